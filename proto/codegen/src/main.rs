@@ -1,0 +1,79 @@
+//! Regenerates `proto/src/gen` from the `.proto` files, without protoc. With `--check` nothing is
+//! written: a difference is an error, so that committed code can't fall behind the contract.
+
+use std::error::Error;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::{env, fs, io};
+
+use prost::Message;
+
+/// File name of the descriptor set that gRPC reflection serves.
+const DESCRIPTORS: &str = "descriptors.bin";
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            report(&error.to_string());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
+    let check = env::args().skip(1).any(|argument| argument == "--check");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let committed = root.join("src/gen");
+    if check {
+        let fresh = env::temp_dir().join(format!("toolgate-proto-{}", std::process::id()));
+        let outcome = generate(&root, &fresh).and_then(|()| compare(&committed, &fresh));
+        fs::remove_dir_all(&fresh)?;
+        outcome
+    } else {
+        generate(&root, &committed)
+    }
+}
+
+fn generate(root: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
+    fs::create_dir_all(out)?;
+    let descriptors = protox::compile(proto_files(&root.join("toolgate/v1"))?, [root])?;
+    fs::write(out.join(DESCRIPTORS), descriptors.encode_to_vec())?;
+    tonic_prost_build::configure()
+        .out_dir(out)
+        .bytes(".toolgate.v1.RegisterServerRequest.tools_list_json")
+        .bytes(".toolgate.v1.EmbedResponse.embeddings")
+        .compile_fds(descriptors)?;
+    Ok(())
+}
+
+fn proto_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension() == Some(OsStr::new("proto")) {
+            files.push(path);
+        }
+    }
+    // Directory order differs between machines; the descriptor set must not.
+    files.sort();
+    Ok(files)
+}
+
+fn compare(committed: &Path, fresh: &Path) -> Result<(), Box<dyn Error>> {
+    for entry in fs::read_dir(fresh)? {
+        let name = entry?.file_name();
+        let old = fs::read(committed.join(&name)).unwrap_or_default();
+        if old != fs::read(fresh.join(&name))? {
+            let name = name.to_string_lossy();
+            return Err(format!("proto/src/gen/{name} is not current: run `make proto`").into());
+        }
+    }
+    Ok(())
+}
+
+#[expect(clippy::print_stderr, reason = "a command-line tool's face")]
+fn report(message: &str) {
+    eprintln!("{message}");
+}
