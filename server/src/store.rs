@@ -1,0 +1,291 @@
+//! The truth behind every shard: what is stored, and the trait that SQL backends implement. Every method
+//! takes the tenant first. Indexes, snapshots and caches are derived and live elsewhere.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+
+use crate::error::Cause;
+use crate::identity::{ServerName, TenantId, ToolName};
+use crate::precondition::Precondition;
+
+/// Counts the changes of one tenant's catalog, from 1.
+pub type Revision = u64;
+
+/// SHA-256 of a canonical definition, or of a text that was embedded.
+pub type ContentHash = [u8; 32];
+
+/// What a store method returns.
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// Why the store did not do it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The MCP server changed since the change was prepared: prepare it again.
+    #[error("the MCP server changed meanwhile")]
+    Conflict,
+    /// Two tools of the tenant would have the same model-facing name.
+    #[error("the model-facing name {0:?} is taken")]
+    NameTaken(String),
+    /// The tenant would have more tools than it may.
+    #[error("the tenant would have {actual} tools")]
+    TooManyTools {
+        /// The tools that the tenant would have.
+        actual: u64,
+    },
+    /// The request id stands for another request.
+    #[error("the request id was used for another request")]
+    RequestIdReused,
+    /// The stored content can't be read back.
+    #[error("stored content is damaged: {0}")]
+    Damaged(String),
+    /// The database can't be reached, is full, or refused.
+    #[error("the database failed")]
+    Unavailable(#[source] Cause),
+}
+
+/// What the registrant says of an MCP server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerRecord {
+    /// Its name.
+    pub name: ServerName,
+    /// What it is for.
+    pub description: String,
+    /// The wire's number of `TransportHint`; 0 when not said.
+    pub transport_hint: i32,
+    /// The wire's number of `TrustTier`.
+    pub trust_tier: i32,
+    /// Holds for every tool of it.
+    pub precondition: Option<Precondition>,
+    /// Every tool of it requires these.
+    pub required_scopes: Vec<String>,
+}
+
+/// One tool as stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolRecord {
+    /// The MCP server that owns it.
+    pub server: ServerName,
+    /// Its MCP name.
+    pub name: ToolName,
+    /// The name the model sees; unique within the tenant.
+    pub model_name: String,
+    /// The text that is embedded and listed in the summary pool.
+    pub summary: String,
+    /// Words that users say when they mean it.
+    pub search_hint: String,
+    /// The MCP definition, byte for byte as registered.
+    pub definition: String,
+    /// SHA-256 of the canonical definition (RFC 8785).
+    pub hash: ContentHash,
+    /// Its own precondition, beside the server's.
+    pub precondition: Option<Precondition>,
+    /// Its own scopes, beside the server's.
+    pub required_scopes: Vec<String>,
+    /// Always part of the active set.
+    pub always_load: bool,
+    /// Never deferred.
+    pub critical: bool,
+    /// cl100k_base tokens of the minified definition.
+    pub schema_tokens: u32,
+    /// cl100k_base tokens of the summary-pool line.
+    pub summary_tokens: u32,
+}
+
+/// A stored MCP server with what the store itself knows of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredServer {
+    /// What was registered.
+    pub record: ServerRecord,
+    /// The revision of its last change.
+    pub revision: Revision,
+    /// When that was committed, in milliseconds since 1970 (UTC).
+    pub updated_ms: i64,
+    /// The number of its tools.
+    pub tool_count: u32,
+}
+
+/// A stored tool with what the store itself knows of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredTool {
+    /// What was registered.
+    pub record: ToolRecord,
+    /// The revision at which its line of the summary pool last changed: the pool's order.
+    pub summary_revision: Revision,
+}
+
+/// A tool that is gone, for deltas of the summary pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemovedTool {
+    /// The name the model saw.
+    pub model_name: String,
+    /// The revision that removed it.
+    pub revision: Revision,
+}
+
+/// One tenant's catalog at one revision.
+#[derive(Debug, Clone, Default)]
+pub struct StoredCatalog {
+    /// The revision.
+    pub revision: Revision,
+    /// The MCP servers, by name.
+    pub servers: Vec<StoredServer>,
+    /// The tools in the summary pool's order: by summary revision, then server, then name.
+    pub tools: Vec<StoredTool>,
+    /// The tools removed since `pool_floor`, by revision.
+    pub removed: Vec<RemovedTool>,
+    /// The oldest revision that a delta of the summary pool can start from.
+    pub pool_floor: Revision,
+}
+
+/// An embedding and the text it is of.
+#[derive(Debug, Clone)]
+pub struct StoredEmbedding {
+    /// SHA-256 of the text.
+    pub text_hash: ContentHash,
+    /// The embedding, unit length.
+    pub vector: Vec<f32>,
+}
+
+/// A request that must not be done twice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedRequest {
+    /// The caller's name for it.
+    pub id: String,
+    /// SHA-256 of the request.
+    pub body_hash: ContentHash,
+    /// The answer that was given, opaque to the store.
+    pub answer: Vec<u8>,
+    /// The revision that it was given at, and when.
+    pub committed: Committed,
+}
+
+/// One MCP server's change, committed whole or not at all.
+#[derive(Debug, Clone)]
+pub struct ServerChange {
+    /// The server's revision that the change was prepared from; `None` when it was not stored.
+    pub base: Option<Revision>,
+    /// The server as it is to be.
+    pub server: ServerRecord,
+    /// Tools to insert or replace.
+    pub upserts: Vec<ToolRecord>,
+    /// Tools to remove.
+    pub removals: Vec<ToolName>,
+    /// Embeddings to keep, of the encoder with this fingerprint.
+    pub embeddings: Vec<StoredEmbedding>,
+    /// The fingerprint of the encoder that made them.
+    pub fingerprint: String,
+    /// The most tools that the tenant may have afterwards.
+    pub max_tools: u64,
+    /// What to remember of the request, once the revision is known.
+    pub request: Option<PendingRequest>,
+}
+
+/// A request to record with a change.
+#[derive(Debug, Clone)]
+pub struct PendingRequest {
+    /// The caller's name for it.
+    pub id: String,
+    /// SHA-256 of the request.
+    pub body_hash: ContentHash,
+    /// The answer, opaque to the store.
+    pub answer: Vec<u8>,
+}
+
+/// What a commit did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Committed {
+    /// The catalog revision that holds the change.
+    pub revision: Revision,
+    /// When it was committed, in milliseconds since 1970 (UTC).
+    pub updated_ms: i64,
+}
+
+/// A place after which a page of tools begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolCursor {
+    /// The last tool's server.
+    pub server: String,
+    /// The last tool's name.
+    pub name: String,
+}
+
+/// Stored catalogs. Backends differ in SQL only: one suite of tests holds for all of them.
+pub trait Store: Send + Sync + 'static {
+    /// The tenant's catalog revision; `None` when it never had a catalog.
+    fn revision<'a>(&'a self, tenant: &'a TenantId) -> StoreFuture<'a, Option<Revision>>;
+
+    /// The tenant's whole catalog at one revision; `None` when it never had one.
+    fn load_catalog<'a>(&'a self, tenant: &'a TenantId) -> StoreFuture<'a, Option<StoredCatalog>>;
+
+    /// The tenant's embeddings made by one encoder, by hash of the text.
+    fn load_embeddings<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        fingerprint: &'a str,
+    ) -> StoreFuture<'a, HashMap<ContentHash, Vec<f32>>>;
+
+    /// Keeps embeddings that were missing, for an encoder that the catalog was not registered with.
+    fn save_embeddings<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        fingerprint: &'a str,
+        embeddings: &'a [StoredEmbedding],
+    ) -> StoreFuture<'a, ()>;
+
+    /// One MCP server and its tools by name; `None` when it is not stored.
+    fn read_server<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        server: &'a ServerName,
+    ) -> StoreFuture<'a, Option<(StoredServer, Vec<StoredTool>)>>;
+
+    /// A page of MCP servers by name, after `after`.
+    fn list_servers<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        after: Option<&'a str>,
+        page_size: u32,
+    ) -> StoreFuture<'a, Vec<StoredServer>>;
+
+    /// A page of tools by server and name, after `after`, of one server or of all.
+    fn list_tools<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        server: Option<&'a ServerName>,
+        after: Option<&'a ToolCursor>,
+        page_size: u32,
+    ) -> StoreFuture<'a, Vec<StoredTool>>;
+
+    /// The request recorded under this id within the last 24 hours.
+    fn find_request<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        id: &'a str,
+    ) -> StoreFuture<'a, Option<RecordedRequest>>;
+
+    /// Records a request that changed nothing, answered at the tenant's present revision.
+    fn record_request<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        request: PendingRequest,
+    ) -> StoreFuture<'a, Committed>;
+
+    /// Commits a change under the next revision. When it returns, the change survives a power cut.
+    fn commit<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        change: ServerChange,
+    ) -> StoreFuture<'a, Committed>;
+
+    /// Removes an MCP server whose revision is still `base`, under the next revision.
+    fn remove_server<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        server: &'a ServerName,
+        base: Revision,
+    ) -> StoreFuture<'a, Committed>;
+
+    /// Answers when the store can be read.
+    fn ping(&self) -> StoreFuture<'_, ()>;
+}
