@@ -1,0 +1,101 @@
+//! The server's configuration: file, environment and flags parsed whole into one typed [`Config`], every
+//! mistake reported at once. Pure over its inputs; only `load` and `secret` touch files and the process.
+
+mod check;
+mod components;
+mod example;
+mod file;
+mod key;
+mod load;
+mod mistake;
+mod nearest;
+mod secret;
+mod settings;
+mod table;
+#[cfg(test)]
+mod tests;
+pub mod units;
+mod value;
+
+use std::path::Path;
+
+pub use components::{
+    EncoderConfig, HandleConfig, LimitsConfig, LogConfig, LogFormat, LogLevel, RouterConfig,
+    ServerConfig, ShardConfig, StoreConfig,
+};
+pub use example::example;
+pub use key::{Key, Kind};
+pub use load::{CONFIG_FILE_ENV, default_file, load};
+pub use mistake::{ConfigErrors, Mistake, Source};
+pub use secret::{KeyError, KeySource, SecretKey};
+pub use settings::{FlagValue, Inputs, Setting, Settings, SourceFile};
+pub use table::KEYS;
+pub use value::Value;
+
+/// Everything the server can be told, one struct per component.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Listening, admission and draining.
+    pub server: ServerConfig,
+    /// Sizes and counts beyond which a request is refused.
+    pub limits: LimitsConfig,
+    /// Where the catalog is kept.
+    pub store: StoreConfig,
+    /// The in-process encoder.
+    pub encoder: EncoderConfig,
+    /// The in-memory indexes.
+    pub shard: ShardConfig,
+    /// Defaults of Route.
+    pub router: RouterConfig,
+    /// Signing of active-set handles.
+    pub handle: HandleConfig,
+    /// Logging.
+    pub log: LogConfig,
+}
+
+/// A configuration together with where each of its values came from.
+#[derive(Debug, Clone)]
+pub struct Parsed {
+    /// The typed configuration.
+    pub config: Config,
+    /// Every key's value and source, in the order of [`KEYS`].
+    pub settings: Settings,
+    /// What looks odd but does not stop the server.
+    pub warnings: Vec<Mistake>,
+}
+
+impl Config {
+    /// Parses flags over environment over file over defaults.
+    ///
+    /// # Errors
+    /// Every mistake of every source, those of overridden values included.
+    pub fn parse(inputs: &Inputs) -> Result<Parsed, ConfigErrors> {
+        let (settings, warnings) = settings::gather(inputs)?;
+        check::check(&settings)?;
+        Ok(Parsed { config: Self::from(&settings), settings, warnings })
+    }
+
+    /// All defaults, with the data and model directories below `directory`: for tests and tools that
+    /// must not touch the user's own.
+    #[must_use]
+    pub fn in_directory(directory: &Path) -> Self {
+        let mut settings = Settings::defaults();
+        settings.place_directories(directory);
+        Self::from(&settings)
+    }
+}
+
+impl From<&Settings> for Config {
+    fn from(settings: &Settings) -> Self {
+        Self {
+            server: settings.into(),
+            limits: settings.into(),
+            store: settings.into(),
+            encoder: settings.into(),
+            shard: settings.into(),
+            router: settings.into(),
+            handle: settings.into(),
+            log: settings.into(),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Mistakes that only several keys together show.
+
+use super::mistake::{ConfigErrors, Mistake};
+use super::settings::Settings;
+use super::value::Value;
+
+/// Every contradiction between keys.
+pub(super) fn check(settings: &Settings) -> Result<(), ConfigErrors> {
+    let found = [
+        same_address(settings),
+        two_handle_keys(settings),
+        too_big_for_a_message(settings, "limits.max_schema_size"),
+        too_big_for_a_message(settings, "limits.max_intent_size"),
+        too_big_for_a_message(settings, "limits.max_state_size"),
+    ];
+    ConfigErrors::unless_empty(found.into_iter().flatten().collect())
+}
+
+fn same_address(settings: &Settings) -> Option<Mistake> {
+    let (grpc, admin) = (settings.get("server.listen"), settings.get("server.admin_listen"));
+    match (&grpc.value, &admin.value) {
+        (Value::Address(one), Value::Address(other)) if one == other && one.port() != 0 => {
+            Some(mistake(
+                settings,
+                "server.admin_listen",
+                format!("the same as server.listen, {one}: give it another port"),
+            ))
+        }
+        _ => None,
+    }
+}
+
+fn two_handle_keys(settings: &Settings) -> Option<Mistake> {
+    let (key, file) = (settings.get("handle.key"), settings.get("handle.key_file"));
+    match (&key.value, &file.value) {
+        (Value::Secret(_), Value::Path(_)) => {
+            let problem = format!("handle.key is set too ({}): keep one of them", key.source);
+            Some(mistake(settings, "handle.key_file", problem))
+        }
+        _ => None,
+    }
+}
+
+fn too_big_for_a_message(settings: &Settings, name: &str) -> Option<Mistake> {
+    let message = settings.get("limits.max_message_size");
+    match (&settings.get(name).value, &message.value) {
+        (Value::Size(part), Value::Size(whole)) if part >= whole => {
+            let problem = format!(
+                "must be less than limits.max_message_size, which is {} ({})",
+                message.value, message.source
+            );
+            Some(mistake(settings, name, problem))
+        }
+        _ => None,
+    }
+}
+
+fn mistake(settings: &Settings, name: &str, problem: String) -> Mistake {
+    Mistake { source: settings.get(name).source.clone(), key: Some(name.into()), problem }
+}

@@ -1,0 +1,291 @@
+//! One typed struct per component, read out of the settings. Field comments say what a value means; ranges
+//! and defaults are in `table`.
+
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::secret::KeySource;
+use super::settings::Settings;
+use super::value::Value;
+
+/// The file below the data directory that keeps a handle key nobody gave.
+const KEPT_KEY: &str = "handle.key";
+
+/// Listening, admission and draining.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    /// Where gRPC is served.
+    pub listen: SocketAddr,
+    /// Where metrics and probes are served over HTTP.
+    pub admin_listen: SocketAddr,
+    /// Open gRPC connections.
+    pub max_connections: usize,
+    /// Calls in progress, beyond which calls are shed.
+    pub max_concurrent_calls: usize,
+    /// The longest a call may take.
+    pub max_deadline: Duration,
+    /// How long calls in progress may take after a stop signal.
+    pub drain_timeout: Duration,
+}
+
+/// Sizes and counts beyond which a request is refused.
+#[derive(Debug, Clone, Copy)]
+pub struct LimitsConfig {
+    /// Intents of one Route call.
+    pub max_intents: usize,
+    /// Bytes of one intent.
+    pub max_intent_bytes: usize,
+    /// Bytes of the agent state, encoded.
+    pub max_state_bytes: usize,
+    /// Tools of one RegisterServer call.
+    pub max_tools_per_registration: usize,
+    /// Bytes of one tool's definition.
+    pub max_schema_bytes: usize,
+    /// JSON levels of one tool's definition.
+    pub max_schema_nesting: usize,
+    /// Tools that a tenant may have.
+    pub max_tools_per_tenant: usize,
+    /// Bytes of one gRPC message.
+    pub max_message_bytes: usize,
+}
+
+/// Where the catalog is kept.
+#[derive(Debug, Clone)]
+pub struct StoreConfig {
+    /// The data directory.
+    pub path: PathBuf,
+}
+
+/// The in-process encoder.
+#[derive(Debug, Clone)]
+pub struct EncoderConfig {
+    /// The model directory.
+    pub model_dir: PathBuf,
+    /// Texts that may wait.
+    pub queue_capacity: usize,
+    /// Tokens of one batch, padding included.
+    pub max_batch_tokens: usize,
+    /// Threads; `None` for one per core.
+    pub threads: Option<NonZeroUsize>,
+}
+
+/// The in-memory indexes.
+#[derive(Debug, Clone, Copy)]
+pub struct ShardConfig {
+    /// Bytes that all tenants' indexes may take together.
+    pub memory_budget: u64,
+}
+
+/// Defaults of Route.
+#[derive(Debug, Clone, Copy)]
+pub struct RouterConfig {
+    /// The least overlap of a chosen tool, a cosine.
+    pub threshold: f32,
+    /// The most tools chosen.
+    pub top_k: usize,
+}
+
+/// Signing of active-set handles.
+#[derive(Debug, Clone)]
+pub struct HandleConfig {
+    /// Where the key comes from.
+    pub key: KeySource,
+    /// How long a handle is good.
+    pub ttl: Duration,
+}
+
+/// Logging.
+#[derive(Debug, Clone, Copy)]
+pub struct LogConfig {
+    /// The least important records written.
+    pub level: LogLevel,
+    /// The form of a record.
+    pub format: LogFormat,
+    /// Whether intents are written.
+    pub intents: bool,
+}
+
+/// How important a log record is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogLevel {
+    /// Something failed that somebody must look at.
+    Error,
+    /// Something is odd.
+    Warn,
+    /// Starts, stops, catalog changes.
+    Info,
+    /// Every call.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+/// The form of a log record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// A line for people.
+    Text,
+    /// A JSON object a line.
+    Json,
+}
+
+impl From<&Settings> for ServerConfig {
+    fn from(settings: &Settings) -> Self {
+        Self {
+            listen: settings.address("server.listen"),
+            admin_listen: settings.address("server.admin_listen"),
+            max_connections: settings.count("server.max_connections"),
+            max_concurrent_calls: settings.count("server.max_concurrent_calls"),
+            max_deadline: settings.duration("server.max_deadline"),
+            drain_timeout: settings.duration("server.drain_timeout"),
+        }
+    }
+}
+
+impl From<&Settings> for LimitsConfig {
+    fn from(settings: &Settings) -> Self {
+        Self {
+            max_intents: settings.count("limits.max_intents"),
+            max_intent_bytes: settings.count("limits.max_intent_size"),
+            max_state_bytes: settings.count("limits.max_state_size"),
+            max_tools_per_registration: settings.count("limits.max_tools_per_registration"),
+            max_schema_bytes: settings.count("limits.max_schema_size"),
+            max_schema_nesting: settings.count("limits.max_schema_nesting"),
+            max_tools_per_tenant: settings.count("limits.max_tools_per_tenant"),
+            max_message_bytes: settings.count("limits.max_message_size"),
+        }
+    }
+}
+
+impl Default for LimitsConfig {
+    fn default() -> Self {
+        Self::from(&Settings::defaults())
+    }
+}
+
+impl From<&Settings> for StoreConfig {
+    fn from(settings: &Settings) -> Self {
+        Self { path: settings.path("store.path") }
+    }
+}
+
+impl From<&Settings> for EncoderConfig {
+    fn from(settings: &Settings) -> Self {
+        Self {
+            model_dir: settings.path("encoder.model_dir"),
+            queue_capacity: settings.count("encoder.queue_capacity"),
+            max_batch_tokens: settings.count("encoder.max_batch_tokens"),
+            threads: NonZeroUsize::new(settings.count("encoder.threads")),
+        }
+    }
+}
+
+impl From<&Settings> for ShardConfig {
+    fn from(settings: &Settings) -> Self {
+        Self { memory_budget: settings.count("shard.memory_budget") as u64 }
+    }
+}
+
+impl From<&Settings> for RouterConfig {
+    fn from(settings: &Settings) -> Self {
+        Self {
+            threshold: settings.decimal("router.threshold") as f32,
+            top_k: settings.count("router.top_k"),
+        }
+    }
+}
+
+impl Default for RouterConfig {
+    fn default() -> Self {
+        Self::from(&Settings::defaults())
+    }
+}
+
+impl From<&Settings> for HandleConfig {
+    fn from(settings: &Settings) -> Self {
+        let key = match (&settings.get("handle.key").value, &settings.get("handle.key_file").value)
+        {
+            (Value::Secret(key), _) => KeySource::Given(key.clone()),
+            (_, Value::Path(path)) => KeySource::File(path.clone()),
+            _ => KeySource::Kept(settings.path("store.path").join(KEPT_KEY)),
+        };
+        Self { key, ttl: settings.duration("handle.ttl") }
+    }
+}
+
+impl From<&Settings> for LogConfig {
+    fn from(settings: &Settings) -> Self {
+        Self {
+            level: match settings.choice("log.level") {
+                "error" => LogLevel::Error,
+                "warn" => LogLevel::Warn,
+                "debug" => LogLevel::Debug,
+                "trace" => LogLevel::Trace,
+                _ => LogLevel::Info,
+            },
+            format: match settings.choice("log.format") {
+                "json" => LogFormat::Json,
+                _ => LogFormat::Text,
+            },
+            intents: settings.flag("log.intents"),
+        }
+    }
+}
+
+/// Reads of one type each. The table gives every key its type, so another one here is a defect, which
+/// `every_key_is_read_with_its_type` would show.
+impl Settings {
+    fn address(&self, name: &str) -> SocketAddr {
+        match self.get(name).value {
+            Value::Address(address) => address,
+            _ => unreachable!("{name} is an address in the table"),
+        }
+    }
+
+    fn count(&self, name: &str) -> usize {
+        match self.get(name).value {
+            // The table's ranges stay below 2^50; what a 32-bit machine cannot hold it cannot use either.
+            Value::Count(number) | Value::Size(number) => {
+                usize::try_from(number).unwrap_or(usize::MAX)
+            }
+            _ => unreachable!("{name} is a count or a size in the table"),
+        }
+    }
+
+    fn duration(&self, name: &str) -> Duration {
+        match self.get(name).value {
+            Value::Duration(duration) => duration,
+            _ => unreachable!("{name} is a duration in the table"),
+        }
+    }
+
+    fn decimal(&self, name: &str) -> f64 {
+        match self.get(name).value {
+            Value::Decimal(number) => number,
+            _ => unreachable!("{name} is a decimal in the table"),
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        match &self.get(name).value {
+            Value::Path(path) => path.clone(),
+            _ => unreachable!("{name} is a path in the table, and placed before it is read"),
+        }
+    }
+
+    fn choice(&self, name: &str) -> &'static str {
+        match self.get(name).value {
+            Value::Choice(word) => word,
+            _ => unreachable!("{name} is a choice in the table"),
+        }
+    }
+
+    fn flag(&self, name: &str) -> bool {
+        match self.get(name).value {
+            Value::Flag(flag) => flag,
+            _ => unreachable!("{name} is a flag in the table"),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Every key of the configuration, once: parsing, the example file, unknown-key detection and `--help`
+//! all read this table. Nothing else lives here.
+
+use std::time::Duration;
+
+use super::key::{Fallback, Key, Kind};
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// The keys, section by section, in the order of the example file.
+pub static KEYS: &[Key] = &[
+    key(
+        "server.listen",
+        Kind::Address,
+        "127.0.0.1:7070",
+        "Where gRPC is served. This version has no authentication: keep it on a loopback or private address.",
+    ),
+    key(
+        "server.admin_listen",
+        Kind::Address,
+        "127.0.0.1:7071",
+        "Where /metrics, /healthz and /readyz are served over HTTP.",
+    ),
+    key(
+        "server.max_connections",
+        count(1, 1_000_000),
+        "1024",
+        "Open gRPC connections; one more is closed at once.",
+    ),
+    key(
+        "server.max_concurrent_calls",
+        count(1, 1_000_000),
+        "256",
+        "Calls in progress; one more is refused with RESOURCE_EXHAUSTED and a retry delay.",
+    ),
+    key(
+        "server.max_deadline",
+        span(10, 600_000),
+        "30s",
+        "The longest a call may take: a longer deadline, or none, is cut to this.",
+    ),
+    key(
+        "server.drain_timeout",
+        span(0, 600_000),
+        "10s",
+        "After a stop signal, how long calls in progress may still take before the process ends.",
+    ),
+    key("limits.max_intents", count(1, 1_000), "16", "Intents of one Route call."),
+    key("limits.max_intent_size", size(1, MIB), "32KiB", "Text of one intent."),
+    key(
+        "limits.max_state_size",
+        size(KIB, 16 * MIB),
+        "64KiB",
+        "The agent state of one call, encoded.",
+    ),
+    key(
+        "limits.max_tools_per_registration",
+        count(1, 100_000),
+        "2048",
+        "Tools of one RegisterServer call.",
+    ),
+    key("limits.max_schema_size", size(KIB, 16 * MIB), "256KiB", "One tool's definition."),
+    key(
+        "limits.max_schema_nesting",
+        count(4, 128),
+        "64",
+        "Nesting of one tool's definition, in JSON levels.",
+    ),
+    key(
+        "limits.max_tools_per_tenant",
+        count(1, 10_000_000),
+        "100000",
+        "Tools that a tenant may have.",
+    ),
+    key("limits.max_message_size", size(64 * KIB, GIB), "4MiB", "One gRPC message, either way."),
+    Key {
+        name: "store.path",
+        kind: Kind::Path,
+        default: Fallback::DataDirectory,
+        doc: "The data directory: the catalog and the handle key. Made when missing; one server at a time.",
+    },
+    Key {
+        name: "encoder.model_dir",
+        kind: Kind::Path,
+        default: Fallback::ModelDirectory,
+        doc: "The encoder's model directory, as `toolgate model fetch` fills it.",
+    },
+    key(
+        "encoder.queue_capacity",
+        count(1, 1_000_000),
+        "1024",
+        "Texts that may wait for the encoder; one more is refused.",
+    ),
+    key(
+        "encoder.max_batch_tokens",
+        count(256, 1_048_576),
+        "4096",
+        "Tokens, padding included, that the encoder takes at a time.",
+    ),
+    key("encoder.threads", count(0, 1_024), "0", "Threads of the encoder. 0: one per core."),
+    key(
+        "shard.memory_budget",
+        size(MIB, 1 << 50),
+        "512MiB",
+        "Memory for the indexes of all tenants; those used longest ago are dropped and rebuilt when needed.",
+    ),
+    key(
+        "router.threshold",
+        Kind::Decimal { min: -1.0, max: 1.0 },
+        "0.28",
+        "The least overlap (cosine) of a chosen tool, for requests that do not say.",
+    ),
+    key(
+        "router.top_k",
+        count(1, 100),
+        "10",
+        "The most tools chosen, for requests that do not say.",
+    ),
+    Key {
+        name: "handle.key",
+        kind: Kind::Secret,
+        default: Fallback::Absent,
+        doc: "The key that signs active-set handles; the same for all replicas. Better given by the \
+              environment or by key_file than written here. Absent: one is made and kept in the data directory.",
+    },
+    Key {
+        name: "handle.key_file",
+        kind: Kind::Path,
+        default: Fallback::Absent,
+        doc: "A file that holds the key in base64, such as a mounted secret. Not together with key.",
+    },
+    key(
+        "handle.ttl",
+        span(1_000, 7 * 24 * 3_600_000),
+        "1h",
+        "How long an active-set handle is good.",
+    ),
+    key(
+        "log.level",
+        Kind::Choice(&["error", "warn", "info", "debug", "trace"]),
+        "info",
+        "The least important records that are written.",
+    ),
+    key(
+        "log.format",
+        Kind::Choice(&["text", "json"]),
+        "text",
+        "One line of text, or one JSON object, per record.",
+    ),
+    key(
+        "log.intents",
+        Kind::Flag,
+        "false",
+        "Write intents into the log. They are users' words: leave this off in production.",
+    ),
+];
+
+/// The key of that name.
+pub(super) fn find(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.name == name)
+}
+
+const fn key(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Key {
+    Key { name, kind, default: Fallback::Text(default), doc }
+}
+
+const fn count(min: u64, max: u64) -> Kind {
+    Kind::Count { min, max }
+}
+
+const fn size(min: u64, max: u64) -> Kind {
+    Kind::Size { min, max }
+}
+
+const fn span(min_millis: u64, max_millis: u64) -> Kind {
+    Kind::Duration {
+        min: Duration::from_millis(min_millis),
+        max: Duration::from_millis(max_millis),
+    }
+}

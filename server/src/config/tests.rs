@@ -1,0 +1,237 @@
+//! Cases of the whole configuration: precedence, mistakes, defaults, the example.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::*;
+
+/// `file` as TOML, variables and flags as `NAME=value`.
+fn inputs(file: &str, variables: &[&str], flags: &[&str]) -> Inputs {
+    let pairs = |list: &[&str]| -> Vec<(String, String)> {
+        list.iter()
+            .map(|one| one.split_once('=').expect("NAME=value"))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect()
+    };
+    let mut environment = BTreeMap::from_iter(pairs(variables));
+    environment.entry("HOME".into()).or_insert_with(|| "/home/ada".into());
+    Inputs {
+        file: Some(SourceFile { path: "t.toml".into(), text: file.into() }),
+        environment,
+        flags: pairs(flags)
+            .into_iter()
+            .map(|(key, value)| FlagValue { flag: format!("--set {key}"), key, value })
+            .collect(),
+    }
+}
+
+fn parse(file: &str, variables: &[&str], flags: &[&str]) -> Parsed {
+    match Config::parse(&inputs(file, variables, flags)) {
+        Ok(parsed) => parsed,
+        Err(errors) => panic!("{errors}"),
+    }
+}
+
+/// The mistakes, printed, each on a line of its own.
+fn mistakes(file: &str, variables: &[&str], flags: &[&str]) -> Vec<String> {
+    match Config::parse(&inputs(file, variables, flags)) {
+        Ok(_) => Vec::new(),
+        Err(ConfigErrors(list)) => list.iter().map(ToString::to_string).collect(),
+    }
+}
+
+fn check_one(file: &str, want: &[&str]) {
+    let found = mistakes(file, &[], &[]);
+    assert_eq!(found.len(), 1, "{file}: {found:?}");
+    for part in want {
+        assert!(found[0].contains(part), "{file}: {} lacks {part}", found[0]);
+    }
+}
+
+#[test]
+fn nothing_said_means_the_defaults() {
+    let config = parse("", &[], &[]).config;
+    assert_eq!(config.server.listen, SocketAddr::from(([127, 0, 0, 1], 7070)));
+    assert_eq!(config.server.max_deadline, Duration::from_secs(30));
+    assert_eq!(config.limits.max_intent_bytes, 32 << 10);
+    assert_eq!(config.limits.max_tools_per_registration, 2048);
+    assert_eq!(config.limits.max_message_bytes, 4 << 20);
+    assert_eq!(config.store.path, Path::new("/home/ada/.local/share/toolgate"));
+    let model = "/home/ada/.cache/toolgate/models/all-MiniLM-L6-v2";
+    assert_eq!(config.encoder.model_dir, Path::new(model));
+    assert_eq!(config.encoder.threads, None);
+    assert_eq!(config.router.top_k, 10);
+    assert!((config.router.threshold - 0.28).abs() < f32::EPSILON);
+    let KeySource::Kept(path) = &config.handle.key else {
+        panic!("{:?}", config.handle.key);
+    };
+    assert_eq!(path, Path::new("/home/ada/.local/share/toolgate/handle.key"));
+    assert_eq!(config.log.level, LogLevel::Info);
+    assert!(!config.log.intents);
+}
+
+#[test]
+fn every_key_is_read_with_its_type() {
+    // Reading panics on a wrong type, and on a name that the table lacks.
+    let config = Config::in_directory(Path::new("/d"));
+    assert_eq!(config.store.path, Path::new("/d/data"));
+    let written = include_str!("components.rs");
+    for key in KEYS {
+        assert!(written.contains(&format!("\"{}\"", key.name)), "{} is never read", key.name);
+        assert!(key.doc.ends_with('.'), "{}", key.name);
+    }
+}
+
+#[test]
+fn flags_win_over_environment_over_file() {
+    let file = "[router]\ntop_k = 1\n[log]\nlevel = \"warn\"\nformat = \"json\"";
+    let variables = ["TOOLGATE_ROUTER_TOP_K=2", "TOOLGATE_LOG_LEVEL=debug"];
+    let parsed = parse(file, &variables, &["router.top_k=3"]);
+    assert_eq!(parsed.config.router.top_k, 3);
+    assert_eq!(parsed.config.log.level, LogLevel::Debug);
+    assert_eq!(parsed.config.log.format, LogFormat::Json);
+    let source = |name| parsed.settings.get(name).source.to_string();
+    assert_eq!(source("router.top_k"), "flag --set router.top_k");
+    assert_eq!(source("log.level"), "environment variable TOOLGATE_LOG_LEVEL");
+    assert_eq!(source("log.format"), "t.toml:5");
+    assert_eq!(source("log.intents"), "default");
+}
+
+#[test]
+fn every_mistake_is_reported_at_once() {
+    let file = "listen = \"1.2.3.4:5\"\n\n[server]\nlisten = \"localhost:7070\"\nmax_deadlin = \"3s\"\n\
+                [rooter]\ntop_k = 3\n[router]\ntop_k = \"ten\"\nthreshold = 1.5\n";
+    let found = mistakes(
+        file,
+        &["TOOLGATE_LOG_LEVL=info", "TOOLGATE_SHARD_MEMORY_BUDGET=1MB"],
+        &["log.form=x"],
+    );
+    let text = found.join("\n");
+    for part in [
+        "t.toml:1: listen: no such key; did you mean server.listen?",
+        "t.toml:4: server.listen: expected an IP address and port such as \"127.0.0.1:7070\", found the \
+         string \"localhost:7070\" (host names are not looked up",
+        "t.toml:5: server.max_deadlin: no such key; did you mean server.max_deadline?",
+        "t.toml:6: [rooter]: no such section; did you mean [router]?",
+        "t.toml:9: router.top_k: expected a whole number from 1 to 100, found the string \"ten\"",
+        "t.toml:10: router.threshold: expected a number from -1 to 1, found the number 1.5",
+        "environment variable TOOLGATE_LOG_LEVL: no such setting; did you mean TOOLGATE_LOG_LEVEL?",
+        "TOOLGATE_SHARD_MEMORY_BUDGET: shard.memory_budget: expected a size",
+        "flag --set log.form: log.form: no such key; did you mean log.format?",
+    ] {
+        assert!(text.contains(part), "{text}\nlacks {part}");
+    }
+    assert_eq!(found.len(), 9, "{text}");
+}
+
+#[test]
+fn a_mistake_is_found_even_where_it_is_overridden() {
+    let found = mistakes("[router]\ntop_k = 0", &[], &["router.top_k=5"]);
+    assert_eq!(found.len(), 1, "{found:?}");
+}
+
+#[test]
+fn single_mistakes() {
+    check_one("[server\nlisten = 1", &["t.toml:1", "not TOML"]);
+    check_one("[server]\nmax_deadline = \"1s\"\nlisten = \n", &["t.toml:3", "not TOML"]);
+    check_one("[log]\nlevel = \"info\"\nlevel = \"warn\"", &["t.toml:3", "not TOML"]);
+    check_one("[server]\nlisten = \":7070\"", &["0.0.0.0"]);
+    check_one("[server]\nmax_deadline = 30", &["a duration from 10ms to 10m", "the integer 30"]);
+    check_one("[server]\nmax_deadline = \"30\"", &["the unit is missing"]);
+    check_one("[server]\nmax_connections = -1", &["from 1 to 1000000", "-1"]);
+    check_one("[server]\nmax_connections = 0x0", &["found the integer 0"]);
+    check_one("[server]\nmax_connections = 99999999999999999999999999999999999999999999", &["999"]);
+    check_one("[server]\nlisten = {}", &["found a table"]);
+    check_one("server = 3", &["t.toml:1: server: no such key"]);
+    check_one("[router]\nthreshold = nan", &["from -1 to 1"]);
+    check_one("[log]\nintents = \"yes\"", &["true or false"]);
+    check_one("[store]\npath = \"\"", &["it is empty"]);
+    check_one("[log]\nformat = \"xml\"", &["one of text, json", "\"xml\""]);
+    check_one(
+        "[server]\nadmin_listen = \"127.0.0.1:7070\"",
+        &["same as server.listen", "another port"],
+    );
+    check_one(
+        "[limits]\nmax_schema_size = \"8MiB\"",
+        &["t.toml:2", "less than limits.max_message_size"],
+    );
+}
+
+#[test]
+fn a_secret_is_never_repeated() {
+    let key = "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0";
+    let found = mistakes("[handle]\nkey = \"c2VjcmV0\"", &["TOOLGATE_HANDLE_KEY=hush!"], &[]);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].contains("only 6 bytes") && !found.concat().contains("c2VjcmV0"), "{found:?}");
+    assert!(!found.concat().contains("hush"), "{found:?}");
+    let parsed = parse(&format!("[handle]\nkey = \"{key}\""), &[], &[]);
+    assert!(matches!(parsed.config.handle.key, KeySource::Given(_)));
+    let shown = format!("{parsed:?} {}", parsed.settings.get("handle.key").value);
+    assert!(!shown.contains("secretsecret") && !shown.contains("115, 101"), "{shown}");
+    assert!(!shown.contains(key), "{shown}");
+    let both = mistakes(&format!("[handle]\nkey = \"{key}\"\nkey_file = \"k\""), &[], &[]);
+    assert!(both.len() == 1 && both[0].contains("keep one"), "{both:?}");
+}
+
+#[test]
+fn foreign_and_empty_variables_do_no_harm() {
+    let variables = [
+        "TOOLGATE_PORT=tcp://10.0.0.1:7070",
+        "TOOLGATE_SERVICE_HOST=10.0.0.1",
+        "TOOLGATE_ENDPOINT=http://x",
+        "TOOLGATE_SERVER_LISTEN=",
+        "OTHER=1",
+    ];
+    let parsed = parse("", &variables, &[]);
+    let names: Vec<String> =
+        parsed.warnings.iter().map(|warning| warning.source.to_string()).collect();
+    assert_eq!(
+        names,
+        ["environment variable TOOLGATE_PORT", "environment variable TOOLGATE_SERVICE_HOST"]
+    );
+}
+
+#[test]
+fn directories_follow_the_environment() {
+    let variables = ["XDG_DATA_HOME=/data", "XDG_CACHE_HOME=relative", "TOOLGATE_STORE_PATH="];
+    let config = parse("[handle]\nkey_file = \"~/key\"", &variables, &[]).config;
+    assert_eq!(config.store.path, Path::new("/data/toolgate"));
+    assert!(config.encoder.model_dir.starts_with("/home/ada/.cache"));
+    assert!(
+        matches!(config.handle.key, KeySource::File(path) if path == Path::new("/home/ada/key"))
+    );
+    let config = parse("", &["TOOLGATE_MODEL_DIR=/m"], &[]).config;
+    assert_eq!(config.encoder.model_dir, PathBuf::from("/m"));
+    let homeless = mistakes("", &["HOME="], &[]);
+    assert_eq!(homeless.len(), 2, "{homeless:?}");
+    assert!(homeless[0].contains("TOOLGATE_STORE_PATH"), "{homeless:?}");
+}
+
+#[test]
+fn the_example_changes_nothing_and_its_lines_are_valid() {
+    let text = example();
+    let plain = parse(&text, &[], &[]);
+    assert!(plain.settings.iter().all(|setting| setting.source == Source::Default));
+    let enabled: String = text
+        .lines()
+        .map(|line| match line.strip_prefix('#') {
+            Some(rest) if !rest.starts_with(' ') && !rest.ends_with("\"\"") => format!("{rest}\n"),
+            _ => format!("{line}\n"),
+        })
+        .collect();
+    let parsed = parse(&enabled, &[], &[]);
+    for setting in parsed.settings.iter() {
+        let default = plain.settings.get(setting.key.name);
+        assert_eq!(setting.value.to_string(), default.value.to_string(), "{}", setting.key.name);
+        let absent = matches!(setting.value, Value::Absent);
+        assert!(
+            absent || setting.source != Source::Default,
+            "{} is not in the example",
+            setting.key.name
+        );
+        assert!(text.contains(&setting.key.env()), "{}", setting.key.name);
+    }
+    assert!(text.lines().all(|line| line.len() <= 110), "{text}");
+}

@@ -1,0 +1,151 @@
+//! A key's value: from what a source said to what the key's type allows. Ranges are enforced here.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::key::Kind;
+use super::secret::SecretKey;
+use super::units::{format_duration, format_size, parse_duration, parse_size};
+
+/// What a source said, before the key's type is known.
+#[derive(Debug, Clone)]
+pub(super) enum Raw {
+    /// From the environment or the command line, where everything is text.
+    Untyped(String),
+    /// A TOML string.
+    Text(String),
+    /// A TOML integer, in decimal.
+    Integer(String),
+    /// A TOML float.
+    Float(String),
+    /// A TOML boolean.
+    Boolean(bool),
+    /// Another TOML type, by its name with the article.
+    Other(&'static str),
+}
+
+/// A value of the right type and within range.
+#[derive(Debug, Clone)]
+pub enum Value {
+    /// No value was given and there is no default.
+    Absent,
+    /// Of [`Kind::Address`].
+    Address(SocketAddr),
+    /// Of [`Kind::Count`].
+    Count(u64),
+    /// Of [`Kind::Size`], in bytes.
+    Size(u64),
+    /// Of [`Kind::Duration`].
+    Duration(Duration),
+    /// Of [`Kind::Decimal`].
+    Decimal(f64),
+    /// Of [`Kind::Flag`].
+    Flag(bool),
+    /// Of [`Kind::Path`].
+    Path(PathBuf),
+    /// Of [`Kind::Choice`].
+    Choice(&'static str),
+    /// Of [`Kind::Secret`].
+    Secret(SecretKey),
+}
+
+impl fmt::Display for Value {
+    /// In the grammar of environment variables; a secret only says that it is set.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Absent => formatter.write_str("(not set)"),
+            Self::Address(address) => address.fmt(formatter),
+            Self::Count(count) => count.fmt(formatter),
+            Self::Size(bytes) => formatter.write_str(&format_size(*bytes)),
+            Self::Duration(duration) => formatter.write_str(&format_duration(*duration)),
+            Self::Decimal(number) => number.fmt(formatter),
+            Self::Flag(flag) => flag.fmt(formatter),
+            Self::Path(path) => path.display().fmt(formatter),
+            Self::Choice(word) => formatter.write_str(word),
+            Self::Secret(_) => formatter.write_str("(set, not shown)"),
+        }
+    }
+}
+
+impl Raw {
+    /// The value, or what was wrong and what would be right.
+    pub(super) fn parse(&self, kind: &Kind) -> Result<Value, String> {
+        let text = self.text_for(kind).ok_or_else(|| self.complaint(kind, None))?;
+        parse(kind, &text).map_err(|reason| self.complaint(kind, reason.as_deref()))
+    }
+
+    /// The text to parse, or `None` when the TOML type is the wrong one for `kind`.
+    fn text_for(&self, kind: &Kind) -> Option<String> {
+        match (self, kind) {
+            (Self::Untyped(text), _) => Some(text.trim().to_owned()),
+            (Self::Text(text), kind) if kind.is_quoted() => Some(text.clone()),
+            (Self::Integer(text), Kind::Count { .. } | Kind::Decimal { .. }) => Some(text.clone()),
+            (Self::Float(text), Kind::Decimal { .. }) => Some(text.clone()),
+            (Self::Boolean(flag), Kind::Flag) => Some(flag.to_string()),
+            _ => None,
+        }
+    }
+
+    fn complaint(&self, kind: &Kind, reason: Option<&str>) -> String {
+        let expected = kind.expected();
+        let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
+        if matches!(kind, Kind::Secret) {
+            return format!("expected {expected}{reason}; the value is not repeated here");
+        }
+        let found = match self {
+            Self::Untyped(text) => format!("\"{text}\""),
+            Self::Text(text) => format!("the string \"{text}\""),
+            Self::Integer(text) => format!("the integer {text}"),
+            Self::Float(text) => format!("the number {text}"),
+            Self::Boolean(flag) => format!("the boolean {flag}"),
+            Self::Other(name) => (*name).to_owned(),
+        };
+        format!("expected {expected}, found {found}{reason}")
+    }
+}
+
+/// `Err(Some(reason))` when more can be said than that the text is not what was expected.
+fn parse(kind: &Kind, text: &str) -> Result<Value, Option<String>> {
+    match kind {
+        Kind::Address => text.parse().map(Value::Address).map_err(|_| address_hint(text)),
+        Kind::Count { min, max } => {
+            let count = text.parse().map_err(|_| None)?;
+            within(count, min, max).map(Value::Count)
+        }
+        Kind::Size { min, max } => {
+            within(parse_size(text).map_err(Some)?, min, max).map(Value::Size)
+        }
+        Kind::Duration { min, max } => {
+            within(parse_duration(text).map_err(Some)?, min, max).map(Value::Duration)
+        }
+        Kind::Decimal { min, max } => {
+            within(text.parse().map_err(|_| None)?, min, max).map(Value::Decimal)
+        }
+        Kind::Flag => text.parse().map(Value::Flag).map_err(|_| None),
+        Kind::Path if text.is_empty() => Err(Some("it is empty".into())),
+        Kind::Path => Ok(Value::Path(PathBuf::from(text))),
+        Kind::Choice(words) => {
+            let word = words.iter().find(|word| **word == text);
+            word.map(|word| Value::Choice(word)).ok_or(None)
+        }
+        Kind::Secret => {
+            SecretKey::from_base64(text).map(Value::Secret).map_err(|error| Some(error.to_string()))
+        }
+    }
+}
+
+fn within<T: PartialOrd>(value: T, min: &T, max: &T) -> Result<T, Option<String>> {
+    // A NaN is in no range.
+    if value >= *min && value <= *max { Ok(value) } else { Err(None) }
+}
+
+fn address_hint(text: &str) -> Option<String> {
+    let (host, port) = text.rsplit_once(':')?;
+    let named = port.parse::<u16>().is_ok() && host.contains(|letter: char| letter.is_alphabetic());
+    if named && !host.contains(':') {
+        return Some("host names are not looked up: write the address".into());
+    }
+    (host.is_empty()).then(|| "write 0.0.0.0 for every interface".into())
+}
