@@ -3,16 +3,27 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
+use std::time::Duration;
 
 use crate::error::Cause;
 use crate::identity::{ServerName, TenantId, ToolName};
 use crate::precondition::Precondition;
+
+#[cfg(test)]
+mod conformance;
+pub mod sqlite;
 
 /// Counts the changes of one tenant's catalog, from 1.
 pub type Revision = u64;
 
 /// SHA-256 of a canonical definition, or of a text that was embedded.
 pub type ContentHash = [u8; 32];
+
+/// How long the id of a request is remembered.
+pub const REQUEST_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The most removed tools that a catalog keeps; beyond it `pool_floor` rises past whole revisions.
+pub const REMOVED_KEPT: u32 = 10_000;
 
 /// What a store method returns.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
@@ -132,7 +143,8 @@ pub struct StoredCatalog {
     pub servers: Vec<StoredServer>,
     /// The tools in the summary pool's order: by summary revision, then server, then name.
     pub tools: Vec<StoredTool>,
-    /// The tools removed since `pool_floor`, by revision.
+    /// The tools removed since `pool_floor`, by revision, then name. A name that a tool has again is not
+    /// among them: that tool's `summary_revision` says the same and more.
     pub removed: Vec<RemovedTool>,
     /// The oldest revision that a delta of the summary pool can start from.
     pub pool_floor: Revision,
@@ -167,11 +179,12 @@ pub struct ServerChange {
     pub base: Option<Revision>,
     /// The server as it is to be.
     pub server: ServerRecord,
-    /// Tools to insert or replace.
+    /// Tools to insert or replace; all of them are this server's.
     pub upserts: Vec<ToolRecord>,
-    /// Tools to remove.
+    /// Tools to remove. Those that are not stored, or are upserted as well, are passed over.
     pub removals: Vec<ToolName>,
-    /// Embeddings to keep, of the encoder with this fingerprint.
+    /// Embeddings to keep, of the encoder with this fingerprint. They go with the last tool of the tenant
+    /// whose summary they are of.
     pub embeddings: Vec<StoredEmbedding>,
     /// The fingerprint of the encoder that made them.
     pub fingerprint: String,
@@ -257,28 +270,35 @@ pub trait Store: Send + Sync + 'static {
         page_size: u32,
     ) -> StoreFuture<'a, Vec<StoredTool>>;
 
-    /// The request recorded under this id within the last 24 hours.
+    /// The request recorded under this id within [`REQUEST_KEPT`].
     fn find_request<'a>(
         &'a self,
         tenant: &'a TenantId,
         id: &'a str,
     ) -> StoreFuture<'a, Option<RecordedRequest>>;
 
-    /// Records a request that changed nothing, answered at the tenant's present revision.
+    /// Records a request that changed nothing, answered at the tenant's present revision; 0 when it never
+    /// had a catalog. What was recorded of it before stands.
     fn record_request<'a>(
         &'a self,
         tenant: &'a TenantId,
         request: PendingRequest,
     ) -> StoreFuture<'a, Committed>;
 
-    /// Commits a change under the next revision. When it returns, the change survives a power cut.
+    /// Commits a change under the next revision. When it returns, the change survives a power cut; when
+    /// it fails, nothing of it is seen, unless the cause was a lost answer ([`StoreError::Unavailable`]).
+    ///
+    /// The first of these that holds is the error: [`StoreError::RequestIdReused`],
+    /// [`StoreError::Conflict`] (also when the same request was recorded meanwhile),
+    /// [`StoreError::TooManyTools`], [`StoreError::NameTaken`].
     fn commit<'a>(
         &'a self,
         tenant: &'a TenantId,
         change: ServerChange,
     ) -> StoreFuture<'a, Committed>;
 
-    /// Removes an MCP server whose revision is still `base`, under the next revision.
+    /// Removes an MCP server whose revision is still `base`, under the next revision; otherwise, or when
+    /// it is not stored, [`StoreError::Conflict`].
     fn remove_server<'a>(
         &'a self,
         tenant: &'a TenantId,

@@ -1,0 +1,166 @@
+//! Changes of one MCP server. The caller's transaction makes each whole: a step that fails undoes the
+//! ones before it.
+
+use std::collections::{HashMap, HashSet};
+
+use sqlx::sqlite::SqliteConnection;
+
+use super::failure::failed;
+use super::tools::{self, StoredLine};
+use super::{embeddings, removed, requests, rows};
+use crate::store::{Committed, Revision, ServerChange, ServerRecord, StoreError};
+
+pub(super) async fn commit(
+    connection: &mut SqliteConnection,
+    tenant: &str,
+    change: &ServerChange,
+) -> Result<Committed, StoreError> {
+    let server = change.server.name.as_str();
+    if let Some(request) = &change.request
+        && requests::find_same(connection, tenant, request).await?.is_some()
+    {
+        // Done meanwhile: whoever prepares it again finds the answer.
+        return Err(StoreError::Conflict);
+    }
+    let before = stored(connection, tenant, server).await?;
+    if before.as_ref().map(|stored| stored.revision) != change.base {
+        return Err(StoreError::Conflict);
+    }
+    let lines = tools::lines(connection, tenant, server, Some(&touched(change))).await?;
+    let (gone, fresh) = (lines.len() as u64, change.upserts.len() as u64);
+    refuse_too_many(connection, tenant, gone, fresh, change.max_tools).await?;
+
+    let committed = next(connection, tenant).await?;
+    let tool_count = before.map_or(0, |stored| stored.tool_count).saturating_sub(gone) + fresh;
+    put_server(connection, tenant, &change.server, &committed, tool_count).await?;
+    // All rows that change go before any comes: names may move among the tools of one change.
+    tools::delete(connection, tenant, server, &touched(change)).await?;
+    tools::refuse_taken_names(connection, tenant, &change.upserts).await?;
+    let revision = committed.revision;
+    tools::insert(connection, (tenant, server), &change.upserts, &lines, revision).await?;
+    forget(connection, tenant, revision, &lines, change).await?;
+    embeddings::save(connection, tenant, &change.fingerprint, &change.embeddings).await?;
+    if let Some(request) = &change.request {
+        requests::record(connection, tenant, request, &committed).await?;
+    }
+    requests::forget_expired(connection, tenant, committed.updated_ms).await?;
+    Ok(committed)
+}
+
+pub(super) async fn remove_server(
+    connection: &mut SqliteConnection,
+    tenant: &str,
+    server: &str,
+    base: Revision,
+) -> Result<Committed, StoreError> {
+    let before = stored(connection, tenant, server).await?;
+    if before.map(|stored| stored.revision) != Some(base) {
+        return Err(StoreError::Conflict);
+    }
+    let lines = tools::lines(connection, tenant, server, None).await?;
+    let committed = next(connection, tenant).await?;
+    let delete_tools = "DELETE FROM tools WHERE tenant = ?1 AND server = ?2";
+    let delete_server = "DELETE FROM servers WHERE tenant = ?1 AND name = ?2";
+    for sql in [delete_tools, delete_server] {
+        let step = sqlx::query(sql).bind(tenant).bind(server);
+        step.execute(&mut *connection).await.map_err(failed)?;
+    }
+    let gone: Vec<_> = lines.values().map(|line| line.model_name.as_str()).collect();
+    removed::update(connection, tenant, committed.revision, &gone, &[]).await?;
+    let texts = lines.values().map(|line| &line.summary_hash);
+    embeddings::drop_unused(connection, tenant, texts).await?;
+    requests::forget_expired(connection, tenant, committed.updated_ms).await?;
+    Ok(committed)
+}
+
+struct Stored {
+    revision: Revision,
+    tool_count: u64,
+}
+
+async fn stored(
+    connection: &mut SqliteConnection,
+    tenant: &str,
+    server: &str,
+) -> Result<Option<Stored>, StoreError> {
+    let sql = "SELECT revision, tool_count FROM servers WHERE tenant = ?1 AND name = ?2";
+    let found = sqlx::query(sql).bind(tenant).bind(server).fetch_optional(connection).await;
+    let Some(row) = found.map_err(failed)? else { return Ok(None) };
+    let (revision, tool_count) =
+        (rows::number(&row, "revision")?, rows::number(&row, "tool_count")?);
+    Ok(Some(Stored { revision, tool_count }))
+}
+
+/// The names of the tools whose rows the change replaces or removes.
+fn touched(change: &ServerChange) -> Vec<&str> {
+    let upserts = change.upserts.iter().map(|tool| tool.name.as_str());
+    upserts.chain(change.removals.iter().map(|name| name.as_str())).collect()
+}
+
+async fn refuse_too_many(
+    connection: &mut SqliteConnection,
+    tenant: &str,
+    gone: u64,
+    fresh: u64,
+    max_tools: u64,
+) -> Result<(), StoreError> {
+    let sql = "SELECT coalesce(sum(tool_count), 0) AS tools FROM servers WHERE tenant = ?1";
+    let row = sqlx::query(sql).bind(tenant).fetch_one(connection).await.map_err(failed)?;
+    let actual = rows::number::<u64>(&row, "tools")?.saturating_sub(gone) + fresh;
+    if actual > max_tools { Err(StoreError::TooManyTools { actual }) } else { Ok(()) }
+}
+
+/// Takes the tenant's next revision.
+async fn next(connection: &mut SqliteConnection, tenant: &str) -> Result<Committed, StoreError> {
+    let sql = "INSERT INTO tenants (tenant, revision, pool_floor) VALUES (?1, 1, 0)
+         ON CONFLICT DO UPDATE SET revision = revision + 1 RETURNING revision";
+    let row = sqlx::query(sql).bind(tenant).fetch_one(connection).await.map_err(failed)?;
+    Ok(Committed { revision: rows::number(&row, "revision")?, updated_ms: requests::now_ms() })
+}
+
+async fn put_server(
+    connection: &mut SqliteConnection,
+    tenant: &str,
+    server: &ServerRecord,
+    committed: &Committed,
+    tool_count: u64,
+) -> Result<(), StoreError> {
+    let sql = "INSERT INTO servers (tenant, name, description, transport_hint, trust_tier,
+             precondition, required_scopes, revision, updated_ms, tool_count)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+         ON CONFLICT DO UPDATE SET description = excluded.description,
+             transport_hint = excluded.transport_hint, trust_tier = excluded.trust_tier,
+             precondition = excluded.precondition, required_scopes = excluded.required_scopes,
+             revision = excluded.revision, updated_ms = excluded.updated_ms,
+             tool_count = excluded.tool_count";
+    let put = sqlx::query(sql)
+        .bind(tenant)
+        .bind(server.name.as_str())
+        .bind(&server.description)
+        .bind(server.transport_hint)
+        .bind(server.trust_tier)
+        .bind(server.precondition.as_ref().map(rows::to_json).transpose()?)
+        .bind(rows::to_json(&server.required_scopes)?)
+        .bind(rows::integer(committed.revision)?)
+        .bind(committed.updated_ms)
+        .bind(rows::integer(tool_count)?);
+    put.execute(connection).await.map(drop).map_err(failed)
+}
+
+/// Forgets what only the replaced rows had: their names and the embeddings of their summaries.
+async fn forget(
+    connection: &mut SqliteConnection,
+    tenant: &str,
+    revision: Revision,
+    lines: &HashMap<String, StoredLine>,
+    change: &ServerChange,
+) -> Result<(), StoreError> {
+    let taken: Vec<_> = change.upserts.iter().map(|tool| tool.model_name.as_str()).collect();
+    let known: HashSet<_> = taken.iter().copied().collect();
+    let before = lines.values().map(|line| line.model_name.as_str());
+    let gone: Vec<_> = before.filter(|name| !known.contains(name)).collect();
+    removed::update(connection, tenant, revision, &gone, &taken).await?;
+    let summaries: HashSet<_> = change.upserts.iter().map(|tool| tool.summary.as_str()).collect();
+    let unsaid = lines.values().filter(|line| !summaries.contains(line.summary.as_str()));
+    embeddings::drop_unused(connection, tenant, unsaid.map(|line| &line.summary_hash)).await
+}

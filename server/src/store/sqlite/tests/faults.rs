@@ -1,0 +1,172 @@
+//! Damage, a full disk, callers that leave, and time that passes.
+
+use std::time::Duration;
+
+use sqlx::sqlite::SqlitePool;
+
+use super::super::open::Tuning;
+use super::open;
+use crate::identity::TenantId;
+use crate::store::conformance::{
+    ENCODER, catalog, change, commit, embedding, removal, request, server_name, tenant, tool,
+};
+use crate::store::sqlite::SqliteStore;
+use crate::store::{ServerChange, Store, StoreError};
+
+async fn run(writer: &SqlitePool, sql: &'static str) {
+    sqlx::query(sql).execute(writer).await.expect(sql);
+}
+
+#[tokio::test]
+async fn damaged_rows_are_named() {
+    let fixture = open().await;
+    let (store, t) = (&fixture.store, tenant("acme"));
+    let mut first = change("s", None, vec![tool("s", "a", "A")]);
+    first.embeddings = vec![embedding("A", &[1.0, 2.0]), embedding("B", &[1.0, 2.0])];
+    commit(store, &t, first).await;
+
+    run(&store.writer, "UPDATE embeddings SET vector = x'0000803f00'").await;
+    let damaged = store.load_embeddings(&t, ENCODER).await;
+    assert!(matches!(damaged, Err(StoreError::Damaged(_))), "{damaged:?}");
+    let whole = [embedding("A", &[1.0, 2.0]), embedding("B", &[1.0, 2.0])];
+    store.save_embeddings(&t, ENCODER, &whole[..1]).await.expect("a save");
+    run(&store.writer, "UPDATE embeddings SET vector = x'0000803f' WHERE length(vector) = 5").await;
+    let shorter = store.load_embeddings(&t, ENCODER).await;
+    assert!(matches!(shorter, Err(StoreError::Damaged(_))), "{shorter:?}");
+    store.save_embeddings(&t, ENCODER, &whole).await.expect("a save");
+    assert_eq!(store.load_embeddings(&t, ENCODER).await.expect("mended").len(), 2);
+
+    for sql in [
+        "UPDATE tools SET required_scopes = '[1'",
+        "UPDATE tools SET required_scopes = '[]', precondition = '{}'",
+        "UPDATE tools SET precondition = NULL, hash = x'00'",
+        "UPDATE tools SET hash = zeroblob(32), schema_tokens = -1",
+        "UPDATE tools SET schema_tokens = 1, name = ' '",
+        "UPDATE tools SET name = 'a', definition = CAST(x'ff' AS TEXT)",
+    ] {
+        run(&store.writer, sql).await;
+        let damaged = store.load_catalog(&t).await;
+        assert!(matches!(damaged, Err(StoreError::Damaged(_))), "{sql}: {damaged:?}");
+    }
+    run(&store.writer, "UPDATE tools SET definition = '{}'").await;
+    assert_eq!(catalog(store, &t).await.tools.len(), 1);
+}
+
+#[tokio::test]
+async fn a_damaged_file_fails_without_a_panic() {
+    let fixture = open().await;
+    let (path, t) = (fixture.folder.path().join("catalog.db"), tenant("acme"));
+    let tools = (0..500).map(|i| tool("s", &format!("t{i}"), "S")).collect();
+    commit(&fixture.store, &t, change("s", None, tools)).await;
+    fixture.store.close().await.expect("a close");
+    let mut bytes = std::fs::read(&path).expect("a database");
+    let end = bytes.len();
+    bytes[8192..end - 4096].fill(0xa5);
+    std::fs::write(&path, bytes).expect("a damaged database");
+    let Ok(store) = SqliteStore::open(&path).await else { return };
+    let read = store.load_catalog(&t).await;
+    assert!(matches!(read, Err(StoreError::Damaged(_))), "{read:?}");
+    let written = store.commit(&t, change("s", Some(1), Vec::new())).await;
+    assert!(written.is_err(), "{written:?}");
+}
+
+fn bulky(server: &str, base: Option<u64>, kilobytes: usize) -> ServerChange {
+    let mut heavy = tool(server, "heavy", "Heavy");
+    heavy.definition = "x".repeat(kilobytes * 1024);
+    change(server, base, vec![heavy])
+}
+
+#[tokio::test]
+async fn a_full_disk_fails_commits_cleanly() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tuning = Tuning { max_pages: Some(200), ..Tuning::default() };
+    let path = folder.path().join("catalog.db");
+    let store = SqliteStore::open_with(&path, tuning).await.expect("a store");
+    let t = tenant("acme");
+    commit(&store, &t, bulky("first", None, 300)).await;
+    commit(&store, &t, change("small", None, vec![tool("small", "a", "A")])).await;
+    for _ in 0..5 {
+        let full = store.commit(&t, bulky("second", None, 600)).await;
+        assert!(matches!(full, Err(StoreError::Unavailable(_))), "{full:?}");
+        let after = catalog(&store, &t).await;
+        assert_eq!((after.revision, after.servers.len(), after.tools.len()), (2, 2, 2));
+    }
+    // A small change still fits, and so does the large one once there is room.
+    commit(&store, &t, change("small", Some(2), vec![tool("small", "a", "B")])).await;
+    store.remove_server(&t, &server_name("first"), 1).await.expect("a removal");
+    commit(&store, &t, bulky("second", None, 600)).await;
+    let after = catalog(&store, &t).await;
+    assert_eq!((after.revision, after.servers.len(), after.tools.len()), (5, 2, 2));
+    let checked: String = sqlx::query_scalar("PRAGMA integrity_check")
+        .fetch_one(&store.readers)
+        .await
+        .expect("a check");
+    assert_eq!(checked, "ok");
+}
+
+#[tokio::test]
+async fn callers_that_leave_do_no_harm() {
+    let fixture = open().await;
+    let (store, t) = (&fixture.store, tenant("acme"));
+    for n in 0..60 {
+        let base = base_of(store, &t).await;
+        let tools = (0..200).map(|i| tool("s", &format!("t{i}"), &format!("generation {n}")));
+        let attempt = store.commit(&t, change("s", base, tools.collect()));
+        let patience = Duration::from_micros(n * 150);
+        let _ = tokio::time::timeout(patience, attempt).await;
+        let _ = tokio::time::timeout(patience, store.load_catalog(&t)).await;
+        let Some(found) = store.load_catalog(&t).await.expect("a read") else { continue };
+        let first = &found.tools[0].record.summary;
+        assert_eq!(found.tools.len(), 200);
+        assert!(found.tools.iter().all(|tool| tool.record.summary == *first));
+    }
+    let base = base_of(store, &t).await;
+    commit(store, &t, change("s", base, Vec::new())).await;
+}
+
+async fn base_of(store: &SqliteStore, t: &TenantId) -> Option<u64> {
+    let read = store.read_server(t, &server_name("s")).await.expect("a read");
+    read.map(|(server, _)| server.revision)
+}
+
+#[tokio::test]
+async fn requests_are_forgotten_after_a_day() {
+    let fixture = open().await;
+    let (store, t) = (&fixture.store, tenant("acme"));
+    for id in ["r1", "r2", "r3"] {
+        store.record_request(&t, request(id, "one")).await.expect("a record");
+    }
+    let age = "UPDATE requests SET committed_ms = committed_ms - 86400000 WHERE id <> 'r3'";
+    run(&store.writer, age).await;
+    assert_eq!(store.find_request(&t, "r1").await.expect("a read"), None);
+    store.record_request(&t, request("r1", "two")).await.expect("the id is free again");
+    let recorded = store.find_request(&t, "r1").await.expect("a read").expect("the request");
+    assert_eq!(recorded.answer, b"answer to two");
+    commit(store, &t, change("s", None, vec![tool("s", "a", "A")])).await;
+    let left: Vec<String> = sqlx::query_scalar("SELECT id FROM requests ORDER BY id")
+        .fetch_all(&store.readers)
+        .await
+        .expect("a read");
+    assert_eq!(left, ["r1", "r3"]);
+    commit(store, &t, removal("s", 1, &["a"])).await;
+}
+
+#[tokio::test]
+async fn a_writer_that_never_ends_is_waited_for_only_so_long() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tuning = Tuning { busy_timeout: Duration::from_millis(10), ..Tuning::default() };
+    let path = folder.path().join("catalog.db");
+    let store = SqliteStore::open_with(&path, tuning).await.expect("a store");
+    let other = SqliteStore::open_with(&path, tuning).await.expect("another process's store");
+    let t = tenant("acme");
+    let held = other.begin_write().await.expect("the write lock");
+    let waited = store.commit(&t, change("s", None, Vec::new())).await;
+    assert!(matches!(waited, Err(StoreError::Unavailable(_))), "{waited:?}");
+    assert_eq!(store.revision(&t).await.expect("reads go on"), None);
+    drop(held);
+    other.ping().await.expect("a store");
+    let committed = async || store.commit(&t, change("s", None, Vec::new())).await;
+    // The lock goes when the other store's thread gets to it.
+    while committed().await.is_err() {}
+    assert_eq!(other.revision(&t).await.expect("a read"), Some(1));
+}
