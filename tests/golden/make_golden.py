@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Makes all-MiniLM-L6-v2.json: what sentence-transformers (fp32, CPU) says about varied texts.
+
+    pip install sentence-transformers
+    python make_golden.py MODEL_DIR
+
+MODEL_DIR is a fetched model directory (`toolgate model fetch`). Run again only when texts are added;
+the file is the reference that the Rust encoder is held against, so it is never made by the encoder.
+"""
+
+import json
+import pathlib
+import sys
+
+import torch
+from sentence_transformers import SentenceTransformer
+
+DECIMALS = 6
+
+TEXTS = {
+    "empty": "",
+    "blank": " \t\n ",
+    "one letter": "a",
+    "one word": "weather",
+    "punctuation only": "?!... -- ;;",
+    "short intent": "check my inbox",
+    "short question": "What's the weather in Lisbon tomorrow?",
+    "pangram": "The quick brown fox jumps over the lazy dog.",
+    "tool summary": "Create issue: opens a new issue in a repository with a title, a body and labels.",
+    "snake case": "list_pull_request_review_comments",
+    "camel case": "getAllOpenPullRequestsForRepository",
+    "kebab and dots": "k8s.apps/v1 rolling-update --max-surge=25%",
+    "shouting": "DELETE EVERYTHING NOW",
+    "accents": "Où est le café le plus proche de l'hôtel Étoile à Zürich?",
+    "accents decomposed": "Ou\u0300 est le cafe\u0301",
+    "german": "Bitte verschiebe das Meeting auf nächsten Dienstag um halb zehn.",
+    "spanish": "¿Cuánto dinero gasté en restaurantes el mes pasado?",
+    "russian": "Покажи все открытые задачи в этом проекте",
+    "greek": "Καλημέρα, πού είναι ο σταθμός;",
+    "arabic": "ابحث عن أقرب مطعم مفتوح الآن",
+    "hebrew": "מה מזג האוויר היום?",
+    "hindi": "कल सुबह सात बजे का अलार्म लगाओ",
+    "thai": "สภาพอากาศวันนี้เป็นอย่างไร",
+    "chinese": "帮我查一下明天北京到上海的机票",
+    "japanese": "東京の明日の天気を教えてください。",
+    "korean": "내일 오후 세 시에 회의를 잡아 주세요",
+    "mixed scripts": "Send 你好 to Иван via Slack, s'il te plaît 🙏",
+    "emoji": "🚀🔥 ship it 👩‍💻👍🏽",
+    "emoji only": "🎉🎉🎉",
+    "zero width and control": "zero\u200bwidth\u0000joiner\u200d and \ufeff bom",
+    "replacement character": "broken \ufffd bytes",
+    "special tokens as text": "[CLS] [SEP] [MASK] [PAD] [UNK]",
+    "url": "https://example.org/a/b?c=d&e=%20f#g",
+    "numbers": "3.14159 1,000,000 2026-01-31T23:59:59Z +44 20 7946 0018",
+    "code": "def f(x: int) -> int:\n    return x ** 2 if x > 0 else -x  # squares\n",
+    "sql": "SELECT u.id, COUNT(*) FROM users u JOIN orders o ON o.user_id = u.id GROUP BY 1 HAVING COUNT(*) > 3;",
+    "json": json.dumps(
+        {
+            "name": "create_event",
+            "inputSchema": {
+                "type": "object",
+                "properties": {"title": {"type": "string"}, "start": {"type": "string"}},
+                "required": ["title"],
+            },
+        }
+    ),
+    "medium": (
+        "I need to find every invoice from the last quarter that has not been paid yet, group them by "
+        "customer, and send each customer a friendly reminder with the total amount and the due date."
+    ),
+    "one endless word": "antidisestablishmentarianism" * 12,
+    "long, below the limit": "The gateway forwards the call to the upstream and waits. " * 20,
+    "exactly at the limit": "word " * 254,
+    "one over the limit": "word " * 255,
+    "far over the limit": "Search the web for recent articles about renewable energy policy. " * 80,
+    "over the limit, then another subject": "alpha beta gamma " * 120 + "delete the database",
+}
+
+
+def main() -> None:
+    model = SentenceTransformer(sys.argv[1], device="cpu")
+    model = model.float().eval()
+    # The packaged tokenizer pads and cuts at 128; sentence-transformers sets its own limit.
+    assert model.max_seq_length == 256, model.max_seq_length
+    cases = []
+    for name, text in TEXTS.items():
+        full = len(model.tokenizer(text, truncation=False, padding=False)["input_ids"])
+        used = min(full, model.max_seq_length)
+        with torch.inference_mode():
+            vector = model.encode([text], convert_to_numpy=True, normalize_embeddings=False)[0]
+        cases.append(
+            {
+                "name": name,
+                "text": text,
+                "tokens": used,
+                "truncated": full > model.max_seq_length,
+                "embedding": [round(float(x), DECIMALS) for x in vector],
+            }
+        )
+    place = pathlib.Path(__file__).parent / "all-MiniLM-L6-v2.json"
+    lines = ",\n".join(json.dumps(case, ensure_ascii=True, separators=(",", ":")) for case in cases)
+    place.write_text("[\n" + lines + "\n]\n", encoding="utf-8")
+    print(f"{len(cases)} texts, {place.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()
