@@ -97,6 +97,9 @@ impl ToolName {
     }
 }
 
+/// Stands for a [`ToolId`] where its text is too long.
+pub type ToolKey = [u8; 16];
+
 /// A tool within a tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ToolId {
@@ -120,6 +123,13 @@ impl ToolId {
         let legal = whole.chars().map(|c| if is_model_char(c) { c } else { '_' });
         let kept: String = legal.take(MODEL_NAME_MAX - hash.len() - 1).collect();
         format!("{kept}_{hash}")
+    }
+
+    /// 128 bits that stand for this identity: the first half of SHA-256 of `{server}/{name}`.
+    #[must_use]
+    pub fn key(&self) -> ToolKey {
+        let digest: [u8; 32] = Sha256::digest(self.to_string().as_bytes()).into();
+        digest.first_chunk().copied().unwrap_or_default()
     }
 
     /// The resource name, `tenants/{tenant}/servers/{server}/tools/{name}`.

@@ -1,9 +1,13 @@
 //! The routing plane as a library: everything that the `toolgate` binary runs. Arrows between the
 //! modules point one way (ARCHITECTURE.md, "Inside the server"); tonic and prost stay in `api`.
 
+pub mod catalog;
 pub mod config;
+pub mod encoder;
 pub mod error;
 pub mod identity;
 pub mod precondition;
+pub mod schema;
 pub mod state;
 pub mod store;
+pub mod tokens;

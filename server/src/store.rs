@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::pin::Pin;
 use std::time::Duration;
 
-use crate::error::Cause;
+use crate::error::{Cause, Error};
 use crate::identity::{ServerName, TenantId, ToolName};
 use crate::precondition::Precondition;
 
@@ -53,6 +53,15 @@ pub enum StoreError {
     /// The database can't be reached, is full, or refused.
     #[error("the database failed")]
     Unavailable(#[source] Cause),
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Damaged(_) => Self::internal(error),
+            other => Self::StoreUnavailable(Box::new(other)),
+        }
+    }
 }
 
 /// What the registrant says of an MCP server.

@@ -1,0 +1,201 @@
+//! One tool's MCP definition: its parts as text, byte for byte as registered, its hash, and what of it a
+//! model is sent.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+use super::json_text::minify;
+use crate::store::ContentHash;
+
+/// A definition that was checked, with the places of its parts.
+#[derive(Debug, Clone)]
+pub struct Definition {
+    text: Box<str>,
+    description: Box<str>,
+    input_schema: Range<usize>,
+    output_schema: Option<Range<usize>>,
+    annotations: Option<Range<usize>>,
+    always_load: bool,
+}
+
+/// The fields of an MCP `Tool`, each as it stands in the text (MCP 2025-11-25, "Tools", data types).
+#[derive(Deserialize)]
+struct Fields<'a> {
+    #[serde(borrow)]
+    description: Option<&'a RawValue>,
+    #[serde(borrow, rename = "inputSchema")]
+    input_schema: Option<&'a RawValue>,
+    #[serde(borrow, rename = "outputSchema")]
+    output_schema: Option<&'a RawValue>,
+    #[serde(borrow)]
+    annotations: Option<&'a RawValue>,
+    #[serde(borrow, rename = "_meta")]
+    meta: Option<&'a RawValue>,
+}
+
+/// A part of the definition that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartError {
+    /// The part, such as `inputSchema`; empty for the whole.
+    pub part: &'static str,
+    /// What was wrong and what would be right.
+    pub problem: String,
+}
+
+impl Definition {
+    /// Takes a definition apart. The text must be one JSON object.
+    ///
+    /// # Errors
+    /// The part at fault.
+    pub fn parse(text: &str) -> Result<Self, PartError> {
+        let fields: Fields<'_> =
+            serde_json::from_str(text).map_err(|e| wrong("", format!("must be an object: {e}")))?;
+        let place = |raw: &RawValue| place_of(text, raw.get());
+        let input = fields.input_schema.ok_or_else(|| {
+            wrong("inputSchema", "is missing; a tool without parameters says {\"type\":\"object\"}")
+        })?;
+        must_be_object("inputSchema", input)?;
+        fields.output_schema.map_or(Ok(()), |raw| must_be_object("outputSchema", raw))?;
+        fields.annotations.map_or(Ok(()), |raw| must_be_object("annotations", raw))?;
+        Ok(Self {
+            description: description_of(fields.description)?.into(),
+            input_schema: place(input),
+            output_schema: fields.output_schema.map(place),
+            annotations: fields.annotations.map(place),
+            always_load: fields.meta.is_some_and(asks_for_always_load),
+            text: text.into(),
+        })
+    }
+
+    /// The whole definition as registered.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The MCP description; empty when there is none.
+    #[must_use]
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// The `inputSchema` as registered.
+    #[must_use]
+    pub fn input_schema(&self) -> &str {
+        &self.text[self.input_schema.clone()]
+    }
+
+    /// The `outputSchema` as registered; empty when there is none.
+    #[must_use]
+    pub fn output_schema(&self) -> &str {
+        self.output_schema.clone().map_or("", |place| &self.text[place])
+    }
+
+    /// The `annotations` as registered; empty when there are none.
+    #[must_use]
+    pub fn annotations(&self) -> &str {
+        self.annotations.clone().map_or("", |place| &self.text[place])
+    }
+
+    /// Whether `_meta["anthropic/alwaysLoad"]` is true.
+    #[must_use]
+    pub fn always_load(&self) -> bool {
+        self.always_load
+    }
+
+    /// Bytes that this holds.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.text.len() + self.description.len()
+    }
+
+    /// SHA-256 of the canonical form (JCS, RFC 8785): the same for any spelling of the same definition.
+    ///
+    /// # Errors
+    /// A number that JCS can't write.
+    pub fn hash(&self) -> Result<ContentHash, PartError> {
+        let canonical = serde_json_canonicalizer::pipe(&self.text)
+            .map_err(|e| wrong("", format!("has no canonical form (RFC 8785): {e}")))?;
+        Ok(Sha256::digest(canonical.as_bytes()).into())
+    }
+
+    /// What a provider is sent for the tool: name, description and input schema as minified JSON.
+    #[must_use]
+    pub fn prompt_form(&self, model_name: &str) -> String {
+        let text = |value: &str| serde_json::Value::from(value).to_string();
+        let (name, description) = (text(model_name), text(&self.description));
+        let schema = minify(self.input_schema());
+        format!("{{\"name\":{name},\"description\":{description},\"inputSchema\":{schema}}}")
+    }
+}
+
+fn description_of(raw: Option<&RawValue>) -> Result<String, PartError> {
+    match raw.map(RawValue::get) {
+        None | Some("null") => Ok(String::new()),
+        Some(text) => serde_json::from_str(text)
+            .map_err(|_| wrong("description", "must be a string".to_owned())),
+    }
+}
+
+fn must_be_object(part: &'static str, raw: &RawValue) -> Result<(), PartError> {
+    let problem = "must be a JSON object";
+    if raw.get().starts_with('{') { Ok(()) } else { Err(wrong(part, problem)) }
+}
+
+fn asks_for_always_load(meta: &RawValue) -> bool {
+    let meta: serde_json::Value = serde_json::from_str(meta.get()).unwrap_or_default();
+    meta.get("anthropic/alwaysLoad") == Some(&serde_json::Value::Bool(true))
+}
+
+/// Where `part`, a slice of `text`, begins and ends.
+fn place_of(text: &str, part: &str) -> Range<usize> {
+    let start = part.as_ptr() as usize - text.as_ptr() as usize;
+    start..start + part.len()
+}
+
+fn wrong(part: &'static str, problem: impl Into<String>) -> PartError {
+    PartError { part, problem: problem.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOOL: &str = r#"{"name": "t", "description": "Does\n it",
+        "inputSchema": { "type" : "object" }, "annotations": {"readOnlyHint": true},
+        "_meta": {"anthropic/alwaysLoad": true}}"#;
+
+    #[test]
+    fn parts_are_kept_byte_for_byte() {
+        let tool = Definition::parse(TOOL).expect("a definition");
+        assert_eq!(tool.input_schema(), "{ \"type\" : \"object\" }");
+        assert_eq!(tool.description(), "Does\n it");
+        assert_eq!(tool.annotations(), "{\"readOnlyHint\": true}");
+        assert_eq!(tool.output_schema(), "");
+        assert!(tool.always_load());
+        let sent = r#"{"name":"m","description":"Does\n it","inputSchema":{"type":"object"}}"#;
+        assert_eq!(tool.prompt_form("m"), sent);
+    }
+
+    #[test]
+    fn hash_ignores_spelling_and_sees_content() {
+        let hash = |text: &str| Definition::parse(text).expect("a definition").hash();
+        let spelt = r#"{"inputSchema":{"type":"object"},"name":"t"}"#;
+        let same = r#"{ "name": "\u0074", "inputSchema": {"type": "object"} }"#;
+        assert_eq!(hash(spelt), hash(same));
+        assert_ne!(hash(spelt), hash(&spelt.replace("\"t\"", "\"u\"")));
+    }
+
+    #[test]
+    fn wrong_parts_are_named() {
+        let part = |text: &str| Definition::parse(text).expect_err("must fail").part;
+        assert_eq!(part(r#"{"name": "t"}"#), "inputSchema");
+        assert_eq!(part(r#"{"name": "t", "inputSchema": []}"#), "inputSchema");
+        assert_eq!(part(r#"{"description": 3, "inputSchema": {}}"#), "description");
+        assert_eq!(part(r#"{"inputSchema": {}, "annotations": 1}"#), "annotations");
+        assert_eq!(part("[]"), "");
+    }
+}

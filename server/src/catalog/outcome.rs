@@ -1,0 +1,90 @@
+//! What a registration did, tool by tool; serialised with the request id so that a repeated request gets
+//! the same answer.
+
+use serde::{Deserialize, Serialize};
+
+use super::check::Rejection;
+use crate::store::{ContentHash, StoredTool, ToolRecord};
+
+/// What was done to a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OutcomeKind {
+    /// New, and stored.
+    Accepted,
+    /// The same as before.
+    Unchanged,
+    /// Stored in place of another version.
+    Changed,
+    /// Not stored.
+    Rejected,
+    /// No longer in the catalog.
+    Removed,
+}
+
+/// What became of one tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Its MCP name, as far as it could be read.
+    pub name: String,
+    /// What was done.
+    pub kind: OutcomeKind,
+    /// The name the model sees; empty when rejected.
+    pub model_name: String,
+    /// The hash before.
+    pub old_hash: Option<ContentHash>,
+    /// The hash now.
+    pub new_hash: Option<ContentHash>,
+    /// The field at fault; empty unless rejected.
+    pub field: String,
+    /// What was wrong and what would be right; empty unless rejected.
+    pub problem: String,
+}
+
+impl Outcome {
+    /// The outcome of storing `new` where `old` was.
+    #[must_use]
+    pub fn stored(old: Option<&StoredTool>, new: &ToolRecord) -> Self {
+        let kind = match old {
+            None => OutcomeKind::Accepted,
+            Some(old) if old.record == *new => OutcomeKind::Unchanged,
+            Some(_) => OutcomeKind::Changed,
+        };
+        Self {
+            name: new.name.as_str().to_owned(),
+            kind,
+            model_name: new.model_name.clone(),
+            old_hash: old.map(|old| old.record.hash),
+            new_hash: Some(new.hash),
+            field: String::new(),
+            problem: String::new(),
+        }
+    }
+
+    /// The outcome of removing `old`.
+    #[must_use]
+    pub fn removed(old: &StoredTool) -> Self {
+        Self {
+            name: old.record.name.as_str().to_owned(),
+            kind: OutcomeKind::Removed,
+            model_name: old.record.model_name.clone(),
+            old_hash: Some(old.record.hash),
+            new_hash: None,
+            field: String::new(),
+            problem: String::new(),
+        }
+    }
+}
+
+impl From<&Rejection> for Outcome {
+    fn from(rejection: &Rejection) -> Self {
+        Self {
+            name: rejection.name.clone(),
+            kind: OutcomeKind::Rejected,
+            model_name: String::new(),
+            old_hash: None,
+            new_hash: None,
+            field: rejection.field.clone(),
+            problem: rejection.problem.clone(),
+        }
+    }
+}

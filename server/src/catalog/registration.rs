@@ -1,0 +1,344 @@
+//! The upsert of one MCP server: check, compare, embed what is new, commit whole or not at all.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::Catalog;
+use super::check::{Rejection, ToolCheck, ToolSettings};
+use super::outcome::{Outcome, OutcomeKind};
+use super::plan::{Checked, Mode, Plan, text_hash};
+use super::tools_list::ToolsList;
+use crate::error::{Error, FieldViolation};
+use crate::identity::TenantId;
+use crate::store::{
+    Committed, ContentHash, PendingRequest, Revision, ServerChange, ServerRecord, StoreError,
+    StoredEmbedding, StoredServer, StoredTool,
+};
+
+/// Tries at a commit while others change the same server.
+const TRIES: usize = 8;
+
+/// Texts in one call to the encoder: between two of them a caller who has gone is noticed.
+const EMBED_CHUNK: usize = 64;
+
+/// Asks to upsert one MCP server.
+#[derive(Debug, Clone)]
+pub struct Registration {
+    /// The server as it is to be.
+    pub server: ServerRecord,
+    /// The body of its `tools/list`.
+    pub body: Arc<[u8]>,
+    /// Settings by MCP name.
+    pub settings: HashMap<String, ToolSettings>,
+    /// What happens to tools that the body does not name.
+    pub mode: Mode,
+    /// The etag that must still hold; empty to skip the check.
+    pub etag: String,
+    /// The caller's name for the request, and SHA-256 of its content.
+    pub request: Option<(String, ContentHash)>,
+    /// Store nothing when any tool is rejected.
+    pub all_or_nothing: bool,
+}
+
+/// A registration's outcome.
+#[derive(Debug, Clone)]
+pub struct Registered {
+    /// The server as stored.
+    pub server: StoredServer,
+    /// The catalog revision that holds the change.
+    pub revision: Revision,
+    /// One outcome per tool of the body, then one per removed tool.
+    pub outcomes: Vec<Outcome>,
+    /// True when the answer was recorded before.
+    pub replayed: bool,
+}
+
+type Stored = Option<(StoredServer, Vec<StoredTool>)>;
+
+impl Catalog {
+    /// Upserts one MCP server.
+    ///
+    /// # Errors
+    /// Malformed bodies, passed limits, a stale etag, a reused request id, an encoder or store that can't
+    /// be reached; nothing is stored then.
+    pub async fn register(
+        &self,
+        tenant: &TenantId,
+        registration: Registration,
+        deadline: Option<Instant>,
+    ) -> Result<Registered, Error> {
+        if let Some(answer) = self.recorded(tenant, &registration).await? {
+            return Ok(answer);
+        }
+        let registration = Arc::new(registration);
+        let mut checked = self.check(Arc::clone(&registration)).await?;
+        let mut embedded = HashMap::new();
+        for _ in 0..TRIES {
+            refuse_rejections(&registration, &checked)?;
+            let stored = self.store.read_server(tenant, &registration.server.name).await?;
+            check_etag(&registration.etag, &stored)?;
+            let plan =
+                Plan::new(&registration.server, &checked, stored.as_ref(), registration.mode);
+            self.embed(&plan.new_summaries, &mut embedded, deadline).await?;
+            match self.commit(tenant, &registration, plan, stored, &embedded).await {
+                Err(CommitError::Conflict) => {}
+                Err(CommitError::NameTaken(name)) => reject_taken(&mut checked, &name),
+                Err(CommitError::Failed(error)) => return Err(error),
+                Ok(registered) => return Ok(registered),
+            }
+        }
+        Err(Error::Overloaded)
+    }
+
+    async fn recorded(
+        &self,
+        tenant: &TenantId,
+        registration: &Registration,
+    ) -> Result<Option<Registered>, Error> {
+        let Some((id, body_hash)) = &registration.request else { return Ok(None) };
+        let Some(recorded) = self.store.find_request(tenant, id).await? else { return Ok(None) };
+        if recorded.body_hash != *body_hash {
+            return Err(Error::RequestIdReused(id.clone()));
+        }
+        let outcomes: Vec<Outcome> =
+            serde_json::from_slice(&recorded.answer).map_err(Error::internal)?;
+        let server = self.stored_server(tenant, &registration.server, &recorded.committed).await?;
+        let revision = recorded.committed.revision;
+        Ok(Some(Registered { server, revision, outcomes, replayed: true }))
+    }
+
+    /// The server as stored; as it was asked for when it has been removed since.
+    async fn stored_server(
+        &self,
+        tenant: &TenantId,
+        asked: &ServerRecord,
+        committed: &Committed,
+    ) -> Result<StoredServer, Error> {
+        let stored = self.store.read_server(tenant, &asked.name).await?;
+        Ok(stored.map_or_else(
+            || StoredServer {
+                record: asked.clone(),
+                revision: committed.revision,
+                updated_ms: committed.updated_ms,
+                tool_count: 0,
+            },
+            |(server, _)| server,
+        ))
+    }
+
+    /// Parsing and compiling thousands of schemas takes a core for a while, so it leaves the async threads.
+    async fn check(&self, registration: Arc<Registration>) -> Result<Vec<Checked>, Error> {
+        let limits = self.limits;
+        let check = move || check_body(&registration, &limits);
+        tokio::task::spawn_blocking(check).await.map_err(Error::internal)?
+    }
+
+    async fn embed(
+        &self,
+        summaries: &[String],
+        embedded: &mut HashMap<ContentHash, Vec<f32>>,
+        deadline: Option<Instant>,
+    ) -> Result<(), Error> {
+        let mut seen = HashSet::new();
+        let missing: Vec<&String> = summaries
+            .iter()
+            .filter(|text| !embedded.contains_key(&text_hash(text)) && seen.insert(text.as_str()))
+            .collect();
+        for chunk in missing.chunks(EMBED_CHUNK) {
+            let texts = chunk.iter().map(|text| (*text).clone()).collect();
+            let vectors = self.encoder.embed(texts, deadline).await?;
+            let hashes = chunk.iter().map(|text| text_hash(text));
+            embedded.extend(hashes.zip(vectors.into_iter().map(|e| e.vector)));
+        }
+        Ok(())
+    }
+
+    async fn commit(
+        &self,
+        tenant: &TenantId,
+        registration: &Registration,
+        plan: Plan,
+        stored: Stored,
+        embedded: &HashMap<ContentHash, Vec<f32>>,
+    ) -> Result<Registered, CommitError> {
+        let request = pending(registration, &plan.outcomes)?;
+        if let (true, Some((server, _))) = (plan.is_empty(), stored.as_ref()) {
+            if let Some(request) = request {
+                self.store.record_request(tenant, request).await?;
+            }
+            let (server, revision) = (server.clone(), server.revision);
+            return Ok(Registered { server, revision, outcomes: plan.outcomes, replayed: false });
+        }
+        let outcomes = plan.outcomes;
+        let embeddings = embeddings_of(&plan.new_summaries, embedded);
+        let tool_count = tools_after(&outcomes, stored.as_ref());
+        let change = ServerChange {
+            base: stored.map(|(server, _)| server.revision),
+            server: registration.server.clone(),
+            upserts: plan.upserts,
+            removals: plan.removals,
+            embeddings,
+            fingerprint: self.encoder.fingerprint().to_owned(),
+            max_tools: self.limits.max_tools_per_tenant as u64,
+            request,
+        };
+        let committed = self
+            .store
+            .commit(tenant, change)
+            .await
+            .map_err(|e| self.commit_error(e, registration))?;
+        let server = StoredServer {
+            record: registration.server.clone(),
+            revision: committed.revision,
+            updated_ms: committed.updated_ms,
+            tool_count,
+        };
+        Ok(Registered { server, revision: committed.revision, outcomes, replayed: false })
+    }
+
+    fn commit_error(&self, error: StoreError, registration: &Registration) -> CommitError {
+        let id = registration.request.as_ref().map_or("", |(id, _)| id);
+        match error {
+            StoreError::Conflict => CommitError::Conflict,
+            StoreError::NameTaken(name) => CommitError::NameTaken(name),
+            StoreError::RequestIdReused => {
+                CommitError::Failed(Error::RequestIdReused(id.to_owned()))
+            }
+            StoreError::TooManyTools { actual } => CommitError::Failed(Error::StockExceeded {
+                limit: "limits.max_tools_per_tenant",
+                maximum: self.limits.max_tools_per_tenant as u64,
+                actual,
+            }),
+            other => CommitError::Failed(other.into()),
+        }
+    }
+}
+
+enum CommitError {
+    Conflict,
+    NameTaken(String),
+    Failed(Error),
+}
+
+impl<E: Into<Error>> From<E> for CommitError {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+fn check_body(
+    registration: &Registration,
+    limits: &crate::config::LimitsConfig,
+) -> Result<Vec<Checked>, Error> {
+    let list = ToolsList::parse(&registration.body)?;
+    let (maximum, actual) = (limits.max_tools_per_registration as u64, list.tools.len() as u64);
+    if actual > maximum {
+        return Err(Error::LimitExceeded {
+            limit: "limits.max_tools_per_registration",
+            maximum,
+            actual,
+        });
+    }
+    if list.more_pages && registration.mode == Mode::Replace {
+        let problem = "holds a nextCursor, so it is one page of several: send the tools of all pages \
+                       in one body, or use the mode merge";
+        return Err(Error::field("tools_list_json", problem));
+    }
+    let check =
+        ToolCheck { server: &registration.server.name, settings: &registration.settings, limits };
+    let mut checked: Vec<Checked> =
+        list.tools.iter().enumerate().map(|(i, text)| check.check(i, text)).collect();
+    reject_repeated(&mut checked);
+    settings_have_tools(registration, &checked)?;
+    Ok(checked)
+}
+
+fn reject_repeated(checked: &mut [Checked]) {
+    let mut seen = HashSet::new();
+    for (i, tool) in checked.iter_mut().enumerate() {
+        let Ok(record) = tool else { continue };
+        if seen.insert(record.name.clone()) {
+            continue;
+        }
+        let problem =
+            "another tool of this body has the same name; the first one counts".to_owned();
+        let name = record.name.as_str().to_owned();
+        *tool = Err(Rejection { name, field: format!("tools[{i}].name"), problem });
+    }
+}
+
+fn reject_taken(checked: &mut [Checked], model_name: &str) {
+    for (i, tool) in checked.iter_mut().enumerate() {
+        let Ok(record) = tool else { continue };
+        if record.model_name != model_name {
+            continue;
+        }
+        let problem = format!("another tool of this tenant is already {model_name:?} to the model");
+        let name = record.name.as_str().to_owned();
+        *tool = Err(Rejection { name, field: format!("tools[{i}].name"), problem });
+    }
+}
+
+fn settings_have_tools(registration: &Registration, checked: &[Checked]) -> Result<(), Error> {
+    let named: HashSet<&str> = checked
+        .iter()
+        .map(|tool| tool.as_ref().map_or_else(|r| r.name.as_str(), |t| t.name.as_str()))
+        .collect();
+    let mut unknown: Vec<_> =
+        registration.settings.keys().filter(|name| !named.contains(name.as_str())).collect();
+    unknown.sort();
+    match unknown.first() {
+        None => Ok(()),
+        Some(name) => {
+            let problem = format!("there is no tool {name:?} in tools_list_json");
+            Err(Error::field("tool_settings", problem))
+        }
+    }
+}
+
+fn refuse_rejections(registration: &Registration, checked: &[Checked]) -> Result<(), Error> {
+    if !registration.all_or_nothing {
+        return Ok(());
+    }
+    let rejected: Vec<_> = checked
+        .iter()
+        .filter_map(|tool| tool.as_ref().err())
+        .map(|r| FieldViolation::new(&r.field, &r.problem))
+        .collect();
+    if rejected.is_empty() { Ok(()) } else { Err(Error::ToolsRejected(rejected)) }
+}
+
+fn check_etag(expected: &str, stored: &Stored) -> Result<(), Error> {
+    let actual = stored.as_ref().map_or_else(String::new, |(server, _)| server.etag());
+    if expected.is_empty() || expected == actual {
+        return Ok(());
+    }
+    Err(Error::EtagMismatch { expected: expected.to_owned(), actual })
+}
+
+fn pending(
+    registration: &Registration,
+    outcomes: &[Outcome],
+) -> Result<Option<PendingRequest>, CommitError> {
+    let Some((id, body_hash)) = &registration.request else { return Ok(None) };
+    let answer = serde_json::to_vec(outcomes).map_err(Error::internal)?;
+    Ok(Some(PendingRequest { id: id.clone(), body_hash: *body_hash, answer }))
+}
+
+fn embeddings_of(
+    summaries: &[String],
+    embedded: &HashMap<ContentHash, Vec<f32>>,
+) -> Vec<StoredEmbedding> {
+    let hashes: HashSet<_> = summaries.iter().map(|text| text_hash(text)).collect();
+    let of = |text_hash| embedded.get(&text_hash).map(|v| (text_hash, v.clone()));
+    let pairs = hashes.into_iter().filter_map(of);
+    pairs.map(|(text_hash, vector)| StoredEmbedding { text_hash, vector }).collect()
+}
+
+fn tools_after(outcomes: &[Outcome], stored: Option<&(StoredServer, Vec<StoredTool>)>) -> u32 {
+    let before = stored.map_or(0, |(_, tools)| tools.len());
+    let with = |kind| outcomes.iter().filter(|o| o.kind == kind).count();
+    let after = before + with(OutcomeKind::Accepted) - with(OutcomeKind::Removed);
+    u32::try_from(after).unwrap_or(u32::MAX)
+}

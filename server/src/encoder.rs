@@ -1,0 +1,68 @@
+//! The seam to sentence encoders: what the router and the catalog ask of one, and the in-process encoder
+//! behind it. Batching, devices and models live in `toolgate-encoder-worker`.
+
+use std::pin::Pin;
+use std::time::Instant;
+
+use toolgate_encoder_worker::{EmbedError, EncoderHandle};
+
+use crate::error::Error;
+
+/// An embedding and how the text was read.
+#[derive(Debug, Clone)]
+pub struct Embedded {
+    /// The embedding, unit length.
+    pub vector: Vec<f32>,
+    /// Whether the text was longer than the model reads.
+    pub truncated: bool,
+}
+
+/// What embedding returns.
+pub type EmbedFuture<'a> = Pin<Box<dyn Future<Output = Result<Vec<Embedded>, Error>> + Send + 'a>>;
+
+/// Turns texts into embeddings.
+pub trait Encoder: Send + Sync + 'static {
+    /// Identifies model, files and arithmetic: embeddings of different fingerprints don't mix.
+    fn fingerprint(&self) -> &str;
+
+    /// The length of one embedding.
+    fn dimensions(&self) -> usize;
+
+    /// Embeds texts, one embedding each, in their order. Work whose deadline has passed is not begun.
+    fn embed(&self, texts: Vec<String>, deadline: Option<Instant>) -> EmbedFuture<'_>;
+
+    /// Texts that wait, for the queue-depth gauge.
+    fn queue_depth(&self) -> u64;
+}
+
+impl Encoder for EncoderHandle {
+    fn fingerprint(&self) -> &str {
+        &self.model().fingerprint
+    }
+
+    fn dimensions(&self) -> usize {
+        self.model().dimensions
+    }
+
+    fn embed(&self, texts: Vec<String>, deadline: Option<Instant>) -> EmbedFuture<'_> {
+        Box::pin(async move {
+            let embedded = self.embed(texts, deadline).await.map_err(to_error)?;
+            let read = |e: toolgate_encoder_worker::Embedding| Embedded {
+                vector: e.vector,
+                truncated: e.truncated,
+            };
+            Ok(embedded.into_iter().map(read).collect())
+        })
+    }
+
+    fn queue_depth(&self) -> u64 {
+        self.stats().queue_depth as u64
+    }
+}
+
+fn to_error(error: EmbedError) -> Error {
+    match error {
+        EmbedError::DeadlineExceeded => Error::DeadlineExceeded,
+        other => Error::EncoderUnavailable(Box::new(other)),
+    }
+}
