@@ -1,0 +1,8 @@
+//! The decision seam: which tools an agent's state allows, and whether a call may run. Deterministic;
+//! ranking and storage live elsewhere.
+
+pub mod calls;
+pub mod handle;
+pub mod key;
+pub mod standing;
+pub mod verdict;

@@ -1,0 +1,225 @@
+//! The active-set handle: what was shown to a model, signed, so that any replica can check a call against
+//! it. Tenant and principal are bound by the signature and not repeated in the text.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use super::key::HandleKey;
+use crate::identity::{TenantId, ToolKey};
+use crate::store::{ContentHash, Revision};
+
+/// The most tools of one active set.
+pub const TOOLS_MAX: usize = 256;
+
+const VERSION: u8 = 1;
+const HEADER: usize = 1 + 8 + 8;
+const TAG: usize = 32;
+const HALF: usize = 16;
+const ENTRY: usize = 2 * HALF;
+/// Base64 of the longest handle.
+const TEXT_MAX: usize = (HEADER + TOOLS_MAX * ENTRY + TAG) * 4 / 3 + 4;
+
+/// Whom a handle is issued to.
+#[derive(Debug, Clone, Copy)]
+pub struct Holder<'a> {
+    /// The tenant.
+    pub tenant: &'a TenantId,
+    /// The principal within the tenant; empty while authentication is off.
+    pub principal: &'a str,
+}
+
+/// A tool as a handle names it: the first half of SHA-256 of its identity, and of its definition.
+/// 128 bits each: forging either needs a second preimage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ShownTool {
+    /// Which tool.
+    pub id: ToolKey,
+    /// Which definition of it.
+    pub definition: [u8; HALF],
+}
+
+impl ShownTool {
+    /// Names a tool and the definition that was shown.
+    #[must_use]
+    pub fn new(id: ToolKey, definition: &ContentHash) -> Self {
+        Self { id, definition: first_half(definition) }
+    }
+}
+
+/// What a handle says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActiveSet {
+    /// The catalog revision that it was chosen from.
+    pub revision: Revision,
+    /// When it expires, in seconds since 1970 (UTC).
+    pub expires: u64,
+    /// The tools in their order.
+    pub tools: Vec<ShownTool>,
+}
+
+/// Why a handle says nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum HandleError {
+    /// Not issued by this service for this tenant and principal.
+    #[error("not issued by this service for this tenant")]
+    Invalid,
+}
+
+impl ActiveSet {
+    /// An active set that expires `ttl` from `now`; tools past [`TOOLS_MAX`] are left out.
+    #[must_use]
+    pub fn new(revision: Revision, tools: Vec<ShownTool>, now: SystemTime, ttl: Duration) -> Self {
+        let mut tools = tools;
+        tools.truncate(TOOLS_MAX);
+        Self { revision, expires: seconds(now).saturating_add(ttl.as_secs()), tools }
+    }
+
+    /// Whether it has expired at `now`.
+    #[must_use]
+    pub fn has_expired(&self, now: SystemTime) -> bool {
+        seconds(now) >= self.expires
+    }
+
+    /// The handle: base64url of version, expiry, revision, tools and an HMAC-SHA-256 tag (RFC 2104).
+    #[must_use]
+    pub fn seal(&self, key: &HandleKey, holder: Holder<'_>) -> String {
+        let mut bytes = Vec::with_capacity(HEADER + self.tools.len() * ENTRY + TAG);
+        bytes.push(VERSION);
+        bytes.extend(self.expires.to_be_bytes());
+        bytes.extend(self.revision.to_be_bytes());
+        for tool in &self.tools {
+            bytes.extend(tool.id);
+            bytes.extend(tool.definition);
+        }
+        let tag = mac(key, holder, &bytes).finalize().into_bytes();
+        bytes.extend(tag);
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    /// Reads a handle. Expiry is not judged here: see [`ActiveSet::has_expired`].
+    ///
+    /// # Errors
+    /// [`HandleError::Invalid`] for anything that [`ActiveSet::seal`] did not make with this key for this
+    /// holder; the comparison takes constant time.
+    pub fn open(text: &str, key: &HandleKey, holder: Holder<'_>) -> Result<Self, HandleError> {
+        if text.len() > TEXT_MAX {
+            return Err(HandleError::Invalid);
+        }
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| HandleError::Invalid)?;
+        let length = bytes.len().checked_sub(TAG).ok_or(HandleError::Invalid)?;
+        let (content, tag) = bytes.split_at(length);
+        mac(key, holder, content).verify_slice(tag).map_err(|_| HandleError::Invalid)?;
+        Self::read(content).ok_or(HandleError::Invalid)
+    }
+
+    fn read(content: &[u8]) -> Option<Self> {
+        let (version, rest) = content.split_first()?;
+        let (expires, rest) = rest.split_first_chunk::<8>()?;
+        let (revision, rest) = rest.split_first_chunk::<8>()?;
+        let (entries, remainder) = rest.as_chunks::<ENTRY>();
+        if *version != VERSION || !remainder.is_empty() || entries.len() > TOOLS_MAX {
+            return None;
+        }
+        let tool = |entry: &[u8; ENTRY]| {
+            let (id, definition) = entry.split_first_chunk::<HALF>()?;
+            Some(ShownTool { id: *id, definition: definition.try_into().ok()? })
+        };
+        Some(Self {
+            expires: u64::from_be_bytes(*expires),
+            revision: Revision::from_be_bytes(*revision),
+            tools: entries.iter().map(tool).collect::<Option<_>>()?,
+        })
+    }
+}
+
+fn mac(key: &HandleKey, holder: Holder<'_>, content: &[u8]) -> Hmac<Sha256> {
+    let mut mac =
+        Hmac::<Sha256>::new_from_slice(key.bytes()).expect("HMAC takes keys of any length");
+    mac.update(b"toolgate active set\0");
+    // Lengths go before the names, so that no two holders make the same input.
+    for name in [holder.tenant.as_str(), holder.principal] {
+        mac.update(&(name.len() as u64).to_be_bytes());
+        mac.update(name.as_bytes());
+    }
+    mac.update(content);
+    mac
+}
+
+fn first_half(hash: &ContentHash) -> [u8; HALF] {
+    hash.first_chunk().copied().unwrap_or_default()
+}
+
+fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn tenant(name: &str) -> TenantId {
+        TenantId::parse(name).expect("a tenant")
+    }
+
+    fn key(byte: u8) -> HandleKey {
+        HandleKey::from_bytes(&[byte; 32]).expect("a key")
+    }
+
+    fn set(tools: usize) -> ActiveSet {
+        let byte = |i: usize| u8::try_from(i % 251).unwrap_or(0);
+        let tool = |i| ShownTool { id: [byte(i); HALF], definition: [byte(i + 1); HALF] };
+        let tools = (0..tools).map(tool).collect();
+        ActiveSet::new(7, tools, SystemTime::UNIX_EPOCH, Duration::from_secs(60))
+    }
+
+    #[test]
+    fn a_handle_says_what_was_sealed() {
+        let (key, a) = (key(1), tenant("a"));
+        let holder = Holder { tenant: &a, principal: "p" };
+        for tools in [0, 1, 10, TOOLS_MAX] {
+            let set = set(tools);
+            assert_eq!(ActiveSet::open(&set.seal(&key, holder), &key, holder), Ok(set));
+        }
+        assert_eq!(set(TOOLS_MAX + 1).tools.len(), TOOLS_MAX);
+    }
+
+    #[test]
+    fn other_holders_and_keys_are_refused() {
+        let (key, other) = (key(1), key(2));
+        let (a, ab) = (tenant("a"), tenant("ab"));
+        let text = set(3).seal(&key, Holder { tenant: &a, principal: "bc" });
+        let open = |key: &HandleKey, tenant, principal| {
+            ActiveSet::open(&text, key, Holder { tenant, principal })
+        };
+        assert!(open(&key, &a, "bc").is_ok());
+        assert!(open(&key, &ab, "c").is_err());
+        assert!(open(&key, &a, "").is_err());
+        assert!(open(&other, &a, "bc").is_err());
+    }
+
+    #[test]
+    fn expiry() {
+        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        assert!(!set(1).has_expired(at(59)));
+        assert!(set(1).has_expired(at(60)));
+    }
+
+    proptest! {
+        #[test]
+        fn forged_text_is_refused(text in ".{0,400}", flip in 0usize..1_000, bit in 0u8..6) {
+            let (key, a) = (key(7), tenant("a"));
+            let holder = Holder { tenant: &a, principal: "" };
+            prop_assert!(ActiveSet::open(&text, &key, holder).is_err());
+            let sealed = set(4).seal(&key, holder);
+            let mut bytes = URL_SAFE_NO_PAD.decode(&sealed).expect("base64");
+            let at = flip % bytes.len();
+            bytes[at] ^= 1 << bit;
+            prop_assert!(ActiveSet::open(&URL_SAFE_NO_PAD.encode(bytes), &key, holder).is_err());
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! One tenant's index: what is searched in memory. It deals in slots (row numbers), vectors, words
+//! and bitmaps; how a slot came to be, and who may see it, is for the layers above.
+
+pub mod names;
+pub mod requirements;
+pub mod shards;
+pub mod snapshot;
+pub mod tool;
+pub mod vectors;
+pub mod words;
+
+pub use vectors::{EXACT_SELECTIVITY, GRAPH_ABOVE, Hit, IndexError, IndexOptions, VectorIndex};
+pub use words::{WordHit, WordIndex};

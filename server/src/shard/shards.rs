@@ -1,0 +1,197 @@
+//! The shards of all tenants: loaded from the store on first use, rebuilt after a change, evicted by a
+//! memory budget. The store is the truth; nothing here is lost by forgetting it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use tracing::warn;
+
+use super::snapshot::Snapshot;
+use crate::catalog::plan::text_hash;
+use crate::encoder::Encoder;
+use crate::error::Error;
+use crate::identity::TenantId;
+use crate::store::{ContentHash, Revision, Store, StoredCatalog, StoredEmbedding};
+
+/// Texts in one call to the encoder.
+const EMBED_CHUNK: usize = 64;
+
+/// How long a shard without embeddings is served before they are asked for again.
+const RETRY_EMBEDDINGS: Duration = Duration::from_secs(5);
+
+/// Tenants that the cache is laid out for; more are fine.
+const TENANTS_EXPECTED: usize = 1_000;
+
+/// A shard and when it was built.
+#[derive(Debug, Clone)]
+struct Built {
+    snapshot: Arc<Snapshot>,
+    at: Instant,
+}
+
+/// Weighs a shard by its memory.
+#[derive(Debug, Clone)]
+struct ByMemory;
+
+impl Weighter<TenantId, Built> for ByMemory {
+    fn weight(&self, _: &TenantId, built: &Built) -> u64 {
+        built.snapshot.memory_bytes() as u64
+    }
+}
+
+/// The shards of all tenants.
+pub struct Shards {
+    store: Arc<dyn Store>,
+    encoder: Arc<dyn Encoder>,
+    cache: Cache<TenantId, Built, ByMemory>,
+    builds: Builds,
+}
+
+impl Shards {
+    /// Shards over `store`, held within about `memory_budget` bytes.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>, encoder: Arc<dyn Encoder>, memory_budget: u64) -> Self {
+        let cache = Cache::with_weighter(TENANTS_EXPECTED, memory_budget, ByMemory);
+        Self { store, encoder, cache, builds: Builds::default() }
+    }
+
+    /// The tenant's shard at revision `min_revision` or later; whatever is there for 0.
+    ///
+    /// # Errors
+    /// [`Error::TenantNotFound`]; [`Error::RevisionNotReached`]; a store that can't be read while there
+    /// is no shard to fall back to.
+    pub async fn get(
+        self: &Arc<Self>,
+        tenant: &TenantId,
+        min_revision: Revision,
+    ) -> Result<Arc<Snapshot>, Error> {
+        if let Some(built) = self.cache.get(tenant)
+            && built.snapshot.revision >= min_revision
+            && !built.should_retry()
+        {
+            return Ok(built.snapshot);
+        }
+        let snapshot = self.rebuild(tenant, min_revision).await?;
+        if snapshot.revision < min_revision {
+            let seen = snapshot.revision;
+            return Err(Error::RevisionNotReached { wanted: min_revision, seen });
+        }
+        Ok(snapshot)
+    }
+
+    /// Brings the tenant's shard to `revision` at least. Concurrent calls share one build.
+    ///
+    /// # Errors
+    /// As [`Shards::get`].
+    pub async fn rebuild(
+        self: &Arc<Self>,
+        tenant: &TenantId,
+        revision: Revision,
+    ) -> Result<Arc<Snapshot>, Error> {
+        // A task of its own: a caller who leaves must not make the next one begin anew.
+        let (shards, tenant) = (Arc::clone(self), tenant.clone());
+        let build = async move { shards.build_in_turn(&tenant, revision).await };
+        tokio::spawn(build).await.map_err(Error::internal)?
+    }
+
+    async fn build_in_turn(
+        &self,
+        tenant: &TenantId,
+        revision: Revision,
+    ) -> Result<Arc<Snapshot>, Error> {
+        let turn = self.builds.turn(tenant);
+        let outcome = {
+            let _building = turn.lock().await;
+            match self.cache.get(tenant) {
+                Some(built) if built.snapshot.revision >= revision && !built.should_retry() => {
+                    Ok(built.snapshot)
+                }
+                _ => self.load(tenant).await,
+            }
+        };
+        drop(turn);
+        self.builds.forget_idle(tenant);
+        outcome
+    }
+
+    /// Bytes that the shards hold, about.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        self.cache.weight()
+    }
+
+    async fn load(&self, tenant: &TenantId) -> Result<Arc<Snapshot>, Error> {
+        let catalog = self.store.load_catalog(tenant).await?;
+        let catalog = catalog.ok_or_else(|| Error::TenantNotFound(tenant.as_str().to_owned()))?;
+        let embeddings = self.embeddings(tenant, &catalog).await?;
+        let dimensions = self.encoder.dimensions();
+        let build = move || Snapshot::build(catalog, &embeddings, dimensions);
+        let built = tokio::task::spawn_blocking(build).await.map_err(Error::internal)??;
+        let snapshot = Arc::new(built);
+        let built = Built { snapshot: Arc::clone(&snapshot), at: Instant::now() };
+        self.cache.insert(tenant.clone(), built);
+        Ok(snapshot)
+    }
+
+    /// Stored embeddings, and those that this encoder has not made yet.
+    async fn embeddings(
+        &self,
+        tenant: &TenantId,
+        catalog: &StoredCatalog,
+    ) -> Result<HashMap<ContentHash, Vec<f32>>, Error> {
+        let fingerprint = self.encoder.fingerprint();
+        let mut embeddings = self.store.load_embeddings(tenant, fingerprint).await?;
+        let mut missing: HashMap<ContentHash, &str> = HashMap::new();
+        for tool in &catalog.tools {
+            let hash = text_hash(&tool.record.summary);
+            if !embeddings.contains_key(&hash) {
+                missing.insert(hash, &tool.record.summary);
+            }
+        }
+        let missing: Vec<_> = missing.into_iter().collect();
+        for chunk in missing.chunks(EMBED_CHUNK) {
+            let texts = chunk.iter().map(|(_, text)| (*text).to_owned()).collect();
+            let vectors = match self.encoder.embed(texts, None).await {
+                Ok(vectors) => vectors,
+                Err(error) => {
+                    warn!(%error, missing = missing.len(), "no embeddings: ranking by words");
+                    break;
+                }
+            };
+            let made = chunk.iter().zip(vectors).map(|((text_hash, _), embedded)| {
+                StoredEmbedding { text_hash: *text_hash, vector: embedded.vector }
+            });
+            let made: Vec<_> = made.collect();
+            self.store.save_embeddings(tenant, fingerprint, &made).await?;
+            embeddings.extend(made.into_iter().map(|e| (e.text_hash, e.vector)));
+        }
+        Ok(embeddings)
+    }
+}
+
+impl Built {
+    fn should_retry(&self) -> bool {
+        self.snapshot.vectors.is_none() && self.at.elapsed() >= RETRY_EMBEDDINGS
+    }
+}
+
+/// One lock per tenant that is being built.
+#[derive(Debug, Default)]
+struct Builds(Mutex<HashMap<TenantId, Arc<tokio::sync::Mutex<()>>>>);
+
+impl Builds {
+    fn turn(&self, tenant: &TenantId) -> Arc<tokio::sync::Mutex<()>> {
+        let mut builds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(builds.entry(tenant.clone()).or_default())
+    }
+
+    fn forget_idle(&self, tenant: &TenantId) {
+        let mut builds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if builds.get(tenant).is_some_and(|turn| Arc::strong_count(turn) == 1) {
+            builds.remove(tenant);
+        }
+    }
+}

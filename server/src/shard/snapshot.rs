@@ -1,0 +1,160 @@
+//! One tenant's catalog at one revision, parsed and indexed. Immutable: readers share it, a change makes
+//! a new one.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tracing::error;
+
+use super::names::NameIndex;
+use super::requirements::{Group, Grouping};
+use super::tool::Tool;
+use super::{VectorIndex, WordIndex};
+use crate::catalog::plan::text_hash;
+use crate::error::Error;
+use crate::identity::ServerName;
+use crate::store::{ContentHash, RemovedTool, Revision, ServerRecord, StoredCatalog};
+
+/// A tenant's shard at one revision.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// The catalog revision.
+    pub revision: Revision,
+    /// The tools by slot: the summary pool's order.
+    pub tools: Vec<Tool>,
+    /// Tools by name.
+    pub names: NameIndex,
+    /// Slots by MCP server, ascending.
+    pub servers: BTreeMap<ServerName, Vec<u32>>,
+    /// Tools by what they ask of the state.
+    pub groups: Vec<Group>,
+    /// Slots of the tools that are always loaded.
+    pub always_load: Vec<u32>,
+    /// The dense index; `None` while the embeddings can't be had.
+    pub vectors: Option<VectorIndex>,
+    /// The index of words.
+    pub words: WordIndex,
+    /// Tools removed since `pool_floor`, by revision.
+    pub removed: Vec<RemovedTool>,
+    /// The oldest revision that a delta of the summary pool can start from.
+    pub pool_floor: Revision,
+    memory_bytes: usize,
+}
+
+impl Snapshot {
+    /// Indexes a catalog. `embeddings` are by hash of the summary; with one missing there is no dense
+    /// index.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] when the index can't be built.
+    pub fn build(
+        catalog: StoredCatalog,
+        embeddings: &HashMap<ContentHash, Vec<f32>>,
+        dimensions: usize,
+    ) -> Result<Self, Error> {
+        let records: HashMap<_, _> =
+            catalog.servers.into_iter().map(|s| (s.record.name.clone(), s.record)).collect();
+        let mut grouping = Grouping::default();
+        let mut tools = Vec::with_capacity(catalog.tools.len());
+        for stored in catalog.tools {
+            tools.extend(parse(stored, &records, &mut grouping));
+        }
+        let vectors = match rows(&tools, embeddings, dimensions) {
+            Some(rows) => Some(VectorIndex::build(dimensions, rows).map_err(Error::internal)?),
+            None => None,
+        };
+        let texts: Vec<String> = tools.iter().map(words_of).collect();
+        let words = WordIndex::build(texts.iter().map(String::as_str));
+        let mut snapshot = Self {
+            revision: catalog.revision,
+            names: NameIndex::build(&tools),
+            servers: by_server(&tools),
+            groups: number(grouping, &tools),
+            always_load: slots(&tools, |tool| tool.always_load),
+            vectors,
+            words,
+            removed: catalog.removed,
+            pool_floor: catalog.pool_floor,
+            tools,
+            memory_bytes: 0,
+        };
+        snapshot.memory_bytes = snapshot.measure();
+        Ok(snapshot)
+    }
+
+    /// The tool at a slot of this snapshot.
+    ///
+    /// # Panics
+    /// When the slot is of another snapshot.
+    #[must_use]
+    pub fn tool(&self, slot: u32) -> &Tool {
+        &self.tools[slot as usize]
+    }
+
+    /// Bytes that this holds, about.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.memory_bytes
+    }
+
+    fn measure(&self) -> usize {
+        let tools: usize = self.tools.iter().map(Tool::memory_bytes).sum();
+        let vectors = self.vectors.as_ref().map_or(0, VectorIndex::memory_bytes);
+        let removed: usize = self.removed.iter().map(|r| r.model_name.len() + 32).sum();
+        let slots = self.tools.len() * 3 * size_of::<u32>();
+        tools + vectors + self.words.memory_bytes() + self.names.memory_bytes() + removed + slots
+    }
+}
+
+/// A damaged tool is left out and logged: one bad row must not hide the rest of the catalog.
+fn parse(
+    stored: crate::store::StoredTool,
+    servers: &HashMap<ServerName, ServerRecord>,
+    grouping: &mut Grouping,
+) -> Option<Tool> {
+    let name = stored.record.model_name.clone();
+    let server = servers.get(&stored.record.server)?;
+    let group = grouping.group_of(server, &stored.record);
+    match Tool::new(stored, group) {
+        Ok(tool) => Some(tool),
+        Err(problem) => {
+            error!(tool = name, problem = problem.problem, "stored definition is damaged");
+            None
+        }
+    }
+}
+
+fn number(mut grouping: Grouping, tools: &[Tool]) -> Vec<Group> {
+    for (slot, tool) in (0u32..).zip(tools) {
+        grouping.add(tool.group, slot, tool.schema_tokens, tool.summary_tokens);
+    }
+    grouping.finish()
+}
+
+fn rows(
+    tools: &[Tool],
+    embeddings: &HashMap<ContentHash, Vec<f32>>,
+    dimensions: usize,
+) -> Option<Vec<f32>> {
+    let mut rows = Vec::with_capacity(tools.len() * dimensions);
+    for tool in tools {
+        rows.extend(embeddings.get(&text_hash(&tool.summary))?);
+    }
+    Some(rows)
+}
+
+fn words_of(tool: &Tool) -> String {
+    let (server, name) = (tool.id.server.as_str(), tool.id.name.as_str());
+    format!("{server} {name} {} {}", tool.summary, tool.search_hint)
+}
+
+fn by_server(tools: &[Tool]) -> BTreeMap<ServerName, Vec<u32>> {
+    let mut servers: BTreeMap<_, Vec<u32>> = BTreeMap::new();
+    for (slot, tool) in (0u32..).zip(tools) {
+        servers.entry(tool.id.server.clone()).or_default().push(slot);
+    }
+    servers
+}
+
+fn slots(tools: &[Tool], wanted: impl Fn(&Tool) -> bool) -> Vec<u32> {
+    (0u32..).zip(tools).filter(|(_, tool)| wanted(tool)).map(|(slot, _)| slot).collect()
+}

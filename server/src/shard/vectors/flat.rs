@@ -1,0 +1,84 @@
+//! The exact rows in one block, and the scan over all or some of them. Always right; how fast is
+//! for the caller to judge.
+
+use super::Hit;
+use super::codes::{Codes, fill};
+use super::kernel::Kernel;
+use super::top::Top;
+
+/// Rows scored per kernel call.
+const BATCH: usize = 64;
+
+/// Unit vectors by slot.
+#[derive(Debug)]
+pub(super) struct FlatBlock {
+    dimensions: usize,
+    rows: Vec<f32>,
+    codes: Option<Codes>,
+    kernel: Kernel,
+}
+
+impl FlatBlock {
+    /// `rows` are whole rows of `dimensions`, checked by the caller.
+    pub(super) fn new(dimensions: usize, mut rows: Vec<f32>, codes_above: usize) -> Self {
+        rows.shrink_to_fit();
+        let codes = (rows.len() / dimensions > codes_above).then(|| Codes::new(dimensions, &rows));
+        Self { dimensions, rows, codes, kernel: Kernel::detect() }
+    }
+
+    /// The `k` best of `slots`, which must all exist; `k` is 1 to the number of slots.
+    pub(super) fn best(
+        &self,
+        query: &[f32],
+        k: usize,
+        slots: impl Iterator<Item = u32>,
+    ) -> Vec<Hit> {
+        match &self.codes {
+            Some(codes) => {
+                let near = codes.narrow(self.kernel, query, k, slots);
+                self.scan(query, k, near.into_iter())
+            }
+            None => self.scan(query, k, slots),
+        }
+    }
+
+    /// As [`FlatBlock::best`], from the rows alone.
+    fn scan(&self, query: &[f32], k: usize, mut slots: impl Iterator<Item = u32>) -> Vec<Hit> {
+        let mut top = Top::new(k);
+        let (mut batch, mut overlaps) = ([0; BATCH], [0.0; BATCH]);
+        loop {
+            let batch = fill(&mut batch, &mut slots);
+            if batch.is_empty() {
+                return top.into_hits();
+            }
+            self.kernel.dots(&self.rows, batch, query, &mut overlaps);
+            for (slot, overlap) in batch.iter().zip(overlaps) {
+                top.offer(Hit { slot: *slot, overlap });
+            }
+        }
+    }
+
+    /// The cosine of `query` and one row.
+    pub(super) fn overlap(&self, query: &[f32], slot: u32) -> f32 {
+        let mut overlap = [0.0];
+        self.kernel.dots(&self.rows, &[slot], query, &mut overlap);
+        overlap[0]
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.rows.len() / self.dimensions
+    }
+
+    pub(super) fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
+    /// The rows in order of slot.
+    pub(super) fn rows(&self) -> impl Iterator<Item = &[f32]> {
+        self.rows.chunks_exact(self.dimensions)
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.rows.capacity() * size_of::<f32>() + self.codes.as_ref().map_or(0, Codes::memory_bytes)
+    }
+}

@@ -1,0 +1,77 @@
+//! Vectors for tests and benches: seeded, and clustered as the summaries of tools are, which differ
+//! in a few dozen directions only.
+
+/// Directions in which the clustered rows differ.
+const LATENT: usize = 24;
+
+/// A seeded source of unit vectors of one width.
+pub(crate) struct Samples {
+    state: u64,
+    width: usize,
+}
+
+impl Samples {
+    /// The same seed gives the same vectors.
+    pub(crate) fn new(seed: u64, width: usize) -> Self {
+        Self { state: seed, width }
+    }
+
+    /// `count` rows with no structure.
+    #[allow(dead_code, reason = "the bench has no use for it")]
+    pub(crate) fn unit_rows(&mut self, count: usize) -> Vec<f32> {
+        let mut rows = self.gaussians(count * self.width);
+        rows.chunks_exact_mut(self.width).for_each(normalise);
+        rows
+    }
+
+    /// `count` rows around `clusters` centres: the last of them serve as queries.
+    pub(crate) fn clustered_rows(&mut self, count: usize, clusters: usize) -> Vec<f32> {
+        let basis = self.gaussians(LATENT * self.width);
+        let centres = self.gaussians(clusters * LATENT);
+        let mut rows = Vec::with_capacity(count * self.width);
+        for _ in 0..count {
+            let centre = self.below(clusters) * LATENT;
+            let mut row: Vec<f32> = self.gaussians(self.width).iter().map(|x| 0.5 * x).collect();
+            for (direction, at) in basis.chunks_exact(self.width).zip(&centres[centre..]) {
+                let along = at + 0.7 * self.gaussian();
+                row.iter_mut().zip(direction).for_each(|(cell, step)| *cell += along * step);
+            }
+            normalise(&mut row);
+            rows.extend(row);
+        }
+        rows
+    }
+
+    /// A byte code.
+    #[allow(dead_code, reason = "the bench has no use for it")]
+    pub(crate) fn code(&mut self) -> i8 {
+        (self.below(255) as i16 - 127) as i8
+    }
+
+    /// A number below `bound`.
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+
+    fn gaussians(&mut self, count: usize) -> Vec<f32> {
+        (0..count).map(|_| self.gaussian()).collect()
+    }
+
+    /// Near enough: twelve uniform numbers, less their mean.
+    fn gaussian(&mut self) -> f32 {
+        (0..12).map(|_| (self.next() >> 40) as f32 / (1_u32 << 24) as f32).sum::<f32>() - 6.0
+    }
+
+    /// SplitMix64.
+    fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+fn normalise(row: &mut [f32]) {
+    let length = row.iter().map(|cell| cell * cell).sum::<f32>().sqrt();
+    row.iter_mut().for_each(|cell| *cell /= length);
+}

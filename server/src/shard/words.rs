@@ -1,0 +1,217 @@
+//! The lexical index of one shard: BM25 over the terms of each slot's text. It ranks when there is
+//! no embedding to rank by. How a text becomes terms is `terms`' business.
+
+mod terms;
+
+use std::collections::HashMap;
+
+use fixedbitset::FixedBitSet;
+
+/// Saturation of repeated terms and weight of a text's length, as commonly set for BM25
+/// (S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond",
+/// Foundations and Trends in Information Retrieval 3(4), 2009).
+const K1: f32 = 1.2;
+const B: f32 = 0.75;
+
+/// One search result.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WordHit {
+    /// Position of the text, as given to [`WordIndex::build`].
+    pub slot: u32,
+    /// BM25 score, above 0; comparable within one answer only.
+    pub score: f32,
+}
+
+/// A term's occurrences in one slot.
+#[derive(Debug, Clone, Copy)]
+struct Posting {
+    slot: u32,
+    times: u32,
+}
+
+/// Texts by slot, searched by their words. Immutable, shared between threads by reference.
+#[derive(Debug, Default)]
+pub struct WordIndex {
+    postings: HashMap<Box<str>, Box<[Posting]>>,
+    /// By slot: K1 times the length part of the BM25 denominator.
+    damping: Vec<f32>,
+}
+
+impl WordIndex {
+    /// Indexes one text for each slot, slot 0 first.
+    pub fn build<'a>(texts: impl Iterator<Item = &'a str>) -> Self {
+        let mut gathered: HashMap<Box<str>, Vec<Posting>> = HashMap::new();
+        let mut lengths = Vec::new();
+        for (slot, text) in (0..).zip(texts) {
+            let mut length = 0_u32;
+            terms::each(text, |term| {
+                length += 1;
+                match gathered.get_mut(term) {
+                    Some(postings) => count(postings, slot),
+                    None => {
+                        gathered.insert(term.into(), vec![Posting { slot, times: 1 }]);
+                    }
+                }
+            });
+            lengths.push(length);
+        }
+        let postings = gathered.into_iter().map(|(term, list)| (term, list.into()));
+        Self { postings: postings.collect(), damping: damping(&lengths) }
+    }
+
+    /// The `k` best of the allowed slots (`None`: of all) that share a term with `query`, best
+    /// first, equals by slot. Bits of `allowed` beyond the last slot are ignored.
+    #[must_use]
+    pub fn search(&self, query: &str, k: usize, allowed: Option<&FixedBitSet>) -> Vec<WordHit> {
+        let mut scores = vec![0.0_f32; self.damping.len()];
+        for postings in self.postings_of(query) {
+            let rarity = self.rarity(postings.len());
+            for posting in postings {
+                let (slot, times) = (posting.slot as usize, posting.times as f32);
+                scores[slot] += rarity * times * (K1 + 1.0) / (times + self.damping[slot]);
+            }
+        }
+        let mut hits: Vec<WordHit> = (0..)
+            .zip(scores)
+            .filter(|(_, score)| *score > 0.0)
+            .filter(|(slot, _)| allowed.is_none_or(|bits| bits.contains(*slot as usize)))
+            .map(|(slot, score)| WordHit { slot, score })
+            .collect();
+        hits.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.slot.cmp(&b.slot)));
+        hits.truncate(k);
+        hits
+    }
+
+    /// Number of slots.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.damping.len()
+    }
+
+    /// Whether there are no texts.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.damping.is_empty()
+    }
+
+    /// Resident bytes, for the memory budget; the hash table's slack is estimated.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let entry = size_of::<(Box<str>, Box<[Posting]>)>() + 1;
+        let held = |(term, list): (&Box<str>, &Box<[Posting]>)| {
+            term.len() + list.len() * size_of::<Posting>()
+        };
+        size_of::<Self>()
+            + self.postings.capacity() * entry
+            + self.postings.iter().map(held).sum::<usize>()
+            + self.damping.capacity() * size_of::<f32>()
+    }
+
+    /// The postings of each distinct term of `query`, in the order in which sums are the same on
+    /// every run.
+    fn postings_of(&self, query: &str) -> Vec<&[Posting]> {
+        let mut distinct: Vec<String> = Vec::new();
+        terms::each(query, |term| distinct.push(term.to_owned()));
+        distinct.sort_unstable();
+        distinct.dedup();
+        distinct
+            .iter()
+            .filter_map(|term| self.postings.get(term.as_str()).map(AsRef::as_ref))
+            .collect()
+    }
+
+    /// BM25's inverse document frequency, in the form that never falls below 0.
+    fn rarity(&self, having: usize) -> f32 {
+        let (all, having) = (self.len() as f32, having as f32);
+        (1.0 + (all - having + 0.5) / (having + 0.5)).ln()
+    }
+}
+
+/// Texts come in order of slot, so that only the last posting can be this slot's.
+fn count(postings: &mut Vec<Posting>, slot: u32) {
+    match postings.last_mut() {
+        Some(last) if last.slot == slot => last.times += 1,
+        _ => postings.push(Posting { slot, times: 1 }),
+    }
+}
+
+fn damping(lengths: &[u32]) -> Vec<f32> {
+    let total: u64 = lengths.iter().map(|length| u64::from(*length)).sum();
+    let mean = (total as f32 / lengths.len().max(1) as f32).max(1.0);
+    lengths.iter().map(|length| K1 * (1.0 - B + B * *length as f32 / mean)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXTS: [&str; 5] = [
+        "createIssue: open a new issue in a GitHub repository",
+        "list_pull_requests: list the pull requests of a repository",
+        "send-email: send an e-mail to one or more people",
+        "s3_upload_object: upload an object to an S3 bucket",
+        "天気予報を取得する: weather forecast for a city",
+    ];
+
+    fn index() -> WordIndex {
+        WordIndex::build(TEXTS.into_iter())
+    }
+
+    fn slots(query: &str, k: usize, allowed: Option<&FixedBitSet>) -> Vec<u32> {
+        index().search(query, k, allowed).iter().map(|hit| hit.slot).collect()
+    }
+
+    #[test]
+    fn finds_by_parts_of_names_in_any_case() {
+        assert_eq!(slots("please CREATE an ISSUE", 3, None), [0]);
+        assert_eq!(slots("pull request list", 1, None), [1]);
+        assert_eq!(slots("new github issue", 1, None), [0]);
+        assert_eq!(slots("put a file into S3", 3, None), [3]);
+        assert_eq!(slots("repository", 9, None), [1, 0]);
+    }
+
+    #[test]
+    fn scripts_without_spaces_are_found_by_their_characters() {
+        assert_eq!(slots("明日の天気は?", 3, None), [4]);
+    }
+
+    #[test]
+    fn the_score_is_bm25() {
+        let index = WordIndex::build(["apple apple pear", "pear", "plum"].into_iter());
+        let hits = index.search("apple", 9, None);
+        let rarity = (1.0_f32 + (3.0 - 1.0 + 0.5) / (1.0 + 0.5)).ln();
+        let mean = 5.0 / 3.0;
+        let expected = rarity * 2.0 * 2.2 / (2.0 + 1.2 * (0.25 + 0.75 * 3.0 / mean));
+        assert_eq!(hits.len(), 1);
+        assert!((hits[0].score - expected).abs() < 1e-5, "{} for {expected}", hits[0].score);
+    }
+
+    #[test]
+    fn equals_come_by_slot_and_k_is_kept() {
+        let index = WordIndex::build(["same words"; 6].into_iter());
+        let hits = index.search("words", 4, None);
+        assert_eq!(hits.iter().map(|hit| hit.slot).collect::<Vec<_>>(), [0, 1, 2, 3]);
+        assert!(index.search("words", 0, None).is_empty());
+        assert_eq!(index.search("words", usize::MAX, None).len(), 6);
+    }
+
+    #[test]
+    fn only_allowed_slots_are_found() {
+        let mut allowed = FixedBitSet::with_capacity(64);
+        allowed.insert(0);
+        allowed.insert(63);
+        assert_eq!(slots("repository", 9, Some(&allowed)), [0]);
+        assert!(slots("repository", 9, Some(&FixedBitSet::new())).is_empty());
+    }
+
+    #[test]
+    fn nothing_in_common_is_no_hit() {
+        assert!(slots("", 9, None).is_empty());
+        assert!(slots("the of a", 9, None).is_empty());
+        assert!(slots("🦀 !?", 9, None).is_empty());
+        let empty = WordIndex::build(std::iter::empty());
+        assert!(empty.is_empty() && empty.search("issue", 9, None).is_empty());
+        assert_eq!(WordIndex::build([""].into_iter()).search("issue", 9, None), []);
+        assert!(index().memory_bytes() > TEXTS.iter().map(|text| text.len()).sum());
+    }
+}

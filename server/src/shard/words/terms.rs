@@ -1,0 +1,156 @@
+//! Text into terms: lower-cased runs of letters and digits, names cut at their capitals, without
+//! the words that every English sentence holds.
+
+/// Longer terms are cut: nobody searches by them, and a text must not grow the index without end.
+const LONGEST_TERM: usize = 64;
+
+/// Sorted, for the binary search.
+const STOP_WORDS: [&str; 38] = [
+    "a", "an", "and", "any", "are", "as", "at", "be", "by", "can", "do", "for", "from", "how", "i",
+    "if", "in", "into", "is", "it", "its", "me", "my", "of", "on", "or", "our", "please", "that",
+    "the", "this", "to", "we", "what", "which", "with", "you", "your",
+];
+
+/// Calls `take` with each term of `text`, in order, repeats included. A name with inner capitals
+/// gives its parts and then itself: people write `GitHub` as one word, `createIssue` as two.
+pub(super) fn each(text: &str, mut take: impl FnMut(&str)) {
+    let mut word = Word::default();
+    let mut before = Kind::Other;
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        let kind = Kind::of(character);
+        let next = characters.peek().map_or(Kind::Other, |next| Kind::of(*next));
+        match edge(before, kind, next) {
+            Edge::None => {}
+            Edge::Part => word.end_part(&mut take),
+            Edge::Word => word.end(&mut take),
+        }
+        if kind != Kind::Other {
+            word.push(character);
+        }
+        before = kind;
+    }
+    word.end(&mut take);
+}
+
+/// The word being read: `whole[part..]` is its current part.
+#[derive(Default)]
+struct Word {
+    whole: String,
+    part: usize,
+}
+
+impl Word {
+    fn push(&mut self, character: char) {
+        if self.whole.len() < LONGEST_TERM {
+            // Lower case may be several characters, some of them marks ("İ").
+            self.whole.extend(character.to_lowercase().filter(|lower| lower.is_alphanumeric()));
+        }
+    }
+
+    fn end_part(&mut self, take: &mut impl FnMut(&str)) {
+        let part = &self.whole[self.part..];
+        if !part.is_empty() && STOP_WORDS.binary_search(&part).is_err() {
+            take(part);
+        }
+        self.part = self.whole.len();
+    }
+
+    fn end(&mut self, take: &mut impl FnMut(&str)) {
+        let parted = self.part > 0;
+        self.end_part(take);
+        if parted {
+            take(&self.whole);
+        }
+        self.whole.clear();
+        self.part = 0;
+    }
+}
+
+/// What decides where a term ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Upper,
+    /// Letters without case too, and digits: `s3` and `utf8` stay whole.
+    Lower,
+    /// Of a script that puts no spaces between words: each is a term.
+    Alone,
+    Other,
+}
+
+impl Kind {
+    fn of(character: char) -> Self {
+        match character {
+            // Thai and Lao; kana, Han and their extensions.
+            '\u{0E00}'..='\u{0EFF}'
+            | '\u{3040}'..='\u{30FF}'
+            | '\u{3400}'..='\u{9FFF}'
+            | '\u{F900}'..='\u{FAFF}'
+            | '\u{20000}'..='\u{3FFFF}' => Self::Alone,
+            _ if !character.is_alphanumeric() => Self::Other,
+            _ if character.is_uppercase() => Self::Upper,
+            _ => Self::Lower,
+        }
+    }
+}
+
+/// What ends before a character.
+enum Edge {
+    None,
+    Part,
+    Word,
+}
+
+/// `createIssue` is cut before the I, `HTTPServer` before the S.
+fn edge(before: Kind, kind: Kind, next: Kind) -> Edge {
+    match (before, kind) {
+        (_, Kind::Alone | Kind::Other) | (Kind::Alone | Kind::Other, _) => Edge::Word,
+        (Kind::Lower, Kind::Upper) => Edge::Part,
+        (Kind::Upper, Kind::Upper) if next == Kind::Lower => Edge::Part,
+        _ => Edge::None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn terms(text: &str) -> Vec<String> {
+        let mut terms = Vec::new();
+        each(text, |term| terms.push(term.to_owned()));
+        terms
+    }
+
+    #[test]
+    fn names_are_cut_where_people_read_a_word() {
+        for (text, expected) in [
+            ("create_issue-comment", "create issue comment"),
+            ("createIssue", "create issue createissue"),
+            ("HTTPServer getURL", "http server httpserver get url geturl"),
+            ("S3 utf8 GitHub v2 OAuth2", "s3 utf8 git hub github v2 o auth2 oauth2"),
+            ("Größe ÜBERSICHT naïve", "größe übersicht naïve"),
+            ("The list of (all) files.", "list all files"),
+            ("日本 go", "日 本 go"),
+            ("", ""),
+        ] {
+            assert_eq!(terms(text).join(" "), expected);
+        }
+    }
+
+    #[test]
+    fn stop_words_are_sorted() {
+        assert!(STOP_WORDS.is_sorted());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_gives_bounded_lower_case_terms(text in "\\PC{0,200}") {
+            for term in terms(&text) {
+                prop_assert!(!term.is_empty() && term.len() < LONGEST_TERM + 16);
+                prop_assert!(term.chars().all(char::is_alphanumeric), "{term:?}");
+            }
+        }
+    }
+}
