@@ -1,0 +1,107 @@
+//! The routing plane as one value: catalog, shards and router over one store and one encoder. This is
+//! what every face of the product calls.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tracing::warn;
+
+use crate::catalog::Catalog;
+use crate::catalog::registration::{Registered, Registration};
+use crate::config::LimitsConfig;
+use crate::encoder::Encoder;
+use crate::error::Error;
+use crate::gate::key::HandleKey;
+use crate::identity::{ServerName, TenantId};
+use crate::router::Router;
+use crate::shard::shards::Shards;
+use crate::store::{Committed, Revision, Store};
+
+/// What a plane is made of beside its store and encoder.
+#[derive(Debug, Clone)]
+pub struct PlaneConfig {
+    /// What outside input is held to.
+    pub limits: LimitsConfig,
+    /// Bytes that all shards may take together.
+    pub memory_budget: u64,
+    /// The key that signs active-set handles.
+    pub handle_key: HandleKey,
+    /// How long a handle lives.
+    pub handle_ttl: Duration,
+}
+
+/// The routing plane.
+pub struct Plane {
+    /// What is registered.
+    pub catalog: Catalog,
+    /// What is routed.
+    pub router: Router,
+    shards: Arc<Shards>,
+    encoder: Arc<dyn Encoder>,
+}
+
+impl Plane {
+    /// A plane over `store` and `encoder`.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>, encoder: Arc<dyn Encoder>, config: PlaneConfig) -> Self {
+        let budget = config.memory_budget;
+        let shards = Arc::new(Shards::new(Arc::clone(&store), Arc::clone(&encoder), budget));
+        let (key, ttl) = (config.handle_key, config.handle_ttl);
+        Self {
+            catalog: Catalog::new(store, Arc::clone(&encoder), config.limits),
+            router: Router::new(Arc::clone(&shards), Arc::clone(&encoder), key, ttl),
+            shards,
+            encoder,
+        }
+    }
+
+    /// Registers an MCP server; when it returns, Route serves the change.
+    ///
+    /// # Errors
+    /// As [`Catalog::register`].
+    pub async fn register(
+        &self,
+        tenant: &TenantId,
+        registration: Registration,
+        deadline: Option<Instant>,
+    ) -> Result<Registered, Error> {
+        let registered = self.catalog.register(tenant, registration, deadline).await?;
+        self.follow(tenant, registered.revision).await;
+        Ok(registered)
+    }
+
+    /// Removes an MCP server; when it returns, Route no longer shows its tools.
+    ///
+    /// # Errors
+    /// As [`Catalog::unregister`].
+    pub async fn unregister(
+        &self,
+        tenant: &TenantId,
+        server: &ServerName,
+        etag: &str,
+    ) -> Result<(Committed, u32), Error> {
+        let (committed, removed) = self.catalog.unregister(tenant, server, etag).await?;
+        self.follow(tenant, committed.revision).await;
+        Ok((committed, removed))
+    }
+
+    /// Bytes that the shards hold, about.
+    #[must_use]
+    pub fn shard_memory_bytes(&self) -> u64 {
+        self.shards.memory_bytes()
+    }
+
+    /// Texts that wait for the encoder.
+    #[must_use]
+    pub fn embed_queue_depth(&self) -> u64 {
+        self.encoder.queue_depth()
+    }
+
+    /// The change is committed whatever happens here: a shard that can't be rebuilt now is rebuilt when
+    /// it is next asked for.
+    async fn follow(&self, tenant: &TenantId, revision: Revision) {
+        if let Err(error) = self.shards.rebuild(tenant, revision).await {
+            warn!(tenant = tenant.as_str(), %error, "the shard could not be rebuilt yet");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What a turn costs in tokens, and what sending everything would have cost.
+
+use super::choose::Chosen;
+use super::query::{Detail, Options};
+use crate::gate::standing::VisibleTokens;
+use crate::shard::snapshot::Snapshot;
+use crate::tokens;
+
+/// Tokens of one turn, by cl100k_base.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Account {
+    /// Definitions of all tools that the caller may see.
+    pub full_catalog: u64,
+    /// The summary pool.
+    pub phase1: u64,
+    /// The active set at the asked detail.
+    pub phase2: u64,
+    /// The share of a full window that is left to the task.
+    pub rho: Option<f64>,
+    /// The same with all definitions sent.
+    pub rho_full: Option<f64>,
+}
+
+impl Account {
+    /// Adds up a turn.
+    #[must_use]
+    pub fn new(visible: VisibleTokens, phase2: u64, options: &Options) -> Self {
+        let rho = |tools: u64| {
+            let window = f64::from(options.context_window?);
+            #[expect(clippy::cast_precision_loss, reason = "token counts are far below 2^52")]
+            let spent = tools as f64 + f64::from(options.system_tokens);
+            Some((1.0 - spent / window).max(0.0))
+        };
+        Self {
+            full_catalog: visible.schemas,
+            phase1: visible.pool,
+            phase2,
+            rho: rho(visible.pool + phase2),
+            rho_full: rho(visible.schemas),
+        }
+    }
+
+    /// What deferral saves against sending everything; negative when it does not pay.
+    #[must_use]
+    pub fn saved(&self) -> i64 {
+        let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        signed(self.full_catalog) - signed(self.phase1) - signed(self.phase2)
+    }
+}
+
+/// An active tool's text at the asked detail, and its tokens.
+#[must_use]
+pub fn shown(snapshot: &Snapshot, chosen: &Chosen, detail: Detail) -> (String, u32) {
+    let tool = snapshot.tool(chosen.slot);
+    match detail {
+        Detail::Schemas => (String::new(), tool.schema_tokens),
+        Detail::Names => (String::new(), tokens::count(&tool.model_name)),
+        Detail::Signatures => {
+            let signature = tool.signature();
+            let count = tokens::count(&signature);
+            (signature, count)
+        }
+    }
+}

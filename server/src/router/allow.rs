@@ -1,0 +1,92 @@
+//! The bitmap that the search honours: tools that stand open, within what the request asks for.
+
+use std::collections::HashSet;
+
+use fixedbitset::FixedBitSet;
+
+use super::query::Options;
+use crate::error::Error;
+use crate::gate::standing::{Standing, Standings};
+use crate::identity::ServerName;
+use crate::shard::snapshot::Snapshot;
+
+/// The tools that this call may choose from.
+#[derive(Debug)]
+pub struct Allowed {
+    /// How each tool stands.
+    pub standings: Standings,
+    /// Open, asked for and not excluded; `None` when all tools are.
+    pub slots: Option<FixedBitSet>,
+    excluded: HashSet<u32>,
+    servers: HashSet<ServerName>,
+}
+
+impl Allowed {
+    /// Evaluates the state once, then applies the request's filters.
+    ///
+    /// # Errors
+    /// [`Error::ServerNotFound`] for a server filter that would silently match nothing.
+    pub fn new(
+        snapshot: &Snapshot,
+        standings: Standings,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        let missing = options.servers.iter().find(|name| !snapshot.servers.contains_key(*name));
+        if let Some(name) = missing {
+            return Err(Error::ServerNotFound(name.as_str().to_owned()));
+        }
+        let requested = |name: &String| snapshot.names.requested(name, &snapshot.tools);
+        let excluded: HashSet<u32> = options.excluded.iter().filter_map(requested).collect();
+        let mut slots = standings.open(snapshot);
+        if !options.servers.is_empty() {
+            let wanted = of_servers(snapshot, &options.servers);
+            slots = Some(slots.map_or(wanted.clone(), |open| &open & &wanted));
+        }
+        if !excluded.is_empty() {
+            let set = slots.get_or_insert_with(|| all(snapshot));
+            excluded.iter().for_each(|slot| set.set(*slot as usize, false));
+        }
+        let servers = options.servers.iter().cloned().collect();
+        Ok(Self { standings, slots, excluded, servers })
+    }
+
+    /// Whether the tool may be chosen.
+    #[must_use]
+    pub fn contains(&self, slot: u32) -> bool {
+        self.slots.as_ref().is_none_or(|set| set.contains(slot as usize))
+    }
+
+    /// Whether the request excluded the tool, by name or by its server.
+    #[must_use]
+    pub fn excludes(&self, snapshot: &Snapshot, slot: u32) -> bool {
+        let of_other_server = || !self.servers.contains(&snapshot.tool(slot).id.server);
+        self.excluded.contains(&slot) || (!self.servers.is_empty() && of_other_server())
+    }
+
+    /// Tools that would be allowed if their preconditions held.
+    #[must_use]
+    pub fn locked(&self, snapshot: &Snapshot) -> FixedBitSet {
+        let mut locked = FixedBitSet::with_capacity(snapshot.tools.len());
+        for group in &snapshot.groups {
+            let of_group = group.slots.iter().copied();
+            let is_locked = |slot: &u32| self.standings.tool(snapshot, *slot) == Standing::Locked;
+            let asked_for = |slot: &u32| !self.excludes(snapshot, *slot);
+            locked.extend(of_group.take_while(is_locked).filter(asked_for).map(|s| s as usize));
+        }
+        locked
+    }
+}
+
+fn of_servers(snapshot: &Snapshot, names: &[ServerName]) -> FixedBitSet {
+    let mut wanted = FixedBitSet::with_capacity(snapshot.tools.len());
+    for slots in names.iter().filter_map(|name| snapshot.servers.get(name)) {
+        wanted.extend(slots.iter().map(|slot| *slot as usize));
+    }
+    wanted
+}
+
+fn all(snapshot: &Snapshot) -> FixedBitSet {
+    let mut set = FixedBitSet::with_capacity(snapshot.tools.len());
+    set.insert_range(..);
+    set
+}

@@ -1,0 +1,94 @@
+//! Refusals on request: what was considered and left out, why, and what would unlock it.
+
+use super::allow::Allowed;
+use super::choose::LeftOut;
+use super::query::Options;
+use super::rank::Embedded;
+use crate::error::Error;
+use crate::gate::verdict::RefusalCode;
+use crate::shard::snapshot::Snapshot;
+use crate::state::AgentState;
+
+/// The most refusals of one answer.
+pub const REFUSALS_MAX: usize = 100;
+
+/// Candidates beyond `top_k` that an explanation looks at.
+pub const LOOK_BEYOND: usize = 20;
+
+/// A refusal, ready to be shown.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Refusal {
+    /// Which tool; `None` for an unknown one.
+    pub slot: Option<u32>,
+    /// The name as it was asked for, for an unknown tool.
+    pub asked_for: String,
+    /// Why.
+    pub code: RefusalCode,
+    /// The same for a reader.
+    pub message: String,
+    /// What would unlock it: each of them is needed.
+    pub unlock: Vec<String>,
+    /// The best cosine over the intents.
+    pub overlap: f32,
+}
+
+/// Locked tools that would have been candidates.
+///
+/// # Errors
+/// As [`Embedded::rank`].
+pub fn locked_candidates(
+    snapshot: &Snapshot,
+    allowed: &Allowed,
+    embedded: &Embedded<'_>,
+    options: &Options,
+) -> Result<Vec<LeftOut>, Error> {
+    let locked = allowed.locked(snapshot);
+    if locked.is_clear() {
+        return Ok(Vec::new());
+    }
+    let by_words = embedded.is_words_only(snapshot);
+    let ranked = embedded.rank(snapshot, options.top_k, Some(&locked))?;
+    let wanted = ranked.into_iter().filter(|c| by_words || c.overlap >= options.threshold);
+    let left_out = |c: super::rank::Candidate| LeftOut {
+        slot: Some(c.slot),
+        asked_for: String::new(),
+        code: RefusalCode::PreconditionUnmet,
+        overlap: c.overlap,
+    };
+    Ok(wanted.map(left_out).collect())
+}
+
+/// Best first, each tool once, at most [`REFUSALS_MAX`].
+#[must_use]
+pub fn refusals(snapshot: &Snapshot, state: &AgentState, left_out: Vec<LeftOut>) -> Vec<Refusal> {
+    let mut left_out = left_out;
+    left_out.sort_by(|a, b| b.overlap.total_cmp(&a.overlap).then(a.slot.cmp(&b.slot)));
+    let mut seen = std::collections::HashSet::new();
+    left_out.retain(|tool| tool.slot.is_none_or(|slot| seen.insert(slot)));
+    left_out.truncate(REFUSALS_MAX);
+    left_out.into_iter().map(|tool| refusal(snapshot, state, tool)).collect()
+}
+
+fn refusal(snapshot: &Snapshot, state: &AgentState, tool: LeftOut) -> Refusal {
+    let requirement =
+        tool.slot.map(|slot| &snapshot.groups[snapshot.tool(slot).group as usize].requirement);
+    let unlock = requirement.map_or_else(Vec::new, |r| r.unmet(state));
+    let message = match tool.code {
+        RefusalCode::UnknownTool => "there is no such tool".to_owned(),
+        RefusalCode::PreconditionUnmet => format!("needs {}", unlock.join(" and ")),
+        RefusalCode::BelowThreshold => {
+            format!("overlap {:.3} is below the threshold", tool.overlap)
+        }
+        RefusalCode::BeyondTopK => "better tools filled top_k".to_owned(),
+        RefusalCode::OverTokenBudget => over_budget(snapshot, &tool),
+        RefusalCode::Excluded => "the request excludes it".to_owned(),
+        other => other.name().to_lowercase(),
+    };
+    let (slot, asked_for, code, overlap) = (tool.slot, tool.asked_for, tool.code, tool.overlap);
+    Refusal { slot, asked_for, code, message, unlock, overlap }
+}
+
+fn over_budget(snapshot: &Snapshot, tool: &LeftOut) -> String {
+    let tokens = tool.slot.map_or(0, |slot| snapshot.tool(slot).schema_tokens);
+    format!("its schema of {tokens} tokens does not fit what is left of the budget")
+}

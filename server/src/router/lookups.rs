@@ -1,0 +1,150 @@
+//! What a conversation asks beside Route: verdicts on calls, the summary pool, schemas by name.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::Router;
+use super::choose::{Chosen, LeftOut};
+use super::explain::{self, Refusal};
+use super::pool::{self, PoolDelta};
+use super::rank::FoundBy;
+use crate::error::Error;
+use crate::gate::calls::{Call, CallCheck};
+use crate::gate::handle::{ActiveSet, Holder, ShownTool, TOOLS_MAX};
+use crate::gate::standing::{Standing, Standings};
+use crate::gate::verdict::{RefusalCode, Refused, Verdict};
+use crate::shard::snapshot::Snapshot;
+use crate::shard::tool::Tool;
+use crate::state::AgentState;
+use crate::store::Revision;
+
+/// The verdicts of one Gate call.
+pub struct Verdicts {
+    /// The snapshot that every slot here is of.
+    pub snapshot: Arc<Snapshot>,
+    /// One per call.
+    pub verdicts: Vec<Verdict>,
+}
+
+/// Schemas by name.
+pub struct Found {
+    /// The snapshot that every slot here is of.
+    pub snapshot: Arc<Snapshot>,
+    /// The tools found, in the order asked.
+    pub tools: Vec<Chosen>,
+    /// The names that were not had.
+    pub refusals: Vec<Refusal>,
+    /// Names the active set with these tools added.
+    pub handle: String,
+    /// When it expires, in seconds since 1970 (UTC).
+    pub handle_expires: u64,
+}
+
+impl Router {
+    /// May these calls run?
+    ///
+    /// # Errors
+    /// An unknown tenant, a revision not reached, a store that can't be read. A handle that is not this
+    /// holder's refuses every call instead.
+    pub async fn gate(
+        &self,
+        holder: Holder<'_>,
+        handle: &str,
+        calls: Vec<Call>,
+        state: AgentState,
+        min_revision: Revision,
+    ) -> Result<Verdicts, Error> {
+        let snapshot = self.shards.get(holder.tenant, min_revision).await?;
+        let Ok(active) = ActiveSet::open(handle, &self.key, holder) else {
+            let message = "The active-set handle is not valid: ask for the tools again.";
+            let refused = Refused::new(RefusalCode::HandleInvalid, message);
+            let verdicts = calls.iter().map(|_| Err(refused.clone())).collect();
+            return Ok(Verdicts { snapshot, verdicts });
+        };
+        let (tenant, schemas) = (holder.tenant.clone(), Arc::clone(&self.schemas));
+        let shard = Arc::clone(&snapshot);
+        // Compiling a schema or matching a long argument may take milliseconds.
+        let check = move || {
+            let (tenant, snapshot, schemas) = (&tenant, &*shard, &*schemas);
+            let (active, state, now) = (&active, &state, SystemTime::now());
+            CallCheck { tenant, snapshot, state, active, schemas, now }.verdicts(&calls)
+        };
+        let verdicts = tokio::task::spawn_blocking(check).await.map_err(Error::internal)?;
+        Ok(Verdicts { snapshot, verdicts })
+    }
+
+    /// The summary pool, whole or since a revision.
+    ///
+    /// # Errors
+    /// As [`Router::gate`].
+    pub async fn summary_pool(
+        &self,
+        holder: Holder<'_>,
+        state: &AgentState,
+        since: Option<Revision>,
+    ) -> Result<(Arc<Snapshot>, PoolDelta), Error> {
+        let snapshot = self.shards.get(holder.tenant, 0).await?;
+        let standings = Standings::of(&snapshot, state);
+        let delta = pool::delta(&snapshot, &standings, since);
+        Ok((snapshot, delta))
+    }
+
+    /// Full schemas by name, and a handle that covers them beside what `previous` covers.
+    ///
+    /// # Errors
+    /// As [`Router::gate`], and a handle that is not this holder's.
+    pub async fn schemas(
+        &self,
+        holder: Holder<'_>,
+        names: &[String],
+        state: &AgentState,
+        previous: &str,
+    ) -> Result<Found, Error> {
+        let previous = self.previous(holder, previous)?;
+        let snapshot = self.shards.get(holder.tenant, 0).await?;
+        let standings = Standings::of(&snapshot, state);
+        // Kept tools stay with the definitions that were shown: only what is asked for now is shown anew.
+        let mut shown = previous.map_or_else(Vec::new, |set| set.tools);
+        let (mut tools, mut left_out) = (Vec::new(), Vec::new());
+        for name in names {
+            match find(&snapshot, &standings, name) {
+                Ok(slot) => tools.push(chosen(slot, show(&mut shown, snapshot.tool(slot)))),
+                Err(refused) => left_out.push(refused),
+            }
+        }
+        if shown.len() > TOOLS_MAX {
+            let (limit, maximum, actual) = ("active set", TOOLS_MAX as u64, shown.len() as u64);
+            return Err(Error::LimitExceeded { limit, maximum, actual });
+        }
+        let (handle, handle_expires) = self.seal(holder, snapshot.revision, shown);
+        let refusals = explain::refusals(&snapshot, state, left_out);
+        Ok(Found { snapshot, tools, refusals, handle, handle_expires })
+    }
+}
+
+fn find(snapshot: &Snapshot, standings: &Standings, name: &str) -> Result<u32, LeftOut> {
+    let slot = snapshot.names.requested(name, &snapshot.tools);
+    let standing = slot.map(|slot| standings.tool(snapshot, slot));
+    let refused = |slot, code| LeftOut { slot, asked_for: name.to_owned(), code, overlap: 0.0 };
+    match (slot, standing) {
+        (Some(slot), Some(Standing::Open)) => Ok(slot),
+        (Some(_), Some(Standing::Locked)) => Err(refused(slot, RefusalCode::PreconditionUnmet)),
+        _ => Err(refused(None, RefusalCode::UnknownTool)),
+    }
+}
+
+/// Adds the tool as it is now; true when this definition was not shown before.
+fn show(shown: &mut Vec<ShownTool>, tool: &Tool) -> bool {
+    let now = ShownTool::new(tool.key, &tool.hash);
+    match shown.iter_mut().find(|before| before.id == now.id) {
+        Some(before) => std::mem::replace(before, now) != now,
+        None => {
+            shown.push(now);
+            true
+        }
+    }
+}
+
+fn chosen(slot: u32, newly_promoted: bool) -> Chosen {
+    Chosen { slot, overlap: 0.0, score: 0.0, found_by: FoundBy::Name, newly_promoted }
+}
