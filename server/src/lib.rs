@@ -1,17 +1,22 @@
 //! The routing plane as a library: everything that the `toolgate` binary runs. Arrows between the
 //! modules point one way (ARCHITECTURE.md, "Inside the server"); tonic and prost stay in `api`.
 
+pub mod admin;
+pub mod api;
 pub mod catalog;
 pub mod config;
 pub mod encoder;
 pub mod error;
 pub mod gate;
 pub mod identity;
+pub mod logging;
 pub mod plane;
 pub mod precondition;
 pub mod router;
 pub mod schema;
+pub mod serve;
 pub mod shard;
 pub mod state;
 pub mod store;
+pub mod telemetry;
 pub mod tokens;

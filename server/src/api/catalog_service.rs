@@ -1,0 +1,157 @@
+//! `CatalogService`.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+
+use tokio_stream::Stream;
+use tonic::{Request, Response, Status};
+use toolgate_proto::v1::catalog_service_server::CatalogService;
+use toolgate_proto::v1::{
+    ApproveToolsRequest, ApproveToolsResponse, GetServerRequest, GetServerResponse,
+    ListServersRequest, ListServersResponse, ListToolsRequest, ListToolsResponse,
+    RegisterServerRequest, RegisterServerResponse, Tool, UnregisterServerRequest,
+    UnregisterServerResponse, WatchCatalogRequest, WatchCatalogResponse,
+};
+
+use super::edge::{Edge, tenant};
+use super::listing::{self, Place};
+use super::{register, render_catalog};
+use crate::error::Error;
+use crate::identity::{ServerName, TenantId};
+use crate::store::StoredTool;
+
+/// The catalog's face.
+pub(super) struct Catalogs {
+    pub(super) edge: Edge,
+}
+
+#[tonic::async_trait]
+impl CatalogService for Catalogs {
+    async fn register_server(
+        &self,
+        call: Request<RegisterServerRequest>,
+    ) -> Result<Response<RegisterServerResponse>, Status> {
+        let plane = &self.edge.plane;
+        let work = |message: RegisterServerRequest, deadline| async move {
+            let tenant = tenant(&message.tenant)?;
+            let registration = register::parse(message)?;
+            let registered = plane.register(&tenant, registration, Some(deadline)).await?;
+            Ok(render_catalog::registered(&tenant, &registered))
+        };
+        self.edge.call("CatalogService/RegisterServer", call, work).await
+    }
+
+    async fn unregister_server(
+        &self,
+        call: Request<UnregisterServerRequest>,
+    ) -> Result<Response<UnregisterServerResponse>, Status> {
+        let plane = &self.edge.plane;
+        let work = |message: UnregisterServerRequest, _| async move {
+            let (tenant, server) = (tenant(&message.tenant)?, ServerName::parse(&message.server)?);
+            let (committed, removed_tools) =
+                plane.unregister(&tenant, &server, &message.etag).await?;
+            let catalog_revision = committed.revision;
+            Ok(UnregisterServerResponse { catalog_revision, removed_tools })
+        };
+        self.edge.call("CatalogService/UnregisterServer", call, work).await
+    }
+
+    async fn get_server(
+        &self,
+        call: Request<GetServerRequest>,
+    ) -> Result<Response<GetServerResponse>, Status> {
+        let plane = &self.edge.plane;
+        let work = |message: GetServerRequest, _| async move {
+            let (tenant, server) = (tenant(&message.tenant)?, ServerName::parse(&message.server)?);
+            let stored = plane.catalog.server(&tenant, &server).await?;
+            Ok(GetServerResponse { server: Some(render_catalog::server(&tenant, &stored)) })
+        };
+        self.edge.call("CatalogService/GetServer", call, work).await
+    }
+
+    async fn list_servers(
+        &self,
+        call: Request<ListServersRequest>,
+    ) -> Result<Response<ListServersResponse>, Status> {
+        let plane = &self.edge.plane;
+        let work = |message: ListServersRequest, _| async move {
+            let tenant = tenant(&message.tenant)?;
+            let size = listing::page_size(message.page_size)?;
+            let after = listing::after_server(&message.page_token)?;
+            let mut page = plane.catalog.servers(&tenant, after.as_deref(), size + 1).await?;
+            let has_more = page.len() > size as usize;
+            page.truncate(size as usize);
+            let last = page.last().filter(|_| has_more);
+            let place = last.map(|s| Place::Server { name: s.record.name.as_str().to_owned() });
+            Ok(ListServersResponse {
+                servers: page.iter().map(|s| render_catalog::server(&tenant, s)).collect(),
+                next_page_token: token(place.as_ref())?,
+            })
+        };
+        self.edge.call("CatalogService/ListServers", call, work).await
+    }
+
+    async fn list_tools(
+        &self,
+        call: Request<ListToolsRequest>,
+    ) -> Result<Response<ListToolsResponse>, Status> {
+        let work = |message: ListToolsRequest, _| async move { self.tools(&message).await };
+        self.edge.call("CatalogService/ListTools", call, work).await
+    }
+
+    type WatchCatalogStream =
+        Pin<Box<dyn Stream<Item = Result<WatchCatalogResponse, Status>> + Send>>;
+
+    async fn watch_catalog(
+        &self,
+        _: Request<WatchCatalogRequest>,
+    ) -> Result<Response<Self::WatchCatalogStream>, Status> {
+        Err(self.edge.unserved("CatalogService/WatchCatalog"))
+    }
+
+    async fn approve_tools(
+        &self,
+        _: Request<ApproveToolsRequest>,
+    ) -> Result<Response<ApproveToolsResponse>, Status> {
+        Err(self.edge.unserved("CatalogService/ApproveTools"))
+    }
+}
+
+impl Catalogs {
+    async fn tools(&self, message: &ListToolsRequest) -> Result<ListToolsResponse, Error> {
+        let tenant = tenant(&message.tenant)?;
+        let filter = &message.server;
+        let server = if filter.is_empty() { None } else { Some(ServerName::parse(filter)?) };
+        let size = listing::page_size(message.page_size)?;
+        let after = listing::after_tool(&message.page_token, filter)?;
+        let catalog = &self.edge.plane.catalog;
+        let mut page = catalog.tools(&tenant, server.as_ref(), after.as_ref(), size + 1).await?;
+        let has_more = page.len() > size as usize;
+        page.truncate(size as usize);
+        let place = page.last().filter(|_| has_more).map(|tool| Place::Tool {
+            of: filter.clone(),
+            server: tool.record.server.as_str().to_owned(),
+            name: tool.record.name.as_str().to_owned(),
+        });
+        let next_page_token = token(place.as_ref())?;
+        Ok(ListToolsResponse { tools: self.render(&tenant, page).await?, next_page_token })
+    }
+
+    async fn render(&self, tenant: &TenantId, page: Vec<StoredTool>) -> Result<Vec<Tool>, Error> {
+        let mut servers = HashMap::new();
+        let mut tools = Vec::with_capacity(page.len());
+        for tool in page {
+            let name = tool.record.server.clone();
+            if !servers.contains_key(&name) {
+                let server = self.edge.plane.catalog.server(tenant, &name).await?;
+                servers.insert(name.clone(), server.record);
+            }
+            tools.extend(servers.get(&name).map(|s| render_catalog::tool(tenant, s, &tool)));
+        }
+        Ok(tools)
+    }
+}
+
+fn token(place: Option<&Place>) -> Result<String, Error> {
+    place.map_or_else(|| Ok(String::new()), Place::token)
+}

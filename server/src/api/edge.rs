@@ -1,0 +1,128 @@
+//! What every call passes on its way in, in this order: the deadline is read and capped; the call is
+//! admitted or shed; the work runs under the deadline; the outcome is counted and mapped to a status.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
+use tonic::metadata::MetadataMap;
+use tonic::{Request, Response, Status};
+
+use super::status;
+use crate::config::LimitsConfig;
+use crate::error::Error;
+use crate::identity::TenantId;
+use crate::plane::Plane;
+use crate::telemetry::Metrics;
+
+/// The tenant of calls that name none, while authentication is off.
+const DEFAULT_TENANT: &str = "default";
+
+/// A registration embeds every new summary, which takes a CPU minutes for thousands of tools.
+const REGISTER_DEADLINE: Duration = Duration::from_secs(600);
+
+/// The service's edge, shared by all services.
+#[derive(Clone)]
+pub(super) struct Edge {
+    /// The plane behind it.
+    pub(super) plane: Arc<Plane>,
+    /// What input is held to.
+    pub(super) limits: LimitsConfig,
+    /// Where calls are counted.
+    pub(super) metrics: Arc<Metrics>,
+    /// Permits for calls in progress.
+    pub(super) admission: Arc<Semaphore>,
+    /// The longest a call may take.
+    pub(super) max_deadline: Duration,
+}
+
+impl Edge {
+    /// Runs the work of one call.
+    pub(super) async fn call<M, R, W, F>(
+        &self,
+        method: &'static str,
+        request: Request<M>,
+        work: W,
+    ) -> Result<Response<R>, Status>
+    where
+        W: FnOnce(M, Instant) -> F,
+        F: Future<Output = Result<R, Error>>,
+    {
+        let started = Instant::now();
+        let deadline = started + self.time_allowed(method, request.metadata());
+        let outcome = match self.admission.try_acquire() {
+            Err(_) => {
+                self.metrics.rejected("concurrency");
+                Err(Error::Overloaded)
+            }
+            Ok(_permit) => {
+                let work = work(request.into_inner(), deadline);
+                let timed = tokio::time::timeout_at(deadline.into(), work).await;
+                timed.unwrap_or(Err(Error::DeadlineExceeded))
+            }
+        };
+        let error = outcome.as_ref().err().map_or("", status::reason_name);
+        self.metrics.call(method, error, started.elapsed().as_secs_f64());
+        outcome.map(Response::new).map_err(|failure| status::of(&failure))
+    }
+
+    /// A part of the contract that is not served yet.
+    pub(super) fn unserved(&self, method: &'static str) -> Status {
+        self.metrics.call(method, status::reason_name(&Error::NotImplemented(method)), 0.0);
+        status::of(&Error::NotImplemented(method))
+    }
+
+    /// The caller's deadline less a fiftieth, so that our answer gets there before it, and never more
+    /// than the cap.
+    fn time_allowed(&self, method: &'static str, metadata: &MetadataMap) -> Duration {
+        let registers = method == "CatalogService/RegisterServer";
+        let cap =
+            if registers { REGISTER_DEADLINE.max(self.max_deadline) } else { self.max_deadline };
+        let asked = metadata.get("grpc-timeout").and_then(|value| timeout(value.to_str().ok()?));
+        asked.map_or(cap, |asked| (asked - asked / 50).min(cap))
+    }
+}
+
+/// The tenant that a message names.
+pub(super) fn tenant(name: &str) -> Result<TenantId, Error> {
+    TenantId::parse(if name.is_empty() { DEFAULT_TENANT } else { name })
+}
+
+/// Reads `grpc-timeout` (gRPC over HTTP/2, "Requests": at most 8 digits and a unit).
+fn timeout(text: &str) -> Option<Duration> {
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    if digits.is_empty() || digits.len() > 8 || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let count: u64 = digits.parse().ok()?;
+    match unit {
+        "H" => Some(Duration::from_secs(count * 3600)),
+        "M" => Some(Duration::from_secs(count * 60)),
+        "S" => Some(Duration::from_secs(count)),
+        "m" => Some(Duration::from_millis(count)),
+        "u" => Some(Duration::from_micros(count)),
+        "n" => Some(Duration::from_nanos(count)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeouts() {
+        assert_eq!(timeout("5S"), Some(Duration::from_secs(5)));
+        assert_eq!(timeout("99999999H"), Some(Duration::from_secs(99_999_999 * 3600)));
+        assert_eq!(timeout("250m"), Some(Duration::from_millis(250)));
+        for text in ["", "S", "5", "5x", "+5S", "123456789S", "5é"] {
+            assert_eq!(timeout(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn no_name_means_the_default_tenant() {
+        assert_eq!(tenant("").expect("a tenant").as_str(), DEFAULT_TENANT);
+        assert!(tenant("Not valid").is_err());
+    }
+}

@@ -1,0 +1,119 @@
+//! RegisterServer from the wire.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use prost::Message;
+use sha2::{Digest, Sha256};
+use toolgate_proto::v1;
+
+use super::fields::Fields;
+use super::precondition;
+use crate::catalog::check::ToolSettings;
+use crate::catalog::plan::Mode;
+use crate::catalog::registration::Registration;
+use crate::error::Error;
+use crate::identity::ServerName;
+use crate::precondition::Precondition;
+use crate::store::ServerRecord;
+
+const DESCRIPTION_MAX: usize = 4 << 10;
+const HINT_MAX: usize = 1 << 10;
+const REQUEST_ID_MAX: usize = 128;
+const SCOPES_MAX: usize = 64;
+const SCOPE_MAX: usize = 256;
+
+/// Parses a registration.
+pub(super) fn parse(wire: v1::RegisterServerRequest) -> Result<Registration, Error> {
+    let request = (!wire.request_id.is_empty())
+        .then(|| (wire.request_id.clone(), Sha256::digest(wire.encode_to_vec()).into()));
+    let mut fields = Fields::default();
+    let name = fields.take("server", ServerName::parse(&wire.server));
+    let short = wire.description.len() <= DESCRIPTION_MAX;
+    fields.require(short, "description", "must be at most 4 KiB");
+    let id_fits = wire.request_id.len() <= REQUEST_ID_MAX;
+    fields.require(id_fits, "request_id", "must be at most 128 bytes");
+    let hint = v1::TransportHint::try_from(wire.transport_hint);
+    fields.require(hint.is_ok(), "transport_hint", "must be a value of TransportHint");
+    let tier = v1::TrustTier::try_from(wire.trust_tier);
+    fields.require(tier.is_ok(), "trust_tier", "must be a value of TrustTier");
+    let mode = mode(wire.mode, &mut fields);
+    let scopes = scopes("required_scopes", wire.required_scopes, &mut fields);
+    let precondition = condition("precondition", wire.precondition.as_ref(), &mut fields)?;
+    let settings = settings(wire.tool_settings, &mut fields)?;
+    fields.finish()?;
+    let name = name.ok_or_else(|| Error::field("server", "is missing"))?;
+    let server = ServerRecord {
+        name,
+        description: wire.description,
+        transport_hint: wire.transport_hint,
+        trust_tier: tier
+            .ok()
+            .filter(|t| *t != v1::TrustTier::Unspecified)
+            .map_or(v1::TrustTier::Standard as i32, |t| t as i32),
+        precondition,
+        required_scopes: scopes,
+    };
+    let body: Arc<[u8]> = Arc::from(&wire.tools_list_json[..]);
+    let (etag, all_or_nothing) = (wire.etag, wire.all_or_nothing);
+    Ok(Registration { server, body, settings, mode, etag, request, all_or_nothing })
+}
+
+fn mode(wire: i32, fields: &mut Fields) -> Mode {
+    match v1::RegisterMode::try_from(wire) {
+        Ok(v1::RegisterMode::Merge) => Mode::Merge,
+        Ok(v1::RegisterMode::Unspecified | v1::RegisterMode::Replace) => Mode::Replace,
+        Err(_) => {
+            fields.require(false, "mode", "must be a value of RegisterMode");
+            Mode::Replace
+        }
+    }
+}
+
+fn settings(
+    wire: Vec<v1::ToolSettings>,
+    fields: &mut Fields,
+) -> Result<HashMap<String, ToolSettings>, Error> {
+    let mut settings = HashMap::with_capacity(wire.len());
+    for (i, tool) in wire.into_iter().enumerate() {
+        let field = |part: &str| format!("tool_settings[{i}].{part}");
+        fields.require(!tool.name.is_empty(), &field("name"), "must name a tool of the body");
+        let fits = tool.search_hint.len() <= HINT_MAX;
+        fields.require(fits, &field("search_hint"), "must be at most 1 KiB");
+        let one = ToolSettings {
+            summary: tool.summary,
+            search_hint: tool.search_hint,
+            precondition: condition(&field("precondition"), tool.precondition.as_ref(), fields)?,
+            required_scopes: scopes(&field("required_scopes"), tool.required_scopes, fields),
+            always_load: tool.always_load,
+            critical: tool.critical,
+        };
+        let is_new = settings.insert(tool.name, one).is_none();
+        fields.require(is_new, &field("name"), "is there twice");
+    }
+    Ok(settings)
+}
+
+/// A condition that this version does not serve fails the call as a whole: stored without it, the tool
+/// would be open.
+fn condition(
+    field: &str,
+    wire: Option<&v1::Precondition>,
+    fields: &mut Fields,
+) -> Result<Option<Precondition>, Error> {
+    let Some(wire) = wire else { return Ok(None) };
+    match precondition::parse(field, wire) {
+        Err(error @ Error::NotImplemented(_)) => Err(error),
+        parsed => Ok(fields.take(field, parsed)),
+    }
+}
+
+fn scopes(field: &str, wire: Vec<String>, fields: &mut Fields) -> Vec<String> {
+    fields.require(wire.len() <= SCOPES_MAX, field, "must be at most 64 scopes");
+    let right = wire.iter().all(|scope| !scope.is_empty() && scope.len() <= SCOPE_MAX);
+    fields.require(right, field, "must be scopes of 1 to 256 bytes");
+    let mut scopes = wire;
+    scopes.sort();
+    scopes.dedup();
+    scopes
+}

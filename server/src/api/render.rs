@@ -1,0 +1,208 @@
+//! Answers of Route, Gate and the look-ups, on the wire.
+
+use prost_types::Timestamp;
+use toolgate_proto::v1;
+
+use crate::gate::calls::Call;
+use crate::gate::verdict::{RefusalCode, Refused, Verdict};
+use crate::identity::TenantId;
+use crate::router::account::{Account, shown};
+use crate::router::choose::Chosen;
+use crate::router::explain::Refusal;
+use crate::router::lookups::Found;
+use crate::router::pool::PoolDelta;
+use crate::router::query::Detail;
+use crate::router::rank::FoundBy;
+use crate::router::route::{Answer, Degraded};
+use crate::shard::snapshot::Snapshot;
+use crate::tokens::TOKENIZER;
+
+/// Route's answer.
+pub(super) fn route(tenant: &TenantId, answer: &Answer) -> v1::RouteResponse {
+    let snapshot = &*answer.snapshot;
+    let tool = |active: &crate::router::route::Active| v1::ActiveTool {
+        signature: active.signature.clone(),
+        schema_tokens: active.tokens,
+        ..active_tool(tenant, snapshot, &active.chosen, answer.detail)
+    };
+    v1::RouteResponse {
+        active_tools: answer.active.iter().map(tool).collect(),
+        active_set_handle: answer.handle.clone(),
+        handle_expire_time: Some(timestamp(answer.handle_expires)),
+        catalog_revision: snapshot.revision,
+        summary_pool: answer.pool.as_ref().map(|delta| pool(snapshot, delta)),
+        refusals: answer.refusals.iter().map(|r| refusal(snapshot, r)).collect(),
+        pending_servers: Vec::new(),
+        accounting: Some(accounting(&answer.account)),
+        degraded: answer.degraded.iter().map(|d| degraded(*d) as i32).collect(),
+        timings: answer.timings.iter().map(|(stage, micros)| timing(stage, *micros)).collect(),
+    }
+}
+
+/// The answer of BatchGetToolSchemas.
+pub(super) fn schemas(tenant: &TenantId, found: &Found) -> v1::BatchGetToolSchemasResponse {
+    let snapshot = &*found.snapshot;
+    let tool = |chosen: &Chosen| active_tool(tenant, snapshot, chosen, Detail::Schemas);
+    v1::BatchGetToolSchemasResponse {
+        tools: found.tools.iter().map(tool).collect(),
+        refusals: found.refusals.iter().map(|r| refusal(snapshot, r)).collect(),
+        active_set_handle: found.handle.clone(),
+        handle_expire_time: Some(timestamp(found.handle_expires)),
+        catalog_revision: snapshot.revision,
+    }
+}
+
+/// A change of the summary pool.
+pub(super) fn pool(snapshot: &Snapshot, delta: &PoolDelta) -> v1::SummaryPoolDelta {
+    let entry = |slot: &u32| {
+        let tool = snapshot.tool(*slot);
+        let (model_name, summary) = (tool.model_name.to_string(), tool.summary.to_string());
+        v1::SummaryEntry { model_name, summary }
+    };
+    v1::SummaryPoolDelta {
+        revision: delta.revision,
+        full: delta.full,
+        added: delta.added.iter().map(entry).collect(),
+        removed: delta.removed.clone(),
+        pool_tokens: delta.pool_tokens,
+    }
+}
+
+/// The verdict on one call.
+pub(super) fn verdict(
+    snapshot: &Snapshot,
+    call_id: &str,
+    call: &Call,
+    verdict: &Verdict,
+) -> v1::GateVerdict {
+    let call_id = call_id.to_owned();
+    match verdict {
+        Ok(slot) => {
+            let id = &snapshot.tool(*slot).id;
+            let (server, name) = (id.server.as_str().to_owned(), id.name.as_str().to_owned());
+            v1::GateVerdict { call_id, allowed: true, server, name, ..Default::default() }
+        }
+        Err(refused) => v1::GateVerdict { call_id, ..refused_verdict(call, refused) },
+    }
+}
+
+/// The wire's name for a refusal.
+pub(super) fn code(code: RefusalCode) -> v1::RefusalCode {
+    match code {
+        RefusalCode::ToolNotAvailable => v1::RefusalCode::ToolNotAvailable,
+        RefusalCode::UnknownTool => v1::RefusalCode::UnknownTool,
+        RefusalCode::PreconditionUnmet => v1::RefusalCode::PreconditionUnmet,
+        RefusalCode::ScopeMissing => v1::RefusalCode::ScopeMissing,
+        RefusalCode::HandleExpired => v1::RefusalCode::HandleExpired,
+        RefusalCode::HandleInvalid => v1::RefusalCode::HandleInvalid,
+        RefusalCode::SchemaChanged => v1::RefusalCode::SchemaChanged,
+        RefusalCode::ArgumentsInvalid => v1::RefusalCode::ArgumentsInvalid,
+        RefusalCode::BelowThreshold => v1::RefusalCode::BelowThreshold,
+        RefusalCode::BeyondTopK => v1::RefusalCode::BeyondTopK,
+        RefusalCode::OverTokenBudget => v1::RefusalCode::OverTokenBudget,
+        RefusalCode::Excluded => v1::RefusalCode::Excluded,
+    }
+}
+
+fn refused_verdict(call: &Call, refused: &Refused) -> v1::GateVerdict {
+    let violation = |v: &crate::schema::Violation| v1::ArgumentViolation {
+        pointer: v.pointer.clone(),
+        message: v.problem.clone(),
+    };
+    debug_assert!(!call.tool.is_empty(), "an unnamed call does not get here");
+    v1::GateVerdict {
+        code: code(refused.code) as i32,
+        message: refused.message.clone(),
+        available_tools: refused.available.clone(),
+        search_query: refused.search.clone(),
+        input_schema_json: refused.input_schema.clone(),
+        violations: refused.violations.iter().map(violation).collect(),
+        unlock: refused.unlock.clone(),
+        ..Default::default()
+    }
+}
+
+fn active_tool(
+    tenant: &TenantId,
+    snapshot: &Snapshot,
+    chosen: &Chosen,
+    detail: Detail,
+) -> v1::ActiveTool {
+    let tool = snapshot.tool(chosen.slot);
+    let definition = &tool.definition;
+    let full = detail == Detail::Schemas;
+    let part = |text: &str| if full { text.to_owned() } else { String::new() };
+    v1::ActiveTool {
+        id: tool.id.resource_name(tenant),
+        server: tool.id.server.as_str().to_owned(),
+        name: tool.id.name.as_str().to_owned(),
+        model_name: tool.model_name.to_string(),
+        overlap: chosen.overlap,
+        score: chosen.score,
+        found_by: found_by(chosen.found_by) as i32,
+        newly_promoted: chosen.newly_promoted,
+        description: part(definition.description()),
+        input_schema_json: part(definition.input_schema()),
+        output_schema_json: part(definition.output_schema()),
+        annotations_json: part(definition.annotations()),
+        signature: String::new(),
+        schema_tokens: shown(snapshot, chosen, Detail::Schemas).1,
+    }
+}
+
+fn refusal(snapshot: &Snapshot, refusal: &Refusal) -> v1::Refusal {
+    let wire = v1::Refusal {
+        code: code(refusal.code) as i32,
+        message: refusal.message.clone(),
+        unlock: refusal.unlock.clone(),
+        overlap: refusal.overlap,
+        ..Default::default()
+    };
+    match refusal.slot.map(|slot| snapshot.tool(slot)) {
+        None => v1::Refusal { name: refusal.asked_for.clone(), ..wire },
+        Some(tool) => v1::Refusal {
+            server: tool.id.server.as_str().to_owned(),
+            name: tool.id.name.as_str().to_owned(),
+            model_name: tool.model_name.to_string(),
+            ..wire
+        },
+    }
+}
+
+fn accounting(account: &Account) -> v1::TokenAccounting {
+    v1::TokenAccounting {
+        tokenizer: TOKENIZER.to_owned(),
+        full_catalog_tokens: account.full_catalog,
+        phase1_tokens: account.phase1,
+        phase2_tokens: account.phase2,
+        saved_tokens: account.saved(),
+        rho: account.rho,
+        rho_full: account.rho_full,
+    }
+}
+
+fn found_by(found_by: FoundBy) -> v1::FoundBy {
+    match found_by {
+        FoundBy::Overlap => v1::FoundBy::Overlap,
+        FoundBy::Name => v1::FoundBy::Name,
+        FoundBy::Words => v1::FoundBy::Words,
+        FoundBy::Pin => v1::FoundBy::Pin,
+        FoundBy::AlwaysLoad => v1::FoundBy::AlwaysLoad,
+        FoundBy::Kept => v1::FoundBy::Kept,
+    }
+}
+
+fn degraded(degraded: Degraded) -> v1::DegradedReason {
+    match degraded {
+        Degraded::LexicalOnly => v1::DegradedReason::LexicalOnly,
+        Degraded::IntentTruncated => v1::DegradedReason::IntentTruncated,
+    }
+}
+
+fn timing(stage: &str, micros: u64) -> v1::StageTiming {
+    v1::StageTiming { stage: stage.to_owned(), micros }
+}
+
+fn timestamp(seconds: u64) -> Timestamp {
+    Timestamp { seconds: i64::try_from(seconds).unwrap_or(i64::MAX), nanos: 0 }
+}

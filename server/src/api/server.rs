@@ -1,0 +1,141 @@
+//! The gRPC server: which services it has, how connections are bounded, and how it drains.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tonic::transport::server::{Router, TcpIncoming};
+use tonic::transport::{Error as TransportError, Server};
+use tonic_health::pb::FILE_DESCRIPTOR_SET as HEALTH_DESCRIPTORS;
+use tonic_health::server::{HealthReporter, health_reporter};
+use toolgate_proto::v1::FILE_DESCRIPTOR_SET;
+use toolgate_proto::v1::catalog_service_server::CatalogServiceServer;
+use toolgate_proto::v1::policy_service_server::PolicyServiceServer;
+use toolgate_proto::v1::router_service_server::RouterServiceServer;
+use toolgate_proto::v1::usage_service_server::UsageServiceServer;
+use tracing::warn;
+
+use super::catalog_service::Catalogs;
+use super::edge::Edge;
+use super::router_service::Routing;
+use super::unserved::Unserved;
+use crate::config::{LimitsConfig, RouterConfig, ServerConfig};
+use crate::plane::Plane;
+use crate::telemetry::Metrics;
+
+/// Streams that one connection may have open.
+const STREAMS_MAX: u32 = 1_024;
+
+/// Bytes of one call's headers.
+const HEADERS_MAX: u32 = 16 << 10;
+
+/// Streams that a peer may reset before we answered (CVE-2023-44487, rapid reset).
+const RESETS_MAX: usize = 64;
+
+/// A silent peer is asked for a sign of life after this, and dropped after as long again.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+
+/// What the face needs.
+#[derive(Clone)]
+pub struct ApiConfig {
+    /// Listening, admission and draining.
+    pub server: ServerConfig,
+    /// What input is held to.
+    pub limits: LimitsConfig,
+    /// Defaults of Route's options.
+    pub router: RouterConfig,
+}
+
+/// Serves until `stop`, then drains: no new calls, health says NOT_SERVING, calls in progress have
+/// `drain_timeout` to end. What is left then is cut off: tonic itself would wait for ever (hyper#4170).
+///
+/// # Errors
+/// The transport fails.
+pub async fn serve(
+    listener: TcpListener,
+    plane: Arc<Plane>,
+    metrics: Arc<Metrics>,
+    config: ApiConfig,
+    stop: CancellationToken,
+) -> Result<(), TransportError> {
+    let drain_timeout = config.server.drain_timeout;
+    let (reporter, health) = health_reporter();
+    set_health(&reporter, true).await;
+    let edge = Edge {
+        plane,
+        metrics,
+        limits: config.limits,
+        admission: Arc::new(Semaphore::new(config.server.max_concurrent_calls)),
+        max_deadline: config.server.max_deadline,
+    };
+    let router = services(edge, &config).add_service(health);
+    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    let drain = {
+        let stop = stop.clone();
+        async move {
+            stop.cancelled().await;
+            set_health(&reporter, false).await;
+        }
+    };
+    let serving = router.serve_with_incoming_shutdown(incoming, drain);
+    tokio::select! {
+        ended = serving => ended,
+        () = hard_stop(&stop, drain_timeout) => {
+            warn!(?drain_timeout, "calls or peers were left after the drain; cut off");
+            Ok(())
+        }
+    }
+}
+
+async fn hard_stop(stop: &CancellationToken, drain_timeout: Duration) {
+    stop.cancelled().await;
+    tokio::time::sleep(drain_timeout).await;
+}
+
+fn services(edge: Edge, config: &ApiConfig) -> Router {
+    let max = config.limits.max_message_bytes;
+    let reflection = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(HEALTH_DESCRIPTORS)
+    };
+    let routing = Routing { edge: edge.clone(), defaults: config.router };
+    let catalogs = Catalogs { edge: edge.clone() };
+    let policy = PolicyServiceServer::new(Unserved { edge: edge.clone() });
+    let usage = UsageServiceServer::new(Unserved { edge });
+    Server::builder()
+        // One connection must not take what others need.
+        .max_concurrent_streams(STREAMS_MAX)
+        .http2_max_header_list_size(HEADERS_MAX)
+        .http2_max_pending_accept_reset_streams(Some(RESETS_MAX))
+        // Peers that are gone without a word are noticed.
+        .http2_keepalive_interval(Some(KEEPALIVE))
+        .http2_keepalive_timeout(Some(KEEPALIVE))
+        .add_service(RouterServiceServer::new(routing).max_decoding_message_size(max))
+        .add_service(CatalogServiceServer::new(catalogs).max_decoding_message_size(max))
+        .add_service(policy.max_decoding_message_size(max))
+        .add_service(usage.max_decoding_message_size(max))
+        .add_optional_service(reflection().build_v1().ok())
+        .add_optional_service(reflection().build_v1alpha().ok())
+}
+
+async fn set_health(reporter: &HealthReporter, serving: bool) {
+    macro_rules! set {
+        ($($service:ty),*) => {
+            $(if serving {
+                reporter.set_serving::<$service>().await;
+            } else {
+                reporter.set_not_serving::<$service>().await;
+            })*
+        };
+    }
+    set!(RouterServiceServer<Routing>, CatalogServiceServer<Catalogs>);
+    let whole = if serving {
+        tonic_health::ServingStatus::Serving
+    } else {
+        tonic_health::ServingStatus::NotServing
+    };
+    reporter.set_service_status("", whole).await;
+}

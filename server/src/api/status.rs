@@ -1,0 +1,102 @@
+//! From the domain's closed set of errors to gRPC statuses: the one place where they are mapped.
+
+use std::collections::HashMap;
+use std::error::Error as StdError;
+use std::time::Duration;
+
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, FieldViolation as Violation, StatusExt};
+use toolgate_proto::ERROR_DOMAIN;
+use toolgate_proto::v1::ErrorReason;
+use tracing::error;
+
+use crate::error::{Error, FieldViolation};
+
+/// When a shed or failed call is worth trying again.
+const RETRY_AFTER: Duration = Duration::from_millis(100);
+
+/// The status of an error, with `ErrorInfo` and what else the reason asks for. Causes go to the log, not
+/// to the caller.
+pub(super) fn of(failure: &Error) -> Status {
+    log(failure);
+    let (code, reason) = code_of(failure);
+    let mut details = ErrorDetails::new();
+    details.set_error_info(reason.name(), ERROR_DOMAIN, metadata(failure));
+    if let Error::InvalidFields(violations) | Error::ToolsRejected(violations) = failure {
+        details.set_bad_request(violations.iter().map(violation).collect::<Vec<_>>());
+    }
+    let retry = matches!(code, Code::Unavailable) || matches!(failure, Error::Overloaded);
+    if retry {
+        details.set_retry_info(Some(RETRY_AFTER));
+    }
+    Status::with_error_details(code, failure.to_string(), details)
+}
+
+/// The reason's name, for metrics.
+pub(super) fn reason_name(failure: &Error) -> &'static str {
+    code_of(failure).1.name()
+}
+
+fn code_of(failure: &Error) -> (Code, ErrorReason) {
+    match failure {
+        Error::InvalidFields(_) => (Code::InvalidArgument, ErrorReason::InvalidField),
+        Error::LimitExceeded { .. } => (Code::InvalidArgument, ErrorReason::LimitExceeded),
+        Error::StockExceeded { .. } => (Code::ResourceExhausted, ErrorReason::LimitExceeded),
+        Error::MalformedCatalog { .. } => (Code::InvalidArgument, ErrorReason::MalformedCatalog),
+        Error::TenantNotFound(_) => (Code::NotFound, ErrorReason::TenantNotFound),
+        Error::ServerNotFound(_) => (Code::NotFound, ErrorReason::ServerNotFound),
+        Error::EtagMismatch { .. } => (Code::Aborted, ErrorReason::EtagMismatch),
+        Error::RequestIdReused(_) => (Code::AlreadyExists, ErrorReason::RequestIdReused),
+        Error::ToolsRejected(_) => (Code::FailedPrecondition, ErrorReason::ToolsRejected),
+        Error::HandleInvalid(_) => (Code::InvalidArgument, ErrorReason::HandleInvalid),
+        Error::PageTokenInvalid => (Code::InvalidArgument, ErrorReason::PageTokenInvalid),
+        Error::Overloaded => (Code::ResourceExhausted, ErrorReason::Overloaded),
+        Error::DeadlineExceeded => (Code::DeadlineExceeded, ErrorReason::DeadlineExceeded),
+        Error::EncoderUnavailable(_) => (Code::Unavailable, ErrorReason::EncoderUnavailable),
+        Error::StoreUnavailable(_) => (Code::Unavailable, ErrorReason::StoreUnavailable),
+        Error::RevisionNotReached { .. } => (Code::Unavailable, ErrorReason::RevisionNotReached),
+        Error::NotImplemented(_) => (Code::Unimplemented, ErrorReason::NotImplemented),
+        Error::Internal(_) => (Code::Internal, ErrorReason::Internal),
+    }
+}
+
+fn metadata(failure: &Error) -> HashMap<String, String> {
+    let pairs: Vec<(&str, String)> = match failure {
+        Error::LimitExceeded { limit, maximum, actual }
+        | Error::StockExceeded { limit, maximum, actual } => vec![
+            ("limit", (*limit).to_owned()),
+            ("maximum", maximum.to_string()),
+            ("actual", actual.to_string()),
+        ],
+        Error::MalformedCatalog { line, column, .. } => {
+            vec![("line", line.to_string()), ("column", column.to_string())]
+        }
+        Error::TenantNotFound(tenant) => vec![("tenant", tenant.clone())],
+        Error::ServerNotFound(server) => vec![("server", server.clone())],
+        Error::EtagMismatch { actual, .. } => vec![("etag", actual.clone())],
+        Error::RevisionNotReached { wanted, seen } => {
+            vec![("min_revision", wanted.to_string()), ("revision", seen.to_string())]
+        }
+        Error::NotImplemented(what) => vec![("rpc", (*what).to_owned())],
+        _ => Vec::new(),
+    };
+    pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+fn violation(violation: &FieldViolation) -> Violation {
+    Violation::new(violation.field.clone(), violation.problem.clone())
+}
+
+/// Each error is logged once, here, with its chain of causes.
+fn log(failure: &Error) {
+    let mut cause = failure.source();
+    let mut chain = String::new();
+    while let Some(inner) = cause {
+        chain.push_str(": ");
+        chain.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    if !chain.is_empty() {
+        error!(reason = reason_name(failure), "{failure}{chain}");
+    }
+}

@@ -1,0 +1,51 @@
+//! Services of the contract that this version does not serve: every call says so with an `ErrorInfo`,
+//! which a client can tell from a service that is not there.
+
+use tonic::{Request, Response, Status};
+use toolgate_proto::v1::policy_service_server::PolicyService;
+use toolgate_proto::v1::usage_service_server::UsageService;
+use toolgate_proto::v1::{
+    CheckPolicyRequest, CheckPolicyResponse, GetPolicyRequest, GetPolicyResponse, GetUsageRequest,
+    GetUsageResponse, SetPolicyRequest, SetPolicyResponse,
+};
+
+use super::edge::Edge;
+
+/// The face of what is not served.
+pub(super) struct Unserved {
+    pub(super) edge: Edge,
+}
+
+#[tonic::async_trait]
+impl PolicyService for Unserved {
+    async fn set_policy(
+        &self,
+        _: Request<SetPolicyRequest>,
+    ) -> Result<Response<SetPolicyResponse>, Status> {
+        Err(self.edge.unserved("PolicyService/SetPolicy"))
+    }
+
+    async fn get_policy(
+        &self,
+        _: Request<GetPolicyRequest>,
+    ) -> Result<Response<GetPolicyResponse>, Status> {
+        Err(self.edge.unserved("PolicyService/GetPolicy"))
+    }
+
+    async fn check_policy(
+        &self,
+        _: Request<CheckPolicyRequest>,
+    ) -> Result<Response<CheckPolicyResponse>, Status> {
+        Err(self.edge.unserved("PolicyService/CheckPolicy"))
+    }
+}
+
+#[tonic::async_trait]
+impl UsageService for Unserved {
+    async fn get_usage(
+        &self,
+        _: Request<GetUsageRequest>,
+    ) -> Result<Response<GetUsageResponse>, Status> {
+        Err(self.edge.unserved("UsageService/GetUsage"))
+    }
+}

@@ -1,0 +1,185 @@
+//! Puts the service together from its configuration, runs it, and takes it down in order: stop taking
+//! calls, drain, close the store.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use toolgate_encoder_worker::{EncoderConfig as DeviceConfig, EncoderHandle, LoadError};
+use tracing::{info, warn};
+
+use crate::api::{self, ApiConfig};
+use crate::config::{Config, EncoderConfig, KeyError};
+use crate::encoder::Encoder;
+use crate::error::{Cause, Error};
+use crate::gate::key::HandleKey;
+use crate::plane::{Plane, PlaneConfig};
+use crate::store::StoreError;
+use crate::store::sqlite::SqliteStore;
+use crate::telemetry::Metrics;
+use crate::{admin, logging, tokens};
+
+/// The database's name in the data directory.
+pub const DATABASE: &str = "toolgate.db";
+
+/// Why the service did not start, or ended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The model can't be loaded.
+    #[error("the encoder's model in {folder} can't be loaded; `toolgate model fetch` gets it")]
+    Model {
+        /// The model directory.
+        folder: String,
+        /// Why.
+        #[source]
+        source: LoadError,
+    },
+    /// The store can't be opened.
+    #[error("the store at {path} can't be opened")]
+    Store {
+        /// The database.
+        path: String,
+        /// Why.
+        #[source]
+        source: StoreError,
+    },
+    /// The key that signs handles can't be had.
+    #[error("the key that signs active-set handles can't be read")]
+    Key(#[source] KeyError),
+    /// An address can't be listened on.
+    #[error("{address} can't be listened on; another process may have it ({key} sets another)")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The configuration's key.
+        key: &'static str,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The transport failed.
+    #[error("the gRPC transport failed")]
+    Transport(#[source] Cause),
+    /// A defect.
+    #[error("internal error")]
+    Internal(#[source] Error),
+}
+
+/// Serves until SIGINT or SIGTERM, then drains.
+///
+/// # Errors
+/// What kept it from starting, or ended it.
+pub async fn run(config: Config) -> Result<(), ServeError> {
+    logging::start(config.log);
+    let stop = CancellationToken::new();
+    tokio::spawn(stop_on_signal(stop.clone()));
+    serve_until(config, stop).await
+}
+
+/// Serves until `stop`, then drains.
+///
+/// # Errors
+/// As [`run`].
+pub async fn serve_until(config: Config, stop: CancellationToken) -> Result<(), ServeError> {
+    // Addresses first: a second instance is told before it waits for a model.
+    let listener = listen(config.server.listen, "server.listen").await?;
+    let admin_listener = listen(config.server.admin_listen, "server.admin_listen").await?;
+    let store = Arc::new(open_store(&config).await?);
+    let encoder = Arc::new(load_encoder(config.encoder.clone()).await?);
+    let key = config.handle.key.load().map_err(ServeError::Key)?;
+    let handle_key = HandleKey::from_bytes(key.as_bytes()).expect("the configuration checks keys");
+    let plane_config = PlaneConfig {
+        limits: config.limits,
+        memory_budget: config.shard.memory_budget,
+        handle_key,
+        handle_ttl: config.handle.ttl,
+    };
+    let plane = Arc::new(Plane::new(Arc::clone(&store) as _, encoder as _, plane_config));
+    let metrics = Arc::new(Metrics::default());
+    announce(&listener, &admin_listener);
+    let admin =
+        admin::serve(admin_listener, Arc::clone(&plane), Arc::clone(&metrics), stop.clone());
+    let admin = tokio::spawn(admin);
+    let api = ApiConfig { server: config.server, limits: config.limits, router: config.router };
+    let served = api::serve(listener, plane, metrics, api, stop.clone()).await;
+    stop.cancel();
+    if let Ok(Err(error)) = admin.await {
+        warn!(%error, "the admin port failed");
+    }
+    if let Err(error) = store.close().await {
+        warn!(%error, "the store did not close cleanly; it recovers when it is next opened");
+    }
+    info!("stopped");
+    served.map_err(|error| ServeError::Transport(error.into()))
+}
+
+async fn open_store(config: &Config) -> Result<SqliteStore, ServeError> {
+    let path = config.store.path.join(DATABASE);
+    let opened = SqliteStore::open(&path).await;
+    opened.map_err(|source| ServeError::Store { path: path.display().to_string(), source })
+}
+
+/// Loads and warms up off the async threads: both take a core for a while.
+async fn load_encoder(config: EncoderConfig) -> Result<EncoderHandle, ServeError> {
+    let load = move || {
+        tokens::warm_up();
+        let device = DeviceConfig {
+            queue_capacity: config.queue_capacity,
+            max_batch_tokens: config.max_batch_tokens,
+            threads: config.threads,
+        };
+        EncoderHandle::spawn(&config.model_dir, &device).map_err(|source| ServeError::Model {
+            folder: config.model_dir.display().to_string(),
+            source,
+        })
+    };
+    let joined = tokio::task::spawn_blocking(load).await;
+    let handle = joined.map_err(|e| ServeError::Internal(Error::internal(e)))??;
+    let warm = Encoder::embed(&handle, vec!["warm up".to_owned()], None).await;
+    warm.map_err(ServeError::Internal)?;
+    Ok(handle)
+}
+
+async fn listen(address: SocketAddr, key: &'static str) -> Result<TcpListener, ServeError> {
+    let bound = TcpListener::bind(address).await;
+    bound.map_err(|source| ServeError::Listen { address, key, source })
+}
+
+fn announce(listener: &TcpListener, admin: &TcpListener) {
+    let text = |bound: io::Result<SocketAddr>| bound.map_or_else(|_| "?".into(), |a| a.to_string());
+    let (grpc, http) = (listener.local_addr(), admin.local_addr());
+    if grpc.as_ref().is_ok_and(|address| !address.ip().is_loopback()) {
+        warn!(
+            "listening beyond this machine without authentication: anyone who reaches the port can \
+               read and change every tenant"
+        );
+    }
+    info!(grpc = text(grpc), admin = text(http), "serving");
+}
+
+async fn stop_on_signal(stop: CancellationToken) {
+    let interrupt = tokio::signal::ctrl_c();
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        match signal(SignalKind::terminate()) {
+            Ok(mut terminate) => {
+                tokio::select! {
+                    _ = interrupt => {}
+                    _ = terminate.recv() => {}
+                }
+            }
+            Err(error) => {
+                warn!(%error, "SIGTERM can't be waited for");
+                drop(interrupt.await);
+            }
+        }
+    }
+    #[cfg(not(unix))]
+    drop(interrupt.await);
+    info!("stopping: draining calls in progress");
+    stop.cancel();
+}

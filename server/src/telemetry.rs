@@ -1,0 +1,121 @@
+//! Metrics, under the names that dashboards know (OpenTelemetry's for calls, `toolgate_*` for our own).
+//! No label ever carries a tenant.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+/// Upper bounds in seconds: most calls take less than 5 ms.
+const BUCKETS: [f64; 14] =
+    [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
+
+/// One label with a value from a closed set.
+type Label = [(&'static str, &'static str); 1];
+
+/// The method of a call and how it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct CallLabels {
+    /// `Service/Method`.
+    rpc_method: &'static str,
+    /// The error's reason; empty when there was none.
+    error_type: &'static str,
+}
+
+type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
+
+/// The service's metrics.
+pub struct Metrics {
+    registry: Registry,
+    calls: Histograms<CallLabels>,
+    stages: Histograms<Label>,
+    rejected: Family<Label, Counter>,
+    decisions: Family<Label, Counter>,
+    tokens_full: Counter,
+    tokens_promoted: Counter,
+    queue_depth: Gauge,
+    shard_memory: Gauge,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let histogram: fn() -> Histogram = || Histogram::new(BUCKETS);
+        let mut metrics = Self {
+            registry: Registry::default(),
+            calls: Family::new_with_constructor(histogram),
+            stages: Family::new_with_constructor(histogram),
+            rejected: Family::default(),
+            decisions: Family::default(),
+            tokens_full: Counter::default(),
+            tokens_promoted: Counter::default(),
+            queue_depth: Gauge::default(),
+            shard_memory: Gauge::default(),
+        };
+        metrics.register();
+        metrics
+    }
+}
+
+impl Metrics {
+    fn register(&mut self) {
+        let r = &mut self.registry;
+        let calls = "Time from a call's arrival to its answer";
+        r.register_with_unit("rpc_server_call_duration", calls, Unit::Seconds, self.calls.clone());
+        let stages = "Time that one stage of a Route call took";
+        let name = "toolgate_route_stage_duration";
+        r.register_with_unit(name, stages, Unit::Seconds, self.stages.clone());
+        let rejected = "Calls refused at the edge";
+        r.register("toolgate_admission_rejected", rejected, self.rejected.clone());
+        let decisions = "Verdicts of Gate, by refusal code or ALLOWED";
+        r.register("toolgate_gate_decisions", decisions, self.decisions.clone());
+        let full = "cl100k_base tokens that sending every schema would have cost";
+        r.register("toolgate_schema_tokens_full", full, self.tokens_full.clone());
+        let promoted = "cl100k_base tokens of promoted schemas";
+        r.register("toolgate_schema_tokens_promoted", promoted, self.tokens_promoted.clone());
+        let depth = "Texts that wait for the encoder";
+        r.register("toolgate_embed_queue_depth", depth, self.queue_depth.clone());
+        let memory = "Memory that the shards hold, about";
+        let name = "toolgate_shard_memory";
+        r.register_with_unit(name, memory, Unit::Bytes, self.shard_memory.clone());
+    }
+
+    /// A call that ended; `error` is the reason's name, empty when there was none.
+    pub fn call(&self, rpc_method: &'static str, error_type: &'static str, seconds: f64) {
+        self.calls.get_or_create(&CallLabels { rpc_method, error_type }).observe(seconds);
+    }
+
+    /// A stage of a Route call.
+    pub fn stage(&self, stage: &'static str, micros: u64) {
+        #[expect(clippy::cast_precision_loss, reason = "a stage lasts far less than 2^52 us")]
+        self.stages.get_or_create(&[("stage", stage)]).observe(micros as f64 / 1e6);
+    }
+
+    /// A call that was refused at the edge.
+    pub fn rejected(&self, reason: &'static str) {
+        self.rejected.get_or_create(&[("reason", reason)]).inc();
+    }
+
+    /// A verdict of Gate.
+    pub fn decision(&self, code: &'static str) {
+        self.decisions.get_or_create(&[("code", code)]).inc();
+    }
+
+    /// What a Route call promoted, and what sending everything would have cost.
+    pub fn tokens(&self, full: u64, promoted: u64) {
+        self.tokens_full.inc_by(full);
+        self.tokens_promoted.inc_by(promoted);
+    }
+
+    /// The exposition text (OpenMetrics 1.0), with the gauges set to these readings.
+    #[must_use]
+    pub fn expose(&self, queue_depth: u64, shard_memory: u64) -> String {
+        self.queue_depth.set(i64::try_from(queue_depth).unwrap_or(i64::MAX));
+        self.shard_memory.set(i64::try_from(shard_memory).unwrap_or(i64::MAX));
+        let mut text = String::new();
+        encode(&mut text, &self.registry).expect("writing to a String does not fail");
+        text
+    }
+}
