@@ -2,6 +2,7 @@
 //! here, limits are checked, errors become statuses in one place.
 
 mod catalog_service;
+mod connections;
 mod edge;
 mod fields;
 mod listing;

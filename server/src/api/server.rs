@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use tonic::transport::server::{Router, TcpIncoming};
+use tonic::transport::server::Router;
 use tonic::transport::{Error as TransportError, Server};
 use tonic_health::pb::FILE_DESCRIPTOR_SET as HEALTH_DESCRIPTORS;
 use tonic_health::server::{HealthReporter, health_reporter};
@@ -18,6 +18,7 @@ use toolgate_proto::v1::usage_service_server::UsageServiceServer;
 use tracing::warn;
 
 use super::catalog_service::Catalogs;
+use super::connections::Connections;
 use super::edge::Edge;
 use super::router_service::Routing;
 use super::unserved::Unserved;
@@ -61,6 +62,7 @@ pub async fn serve(
     stop: CancellationToken,
 ) -> Result<(), TransportError> {
     let drain_timeout = config.server.drain_timeout;
+    let connection_metrics = Arc::clone(&metrics);
     let (reporter, health) = health_reporter();
     set_health(&reporter, true).await;
     let edge = Edge {
@@ -71,7 +73,7 @@ pub async fn serve(
         max_deadline: config.server.max_deadline,
     };
     let router = services(edge, &config).add_service(health);
-    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    let incoming = Connections::new(listener, config.server.max_connections, connection_metrics);
     let drain = {
         let stop = stop.clone();
         async move {

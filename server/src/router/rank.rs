@@ -84,7 +84,7 @@ impl Embedded<'_> {
     }
 
     fn index<'s>(&self, snapshot: &'s Snapshot) -> Option<&'s VectorIndex> {
-        snapshot.vectors.as_ref().filter(|_| !self.vectors.is_empty())
+        snapshot.vectors().filter(|_| !self.vectors.is_empty())
     }
 
     fn by_overlap(

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
+use tokio::sync::Semaphore;
 use tracing::warn;
 
 use super::snapshot::Snapshot;
@@ -21,6 +22,9 @@ const EMBED_CHUNK: usize = 64;
 
 /// How long a shard without embeddings is served before they are asked for again.
 const RETRY_EMBEDDINGS: Duration = Duration::from_secs(5);
+
+/// Graphs that are built at a time, each on one core.
+const GRAPHS_AT_ONCE: usize = 1;
 
 /// Tenants that the cache is laid out for; more are fine.
 const TENANTS_EXPECTED: usize = 1_000;
@@ -48,6 +52,7 @@ pub struct Shards {
     encoder: Arc<dyn Encoder>,
     cache: Cache<TenantId, Built, ByMemory>,
     builds: Builds,
+    graphs: Semaphore,
 }
 
 impl Shards {
@@ -55,7 +60,13 @@ impl Shards {
     #[must_use]
     pub fn new(store: Arc<dyn Store>, encoder: Arc<dyn Encoder>, memory_budget: u64) -> Self {
         let cache = Cache::with_weighter(TENANTS_EXPECTED, memory_budget, ByMemory);
-        Self { store, encoder, cache, builds: Builds::default() }
+        Self {
+            store,
+            encoder,
+            cache,
+            builds: Builds::default(),
+            graphs: Semaphore::new(GRAPHS_AT_ONCE),
+        }
     }
 
     /// The tenant's shard at revision `min_revision` or later; whatever is there for 0.
@@ -93,8 +104,24 @@ impl Shards {
     ) -> Result<Arc<Snapshot>, Error> {
         // A task of its own: a caller who leaves must not make the next one begin anew.
         let (shards, tenant) = (Arc::clone(self), tenant.clone());
-        let build = async move { shards.build_in_turn(&tenant, revision).await };
+        let build = async move {
+            let snapshot = shards.build_in_turn(&tenant, revision).await?;
+            if snapshot.lacks_graph() {
+                tokio::spawn(Arc::clone(&shards).add_graph(tenant, Arc::clone(&snapshot)));
+            }
+            Ok(snapshot)
+        };
         tokio::spawn(build).await.map_err(Error::internal)?
+    }
+
+    /// Adds the graph to a large shard that is already served, unless a newer one has taken its place.
+    async fn add_graph(self: Arc<Self>, tenant: TenantId, snapshot: Arc<Snapshot>) {
+        let Ok(_permit) = self.graphs.acquire().await else { return };
+        let is_current = |built: &Built| Arc::ptr_eq(&built.snapshot, &snapshot);
+        if self.cache.get(&tenant).as_ref().is_some_and(is_current) {
+            let build = move || snapshot.build_graph();
+            drop(tokio::task::spawn_blocking(build).await);
+        }
     }
 
     async fn build_in_turn(
@@ -174,7 +201,7 @@ impl Shards {
 
 impl Built {
     fn should_retry(&self) -> bool {
-        self.snapshot.vectors.is_none() && self.at.elapsed() >= RETRY_EMBEDDINGS
+        self.snapshot.vectors().is_none() && self.at.elapsed() >= RETRY_EMBEDDINGS
     }
 }
 

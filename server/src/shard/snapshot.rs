@@ -2,13 +2,14 @@
 //! a new one.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::OnceLock;
 
 use tracing::error;
 
 use super::names::NameIndex;
 use super::requirements::{Group, Grouping};
 use super::tool::Tool;
-use super::{VectorIndex, WordIndex};
+use super::{IndexOptions, VectorIndex, WordIndex};
 use crate::catalog::plan::text_hash;
 use crate::error::Error;
 use crate::identity::ServerName;
@@ -30,7 +31,9 @@ pub struct Snapshot {
     /// Slots of the tools that are always loaded.
     pub always_load: Vec<u32>,
     /// The dense index; `None` while the embeddings can't be had.
-    pub vectors: Option<VectorIndex>,
+    exact: Option<VectorIndex>,
+    /// The same with its graph, once that is built: a large shard is served before.
+    with_graph: OnceLock<VectorIndex>,
     /// The index of words.
     pub words: WordIndex,
     /// Tools removed since `pool_floor`, by revision.
@@ -59,7 +62,10 @@ impl Snapshot {
             tools.extend(parse(stored, &records, &mut grouping));
         }
         let vectors = match rows(&tools, embeddings, dimensions) {
-            Some(rows) => Some(VectorIndex::build(dimensions, rows).map_err(Error::internal)?),
+            Some(rows) => {
+                let exact = VectorIndex::build_exact(dimensions, rows, &IndexOptions::default());
+                Some(exact.map_err(Error::internal)?)
+            }
             None => None,
         };
         let texts: Vec<String> = tools.iter().map(words_of).collect();
@@ -70,7 +76,8 @@ impl Snapshot {
             servers: by_server(&tools),
             groups: number(grouping, &tools),
             always_load: slots(&tools, |tool| tool.always_load),
-            vectors,
+            exact: vectors,
+            with_graph: OnceLock::new(),
             words,
             removed: catalog.removed,
             pool_floor: catalog.pool_floor,
@@ -90,6 +97,26 @@ impl Snapshot {
         &self.tools[slot as usize]
     }
 
+    /// The dense index; `None` while the embeddings can't be had.
+    #[must_use]
+    pub fn vectors(&self) -> Option<&VectorIndex> {
+        self.with_graph.get().or(self.exact.as_ref())
+    }
+
+    /// Whether the shard is large enough for a graph and has none yet.
+    #[must_use]
+    pub fn lacks_graph(&self) -> bool {
+        self.vectors().is_some_and(VectorIndex::lacks_graph)
+    }
+
+    /// Builds the graph, for as long as that takes; searches go on meanwhile.
+    pub fn build_graph(&self) {
+        if let Some(exact) = self.exact.as_ref().filter(|_| self.lacks_graph()) {
+            // A second builder's graph is as good as the first one's, and dropped.
+            drop(self.with_graph.set(exact.with_graph()));
+        }
+    }
+
     /// Bytes that this holds, about.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
@@ -98,7 +125,7 @@ impl Snapshot {
 
     fn measure(&self) -> usize {
         let tools: usize = self.tools.iter().map(Tool::memory_bytes).sum();
-        let vectors = self.vectors.as_ref().map_or(0, VectorIndex::memory_bytes);
+        let vectors = self.exact.as_ref().map_or(0, VectorIndex::memory_bytes);
         let removed: usize = self.removed.iter().map(|r| r.model_name.len() + 32).sum();
         let slots = self.tools.len() * 3 * size_of::<u32>();
         tools + vectors + self.words.memory_bytes() + self.names.memory_bytes() + removed + slots

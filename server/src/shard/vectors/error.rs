@@ -2,6 +2,7 @@
 
 use super::UNIT_TOLERANCE;
 use super::codes::MOST_DIMENSIONS;
+use super::kernel::Kernel;
 
 /// Why vectors were refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -65,6 +66,6 @@ pub(super) fn check_query(dimensions: usize, query: &[f32]) -> Result<(), IndexE
 
 /// False for NaN and infinity too: they make the length NaN or infinite.
 fn is_unit(vector: &[f32]) -> bool {
-    let squared: f32 = vector.iter().map(|value| value * value).sum();
+    let squared = Kernel::detect().dot(vector, vector);
     (squared - 1.0).abs() <= UNIT_TOLERANCE
 }

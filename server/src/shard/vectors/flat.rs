@@ -60,9 +60,8 @@ impl FlatBlock {
 
     /// The cosine of `query` and one row.
     pub(super) fn overlap(&self, query: &[f32], slot: u32) -> f32 {
-        let mut overlap = [0.0];
-        self.kernel.dots(&self.rows, &[slot], query, &mut overlap);
-        overlap[0]
+        let row = &self.rows[slot as usize * self.dimensions..][..self.dimensions];
+        self.kernel.dot(row, query)
     }
 
     pub(super) fn len(&self) -> usize {

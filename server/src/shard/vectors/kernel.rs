@@ -14,6 +14,13 @@ impl Kernel {
         Self(Arch::new())
     }
 
+    /// The dot product of two vectors of the same length, as [`Kernel::dots`] computes it.
+    pub(super) fn dot(self, a: &[f32], b: &[f32]) -> f32 {
+        let mut out = [0.0];
+        self.dots(a, &[0], b, &mut out);
+        out[0]
+    }
+
     /// Writes the dot product of `query` with each row named by `slots` to `out`. A row has the
     /// query's length; every slot must lie inside `rows`.
     pub(super) fn dots(self, rows: &[f32], slots: &[u32], query: &[f32], out: &mut [f32]) {

@@ -1,4 +1,5 @@
 //! The index as a whole: both paths against a plain sort, and against each other.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -88,11 +89,11 @@ fn exact_paths_are_the_naive_sort_and_agree_bit_for_bit() {
 
 #[test]
 fn the_graph_recalls_what_the_exact_scan_finds() {
-    let (rows, queries) = sample(2_500, 40);
+    let (rows, queries) = sample(2_000, 30);
     let (exact, graph) = (index(&rows, &PLAIN), index(&rows, &GRAPH));
     assert!(graph.has_graph() && !exact.has_graph());
     for one_in in [1, 2, 10, 100] {
-        let allowed = (one_in > 1).then(|| some(2_500, one_in));
+        let allowed = (one_in > 1).then(|| some(2_000, one_in));
         let (mut found, mut wanted) = (0, 0);
         for query in queries.chunks_exact(WIDTH) {
             let best = slots(&exact.search(query, 10, allowed.as_ref()).unwrap());
@@ -108,6 +109,18 @@ fn the_graph_recalls_what_the_exact_scan_finds() {
         let recall = found as f64 / wanted as f64;
         assert!(recall >= 0.98, "recall@10 is {recall} with one in {one_in} allowed");
     }
+}
+
+#[test]
+fn a_graph_can_follow_the_exact_index() {
+    let (rows, queries) = sample(300, 1);
+    let exact = VectorIndex::build_exact(WIDTH, rows.clone(), &GRAPH).unwrap();
+    assert!(exact.lacks_graph() && !exact.has_graph());
+    let whole = exact.with_graph();
+    assert!(whole.has_graph() && !whole.lacks_graph());
+    assert!(whole.memory_bytes() > exact.memory_bytes());
+    assert_eq!(slots(&whole.search(&queries, 3, None).unwrap()).len(), 3);
+    assert!(!index(&rows, &PLAIN).lacks_graph());
 }
 
 #[test]
