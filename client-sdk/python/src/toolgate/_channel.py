@@ -1,0 +1,41 @@
+"""Channel settings that both clients share: message sizes and what is retried."""
+
+import json
+from collections.abc import Sequence
+
+DEFAULT_TARGET = "127.0.0.1:7070"
+DEFAULT_TIMEOUT = 5.0
+"""Seconds."""
+PAGE_SIZE = 100
+"""Items that a listing fetches at a time unless told otherwise."""
+
+# A page of 1,000 tools or 100 promoted schemas may pass gRPC's default of 4 MiB.
+_MAX_RECEIVED_BYTES = 64 * 1024 * 1024
+
+# UNAVAILABLE alone is retried: nothing else says that the service did no work.
+_SERVICE_CONFIG = {
+    "methodConfig": [
+        {
+            "name": [{}],
+            "retryPolicy": {
+                "maxAttempts": 4,
+                "initialBackoff": "0.1s",
+                "maxBackoff": "1s",
+                "backoffMultiplier": 2,
+                "retryableStatusCodes": ["UNAVAILABLE"],
+            },
+        }
+    ]
+}
+
+ChannelOptions = Sequence[tuple[str, str | int]]
+
+
+def channel_options(extra: ChannelOptions) -> list[tuple[str, str | int]]:
+    """The defaults, followed by the caller's own, which win."""
+    return [
+        ("grpc.max_receive_message_length", _MAX_RECEIVED_BYTES),
+        ("grpc.enable_retries", 1),
+        ("grpc.service_config", json.dumps(_SERVICE_CONFIG)),
+        *extra,
+    ]

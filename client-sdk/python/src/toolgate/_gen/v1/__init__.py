@@ -1,0 +1,1 @@
+"""Generated from proto/; regenerate with `make proto`, never edit."""

@@ -1,0 +1,214 @@
+"""Turns plain Python arguments into wire requests, for both clients. No I/O but reading a Path."""
+
+import json
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypedDict
+
+from toolgate._gen.v1 import catalog_pb2, router_pb2
+from toolgate.catalog import ToolSettings
+from toolgate.enums import Detail, RegisterMode, TransportHint, TrustTier, to_wire
+from toolgate.gating import Call
+from toolgate.preconditions import Precondition
+from toolgate.routing import Intent
+from toolgate.state import StateLike, state_to_proto, texts
+
+Intents = str | Intent | Sequence[str | Intent]
+ToolsList = bytes | str | Path | Mapping[str, Any] | Sequence[Mapping[str, Any]]
+
+
+class RouteArguments(TypedDict, total=False):
+    """Optional arguments of `route`."""
+
+    state: StateLike | None
+    """What the agent has done and may do: AgentState or a dict with its keys. Default: nothing."""
+    handle: str
+    """The handle of the turn before: its tools keep their places. Default: a new conversation."""
+    top_k: int
+    """The most tools to choose, 1 to 100; pinned and kept ones come on top. Default: 10."""
+    threshold: float
+    """The least overlap (cosine) of a chosen tool, -1 to 1. Default: 0.28."""
+    schema_token_budget: int
+    """The most cl100k_base tokens that newly promoted schemas may cost. Default: no cap."""
+    detail: Detail | str
+    """How much of each tool is sent: "names", "signatures" or "schemas" (the default)."""
+    pinned_tools: Iterable[str]
+    """Tools to have whatever their overlap, by model-facing or `server/name`. At most 100."""
+    excluded_tools: Iterable[str]
+    """Tools to leave out, named the same way. At most 1,000."""
+    servers: Iterable[str]
+    """Only these MCP servers. At most 100. Default: all."""
+    context_window: int
+    """The model's context window in tokens; asks for `rho` in the accounting."""
+    system_tokens: int
+    """cl100k_base tokens of the system prompt, for `rho`. Default: 0."""
+    model: str
+    """The model that will see the tools. Default: unknown."""
+    explain: bool
+    """Also answer with refusals and what would unlock them. Default: False."""
+    known_pool_revision: int
+    """The summary pool's revision that the caller holds; asks for what changed since."""
+    min_revision: int
+    """The catalog revision that the answer must at least be based on. Default: any."""
+    turn_id: str
+    """A name for this turn in the decision event, at most 128 characters."""
+
+
+class RegisterArguments(TypedDict, total=False):
+    """Optional arguments of `register_server`."""
+
+    description: str
+    """What the MCP server is for, at most 4 KiB."""
+    transport_hint: TransportHint | str
+    """How it is reached: "stdio" or "streamable_http". Default: not said."""
+    tool_settings: Iterable[ToolSettings]
+    """What is known about tools beside MCP's fields."""
+    precondition: Precondition | None
+    """Must hold for every tool of this MCP server."""
+    required_scopes: Iterable[str]
+    """Scopes that every tool of this MCP server requires."""
+    trust_tier: TrustTier | str
+    """How far its texts are trusted: "untrusted", "standard" (the default) or "trusted"."""
+    mode: RegisterMode | str
+    """What becomes of tools that the body does not name: "replace" (removed) or "merge"."""
+    etag: str
+    """The etag of the version that this call changes; "" (the default) skips the check."""
+    request_id: str
+    """At most 128 characters: sent again with the same body it changes nothing. Default: a fresh
+    one for each call, so that a retry after a lost answer is harmless. "": no such check."""
+    all_or_nothing: bool
+    """Store nothing when any tool is rejected. Default: False."""
+
+
+def route_request(
+    tenant: str, intents: Intents, arguments: RouteArguments
+) -> router_pb2.RouteRequest:
+    """Builds a RouteRequest.
+
+    Raises:
+        TypeError: an unknown argument, or one of the wrong type.
+        ValueError: a value that the wire cannot carry.
+    """
+    _refuse_unknown("route", arguments, RouteArguments)
+    request = router_pb2.RouteRequest(
+        tenant=tenant,
+        intents=[_intent(intent) for intent in _listed(intents)],
+        state=state_to_proto(arguments.get("state")),
+        active_set_handle=arguments.get("handle", ""),
+        options=_route_options(arguments),
+        min_revision=arguments.get("min_revision", 0),
+        turn_id=arguments.get("turn_id", ""),
+    )
+    if (revision := arguments.get("known_pool_revision")) is not None:
+        request.known_pool_revision = revision
+    return request
+
+
+def _route_options(arguments: RouteArguments) -> router_pb2.RouteOptions:
+    return router_pb2.RouteOptions(
+        top_k=arguments.get("top_k"),
+        threshold=arguments.get("threshold"),
+        schema_token_budget=arguments.get("schema_token_budget"),
+        detail=to_wire(router_pb2.Detail, "DETAIL_", arguments.get("detail", Detail.UNSPECIFIED)),
+        pinned_tools=texts(arguments.get("pinned_tools", ()), "pinned_tools"),
+        excluded_tools=texts(arguments.get("excluded_tools", ()), "excluded_tools"),
+        servers=texts(arguments.get("servers", ()), "servers"),
+        context_window=arguments.get("context_window"),
+        model=arguments.get("model", ""),
+        explain=arguments.get("explain", False),
+        system_tokens=arguments.get("system_tokens", 0),
+    )
+
+
+def gate_request(
+    tenant: str, handle: str, calls: Call | Sequence[Call], state: StateLike | None, revision: int
+) -> router_pb2.GateRequest:
+    """Builds a GateRequest."""
+    listed = [calls] if isinstance(calls, Call) else calls
+    return router_pb2.GateRequest(
+        tenant=tenant,
+        active_set_handle=handle,
+        calls=[call.to_proto() for call in listed],
+        state=state_to_proto(state),
+        min_revision=revision,
+    )
+
+
+def register_request(
+    tenant: str, server: str, tools: ToolsList, arguments: RegisterArguments
+) -> catalog_pb2.RegisterServerRequest:
+    """Builds a RegisterServerRequest.
+
+    Raises:
+        OSError: a Path that cannot be read.
+        TypeError: an unknown argument, or one of the wrong type.
+        ValueError: a value that the wire or JSON cannot carry.
+    """
+    _refuse_unknown("register_server", arguments, RegisterArguments)
+    precondition = arguments.get("precondition")
+    transport_hint = arguments.get("transport_hint", TransportHint.UNSPECIFIED)
+    trust_tier = arguments.get("trust_tier", TrustTier.UNSPECIFIED)
+    mode = arguments.get("mode", RegisterMode.UNSPECIFIED)
+    return catalog_pb2.RegisterServerRequest(
+        tenant=tenant,
+        server=server,
+        description=arguments.get("description", ""),
+        transport_hint=to_wire(catalog_pb2.TransportHint, "TRANSPORT_HINT_", transport_hint),
+        tools_list_json=_tools_list(tools),
+        tool_settings=[settings.to_proto() for settings in arguments.get("tool_settings", ())],
+        precondition=precondition.to_proto() if precondition is not None else None,
+        required_scopes=texts(arguments.get("required_scopes", ()), "required_scopes"),
+        trust_tier=to_wire(catalog_pb2.TrustTier, "TRUST_TIER_", trust_tier),
+        mode=to_wire(catalog_pb2.RegisterMode, "REGISTER_MODE_", mode),
+        etag=arguments.get("etag", ""),
+        request_id=arguments.get("request_id", uuid.uuid4().hex),
+        all_or_nothing=arguments.get("all_or_nothing", False),
+    )
+
+
+def pool_request(
+    tenant: str, since_revision: int | None, state: StateLike | None
+) -> router_pb2.GetSummaryPoolRequest:
+    """Builds a GetSummaryPoolRequest."""
+    return router_pb2.GetSummaryPoolRequest(
+        tenant=tenant, since_revision=since_revision, state=state_to_proto(state)
+    )
+
+
+def schemas_request(
+    tenant: str, names: Iterable[str], state: StateLike | None, handle: str
+) -> router_pb2.BatchGetToolSchemasRequest:
+    """Builds a BatchGetToolSchemasRequest."""
+    return router_pb2.BatchGetToolSchemasRequest(
+        tenant=tenant,
+        names=texts(names, "names"),
+        state=state_to_proto(state),
+        active_set_handle=handle,
+    )
+
+
+def _refuse_unknown(call: str, arguments: Mapping[str, Any], known: type) -> None:
+    unknown = arguments.keys() - known.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"{call}() has no argument {', '.join(sorted(unknown))}")
+
+
+def _listed(intents: Intents) -> Sequence[str | Intent]:
+    return [intents] if isinstance(intents, str | Intent) else intents
+
+
+def _intent(intent: str | Intent) -> router_pb2.Intent:
+    if isinstance(intent, str):
+        return router_pb2.Intent(text=intent)
+    return router_pb2.Intent(text=intent.text, weight=intent.weight)
+
+
+def _tools_list(tools: ToolsList) -> bytes:
+    if isinstance(tools, bytes):
+        return tools
+    if isinstance(tools, str):
+        return tools.encode()
+    if isinstance(tools, Path):
+        return tools.read_bytes()
+    return json.dumps(tools, ensure_ascii=False, allow_nan=False).encode()

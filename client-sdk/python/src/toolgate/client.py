@@ -1,0 +1,248 @@
+"""The blocking client. The asyncio one (`aio.py`) has the same methods."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import Self, TypeVar, Unpack
+
+import grpc
+
+from toolgate import _requests, errors
+from toolgate._channel import (
+    DEFAULT_TARGET,
+    DEFAULT_TIMEOUT,
+    PAGE_SIZE,
+    ChannelOptions,
+    channel_options,
+)
+from toolgate._gen.v1 import catalog_pb2, catalog_pb2_grpc, router_pb2_grpc
+from toolgate._requests import Intents, RegisterArguments, RouteArguments, ToolsList
+from toolgate.catalog import McpServer, Registration, Removal, Tool
+from toolgate.gating import Call, GateResult
+from toolgate.routing import RouteResult, SummaryPool, ToolSchemas
+from toolgate.state import StateLike
+
+Request = TypeVar("Request")
+Answer = TypeVar("Answer")
+
+
+class Client:
+    """A connection to Toolgate; safe to share between threads.
+
+        with Client("127.0.0.1:7070", tenant="demo") as client:
+            turn = client.route("is anyone waiting for my review?")
+
+    Each method takes `timeout`, in seconds (default: the client's), and raises `ToolgateError` when
+    the call fails. UNAVAILABLE is retried within that time, up to three times; nothing else is.
+    """
+
+    def __init__(
+        self,
+        target: str = DEFAULT_TARGET,
+        *,
+        tenant: str = "",
+        timeout: float = DEFAULT_TIMEOUT,
+        credentials: grpc.ChannelCredentials | None = None,
+        options: ChannelOptions = (),
+    ) -> None:
+        """Opens the channel; it connects with the first call.
+
+        Args:
+            target: Where Toolgate listens, `host:port` or any gRPC target.
+            tenant: The tenant of every call. "": "default" while authentication is off.
+            timeout: Seconds that a call may take unless it says otherwise.
+            credentials: TLS credentials. None: no encryption.
+            options: Further gRPC channel options; they win over this client's own.
+        """
+        settings = channel_options(options)
+        if credentials is None:
+            self._channel = grpc.insecure_channel(target, options=settings)
+        else:
+            self._channel = grpc.secure_channel(target, credentials, options=settings)
+        self._router = router_pb2_grpc.RouterServiceStub(self._channel)
+        self._catalog = catalog_pb2_grpc.CatalogServiceStub(self._channel)
+        self._tenant = tenant
+        self._timeout = timeout
+
+    def route(
+        self,
+        intents: Intents,
+        *,
+        timeout: float | None = None,
+        **arguments: Unpack[RouteArguments],
+    ) -> RouteResult:
+        """Before the model: the active set for this turn.
+
+        Args:
+            intents: What the agent wants, in words: one text or 1 to 16 of them, 32 KiB each.
+            timeout: Seconds.
+            **arguments: See `RouteArguments`.
+        """
+        request = _requests.route_request(self._tenant, intents, arguments)
+        return RouteResult.from_proto(self._call(self._router.Route, request, timeout))
+
+    def gate(
+        self,
+        handle: str,
+        calls: Call | Sequence[Call],
+        *,
+        state: StateLike | None = None,
+        min_revision: int = 0,
+        timeout: float | None = None,
+    ) -> GateResult:
+        """After the model: may these calls run? A refusal is a verdict, not an exception.
+
+        Args:
+            handle: The handle that `route` gave for this turn.
+            calls: The model's calls, 1 to 128.
+            state: The agent's state now.
+            min_revision: The catalog revision that the answer must at least be based on.
+            timeout: Seconds.
+        """
+        request = _requests.gate_request(self._tenant, handle, calls, state, min_revision)
+        return GateResult.from_proto(self._call(self._router.Gate, request, timeout))
+
+    def get_summary_pool(
+        self,
+        *,
+        since_revision: int | None = None,
+        state: StateLike | None = None,
+        timeout: float | None = None,
+    ) -> SummaryPool:
+        """Phase 1: the summaries of the catalog, whole or as a delta.
+
+        Args:
+            since_revision: The revision that the caller holds. None: the whole pool.
+            state: The agent's state.
+            timeout: Seconds.
+        """
+        request = _requests.pool_request(self._tenant, since_revision, state)
+        return SummaryPool.from_proto(
+            self._call(self._router.GetSummaryPool, request, timeout).pool
+        )
+
+    def batch_get_tool_schemas(
+        self,
+        names: Iterable[str],
+        *,
+        state: StateLike | None = None,
+        handle: str = "",
+        timeout: float | None = None,
+    ) -> ToolSchemas:
+        """Phase 2 on demand: full schemas by tool name.
+
+        Args:
+            names: Model-facing names or `server/name`, 1 to 100.
+            state: The agent's state.
+            handle: The handle to add these tools to. "": a new one.
+            timeout: Seconds.
+        """
+        request = _requests.schemas_request(self._tenant, names, state, handle)
+        return ToolSchemas.from_proto(
+            self._call(self._router.BatchGetToolSchemas, request, timeout)
+        )
+
+    def register_server(
+        self,
+        server: str,
+        tools: ToolsList,
+        *,
+        timeout: float | None = None,
+        **arguments: Unpack[RegisterArguments],
+    ) -> Registration:
+        """Upserts one MCP server's tools, atomically. Each tool is checked alone.
+
+        Args:
+            server: The MCP server's name.
+            tools: The answer of its `tools/list`: JSON as bytes or text, a Path to such a file, the
+                parsed object, or the bare list of tools.
+            timeout: Seconds. Many new tools take a while to embed.
+            **arguments: See `RegisterArguments`.
+        """
+        request = _requests.register_request(self._tenant, server, tools, arguments)
+        return Registration.from_proto(self._call(self._catalog.RegisterServer, request, timeout))
+
+    def unregister_server(
+        self, server: str, *, etag: str = "", timeout: float | None = None
+    ) -> Removal:
+        """Removes one MCP server and its tools.
+
+        Args:
+            server: The MCP server's name.
+            etag: The etag of the version to remove; "" skips the check.
+            timeout: Seconds.
+        """
+        request = catalog_pb2.UnregisterServerRequest(tenant=self._tenant, server=server, etag=etag)
+        return Removal.from_proto(self._call(self._catalog.UnregisterServer, request, timeout))
+
+    def get_server(self, server: str, *, timeout: float | None = None) -> McpServer:
+        """Reads one MCP server.
+
+        Args:
+            server: The MCP server's name.
+            timeout: Seconds.
+        """
+        request = catalog_pb2.GetServerRequest(tenant=self._tenant, server=server)
+        return McpServer.from_proto(self._call(self._catalog.GetServer, request, timeout).server)
+
+    def list_servers(
+        self, *, page_size: int = PAGE_SIZE, timeout: float | None = None
+    ) -> Iterator[McpServer]:
+        """The tenant's MCP servers by name, fetched page by page as they are asked for.
+
+        Args:
+            page_size: Items fetched at a time, 1 to 1,000.
+            timeout: Seconds for each page.
+        """
+        request = catalog_pb2.ListServersRequest(tenant=self._tenant, page_size=page_size)
+        while True:
+            page = self._call(self._catalog.ListServers, request, timeout)
+            yield from map(McpServer.from_proto, page.servers)
+            request.page_token = page.next_page_token
+            if not request.page_token:
+                return
+
+    def list_tools(
+        self, server: str = "", *, page_size: int = PAGE_SIZE, timeout: float | None = None
+    ) -> Iterator[Tool]:
+        """The tenant's tools by MCP server and name, fetched page by page as they are asked for.
+
+        Args:
+            server: Only this MCP server's tools. "": all.
+            page_size: Items fetched at a time, 1 to 1,000.
+            timeout: Seconds for each page.
+        """
+        request = catalog_pb2.ListToolsRequest(
+            tenant=self._tenant, server=server, page_size=page_size
+        )
+        while True:
+            page = self._call(self._catalog.ListTools, request, timeout)
+            yield from map(Tool.from_proto, page.tools)
+            request.page_token = page.next_page_token
+            if not request.page_token:
+                return
+
+    def close(self) -> None:
+        """Closes the channel; calls under way are cancelled."""
+        self._channel.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _call(
+        self,
+        method: "grpc.UnaryUnaryMultiCallable[Request, Answer]",
+        request: Request,
+        timeout: float | None,
+    ) -> Answer:
+        try:
+            return method(request, timeout=self._timeout if timeout is None else timeout)
+        except grpc.RpcError as error:
+            raise errors.from_rpc_error(error) from None

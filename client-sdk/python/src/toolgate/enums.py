@@ -1,0 +1,152 @@
+"""The wire's closed sets as Python string enums: compare with a member or with its plain name."""
+
+from enum import StrEnum
+from typing import Any, TypeVar
+
+
+class WireEnum(StrEnum):
+    """Base of the enums below; `UNSPECIFIED` also stands for values newer than this client."""
+
+
+E = TypeVar("E", bound=WireEnum)
+
+
+class ErrorReason(WireEnum):
+    """Why a call failed; `ToolgateError.reason` compares equal to these."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    INVALID_FIELD = "INVALID_FIELD"
+    LIMIT_EXCEEDED = "LIMIT_EXCEEDED"
+    MALFORMED_CATALOG = "MALFORMED_CATALOG"
+    TENANT_NOT_FOUND = "TENANT_NOT_FOUND"
+    SERVER_NOT_FOUND = "SERVER_NOT_FOUND"
+    ETAG_MISMATCH = "ETAG_MISMATCH"
+    REQUEST_ID_REUSED = "REQUEST_ID_REUSED"
+    TOOLS_REJECTED = "TOOLS_REJECTED"
+    HANDLE_INVALID = "HANDLE_INVALID"
+    PAGE_TOKEN_INVALID = "PAGE_TOKEN_INVALID"
+    OVERLOADED = "OVERLOADED"
+    DEADLINE_EXCEEDED = "DEADLINE_EXCEEDED"
+    ENCODER_UNAVAILABLE = "ENCODER_UNAVAILABLE"
+    STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
+    DRAINING = "DRAINING"
+    NOT_IMPLEMENTED = "NOT_IMPLEMENTED"
+    REVISION_NOT_REACHED = "REVISION_NOT_REACHED"
+    UNAUTHENTICATED = "UNAUTHENTICATED"
+    PERMISSION_DENIED = "PERMISSION_DENIED"
+    INTERNAL = "INTERNAL"
+
+
+class RefusalCode(WireEnum):
+    """Why a tool is not in the active set, or why a call may not run."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    TOOL_NOT_AVAILABLE = "TOOL_NOT_AVAILABLE"
+    UNKNOWN_TOOL = "UNKNOWN_TOOL"
+    PRECONDITION_UNMET = "PRECONDITION_UNMET"
+    SCOPE_MISSING = "SCOPE_MISSING"
+    HANDLE_EXPIRED = "HANDLE_EXPIRED"
+    HANDLE_INVALID = "HANDLE_INVALID"
+    SCHEMA_CHANGED = "SCHEMA_CHANGED"
+    ARGUMENTS_INVALID = "ARGUMENTS_INVALID"
+    QUARANTINED = "QUARANTINED"
+    BELOW_THRESHOLD = "BELOW_THRESHOLD"
+    BEYOND_TOP_K = "BEYOND_TOP_K"
+    OVER_TOKEN_BUDGET = "OVER_TOKEN_BUDGET"
+    EXCLUDED = "EXCLUDED"
+
+
+class Detail(WireEnum):
+    """How much of each tool Route sends."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    NAMES = "NAMES"
+    SIGNATURES = "SIGNATURES"
+    SCHEMAS = "SCHEMAS"
+
+
+class FoundBy(WireEnum):
+    """How a tool came into the active set."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    OVERLAP = "OVERLAP"
+    NAME = "NAME"
+    WORDS = "WORDS"
+    PIN = "PIN"
+    ALWAYS_LOAD = "ALWAYS_LOAD"
+    KEPT = "KEPT"
+
+
+class DegradedReason(WireEnum):
+    """In what way an answer is worse than usual."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    LEXICAL_ONLY = "LEXICAL_ONLY"
+    STALE_CATALOG = "STALE_CATALOG"
+    INTENT_TRUNCATED = "INTENT_TRUNCATED"
+
+
+class OutcomeKind(WireEnum):
+    """What a registration did to a tool."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    ACCEPTED = "ACCEPTED"
+    UNCHANGED = "UNCHANGED"
+    CHANGED = "CHANGED"
+    QUARANTINED = "QUARANTINED"
+    REJECTED = "REJECTED"
+    REMOVED = "REMOVED"
+
+
+class RegisterMode(WireEnum):
+    """How a registration treats tools of the MCP server that the body does not name."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    REPLACE = "REPLACE"
+    MERGE = "MERGE"
+
+
+class TransportHint(WireEnum):
+    """How an MCP server is reached."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    STDIO = "STDIO"
+    STREAMABLE_HTTP = "STREAMABLE_HTTP"
+
+
+class TrustTier(WireEnum):
+    """How far an MCP server's texts are trusted."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    UNTRUSTED = "UNTRUSTED"
+    STANDARD = "STANDARD"
+    TRUSTED = "TRUSTED"
+
+
+class CallStatus(WireEnum):
+    """How a tool call ended; only `SUCCEEDED` counts as output."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+
+
+def from_wire(members: type[E], wire: Any, prefix: str, number: int) -> E:
+    """The member for a wire number; `UNSPECIFIED` for a number that this client does not know."""
+    try:
+        return members(wire.Name(number).removeprefix(prefix))
+    except ValueError:
+        return members("UNSPECIFIED")
+
+
+def to_wire(wire: Any, prefix: str, name: str) -> Any:
+    """The wire number for a member or its name in any case.
+
+    Raises:
+        ValueError: no such name.
+    """
+    try:
+        return wire.Value(prefix + name.upper())
+    except ValueError:
+        names = ", ".join(known.removeprefix(prefix) for known in wire.keys())  # noqa: SIM118
+        raise ValueError(f"{name!r} is none of {names}") from None

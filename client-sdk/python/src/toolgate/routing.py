@@ -1,0 +1,310 @@
+"""What Route, GetSummaryPool and BatchGetToolSchemas answer, as frozen values."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from toolgate._gen.v1 import error_pb2, router_pb2
+from toolgate.enums import DegradedReason, FoundBy, RefusalCode, from_wire
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """One text that says what the agent wants this turn."""
+
+    text: str
+    """1 byte to 32 KiB of UTF-8, not only white space."""
+    weight: float | None = None
+    """How much it counts beside the turn's other intents: above 0, at most 100. None: 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveTool:
+    """A tool of the active set."""
+
+    id: str
+    """`tenants/{tenant}/servers/{server}/tools/{name}`."""
+    server: str
+    """The MCP server's name."""
+    name: str
+    """The MCP name."""
+    model_name: str
+    """The name the model sees."""
+    overlap: float
+    """Cosine of summary and intent, -1 to 1: the best over the intents."""
+    score: float
+    """What the ranking went by, higher first; comparable within one answer only."""
+    found_by: FoundBy
+    """How it came here."""
+    newly_promoted: bool
+    """True when its schema was not in the turn before."""
+    description: str
+    """The MCP description; "" unless full schemas were asked for."""
+    input_schema_json: str
+    """The MCP `inputSchema`, byte for byte as registered; "" unless full schemas were asked for."""
+    output_schema_json: str
+    """The MCP `outputSchema`; "" when there is none or full schemas were not asked for."""
+    annotations_json: str
+    """The MCP `annotations`; "" when there are none or full schemas were not asked for."""
+    signature: str
+    """Name and parameters in one line; "" unless signatures were asked for."""
+    schema_tokens: int
+    """cl100k_base tokens of what the model is sent for this tool at the asked detail."""
+
+    @property
+    def input_schema(self) -> dict[str, Any]:
+        """The MCP `inputSchema`, parsed anew at each access.
+
+        Raises:
+            ValueError: full schemas were not asked for.
+        """
+        if not self.input_schema_json:
+            raise ValueError(
+                f"{self.model_name} came without its schema: route with detail='schemas'"
+            )
+        parsed: dict[str, Any] = json.loads(self.input_schema_json)
+        return parsed
+
+    @classmethod
+    def from_proto(cls, message: router_pb2.ActiveTool) -> "ActiveTool":
+        """Reads the wire's form."""
+        return cls(
+            id=message.id,
+            server=message.server,
+            name=message.name,
+            model_name=message.model_name,
+            overlap=message.overlap,
+            score=message.score,
+            found_by=from_wire(FoundBy, router_pb2.FoundBy, "FOUND_BY_", message.found_by),
+            newly_promoted=message.newly_promoted,
+            description=message.description,
+            input_schema_json=message.input_schema_json,
+            output_schema_json=message.output_schema_json,
+            annotations_json=message.annotations_json,
+            signature=message.signature,
+            schema_tokens=message.schema_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A tool that was left out, and why."""
+
+    server: str
+    """The MCP server's name; "" for an unknown tool."""
+    name: str
+    """The MCP name; for an unknown tool, the name as it was asked for."""
+    model_name: str
+    """The name the model sees; "" for an unknown tool."""
+    code: RefusalCode
+    """Why."""
+    message: str
+    """The same for a reader."""
+    unlock: tuple[str, ...]
+    """What would unlock it, each of them needed; empty when no change of state would."""
+    overlap: float
+    """Cosine of summary and intent; 0 when nothing was embedded."""
+
+    @classmethod
+    def from_proto(cls, message: router_pb2.Refusal) -> "Refusal":
+        """Reads the wire's form."""
+        return cls(
+            server=message.server,
+            name=message.name,
+            model_name=message.model_name,
+            code=from_wire(RefusalCode, error_pb2.RefusalCode, "REFUSAL_CODE_", message.code),
+            message=message.message,
+            unlock=tuple(message.unlock),
+            overlap=message.overlap,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TokenAccounting:
+    """Tokens of one turn, counted with `tokenizer`."""
+
+    tokenizer: str
+    """The tokenizer, "cl100k_base"."""
+    full_catalog_tokens: int
+    """Full definitions of all tools: what sending everything costs."""
+    phase1_tokens: int
+    """The summary pool."""
+    phase2_tokens: int
+    """The active set at the asked detail."""
+    saved_tokens: int
+    """Full catalog less both phases; negative when deferral does not pay."""
+    rho: float | None
+    """The share of a full context window that is left to the task; None without a window."""
+    rho_full: float | None
+    """The same with all definitions sent; None without a window."""
+
+    @classmethod
+    def from_proto(cls, message: router_pb2.TokenAccounting) -> "TokenAccounting":
+        """Reads the wire's form."""
+        return cls(
+            tokenizer=message.tokenizer,
+            full_catalog_tokens=message.full_catalog_tokens,
+            phase1_tokens=message.phase1_tokens,
+            phase2_tokens=message.phase2_tokens,
+            saved_tokens=message.saved_tokens,
+            rho=message.rho if message.HasField("rho") else None,
+            rho_full=message.rho_full if message.HasField("rho_full") else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryEntry:
+    """One line of the summary pool."""
+
+    model_name: str
+    """The name the model sees."""
+    summary: str
+    """The summary, at most 60 cl100k_base tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryPool:
+    """The summary pool, whole (`full`) or as a change to the one that the client holds."""
+
+    revision: int
+    """The revision that the pool has after it; hand it to the next Route."""
+    full: bool
+    """True when `added` is the whole pool and everything else is to be forgotten."""
+    added: tuple[SummaryEntry, ...]
+    """New and changed summaries, to be appended in this order."""
+    removed: tuple[str, ...]
+    """Model-facing names to remove, before `added` is appended."""
+    pool_tokens: int
+    """cl100k_base tokens of the whole pool after it."""
+
+    def apply_to(self, held: dict[str, str]) -> dict[str, str]:
+        """The summaries by model-facing name after this change of `held`, which is left alone."""
+        after = {} if self.full else dict(held)
+        for name in self.removed:
+            after.pop(name, None)
+        for entry in self.added:
+            # A changed summary moves to the end, so that a cached prefix before it holds.
+            after.pop(entry.model_name, None)
+            after[entry.model_name] = entry.summary
+        return after
+
+    @classmethod
+    def from_proto(cls, message: router_pb2.SummaryPoolDelta) -> "SummaryPool":
+        """Reads the wire's form."""
+        return cls(
+            revision=message.revision,
+            full=message.full,
+            added=tuple(SummaryEntry(e.model_name, e.summary) for e in message.added),
+            removed=tuple(message.removed),
+            pool_tokens=message.pool_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RouteResult:
+    """The active set of one turn. Iterating over it gives its tools."""
+
+    tools: tuple[ActiveTool, ...]
+    """Kept tools first, in the places they had; then new ones."""
+    handle: str
+    """Names this active set to `gate` and to the next `route`. Opaque."""
+    handle_expire_time: datetime
+    """When the handle expires, in UTC."""
+    catalog_revision: int
+    """The catalog revision that this answer is based on."""
+    summary_pool: SummaryPool | None
+    """What changed since `known_pool_revision`; None when nothing did, or none was said."""
+    refusals: tuple[Refusal, ...]
+    """Tools left out: all considered ones with `explain`, else only pinned ones."""
+    pending_servers: tuple[str, ...]
+    """MCP servers that are registered but not ready."""
+    accounting: TokenAccounting
+    """What this turn costs and saves."""
+    degraded: tuple[DegradedReason, ...]
+    """In what way the answer is worse than usual; empty: in none."""
+    timings: dict[str, int]
+    """Microseconds by stage, in the order of work."""
+
+    def __iter__(self) -> Iterator[ActiveTool]:
+        return iter(self.tools)
+
+    def __len__(self) -> int:
+        return len(self.tools)
+
+    def to_anthropic_tools(self) -> list[dict[str, Any]]:
+        """The active set as the `tools` of Anthropic's Messages API.
+
+        Raises:
+            ValueError: full schemas were not asked for.
+        """
+        return [
+            {"name": t.model_name, "description": t.description, "input_schema": t.input_schema}
+            for t in self.tools
+        ]
+
+    def to_openai_tools(self) -> list[dict[str, Any]]:
+        """The active set as the `tools` of OpenAI's Chat Completions API.
+
+        Raises:
+            ValueError: full schemas were not asked for.
+        """
+        return [
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.model_name,
+                    "description": tool.description,
+                    "parameters": tool.input_schema,
+                },
+            }
+            for tool in self.tools
+        ]
+
+    @classmethod
+    def from_proto(cls, message: router_pb2.RouteResponse) -> "RouteResult":
+        """Reads the wire's form."""
+        pool = message.summary_pool if message.HasField("summary_pool") else None
+        return cls(
+            tools=tuple(ActiveTool.from_proto(tool) for tool in message.active_tools),
+            handle=message.active_set_handle,
+            handle_expire_time=message.handle_expire_time.ToDatetime(UTC),
+            catalog_revision=message.catalog_revision,
+            summary_pool=SummaryPool.from_proto(pool) if pool is not None else None,
+            refusals=tuple(Refusal.from_proto(refusal) for refusal in message.refusals),
+            pending_servers=tuple(message.pending_servers),
+            accounting=TokenAccounting.from_proto(message.accounting),
+            degraded=tuple(
+                from_wire(DegradedReason, router_pb2.DegradedReason, "DEGRADED_REASON_", reason)
+                for reason in message.degraded
+            ),
+            timings={timing.stage: timing.micros for timing in message.timings},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSchemas:
+    """Full schemas on demand."""
+
+    tools: tuple[ActiveTool, ...]
+    """The tools found, in the order asked."""
+    refusals: tuple[Refusal, ...]
+    """The names that were not had, each with its reason."""
+    handle: str
+    """Names the active set with these tools added."""
+    handle_expire_time: datetime
+    """When the handle expires, in UTC."""
+    catalog_revision: int
+    """The catalog revision that this answer is based on."""
+
+    @classmethod
+    def from_proto(cls, message: router_pb2.BatchGetToolSchemasResponse) -> "ToolSchemas":
+        """Reads the wire's form."""
+        return cls(
+            tools=tuple(ActiveTool.from_proto(tool) for tool in message.tools),
+            refusals=tuple(Refusal.from_proto(refusal) for refusal in message.refusals),
+            handle=message.active_set_handle,
+            handle_expire_time=message.handle_expire_time.ToDatetime(UTC),
+            catalog_revision=message.catalog_revision,
+        )

@@ -1,0 +1,101 @@
+"""The agent's state: what it has done and may do, as its own harness knows it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from google.protobuf import json_format, struct_pb2
+
+from toolgate._gen.v1 import state_pb2
+from toolgate.enums import CallStatus, to_wire
+
+
+@dataclass(frozen=True, slots=True)
+class PriorCall:
+    """One finished tool call of the conversation."""
+
+    tool: str
+    """The tool's model-facing name, or its MCP name."""
+    status: CallStatus | str = CallStatus.UNSPECIFIED
+    """How it ended: "SUCCEEDED", "FAILED", or unknown, which counts as no output."""
+    turn: int = 0
+    """The turn in which it was made, from 0."""
+
+    def to_proto(self) -> state_pb2.PriorCall:
+        """The wire's form."""
+        status = to_wire(state_pb2.CallStatus, "CALL_STATUS_", self.status)
+        return state_pb2.PriorCall(tool=self.tool, status=status, turn=self.turn)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentState:
+    """What preconditions and required scopes are evaluated over. At most 64 KiB on the wire.
+
+    Wherever a client method takes a state, a dict with these keys will do:
+
+        {"scopes": ["issues:write"], "calls": [{"tool": "search", "status": "succeeded"}]}
+    """
+
+    scopes: Iterable[str] = ()
+    """OAuth-style grants that the agent holds."""
+    calls: Iterable[PriorCall | Mapping[str, Any]] = ()
+    """The conversation's tool calls, oldest first."""
+    milestones: Iterable[str] = ()
+    """Workflow milestones that were reached."""
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    """Anything else that a policy may look at: JSON values."""
+    discovered_tools: Iterable[str] = ()
+    """Model-facing names of tools that the agent discovered earlier."""
+
+    def to_proto(self) -> state_pb2.AgentState:
+        """The wire's form.
+
+        Raises:
+            TypeError: a text where a list of texts belongs, or an unknown key of a prior call.
+            ValueError: an unknown status of a prior call.
+        """
+        message = state_pb2.AgentState(
+            scopes=texts(self.scopes, "scopes"),
+            calls=[_prior_call(call).to_proto() for call in self.calls],
+            milestones=texts(self.milestones, "milestones"),
+            discovered_tools=texts(self.discovered_tools, "discovered_tools"),
+        )
+        if self.attributes:
+            attributes = struct_pb2.Struct()
+            json_format.ParseDict(dict(self.attributes), attributes)
+            message.attributes.CopyFrom(attributes)
+        return message
+
+
+StateLike = AgentState | Mapping[str, Any]
+
+
+def state_to_proto(state: StateLike | None) -> state_pb2.AgentState | None:
+    """The wire's form of a state or of a dict with its keys.
+
+    Raises:
+        TypeError: a key that is none of AgentState's.
+    """
+    if state is None:
+        return None
+    if isinstance(state, AgentState):
+        return state.to_proto()
+    unknown = set(state) - {known.name for known in fields(AgentState)}
+    if unknown:
+        raise TypeError(f"the agent's state has no {', '.join(sorted(unknown))}")
+    return AgentState(**state).to_proto()
+
+
+def texts(values: Iterable[str], name: str) -> list[str]:
+    """A list of texts; a lone text is a mistake, not a list of its characters.
+
+    Raises:
+        TypeError: `values` is a text.
+    """
+    if isinstance(values, str):
+        raise TypeError(f"{name} takes a list of texts, not one text")
+    return list(values)
+
+
+def _prior_call(call: PriorCall | Mapping[str, Any]) -> PriorCall:
+    return call if isinstance(call, PriorCall) else PriorCall(**call)

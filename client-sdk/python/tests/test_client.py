@@ -1,0 +1,363 @@
+"""Both clients: what they send, what they make of the answers, and their deadlines."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import grpc
+import pytest
+from conftest import FakeService, fail
+
+from toolgate import (
+    AgentState,
+    AsyncClient,
+    Call,
+    Client,
+    FoundBy,
+    Intent,
+    OutcomeKind,
+    PriorCall,
+    RefusalCode,
+    ToolgateError,
+    ToolSettings,
+    enums,
+    is_authenticated,
+)
+from toolgate._gen.v1 import catalog_pb2, error_pb2, router_pb2, state_pb2
+
+SCHEMA = '{"type":"object","properties":{"q":{"type":"string"}}}'
+ROUTED = router_pb2.RouteResponse(
+    active_tools=[
+        router_pb2.ActiveTool(
+            server="notes",
+            name="find",
+            model_name="mcp__notes__find",
+            overlap=0.5,
+            found_by=router_pb2.FOUND_BY_OVERLAP,
+            description="Finds notes.",
+            input_schema_json=SCHEMA,
+        )
+    ],
+    active_set_handle="h1",
+    accounting=router_pb2.TokenAccounting(full_catalog_tokens=100, rho=0.5),
+    timings=[router_pb2.StageTiming(stage="embed", micros=12)],
+)
+
+
+def test_route_sends_every_argument(service: FakeService) -> None:
+    service.answer("Route", ROUTED)
+    with Client(service.target, tenant="acme") as client:
+        client.route(
+            ["where are my notes", Intent("last week", 0.5)],
+            state={
+                "scopes": ["notes:read"],
+                "calls": [{"tool": "login", "status": "succeeded", "turn": 3}],
+                "milestones": ["signed_in"],
+                "attributes": {"plan": "pro", "seats": 3},
+                "discovered_tools": ["mcp__notes__find"],
+            },
+            handle="h0",
+            top_k=3,
+            threshold=0.25,
+            schema_token_budget=0,
+            detail="names",
+            pinned_tools=["notes/find"],
+            excluded_tools=["notes/drop"],
+            servers=["notes"],
+            context_window=200_000,
+            system_tokens=500,
+            model="some-model",
+            explain=True,
+            known_pool_revision=0,
+            min_revision=9,
+            turn_id="t1",
+        )
+    sent = service.requests[0]
+    state = sent.state
+    assert sent.tenant == "acme"
+    assert [intent.text for intent in sent.intents] == ["where are my notes", "last week"]
+    assert not sent.intents[0].HasField("weight")
+    assert sent.intents[1].weight == 0.5
+    assert state.calls[0] == state_pb2.PriorCall(
+        tool="login", status=state_pb2.CALL_STATUS_SUCCEEDED, turn=3
+    )
+    assert dict(state.attributes) == {"plan": "pro", "seats": 3.0}
+    assert sent.known_pool_revision == 0
+    assert sent.HasField("known_pool_revision")
+    assert sent.options == router_pb2.RouteOptions(
+        top_k=3,
+        threshold=0.25,
+        schema_token_budget=0,
+        detail=router_pb2.DETAIL_NAMES,
+        pinned_tools=["notes/find"],
+        excluded_tools=["notes/drop"],
+        servers=["notes"],
+        context_window=200_000,
+        model="some-model",
+        explain=True,
+        system_tokens=500,
+    )
+    assert (sent.active_set_handle, sent.min_revision, sent.turn_id) == ("h0", 9, "t1")
+
+
+def test_what_is_not_said_is_absent(service: FakeService) -> None:
+    service.answer("Route", ROUTED)
+    with Client(service.target) as client:
+        client.route("hello")
+    sent = service.requests[0]
+    assert not sent.HasField("state")
+    assert not sent.HasField("known_pool_revision")
+    assert sent.options == router_pb2.RouteOptions()
+
+
+def test_the_answer_is_plain_values(service: FakeService) -> None:
+    service.answer("Route", ROUTED)
+    with Client(service.target) as client:
+        turn = client.route("hello")
+    assert [tool.found_by for tool in turn] == [FoundBy.OVERLAP]
+    assert turn.summary_pool is None
+    assert (turn.accounting.rho, turn.accounting.rho_full) == (0.5, None)
+    assert turn.timings == {"embed": 12}
+    with pytest.raises(AttributeError):
+        turn.handle = "other"  # type: ignore[misc]
+
+
+def test_renders_for_both_providers(service: FakeService) -> None:
+    service.answer("Route", ROUTED)
+    with Client(service.target) as client:
+        turn = client.route("hello")
+    schema = json.loads(SCHEMA)
+    assert turn.to_anthropic_tools() == [
+        {"name": "mcp__notes__find", "description": "Finds notes.", "input_schema": schema}
+    ]
+    assert turn.to_openai_tools()[0]["function"]["parameters"] == schema
+
+
+def test_rendering_without_schemas_says_what_to_do(service: FakeService) -> None:
+    names_only = router_pb2.RouteResponse(active_tools=[router_pb2.ActiveTool(model_name="x")])
+    service.answer("Route", names_only)
+    with Client(service.target) as client, pytest.raises(ValueError, match="detail='schemas'"):
+        client.route("hello", detail="names").to_anthropic_tools()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"topk": 3}, {"state": {"scope": []}}, {"state": {"scopes": "one"}}, {"servers": "one"}],
+)
+def test_mistaken_arguments_never_leave(service: FakeService, arguments: dict[str, object]) -> None:
+    with Client(service.target) as client, pytest.raises(TypeError):
+        client.route("hello", **arguments)  # type: ignore[arg-type]
+    assert not service.requests
+
+
+def test_an_unknown_detail_names_the_known_ones() -> None:
+    with Client() as client, pytest.raises(ValueError, match="NAMES, SIGNATURES, SCHEMAS"):
+        client.route("hello", detail="all")
+
+
+@pytest.mark.parametrize("given", ["bytes", "text", "path", "object", "list"])
+def test_tools_may_come_in_any_form(service: FakeService, given: str, tmp_path: Path) -> None:
+    body = {"tools": [{"name": "find", "inputSchema": {"type": "object"}}]}
+    text = json.dumps(body)
+    file = tmp_path / "tools.json"
+    file.write_text(text)
+    forms = {
+        "bytes": text.encode(),
+        "text": text,
+        "path": file,
+        "object": body,
+        "list": body["tools"],
+    }
+    service.answer("RegisterServer", catalog_pb2.RegisterServerResponse())
+    with Client(service.target) as client:
+        client.register_server("notes", forms[given])  # type: ignore[arg-type]
+    sent = json.loads(service.requests[0].tools_list_json)
+    assert sent == (body["tools"] if given == "list" else body)
+
+
+def test_register_sends_every_argument(service: FakeService) -> None:
+    service.answer(
+        "RegisterServer",
+        catalog_pb2.RegisterServerResponse(
+            outcomes=[
+                catalog_pb2.ToolOutcome(name="a", kind=catalog_pb2.OUTCOME_KIND_ACCEPTED),
+                catalog_pb2.ToolOutcome(name="b", kind=catalog_pb2.OUTCOME_KIND_REJECTED),
+            ]
+        ),
+    )
+    with Client(service.target) as client:
+        outcome = client.register_server(
+            "notes",
+            [],
+            description="Notes",
+            transport_hint="stdio",
+            tool_settings=[
+                ToolSettings("find", precondition=is_authenticated("n"), always_load=True)
+            ],
+            precondition=is_authenticated("s"),
+            required_scopes=["x"],
+            trust_tier="untrusted",
+            mode="merge",
+            etag="e",
+            request_id="r",
+            all_or_nothing=True,
+        )
+    sent = service.requests[0]
+    assert sent.precondition.is_authenticated == "s"
+    assert sent.tool_settings[0].precondition.is_authenticated == "n"
+    assert sent.tool_settings[0].always_load
+    assert not sent.tool_settings[0].critical
+    assert sent.mode == catalog_pb2.REGISTER_MODE_MERGE
+    assert sent.trust_tier == catalog_pb2.TRUST_TIER_UNTRUSTED
+    assert sent.transport_hint == catalog_pb2.TRANSPORT_HINT_STDIO
+    assert (sent.etag, sent.request_id, sent.all_or_nothing) == ("e", "r", True)
+    assert list(sent.required_scopes) == ["x"]
+    assert [o.kind for o in outcome.rejected] == [OutcomeKind.REJECTED]
+
+
+def test_each_registration_has_its_own_request_id(service: FakeService) -> None:
+    service.answer("RegisterServer", catalog_pb2.RegisterServerResponse())
+    with Client(service.target) as client:
+        client.register_server("notes", [])
+        client.register_server("notes", [])
+    first, second = (request.request_id for request in service.requests)
+    assert first
+    assert second
+    assert first != second
+
+
+def test_gate_tells_the_model_what_to_do(service: FakeService) -> None:
+    service.answer(
+        "Gate",
+        router_pb2.GateResponse(
+            verdicts=[
+                router_pb2.GateVerdict(
+                    call_id="c1",
+                    code=error_pb2.REFUSAL_CODE_TOOL_NOT_AVAILABLE,
+                    message="not in the active set",
+                    available_tools=["mcp__notes__find"],
+                    search_query="select:mcp__notes__drop",
+                ),
+                router_pb2.GateVerdict(
+                    code=error_pb2.REFUSAL_CODE_ARGUMENTS_INVALID,
+                    message="q is missing",
+                    violations=[router_pb2.ArgumentViolation(pointer="/q", message="required")],
+                    input_schema_json=SCHEMA,
+                ),
+                router_pb2.GateVerdict(allowed=True, server="notes", name="find"),
+            ]
+        ),
+    )
+    calls = [
+        Call("mcp__notes__drop", {"id": 1}, "c1"),
+        Call.from_anthropic({"type": "tool_use", "id": "c2", "name": "f", "input": {}}),
+        Call.from_openai({"id": "c3", "function": {"name": "f", "arguments": "{oops"}}),
+    ]
+    with Client(service.target) as client:
+        result = client.gate("h", calls, state=AgentState(calls=[PriorCall("login")]))
+    sent = service.requests[0].calls
+    assert [c.arguments_json for c in sent] == ['{"id": 1}', "{}", "{oops"]
+    assert result[0].to_tool_error() == {
+        "error": "tool_not_available",
+        "message": "not in the active set",
+        "available": ["mcp__notes__find"],
+        "search": "select:mcp__notes__drop",
+    }
+    assert result[1].to_tool_error() == {
+        "error": "arguments_invalid",
+        "message": "q is missing",
+        "violations": [{"pointer": "/q", "message": "required"}],
+        "input_schema": json.loads(SCHEMA),
+    }
+    assert len(result) == 3
+    with pytest.raises(ValueError, match="allowed"):
+        result[2].to_tool_error()
+
+
+def test_listings_follow_the_pages(service: FakeService) -> None:
+    def page(
+        request: catalog_pb2.ListToolsRequest, _context: object
+    ) -> catalog_pb2.ListToolsResponse:
+        number = int(request.page_token or "0")
+        return catalog_pb2.ListToolsResponse(
+            tools=[catalog_pb2.Tool(name=f"t{number}")],
+            next_page_token=str(number + 1) if number < 2 else "",
+        )
+
+    service.answer("ListTools", page)
+    with Client(service.target) as client:
+        names = [tool.name for tool in client.list_tools("notes", page_size=1)]
+    assert names == ["t0", "t1", "t2"]
+    assert {request.server for request in service.requests} == {"notes"}
+
+
+def test_a_deadline_is_always_set(service: FakeService) -> None:
+    service.answer("Route", ROUTED)
+    with Client(service.target) as client:
+        client.route("hello")
+        client.route("hello", timeout=60)
+    assert 3 < service.seconds_left[0] <= 5.1
+    assert 50 < service.seconds_left[1] <= 60.1
+
+
+def test_summaries_change_in_order() -> None:
+    from toolgate import SummaryEntry, SummaryPool
+
+    delta = SummaryPool(2, False, (SummaryEntry("a", "new"),), ("b",), 10)
+    held = {"a": "old", "b": "gone", "c": "stays"}
+    assert list(delta.apply_to(held).items()) == [("c", "stays"), ("a", "new")]
+    assert SummaryPool(3, True, (SummaryEntry("z", "z"),), (), 1).apply_to(held) == {"z": "z"}
+
+
+def test_a_number_from_a_newer_service_is_unspecified() -> None:
+    code = enums.from_wire(RefusalCode, error_pb2.RefusalCode, "REFUSAL_CODE_", 999)
+    assert code is RefusalCode.UNSPECIFIED
+
+
+@pytest.mark.parametrize(
+    ("members", "wire", "prefix"),
+    [
+        (enums.RefusalCode, error_pb2.RefusalCode, "REFUSAL_CODE_"),
+        (enums.Detail, router_pb2.Detail, "DETAIL_"),
+        (enums.FoundBy, router_pb2.FoundBy, "FOUND_BY_"),
+        (enums.DegradedReason, router_pb2.DegradedReason, "DEGRADED_REASON_"),
+        (enums.OutcomeKind, catalog_pb2.OutcomeKind, "OUTCOME_KIND_"),
+        (enums.RegisterMode, catalog_pb2.RegisterMode, "REGISTER_MODE_"),
+        (enums.TransportHint, catalog_pb2.TransportHint, "TRANSPORT_HINT_"),
+        (enums.TrustTier, catalog_pb2.TrustTier, "TRUST_TIER_"),
+        (enums.CallStatus, state_pb2.CallStatus, "CALL_STATUS_"),
+    ],
+)
+def test_enums_are_those_of_the_contract(
+    members: type[enums.WireEnum], wire: object, prefix: str
+) -> None:
+    names = {name.removeprefix(prefix) for name in wire.keys()}  # type: ignore[attr-defined] # noqa: SIM118
+    assert {member.value for member in members} == names
+
+
+def test_asyncio_does_the_same(service: FakeService) -> None:
+    service.answer("Route", ROUTED)
+    service.answer(
+        "ListServers", catalog_pb2.ListServersResponse(servers=[catalog_pb2.McpServer()])
+    )
+    service.answer("GetServer", fail(grpc.StatusCode.NOT_FOUND, "no such MCP server"))
+
+    async def talk() -> None:
+        async with AsyncClient(service.target, tenant="acme") as client:
+            turn = await client.route("hello", top_k=1)
+            assert turn.handle == "h1"
+            servers: AsyncIterator[object] = client.list_servers()
+            assert len([server async for server in servers]) == 1
+            with pytest.raises(ToolgateError, match="no such MCP server"):
+                await client.get_server("absent")
+
+    asyncio.run(talk())
+    assert {request.tenant for request in service.requests} == {"acme"}
+
+
+def test_both_clients_have_the_same_methods() -> None:
+    def public(kind: type) -> set[str]:
+        return {name for name in vars(kind) if not name.startswith("_")}
+
+    assert public(Client) == public(AsyncClient)
