@@ -1,0 +1,90 @@
+"""One server for the session; a tenant of its own for each test."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count
+from pathlib import Path
+
+import grpc
+import pytest
+from catalogs import NOTES, WEATHER
+from toolgate_process import ToolgateProcess
+
+from toolgate import Client
+from toolgate._gen.v1 import catalog_pb2_grpc, router_pb2_grpc
+
+StartServer = Callable[[Mapping[str, str]], ToolgateProcess]
+
+_tenants = count(1)
+
+
+@pytest.fixture(scope="session")
+def binary() -> Path:
+    named = os.environ.get("TOOLGATE_BIN")
+    if not named:
+        pytest.fail(
+            "TOOLGATE_BIN must name the toolgate binary: build it and set this, or `make test`"
+        )
+    path = Path(named).resolve()
+    if not path.is_file():
+        pytest.fail(f"TOOLGATE_BIN: {path} is no file")
+    return path
+
+
+@pytest.fixture(scope="session")
+def server(binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolgateProcess]:
+    process = ToolgateProcess(binary, tmp_path_factory.mktemp("server"), {"log.level": "debug"})
+    process.start()
+    yield process
+    assert process.stop() == 0, process.log_text()[-4000:]
+
+
+@pytest.fixture
+def start_server(binary: Path, tmp_path: Path) -> Iterator[StartServer]:
+    """Starts further servers with settings of their own, each in its own folder."""
+    started: list[ToolgateProcess] = []
+
+    def start(settings: Mapping[str, str]) -> ToolgateProcess:
+        process = ToolgateProcess(binary, tmp_path / f"server{len(started)}", settings)
+        started.append(process)
+        return process.start()
+
+    yield start
+    for process in started:
+        process.stop()
+
+
+@pytest.fixture
+def tenant() -> str:
+    return f"tenant-{next(_tenants)}"
+
+
+@pytest.fixture
+def client(server: ToolgateProcess, tenant: str) -> Iterator[Client]:
+    with server.client(tenant) as client:
+        yield client
+
+
+@pytest.fixture
+def notes(client: Client) -> Client:
+    """A client of a tenant that has two MCP servers: `notes` and `weather`."""
+    client.register_server("notes", NOTES)
+    client.register_server("weather", WEATHER)
+    return client
+
+
+@pytest.fixture
+def channel(server: ToolgateProcess) -> Iterator[grpc.Channel]:
+    """A bare channel: no deadline, no retries, no conversions."""
+    with grpc.insecure_channel(server.target, options=[("grpc.enable_retries", 0)]) as channel:
+        yield channel
+
+
+@pytest.fixture
+def router(channel: grpc.Channel) -> router_pb2_grpc.RouterServiceStub:
+    return router_pb2_grpc.RouterServiceStub(channel)
+
+
+@pytest.fixture
+def catalog(channel: grpc.Channel) -> catalog_pb2_grpc.CatalogServiceStub:
+    return catalog_pb2_grpc.CatalogServiceStub(channel)

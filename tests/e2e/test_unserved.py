@@ -1,0 +1,68 @@
+"""RPCs of the contract that this version does not serve: UNIMPLEMENTED, with a reason."""
+
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+import pytest
+from catalogs import refused
+from google.rpc import error_details_pb2, status_pb2
+
+from toolgate._gen.v1 import (
+    catalog_pb2,
+    catalog_pb2_grpc,
+    encoder_pb2,
+    encoder_pb2_grpc,
+    policy_pb2,
+    policy_pb2_grpc,
+    router_pb2,
+    router_pb2_grpc,
+    usage_pb2,
+    usage_pb2_grpc,
+)
+
+Caller = Callable[[grpc.Channel], Any]
+
+UNSERVED: dict[str, Caller] = {
+    "SearchTools": lambda c: router_pb2_grpc.RouterServiceStub(c).SearchTools(
+        router_pb2.SearchToolsRequest(query="x")
+    ),
+    "WatchCatalog": lambda c: next(
+        catalog_pb2_grpc.CatalogServiceStub(c).WatchCatalog(catalog_pb2.WatchCatalogRequest())
+    ),
+    "ApproveTools": lambda c: catalog_pb2_grpc.CatalogServiceStub(c).ApproveTools(
+        catalog_pb2.ApproveToolsRequest()
+    ),
+    "SetPolicy": lambda c: policy_pb2_grpc.PolicyServiceStub(c).SetPolicy(
+        policy_pb2.SetPolicyRequest()
+    ),
+    "GetPolicy": lambda c: policy_pb2_grpc.PolicyServiceStub(c).GetPolicy(
+        policy_pb2.GetPolicyRequest()
+    ),
+    "CheckPolicy": lambda c: policy_pb2_grpc.PolicyServiceStub(c).CheckPolicy(
+        policy_pb2.CheckPolicyRequest()
+    ),
+    "GetUsage": lambda c: usage_pb2_grpc.UsageServiceStub(c).GetUsage(usage_pb2.GetUsageRequest()),
+    "Embed": lambda c: encoder_pb2_grpc.EncoderServiceStub(c).Embed(
+        encoder_pb2.EmbedRequest(texts=["x"])
+    ),
+    "Describe": lambda c: encoder_pb2_grpc.EncoderServiceStub(c).Describe(
+        encoder_pb2.DescribeRequest()
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNSERVED)
+def test_unserved(channel: grpc.Channel, name: str) -> None:
+    with refused(grpc.StatusCode.UNIMPLEMENTED, "NOT_IMPLEMENTED"):
+        UNSERVED[name](channel)
+
+
+def test_the_reason_is_in_our_domain(channel: grpc.Channel) -> None:
+    with pytest.raises(grpc.RpcError) as caught:
+        UNSERVED["SearchTools"](channel)
+    trailers: dict[str, bytes] = dict(caught.value.trailing_metadata())  # type: ignore[arg-type]
+    status = status_pb2.Status.FromString(trailers["grpc-status-details-bin"])
+    info = error_details_pb2.ErrorInfo()
+    assert status.details[0].Unpack(info)
+    assert (info.domain, info.reason) == ("toolgate", "NOT_IMPLEMENTED")

@@ -1,0 +1,135 @@
+"""A real `toolgate serve` on free ports, in its own data directory. Builds nothing."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+
+import grpc
+
+from toolgate import Client
+
+START_SECONDS = 60
+"""An unoptimised build loads the encoder's 90 MB."""
+_PASSED_ON = ("TOOLGATE_MODEL_DIR", "TOOLGATE_MODEL_HUB")
+
+
+class ToolgateProcess:
+    """One server process. `settings` are configuration keys such as {"handle.ttl": "1s"}."""
+
+    def __init__(
+        self, binary: Path, folder: Path, settings: Mapping[str, str] | None = None
+    ) -> None:
+        self._binary = binary
+        self._folder = folder
+        self._settings = dict(settings or {})
+        self.log = folder / "server.log"
+        self.target = ""
+        self.admin = ""
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> "ToolgateProcess":
+        self.launch()
+        self._await_ready()
+        return self
+
+    def launch(self) -> subprocess.Popen[bytes]:
+        """Starts the process without waiting until it answers."""
+        self.target = f"127.0.0.1:{_free_port()}"
+        self.admin = f"127.0.0.1:{_free_port()}"
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [self._binary, "serve"],
+                env=self._environment(),
+                cwd=self._folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        return self._process
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        assert self._process is not None, "not started"
+        return self._process
+
+    def client(self, tenant: str = "", timeout: float = 30) -> Client:
+        return Client(self.target, tenant=tenant, timeout=timeout)
+
+    def get(self, path: str) -> tuple[int, str]:
+        """A page of the admin port: status and text."""
+        try:
+            with urllib.request.urlopen(f"http://{self.admin}{path}", timeout=10) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def terminate(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(timeout=10)
+
+    def stop(self) -> int:
+        """Stops in good order; the exit status."""
+        if self.process.poll() is None:
+            self.terminate()
+        try:
+            return self.process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+
+    def log_text(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def _environment(self) -> dict[str, str]:
+        # Whatever the developer's shell or configuration file says must not reach the server.
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("TOOLGATE_") or name in _PASSED_ON
+        }
+        settings = {
+            "server.listen": self.target,
+            "server.admin_listen": self.admin,
+            "store.path": str(self._folder / "data"),
+            **self._settings,
+        }
+        named = {f"TOOLGATE_{key.replace('.', '_').upper()}": v for key, v in settings.items()}
+        return {**inherited, "XDG_CONFIG_HOME": str(self._folder / "config"), **named}
+
+    def _await_ready(self) -> None:
+        give_up = time.monotonic() + START_SECONDS
+        while time.monotonic() < give_up:
+            if self.process.poll() is not None:
+                raise AssertionError(f"exited with {self.process.returncode}:\n{self.log_text()}")
+            try:
+                if self.get("/readyz")[0] == 200:
+                    self._await_channel()
+                    return
+            except OSError:
+                pass
+            time.sleep(0.05)
+        self.kill()
+        raise AssertionError(f"not ready within {START_SECONDS} s:\n{self.log_text()}")
+
+    def _await_channel(self) -> None:
+        with grpc.insecure_channel(self.target) as channel:
+            grpc.channel_ready_future(channel).result(timeout=10)
+
+
+def _free_port() -> int:
+    # Another process may take it before the server does; the log then says so. The kernel hands out
+    # ports in turn, so that this is rare.
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
