@@ -78,7 +78,7 @@ def test_nobody_listening_is_unavailable_soon() -> None:
 @pytest.mark.parametrize(
     ("code", "attempts"),
     [
-        (grpc.StatusCode.UNAVAILABLE, 4),
+        (grpc.StatusCode.UNAVAILABLE, 3),
         (grpc.StatusCode.RESOURCE_EXHAUSTED, 1),
         (grpc.StatusCode.ABORTED, 1),
         (grpc.StatusCode.INTERNAL, 1),

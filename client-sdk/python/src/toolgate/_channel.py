@@ -18,7 +18,7 @@ _SERVICE_CONFIG = {
         {
             "name": [{}],
             "retryPolicy": {
-                "maxAttempts": 4,
+                "maxAttempts": 3,
                 "initialBackoff": "0.1s",
                 "maxBackoff": "1s",
                 "backoffMultiplier": 2,

@@ -33,7 +33,7 @@ class AsyncClient:
             turn = await client.route("is anyone waiting for my review?")
 
     Each method takes `timeout`, in seconds (default: the client's), and raises `ToolgateError` when
-    the call fails. UNAVAILABLE is retried within that time, up to three times; nothing else is.
+    the call fails. UNAVAILABLE is retried within that time, up to twice; nothing else is.
     """
 
     def __init__(

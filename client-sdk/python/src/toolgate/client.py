@@ -32,7 +32,7 @@ class Client:
             turn = client.route("is anyone waiting for my review?")
 
     Each method takes `timeout`, in seconds (default: the client's), and raises `ToolgateError` when
-    the call fails. UNAVAILABLE is retried within that time, up to three times; nothing else is.
+    the call fails. UNAVAILABLE is retried within that time, up to twice; nothing else is.
     """
 
     def __init__(

@@ -1,0 +1,160 @@
+# Everything a developer or CI does here. `make` alone lists the targets. What the checks need beside
+# cargo and python3 is installed into .cache, inside this folder.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+MAKEFLAGS += --no-print-directory --no-builtin-rules
+
+TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
+DEBUG_BIN := $(TARGET_DIR)/debug/toolgate
+CARGO ?= cargo
+PYTHON ?= python3
+
+VENV := .cache/venv
+PY := $(VENV)/bin/python
+PY_CONFIG := client-sdk/python/pyproject.toml
+PY_REQUIREMENTS := client-sdk/python/requirements-dev.txt
+PY_FOLDERS := client-sdk/python tests
+SHELL_SCRIPTS := .ci/run $(wildcard tests/*/*.sh)
+
+# The order in which `make test` runs its steps: quick ones first, then what compiles, then what runs.
+STEPS := check-fmt check-shell check-proto check-python check-dependencies check-generated \
+	check-clippy check-docs test-rust test-python test-e2e test-demo $(if $(wildcard tests/fuzz/run.sh),fuzz-smoke)
+
+##@ Use
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN { FS = ":.*## " } /^##@ / { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z0-9-]+:.*## / { printf "  %-20s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: run
+run: ## Build, fetch the encoder, register the shipped catalogs, route real intents, keep serving
+	@tests/demo/run.sh
+
+.PHONY: build
+build: ## Build the release binary
+	$(CARGO) build --release --locked --package toolgate-server --bin toolgate
+
+##@ Check
+
+.PHONY: test
+test: ## Everything CI checks, step by step, with the time of each
+	@tests/ci/run_steps.sh tools $(STEPS)
+
+.PHONY: lint
+lint: check-fmt check-shell check-proto check-python check-dependencies check-clippy check-docs ## The checks that only read
+
+.PHONY: check-fmt
+check-fmt: tools ## Layout of Rust, Python and proto files
+	$(CARGO) fmt --all --check
+	$(VENV)/bin/ruff format --check --config $(PY_CONFIG) $(PY_FOLDERS)
+	$(VENV)/bin/buf format --diff --exit-code proto
+
+.PHONY: check-clippy
+check-clippy: ## Clippy, warnings as errors
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+.PHONY: check-docs
+check-docs: ## Rust docs, warnings as errors
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+
+.PHONY: check-generated
+check-generated: tools ## Committed generated code is what proto/ gives
+	$(CARGO) run --quiet --locked --package toolgate-proto-codegen -- --check
+	$(PY) client-sdk/python/scripts/generate.py --check
+
+.PHONY: check-proto
+check-proto: tools ## Names and comments of the wire contract
+	$(VENV)/bin/buf lint proto
+
+.PHONY: check-dependencies
+check-dependencies: ## Licences, bans and sources of all crates, against deny.toml
+	$(PYTHON) tests/ci/check_dependencies.py
+	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny check; fi
+
+.PHONY: check-python
+check-python: tools ## Ruff and strict mypy
+	$(VENV)/bin/ruff check --config $(PY_CONFIG) $(PY_FOLDERS)
+	MYPYPATH=client-sdk/python/src:client-sdk/python/tests $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
+		client-sdk/python/src client-sdk/python/tests client-sdk/python/scripts
+	MYPYPATH=client-sdk/python/src:tests/e2e $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
+		tests/e2e tests/load tests/ci
+
+.PHONY: check-shell
+check-shell: tools ## Shellcheck on every script
+	$(VENV)/bin/shellcheck $(SHELL_SCRIPTS)
+
+.PHONY: test-rust
+test-rust: ## Rust tests
+	$(CARGO) test --workspace --locked
+
+.PHONY: test-python
+test-python: tools ## Python client against a small service in the test's own process
+	$(VENV)/bin/pytest -q -o cache_dir=$(CURDIR)/.cache/pytest client-sdk/python
+
+.PHONY: test-e2e
+test-e2e: tools debug-bin model ## The wire contract, end to end, against the debug binary
+	TOOLGATE_BIN=$(DEBUG_BIN) $(VENV)/bin/pytest -q -o cache_dir=$(CURDIR)/.cache/pytest tests/e2e
+
+.PHONY: test-demo
+test-demo: debug-bin model ## The demo with the debug binary, on free ports, stopping at its end
+	TOOLGATE_BIN=$(DEBUG_BIN) tests/demo/run.sh --once
+
+.PHONY: fuzz-smoke
+fuzz-smoke: ## Each fuzz target for some seconds
+	tests/fuzz/run.sh 10
+
+##@ Measure
+
+.PHONY: bench
+bench: ## Criterion benches
+	$(CARGO) bench --workspace --locked
+
+.PHONY: load
+load: build tools ## Route under load with the release binary: latency, throughput, memory
+	$(TARGET_DIR)/release/toolgate model fetch
+	TOOLGATE_BIN=$(TARGET_DIR)/release/toolgate PYTHONPATH=tests/e2e $(PY) tests/load/route_load.py
+
+.PHONY: fuzz
+fuzz: ## Each fuzz target for ten minutes
+	tests/fuzz/run.sh 600
+
+##@ Maintain
+
+.PHONY: fmt
+fmt: tools ## Format Rust, Python and proto files
+	$(CARGO) fmt --all
+	$(VENV)/bin/ruff format --config $(PY_CONFIG) $(PY_FOLDERS)
+	$(VENV)/bin/buf format --write proto
+
+.PHONY: proto
+proto: tools ## Regenerate the Rust and Python code of proto/
+	$(CARGO) run --quiet --locked --package toolgate-proto-codegen
+	$(PY) client-sdk/python/scripts/generate.py
+
+.PHONY: tools
+tools: $(VENV)/.installed ## Install the checkers into .cache/venv
+
+.PHONY: clean
+clean: ## Remove everything that was built or installed here; the fetched encoder stays
+	$(CARGO) clean
+	rm -rf .cache
+
+.PHONY: debug-bin
+debug-bin:
+	$(CARGO) build --quiet --locked --package toolgate-server --bin toolgate
+
+.PHONY: model
+model: debug-bin
+	$(DEBUG_BIN) model fetch
+
+$(VENV)/.installed: $(PY_REQUIREMENTS) $(PY_CONFIG)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "$(PYTHON) is older than 3.11; say which to use: make PYTHON=python3.12 ..." >&2; exit 1; }
+	rm -rf $(VENV)
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement $(PY_REQUIREMENTS)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-build-isolation --editable client-sdk/python
+	touch $@

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Holds Cargo's dependencies to deny.toml: licences, banned crates, sources. No network.
+
+Reads the part of cargo-deny's file format that deny.toml uses. Advisories are left to cargo-deny,
+where it is installed.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+TOKEN = re.compile(r"\(|\)|[^\s()]+")
+BAN = re.compile(r"(?P<name>[A-Za-z0-9_-]+)(@<(?P<version>\d+\.\d+\.\d+))?")
+
+
+class LicenceExpression:
+    """Evaluates an SPDX expression against the licences that are allowed."""
+
+    def __init__(self, text: str, allowed: frozenset[str]) -> None:
+        # Old manifests write "MIT/Apache-2.0" for "MIT OR Apache-2.0".
+        self._tokens = TOKEN.findall(text.replace("/", " OR "))
+        self._allowed = allowed
+
+    def holds(self) -> bool:
+        """True when some choice of the expression's alternatives is allowed."""
+        result = self._alternatives()
+        if self._tokens:
+            raise ValueError(f"unexpected {self._tokens[0]!r}")
+        return result
+
+    def _alternatives(self) -> bool:
+        result = self._conjunction()
+        while self._take("OR"):
+            other = self._conjunction()
+            result = result or other
+        return result
+
+    def _conjunction(self) -> bool:
+        result = self._licence()
+        while self._take("AND"):
+            other = self._licence()
+            result = result and other
+        return result
+
+    def _licence(self) -> bool:
+        if self._take("("):
+            inner = self._alternatives()
+            if not self._take(")"):
+                raise ValueError("a parenthesis is not closed")
+            return inner
+        if not self._tokens:
+            raise ValueError("ends early")
+        name = self._tokens.pop(0)
+        if self._take("WITH"):
+            name = f"{name} WITH {self._tokens.pop(0)}"
+        return name in self._allowed
+
+    def _take(self, token: str) -> bool:
+        if self._tokens and self._tokens[0] == token:
+            self._tokens.pop(0)
+            return True
+        return False
+
+
+def main() -> int:
+    """Checks; returns the exit status."""
+    rules = tomllib.loads((ROOT / "deny.toml").read_text(encoding="utf-8"))
+    packages = _packages()
+    outside = [package for package in packages if package["source"] is not None]
+    problems = [
+        *_licence_problems(outside, frozenset(rules["licenses"]["allow"])),
+        *_ban_problems(outside, rules["bans"]["deny"]),
+        *_source_problems(outside, rules["sources"]),
+    ]
+    for problem in sorted(problems):
+        print(problem, file=sys.stderr)
+    if problems:
+        print("deny.toml says what is allowed and why", file=sys.stderr)
+        return 1
+    versions = Counter(package["name"] for package in outside)
+    several = sum(1 for count in versions.values() if count > 1)
+    print(f"{len(outside)} crates: licences, bans and sources hold; {several} in several versions")
+    return 0
+
+
+def _packages() -> list[dict[str, Any]]:
+    command = ["cargo", "metadata", "--locked", "--format-version", "1"]
+    result = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE)
+    packages: list[dict[str, Any]] = json.loads(result.stdout)["packages"]
+    return packages
+
+
+def _licence_problems(packages: list[dict[str, Any]], allowed: frozenset[str]) -> list[str]:
+    problems = []
+    for package in packages:
+        text = package["license"] or ""
+        try:
+            if not LicenceExpression(text, allowed).holds():
+                problems.append(f"{_name(package)}: licence {text!r} is not allowed")
+        except ValueError as error:
+            problems.append(f"{_name(package)}: licence {text!r} cannot be read: {error}")
+    return problems
+
+
+def _ban_problems(packages: list[dict[str, Any]], bans: list[dict[str, str]]) -> list[str]:
+    problems = []
+    for ban in bans:
+        rule = BAN.fullmatch(ban["crate"])
+        if rule is None:
+            raise SystemExit(f"deny.toml: {ban['crate']!r} is neither NAME nor NAME@<X.Y.Z")
+        for package in packages:
+            if package["name"] == rule["name"] and _is_below(package["version"], rule["version"]):
+                problems.append(f"{_name(package)}: banned: {ban['reason']}")
+    return problems
+
+
+def _source_problems(packages: list[dict[str, Any]], sources: dict[str, Any]) -> list[str]:
+    allowed = {f"registry+{registry}" for registry in sources["allow-registry"]}
+    return [
+        f"{_name(package)}: source {package['source']} is not allowed"
+        for package in packages
+        if package["source"] not in allowed
+    ]
+
+
+def _is_below(version: str, limit: str | None) -> bool:
+    return limit is None or _numbers(version) < _numbers(limit)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    release = re.split(r"[-+]", version)[0]
+    return tuple(int(part) for part in release.split("."))
+
+
+def _name(package: dict[str, Any]) -> str:
+    return f"{package['name']} {package['version']}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
