@@ -183,7 +183,7 @@ route_intents() {
     route "open the staging login page and show me what it looks like on a phone"
     route "what time is it for our people in Tokyo when we meet at 4pm in Lisbon"
     say "The same for a tool with a precondition: posting needs is_authenticated(\"chat:write\")"
-    "$toolgate" register tests/data/servers/slack.json --tenant "$tenant" --require-scope chat:write
+    "$toolgate" register tests/data/servers/slack.json --tenant "$tenant" --precondition 'is_authenticated("chat:write")'
     route "post in the design channel on slack that I'm ten minutes late" --explain
     route "post in the design channel on slack that I'm ten minutes late" --scope chat:write
 }

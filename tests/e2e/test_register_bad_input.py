@@ -82,7 +82,6 @@ CYCLE = {
         (tool("list_schema", inputSchema=[]), "inputSchema"),
         (tool("wrong_type", inputSchema={"type": "objekt"}), "inputSchema"),
         (tool("wrong_keyword", inputSchema={"type": "object", "required": "a"}), "inputSchema"),
-        (tool("not_object", inputSchema={"type": "string"}), "inputSchema"),
         (tool("wrong_description", description=["a"]), "description"),
         (tool("cycle", inputSchema=CYCLE), "inputSchema"),
         (tool("self_cycle", inputSchema={"$ref": "#"}), "inputSchema"),
@@ -95,13 +94,14 @@ CYCLE = {
             tool("file", inputSchema={"type": "object", "$ref": "file:///etc/hostname"}),
             "inputSchema",
         ),
-        (tool("deep", inputSchema=nested(80)), "inputSchema"),
-        (tool("deeper_than_any_stack", inputSchema=nested(900)), "inputSchema"),
+        (tool("deep", inputSchema=nested(80)), "tools[1]"),
+        (tool("deeper_than_any_stack", inputSchema=nested(900)), "tools[1]"),
         (
             tool("big", inputSchema={"type": "object", "description": "x" * (256 * 1024)}),
-            "inputSchema",
+            "tools[1]",
         ),
-        (tool("wrong_output", outputSchema={"type": "objekt"}), "outputSchema"),
+        (tool("wrong_output", outputSchema=3), "outputSchema"),
+        (tool("wrong_annotations", annotations="x"), "annotations"),
     ],
     ids=lambda value: str(value.get("name") if isinstance(value, dict) else value)[:20],
 )
@@ -190,16 +190,29 @@ def test_too_many_tools_in_one_request(client: Client) -> None:
     "settings",
     [
         ToolSettings("absent"),
-        ToolSettings("good", summary="word " * 200),
         ToolSettings("good", search_hint="x" * 1025),
     ],
-    ids=["unknown tool", "long summary", "long hint"],
+    ids=["unknown tool", "long hint"],
 )
 def test_settings(client: Client, settings: ToolSettings) -> None:
     with invalid("INVALID_FIELD", "LIMIT_EXCEEDED"):
         client.register_server("docs", [GOOD], tool_settings=[settings])
     with refused(grpc.StatusCode.NOT_FOUND, "TENANT_NOT_FOUND", "SERVER_NOT_FOUND"):
         client.get_server("docs")
+
+
+def test_a_summary_over_sixty_tokens(client: Client) -> None:
+    settings = [ToolSettings("good", summary="word " * 200)]
+    answer = client.register_server("docs", [GOOD, tool("other")], tool_settings=settings)
+    assert [o.kind.value for o in answer.outcomes] == ["REJECTED", "ACCEPTED"]
+    assert "summary" in answer.outcomes[0].field
+
+
+def test_one_page_of_several_must_not_remove_the_others(client: Client) -> None:
+    page = json.dumps({"tools": [GOOD], "nextCursor": "more"})
+    with invalid("INVALID_FIELD", field="tools_list_json"):
+        client.register_server("docs", page)
+    assert client.register_server("docs", page, mode="merge").server.tool_count == 1
 
 
 def test_settings_twice_for_one_tool(client: Client) -> None:

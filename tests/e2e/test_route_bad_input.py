@@ -70,6 +70,11 @@ def test_too_long_lists(notes: Client, name: str, maximum: int) -> None:
         notes.route("hello", **{name: [f"s/t{i}" for i in range(maximum + 1)]})  # type: ignore[arg-type]
 
 
+def test_a_server_filter_that_would_match_nothing(notes: Client) -> None:
+    with refused(grpc.StatusCode.NOT_FOUND, "SERVER_NOT_FOUND"):
+        notes.route("hello", servers=["absent"])
+
+
 def test_a_long_turn_id(notes: Client) -> None:
     notes.route("hello", turn_id="x" * 128)
     with invalid("LIMIT_EXCEEDED", "INVALID_FIELD"):
