@@ -72,7 +72,8 @@ check-proto: tools ## Names and comments of the wire contract
 .PHONY: check-dependencies
 check-dependencies: ## Licences, bans and sources of all crates, against deny.toml
 	$(PYTHON) tests/ci/check_dependencies.py
-	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny check; fi
+	@if $(CARGO) deny --version >/dev/null 2>&1; then \
+		$(CARGO) deny --log-level error check licenses bans sources; fi
 
 .PHONY: check-python
 check-python: tools ## Ruff and strict mypy
@@ -105,6 +106,10 @@ test-demo: debug-bin model ## The demo with the debug binary, on free ports, sto
 .PHONY: fuzz-smoke
 fuzz-smoke: ## Each fuzz target for some seconds
 	tests/fuzz/run.sh 10
+
+.PHONY: advisories
+advisories: ## Known vulnerabilities, by cargo-deny (`cargo install cargo-deny`); needs github.com
+	$(CARGO) deny --log-level error check advisories
 
 ##@ Measure
 
