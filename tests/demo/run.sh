@@ -17,6 +17,7 @@ work=.cache/demo
 log=$work/server.log
 server=
 once=no
+shown=no
 
 main() {
     if [[ ${1-} == --once ]]; then once=yes; fi
@@ -33,6 +34,7 @@ main() {
     print_savings
     if [[ $once == yes ]]; then return; fi
     print_directions
+    shown=yes
     # A stop of the server itself ends the demo too, with the server's status.
     wait "$server"
 }
@@ -106,8 +108,12 @@ refuse_taken() {
 
 start_server() {
     say "Starting toolgate on $TOOLGATE_SERVER_LISTEN (log: $log)"
+    # In a process group of its own: Ctrl-C must reach it once, from here, since a second signal would
+    # cut its drain short.
+    set -m
     "$toolgate" serve >"$log" 2>&1 &
     server=$!
+    set +m
     trap stop_server EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM
@@ -142,8 +148,8 @@ stop_server() {
         kill -TERM "$server"
         wait "$server" || fail "toolgate serve ended with an error; see $log"
     fi
-    # Ctrl-C is how this demo is meant to end.
-    if [[ $status -eq 130 ]]; then status=0; fi
+    # Ctrl-C is how this demo is meant to end, once it has shown everything.
+    if [[ $status -eq 130 && $shown == yes ]]; then status=0; fi
     exit "$status"
 }
 
@@ -182,25 +188,26 @@ route_intents() {
     route "how many orders came in yesterday? they are in the shop's mongo database"
     route "open the staging login page and show me what it looks like on a phone"
     route "what time is it for our people in Tokyo when we meet at 4pm in Lisbon"
-    say "The same for a tool with a precondition: posting needs is_authenticated(\"chat:write\")"
-    "$toolgate" register tests/data/servers/slack.json --tenant "$tenant" --precondition 'is_authenticated("chat:write")'
+    say "A tool with a precondition: posting to Slack needs is_authenticated(\"chat:write\")"
+    "$toolgate" register tests/data/servers/slack.json --tenant "$tenant" --settings tests/demo/slack.toml
     route "post in the design channel on slack that I'm ten minutes late" --explain
-    route "post in the design channel on slack that I'm ten minutes late" --scope chat:write
+    say "The same once the agent is signed in"
+    route "post in the design channel on slack that I'm ten minutes late" --state tests/demo/signed-in.json
 }
 
 gate_calls() {
     say "May the model's calls run?"
-    gate "in the active set" mcp__slack__slack_post_message \
-        '{"channel_id": "C042", "text": "ten minutes late, sorry"}' --scope chat:write
-    gate "not in the active set" mcp__gitlab__delete_issue '{}' --scope chat:write
+    gate mcp__slack__slack_post_message '{"channel_id": "C042", "text": "ten minutes late, sorry"}'
+    gate mcp__gitlab__delete_issue '{}'
 }
 
-# gate WHY TOOL ARGUMENTS [OPTION...]: a refused call is an answer, not a failure of the demo.
+# gate TOOL ARGUMENTS: a refused call (exit code 3) is an answer, not a failure of the demo.
 gate() {
-    printf '\n%s%s%s (%s)\n' "$bold" "$2" "$plain" "$1"
-    local tool=$2 arguments=$3
-    shift 3
-    "$toolgate" gate --tenant "$tenant" --handle "$handle" "$tool" "$arguments" "$@" || true
+    local status=0
+    printf '\n'
+    "$toolgate" gate --tenant "$tenant" --handle "$handle" --state tests/demo/signed-in.json \
+        --call "$1" --arguments "$2" || status=$?
+    [[ $status -eq 0 || $status -eq 3 ]] || exit "$status"
 }
 
 print_savings() {
