@@ -134,7 +134,7 @@ class _RefusalCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RefusalCo
     REFUSAL_CODE_PRECONDITION_UNMET: _RefusalCode.ValueType  # 3
     """A precondition over the agent's state does not hold."""
     REFUSAL_CODE_SCOPE_MISSING: _RefusalCode.ValueType  # 4
-    """The agent's state lacks a required scope."""
+    """The agent's state lacks a required scope that it had when the tool was shown."""
     REFUSAL_CODE_HANDLE_EXPIRED: _RefusalCode.ValueType  # 5
     """The active-set handle has expired: route again."""
     REFUSAL_CODE_HANDLE_INVALID: _RefusalCode.ValueType  # 6
@@ -155,8 +155,8 @@ class _RefusalCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RefusalCo
     """The request excluded the tool or its MCP server (Route only)."""
 
 class RefusalCode(_RefusalCode, metaclass=_RefusalCodeEnumTypeWrapper):
-    """Why a tool is not in the active set, or why a call may not run. A tool that the caller may not see is
-    refused exactly as one that does not exist.
+    """Why a tool is not in the active set, or why a call may not run. A tool that the caller may not see, since
+    a scope is missing, is refused exactly as one that does not exist.
     """
 
 REFUSAL_CODE_UNSPECIFIED: RefusalCode.ValueType  # 0
@@ -168,7 +168,7 @@ REFUSAL_CODE_UNKNOWN_TOOL: RefusalCode.ValueType  # 2
 REFUSAL_CODE_PRECONDITION_UNMET: RefusalCode.ValueType  # 3
 """A precondition over the agent's state does not hold."""
 REFUSAL_CODE_SCOPE_MISSING: RefusalCode.ValueType  # 4
-"""The agent's state lacks a required scope."""
+"""The agent's state lacks a required scope that it had when the tool was shown."""
 REFUSAL_CODE_HANDLE_EXPIRED: RefusalCode.ValueType  # 5
 """The active-set handle has expired: route again."""
 REFUSAL_CODE_HANDLE_INVALID: RefusalCode.ValueType  # 6

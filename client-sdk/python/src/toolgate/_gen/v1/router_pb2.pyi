@@ -163,8 +163,9 @@ class RouteRequest(_message.Message):
     tenant: _builtins.str
     """The tenant: 1 to 64 characters of [a-z0-9-]. Absent: "default" while authentication is off."""
     active_set_handle: _builtins.str
-    """The handle of the turn before: its tools keep their places. Absent: a new conversation. An expired or
-    foreign handle is an error; a tool that changed since is promoted anew.
+    """The handle of the turn before: its tools keep their places, one that changed since is promoted anew.
+    Absent: a new conversation. An expired handle is renewed; one that was not issued for this tenant and
+    principal is an error.
     """
     known_pool_revision: _builtins.int
     """The summary pool's revision that the client holds. Absent: the whole pool is sent only on request
@@ -597,7 +598,9 @@ class SummaryPoolDelta(_message.Message):
     """cl100k_base tokens of the whole pool after it."""
     @_builtins.property
     def added(self) -> _containers.RepeatedCompositeFieldContainer[Global___SummaryEntry]:
-        """New and changed summaries, to be appended in this order."""
+        """New and changed summaries, to be appended in this order; one whose name the pool already holds takes
+        the place of the old one.
+        """
 
     @_builtins.property
     def removed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -966,7 +969,7 @@ Global___GetSummaryPoolRequest: _TypeAlias = GetSummaryPoolRequest  # noqa: Y015
 
 @_typing.final
 class GetSummaryPoolResponse(_message.Message):
-    """The summary pool."""
+    """The summary pool: the tools whose scopes the state grants, whatever their preconditions."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
