@@ -1,1 +1,37 @@
-//! .
+//! Rust client of Toolgate: one cheap handle with a method per RPC that the service answers. It sets a
+//! deadline on every call, retries what may be retried, and turns failures into typed errors. No policy
+//! and no caching live here.
+//!
+//! ```no_run
+//! use toolgate_client::{Client, ClientOptions, v1};
+//!
+//! # async fn example() -> Result<(), toolgate_client::Error> {
+//! let client = Client::connect("http://127.0.0.1:7070", ClientOptions::default()).await?;
+//! let answer = client.route(v1::RouteRequest {
+//!     intents: vec![v1::Intent { text: "what changed in the repo today?".into(), weight: None }],
+//!     ..Default::default()
+//! }).await?;
+//! for tool in answer.active_tools {
+//!     println!("{} {:.2}", tool.model_name, tool.overlap);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod advice;
+mod call;
+mod catalog;
+mod client;
+mod error;
+mod health;
+mod options;
+mod router;
+
+pub use client::Client;
+pub use error::{CallError, Error, FieldViolation};
+pub use health::Health;
+pub use options::{ClientOptions, RetryOptions};
+pub use prost_types as well_known;
+pub use tonic::Code;
+pub use toolgate_proto::v1;
+pub use toolgate_proto::v1::ErrorReason;

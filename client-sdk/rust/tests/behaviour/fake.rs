@@ -1,0 +1,228 @@
+//! A tiny Toolgate service in this process: it answers from a script and remembers what it was asked.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::transport::Server;
+use tonic::{Request, Response, Status};
+use toolgate_client::v1::catalog_service_server::{CatalogService, CatalogServiceServer};
+use toolgate_client::v1::router_service_server::{RouterService, RouterServiceServer};
+use toolgate_client::v1::*;
+
+/// What the next calls are answered with, and what was asked.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Script(Arc<Mutex<Inner>>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    failures: VecDeque<Status>,
+    delay: Duration,
+    asked: Vec<Asked>,
+}
+
+/// One call as it arrived.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) tenant: String,
+    pub(crate) grpc_timeout: Option<String>,
+}
+
+impl Script {
+    /// The next calls fail with these, in order; later ones succeed.
+    pub(crate) fn failing(failures: impl IntoIterator<Item = Status>) -> Self {
+        let script = Self::default();
+        script.0.lock().expect("not poisoned").failures.extend(failures);
+        script
+    }
+
+    /// Every call takes this long.
+    pub(crate) fn slow(delay: Duration) -> Self {
+        let script = Self::default();
+        script.0.lock().expect("not poisoned").delay = delay;
+        script
+    }
+
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        self.0.lock().expect("not poisoned").asked.clone()
+    }
+
+    async fn answer<Q, A>(
+        &self,
+        request: &Request<Q>,
+        tenant: &str,
+        answer: A,
+    ) -> Result<Response<A>, Status> {
+        let timeout = request.metadata().get("grpc-timeout");
+        let (failure, delay) = {
+            let mut inner = self.0.lock().expect("not poisoned");
+            inner.asked.push(Asked {
+                tenant: tenant.to_owned(),
+                grpc_timeout: timeout.map(|text| text.to_str().expect("ASCII").to_owned()),
+            });
+            (inner.failures.pop_front(), inner.delay)
+        };
+        tokio::time::sleep(delay).await;
+        failure.map_or(Ok(Response::new(answer)), Err)
+    }
+}
+
+/// A service that runs on threads of its own, so that it can go away at once with all its connections.
+pub(crate) struct Fake {
+    pub(crate) endpoint: String,
+    runtime: Option<Runtime>,
+}
+
+impl Fake {
+    /// Serves the script on a port of its own.
+    pub(crate) fn serving(script: &Script) -> Self {
+        let runtime = Runtime::new().expect("a runtime");
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        listener.set_nonblocking(true).expect("a socket for tokio");
+        let endpoint = format!("http://{}", listener.local_addr().expect("an address"));
+        runtime.spawn(serve(script.clone(), listener));
+        Self { endpoint, runtime: Some(runtime) }
+    }
+
+    /// Closes every socket in the middle of whatever is going on.
+    pub(crate) fn kill(mut self) {
+        self.stop();
+    }
+
+    fn stop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Drop for Fake {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+async fn serve(script: Script, listener: std::net::TcpListener) {
+    let listener = TcpListener::from_std(listener).expect("a listener");
+    let (health, health_service) = tonic_health::server::health_reporter();
+    health.set_serving::<RouterServiceServer<Script>>().await;
+    health.set_not_serving::<CatalogServiceServer<Script>>().await;
+    Server::builder()
+        .add_service(health_service)
+        .add_service(RouterServiceServer::new(script.clone()))
+        .add_service(CatalogServiceServer::new(script))
+        .serve_with_incoming(TcpListenerStream::new(listener))
+        .await
+        .expect("serving");
+}
+
+#[tonic::async_trait]
+impl RouterService for Script {
+    async fn route(
+        &self,
+        request: Request<RouteRequest>,
+    ) -> Result<Response<RouteResponse>, Status> {
+        let answer = RouteResponse { active_set_handle: "h1".into(), ..Default::default() };
+        self.answer(&request, &request.get_ref().tenant, answer).await
+    }
+
+    async fn gate(&self, request: Request<GateRequest>) -> Result<Response<GateResponse>, Status> {
+        self.answer(&request, &request.get_ref().tenant, GateResponse::default()).await
+    }
+
+    async fn search_tools(
+        &self,
+        _: Request<SearchToolsRequest>,
+    ) -> Result<Response<SearchToolsResponse>, Status> {
+        Err(Status::unimplemented("not served"))
+    }
+
+    async fn get_summary_pool(
+        &self,
+        request: Request<GetSummaryPoolRequest>,
+    ) -> Result<Response<GetSummaryPoolResponse>, Status> {
+        self.answer(&request, &request.get_ref().tenant, GetSummaryPoolResponse::default()).await
+    }
+
+    async fn batch_get_tool_schemas(
+        &self,
+        request: Request<BatchGetToolSchemasRequest>,
+    ) -> Result<Response<BatchGetToolSchemasResponse>, Status> {
+        self.answer(&request, &request.get_ref().tenant, BatchGetToolSchemasResponse::default())
+            .await
+    }
+}
+
+#[tonic::async_trait]
+impl CatalogService for Script {
+    type WatchCatalogStream = tokio_stream::Empty<Result<WatchCatalogResponse, Status>>;
+
+    async fn register_server(
+        &self,
+        request: Request<RegisterServerRequest>,
+    ) -> Result<Response<RegisterServerResponse>, Status> {
+        self.answer(&request, &request.get_ref().tenant, RegisterServerResponse::default()).await
+    }
+
+    async fn unregister_server(
+        &self,
+        request: Request<UnregisterServerRequest>,
+    ) -> Result<Response<UnregisterServerResponse>, Status> {
+        self.answer(&request, &request.get_ref().tenant, UnregisterServerResponse::default()).await
+    }
+
+    async fn get_server(
+        &self,
+        request: Request<GetServerRequest>,
+    ) -> Result<Response<GetServerResponse>, Status> {
+        self.answer(&request, &request.get_ref().tenant, GetServerResponse::default()).await
+    }
+
+    /// Three pages of one server each.
+    async fn list_servers(
+        &self,
+        request: Request<ListServersRequest>,
+    ) -> Result<Response<ListServersResponse>, Status> {
+        let (name, next_page_token) = page(&request.get_ref().page_token);
+        let servers = vec![McpServer { name, ..Default::default() }];
+        let answer = ListServersResponse { servers, next_page_token };
+        self.answer(&request, &request.get_ref().tenant, answer).await
+    }
+
+    /// Three pages of one tool each.
+    async fn list_tools(
+        &self,
+        request: Request<ListToolsRequest>,
+    ) -> Result<Response<ListToolsResponse>, Status> {
+        let (name, next_page_token) = page(&request.get_ref().page_token);
+        let server = request.get_ref().server.clone();
+        let tools = vec![Tool { name, server, ..Default::default() }];
+        let answer = ListToolsResponse { tools, next_page_token };
+        self.answer(&request, &request.get_ref().tenant, answer).await
+    }
+
+    async fn watch_catalog(
+        &self,
+        _: Request<WatchCatalogRequest>,
+    ) -> Result<Response<Self::WatchCatalogStream>, Status> {
+        Err(Status::unimplemented("not served"))
+    }
+
+    async fn approve_tools(
+        &self,
+        _: Request<ApproveToolsRequest>,
+    ) -> Result<Response<ApproveToolsResponse>, Status> {
+        Err(Status::unimplemented("not served"))
+    }
+}
+
+fn page(token: &str) -> (String, String) {
+    match token {
+        "" => ("first".into(), "2".into()),
+        "2" => ("second".into(), "3".into()),
+        _ => ("third".into(), String::new()),
+    }
+}
