@@ -4,6 +4,7 @@
 pub mod admin;
 pub mod api;
 pub mod catalog;
+pub mod cli;
 pub mod config;
 pub mod encoder;
 pub mod error;

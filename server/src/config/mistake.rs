@@ -36,6 +36,16 @@ pub struct Mistake {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigErrors(pub Vec<Mistake>);
 
+impl Source {
+    /// The line of the file; what is not from the file comes after all of it.
+    pub(super) fn line(&self) -> usize {
+        match self {
+            Self::File { line, .. } => *line,
+            _ => usize::MAX,
+        }
+    }
+}
+
 impl fmt::Display for Source {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -89,6 +89,7 @@ pub(super) fn gather(inputs: &Inputs) -> Result<(Settings, Vec<Mistake>), Config
         }
     }
     settings.place_defaults(&inputs.environment, &mut mistakes);
+    mistakes.sort_by_key(|mistake| mistake.source.line());
     ConfigErrors::unless_empty(mistakes)?;
     Ok((settings, warnings))
 }

@@ -124,6 +124,13 @@ fn every_mistake_is_reported_at_once() {
         assert!(text.contains(part), "{text}\nlacks {part}");
     }
     assert_eq!(found.len(), 9, "{text}");
+    let lines: Vec<&str> = found.iter().filter_map(|one| one.strip_prefix("t.toml:")).collect();
+    assert!(
+        lines.is_sorted_by_key(|line| line
+            .split(':')
+            .next()
+            .and_then(|line| line.parse::<u32>().ok()))
+    );
 }
 
 #[test]

@@ -136,7 +136,8 @@ async fn unavailable_is_tried_three_times() {
     assert_eq!(script.asked().len(), 3);
 
     let script = Script::failing([down(), down(), down()]);
-    let error = route(&connect(&script, options()).await.client).await.expect_err("no fourth attempt");
+    let error =
+        route(&connect(&script, options()).await.client).await.expect_err("no fourth attempt");
     assert_eq!(error.reason(), Some(ErrorReason::EncoderUnavailable));
     assert_eq!(script.asked().len(), 3);
 }

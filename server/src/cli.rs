@@ -1,0 +1,68 @@
+//! The `toolgate` command line: one file per subcommand, what they share beside them. It talks to a server
+//! through the client library only; results go to stdout, everything else to stderr.
+
+mod arguments;
+mod completions;
+mod config;
+mod doctor;
+mod documents;
+mod failure;
+mod gate;
+mod json;
+mod model;
+mod output;
+mod register;
+mod route;
+mod serve;
+mod table;
+mod text;
+mod tools;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser as _};
+
+use arguments::{Arguments, Command};
+use failure::{Exit, Failure};
+
+/// Runs the command line of this process and says how it went.
+#[must_use]
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let outcome = run(arguments);
+    let exit = outcome.unwrap_or_else(|failure| {
+        failure.report();
+        failure.exit()
+    });
+    exit.into()
+}
+
+fn run(arguments: Arguments) -> Result<Exit, Failure> {
+    match arguments.command {
+        Command::Serve(serve) => serve::run(&serve),
+        Command::Register(register) => interruptible(register::run(register)),
+        Command::Route(route) => interruptible(route::run(route)),
+        Command::Gate(gate) => interruptible(gate::run(gate)),
+        Command::Tools(tools) => interruptible(tools::run(tools)),
+        Command::Model(model) => interruptible(model::run(model)),
+        Command::Doctor(doctor) => interruptible(doctor::run(doctor)),
+        Command::Config(config) => config::run(config),
+        Command::Completions(completions) => {
+            completions::run(&completions, &mut Arguments::command())
+        }
+    }
+}
+
+/// Runs a command until it is done or Ctrl-C is pressed. Work on other threads is left behind: the process
+/// ends with it, and what it writes survives being cut off.
+fn interruptible(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+    let runtime = output::runtime()?;
+    let outcome = runtime.block_on(async {
+        tokio::select! {
+            outcome = Box::pin(command) => outcome,
+            Ok(()) = tokio::signal::ctrl_c() => Err(Failure::interrupted()),
+        }
+    });
+    runtime.shutdown_background();
+    outcome
+}

@@ -1,0 +1,196 @@
+//! The command line's grammar that subcommands share, and the list of subcommands.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use toolgate_client::{Client, ClientOptions};
+
+use super::failure::Failure;
+use super::{completions, config, doctor, gate, model, output, register, route, serve, tools};
+use crate::config::units::parse_duration;
+use crate::config::{FlagValue, Parsed, load};
+
+const EXAMPLES: &str = "\
+Examples:
+  toolgate model fetch                          get the encoder, once
+  toolgate serve                                start a server on 127.0.0.1:7070
+  toolgate register servers/                    register every tools/list in a directory
+  toolgate route \"what changed since friday?\"   ask which tools fit
+  toolgate doctor                               find out why something does not work
+
+Exit codes:
+  0  done
+  1  failed
+  2  the command line makes no sense
+  3  gate refused a call, or a registration rejected a tool
+  4  no server could be reached
+  130  interrupted by Ctrl-C
+
+Results go to stdout, everything else to stderr. --json gives results for machines. NO_COLOR is honoured.";
+
+/// A routing plane for the tools of LLM agents: agents say what they want to do, Toolgate answers with the
+/// few tools that fit and may be used, and later says whether the model's call may run.
+#[derive(Debug, Parser)]
+#[command(name = "toolgate", version, after_help = EXAMPLES, propagate_version = true)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    Serve(serve::Serve),
+    Register(register::Register),
+    Route(route::Route),
+    Gate(gate::Gate),
+    Tools(tools::Tools),
+    Model(model::Model),
+    Doctor(doctor::Doctor),
+    Config(config::Config),
+    Completions(completions::Completions),
+}
+
+/// Which server to talk to, and for whom.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Server")]
+pub(super) struct ClientArguments {
+    /// The server's address.
+    #[arg(
+        long,
+        env = "TOOLGATE_ENDPOINT",
+        default_value = "http://127.0.0.1:7070",
+        value_name = "URL"
+    )]
+    pub(super) endpoint: String,
+    /// The tenant. Without one the server uses "default".
+    #[arg(
+        long,
+        env = "TOOLGATE_TENANT",
+        default_value = "",
+        hide_default_value = true,
+        value_name = "NAME"
+    )]
+    pub(super) tenant: String,
+    /// How long a call may take, such as 500ms or 10s. The server may cut it.
+    #[arg(long, value_parser = parse_duration, value_name = "DURATION")]
+    pub(super) deadline: Option<Duration>,
+}
+
+impl ClientArguments {
+    /// Connects; `deadline` holds when the user names none.
+    pub(super) async fn connect(&self, deadline: Duration) -> Result<Client, Failure> {
+        let options = ClientOptions {
+            deadline: self.deadline.unwrap_or(deadline),
+            tenant: self.tenant.clone(),
+            ..Default::default()
+        };
+        Ok(Client::connect(&self.endpoint, options).await?)
+    }
+}
+
+/// The server's own configuration.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Configuration")]
+pub(super) struct ConfigArguments {
+    /// The configuration file (TOML). Without it, toolgate/toolgate.toml in the user's configuration
+    /// directory is read if it is there.
+    #[arg(long, env = "TOOLGATE_CONFIG", value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+    /// Set one key, such as --set router.top_k=5. May be given more than once.
+    #[arg(long = "set", value_parser = parse_setting, value_name = "KEY=VALUE")]
+    pub(super) settings: Vec<(String, String)>,
+}
+
+impl ConfigArguments {
+    /// The configuration with `named` flags over `--set`; oddities are printed.
+    pub(super) fn load(&self, named: Vec<FlagValue>) -> Result<Parsed, Failure> {
+        let file = self.config.as_deref().filter(|path| !path.as_os_str().is_empty());
+        let parsed = load(file, self.flags().chain(named).collect())?;
+        for warning in &parsed.warnings {
+            output::warn(warning);
+        }
+        Ok(parsed)
+    }
+
+    fn flags(&self) -> impl Iterator<Item = FlagValue> {
+        self.settings.iter().map(|(key, value)| FlagValue {
+            flag: format!("--set {key}"),
+            key: key.clone(),
+            value: value.clone(),
+        })
+    }
+}
+
+fn parse_setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) => Ok((key.trim().to_owned(), value.to_owned())),
+        None => Err("write KEY=VALUE, such as router.top_k=5".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    fn parse(line: &str) -> Result<Arguments, clap::Error> {
+        Arguments::try_parse_from(line.split(' '))
+    }
+
+    #[test]
+    fn the_grammar_is_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn every_subcommand_has_words_and_examples() {
+        for command in Arguments::command().get_subcommands() {
+            assert!(command.get_about().is_some(), "{}", command.get_name());
+            let help = command.get_after_help().map(ToString::to_string);
+            assert!(help.is_some_and(|help| help.contains("Example")), "{}", command.get_name());
+        }
+    }
+
+    #[test]
+    fn good_lines_are_taken() {
+        for line in [
+            "toolgate serve --listen 0.0.0.0:1 --set router.top_k=5 --set log.level=debug",
+            "toolgate register a.json b.json --mode merge --tenant acme --all-or-nothing",
+            "toolgate register git.json --server git --settings git.toml --json",
+            "toolgate route one two --top-k 3 --threshold -0.5 --explain --state s.json --json",
+            "toolgate gate --handle h --call a --arguments {} --call b --arguments {}",
+            "toolgate tools --server git --json",
+            "toolgate model fetch --from dir",
+            "toolgate model path",
+            "toolgate doctor --json",
+            "toolgate config check f.toml",
+            "toolgate config example",
+            "toolgate config show --json",
+            "toolgate completions zsh",
+        ] {
+            assert!(parse(line).is_ok(), "{line}: {:?}", parse(line).err());
+        }
+    }
+
+    #[test]
+    fn bad_lines_are_refused() {
+        for line in [
+            "toolgate",
+            "toolgate route",
+            "toolgate register",
+            "toolgate gate --call a",
+            "toolgate gate --handle h",
+            "toolgate route x --top-k 0",
+            "toolgate route x --top-k 101",
+            "toolgate route x --threshold 2",
+            "toolgate route x --deadline 5",
+            "toolgate register x --mode upsert",
+            "toolgate serve --set router.top_k",
+            "toolgate completions",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Whether the data directory can be written, has room, and the handle key can be had.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use super::check::Check;
+use crate::config::KeySource;
+use crate::config::units::format_size;
+
+/// Below this a server may fail at the next registration.
+const TIGHT: u64 = 1 << 30;
+const FULL: u64 = 64 << 20;
+
+pub(super) fn check(directory: &Path) -> Vec<Check> {
+    let place = directory.display();
+    if !directory.exists() {
+        return vec![check_absent(directory)];
+    }
+    let writable = match probe(directory) {
+        Ok(()) => Check::ok("store", format!("{place} can be written")),
+        Err(error) => Check::fail("store", format!("{place} cannot be written: {error}")).advice(
+            "give this user the right to write there, or set store.path to another directory",
+        ),
+    };
+    vec![writable, check_space(directory)]
+}
+
+/// A server makes the directory; what counts is whether it may.
+fn check_absent(directory: &Path) -> Check {
+    let place = directory.display();
+    let parent = directory.ancestors().find(|ancestor| ancestor.is_dir());
+    match parent.map(probe) {
+        Some(Ok(())) => Check::ok("store", format!("{place} is not there yet; a server makes it")),
+        Some(Err(error)) => Check::fail("store", format!("{place} cannot be made: {error}"))
+            .advice("make it and give this user the right to write there, or set store.path"),
+        None => Check::fail("store", format!("{place} cannot be made: nothing above it exists"))
+            .advice("set store.path to a directory that can be made"),
+    }
+}
+
+/// Writes a byte and takes it away again.
+fn probe(directory: &Path) -> io::Result<()> {
+    let path = directory.join(format!(".toolgate-doctor-{}", std::process::id()));
+    let mut file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+    let written = file.write_all(b"x").and_then(|()| file.sync_all());
+    fs::remove_file(&path)?;
+    written
+}
+
+fn check_space(directory: &Path) -> Check {
+    let place = directory.display();
+    match free_bytes(directory) {
+        Err(error) => Check::warn("disk space", format!("{place}: cannot be told: {error}")),
+        Ok(free) => judge_space(free, &place.to_string()),
+    }
+}
+
+fn judge_space(free: u64, place: &str) -> Check {
+    // To the MiB, so that the text stays short.
+    let detail = format!("{} free at {place}", format_size(free >> 20 << 20));
+    if free < FULL {
+        Check::fail("disk space", detail).advice("make room, or set store.path to another disk")
+    } else if free < TIGHT {
+        Check::warn("disk space", detail)
+            .advice("make room soon: registrations fail on a full disk")
+    } else {
+        Check::ok("disk space", detail)
+    }
+}
+
+#[cfg(unix)]
+fn free_bytes(directory: &Path) -> io::Result<u64> {
+    let found = rustix::fs::statvfs(directory)?;
+    Ok(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
+#[cfg(not(unix))]
+fn free_bytes(_directory: &Path) -> io::Result<u64> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
+}
+
+/// A key that a server would make is not made here.
+pub(super) fn check_key(key: &KeySource) -> Check {
+    let detail = match key {
+        KeySource::Given(_) => "given by the configuration".to_owned(),
+        KeySource::Kept(path) if !path.exists() => {
+            format!("a server makes one and keeps it at {}", path.display())
+        }
+        KeySource::File(path) | KeySource::Kept(path) => match key.load() {
+            Ok(_) => format!("good, at {}", path.display()),
+            Err(error) => {
+                return Check::fail("handle key", error.to_string()).advice(
+                    "write one with `openssl rand -base64 32`, readable by this user only",
+                );
+            }
+        },
+    };
+    Check::ok("handle key", detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::Status;
+    use super::*;
+
+    #[test]
+    fn a_good_directory_is_left_as_it_was() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let checks = check(directory.path());
+        assert_eq!(checks[0].status, Status::Ok, "{checks:?}");
+        assert_eq!(fs::read_dir(directory.path()).expect("listing").count(), 0);
+        let checks = check(&directory.path().join("a/b"));
+        assert_eq!((checks.len(), checks[0].status), (1, Status::Ok));
+        assert!(!directory.path().join("a").exists());
+    }
+
+    #[test]
+    fn a_file_in_the_way_is_found() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("file");
+        fs::write(&path, "").expect("written");
+        assert_eq!(check(&path)[0].status, Status::Fail);
+    }
+
+    #[test]
+    fn space_is_judged() {
+        for (free, want) in
+            [(1 << 20, Status::Fail), (100 << 20, Status::Warn), (2 << 30, Status::Ok)]
+        {
+            let check = judge_space(free, "/x");
+            assert_eq!(check.status, want, "{check:?}");
+            assert_eq!(check.advice.is_empty(), want == Status::Ok);
+        }
+        assert!(judge_space((2 << 30) + 5, "/x").detail.starts_with("2GiB"));
+    }
+
+    #[test]
+    fn keys_are_looked_at_but_not_made() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("handle.key");
+        let kept = KeySource::Kept(path.clone());
+        assert_eq!(check_key(&kept).status, Status::Ok);
+        assert!(!path.exists());
+        let named = KeySource::File(path.clone());
+        assert_eq!(check_key(&named).status, Status::Fail);
+        kept.load().expect("a new key");
+        assert_eq!(check_key(&named).status, Status::Ok);
+        fs::write(&path, "short").expect("written");
+        assert_eq!(check_key(&kept).status, Status::Fail);
+    }
+}

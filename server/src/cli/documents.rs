@@ -1,0 +1,65 @@
+//! Files that users write for the command line: agent states and registration settings, as JSON or TOML.
+
+mod precondition;
+mod settings;
+mod state;
+mod tools_list;
+
+use std::fs;
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+
+use super::failure::Failure;
+
+pub(super) use settings::RegistrationSettings;
+pub(super) use state::AgentStateFile;
+pub(super) use tools_list::ToolsListFile;
+
+/// Reads a document; TOML when the name ends so, JSON otherwise.
+pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
+    let text = read_text(path)?;
+    let is_toml = path.extension().is_some_and(|extension| extension == "toml");
+    let parsed = if is_toml {
+        toml::from_str(&text).map_err(|error| error.to_string().trim_end().to_owned())
+    } else {
+        serde_json::from_str(&text).map_err(|error| error.to_string())
+    };
+    parsed.map_err(|problem| Failure::new(format!("{}: {problem}", path.display())))
+}
+
+/// Reads a text, saying which file could not be read and where it is not UTF-8.
+pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
+    let bytes = fs::read(path)
+        .map_err(|error| Failure::new(format!("{}: cannot be read: {error}", path.display())))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        Failure::new(format!("{}: not UTF-8 at byte {at}: save it as UTF-8", path.display()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistakes_name_the_file_and_the_place() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = |name: &str, content: &[u8]| {
+            let path = directory.path().join(name);
+            fs::write(&path, content).expect("written");
+            path
+        };
+        for (path, part) in [
+            (file("a.json", b"{\n  \"scopes\": 3}"), "line 2"),
+            (file("b.json", b"{\"scope\": []}"), "unknown field `scope`"),
+            (file("c.toml", b"scopes = [\"a\"]\nmilestone = 1"), "milestone"),
+            (file("d.json", b"{\"scopes\": [\"\xff\"]}"), "not UTF-8 at byte 13"),
+            (directory.path().join("absent.json"), "cannot be read"),
+        ] {
+            let text = read::<AgentStateFile>(&path).expect_err(part).message().to_owned();
+            let named = text.contains(&path.display().to_string());
+            assert!(named && text.contains(part), "{text}");
+        }
+    }
+}

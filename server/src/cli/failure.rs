@@ -1,0 +1,143 @@
+//! How a command ends: its exit code, and for a failure the words that say what was wrong and what to do.
+
+use std::io;
+use std::process::ExitCode;
+
+use toolgate_client::Error as ClientError;
+
+use super::output;
+use crate::config::ConfigErrors;
+
+/// How a command ended. The codes are part of the interface and listed in `toolgate --help`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Exit {
+    /// Done.
+    Done,
+    /// It failed.
+    Failed,
+    /// The command line made no sense.
+    Usage,
+    /// Gate refused a call, or a registration rejected a tool.
+    Refused,
+    /// No server could be reached.
+    Unreachable,
+    /// Ctrl-C.
+    Interrupted,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Refused => 3,
+            Exit::Unreachable => 4,
+            // As shells report a process that SIGINT ended.
+            Exit::Interrupted => 130,
+        })
+    }
+}
+
+/// Why a command failed.
+#[derive(Debug)]
+pub(super) struct Failure {
+    exit: Exit,
+    message: String,
+}
+
+impl Failure {
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Failed, message: message.into() }
+    }
+
+    pub(super) fn usage(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Usage, message: message.into() }
+    }
+
+    pub(super) fn interrupted() -> Self {
+        Self { exit: Exit::Interrupted, message: "interrupted".into() }
+    }
+
+    pub(super) fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Prints the failure, unless there is nothing to say.
+    pub(super) fn report(&self) {
+        if !self.message.is_empty() {
+            output::print_error(&self.message);
+        }
+    }
+}
+
+/// Of writing results: a reader that went away (`| head`) is no failure.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self { exit: Exit::Done, message: String::new() };
+        }
+        Self::new(format!("the result cannot be written: {error}"))
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Unreachable { endpoint, cause } => Self {
+                exit: Exit::Unreachable,
+                message: format!(
+                    "no Toolgate server at {endpoint} ({cause})\n  start one with `toolgate serve`, or \
+                     name another with --endpoint or TOOLGATE_ENDPOINT"
+                ),
+            },
+            ClientError::Endpoint { .. } => Self::usage(format!("--endpoint: {error}")),
+            ClientError::Deadline { .. } => {
+                Self::new(format!("{error}\n  --deadline sets how long a call may take"))
+            }
+            error => Self::new(error.to_string()),
+        }
+    }
+}
+
+impl From<ConfigErrors> for Failure {
+    fn from(errors: ConfigErrors) -> Self {
+        Self::new(errors.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unreachable_server_has_its_own_code_and_says_what_to_do() {
+        let failure = Failure::from(ClientError::Unreachable {
+            endpoint: "http://127.0.0.1:7070".into(),
+            cause: "Connection refused".into(),
+        });
+        assert_eq!(failure.exit(), Exit::Unreachable);
+        for part in ["http://127.0.0.1:7070", "toolgate serve", "--endpoint"] {
+            assert!(failure.message().contains(part), "{}", failure.message());
+        }
+    }
+
+    #[test]
+    fn a_reader_that_went_away_is_no_failure() {
+        let failure = Failure::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert_eq!((failure.exit(), failure.message()), (Exit::Done, ""));
+        let failure = Failure::from(io::Error::from(io::ErrorKind::StorageFull));
+        assert_eq!(failure.exit(), Exit::Failed);
+    }
+
+    #[test]
+    fn a_bad_endpoint_is_a_usage_mistake() {
+        let error =
+            ClientError::Endpoint { endpoint: "x".into(), problem: "it names no port".into() };
+        assert_eq!(Failure::from(error).exit(), Exit::Usage);
+    }
+}

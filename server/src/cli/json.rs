@@ -1,0 +1,152 @@
+//! Answers of the service as JSON, for `--json`: the field names of the wire contract, enums by their short
+//! names, schemas as documents.
+
+use serde_json::{Value, json};
+use toolgate_client::v1;
+
+pub(super) fn route(answer: &v1::RouteResponse) -> Value {
+    json!({
+        "active_tools": answer.active_tools.iter().map(active_tool).collect::<Vec<_>>(),
+        "active_set_handle": answer.active_set_handle,
+        "handle_expire_time": answer.handle_expire_time.as_ref().map(ToString::to_string),
+        "catalog_revision": answer.catalog_revision,
+        "refusals": answer.refusals.iter().map(refusal).collect::<Vec<_>>(),
+        "pending_servers": answer.pending_servers,
+        "accounting": answer.accounting.as_ref().map(accounting),
+        "degraded": answer.degraded().map(|reason| short(reason.as_str_name(), "DEGRADED_REASON_")).collect::<Vec<_>>(),
+        "timings": answer.timings.iter()
+            .map(|timing| json!({"stage": timing.stage, "micros": timing.micros}))
+            .collect::<Vec<_>>(),
+    })
+}
+
+fn active_tool(tool: &v1::ActiveTool) -> Value {
+    json!({
+        "id": tool.id,
+        "server": tool.server,
+        "name": tool.name,
+        "model_name": tool.model_name,
+        "overlap": tool.overlap,
+        "score": tool.score,
+        "found_by": short(tool.found_by().as_str_name(), "FOUND_BY_"),
+        "newly_promoted": tool.newly_promoted,
+        "description": non_empty(&tool.description),
+        "input_schema": document(&tool.input_schema_json),
+        "output_schema": document(&tool.output_schema_json),
+        "annotations": document(&tool.annotations_json),
+        "signature": non_empty(&tool.signature),
+        "schema_tokens": tool.schema_tokens,
+    })
+}
+
+fn refusal(refusal: &v1::Refusal) -> Value {
+    json!({
+        "server": refusal.server,
+        "name": refusal.name,
+        "model_name": refusal.model_name,
+        "code": refusal_code(refusal.code()),
+        "message": refusal.message,
+        "unlock": refusal.unlock,
+        "overlap": refusal.overlap,
+    })
+}
+
+fn accounting(tokens: &v1::TokenAccounting) -> Value {
+    json!({
+        "tokenizer": tokens.tokenizer,
+        "full_catalog_tokens": tokens.full_catalog_tokens,
+        "phase1_tokens": tokens.phase1_tokens,
+        "phase2_tokens": tokens.phase2_tokens,
+        "saved_tokens": tokens.saved_tokens,
+        "rho": tokens.rho,
+        "rho_full": tokens.rho_full,
+    })
+}
+
+pub(super) fn verdict(verdict: &v1::GateVerdict) -> Value {
+    let code = (!verdict.allowed).then(|| refusal_code(verdict.code()));
+    json!({
+        "call_id": verdict.call_id,
+        "allowed": verdict.allowed,
+        "server": non_empty(&verdict.server),
+        "name": non_empty(&verdict.name),
+        "code": code,
+        "message": non_empty(&verdict.message),
+        "available_tools": verdict.available_tools,
+        "search_query": non_empty(&verdict.search_query),
+        "input_schema": document(&verdict.input_schema_json),
+        "violations": verdict.violations.iter()
+            .map(|violation| json!({"pointer": violation.pointer, "message": violation.message}))
+            .collect::<Vec<_>>(),
+        "unlock": verdict.unlock,
+    })
+}
+
+pub(super) fn tool(tool: &v1::Tool) -> Value {
+    json!({
+        "id": tool.id,
+        "server": tool.server,
+        "name": tool.name,
+        "model_name": tool.model_name,
+        "summary": tool.summary,
+        "definition": document(&tool.definition_json),
+        "hash": tool.hash,
+        "schema_tokens": tool.schema_tokens,
+        "summary_tokens": tool.summary_tokens,
+        "quarantined": tool.quarantined,
+        "always_load": tool.always_load,
+        "critical": tool.critical,
+        "required_scopes": tool.required_scopes,
+    })
+}
+
+pub(super) fn registration(answer: &v1::RegisterServerResponse) -> Value {
+    json!({
+        "server": answer.server.as_ref().map(|server| json!({
+            "id": server.id,
+            "name": server.name,
+            "tool_count": server.tool_count,
+            "etag": server.etag,
+            "revision": server.revision,
+        })),
+        "catalog_revision": answer.catalog_revision,
+        "outcomes": answer.outcomes.iter().map(outcome).collect::<Vec<_>>(),
+        "replayed": answer.replayed,
+    })
+}
+
+fn outcome(outcome: &v1::ToolOutcome) -> Value {
+    json!({
+        "name": outcome.name,
+        "kind": short(outcome.kind().as_str_name(), "OUTCOME_KIND_"),
+        "model_name": non_empty(&outcome.model_name),
+        "old_hash": non_empty(&outcome.old_hash),
+        "new_hash": non_empty(&outcome.new_hash),
+        "field": non_empty(&outcome.field),
+        "message": non_empty(&outcome.message),
+        "findings": outcome.findings,
+    })
+}
+
+/// The name of an enum's value without its prefix.
+pub(super) fn short(name: &str, prefix: &str) -> String {
+    name.strip_prefix(prefix).unwrap_or(name).to_lowercase()
+}
+
+/// A refusal's name as the contract's text has it, such as `UNKNOWN_TOOL`.
+pub(super) fn refusal_code(code: v1::RefusalCode) -> &'static str {
+    let name = code.as_str_name();
+    name.strip_prefix("REFUSAL_CODE_").unwrap_or(name)
+}
+
+fn non_empty(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
+}
+
+/// A JSON text as a value; what is none stays a string.
+fn document(text: &str) -> Value {
+    if text.is_empty() {
+        return Value::Null;
+    }
+    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+}

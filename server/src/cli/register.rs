@@ -1,0 +1,253 @@
+//! `toolgate register`: MCP servers' tools into the catalog, from files with their `tools/list`.
+
+mod files;
+mod report;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+use toolgate_client::{Client, v1};
+
+use super::arguments::ClientArguments;
+use super::documents::{self, RegistrationSettings, ToolsListFile};
+use super::failure::{Exit, Failure};
+use super::{json as wire, output};
+
+const EXAMPLES: &str = "\
+Examples:
+  toolgate register git.json
+  toolgate register servers/ --tenant acme
+  toolgate register tools.json --server git --settings git.toml
+  toolgate register more.json --server git --mode merge
+
+A file holds the answer of an MCP server's tools/list: the result, the JSON-RPC response around it, or the
+bare array. Of a directory, every *.json is taken. A settings file (TOML or JSON) adds what MCP does not say:
+  required_scopes = [\"repo:read\"]
+  [[tools]]
+  name = \"git_push\"
+  precondition = { all = [{ is_authenticated = \"repo:write\" }, { milestone_reached = \"reviewed\" }] }
+
+Exit code 3 when a tool was rejected; the others are stored all the same.";
+
+/// Of one file: every new summary is embedded before the answer.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Put MCP servers' tools into the catalog.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Register {
+    /// Files with a tools/list, or directories of them.
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// The MCP server's name. Default: the file's "name", else the file's own name. One file only.
+    #[arg(long, value_name = "NAME")]
+    server: Option<String>,
+    /// What becomes of tools that the server had before and the file does not name.
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = Mode::Replace)]
+    mode: Mode,
+    /// Preconditions, scopes and summaries (JSON or TOML). One file only.
+    #[arg(long, value_name = "FILE")]
+    settings: Option<PathBuf>,
+    /// Store nothing of a file when one of its tools is rejected.
+    #[arg(long)]
+    all_or_nothing: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    client: ClientArguments,
+}
+
+/// What becomes of tools that the file does not name.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Mode {
+    /// They are removed.
+    Replace,
+    /// They stay.
+    Merge,
+}
+
+/// What became of one file.
+struct Registered {
+    path: PathBuf,
+    server: String,
+    outcome: Result<v1::RegisterServerResponse, Failure>,
+}
+
+pub(super) async fn run(register: Register) -> Result<Exit, Failure> {
+    let files = files::find(&register.paths)?;
+    register.check_single(files.len())?;
+    let settings = register.settings.as_deref().map(documents::read).transpose()?;
+    let client = register.client.connect(DEADLINE).await?;
+    let done = register.register_all(&client, &files, settings.unwrap_or_default()).await?;
+    if register.json {
+        let all: Vec<Value> = done.iter().map(as_json).collect();
+        output::print_json(&json!({ "registrations": all }))?;
+    } else {
+        output::print(&report::report(&done))?;
+        report::failures(&done).for_each(|failure| output::print_error(&failure));
+    }
+    Ok(exit(&done))
+}
+
+impl Register {
+    fn check_single(&self, files: usize) -> Result<(), Failure> {
+        let given = [("--server", self.server.is_some()), ("--settings", self.settings.is_some())];
+        match given.into_iter().find(|(_, is_given)| *is_given) {
+            Some((flag, _)) if files != 1 => Err(Failure::usage(format!(
+                "{flag} is for one file, and here are {files}: register them one by one"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Registers file after file; only a server that is gone ends it early.
+    async fn register_all(
+        &self,
+        client: &Client,
+        files: &[PathBuf],
+        settings: RegistrationSettings,
+    ) -> Result<Vec<Registered>, Failure> {
+        let progress = output::progress_over(files.len(), "MCP servers");
+        let mut done = Vec::with_capacity(files.len());
+        for path in files {
+            let (server, outcome) = match self.request(path, settings.clone()) {
+                Ok(request) => {
+                    progress.set_message(request.server.clone());
+                    let server = request.server.clone();
+                    (server, client.register_server(request).await.map_err(Failure::from))
+                }
+                Err(failure) => (String::new(), Err(failure)),
+            };
+            if let Err(failure) = &outcome
+                && failure.exit() == Exit::Unreachable
+            {
+                progress.finish_and_clear();
+                return outcome.map(|_| done);
+            }
+            done.push(Registered { path: path.clone(), server, outcome });
+            progress.inc(1);
+        }
+        progress.finish_and_clear();
+        Ok(done)
+    }
+
+    fn request(
+        &self,
+        path: &Path,
+        settings: RegistrationSettings,
+    ) -> Result<v1::RegisterServerRequest, Failure> {
+        let file = ToolsListFile::read(path)?;
+        let server = self.server.clone().unwrap_or(file.server);
+        if server.is_empty() {
+            let problem = format!("{}: no MCP server's name in it; give --server", path.display());
+            return Err(Failure::new(problem));
+        }
+        if file.is_cut {
+            output::warn(format_args!(
+                "{}: only the first page of a listing (it has a nextCursor); fetch all pages",
+                path.display()
+            ));
+        }
+        let mode = match self.mode {
+            Mode::Replace => v1::RegisterMode::Replace,
+            Mode::Merge => v1::RegisterMode::Merge,
+        };
+        let mut request = v1::RegisterServerRequest {
+            server,
+            description: file.description,
+            tools_list_json: file.text.into(),
+            mode: mode.into(),
+            all_or_nothing: self.all_or_nothing,
+            ..Default::default()
+        };
+        settings.apply_to(&mut request);
+        Ok(request)
+    }
+}
+
+/// The worst of all files.
+fn exit(done: &[Registered]) -> Exit {
+    let is_rejected = |outcome: &v1::ToolOutcome| outcome.kind() == v1::OutcomeKind::Rejected;
+    let has_rejected =
+        |answer: &v1::RegisterServerResponse| answer.outcomes.iter().any(is_rejected);
+    if done.iter().any(|file| file.outcome.is_err()) {
+        Exit::Failed
+    } else if done.iter().any(|file| file.outcome.as_ref().is_ok_and(has_rejected)) {
+        Exit::Refused
+    } else {
+        Exit::Done
+    }
+}
+
+fn as_json(file: &Registered) -> Value {
+    let mut value = match &file.outcome {
+        Ok(answer) => wire::registration(answer),
+        Err(failure) => json!({ "error": failure.message() }),
+    };
+    value["file"] = json!(file.path.to_string_lossy());
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::arguments::{Arguments, Command};
+    use super::*;
+    use clap::Parser as _;
+
+    fn parse(line: &str) -> Register {
+        match Arguments::try_parse_from(line.split(' ')).expect(line).command {
+            Command::Register(register) => register,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn answered(kinds: &[v1::OutcomeKind]) -> Registered {
+        let outcome =
+            |kind: &v1::OutcomeKind| v1::ToolOutcome { kind: (*kind).into(), ..Default::default() };
+        Registered {
+            path: "f.json".into(),
+            server: "s".into(),
+            outcome: Ok(v1::RegisterServerResponse {
+                outcomes: kinds.iter().map(outcome).collect(),
+                ..Default::default()
+            }),
+        }
+    }
+
+    #[test]
+    fn the_worst_file_decides() {
+        let good = || answered(&[v1::OutcomeKind::Accepted, v1::OutcomeKind::Removed]);
+        let rejected = || answered(&[v1::OutcomeKind::Accepted, v1::OutcomeKind::Rejected]);
+        let failed = || Registered { outcome: Err(Failure::new("x")), ..good() };
+        assert_eq!(exit(&[good(), good()]), Exit::Done);
+        assert_eq!(exit(&[good(), rejected()]), Exit::Refused);
+        assert_eq!(exit(&[rejected(), failed(), good()]), Exit::Failed);
+    }
+
+    #[test]
+    fn what_is_for_one_file_is_refused_for_many() {
+        let register = parse("toolgate register d --server git");
+        assert!(register.check_single(1).is_ok());
+        let failure = register.check_single(2).expect_err("two files");
+        assert_eq!(failure.exit(), Exit::Usage);
+        assert!(parse("toolgate register d").check_single(2).is_ok());
+    }
+
+    #[test]
+    fn a_file_becomes_a_request_with_its_bytes_untouched() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("file-name.json");
+        let text = "{ \"name\": \"git\",  \"tools\": [] }\n";
+        std::fs::write(&path, text).expect("written");
+        let settings = RegistrationSettings::default;
+        let request = parse("toolgate register x --mode merge").request(&path, settings());
+        let request = request.expect("a request");
+        assert_eq!((request.server.as_str(), request.mode()), ("git", v1::RegisterMode::Merge));
+        assert_eq!(request.tools_list_json, text.trim());
+        let named = parse("toolgate register x --server other").request(&path, settings());
+        assert_eq!(named.expect("a request").server, "other");
+    }
+}

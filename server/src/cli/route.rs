@@ -1,0 +1,185 @@
+//! `toolgate route`: the active set for some intents, and what it saves.
+
+mod report;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use toolgate_client::v1;
+
+use super::arguments::ClientArguments;
+use super::documents::{self, AgentStateFile};
+use super::failure::{Exit, Failure};
+use super::{json, output};
+
+const EXAMPLES: &str = "\
+Examples:
+  toolgate route \"why did the nightly build fail?\"
+  toolgate route \"book a room\" \"tell the team\" --top-k 5
+  toolgate route \"push my branch\" --state state.json --explain
+  toolgate route \"and now the diff\" --handle \"$HANDLE\" --json | jq -r .active_set_handle
+
+A state file says what the agent has done and may do; preconditions look at nothing else:
+  {\"scopes\": [\"repo:write\"], \"milestones\": [\"plan_approved\"],
+   \"calls\": [{\"tool\": \"git_status\", \"status\": \"succeeded\", \"turn\": 1}]}";
+
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// Ask which tools fit what an agent wants to do.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Route {
+    /// What the agent wants this turn, in words. Several are one turn's: a tool needs to fit one of them.
+    #[arg(required = true, value_name = "INTENT")]
+    intents: Vec<String>,
+    /// What the agent has done and may do (JSON or TOML).
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+    /// The most tools to choose, 1 to 100. Default: the server's.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    top_k: Option<u32>,
+    /// The least overlap of a chosen tool, -1 to 1. Default: the server's.
+    #[arg(long, value_name = "COSINE", value_parser = parse_threshold, allow_negative_numbers = true)]
+    threshold: Option<f32>,
+    /// The most tokens that new schemas may cost.
+    #[arg(long, value_name = "TOKENS")]
+    budget: Option<u32>,
+    /// How much of each tool the model is sent.
+    #[arg(long, value_enum, value_name = "DETAIL", default_value_t = Detail::Schemas)]
+    detail: Detail,
+    /// Only tools of this MCP server. May be given more than once.
+    #[arg(long = "server", value_name = "NAME")]
+    servers: Vec<String>,
+    /// Have this tool in the active set whatever its overlap. May be given more than once.
+    #[arg(long = "pin", value_name = "TOOL")]
+    pinned: Vec<String>,
+    /// Leave this tool out. May be given more than once.
+    #[arg(long = "exclude", value_name = "TOOL")]
+    excluded: Vec<String>,
+    /// The model's context window, to see how much of it the tools take.
+    #[arg(long, value_name = "TOKENS")]
+    window: Option<u32>,
+    /// The handle of the turn before: its tools keep their places.
+    #[arg(long, value_name = "HANDLE", default_value = "", hide_default_value = true)]
+    handle: String,
+    /// Also say which tools were left out, and why.
+    #[arg(long)]
+    explain: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    client: ClientArguments,
+}
+
+/// How much of each tool the model is sent.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Detail {
+    /// Names only.
+    Names,
+    /// One line each.
+    Signatures,
+    /// Whole definitions.
+    Schemas,
+}
+
+pub(super) async fn run(mut route: Route) -> Result<Exit, Failure> {
+    let state = read_state(route.state.take())?;
+    let client = route.client.connect(DEADLINE).await?;
+    let as_json = route.json;
+    let answer = client.route(route.into_request(state)).await?;
+    if as_json {
+        output::print_json(&json::route(&answer))?;
+    } else {
+        output::print(&report::report(&answer))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// The state in a file; none without a file.
+pub(super) fn read_state(path: Option<PathBuf>) -> Result<Option<v1::AgentState>, Failure> {
+    path.map(|path| documents::read::<AgentStateFile>(&path).map(Into::into)).transpose()
+}
+
+fn parse_threshold(text: &str) -> Result<f32, String> {
+    match text.parse::<f32>() {
+        Ok(number) if (-1.0..=1.0).contains(&number) => Ok(number),
+        _ => Err("an overlap is a number from -1 to 1".into()),
+    }
+}
+
+impl Route {
+    fn into_request(self, state: Option<v1::AgentState>) -> v1::RouteRequest {
+        let intents = self.intents.into_iter().map(|text| v1::Intent { text, weight: None });
+        let detail = match self.detail {
+            Detail::Names => v1::Detail::Names,
+            Detail::Signatures => v1::Detail::Signatures,
+            Detail::Schemas => v1::Detail::Schemas,
+        };
+        v1::RouteRequest {
+            intents: intents.collect(),
+            state,
+            active_set_handle: self.handle,
+            options: Some(v1::RouteOptions {
+                top_k: self.top_k,
+                threshold: self.threshold,
+                schema_token_budget: self.budget,
+                detail: detail.into(),
+                pinned_tools: self.pinned,
+                excluded_tools: self.excluded,
+                servers: self.servers,
+                context_window: self.window,
+                explain: self.explain,
+                ..Default::default()
+            }),
+            ..Default::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::arguments::{Arguments, Command};
+    use clap::Parser as _;
+    use toolgate_client::v1;
+
+    #[test]
+    fn the_line_becomes_the_request() {
+        let line = "toolgate route a b --top-k 3 --threshold -0.25 --detail names --server git --pin p \
+                    --exclude x --exclude y --handle h --explain --window 1000 --budget 5";
+        let parsed = Arguments::try_parse_from(line.split_whitespace()).expect("a good line");
+        let Command::Route(route) = parsed.command else {
+            panic!("{:?}", parsed.command);
+        };
+        let request = route.into_request(None);
+        let texts: Vec<_> = request.intents.iter().map(|intent| intent.text.as_str()).collect();
+        assert_eq!((texts, request.active_set_handle.as_str()), (vec!["a", "b"], "h"));
+        let want = v1::RouteOptions {
+            top_k: Some(3),
+            threshold: Some(-0.25),
+            schema_token_budget: Some(5),
+            detail: v1::Detail::Names.into(),
+            pinned_tools: vec!["p".into()],
+            excluded_tools: vec!["x".into(), "y".into()],
+            servers: vec!["git".into()],
+            context_window: Some(1000),
+            explain: true,
+            ..Default::default()
+        };
+        assert_eq!(request.options, Some(want));
+    }
+
+    #[test]
+    fn what_is_not_said_is_left_to_the_server() {
+        let parsed = Arguments::try_parse_from(["toolgate", "route", "a"]).expect("a good line");
+        let Command::Route(route) = parsed.command else {
+            panic!("{:?}", parsed.command);
+        };
+        let options = route.into_request(None).options.expect("options");
+        assert_eq!(
+            (options.top_k, options.threshold, options.schema_token_budget),
+            (None, None, None)
+        );
+    }
+}

@@ -1,0 +1,267 @@
+//! A Route answer as people read it: the active set, what it costs and saves, what was left out.
+
+use std::fmt::Write as _;
+use std::time::{Duration, SystemTime};
+
+use toolgate_client::v1;
+
+use crate::cli::json::{refusal_code, short};
+use crate::cli::output::{GOOD, ODD, STRONG};
+use crate::cli::table::{Column, render};
+use crate::cli::text::{counted, grouped, grouped_signed, one_line};
+use crate::config::units::format_duration;
+
+/// The whole answer, coloured.
+pub(super) fn report(answer: &v1::RouteResponse) -> String {
+    let mut text = active_set(answer);
+    if let Some(tokens) = &answer.accounting {
+        text.push_str(&savings(tokens));
+    }
+    for reason in answer.degraded() {
+        push(&mut text, format_args!("{ODD}note:{ODD:#} {}\n", degraded(reason)));
+    }
+    text.push_str(&timings(&answer.timings));
+    text.push_str(&handle(answer, SystemTime::now()));
+    text.push_str(&refusals(&answer.refusals));
+    text
+}
+
+fn active_set(answer: &v1::RouteResponse) -> String {
+    if answer.active_tools.is_empty() {
+        return "No tool fits: none has the overlap that is asked for. --explain shows the nearest, \
+                --threshold asks for less.\n"
+            .into();
+    }
+    let columns = [
+        Column::Left("TOOL"),
+        Column::Right("OVERLAP"),
+        Column::Left("FOUND BY"),
+        Column::Right("TOKENS"),
+        Column::Left(""),
+    ];
+    let rows = answer.active_tools.iter().map(|tool| {
+        vec![
+            tool.model_name.clone(),
+            format!("{:.3}", tool.overlap),
+            found_by(tool.found_by()).to_owned(),
+            grouped(tool.schema_tokens.into()),
+            (if tool.newly_promoted { "new" } else { "kept" }).to_owned(),
+        ]
+    });
+    render(&columns, rows)
+}
+
+fn savings(tokens: &v1::TokenAccounting) -> String {
+    let now = tokens.phase1_tokens + tokens.phase2_tokens;
+    let full = tokens.full_catalog_tokens;
+    let share = match full {
+        0 => String::new(),
+        full => format!(" ({:.1}%)", 100.0 * tokens.saved_tokens as f64 / full as f64),
+    };
+    let mut text = format!(
+        "\nSent: {} tokens (summaries {} + schemas {}). All tools: {} tokens. \
+         {STRONG}Saved: {GOOD}{}{share}{GOOD:#}{STRONG:#}\n",
+        grouped(now),
+        grouped(tokens.phase1_tokens),
+        grouped(tokens.phase2_tokens),
+        grouped(full),
+        grouped_signed(tokens.saved_tokens),
+    );
+    if let (Some(rho), Some(rho_full)) = (tokens.rho, tokens.rho_full) {
+        push(
+            &mut text,
+            format_args!(
+                "Context left to the task: {:.1}%; with all tools {:.1}%\n",
+                100.0 * rho,
+                100.0 * rho_full
+            ),
+        );
+    }
+    text
+}
+
+fn timings(timings: &[v1::StageTiming]) -> String {
+    let total: u64 = timings.iter().map(|timing| timing.micros).sum();
+    let stage = |timing: &v1::StageTiming| format!("{} {}", timing.stage, millis(timing.micros));
+    let stages: Vec<_> = timings.iter().map(stage).collect();
+    if stages.is_empty() {
+        return String::new();
+    }
+    format!("Took: {} ms ({})\n", millis(total), stages.join(", "))
+}
+
+fn millis(micros: u64) -> String {
+    format!("{:.2}", Duration::from_micros(micros).as_secs_f64() * 1000.0)
+}
+
+fn handle(answer: &v1::RouteResponse, now: SystemTime) -> String {
+    if answer.active_set_handle.is_empty() {
+        return String::new();
+    }
+    let expires = answer.handle_expire_time.and_then(|time| SystemTime::try_from(time).ok());
+    let left =
+        expires.and_then(|time| time.duration_since(now).ok()).map_or_else(String::new, |left| {
+            // Rounded up: a handle of an hour is not shown as one of 3,599 seconds.
+            let minutes = left.as_secs().div_ceil(60);
+            format!(" (good for {})", format_duration(Duration::from_secs(60 * minutes)))
+        });
+    format!("Handle{left}: {}\n", answer.active_set_handle)
+}
+
+fn refusals(refusals: &[v1::Refusal]) -> String {
+    if refusals.is_empty() {
+        return String::new();
+    }
+    let columns = [
+        Column::Left("TOOL"),
+        Column::Right("OVERLAP"),
+        Column::Left("WHY NOT"),
+        Column::Left("WHAT WOULD UNLOCK IT"),
+    ];
+    let rows = refusals.iter().map(|refusal| {
+        let name = if refusal.model_name.is_empty() { &refusal.name } else { &refusal.model_name };
+        let why = refusal_code(refusal.code()).to_owned();
+        vec![
+            one_line(name, 64),
+            format!("{:.3}", refusal.overlap),
+            why,
+            one_line(&refusal.unlock.join(" and "), 80),
+        ]
+    });
+    format!("\nLeft out: {}\n{}", counted(refusals.len(), "tool"), render(&columns, rows))
+}
+
+fn found_by(way: v1::FoundBy) -> &'static str {
+    match way {
+        v1::FoundBy::Overlap => "overlap",
+        v1::FoundBy::Name => "its name",
+        v1::FoundBy::Words => "words",
+        v1::FoundBy::Pin => "pin",
+        v1::FoundBy::AlwaysLoad => "always loaded",
+        v1::FoundBy::Kept => "turn before",
+        v1::FoundBy::Unspecified => "",
+    }
+}
+
+fn degraded(reason: v1::DegradedReason) -> String {
+    match reason {
+        v1::DegradedReason::LexicalOnly => {
+            "the encoder cannot be reached, so tools were ranked by words alone".into()
+        }
+        v1::DegradedReason::StaleCatalog => {
+            "the store cannot be reached, so the answer is from the last snapshot".into()
+        }
+        v1::DegradedReason::IntentTruncated => {
+            "an intent is longer than the encoder reads; its end did not count".into()
+        }
+        v1::DegradedReason::Unspecified => short(reason.as_str_name(), "DEGRADED_REASON_"),
+    }
+}
+
+fn push(text: &mut String, part: std::fmt::Arguments<'_>) {
+    text.write_fmt(part).expect("writing to a String does not fail");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(text: &str) -> String {
+        anstream::adapter::strip_str(text).to_string()
+    }
+
+    fn answer() -> v1::RouteResponse {
+        let tool =
+            |name: &str, overlap: f32, found_by: v1::FoundBy, newly_promoted| v1::ActiveTool {
+                model_name: name.into(),
+                overlap,
+                found_by: found_by.into(),
+                newly_promoted,
+                schema_tokens: 1234,
+                ..Default::default()
+            };
+        v1::RouteResponse {
+            active_tools: vec![
+                tool("mcp__git__git_log", 0.5128, v1::FoundBy::Kept, false),
+                tool("mcp__git__git_diff", 0.41, v1::FoundBy::Overlap, true),
+            ],
+            accounting: Some(v1::TokenAccounting {
+                full_catalog_tokens: 100_000,
+                phase1_tokens: 9_000,
+                phase2_tokens: 1_000,
+                saved_tokens: 90_000,
+                rho: Some(0.95),
+                rho_full: Some(0.5),
+                ..Default::default()
+            }),
+            degraded: vec![v1::DegradedReason::LexicalOnly.into()],
+            timings: vec![v1::StageTiming { stage: "embed".into(), micros: 2_500 }],
+            active_set_handle: "abc".into(),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn an_answer_reads_well() {
+        let text = plain(&report(&answer()));
+        for part in [
+            "mcp__git__git_log     0.513  turn before   1,234  kept",
+            "mcp__git__git_diff    0.410  overlap       1,234  new",
+            "Sent: 10,000 tokens (summaries 9,000 + schemas 1,000). All tools: 100,000 tokens. \
+             Saved: 90,000 (90.0%)",
+            "Context left to the task: 95.0%; with all tools 50.0%",
+            "note: the encoder cannot be reached",
+            "Took: 2.50 ms (embed 2.50)",
+            "Handle: abc",
+        ] {
+            assert!(text.contains(part), "{text}\nlacks {part}");
+        }
+    }
+
+    #[test]
+    fn an_empty_answer_says_what_to_do() {
+        let text = plain(&report(&v1::RouteResponse::default()));
+        assert!(text.contains("--explain") && text.contains("--threshold"), "{text}");
+    }
+
+    #[test]
+    fn losses_are_shown_as_losses() {
+        let tokens = v1::TokenAccounting {
+            full_catalog_tokens: 100,
+            phase1_tokens: 90,
+            phase2_tokens: 60,
+            saved_tokens: -50,
+            ..Default::default()
+        };
+        assert!(plain(&savings(&tokens)).contains("Saved: -50 (-50.0%)"));
+        assert!(plain(&savings(&v1::TokenAccounting::default())).contains("Saved: 0"));
+    }
+
+    #[test]
+    fn refusals_say_what_would_unlock_them() {
+        let refusal = v1::Refusal {
+            model_name: "mcp__git__git_push".into(),
+            code: v1::RefusalCode::ScopeMissing.into(),
+            unlock: vec![
+                "is_authenticated(\"repo:write\")".into(),
+                "milestone_reached(\"m\")".into(),
+            ],
+            overlap: 0.6,
+            ..Default::default()
+        };
+        let text = plain(&refusals(&[refusal]));
+        let unlock = "SCOPE_MISSING  is_authenticated(\"repo:write\") and milestone_reached(\"m\")";
+        assert!(text.contains("Left out: 1 tool") && text.contains(unlock), "{text}");
+    }
+
+    #[test]
+    fn a_handle_says_how_long_it_is_good() {
+        let now = SystemTime::UNIX_EPOCH;
+        let answer = v1::RouteResponse {
+            active_set_handle: "h".into(),
+            handle_expire_time: Some((now + Duration::from_millis(3_599_500)).into()),
+            ..Default::default()
+        };
+        assert_eq!(handle(&answer, now), "Handle (good for 1h): h\n");
+    }
+}

@@ -1,0 +1,112 @@
+//! `toolgate serve`: the configuration parsed whole, then the server until a signal ends it.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::arguments::ConfigArguments;
+use super::failure::{Exit, Failure};
+use super::output;
+use crate::config::{Config, FlagValue};
+
+const EXAMPLES: &str = "\
+Examples:
+  toolgate serve
+  toolgate serve --listen 127.0.0.1:8080 --data-dir ./data
+  TOOLGATE_LOG_FORMAT=json toolgate serve --config toolgate.toml
+
+`toolgate config example` prints every key. Ctrl-C (or SIGTERM) lets calls in progress finish; a second
+one ends the server at once.";
+
+/// Start a server.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Serve {
+    /// Where to serve gRPC (server.listen).
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    /// Where to serve metrics and probes (server.admin_listen).
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    admin_listen: Option<SocketAddr>,
+    /// The data directory (store.path).
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// The encoder's model directory (encoder.model_dir).
+    #[arg(long, value_name = "DIR")]
+    model_dir: Option<PathBuf>,
+    /// The least important log records: error, warn, info, debug or trace (log.level).
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<String>,
+    /// The form of log records: text or json (log.format).
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<String>,
+    #[command(flatten)]
+    config: ConfigArguments,
+}
+
+pub(super) fn run(serve: &Serve) -> Result<Exit, Failure> {
+    let parsed = serve.config.load(serve.flags())?;
+    let runtime = output::runtime()?;
+    let outcome = runtime.block_on(start(parsed.config));
+    // The drain is over: whatever still runs is not waited for.
+    runtime.shutdown_background();
+    outcome.map(|()| Exit::Done)
+}
+
+impl Serve {
+    fn flags(&self) -> Vec<FlagValue> {
+        let path = |path: &PathBuf| path.to_string_lossy().into_owned();
+        let given = [
+            ("--listen", "server.listen", self.listen.map(|address| address.to_string())),
+            (
+                "--admin-listen",
+                "server.admin_listen",
+                self.admin_listen.map(|address| address.to_string()),
+            ),
+            ("--data-dir", "store.path", self.data_dir.as_ref().map(path)),
+            ("--model-dir", "encoder.model_dir", self.model_dir.as_ref().map(path)),
+            ("--log-level", "log.level", self.log_level.clone()),
+            ("--log-format", "log.format", self.log_format.clone()),
+        ];
+        let flags = given.into_iter().filter_map(|(flag, key, value)| {
+            value.map(|value| FlagValue { flag: flag.into(), key: key.into(), value })
+        });
+        flags.collect()
+    }
+}
+
+/// The server itself.
+async fn start(config: Config) -> Result<(), Failure> {
+    crate::serve::run(config).await.map_err(|error| Failure::new(with_causes(&error)))
+}
+
+/// An error and its causes, each after what it caused.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::arguments::{Arguments, Command};
+    use clap::Parser as _;
+
+    #[test]
+    fn flags_become_keys() {
+        let line = "toolgate serve --listen [::1]:5 --data-dir d --log-level debug";
+        let parsed = Arguments::try_parse_from(line.split(' ')).expect("a good line");
+        let Command::Serve(serve) = parsed.command else {
+            panic!("{:?}", parsed.command);
+        };
+        let flags: Vec<_> = serve.flags().into_iter().map(|flag| (flag.key, flag.value)).collect();
+        let want = [("server.listen", "[::1]:5"), ("store.path", "d"), ("log.level", "debug")];
+        assert_eq!(flags, want.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    }
+}
