@@ -160,7 +160,18 @@ fn announce(listener: &TcpListener, admin: &TcpListener) {
     info!(grpc = text(grpc), admin = text(http), "serving");
 }
 
+/// The first signal drains; a second one, from somebody who won't wait, ends the process.
 async fn stop_on_signal(stop: CancellationToken) {
+    signal().await;
+    info!("stopping: draining calls in progress; a second signal ends the server at once");
+    stop.cancel();
+    signal().await;
+    warn!("stopped at once");
+    std::process::exit(130);
+}
+
+/// SIGINT or SIGTERM.
+async fn signal() {
     let interrupt = tokio::signal::ctrl_c();
     #[cfg(unix)]
     {
@@ -180,6 +191,4 @@ async fn stop_on_signal(stop: CancellationToken) {
     }
     #[cfg(not(unix))]
     drop(interrupt.await);
-    info!("stopping: draining calls in progress");
-    stop.cancel();
 }

@@ -38,8 +38,12 @@ fn run() -> Result<(), Box<dyn Error>> {
 
 fn generate(root: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
     fs::create_dir_all(out)?;
-    let descriptors = protox::compile(proto_files(&root.join("toolgate/v1"))?, [root])?;
-    fs::write(out.join(DESCRIPTORS), descriptors.encode_to_vec())?;
+    let mut compiler = protox::Compiler::new([root])?;
+    compiler.include_imports(true).open_files(proto_files(&root.join("toolgate/v1"))?)?;
+    fs::write(out.join(DESCRIPTORS), compiler.file_descriptor_set().encode_to_vec())?;
+    // Comments become Rust documentation; reflection has no use for them.
+    compiler.include_source_info(true);
+    let descriptors = compiler.file_descriptor_set();
     tonic_prost_build::configure()
         .out_dir(out)
         .bytes(".toolgate.v1.RegisterServerRequest.tools_list_json")

@@ -107,8 +107,8 @@ impl ErrorReason {
         }
     }
 }
-/// Why a tool is not in the active set, or why a call may not run. A tool that the caller may not see is
-/// refused exactly as one that does not exist.
+/// Why a tool is not in the active set, or why a call may not run. A tool that the caller may not see, since
+/// a scope is missing, is refused exactly as one that does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum RefusalCode {
@@ -120,7 +120,7 @@ pub enum RefusalCode {
     UnknownTool = 2,
     /// A precondition over the agent's state does not hold.
     PreconditionUnmet = 3,
-    /// The agent's state lacks a required scope.
+    /// The agent's state lacks a required scope that it had when the tool was shown.
     ScopeMissing = 4,
     /// The active-set handle has expired: route again.
     HandleExpired = 5,
@@ -2572,8 +2572,9 @@ pub struct RouteRequest {
     /// What the agent has done and may do. Absent: nothing.
     #[prost(message, optional, tag = "3")]
     pub state: ::core::option::Option<AgentState>,
-    /// The handle of the turn before: its tools keep their places. Absent: a new conversation. An expired or
-    /// foreign handle is an error; a tool that changed since is promoted anew.
+    /// The handle of the turn before: its tools keep their places, one that changed since is promoted anew.
+    /// Absent: a new conversation. An expired handle is renewed; one that was not issued for this tenant and
+    /// principal is an error.
     #[prost(string, tag = "4")]
     pub active_set_handle: ::prost::alloc::string::String,
     /// The summary pool's revision that the client holds. Absent: the whole pool is sent only on request
@@ -2781,7 +2782,8 @@ pub struct SummaryPoolDelta {
     /// True when `added` is the whole pool and everything else is to be forgotten.
     #[prost(bool, tag = "2")]
     pub full: bool,
-    /// New and changed summaries, to be appended in this order.
+    /// New and changed summaries, to be appended in this order; one whose name the pool already holds takes
+    /// the place of the old one.
     #[prost(message, repeated, tag = "3")]
     pub added: ::prost::alloc::vec::Vec<SummaryEntry>,
     /// Model-facing names to remove, before `added` is appended.
@@ -2944,7 +2946,7 @@ pub struct GetSummaryPoolRequest {
     #[prost(message, optional, tag = "3")]
     pub state: ::core::option::Option<AgentState>,
 }
-/// The summary pool.
+/// The summary pool: the tools whose scopes the state grants, whatever their preconditions.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GetSummaryPoolResponse {
     /// The pool, whole or as a delta.
