@@ -33,8 +33,8 @@ main() {
     gate_calls
     print_savings
     if [[ $once == yes ]]; then return; fi
-    print_directions
     shown=yes
+    print_directions
     # A stop of the server itself ends the demo too, with the server's status.
     wait "$server"
 }
