@@ -95,6 +95,11 @@ def invalid(*reasons: str, field: str = "") -> Any:
     return refused(grpc.StatusCode.INVALID_ARGUMENT, *(reasons or ("INVALID_FIELD",)), field=field)
 
 
+def too_many(field: str) -> Any:
+    """INVALID_ARGUMENT for a count or size that the contract fixes, with either reason for it."""
+    return invalid("INVALID_FIELD", "LIMIT_EXCEEDED", field=field)
+
+
 def over_limit(maximum: int, actual: int | None = None) -> Any:
     """INVALID_ARGUMENT with LIMIT_EXCEEDED, and the figures in the metadata."""
     return _over_limit(grpc.StatusCode.INVALID_ARGUMENT, maximum, actual)

@@ -6,7 +6,7 @@ from typing import Any
 
 import grpc
 import pytest
-from catalogs import NOTES, WEATHER, invalid, over_limit, refused, tool
+from catalogs import NOTES, WEATHER, invalid, refused, too_many, tool
 from conftest import StartServer
 from toolgate_process import ToolgateProcess
 
@@ -143,14 +143,14 @@ def test_how_many_calls(notes: Client, handle: str) -> None:
     with invalid("INVALID_FIELD", field="calls"):
         notes.gate(handle, [])
     assert len(notes.gate(handle, [Call(CREATE)] * 128)) == 128
-    with over_limit(128, 129):
+    with too_many("calls"):
         notes.gate(handle, [Call(CREATE)] * 129)
 
 
 def test_oversize_arguments(notes: Client, handle: str) -> None:
     most = 1024 * 1024
     text = json.dumps({"title": "x" * most})
-    with over_limit(most, len(text)):
+    with too_many("arguments_json"):
         notes.gate(handle, Call(CREATE, text))
 
 

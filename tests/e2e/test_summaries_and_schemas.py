@@ -1,7 +1,7 @@
 """GetSummaryPool and its deltas in Route; BatchGetToolSchemas."""
 
 import pytest
-from catalogs import NOTES, WEATHER, invalid, over_limit, tool
+from catalogs import NOTES, WEATHER, invalid, too_many, tool
 
 from toolgate import Call, Client, RefusalCode
 
@@ -102,5 +102,5 @@ def test_how_many_names(notes: Client) -> None:
     with invalid("INVALID_FIELD", field="names"):
         notes.batch_get_tool_schemas([])
     assert len(notes.batch_get_tool_schemas([f"no/such{i}" for i in range(100)]).refusals) == 100
-    with over_limit(100, 101):
+    with too_many("names"):
         notes.batch_get_tool_schemas([f"no/such{i}" for i in range(101)])
