@@ -30,7 +30,7 @@ use request::Request;
 use stats::Counters;
 
 /// How an encoder queues, batches and uses the machine.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct EncoderConfig {
     /// Requests that may wait or run at once; one more is refused with [`EmbedError::QueueFull`].
     pub queue_capacity: usize,

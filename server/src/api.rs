@@ -14,6 +14,7 @@ mod request;
 mod router_service;
 mod server;
 mod status;
+mod undecoded;
 mod unserved;
 
 pub use server::{ApiConfig, serve};

@@ -25,8 +25,11 @@ impl PinnedFile {
         }
     }
 
-    /// Fails unless `path` holds exactly this file.
-    pub(crate) fn verify(&self, path: &Path) -> Result<(), FetchError> {
+    /// Reads `path` whole and compares it with the pin.
+    ///
+    /// # Errors
+    /// When it cannot be read, or has another size or hash.
+    pub fn verify(&self, path: &Path) -> Result<(), FetchError> {
         let found = fs::metadata(path).map_err(io_error(path))?.len();
         if found != self.bytes {
             return Err(FetchError::WrongSize {

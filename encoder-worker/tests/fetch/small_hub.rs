@@ -117,27 +117,27 @@ fn serve(stream: &TcpStream, conduct: Conduct, log: &Mutex<Vec<Asked>>) -> std::
     if conduct == Conduct::Lies {
         body.iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
     }
-    let range = asked.range.filter(|_| conduct != Conduct::IgnoresRanges);
-    let from: usize = range.as_deref().map_or(0, |range| {
+    let range = asked.range.as_deref().filter(|_| conduct != Conduct::IgnoresRanges);
+    let cut = conduct == Conduct::CutsOnce && first_time;
+    answer(stream, &body, range, cut)
+}
+
+fn answer(mut out: &TcpStream, body: &[u8], range: Option<&str>, cut: bool) -> std::io::Result<()> {
+    let from: usize = range.map_or(0, |range| {
         let from = range.trim_start_matches("bytes=").trim_end_matches('-');
         from.parse().expect("a range from a number")
     });
+    let (last, length) = (body.len() - 1, body.len());
     let head = match range {
         Some(_) => format!(
-            "HTTP/1.1 206 Partial Content\r\ncontent-range: bytes {from}-{}/{length}\r\n",
-            length - 1
+            "HTTP/1.1 206 Partial Content\r\ncontent-range: bytes {from}-{last}/{length}\r\n"
         ),
         None => "HTTP/1.1 200 OK\r\n".into(),
     };
     let rest = &body[from..];
-    let sent = match conduct {
-        Conduct::CutsOnce if first_time => &rest[..rest.len() / 2],
-        _ => rest,
-    };
-    out.write_all(head.as_bytes())?;
-    out.write_all(
-        format!("content-length: {}\r\nconnection: close\r\n\r\n", rest.len()).as_bytes(),
-    )?;
+    let sent = if cut { &rest[..rest.len() / 2] } else { rest };
+    let length = rest.len();
+    write!(out, "{head}content-length: {length}\r\nconnection: close\r\n\r\n")?;
     out.write_all(sent)
 }
 

@@ -65,6 +65,12 @@ pub(super) fn calls(wire: &[v1::RequestedCall]) -> Result<Vec<Call>, Error> {
     Ok(wire.iter().map(call).collect())
 }
 
+/// A handle that is there at all; what it says is the gate's business.
+pub(super) fn require_handle(handle: &str) -> Result<(), Error> {
+    let problem = "is missing: send the handle that Route gave for this turn";
+    if handle.is_empty() { Err(Error::field("active_set_handle", problem)) } else { Ok(()) }
+}
+
 /// Parses an agent's state; an absent one has done nothing and may do nothing special.
 pub(super) fn state(
     wire: Option<v1::AgentState>,

@@ -49,6 +49,7 @@ impl RouterService for Routing {
         edge.call("RouterService/Gate", call, |message, _| async move {
             let tenant = tenant(&message.tenant)?;
             let calls = request::calls(&message.calls)?;
+            request::require_handle(&message.active_set_handle)?;
             let state = request::state(message.state, &edge.limits)?;
             let holder = Holder { tenant: &tenant, principal: PRINCIPAL };
             let (handle, revision) = (&message.active_set_handle, message.min_revision);

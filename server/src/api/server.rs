@@ -12,15 +12,18 @@ use tonic_health::pb::FILE_DESCRIPTOR_SET as HEALTH_DESCRIPTORS;
 use tonic_health::server::{HealthReporter, health_reporter};
 use toolgate_proto::v1::FILE_DESCRIPTOR_SET;
 use toolgate_proto::v1::catalog_service_server::CatalogServiceServer;
+use toolgate_proto::v1::encoder_service_server::EncoderServiceServer;
 use toolgate_proto::v1::policy_service_server::PolicyServiceServer;
 use toolgate_proto::v1::router_service_server::RouterServiceServer;
 use toolgate_proto::v1::usage_service_server::UsageServiceServer;
+use tower::layer::util::{Identity, Stack};
 use tracing::warn;
 
 use super::catalog_service::Catalogs;
 use super::connections::Connections;
 use super::edge::Edge;
 use super::router_service::Routing;
+use super::undecoded::ExplainUndecoded;
 use super::unserved::Unserved;
 use crate::config::{LimitsConfig, RouterConfig, ServerConfig};
 use crate::plane::Plane;
@@ -96,7 +99,7 @@ async fn hard_stop(stop: &CancellationToken, drain_timeout: Duration) {
     tokio::time::sleep(drain_timeout).await;
 }
 
-fn services(edge: Edge, config: &ApiConfig) -> Router {
+fn services(edge: Edge, config: &ApiConfig) -> Router<Stack<ExplainUndecoded, Identity>> {
     let max = config.limits.max_message_bytes;
     let reflection = || {
         tonic_reflection::server::Builder::configure()
@@ -106,7 +109,8 @@ fn services(edge: Edge, config: &ApiConfig) -> Router {
     let routing = Routing { edge: edge.clone(), defaults: config.router };
     let catalogs = Catalogs { edge: edge.clone() };
     let policy = PolicyServiceServer::new(Unserved { edge: edge.clone() });
-    let usage = UsageServiceServer::new(Unserved { edge });
+    let usage = UsageServiceServer::new(Unserved { edge: edge.clone() });
+    let encoder = EncoderServiceServer::new(Unserved { edge });
     Server::builder()
         // One connection must not take what others need.
         .max_concurrent_streams(STREAMS_MAX)
@@ -115,10 +119,13 @@ fn services(edge: Edge, config: &ApiConfig) -> Router {
         // Peers that are gone without a word are noticed.
         .http2_keepalive_interval(Some(KEEPALIVE))
         .http2_keepalive_timeout(Some(KEEPALIVE))
+        // What the transport refuses by itself still gets a reason.
+        .layer(ExplainUndecoded)
         .add_service(RouterServiceServer::new(routing).max_decoding_message_size(max))
         .add_service(CatalogServiceServer::new(catalogs).max_decoding_message_size(max))
         .add_service(policy.max_decoding_message_size(max))
         .add_service(usage.max_decoding_message_size(max))
+        .add_service(encoder.max_decoding_message_size(max))
         .add_optional_service(reflection().build_v1().ok())
         .add_optional_service(reflection().build_v1alpha().ok())
 }

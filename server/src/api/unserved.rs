@@ -2,11 +2,13 @@
 //! which a client can tell from a service that is not there.
 
 use tonic::{Request, Response, Status};
+use toolgate_proto::v1::encoder_service_server::EncoderService;
 use toolgate_proto::v1::policy_service_server::PolicyService;
 use toolgate_proto::v1::usage_service_server::UsageService;
 use toolgate_proto::v1::{
-    CheckPolicyRequest, CheckPolicyResponse, GetPolicyRequest, GetPolicyResponse, GetUsageRequest,
-    GetUsageResponse, SetPolicyRequest, SetPolicyResponse,
+    CheckPolicyRequest, CheckPolicyResponse, DescribeRequest, DescribeResponse, EmbedRequest,
+    EmbedResponse, GetPolicyRequest, GetPolicyResponse, GetUsageRequest, GetUsageResponse,
+    SetPolicyRequest, SetPolicyResponse,
 };
 
 use super::edge::Edge;
@@ -47,5 +49,19 @@ impl UsageService for Unserved {
         _: Request<GetUsageRequest>,
     ) -> Result<Response<GetUsageResponse>, Status> {
         Err(self.edge.unserved("UsageService/GetUsage"))
+    }
+}
+
+#[tonic::async_trait]
+impl EncoderService for Unserved {
+    async fn embed(&self, _: Request<EmbedRequest>) -> Result<Response<EmbedResponse>, Status> {
+        Err(self.edge.unserved("EncoderService/Embed"))
+    }
+
+    async fn describe(
+        &self,
+        _: Request<DescribeRequest>,
+    ) -> Result<Response<DescribeResponse>, Status> {
+        Err(self.edge.unserved("EncoderService/Describe"))
     }
 }

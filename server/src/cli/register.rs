@@ -32,7 +32,7 @@ bare array. Of a directory, every *.json is taken. A settings file (TOML or JSON
 Exit code 3 when a tool was rejected; the others are stored all the same.";
 
 /// Of one file: every new summary is embedded before the answer.
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(600);
 
 /// Put MCP servers' tools into the catalog.
 #[derive(Debug, Args)]
