@@ -169,7 +169,9 @@ impl fmt::Display for CallError {
         let message =
             if self.message.is_empty() { "the service gave no message" } else { &self.message };
         write!(formatter, "{}: {message} [{name}]", self.rpc)?;
-        for violation in &self.violations {
+        // With one field at fault, the service's message usually says it already.
+        let said = |violation: &&FieldViolation| !message.contains(&violation.description);
+        for violation in self.violations.iter().filter(said) {
             write!(formatter, "\n  {}: {}", violation.field, violation.description)?;
         }
         if let Some(advice) = advice::advice(self) {

@@ -3,7 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
-use toolgate_client::Error as ClientError;
+use toolgate_client::{Error as ClientError, ErrorReason};
 
 use super::output;
 use crate::config::ConfigErrors;
@@ -98,6 +98,10 @@ impl From<ClientError> for Failure {
             ClientError::Endpoint { .. } => Self::usage(format!("--endpoint: {error}")),
             ClientError::Deadline { .. } => {
                 Self::new(format!("{error}\n  --deadline sets how long a call may take"))
+            }
+            error if error.reason() == Some(ErrorReason::DeadlineExceeded) => {
+                let limits = "--deadline sets how long a call may take, up to server.max_deadline";
+                Self::new(format!("{error}\n  {limits}"))
             }
             error => Self::new(error.to_string()),
         }

@@ -21,7 +21,7 @@ pub static KEYS: &[Key] = &[
         "server.admin_listen",
         Kind::Address,
         "127.0.0.1:7071",
-        "Where /metrics, /healthz and /readyz are served over HTTP.",
+        "Where /metrics and /livez are served over HTTP.",
     ),
     key(
         "server.max_connections",

@@ -66,13 +66,13 @@ async fn grpc_answer(address: SocketAddr) -> Option<String> {
 async fn admin_answer(address: SocketAddr) -> Option<String> {
     let exchange = async {
         let mut stream = TcpStream::connect(address).await?;
-        stream.write_all(b"GET /healthz HTTP/1.0\r\nHost: localhost\r\n\r\n").await?;
+        stream.write_all(b"GET /livez HTTP/1.0\r\nHost: localhost\r\n\r\n").await?;
         let mut head = [0; 12];
         stream.read_exact(&mut head).await?;
         io::Result::Ok(head)
     };
     let head = timeout(PATIENCE, exchange).await.ok()?.ok()?;
-    (head.starts_with(b"HTTP/1.") && head.ends_with(b" 200")).then(|| "/healthz answers".into())
+    (head.starts_with(b"HTTP/1.") && head.ends_with(b" 200")).then(|| "/livez answers".into())
 }
 
 /// An address that "every interface" can be reached at from here.
@@ -146,7 +146,7 @@ mod tests {
             let answer = b"HTTP/1.1 200 OK\r\n\r\n";
             std::io::Write::write_all(&mut stream, answer).expect("answered");
         });
-        assert_eq!(admin_answer(address).await.as_deref(), Some("/healthz answers"));
+        assert_eq!(admin_answer(address).await.as_deref(), Some("/livez answers"));
     }
 
     #[test]

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use super::check::Check;
 use crate::config::KeySource;
-use crate::config::units::format_size;
 
 /// Below this a server may fail at the next registration.
 const TIGHT: u64 = 1 << 30;
@@ -57,8 +56,7 @@ fn check_space(directory: &Path) -> Check {
 }
 
 fn judge_space(free: u64, place: &str) -> Check {
-    // To the MiB, so that the text stays short.
-    let detail = format!("{} free at {place}", format_size(free >> 20 << 20));
+    let detail = format!("{:.1} GiB free at {place}", free as f64 / TIGHT as f64);
     if free < FULL {
         Check::fail("disk space", detail).advice("make room, or set store.path to another disk")
     } else if free < TIGHT {
@@ -132,7 +130,7 @@ mod tests {
             assert_eq!(check.status, want, "{check:?}");
             assert_eq!(check.advice.is_empty(), want == Status::Ok);
         }
-        assert!(judge_space((2 << 30) + 5, "/x").detail.starts_with("2GiB"));
+        assert!(judge_space((2 << 30) + 5, "/x").detail.starts_with("2.0 GiB"));
     }
 
     #[test]

@@ -28,8 +28,8 @@ pub(super) fn report(answer: &v1::RouteResponse) -> String {
 
 fn active_set(answer: &v1::RouteResponse) -> String {
     if answer.active_tools.is_empty() {
-        return "No tool fits: none has the overlap that is asked for. --explain shows the nearest, \
-                --threshold asks for less.\n"
+        return "No tool fits: none has the overlap that is asked for, or none may be used in this \
+                state. --explain says which and why, --threshold asks for less overlap.\n"
             .into();
     }
     let columns = [
