@@ -152,7 +152,11 @@ impl CommitOp {
     fn change(&self, t: &TenantId, model: &Model) -> ServerChange {
         let server = SERVERS[self.server];
         let tools = self.upserts.iter().map(|(name, model_name, summary, definition)| ToolRecord {
-            model_name: format!("M{model_name}"),
+            // Mostly a name of its own; now and then one that others take as well.
+            model_name: match model_name {
+                0..=3 => format!("M{model_name}"),
+                _ => format!("M-{server}-{name}"),
+            },
             definition: format!("{} {definition}", t.as_str()),
             ..tool(server, &format!("t{name}"), &format!("S{summary}"))
         });
