@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use tokio::net::TcpListener;
@@ -17,30 +17,43 @@ use crate::telemetry::Metrics;
 /// Content type of the exposition text (OpenMetrics 1.0).
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-type Shared = (Arc<Plane>, Arc<Metrics>);
+/// What the admin port shows.
+#[derive(Clone)]
+pub struct Admin {
+    /// Whose gauges are read.
+    pub plane: Arc<Plane>,
+    /// What was counted.
+    pub metrics: Arc<Metrics>,
+    /// Cancelled when the service drains: it is no longer ready then.
+    pub draining: CancellationToken,
+}
 
-/// Serves `/metrics` and `/livez` until `stop`.
+/// Serves `/metrics`, `/livez` and `/readyz` until `over`.
 ///
 /// # Errors
 /// The listener fails.
-pub async fn serve(
-    listener: TcpListener,
-    plane: Arc<Plane>,
-    metrics: Arc<Metrics>,
-    stop: CancellationToken,
-) -> io::Result<()> {
+pub async fn serve(listener: TcpListener, admin: Admin, over: CancellationToken) -> io::Result<()> {
     let routes = Router::new()
         .route("/metrics", get(expose))
         .route("/livez", get(|| async { "ok\n" }))
-        .with_state((plane, metrics));
+        .route("/readyz", get(readiness))
+        .with_state(admin);
     // A peer that keeps its connection must not keep the process.
     tokio::select! {
         ended = async { axum::serve(listener, routes).await } => ended,
-        () = stop.cancelled() => Ok(()),
+        () = over.cancelled() => Ok(()),
     }
 }
 
-async fn expose(State((plane, metrics)): State<Shared>) -> impl IntoResponse {
-    let text = metrics.expose(plane.embed_queue_depth(), plane.shard_memory_bytes());
-    ([(header::CONTENT_TYPE, OPEN_METRICS)], text)
+async fn expose(State(admin): State<Admin>) -> impl IntoResponse {
+    let (depth, memory) = (admin.plane.embed_queue_depth(), admin.plane.shard_memory_bytes());
+    ([(header::CONTENT_TYPE, OPEN_METRICS)], admin.metrics.expose(depth, memory))
+}
+
+async fn readiness(State(admin): State<Admin>) -> (StatusCode, &'static str) {
+    if admin.draining.is_cancelled() {
+        (StatusCode::SERVICE_UNAVAILABLE, "draining\n")
+    } else {
+        (StatusCode::OK, "ok\n")
+    }
 }

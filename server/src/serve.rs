@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use toolgate_encoder_worker::{EncoderConfig as DeviceConfig, EncoderHandle, LoadError};
 use tracing::{info, warn};
 
+use crate::admin::Admin;
 use crate::api::{self, ApiConfig};
 use crate::config::{Config, EncoderConfig, KeyError};
 use crate::encoder::Encoder;
@@ -100,12 +101,13 @@ pub async fn serve_until(config: Config, stop: CancellationToken) -> Result<(), 
     let plane = Arc::new(Plane::new(Arc::clone(&store) as _, encoder as _, plane_config));
     let metrics = Arc::new(Metrics::default());
     announce(&listener, &admin_listener);
+    let over = CancellationToken::new();
     let admin =
-        admin::serve(admin_listener, Arc::clone(&plane), Arc::clone(&metrics), stop.clone());
-    let admin = tokio::spawn(admin);
+        Admin { plane: Arc::clone(&plane), metrics: Arc::clone(&metrics), draining: stop.clone() };
+    let admin = tokio::spawn(admin::serve(admin_listener, admin, over.clone()));
     let api = ApiConfig { server: config.server, limits: config.limits, router: config.router };
     let served = api::serve(listener, plane, metrics, api, stop.clone()).await;
-    stop.cancel();
+    over.cancel();
     if let Ok(Err(error)) = admin.await {
         warn!(%error, "the admin port failed");
     }
