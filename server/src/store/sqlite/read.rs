@@ -1,11 +1,25 @@
 //! Reads of catalogs. A read of more than one statement takes a transaction, so that it sees one state.
 
+use std::cmp::Ordering;
+
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use tokio_stream::StreamExt;
 
 use super::failure::failed;
 use super::{removed, rows};
 use crate::store::{Revision, StoreError, StoredCatalog, StoredServer, StoredTool, ToolCursor};
+
+/// Reads what [`rows::tool`] needs of the tenant ?1.
+macro_rules! select_tools {
+    ($rest:literal) => {
+        concat!(
+            "SELECT server, name, model_name, summary, summary_revision, search_hint, definition, hash,
+                 precondition, required_scopes, always_load, critical, schema_tokens, summary_tokens
+             FROM tools WHERE tenant = ?1 ",
+            $rest
+        )
+    };
+}
 
 pub(super) async fn ping(readers: &SqlitePool) -> Result<(), StoreError> {
     let any = sqlx::query("SELECT revision FROM tenants LIMIT 1");
@@ -29,11 +43,8 @@ pub(super) async fn catalog(
     let row = found.bind(tenant).fetch_optional(&mut *snapshot).await.map_err(failed)?;
     let Some(row) = row else { return Ok(None) };
     let mut tools = all_tools(snapshot, tenant).await?;
-    // SQLite would sort whole rows, definitions and all.
-    tools.sort_unstable_by(|a, b| {
-        let (x, y) = (&a.record, &b.record);
-        (a.summary_revision, &x.server, &x.name).cmp(&(b.summary_revision, &y.server, &y.name))
-    });
+    // SQLite would sort whole rows, definitions and all. The order by server and name stays among equals.
+    tools.sort_by_key(|tool| tool.summary_revision);
     Ok(Some(StoredCatalog {
         revision: rows::number(&row, "revision")?,
         servers: all_servers(snapshot, tenant).await?,
@@ -51,7 +62,7 @@ pub(super) async fn server(
     let found = sqlx::query("SELECT * FROM servers WHERE tenant = ?1 AND name = ?2");
     let row = found.bind(tenant).bind(server).fetch_optional(&mut *snapshot).await;
     let Some(row) = row.map_err(failed)? else { return Ok(None) };
-    let listed = sqlx::query("SELECT * FROM tools WHERE tenant = ?1 AND server = ?2 ORDER BY name");
+    let listed = sqlx::query(select_tools!("AND server = ?2 ORDER BY name"));
     let tools = listed.bind(tenant).bind(server).fetch_all(snapshot).await.map_err(failed)?;
     let tools = tools.iter().map(rows::tool).collect::<Result<_, _>>()?;
     Ok(Some((rows::server(&row)?, tools)))
@@ -76,17 +87,19 @@ pub(super) async fn tools_page(
     after: Option<&ToolCursor>,
     page_size: u32,
 ) -> Result<Vec<StoredTool>, StoreError> {
-    let of_one = "SELECT * FROM tools
-         WHERE tenant = ?1 AND (server, name) > (?2, ?3) AND server = ?5
-         ORDER BY server, name LIMIT ?4";
-    let of_all = "SELECT * FROM tools
-         WHERE tenant = ?1 AND (server, name) > (?2, ?3)
-         ORDER BY server, name LIMIT ?4";
     let (last_server, last_name) =
         after.map_or(("", ""), |cursor| (cursor.server.as_str(), cursor.name.as_str()));
-    let sql = if server.is_some() { of_one } else { of_all };
-    let page = sqlx::query(sql).bind(tenant).bind(last_server).bind(last_name).bind(page_size);
-    let page = if let Some(server) = server { page.bind(server) } else { page };
+    let of_one = select_tools!("AND server = ?2 AND name > ?3 ORDER BY name LIMIT ?4");
+    let of_all = select_tools!("AND (server, name) > (?2, ?3) ORDER BY server, name LIMIT ?4");
+    let (sql, server, name) = match server {
+        None => (of_all, last_server, last_name),
+        Some(server) => match last_server.cmp(server) {
+            Ordering::Less => (of_one, server, ""),
+            Ordering::Equal => (of_one, server, last_name),
+            Ordering::Greater => return Ok(Vec::new()),
+        },
+    };
+    let page = sqlx::query(sql).bind(tenant).bind(server).bind(name).bind(page_size);
     page.fetch_all(readers).await.map_err(failed)?.iter().map(rows::tool).collect()
 }
 
@@ -103,8 +116,9 @@ async fn all_tools(
     tenant: &str,
 ) -> Result<Vec<StoredTool>, StoreError> {
     let mut tools = Vec::new();
-    let mut stream =
-        sqlx::query("SELECT * FROM tools WHERE tenant = ?1").bind(tenant).fetch(snapshot);
+    // In the order of the primary key: by any other index the rows would lie far apart on the disk.
+    let sql = select_tools!("ORDER BY server, name");
+    let mut stream = sqlx::query(sql).bind(tenant).fetch(snapshot);
     while let Some(row) = stream.next().await {
         tools.push(rows::tool(&row.map_err(failed)?)?);
     }

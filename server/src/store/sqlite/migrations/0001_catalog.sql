@@ -59,6 +59,9 @@ CREATE TABLE embeddings (
     PRIMARY KEY (tenant, text_hash, fingerprint)
 ) STRICT;
 
+-- Reads one encoder's rows as they lie on the disk: by hash they would be scattered.
+CREATE INDEX embeddings_by_encoder ON embeddings (tenant, fingerprint);
+
 -- At most one row for a name, and none while a tool has it: the pool's deltas stay unambiguous.
 CREATE TABLE removed_tools (
     tenant     TEXT    NOT NULL,

@@ -1,5 +1,6 @@
 //! Damage, a full disk, callers that leave, and time that passes.
 
+use std::error::Error;
 use std::time::Duration;
 
 use sqlx::sqlite::SqlitePool;
@@ -56,18 +57,25 @@ async fn damaged_rows_are_named() {
 async fn a_damaged_file_fails_without_a_panic() {
     let fixture = open().await;
     let (path, t) = (fixture.folder.path().join("catalog.db"), tenant("acme"));
-    let tools = (0..500).map(|i| tool("s", &format!("t{i}"), "S")).collect();
-    commit(&fixture.store, &t, change("s", None, tools)).await;
+    let tools: Vec<_> = (0..500).map(|i| tool("s", &format!("t{i}"), "S")).collect();
+    commit(&fixture.store, &t, change("s", None, tools.clone())).await;
     fixture.store.close().await.expect("a close");
-    let mut bytes = std::fs::read(&path).expect("a database");
-    let end = bytes.len();
-    bytes[8192..end - 4096].fill(0xa5);
-    std::fs::write(&path, bytes).expect("a damaged database");
-    let Ok(store) = SqliteStore::open(&path).await else { return };
+    let whole = std::fs::read(&path).expect("a database");
+    let damage = |from: usize| {
+        let mut bytes = whole.clone();
+        bytes[from..].fill(0xa5);
+        std::fs::write(&path, bytes).expect("a damaged database");
+    };
+    damage(8192);
+    let refused = SqliteStore::open(&path).await.expect_err("a refusal");
+    let cause = refused.source().expect("a cause").to_string();
+    assert!(cause.ends_with("the database is damaged"), "{cause}");
+    damage(whole.len() / 2);
+    let store = SqliteStore::open(&path).await.expect("the tables of the schema are whole");
     let read = store.load_catalog(&t).await;
     assert!(matches!(read, Err(StoreError::Damaged(_))), "{read:?}");
-    let written = store.commit(&t, change("s", Some(1), Vec::new())).await;
-    assert!(written.is_err(), "{written:?}");
+    let written = store.commit(&t, change("s", Some(1), tools)).await;
+    assert!(matches!(written, Err(StoreError::Damaged(_))), "{written:?}");
 }
 
 fn bulky(server: &str, base: Option<u64>, kilobytes: usize) -> ServerChange {
@@ -163,10 +171,7 @@ async fn a_writer_that_never_ends_is_waited_for_only_so_long() {
     let waited = store.commit(&t, change("s", None, Vec::new())).await;
     assert!(matches!(waited, Err(StoreError::Unavailable(_))), "{waited:?}");
     assert_eq!(store.revision(&t).await.expect("reads go on"), None);
-    drop(held);
-    other.ping().await.expect("a store");
-    let committed = async || store.commit(&t, change("s", None, Vec::new())).await;
-    // The lock goes when the other store's thread gets to it.
-    while committed().await.is_err() {}
+    held.rollback().await.expect("a rollback");
+    commit(&store, &t, change("s", None, Vec::new())).await;
     assert_eq!(other.revision(&t).await.expect("a read"), Some(1));
 }
