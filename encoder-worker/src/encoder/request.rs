@@ -52,10 +52,11 @@ impl Request {
     }
 
     pub(super) fn gone(&self, now: Instant) -> Option<Gone> {
-        if self.reply.is_closed() {
-            Some(Gone::Abandoned)
-        } else if self.deadline.is_some_and(|deadline| deadline <= now) {
+        // A caller whose deadline passes leaves too; the deadline is then the reason to count.
+        if self.deadline.is_some_and(|deadline| deadline <= now) {
             Some(Gone::Expired)
+        } else if self.reply.is_closed() {
+            Some(Gone::Abandoned)
         } else {
             None
         }

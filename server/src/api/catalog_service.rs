@@ -126,8 +126,10 @@ impl Catalogs {
         let after = listing::after_tool(&message.page_token, filter)?;
         let catalog = &self.edge.plane.catalog;
         let mut page = catalog.tools(&tenant, server.as_ref(), after.as_ref(), size + 1).await?;
-        let has_more = page.len() > size as usize;
-        page.truncate(size as usize);
+        let fits = listing::within_bytes(page.iter().map(|tool| tool.record.definition.len()));
+        let rows = fits.min(size as usize);
+        let has_more = page.len() > rows;
+        page.truncate(rows);
         let place = page.last().filter(|_| has_more).map(|tool| Place::Tool {
             of: filter.clone(),
             server: tool.record.server.as_str().to_owned(),

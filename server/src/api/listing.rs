@@ -9,6 +9,7 @@ use crate::store::ToolCursor;
 
 const PAGE_DEFAULT: u32 = 100;
 const PAGE_MAX: u32 = 1_000;
+const PAGE_BYTES: usize = 2 << 20;
 const TOKEN_MAX: usize = 2_048;
 
 /// A place in a listing.
@@ -37,6 +38,17 @@ pub(super) fn page_size(wire: i32) -> Result<u32, Error> {
         Ok(size) => Ok(size.min(PAGE_MAX)),
         Err(_) => Err(Error::field("page_size", "must not be negative")),
     }
+}
+
+/// How many rows of these sizes one answer holds: clients refuse messages past 4 MiB, so a page of long
+/// definitions ends early. At least one.
+pub(super) fn within_bytes(sizes: impl Iterator<Item = usize>) -> usize {
+    let mut total = 0;
+    let fits = sizes.take_while(|size| {
+        total += size;
+        total <= PAGE_BYTES
+    });
+    fits.count().max(1)
 }
 
 impl Place {
@@ -93,6 +105,13 @@ mod tests {
         for forged in ["x", "e30", &"A".repeat(3_000), "ä"] {
             assert!(after_server(forged).is_err(), "{forged}");
         }
+    }
+
+    #[test]
+    fn pages_of_long_definitions_end_early() {
+        assert_eq!(within_bytes([PAGE_BYTES / 2; 5].into_iter()), 2);
+        assert_eq!(within_bytes([PAGE_BYTES * 2; 5].into_iter()), 1);
+        assert_eq!(within_bytes([10; 5].into_iter()), 5);
     }
 
     #[test]

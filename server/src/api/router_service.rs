@@ -14,6 +14,7 @@ use super::{render, request};
 use crate::config::RouterConfig;
 use crate::error::Error;
 use crate::gate::handle::Holder;
+use crate::router::lookups::GateQuery;
 
 /// No principal while authentication is off.
 const PRINCIPAL: &str = "";
@@ -52,9 +53,13 @@ impl RouterService for Routing {
             request::require_handle(&message.active_set_handle)?;
             let state = request::state(message.state, &edge.limits)?;
             let holder = Holder { tenant: &tenant, principal: PRINCIPAL };
-            let (handle, revision) = (&message.active_set_handle, message.min_revision);
-            let router = &edge.plane.router;
-            let gated = router.gate(holder, handle, calls.clone(), state, revision).await?;
+            let query = GateQuery {
+                handle: message.active_set_handle,
+                calls: calls.clone(),
+                state,
+                min_revision: message.min_revision,
+            };
+            let gated = edge.plane.router.gate(holder, query).await?;
             let answers = message.calls.iter().zip(&calls).zip(&gated.verdicts);
             let verdicts = answers.map(|((wire, call), verdict)| {
                 let code =

@@ -54,6 +54,13 @@ pub struct Registered {
     pub replayed: bool,
 }
 
+/// Whose change it is, and which.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    tenant: &'a TenantId,
+    registration: &'a Registration,
+}
+
 type Stored = Option<(StoredServer, Vec<StoredTool>)>;
 
 impl Catalog {
@@ -68,22 +75,29 @@ impl Catalog {
         registration: Registration,
         deadline: Option<Instant>,
     ) -> Result<Registered, Error> {
-        if let Some(answer) = self.recorded(tenant, &registration).await? {
-            return Ok(answer);
-        }
         let registration = Arc::new(registration);
-        let mut checked = self.check(Arc::clone(&registration)).await?;
+        let mut checked: Option<Vec<Checked>> = None;
         let mut embedded = HashMap::new();
         for _ in 0..TRIES {
-            refuse_rejections(&registration, &checked)?;
+            // Asked again at each try: the same request may have been answered meanwhile.
+            if let Some(answer) = self.recorded(tenant, &registration).await? {
+                return Ok(answer);
+            }
+            let checked = match &mut checked {
+                Some(checked) => checked,
+                none => none.insert(self.check(Arc::clone(&registration)).await?),
+            };
+            refuse_rejections(&registration, checked)?;
             let stored = self.store.read_server(tenant, &registration.server.name).await?;
             check_etag(&registration.etag, &stored)?;
-            let plan =
-                Plan::new(&registration.server, &checked, stored.as_ref(), registration.mode);
+            let plan = Plan::new(&registration.server, checked, stored.as_ref(), registration.mode);
             self.embed(&plan.new_summaries, &mut embedded, deadline).await?;
-            match self.commit(tenant, &registration, plan, stored, &embedded).await {
+            match self
+                .commit(Asked { tenant, registration: &registration }, plan, stored, &embedded)
+                .await
+            {
                 Err(CommitError::Conflict) => {}
-                Err(CommitError::NameTaken(name)) => reject_taken(&mut checked, &name),
+                Err(CommitError::NameTaken(name)) => reject_taken(checked, &name),
                 Err(CommitError::Failed(error)) => return Err(error),
                 Ok(registered) => return Ok(registered),
             }
@@ -156,12 +170,12 @@ impl Catalog {
 
     async fn commit(
         &self,
-        tenant: &TenantId,
-        registration: &Registration,
+        asked: Asked<'_>,
         plan: Plan,
         stored: Stored,
         embedded: &HashMap<ContentHash, Vec<f32>>,
     ) -> Result<Registered, CommitError> {
+        let Asked { tenant, registration } = asked;
         let request = pending(registration, &plan.outcomes)?;
         if let (true, Some((server, _))) = (plan.is_empty(), stored.as_ref()) {
             if let Some(request) = request {

@@ -73,7 +73,7 @@ impl CallCheck<'_> {
         if self.active.has_expired(self.now) {
             let message =
                 "The active set has expired: ask for the tools again, then repeat the call.";
-            let refused = Refused::new(RefusalCode::HandleExpired, message);
+            let refused = Box::new(Refused::new(RefusalCode::HandleExpired, message));
             return calls.iter().map(|_| Err(refused.clone())).collect();
         }
         let standings = Standings::of(self.snapshot, self.state);
@@ -90,21 +90,23 @@ impl CallCheck<'_> {
         shown: &HashMap<ToolKey, &ShownTool>,
     ) -> Verdict {
         let Some(slot) = self.find(&call.tool, shown) else {
-            return Err(self.unknown(&call.tool, standings));
+            return Err(Box::new(self.unknown(&call.tool, standings)));
         };
         let tool = self.snapshot.tool(slot);
         let was_shown = shown.get(&tool.key);
         match (standings.tool(self.snapshot, slot), was_shown) {
-            (Standing::Hidden, None) => return Err(self.unknown(&call.tool, standings)),
+            (Standing::Hidden, None) => {
+                return Err(Box::new(self.unknown(&call.tool, standings)));
+            }
             (Standing::Hidden, Some(_)) => {
-                return Err(self.locked(tool, RefusalCode::ScopeMissing));
+                return Err(Box::new(self.locked(tool, RefusalCode::ScopeMissing)));
             }
             (Standing::Locked, _) => {
-                return Err(self.locked(tool, RefusalCode::PreconditionUnmet));
+                return Err(Box::new(self.locked(tool, RefusalCode::PreconditionUnmet)));
             }
-            (Standing::Open, None) => return Err(self.not_available(tool, standings)),
+            (Standing::Open, None) => return Err(Box::new(self.not_available(tool, standings))),
             (Standing::Open, Some(shown)) if **shown != ShownTool::new(tool.key, &tool.hash) => {
-                return Err(changed(tool));
+                return Err(Box::new(changed(tool)));
             }
             (Standing::Open, Some(_)) => {}
         }
@@ -122,18 +124,23 @@ impl CallCheck<'_> {
         })
     }
 
-    fn check_arguments(&self, tool: &Tool, arguments: &str) -> Result<(), Refused> {
+    fn check_arguments(&self, tool: &Tool, arguments: &str) -> Result<(), Box<Refused>> {
         let refused = |message: String| Refused::new(RefusalCode::ArgumentsInvalid, message);
         let schema = self.schemas.get(self.tenant, tool).map_err(|problem| {
-            refused(format!("The schema of {} can't be checked: {problem}", tool.model_name))
-        })?;
-        schema.check(arguments).map_err(|violations| Refused {
-            input_schema: tool.definition.input_schema().to_owned(),
-            violations,
-            ..refused(format!(
-                "The arguments of {} do not satisfy its schema: correct them and call again.",
+            Box::new(refused(format!(
+                "The schema of {} can't be checked: {problem}",
                 tool.model_name
-            ))
+            )))
+        })?;
+        schema.check(arguments).map_err(|violations| {
+            Box::new(Refused {
+                input_schema: tool.definition.input_schema().to_owned(),
+                violations,
+                ..refused(format!(
+                    "The arguments of {} do not satisfy its schema: correct them and call again.",
+                    tool.model_name
+                ))
+            })
         })
     }
 

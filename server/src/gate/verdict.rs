@@ -88,4 +88,4 @@ impl Refused {
 }
 
 /// The verdict on one call: the slot of the tool to run, or the refusal.
-pub type Verdict = Result<u32, Refused>;
+pub type Verdict = Result<u32, Box<Refused>>;

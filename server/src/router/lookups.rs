@@ -18,6 +18,19 @@ use crate::shard::tool::Tool;
 use crate::state::AgentState;
 use crate::store::Revision;
 
+/// What Gate is asked.
+#[derive(Debug, Clone)]
+pub struct GateQuery {
+    /// The handle that Route gave for this turn.
+    pub handle: String,
+    /// The model's calls.
+    pub calls: Vec<Call>,
+    /// The agent's state now.
+    pub state: AgentState,
+    /// The revision that the answer must at least be based on.
+    pub min_revision: Revision,
+}
+
 /// The verdicts of one Gate call.
 pub struct Verdicts {
     /// The snapshot that every slot here is of.
@@ -46,18 +59,12 @@ impl Router {
     /// # Errors
     /// An unknown tenant, a revision not reached, a store that can't be read. A handle that is not this
     /// holder's refuses every call instead.
-    pub async fn gate(
-        &self,
-        holder: Holder<'_>,
-        handle: &str,
-        calls: Vec<Call>,
-        state: AgentState,
-        min_revision: Revision,
-    ) -> Result<Verdicts, Error> {
+    pub async fn gate(&self, holder: Holder<'_>, query: GateQuery) -> Result<Verdicts, Error> {
+        let GateQuery { handle, calls, state, min_revision } = query;
         let snapshot = self.shards.get(holder.tenant, min_revision).await?;
-        let Ok(active) = ActiveSet::open(handle, &self.key, holder) else {
+        let Ok(active) = ActiveSet::open(&handle, &self.key, holder) else {
             let message = "The active-set handle is not valid: ask for the tools again.";
-            let refused = Refused::new(RefusalCode::HandleInvalid, message);
+            let refused = Box::new(Refused::new(RefusalCode::HandleInvalid, message));
             let verdicts = calls.iter().map(|_| Err(refused.clone())).collect();
             return Ok(Verdicts { snapshot, verdicts });
         };
