@@ -22,6 +22,7 @@ use fixedbitset::FixedBitSet;
 pub use error::IndexError;
 use flat::FlatBlock;
 use graph::Graph;
+use permits::Permits;
 
 /// Number of vectors above which [`VectorIndex::build`] adds the graph.
 ///
@@ -146,13 +147,16 @@ impl VectorIndex {
     /// and left out: searches stay right, and slower.
     #[must_use]
     pub fn with_graph(&self) -> Self {
-        let graph = Graph::build(&self.flat, self.options.expansion)
+        let graph = Graph::build(&self.flat, self.options.expansion, Permits::for_readers())
             .inspect_err(|error| tracing::warn!(%error, "no graph: every search is exact"));
         Self { flat: Arc::clone(&self.flat), graph: graph.ok(), options: self.options }
     }
 
     /// The `k` best of the allowed slots (`None`: of all), best first, equals by slot. Bits of
     /// `allowed` beyond the last slot are ignored; slots beyond its length are not allowed.
+    ///
+    /// Always `k` hits where that many slots are allowed. They are the exact best unless
+    /// [`VectorIndex::has_graph`], which may overlook one in a hundred.
     ///
     /// # Errors
     /// When `query` is not a finite unit vector of the index's dimensions.

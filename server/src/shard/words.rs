@@ -98,12 +98,12 @@ impl WordIndex {
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let entry = size_of::<(Box<str>, Box<[Posting]>)>() + 1;
-        let held = |(term, list): (&Box<str>, &Box<[Posting]>)| {
-            term.len() + list.len() * size_of::<Posting>()
-        };
+        let texts: usize = self.postings.keys().map(|term| term.len()).sum();
+        let lists: usize = self.postings.values().map(|list| size_of_val(&**list)).sum();
         size_of::<Self>()
             + self.postings.capacity() * entry
-            + self.postings.iter().map(held).sum::<usize>()
+            + texts
+            + lists
             + self.damping.capacity() * size_of::<f32>()
     }
 

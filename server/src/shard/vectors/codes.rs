@@ -7,7 +7,7 @@ use super::kernel::Kernel;
 use super::top::Top;
 
 /// Number of vectors above which the codes are worth a quarter more memory. A search of 100 rows
-/// takes 4.1 us without and 4.2 us with codes, of 1,000 rows 39 and 21 us, of 10,000 rows 670 and
+/// takes 4.1 us without and 4.2 us with codes, of 1,000 rows 39 and 21 us, of 10,000 rows 774 and
 /// 196 us, of 100,000 rows 10.9 and 2.2 ms (384 dimensions, one core with AVX-512,
 /// `benches/search.rs`).
 pub(super) const CODES_ABOVE: usize = 1_000;

@@ -32,9 +32,11 @@ pub(super) struct Graph {
 }
 
 impl Graph {
+    /// As many searches run at once as there are `contexts`; the others wait for them.
     pub(super) fn build(
         flat: &FlatBlock,
         expansion: usize,
+        contexts: Permits,
     ) -> Result<Self, Box<dyn std::error::Error>> {
         let mut index = Index::new(&usearch::IndexOptions {
             dimensions: CodedRow::bytes(flat.dimensions()),
@@ -51,7 +53,6 @@ impl Graph {
         for (slot, row) in flat.rows().enumerate() {
             index.add(slot as u64, CodedRow::encode(row).as_slice())?;
         }
-        let contexts = Permits::for_readers();
         index.reserve_capacity_and_threads(flat.len(), contexts.total())?;
         Ok(Self { index, contexts })
     }

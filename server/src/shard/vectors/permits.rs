@@ -18,7 +18,8 @@ impl Permits {
         Self::new(std::thread::available_parallelism().map_or(16, |cores| 16.max(2 * cores.get())))
     }
 
-    fn new(total: usize) -> Self {
+    /// `total` is at least 1.
+    pub(super) fn new(total: usize) -> Self {
         Self { total, free: Mutex::new(total), returned: Condvar::new() }
     }
 
