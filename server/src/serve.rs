@@ -1,8 +1,10 @@
 //! Puts the service together from its configuration, runs it, and takes it down in order: stop taking
 //! calls, drain, close the store.
 
+use std::fs::{DirBuilder, File, TryLockError};
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use tokio::net::TcpListener;
@@ -25,6 +27,9 @@ use crate::{admin, logging, tokens};
 /// The database's name in the data directory.
 pub const DATABASE: &str = "toolgate.db";
 
+/// The lock file's name in the data directory.
+const LOCK: &str = "toolgate.lock";
+
 /// Why the service did not start, or ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -37,6 +42,21 @@ pub enum ServeError {
         /// Why.
         #[source]
         source: LoadError,
+    },
+    /// Another server has the data directory.
+    #[error("the data directory {folder} is in use by another server (store.path sets another)")]
+    InUse {
+        /// The data directory.
+        folder: String,
+    },
+    /// The data directory can't be locked.
+    #[error("{path} can't be locked")]
+    Lock {
+        /// The lock file.
+        path: String,
+        /// Why.
+        #[source]
+        source: io::Error,
     },
     /// The store can't be opened.
     #[error("the store at {path} can't be opened")]
@@ -88,6 +108,7 @@ pub async fn serve_until(config: Config, stop: CancellationToken) -> Result<(), 
     // Addresses first: a second instance is told before it waits for a model.
     let listener = listen(config.server.listen, "server.listen").await?;
     let admin_listener = listen(config.server.admin_listen, "server.admin_listen").await?;
+    let _lock = lock(&config.store.path)?;
     let store = Arc::new(open_store(&config).await?);
     let encoder = Arc::new(load_encoder(config.encoder.clone()).await?);
     let key = config.handle.key.load().map_err(ServeError::Key)?;
@@ -116,6 +137,26 @@ pub async fn serve_until(config: Config, stop: CancellationToken) -> Result<(), 
     }
     info!("stopped");
     served.map_err(|error| ServeError::Transport(error.into()))
+}
+
+/// Holds the data directory: indexes follow only the changes that their own process makes. The lock goes
+/// with the process, however that ends.
+fn lock(folder: &Path) -> Result<File, ServeError> {
+    let path = folder.join(LOCK);
+    let failed = |source| ServeError::Lock { path: path.display().to_string(), source };
+    let mut private = DirBuilder::new();
+    private.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut private, 0o700);
+    private.create(folder).map_err(failed)?;
+    let file = File::options().create(true).append(true).open(&path).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            Err(ServeError::InUse { folder: folder.display().to_string() })
+        }
+        Err(TryLockError::Error(source)) => Err(failed(source)),
+    }
 }
 
 async fn open_store(config: &Config) -> Result<SqliteStore, ServeError> {

@@ -223,8 +223,10 @@ def test_an_expired_handle(start_server: StartServer) -> None:
         assert client.gate(turn.handle, call)[0].allowed
         time.sleep(max(0.0, turn.handle_expire_time.timestamp() - time.time()) + 1.1)
         assert client.gate(turn.handle, call)[0].code is RefusalCode.HANDLE_EXPIRED
-        with invalid("HANDLE_INVALID"):
-            client.route("note", handle=turn.handle)
+        renewed = client.route("note", threshold=-1, handle=turn.handle)
+        assert [t.name for t in renewed] == [t.name for t in turn]
+        assert not any(t.newly_promoted for t in renewed)
+        assert client.gate(renewed.handle, call)[0].allowed
 
 
 def test_a_handle_is_good_for_an_hour_by_default(notes: Client) -> None:

@@ -91,7 +91,7 @@ def test_the_default_threshold_is_28_hundredths(notes: Client) -> None:
 
 
 def test_each_intent_brings_its_own_tools(notes: Client) -> None:
-    turn = notes.route([RAIN, WRITE], threshold=0.2)
+    turn = notes.route([RAIN, WRITE], threshold=-1, top_k=2)
     assert {t.server for t in turn.tools} == {"notes", "weather"}
     alone = {t.name: t.overlap for t in notes.route(RAIN, threshold=-1)}
     for found in turn:
@@ -206,15 +206,15 @@ def test_explain_gives_a_reason_for_each_tool_left_out(notes: Client) -> None:
 
 
 def test_tools_keep_their_places_through_a_conversation(notes: Client) -> None:
-    first = notes.route(RAIN, threshold=0.25)
-    second = notes.route(WRITE, threshold=0.25, handle=first.handle)
+    first = notes.route(RAIN, threshold=-1, top_k=2)
+    second = notes.route(WRITE, threshold=-1, top_k=2, handle=first.handle)
     assert names(second)[: len(first)] == names(first)
     kept, new = second.tools[: len(first)], second.tools[len(first) :]
     assert {t.found_by for t in kept} == {FoundBy.KEPT}
     assert not any(t.newly_promoted for t in kept)
     assert new
     assert all(t.newly_promoted for t in new)
-    third = notes.route(RAIN, threshold=0.25, handle=second.handle)
+    third = notes.route(RAIN, threshold=-1, top_k=2, handle=second.handle)
     assert names(third) == names(second)
     assert not any(t.newly_promoted for t in third)
 

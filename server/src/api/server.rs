@@ -120,7 +120,7 @@ fn services(edge: Edge, config: &ApiConfig) -> Router<Stack<ExplainUndecoded, Id
         .http2_keepalive_interval(Some(KEEPALIVE))
         .http2_keepalive_timeout(Some(KEEPALIVE))
         // What the transport refuses by itself still gets a reason.
-        .layer(ExplainUndecoded)
+        .layer(ExplainUndecoded { max_message_bytes: max })
         .add_service(RouterServiceServer::new(routing).max_decoding_message_size(max))
         .add_service(CatalogServiceServer::new(catalogs).max_decoding_message_size(max))
         .add_service(policy.max_decoding_message_size(max))

@@ -15,6 +15,10 @@ use crate::error::{Error, FieldViolation};
 /// When a shed or failed call is worth trying again.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
+/// Violations in one status, and bytes of its message: a status travels in headers, which clients bound.
+const VIOLATIONS_SHOWN: usize = 16;
+const MESSAGE_MAX: usize = 1_024;
+
 /// The status of an error, with `ErrorInfo` and what else the reason asks for. Causes go to the log, not
 /// to the caller.
 pub(super) fn of(failure: &Error) -> Status {
@@ -23,13 +27,21 @@ pub(super) fn of(failure: &Error) -> Status {
     let mut details = ErrorDetails::new();
     details.set_error_info(reason.name(), ERROR_DOMAIN, metadata(failure));
     if let Error::InvalidFields(violations) | Error::ToolsRejected(violations) = failure {
-        details.set_bad_request(violations.iter().map(violation).collect::<Vec<_>>());
+        let shown = violations.iter().take(VIOLATIONS_SHOWN);
+        details.set_bad_request(shown.map(violation).collect::<Vec<_>>());
     }
     let retry = matches!(code, Code::Unavailable) || matches!(failure, Error::Overloaded);
     if retry {
         details.set_retry_info(Some(RETRY_AFTER));
     }
-    Status::with_error_details(code, failure.to_string(), details)
+    Status::with_error_details(code, shortened(failure.to_string()), details)
+}
+
+fn shortened(text: String) -> String {
+    if text.len() <= MESSAGE_MAX {
+        return text;
+    }
+    format!("{}...", &text[..text.floor_char_boundary(MESSAGE_MAX)])
 }
 
 /// The reason's name, for metrics.

@@ -13,17 +13,23 @@ use tower::{Layer, Service};
 
 /// Adds what the transport's own answers lack.
 #[derive(Clone, Copy)]
-pub(super) struct ExplainUndecoded;
+pub(super) struct ExplainUndecoded {
+    /// Bytes of one message.
+    pub(super) max_message_bytes: usize,
+}
 
 /// The service under [`ExplainUndecoded`].
 #[derive(Clone)]
-pub(super) struct Explained<S>(S);
+pub(super) struct Explained<S> {
+    inner: S,
+    layer: ExplainUndecoded,
+}
 
 impl<S> Layer<S> for ExplainUndecoded {
     type Service = Explained<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        Explained(inner)
+        Explained { inner, layer: *self }
     }
 }
 
@@ -39,14 +45,14 @@ where
         std::pin::Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.0.poll_ready(cx)
+        self.inner.poll_ready(cx)
     }
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
-        let answer = self.0.call(request);
+        let (answer, layer) = (self.inner.call(request), self.layer);
         Box::pin(async move {
             let response = answer.await?;
-            Ok(match explained(response.headers()) {
+            Ok(match layer.explained(response.headers()) {
                 Some(status) => status.into_http(),
                 None => response,
             })
@@ -54,38 +60,42 @@ where
     }
 }
 
-/// Our own errors carry details and pass; a success has no status among its headers.
-fn explained(headers: &HeaderMap) -> Option<Status> {
-    let status = Status::from_header_map(headers)?;
-    if !status.details().is_empty() {
-        return None;
-    }
-    let reason = match status.code() {
-        // What tonic says when the bytes are not the message: not protobuf, not UTF-8, nested too deep.
-        Code::Internal => ErrorReason::InvalidField,
-        // What tonic says when the message is longer than the limit.
-        Code::OutOfRange => ErrorReason::LimitExceeded,
-        _ => return None,
-    };
-    let metadata = match reason {
-        ErrorReason::LimitExceeded => {
-            HashMap::from([("limit".to_owned(), "limits.max_message_size".to_owned())])
+impl ExplainUndecoded {
+    /// Our own errors carry details and pass; a success has no status among its headers.
+    fn explained(self, headers: &HeaderMap) -> Option<Status> {
+        let status = Status::from_header_map(headers)?;
+        if !status.details().is_empty() {
+            return None;
         }
-        _ => HashMap::new(),
-    };
-    let details = ErrorDetails::with_error_info(reason.name(), ERROR_DOMAIN, metadata);
-    let message = format!("the request can't be decoded: {}", status.message());
-    Some(Status::with_error_details(Code::InvalidArgument, message, details))
+        let (reason, metadata) = match status.code() {
+            // What tonic says when the bytes are not the message: not protobuf, not UTF-8, too deep.
+            Code::Internal => (ErrorReason::InvalidField, HashMap::new()),
+            // What tonic says when the message is longer than the limit.
+            Code::OutOfRange => (ErrorReason::LimitExceeded, self.limit()),
+            _ => return None,
+        };
+        let details = ErrorDetails::with_error_info(reason.name(), ERROR_DOMAIN, metadata);
+        let message = format!("the request can't be decoded: {}", status.message());
+        Some(Status::with_error_details(Code::InvalidArgument, message, details))
+    }
+
+    fn limit(self) -> HashMap<String, String> {
+        let maximum = self.max_message_bytes.to_string();
+        let pairs = [("limit", "limits.max_message_size"), ("maximum", maximum.as_str())];
+        pairs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const LAYER: ExplainUndecoded = ExplainUndecoded { max_message_bytes: 1 };
+
     fn code(status: &Status) -> Option<Code> {
         let mut headers = HeaderMap::new();
         status.add_header(&mut headers).expect("a status fits headers");
-        explained(&headers).map(|status| status.code())
+        LAYER.explained(&headers).map(|status| status.code())
     }
 
     #[test]
@@ -94,6 +104,6 @@ mod tests {
         assert_eq!(code(&Status::out_of_range("too large")), Some(Code::InvalidArgument));
         assert_eq!(code(&Status::unimplemented("no such method")), None);
         assert_eq!(code(&super::super::status::of(&crate::error::Error::internal("x"))), None);
-        assert!(explained(&HeaderMap::new()).is_none());
+        assert!(LAYER.explained(&HeaderMap::new()).is_none());
     }
 }

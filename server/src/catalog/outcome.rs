@@ -46,7 +46,7 @@ impl Outcome {
     pub fn stored(old: Option<&StoredTool>, new: &ToolRecord) -> Self {
         let kind = match old {
             None => OutcomeKind::Accepted,
-            Some(old) if old.record == *new => OutcomeKind::Unchanged,
+            Some(old) if is_same(&old.record, new) => OutcomeKind::Unchanged,
             Some(_) => OutcomeKind::Changed,
         };
         Self {
@@ -73,6 +73,16 @@ impl Outcome {
             problem: String::new(),
         }
     }
+}
+
+/// Whether nothing but the spelling of the definition's JSON differs: what was registered first stays then.
+fn is_same(old: &ToolRecord, new: &ToolRecord) -> bool {
+    let respelt = ToolRecord {
+        definition: old.definition.clone(),
+        schema_tokens: old.schema_tokens,
+        ..new.clone()
+    };
+    *old == respelt
 }
 
 impl From<&Rejection> for Outcome {
