@@ -88,6 +88,9 @@ pub enum Error {
     /// The service is at capacity.
     #[error("at capacity: retry after the delay given")]
     Overloaded,
+    /// The service is draining.
+    #[error("the server is stopping: retry, and another replica answers")]
+    Draining,
     /// The caller's deadline has passed or can't be met.
     #[error("the deadline passed before the answer was ready")]
     DeadlineExceeded,

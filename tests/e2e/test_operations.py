@@ -204,6 +204,9 @@ def test_drain_finishes_calls_in_flight_and_exits(binary: Path, tmp_path: Path) 
             assert not registration.done(), "too quick to be in flight: make `many` longer"
             started = time.monotonic()
             process.terminate()
+            # The signal takes its moment to arrive.
+            while process.get("/readyz")[0] == 200:
+                time.sleep(0.02)
             with Client(process.target) as late, refused(UNAVAILABLE, "", "DRAINING"):
                 late.route("hello")
             assert registration.result(timeout=20).server.tool_count == 100

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio_util::sync::CancellationToken;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
@@ -34,6 +35,8 @@ pub(super) struct Edge {
     pub(super) admission: Arc<Semaphore>,
     /// The longest a call may take.
     pub(super) max_deadline: Duration,
+    /// Cancelled when the service drains.
+    pub(super) draining: CancellationToken,
 }
 
 impl Edge {
@@ -50,11 +53,8 @@ impl Edge {
     {
         let started = Instant::now();
         let deadline = started + self.time_allowed(method, request.metadata());
-        let outcome = match self.admission.try_acquire() {
-            Err(_) => {
-                self.metrics.rejected("concurrency");
-                Err(Error::Overloaded)
-            }
+        let outcome = match self.admit() {
+            Err(refusal) => Err(refusal),
             Ok(_permit) => {
                 let work = work(request.into_inner(), deadline);
                 let timed = tokio::time::timeout_at(deadline.into(), work).await;
@@ -64,6 +64,17 @@ impl Edge {
         let error = outcome.as_ref().err().map_or("", status::reason_name);
         self.metrics.call(method, error, started.elapsed().as_secs_f64());
         outcome.map(Response::new).map_err(|failure| status::of(&failure))
+    }
+
+    fn admit(&self) -> Result<SemaphorePermit<'_>, Error> {
+        if self.draining.is_cancelled() {
+            self.metrics.rejected("draining");
+            return Err(Error::Draining);
+        }
+        self.admission.try_acquire().map_err(|_| {
+            self.metrics.rejected("concurrency");
+            Error::Overloaded
+        })
     }
 
     /// A part of the contract that is not served yet.

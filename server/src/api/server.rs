@@ -74,6 +74,7 @@ pub async fn serve(
         limits: config.limits,
         admission: Arc::new(Semaphore::new(config.server.max_concurrent_calls)),
         max_deadline: config.server.max_deadline,
+        draining: stop.clone(),
     };
     let router = services(edge, &config).add_service(health);
     let incoming = Connections::new(listener, config.server.max_connections, connection_metrics);

@@ -63,6 +63,7 @@ fn code_of(failure: &Error) -> (Code, ErrorReason) {
         Error::HandleInvalid(_) => (Code::InvalidArgument, ErrorReason::HandleInvalid),
         Error::PageTokenInvalid => (Code::InvalidArgument, ErrorReason::PageTokenInvalid),
         Error::Overloaded => (Code::ResourceExhausted, ErrorReason::Overloaded),
+        Error::Draining => (Code::Unavailable, ErrorReason::Draining),
         Error::DeadlineExceeded => (Code::DeadlineExceeded, ErrorReason::DeadlineExceeded),
         Error::EncoderUnavailable(_) => (Code::Unavailable, ErrorReason::EncoderUnavailable),
         Error::StoreUnavailable(_) => (Code::Unavailable, ErrorReason::StoreUnavailable),
