@@ -124,10 +124,8 @@ pub(in crate::store) async fn texts_are_kept_byte_for_byte(store: &dyn Store) {
     assert_eq!(read.servers[0].record.description, odd.concat());
     assert_eq!(read.tools.len(), tools.len());
     for tool in &tools {
-        assert!(
-            read.tools.iter().any(|t| t.record == *tool && t.summary_revision == 1),
-            "{tool:?}"
-        );
+        let is_there = |t: &StoredTool| t.record == *tool && t.summary_revision == 1;
+        assert!(read.tools.iter().any(is_there), "{tool:?}");
     }
     commit(store, &t, removal("s", 2, &names)).await;
     assert_eq!(catalog(store, &t).await.tools, []);
