@@ -73,8 +73,8 @@ impl ServerName {
 pub struct ToolName(String);
 
 impl ToolName {
-    /// Parses 1 to 128 characters without control characters, white space or `/` at an end. MCP asks for
-    /// less, but catalogs in the wild hold names with spaces and dots, and hiding a tool is worse.
+    /// Parses 1 to 128 characters, none of them a control character, without white space at an end. MCP
+    /// allows fewer, but catalogs in the wild hold names with spaces and dots, and hiding a tool is worse.
     ///
     /// # Errors
     /// [`Error::InvalidFields`] naming the field `name`.

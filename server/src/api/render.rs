@@ -3,7 +3,6 @@
 use prost_types::Timestamp;
 use toolgate_proto::v1;
 
-use crate::gate::calls::Call;
 use crate::gate::verdict::{RefusalCode, Refused, Verdict};
 use crate::identity::TenantId;
 use crate::router::account::{Account, shown};
@@ -69,12 +68,7 @@ pub(super) fn pool(snapshot: &Snapshot, delta: &PoolDelta) -> v1::SummaryPoolDel
 }
 
 /// The verdict on one call.
-pub(super) fn verdict(
-    snapshot: &Snapshot,
-    call_id: &str,
-    call: &Call,
-    verdict: &Verdict,
-) -> v1::GateVerdict {
+pub(super) fn verdict(snapshot: &Snapshot, call_id: &str, verdict: &Verdict) -> v1::GateVerdict {
     let call_id = call_id.to_owned();
     match verdict {
         Ok(slot) => {
@@ -82,7 +76,7 @@ pub(super) fn verdict(
             let (server, name) = (id.server.as_str().to_owned(), id.name.as_str().to_owned());
             v1::GateVerdict { call_id, allowed: true, server, name, ..Default::default() }
         }
-        Err(refused) => v1::GateVerdict { call_id, ..refused_verdict(call, refused) },
+        Err(refused) => v1::GateVerdict { call_id, ..refused_verdict(refused) },
     }
 }
 
@@ -104,12 +98,11 @@ pub(super) fn code(code: RefusalCode) -> v1::RefusalCode {
     }
 }
 
-fn refused_verdict(call: &Call, refused: &Refused) -> v1::GateVerdict {
+fn refused_verdict(refused: &Refused) -> v1::GateVerdict {
     let violation = |v: &crate::schema::Violation| v1::ArgumentViolation {
         pointer: v.pointer.clone(),
         message: v.problem.clone(),
     };
-    debug_assert!(!call.tool.is_empty(), "an unnamed call does not get here");
     v1::GateVerdict {
         code: code(refused.code) as i32,
         message: refused.message.clone(),

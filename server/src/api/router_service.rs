@@ -55,17 +55,17 @@ impl RouterService for Routing {
             let holder = Holder { tenant: &tenant, principal: PRINCIPAL };
             let query = GateQuery {
                 handle: message.active_set_handle,
-                calls: calls.clone(),
+                calls,
                 state,
                 min_revision: message.min_revision,
             };
             let gated = edge.plane.router.gate(holder, query).await?;
-            let answers = message.calls.iter().zip(&calls).zip(&gated.verdicts);
-            let verdicts = answers.map(|((wire, call), verdict)| {
+            let answers = message.calls.iter().zip(&gated.verdicts);
+            let verdicts = answers.map(|(wire, verdict)| {
                 let code =
                     verdict.as_ref().map_or_else(|refused| refused.code.name(), |_| "ALLOWED");
                 edge.metrics.decision(code);
-                render::verdict(&gated.snapshot, &wire.call_id, call, verdict)
+                render::verdict(&gated.snapshot, &wire.call_id, verdict)
             });
             let (verdicts, catalog_revision) = (verdicts.collect(), gated.snapshot.revision);
             Ok(GateResponse { verdicts, catalog_revision })
