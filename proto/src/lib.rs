@@ -18,9 +18,7 @@ impl v1::ErrorReason {
     /// The name that `google.rpc.ErrorInfo.reason` carries, such as `INVALID_FIELD`.
     #[must_use]
     pub fn name(self) -> &'static str {
-        self.as_str_name()
-            .strip_prefix("ERROR_REASON_")
-            .unwrap_or("UNSPECIFIED")
+        self.as_str_name().strip_prefix("ERROR_REASON_").unwrap_or("UNSPECIFIED")
     }
 
     /// The reason of that name, or `None` for a name of a newer contract.

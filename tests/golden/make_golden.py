@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# ruff: noqa: E501, RUF001 -- the texts are data, odd letters included
 """Makes all-MiniLM-L6-v2.json: what sentence-transformers (fp32, CPU) says about varied texts.
 
     pip install sentence-transformers
