@@ -24,6 +24,9 @@ use crate::store::Revision;
 /// Catalogs above this many tools are searched off the async threads.
 const SEARCH_INLINE_MAX: usize = 10_000;
 
+/// The longest that the encoder is waited for when the caller would wait longer.
+const PATIENCE_MAX: Duration = Duration::from_secs(5);
+
 /// In what way an answer is worse than usual. The wire's `DegradedReason` has the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Degraded {
@@ -185,14 +188,19 @@ impl Router {
         deadline: Option<Instant>,
     ) -> Result<(Vec<Vec<f32>>, Vec<Degraded>), Error> {
         let texts = query.intents.iter().map(|intent| intent.text.clone()).collect();
-        match self.encoder.embed(texts, deadline).await {
+        let until = patience(deadline);
+        let embedding = self.encoder.embed(texts, Some(until));
+        let embedded = tokio::time::timeout_at(until.into(), embedding).await;
+        match embedded.unwrap_or(Err(Error::DeadlineExceeded)) {
             Ok(embedded) => {
                 let truncated = embedded.iter().any(|e| e.truncated);
                 let degraded = truncated.then_some(Degraded::IntentTruncated);
                 let vectors = embedded.into_iter().map(|e| e.vector).collect();
                 Ok((vectors, degraded.into_iter().collect()))
             }
-            Err(Error::DeadlineExceeded) => Err(Error::DeadlineExceeded),
+            Err(_) if deadline.is_some_and(|deadline| deadline <= Instant::now()) => {
+                Err(Error::DeadlineExceeded)
+            }
             Err(error) => {
                 tracing::warn!(%error, "no embedding: ranking by words");
                 Ok((Vec::new(), Vec::new()))
@@ -238,6 +246,15 @@ impl Router {
             snapshot,
         }
     }
+}
+
+/// Until when the encoder is waited for: three quarters of the time that is left, so that an encoder that
+/// hangs or is late leaves words the time to decide.
+fn patience(deadline: Option<Instant>) -> Instant {
+    let now = Instant::now();
+    let left =
+        deadline.map_or(PATIENCE_MAX, |deadline| deadline.saturating_duration_since(now) * 3 / 4);
+    now + left.min(PATIENCE_MAX)
 }
 
 /// What was decided, before anything is rendered.
