@@ -152,10 +152,11 @@ pub struct StoredCatalog {
     pub servers: Vec<StoredServer>,
     /// The tools in the summary pool's order: by summary revision, then server, then name.
     pub tools: Vec<StoredTool>,
-    /// The tools removed since `pool_floor`, by revision, then name. A name that a tool has again is not
-    /// among them: that tool's `summary_revision` says the same and more.
+    /// The tools removed since `pool_floor`, by revision, then name. A name that a tool without scopes has
+    /// again is not among them: that tool's `summary_revision` says the same and more.
     pub removed: Vec<RemovedTool>,
-    /// The oldest revision that a delta of the summary pool can start from.
+    /// The oldest revision that a delta of the summary pool can start from. It rises to the present one
+    /// when a change of scopes, or the removal of a tool with scopes, makes callers see different tools.
     pub pool_floor: Revision,
 }
 

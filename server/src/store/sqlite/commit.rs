@@ -8,7 +8,7 @@ use sqlx::sqlite::SqliteConnection;
 use super::failure::failed;
 use super::tools::{self, StoredLine};
 use super::{embeddings, removed, requests, rows};
-use crate::store::{Committed, Revision, ServerChange, ServerRecord, StoreError};
+use crate::store::{Committed, Revision, ServerChange, ServerRecord, StoreError, ToolRecord};
 
 pub(super) async fn commit(
     connection: &mut SqliteConnection,
@@ -31,7 +31,9 @@ pub(super) async fn commit(
     refuse_too_many(connection, tenant, gone, fresh, change.max_tools).await?;
 
     let committed = next(connection, tenant).await?;
-    let tool_count = before.map_or(0, |stored| stored.tool_count).saturating_sub(gone) + fresh;
+    let (tools_before, before_scopes) =
+        before.map_or((0, None), |stored| (stored.tool_count, Some(stored.scopes)));
+    let tool_count = tools_before.saturating_sub(gone) + fresh;
     put_server(connection, tenant, &change.server, &committed, tool_count).await?;
     // All rows that change go before any comes: names may move among the tools of one change.
     tools::delete(connection, tenant, server, &touched(change)).await?;
@@ -39,6 +41,9 @@ pub(super) async fn commit(
     let revision = committed.revision;
     tools::insert(connection, (tenant, server), &change.upserts, &lines, revision).await?;
     forget(connection, tenant, revision, &lines, change).await?;
+    if changes_who_sees(before_scopes.as_deref(), &lines, change)? {
+        removed::restart(connection, tenant, revision).await?;
+    }
     embeddings::save(connection, tenant, &change.fingerprint, &change.embeddings).await?;
     if let Some(request) = &change.request {
         requests::record(connection, tenant, request, &committed).await?;
@@ -54,9 +59,9 @@ pub(super) async fn remove_server(
     base: Revision,
 ) -> Result<Committed, StoreError> {
     let before = stored(connection, tenant, server).await?;
-    if before.map(|stored| stored.revision) != Some(base) {
+    let Some(before) = before.filter(|stored| stored.revision == base) else {
         return Err(StoreError::Conflict);
-    }
+    };
     let lines = tools::lines(connection, tenant, server, None).await?;
     let committed = next(connection, tenant).await?;
     let delete_tools = "DELETE FROM tools WHERE tenant = ?1 AND server = ?2";
@@ -67,15 +72,23 @@ pub(super) async fn remove_server(
     }
     let gone: Vec<_> = lines.values().map(|line| line.model_name.as_str()).collect();
     removed::update(connection, tenant, committed.revision, &gone, &[]).await?;
+    if before.scopes != NO_SCOPES || lines.values().any(|line| line.scopes != NO_SCOPES) {
+        removed::restart(connection, tenant, committed.revision).await?;
+    }
     let texts = lines.values().map(|line| &line.summary_hash);
     embeddings::drop_unused(connection, tenant, texts).await?;
     requests::forget_expired(connection, tenant, committed.updated_ms).await?;
     Ok(committed)
 }
 
+/// An empty list of scopes as stored.
+const NO_SCOPES: &str = "[]";
+
 struct Stored {
     revision: Revision,
     tool_count: u64,
+    /// As stored: a JSON list.
+    scopes: String,
 }
 
 async fn stored(
@@ -83,12 +96,37 @@ async fn stored(
     tenant: &str,
     server: &str,
 ) -> Result<Option<Stored>, StoreError> {
-    let sql = "SELECT revision, tool_count FROM servers WHERE tenant = ?1 AND name = ?2";
+    let sql = "SELECT revision, tool_count, required_scopes FROM servers
+         WHERE tenant = ?1 AND name = ?2";
     let found = sqlx::query(sql).bind(tenant).bind(server).fetch_optional(connection).await;
     let Some(row) = found.map_err(failed)? else { return Ok(None) };
     let (revision, tool_count) =
         (rows::number(&row, "revision")?, rows::number(&row, "tool_count")?);
-    Ok(Some(Stored { revision, tool_count }))
+    Ok(Some(Stored { revision, tool_count, scopes: rows::get(&row, "required_scopes")? }))
+}
+
+/// Whether tools appear for, or vanish from, callers by their scopes alone. A delta can tell neither: who
+/// lacked the scope would miss the line, and who never had it would be told a name.
+fn changes_who_sees(
+    server_before: Option<&str>,
+    lines: &HashMap<String, StoredLine>,
+    change: &ServerChange,
+) -> Result<bool, StoreError> {
+    let Some(server_before) = server_before else { return Ok(false) };
+    if server_before != rows::to_json(&change.server.required_scopes)? {
+        return Ok(true);
+    }
+    let mut gone: HashMap<&str, &StoredLine> =
+        lines.iter().map(|(name, line)| (name.as_str(), line)).collect();
+    for tool in &change.upserts {
+        let line = gone.remove(tool.name.as_str());
+        let scopes = rows::to_json(&tool.required_scopes)?;
+        if line.is_some_and(|line| line.scopes != scopes) {
+            return Ok(true);
+        }
+    }
+    let is_open = |line: &&StoredLine| server_before == NO_SCOPES && line.scopes == NO_SCOPES;
+    Ok(!gone.values().all(is_open))
 }
 
 /// The names of the tools whose rows the change replaces or removes.
@@ -155,10 +193,15 @@ async fn forget(
     lines: &HashMap<String, StoredLine>,
     change: &ServerChange,
 ) -> Result<(), StoreError> {
-    let taken: Vec<_> = change.upserts.iter().map(|tool| tool.model_name.as_str()).collect();
-    let known: HashSet<_> = taken.iter().copied().collect();
+    let upserts = || change.upserts.iter();
+    let known: HashSet<_> = upserts().map(|tool| tool.model_name.as_str()).collect();
     let before = lines.values().map(|line| line.model_name.as_str());
     let gone: Vec<_> = before.filter(|name| !known.contains(name)).collect();
+    // A line that not everybody sees does not tell everybody that the old one is gone.
+    let is_open = |tool: &&ToolRecord| {
+        change.server.required_scopes.is_empty() && tool.required_scopes.is_empty()
+    };
+    let taken: Vec<_> = upserts().filter(is_open).map(|tool| tool.model_name.as_str()).collect();
     removed::update(connection, tenant, revision, &gone, &taken).await?;
     let summaries: HashSet<_> = change.upserts.iter().map(|tool| tool.summary.as_str()).collect();
     let unsaid = lines.values().filter(|line| !summaries.contains(line.summary.as_str()));

@@ -1,5 +1,5 @@
-//! Names that tools had and no longer have, kept so that a reader of the summary pool can be told what
-//! to forget. A name that is taken again is forgotten here: its line then tells the reader more.
+//! Names that tools had and no longer have, kept so that a reader of the summary pool can be told what to
+//! forget. A name that is taken again for all readers is forgotten here: its line then tells them more.
 
 use sqlx::Row;
 use sqlx::sqlite::SqliteConnection;
@@ -44,6 +44,15 @@ pub(super) async fn update(
     if gone.is_empty() { Ok(()) } else { prune(connection, tenant).await }
 }
 
+/// Begins deltas anew: none can start from before `revision`.
+pub(super) async fn restart(
+    connection: &mut SqliteConnection,
+    tenant: &str,
+    revision: Revision,
+) -> Result<(), StoreError> {
+    raise_floor(connection, tenant, rows::integer(revision)?).await
+}
+
 /// Drops whole revisions, the oldest first, until at most [`REMOVED_KEPT`] names are left: half of a revision
 /// would be a wrong delta.
 async fn prune(connection: &mut SqliteConnection, tenant: &str) -> Result<(), StoreError> {
@@ -53,6 +62,15 @@ async fn prune(connection: &mut SqliteConnection, tenant: &str) -> Result<(), St
     let last = last.fetch_optional(&mut *connection).await.map_err(failed)?;
     let Some(row) = last else { return Ok(()) };
     let floor: i64 = row.try_get("revision").map_err(failed)?;
+    raise_floor(connection, tenant, floor).await
+}
+
+/// Forgets what was removed up to `floor`, and the deltas that would need it.
+async fn raise_floor(
+    connection: &mut SqliteConnection,
+    tenant: &str,
+    floor: i64,
+) -> Result<(), StoreError> {
     let drop_old = "DELETE FROM removed_tools WHERE tenant = ?1 AND revision <= ?2";
     let raise = "UPDATE tenants SET pool_floor = ?2 WHERE tenant = ?1";
     for sql in [drop_old, raise] {

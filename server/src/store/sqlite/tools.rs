@@ -19,6 +19,8 @@ pub(super) struct StoredLine {
     pub(super) summary: String,
     pub(super) summary_hash: ContentHash,
     pub(super) revision: Revision,
+    /// The scopes that the tool itself requires, as stored: a JSON list.
+    pub(super) scopes: String,
 }
 
 /// SHA-256 of a summary: the key of its embeddings.
@@ -33,9 +35,12 @@ pub(super) async fn lines(
     server: &str,
     names: Option<&[&str]>,
 ) -> Result<HashMap<String, StoredLine>, StoreError> {
-    let of_all = "SELECT name, model_name, summary, summary_hash, summary_revision FROM tools
+    let of_all = "SELECT name, model_name, summary, summary_hash, summary_revision, required_scopes
+         FROM tools
          WHERE tenant = ?1 AND server = ?2";
-    let of_some = "SELECT name, model_name, summary, summary_hash, summary_revision FROM tools
+    let of_some =
+        "SELECT name, model_name, summary, summary_hash, summary_revision, required_scopes
+         FROM tools
          WHERE tenant = ?1 AND server = ?2 AND name IN (SELECT value FROM json_each(?3))";
     let query = match names {
         None => sqlx::query(of_all).bind(tenant).bind(server),
@@ -48,6 +53,7 @@ pub(super) async fn lines(
             summary: rows::get(row, "summary")?,
             summary_hash: rows::hash(row, "summary_hash")?,
             revision: rows::number(row, "summary_revision")?,
+            scopes: rows::get(row, "required_scopes")?,
         };
         Ok((rows::get(row, "name")?, stored))
     };
