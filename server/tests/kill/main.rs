@@ -1,0 +1,87 @@
+//! The real binary, registering over gRPC and killed with SIGKILL at random moments: every registration
+//! that it acknowledged is there after the restart, whole, and handles of before still hold.
+#![cfg(unix)]
+#![expect(unreachable_pub, reason = "nothing but tests")]
+
+mod ledger;
+mod model;
+mod server;
+
+use std::time::{Duration, Instant};
+
+use toolgate_client::v1;
+
+use ledger::Ledger;
+use server::Server;
+
+const KILLS: u32 = 200;
+/// Every so many lives the process is killed while it starts.
+const EARLY_EVERY: u32 = 5;
+const EARLY: Duration = Duration::from_millis(400);
+const BUSY: Duration = Duration::from_millis(150);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn acknowledged_registrations_survive_kill_9() {
+    let folder = tempfile::tempdir().unwrap();
+    model::write(&folder.path().join("model"));
+    let (mut ledger, mut handle, mut random) = (Ledger::default(), String::new(), Random(1));
+    let started = Instant::now();
+    for kill in 1..=KILLS {
+        let mut server = Server::start(folder.path());
+        if kill.is_multiple_of(EARLY_EVERY) {
+            std::thread::sleep(random.below(EARLY));
+            server.kill();
+            continue;
+        }
+        let client = server.client().await;
+        ledger.check(&client).await;
+        handle = hold(&client, handle).await;
+        let killed = random.below(BUSY);
+        let killer = tokio::task::spawn_blocking(move || {
+            std::thread::sleep(killed);
+            server.kill();
+        });
+        ledger.register_until_refused(&client).await;
+        killer.await.unwrap();
+    }
+    let mut last = Server::start(folder.path());
+    let client = last.client().await;
+    ledger.check(&client).await;
+    last.kill();
+    let (acknowledged, unheard) = ledger.counts();
+    println!(
+        "{KILLS} kills, {acknowledged} registrations acknowledged, {unheard} committed unheard, {:.1} s",
+        started.elapsed().as_secs_f32()
+    );
+    assert!(acknowledged > u64::from(KILLS) / 4, "the loop was hardly running");
+}
+
+/// The active set of a life before is still one that this server issued, and goes on.
+async fn hold(client: &toolgate_client::Client, handle: String) -> String {
+    let intents = vec![v1::Intent { text: "tool".to_owned(), weight: None }];
+    let request = v1::RouteRequest { intents, active_set_handle: handle, ..Default::default() };
+    match client.route(request).await {
+        Ok(answer) => answer.active_set_handle,
+        Err(error) if error.reason() == Some(v1::ErrorReason::TenantNotFound) => String::new(),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Reproducible delays; the moments that they hit are as random as the machine.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, most: Duration) -> Duration {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let share = u32::try_from(self.0 >> 33).unwrap_or(0);
+        most * (share >> 16) / (1 << 15)
+    }
+}
+
+#[test]
+fn delays_are_spread() {
+    let delays: Vec<_> = (0..50).scan(Random(1), |random, _| Some(random.below(BUSY))).collect();
+    assert!(delays.iter().all(|delay| *delay < BUSY));
+    assert!(delays.iter().any(|delay| *delay > BUSY / 2));
+}

@@ -1,0 +1,48 @@
+//! Token accounting adds up, and agrees with the tokenizer.
+
+use toolgate_server::router::query::{Options, RouteQuery};
+use toolgate_server::tokens;
+
+use crate::support::{World, ask, options, server, tool};
+
+#[tokio::test]
+async fn the_figures_are_sums_of_what_is_sent() {
+    let world = World::new().await;
+    let described = |i: usize| tool(&format!("t{i}"), &format!("refund invoice number {i}"));
+    world.register("acme", server("s", (0..40).map(described).collect())).await;
+    let windowed = Options { context_window: Some(10_000), system_tokens: 500, ..options() };
+    let answer = world.route("acme", RouteQuery { options: windowed, ..ask("refund") }).await;
+    let account = answer.account;
+    let tools = &answer.snapshot.tools;
+    let of = |count: fn(&toolgate_server::shard::tool::Tool) -> u32| {
+        tools.iter().map(|tool| u64::from(count(tool))).sum::<u64>()
+    };
+    let sent = |tool: &toolgate_server::shard::tool::Tool| {
+        tokens::count(&tool.definition.prompt_form(&tool.model_name))
+    };
+    assert_eq!(account.full_catalog, of(sent));
+    let line = |tool: &toolgate_server::shard::tool::Tool| {
+        tokens::count(&format!("{}: {}\n", tool.model_name, tool.summary))
+    };
+    assert_eq!(account.phase1, of(line));
+    let promoted = answer.active.iter().map(|active| u64::from(active.tokens)).sum::<u64>();
+    assert_eq!(account.phase2, promoted);
+    let signed = |tokens: u64| i64::try_from(tokens).unwrap();
+    let spent = signed(account.phase1) + signed(account.phase2);
+    assert_eq!(account.saved(), signed(account.full_catalog) - spent);
+    let rho = |tools: u64| 1.0 - (tools as f64 + 500.0) / 10_000.0;
+    assert_eq!(account.rho, Some(rho(account.phase1 + account.phase2)));
+    assert_eq!(account.rho_full, Some(rho(account.full_catalog)));
+}
+
+#[tokio::test]
+async fn rho_is_absent_without_a_window_and_never_negative() {
+    let world = World::new().await;
+    world.register("acme", server("s", vec![tool("t", "refund invoice")])).await;
+    let account = world.route("acme", ask("refund invoice")).await.account;
+    assert_eq!((account.rho, account.rho_full), (None, None));
+    assert!(account.saved() < 0, "deferring the only tool does not pay, and that is said");
+    let tiny = Options { context_window: Some(1), ..options() };
+    let account = world.route("acme", RouteQuery { options: tiny, ..ask("x") }).await.account;
+    assert_eq!((account.rho, account.rho_full), (Some(0.0), Some(0.0)));
+}

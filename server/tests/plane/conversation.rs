@@ -1,0 +1,212 @@
+//! Turns of one conversation: what was shown keeps its place, what changed is shown anew, and handles are
+//! what they say or nothing.
+
+use std::time::Duration;
+
+use serde_json::json;
+use toolgate_server::error::Error;
+use toolgate_server::gate::calls::Call;
+use toolgate_server::gate::verdict::RefusalCode;
+use toolgate_server::router::query::{Options, RouteQuery};
+use toolgate_server::router::rank::FoundBy;
+use toolgate_server::state::AgentState;
+
+use crate::support::{
+    Setup, ToolText, World, ask, call, model_names, options, server, shown, tool,
+};
+
+const TOPICS: [&str; 10] = [
+    "refund invoice",
+    "deploy branch",
+    "calendar meeting",
+    "weather photo",
+    "ticket customer",
+    "email folder",
+    "alert metric",
+    "payroll salary",
+    "shipment parcel",
+    "translate sentence",
+];
+
+fn topic(i: usize) -> impl Iterator<Item = ToolText> {
+    (0..4).map(move |n| tool(&format!("topic{i}_{n}"), TOPICS[i]))
+}
+
+#[tokio::test]
+async fn ten_turns_only_append() {
+    let world = World::new().await;
+    world.register("acme", server("s", (0..10).flat_map(topic).collect())).await;
+    let (mut names, mut handle) = (Vec::new(), String::new());
+    for (turn, text) in TOPICS.iter().enumerate() {
+        let answer =
+            world.route("acme", RouteQuery { previous: handle.clone(), ..ask(text) }).await;
+        let now = model_names(&answer);
+        assert_eq!(now[..names.len()], names, "turn {turn} moved what was there");
+        let of_topic = now.iter().filter(|name| name.contains(&format!("topic{turn}_")));
+        assert_eq!(of_topic.count(), 4, "turn {turn} has its topic: {now:?}");
+        for (place, active) in answer.active.iter().enumerate() {
+            assert_eq!(active.chosen.newly_promoted, place >= names.len());
+            let kept = active.chosen.found_by == FoundBy::Kept;
+            assert_eq!(kept, place < names.len());
+        }
+        (names, handle) = (now, answer.handle);
+    }
+    assert_eq!(names.len(), 40);
+    // What the first turn showed may still be called at the end, whatever the last turn was about.
+    let first = world.gate_one("acme", &handle, call(&names[0]), AgentState::default()).await;
+    assert_eq!(first.unwrap(), names[0]);
+    let again = world.route("acme", RouteQuery { previous: handle, ..ask(TOPICS[9]) }).await;
+    assert_eq!(model_names(&again), names, "a turn that needs nothing new changes nothing");
+}
+
+fn typed(kind: &str) -> ToolText {
+    let schema = json!({"type": "object", "properties": {"amount": {"type": kind}}});
+    tool("refund", "refund invoice").schema(schema)
+}
+
+#[tokio::test]
+async fn a_changed_definition_must_be_shown_anew() {
+    let world = World::new().await;
+    let others = || vec![tool("other", "refund invoice ticket"), tool("third", "refund invoice")];
+    let with = |kind| server("s", [vec![typed(kind)], others()].concat());
+    world.register("acme", with("string")).await;
+    let before = world.route("acme", ask("refund invoice")).await;
+    world.register("acme", with("integer")).await;
+
+    let amount = |text: &str| Call {
+        tool: "mcp__s__refund".to_owned(),
+        arguments: format!("{{\"amount\": {text}}}"),
+    };
+    let state = AgentState::default;
+    let refused = world.gate_one("acme", &before.handle, amount("\"3\""), state()).await;
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.code, RefusalCode::SchemaChanged);
+    assert_eq!(refused.search, "select:mcp__s__refund");
+    let unchanged = world.gate_one("acme", &before.handle, call("mcp__s__other"), state()).await;
+    assert_eq!(unchanged.unwrap(), "mcp__s__other", "the rest of the set still holds");
+
+    let query = RouteQuery { previous: before.handle.clone(), ..ask("refund invoice") };
+    let after = world.route("acme", query).await;
+    let kept: Vec<_> = shown(&before).into_iter().filter(|name| name != "refund").collect();
+    assert_eq!(shown(&after), [kept, vec!["refund".to_owned()]].concat());
+    let last = after.active.last().unwrap();
+    assert!(last.chosen.newly_promoted, "the new definition goes to the end and is sent again");
+    let refused =
+        world.gate_one("acme", &after.handle, amount("\"3\""), state()).await.unwrap_err();
+    assert_eq!(refused.code, RefusalCode::ArgumentsInvalid);
+    assert_eq!(refused.violations[0].pointer, "/amount");
+    assert!(refused.input_schema.contains("integer"));
+    assert!(world.gate_one("acme", &after.handle, amount("3"), state()).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_removed_tool_is_gone_from_its_place_and_unknown() {
+    let world = World::new().await;
+    let all = ["a", "b", "c"].map(|name| tool(name, "refund invoice"));
+    world.register("acme", server("s", all.to_vec())).await;
+    let before = world.route("acme", ask("refund invoice")).await;
+    assert_eq!(before.active.len(), 3);
+    world.register("acme", server("s", vec![all[0].clone(), all[2].clone()])).await;
+    let verdict = world.gate_one("acme", &before.handle, call("mcp__s__b"), AgentState::default());
+    let refused = verdict.await.unwrap_err();
+    assert_eq!(refused.code, RefusalCode::UnknownTool);
+    assert!(!refused.available.contains(&"mcp__s__b".to_owned()));
+    assert_eq!(refused.available.len(), 2);
+    let query = RouteQuery { previous: before.handle.clone(), ..ask("refund invoice") };
+    let after = world.route("acme", query).await;
+    let left: Vec<_> = shown(&before).into_iter().filter(|name| name != "b").collect();
+    assert_eq!(shown(&after), left);
+}
+
+#[tokio::test]
+async fn what_was_not_shown_is_not_available() {
+    let world = World::new().await;
+    let tools = vec![tool("near", "refund invoice"), tool("far", "weather photo")];
+    world.register("acme", server("s", tools)).await;
+    let answer = world.route("acme", ask("refund invoice")).await;
+    let gate =
+        |name: &str| world.gate_one("acme", &answer.handle, call(name), AgentState::default());
+    let refused = gate("mcp__s__far").await.unwrap_err();
+    assert_eq!(refused.code, RefusalCode::ToolNotAvailable);
+    assert_eq!(refused.available, ["mcp__s__near"]);
+    assert_eq!(refused.search, "select:mcp__s__far");
+    assert_eq!(
+        gate("near").await.unwrap(),
+        "mcp__s__near",
+        "the MCP name will do when it is plain"
+    );
+    assert_eq!(gate("far").await.unwrap_err().code, RefusalCode::UnknownTool);
+    // Fetched by name, it joins the set.
+    let fetched = world.schemas("acme", &["s/far"], &AgentState::default(), &answer.handle).await;
+    let fetched = fetched.unwrap();
+    assert!(fetched.tools[0].newly_promoted);
+    for name in ["mcp__s__near", "mcp__s__far"] {
+        let verdict = world.gate_one("acme", &fetched.handle, call(name), AgentState::default());
+        assert_eq!(verdict.await.unwrap(), name);
+    }
+}
+
+#[tokio::test]
+async fn an_expired_handle_is_refused_by_gate_and_renewed_by_route() {
+    let dead = World::with(Setup { handle_ttl: Duration::ZERO, ..Setup::default() }).await;
+    let tools: Vec<_> = (0..2).flat_map(topic).collect();
+    dead.register("acme", server("s", tools)).await;
+    let first = dead.route("acme", ask(TOPICS[0])).await;
+    let calls = vec![call(&model_names(&first)[0]), call("nothing")];
+    let (_, verdicts) = dead.gate("acme", &first.handle, calls, AgentState::default()).await;
+    let codes: Vec<_> = verdicts.into_iter().map(|verdict| verdict.unwrap_err().code).collect();
+    assert_eq!(codes, [RefusalCode::HandleExpired; 2], "and nothing is said about either tool");
+    // A replica with the same key and a longer life for its handles: the places hold.
+    let alive = dead.restarted(Setup::default()).await;
+    let query = RouteQuery { previous: first.handle.clone(), ..ask(TOPICS[1]) };
+    let renewed = alive.route("acme", query).await;
+    assert_eq!(model_names(&renewed)[..first.active.len()], model_names(&first));
+    let verdict = alive.gate_one(
+        "acme",
+        &renewed.handle,
+        call(&model_names(&first)[0]),
+        AgentState::default(),
+    );
+    assert!(verdict.await.is_ok());
+}
+
+#[tokio::test]
+async fn a_forged_handle_is_nothing() {
+    let world = World::new().await;
+    world.register("acme", server("s", topic(0).collect())).await;
+    let answer = world.route("acme", ask(TOPICS[0])).await;
+    let mut characters: Vec<char> = answer.handle.chars().collect();
+    let middle = characters.len() / 2;
+    characters[middle] = if characters[middle] == 'A' { 'B' } else { 'A' };
+    let flipped: String = characters.into_iter().collect();
+    let cut = answer.handle[..answer.handle.len() - 4].to_owned();
+    for forged in [flipped, cut, "forged".to_owned(), "é".repeat(50), "A".repeat(100_000)] {
+        let query = RouteQuery { previous: forged.clone(), ..ask(TOPICS[0]) };
+        let routed = world.try_route("acme", query).await;
+        assert!(matches!(routed, Err(Error::HandleInvalid(_))), "{forged}");
+        let names = model_names(&answer);
+        let fetched = world.schemas("acme", &[&names[0]], &AgentState::default(), &forged).await;
+        assert!(matches!(fetched, Err(Error::HandleInvalid(_))));
+        let calls = vec![call(&names[0]), call("nothing")];
+        let (_, verdicts) = world.gate("acme", &forged, calls, AgentState::default()).await;
+        for verdict in verdicts {
+            let refused = verdict.unwrap_err();
+            assert_eq!(refused.code, RefusalCode::HandleInvalid);
+            assert!(refused.available.is_empty() && refused.unlock.is_empty());
+        }
+    }
+}
+
+#[tokio::test]
+async fn kept_tools_cost_nothing_of_the_budget() {
+    let world = World::new().await;
+    world.register("acme", server("s", (0..2).flat_map(topic).collect())).await;
+    let first = world.route("acme", ask(TOPICS[0])).await;
+    let broke = Options { schema_token_budget: Some(0), explain: true, ..options() };
+    let query = RouteQuery { previous: first.handle.clone(), options: broke, ..ask(TOPICS[1]) };
+    let second = world.route("acme", query).await;
+    assert_eq!(model_names(&second), model_names(&first));
+    let over =
+        |r: &&toolgate_server::router::explain::Refusal| r.code == RefusalCode::OverTokenBudget;
+    assert!(second.refusals.iter().filter(over).count() >= 4);
+}

@@ -1,0 +1,16 @@
+//! What the routing plane promises, asked of `Plane` itself: a real store in a folder of its own, an
+//! encoder that is deterministic and can be made to fail, nothing of the wire.
+#![expect(clippy::unwrap_used, unreachable_pub, reason = "nothing but tests")]
+
+mod accounting;
+mod conversation;
+mod degraded;
+mod hidden;
+mod isolation;
+mod limits;
+mod pool;
+mod preconditions;
+mod ranking;
+mod requests;
+mod shards;
+mod support;

@@ -1,0 +1,134 @@
+//! Which tools an intent gets, compared with a ranking that is written as plainly as can be.
+
+use proptest::prelude::*;
+use toolgate_server::router::query::{Intent, Options, RouteQuery};
+use toolgate_server::router::rank::FoundBy;
+use toolgate_server::router::route::Answer;
+
+use crate::support::encoder::{cosine, embed};
+use crate::support::{World, ask, model_names, options, server, shown, tool};
+
+const WORDS: [&str; 16] = [
+    "invoice", "refund", "customer", "ticket", "branch", "commit", "deploy", "alert", "metric",
+    "calendar", "meeting", "email", "folder", "photo", "invoice2", "weather",
+];
+
+/// Overlaps closer than this may come in either order: the two sides add in different orders.
+const ROUNDING: f32 = 1e-5;
+
+#[tokio::test]
+async fn best_first_above_the_threshold_and_no_more_than_top_k() {
+    let world = World::new().await;
+    let near = |i: usize| tool(&format!("near_{i}"), &format!("refund invoice {}", WORDS[i]));
+    let far = |i: usize| tool(&format!("far_{i}"), &format!("{} photo weather", WORDS[i + 6]));
+    let tools = (2..6).map(near).chain((0..4).map(far)).collect();
+    world.register("acme", server("billing", tools)).await;
+    let answer = world.route("acme", ask("refund invoice")).await;
+    assert_eq!(shown(&answer).len(), 4, "{:?}", shown(&answer));
+    assert!(shown(&answer).iter().all(|name| name.starts_with("near_")));
+    assert!(answer.active.iter().all(|tool| tool.chosen.found_by == FoundBy::Overlap));
+    let top_2 = Options { top_k: 2, ..options() };
+    let fewer = world.route("acme", RouteQuery { options: top_2, ..ask("refund invoice") }).await;
+    assert_eq!(model_names(&fewer), model_names(&answer)[..2]);
+    let strict = Options { threshold: 0.999, ..options() };
+    let none = world.route("acme", RouteQuery { options: strict, ..ask("refund invoice") }).await;
+    assert!(none.active.is_empty(), "nothing is that near, and nothing is made up");
+    assert!(none.degraded.is_empty());
+}
+
+#[tokio::test]
+async fn a_tool_that_the_intent_names_comes_first() {
+    let world = World::new().await;
+    let near = |i: usize| tool(&format!("near_{i}"), "refund invoice");
+    let mut tools: Vec<_> = (0..20).map(near).collect();
+    tools.push(tool("photo_rotate", "weather folder"));
+    world.register("acme", server("s", tools)).await;
+    for text in ["refund invoice with photo_rotate", "refund invoice, mcp__s__photo_rotate."] {
+        let answer = world.route("acme", ask(text)).await;
+        assert_eq!(shown(&answer)[0], "photo_rotate", "{text}");
+        assert_eq!(answer.active[0].chosen.found_by, FoundBy::Name);
+    }
+}
+
+#[tokio::test]
+async fn each_of_several_intents_is_covered() {
+    let world = World::new().await;
+    let crowd = |i: usize| tool(&format!("crowd_{i}"), "refund invoice customer");
+    let mut tools: Vec<_> = (0..30).map(crowd).collect();
+    tools.push(tool("deploy", "deploy a branch"));
+    tools.push(tool("meeting", "calendar meeting"));
+    world.register("acme", server("s", tools)).await;
+    let intent = |text: &str, weight| Intent { text: text.to_owned(), weight };
+    let intents = vec![
+        intent("refund invoice customer", 5.0),
+        intent("deploy a branch please", 1.0),
+        intent("calendar meeting tomorrow", 0.1),
+    ];
+    let options = Options { top_k: 3, ..options() };
+    let query = RouteQuery { intents, options, ..ask("") };
+    let answer = world.route("acme", query).await;
+    let mut names = shown(&answer);
+    assert!(names[0].starts_with("crowd_"), "the heaviest intent goes first: {names:?}");
+    names.sort();
+    assert_eq!(names[1..], ["deploy", "meeting"]);
+}
+
+#[tokio::test]
+async fn the_same_question_has_the_same_answer() {
+    let world = World::new().await;
+    let same = |i: usize| tool(&format!("t{i:02}"), "refund invoice");
+    world.register("acme", server("s", (0..40).map(same).collect())).await;
+    let first = model_names(&world.route("acme", ask("refund invoice")).await);
+    let restarted = world.restarted(crate::support::Setup::default()).await;
+    for _ in 0..3 {
+        assert_eq!(model_names(&world.route("acme", ask("refund invoice")).await), first);
+        assert_eq!(model_names(&restarted.route("acme", ask("refund invoice")).await), first);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn ranking_is_what_a_plain_scan_gives(
+        descriptions in prop::collection::vec(prop::collection::vec(0..WORDS.len(), 1..5), 1..60),
+        intents in prop::collection::vec(prop::collection::vec(0..WORDS.len(), 1..4), 3),
+        top_k in 1_usize..20,
+        threshold in -0.2_f32..0.9,
+    ) {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.block_on(async {
+            let world = World::new().await;
+            let text = |words: &Vec<usize>| words.iter().map(|w| WORDS[*w]).collect::<Vec<_>>().join(" ");
+            let tools = descriptions.iter().enumerate();
+            let tools = tools.map(|(i, words)| tool(&format!("t{i}"), &text(words))).collect();
+            world.register("acme", server("s", tools)).await;
+            for words in &intents {
+                let options = Options { top_k, threshold, ..options() };
+                let intent = text(words);
+                let answer = world.route("acme", RouteQuery { options, ..ask(&intent) }).await;
+                check_against_scan(&answer, &intent, top_k, threshold);
+            }
+        });
+    }
+}
+
+fn check_against_scan(answer: &Answer, intent: &str, top_k: usize, threshold: f32) {
+    let query = embed(intent);
+    let overlap = |summary: &str| cosine(&query, &embed(summary));
+    let mut all: Vec<f32> =
+        answer.snapshot.tools.iter().map(|tool| overlap(&tool.summary)).collect();
+    all.sort_by(|a, b| b.total_cmp(a));
+    let near_threshold = |overlap: &f32| (overlap - threshold).abs() < ROUNDING;
+    if all.iter().any(near_threshold) {
+        return;
+    }
+    let expected: Vec<f32> = all.into_iter().filter(|o| *o >= threshold).take(top_k).collect();
+    let found: Vec<f32> = answer.active.iter().map(|active| active.chosen.overlap).collect();
+    assert_eq!(found.len(), expected.len(), "{found:?}, not {expected:?}");
+    for (active, expected) in answer.active.iter().zip(expected) {
+        assert!((active.chosen.overlap - expected).abs() < ROUNDING, "{found:?}");
+        let summary = &answer.snapshot.tool(active.chosen.slot).summary;
+        assert!((active.chosen.overlap - overlap(summary)).abs() < ROUNDING, "{summary}");
+    }
+}

@@ -1,0 +1,65 @@
+//! Questions to the plane in few words, and what their answers hold.
+
+use toolgate_server::gate::calls::Call;
+use toolgate_server::router::query::{Detail, Intent, Options, RouteQuery};
+use toolgate_server::router::route::Answer;
+use toolgate_server::state::AgentState;
+
+/// One intent, the defaults of the product, an agent that has done nothing.
+pub fn ask(text: &str) -> RouteQuery {
+    RouteQuery {
+        intents: vec![Intent { text: text.to_owned(), weight: 1.0 }],
+        state: AgentState::default(),
+        previous: String::new(),
+        known_pool_revision: None,
+        options: options(),
+        min_revision: 0,
+        turn_id: String::new(),
+    }
+}
+
+/// The defaults of the product.
+pub fn options() -> Options {
+    Options {
+        top_k: 10,
+        threshold: 0.28,
+        schema_token_budget: None,
+        detail: Detail::Schemas,
+        pinned: Vec::new(),
+        excluded: Vec::new(),
+        servers: Vec::new(),
+        context_window: None,
+        system_tokens: 0,
+        model: String::new(),
+        explain: false,
+    }
+}
+
+/// A state with these scopes granted.
+pub fn granted(scopes: &[&str]) -> AgentState {
+    let scopes = scopes.iter().map(|scope| (*scope).to_owned()).collect();
+    AgentState { scopes, ..AgentState::default() }
+}
+
+/// A state with these milestones reached.
+pub fn reached(milestones: &[&str]) -> AgentState {
+    let milestones = milestones.iter().map(|name| (*name).to_owned()).collect();
+    AgentState { milestones, ..AgentState::default() }
+}
+
+/// A call without arguments.
+pub fn call(tool: &str) -> Call {
+    Call { tool: tool.to_owned(), arguments: String::new() }
+}
+
+/// The active set's model-facing names, in its order.
+pub fn model_names(answer: &Answer) -> Vec<String> {
+    let slots = answer.active.iter().map(|active| active.chosen.slot);
+    slots.map(|slot| answer.snapshot.tool(slot).model_name.to_string()).collect()
+}
+
+/// The active set's MCP names, in its order.
+pub fn shown(answer: &Answer) -> Vec<String> {
+    let slots = answer.active.iter().map(|active| active.chosen.slot);
+    slots.map(|slot| answer.snapshot.tool(slot).id.name.as_str().to_owned()).collect()
+}

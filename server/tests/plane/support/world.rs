@@ -1,0 +1,179 @@
+//! A plane on a SQLite store in a folder of its own.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use toolgate_server::catalog::registration::{Registered, Registration};
+use toolgate_server::config::LimitsConfig;
+use toolgate_server::error::Error;
+use toolgate_server::gate::calls::Call;
+use toolgate_server::gate::handle::Holder;
+use toolgate_server::gate::key::HandleKey;
+use toolgate_server::gate::verdict::Verdict;
+use toolgate_server::identity::{ServerName, TenantId};
+use toolgate_server::plane::{Plane, PlaneConfig};
+use toolgate_server::router::lookups::Found;
+use toolgate_server::router::pool::PoolDelta;
+use toolgate_server::router::query::RouteQuery;
+use toolgate_server::router::route::Answer;
+use toolgate_server::shard::snapshot::Snapshot;
+use toolgate_server::state::AgentState;
+use toolgate_server::store::Revision;
+use toolgate_server::store::sqlite::SqliteStore;
+
+use super::encoder::FakeEncoder;
+
+/// What a world is made of.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    pub limits: LimitsConfig,
+    pub memory_budget: u64,
+    pub handle_ttl: Duration,
+    pub fingerprint: &'static str,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            limits: LimitsConfig::default(),
+            memory_budget: 64 << 20,
+            handle_ttl: Duration::from_secs(600),
+            fingerprint: "fake-1",
+        }
+    }
+}
+
+pub struct World {
+    pub plane: Arc<Plane>,
+    pub encoder: Arc<FakeEncoder>,
+    folder: Arc<TempDir>,
+}
+
+impl World {
+    pub async fn new() -> Self {
+        Self::with(Setup::default()).await
+    }
+
+    pub async fn with(setup: Setup) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        Self::over(Arc::new(folder), setup).await
+    }
+
+    /// Another plane over the same database, as after a restart: nothing but the store is shared.
+    pub async fn restarted(&self, setup: Setup) -> Self {
+        Self::over(Arc::clone(&self.folder), setup).await
+    }
+
+    async fn over(folder: Arc<TempDir>, setup: Setup) -> Self {
+        let store = SqliteStore::open(&folder.path().join("catalog.db")).await.expect("a store");
+        let encoder = Arc::new(FakeEncoder::new(setup.fingerprint));
+        let config = PlaneConfig {
+            limits: setup.limits,
+            memory_budget: setup.memory_budget,
+            handle_key: HandleKey::from_bytes(&[7; 32]).expect("a key"),
+            handle_ttl: setup.handle_ttl,
+        };
+        let plane = Plane::new(Arc::new(store), Arc::clone(&encoder) as _, config);
+        Self { plane: Arc::new(plane), encoder, folder }
+    }
+
+    pub async fn try_register(
+        &self,
+        tenant_name: &str,
+        registration: Registration,
+    ) -> Result<Registered, Error> {
+        self.plane.register(&tenant(tenant_name), registration, None).await
+    }
+
+    /// Registers, and expects that every tool was taken.
+    pub async fn register(&self, tenant_name: &str, registration: Registration) -> Revision {
+        let registered =
+            self.try_register(tenant_name, registration).await.expect("a registration");
+        let problems: Vec<_> =
+            registered.outcomes.iter().filter(|outcome| !outcome.problem.is_empty()).collect();
+        assert!(problems.is_empty(), "{problems:?}");
+        registered.revision
+    }
+
+    pub async fn unregister(&self, tenant_name: &str, server: &str) -> Result<Revision, Error> {
+        let server = ServerName::parse(server).expect("a server name");
+        let (committed, _) = self.plane.unregister(&tenant(tenant_name), &server, "").await?;
+        Ok(committed.revision)
+    }
+
+    pub async fn try_route(&self, tenant_name: &str, query: RouteQuery) -> Result<Answer, Error> {
+        self.route_within(tenant_name, query, None).await
+    }
+
+    pub async fn route(&self, tenant_name: &str, query: RouteQuery) -> Answer {
+        self.try_route(tenant_name, query).await.expect("an answer")
+    }
+
+    pub async fn route_within(
+        &self,
+        tenant_name: &str,
+        query: RouteQuery,
+        deadline: Option<Instant>,
+    ) -> Result<Answer, Error> {
+        let tenant = tenant(tenant_name);
+        self.plane.router.route(holder(&tenant), query, deadline).await
+    }
+
+    pub async fn gate(
+        &self,
+        tenant_name: &str,
+        handle: &str,
+        calls: Vec<Call>,
+        state: AgentState,
+    ) -> (Arc<Snapshot>, Vec<Verdict>) {
+        let tenant = tenant(tenant_name);
+        let gate = self.plane.router.gate(holder(&tenant), handle, calls, state, 0);
+        let verdicts = gate.await.expect("verdicts");
+        (verdicts.snapshot, verdicts.verdicts)
+    }
+
+    /// The verdict on one call: the tool's model-facing name, or the refusal.
+    pub async fn gate_one(
+        &self,
+        tenant_name: &str,
+        handle: &str,
+        call: Call,
+        state: AgentState,
+    ) -> Result<String, toolgate_server::gate::verdict::Refused> {
+        let (snapshot, verdicts) = self.gate(tenant_name, handle, vec![call], state).await;
+        let verdict = verdicts.into_iter().next().expect("a verdict");
+        verdict.map(|slot| snapshot.tool(slot).model_name.to_string())
+    }
+
+    pub async fn pool(
+        &self,
+        tenant_name: &str,
+        state: &AgentState,
+        since: Option<Revision>,
+    ) -> (Arc<Snapshot>, PoolDelta) {
+        let tenant = tenant(tenant_name);
+        let pool = self.plane.router.summary_pool(holder(&tenant), state, since);
+        pool.await.expect("a pool")
+    }
+
+    pub async fn schemas(
+        &self,
+        tenant_name: &str,
+        names: &[&str],
+        state: &AgentState,
+        previous: &str,
+    ) -> Result<Found, Error> {
+        let tenant = tenant(tenant_name);
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        self.plane.router.schemas(holder(&tenant), &names, state, previous).await
+    }
+}
+
+pub fn tenant(name: &str) -> TenantId {
+    TenantId::parse(name).expect("a tenant")
+}
+
+fn holder(tenant: &TenantId) -> Holder<'_> {
+    Holder { tenant, principal: "" }
+}
