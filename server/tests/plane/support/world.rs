@@ -10,10 +10,10 @@ use toolgate_server::error::Error;
 use toolgate_server::gate::calls::Call;
 use toolgate_server::gate::handle::Holder;
 use toolgate_server::gate::key::HandleKey;
-use toolgate_server::gate::verdict::Verdict;
+use toolgate_server::gate::verdict::{Refused, Verdict};
 use toolgate_server::identity::{ServerName, TenantId};
 use toolgate_server::plane::{Plane, PlaneConfig};
-use toolgate_server::router::lookups::Found;
+use toolgate_server::router::lookups::{Found, GateQuery};
 use toolgate_server::router::pool::PoolDelta;
 use toolgate_server::router::query::RouteQuery;
 use toolgate_server::router::route::Answer;
@@ -128,8 +128,9 @@ impl World {
         state: AgentState,
     ) -> (Arc<Snapshot>, Vec<Verdict>) {
         let tenant = tenant(tenant_name);
-        let gate = self.plane.router.gate(holder(&tenant), handle, calls, state, 0);
-        let verdicts = gate.await.expect("verdicts");
+        let query = GateQuery { handle: handle.to_owned(), calls, state, min_revision: 0 };
+        let gated = self.plane.router.gate(holder(&tenant), query).await;
+        let verdicts = gated.expect("verdicts");
         (verdicts.snapshot, verdicts.verdicts)
     }
 
@@ -140,10 +141,11 @@ impl World {
         handle: &str,
         call: Call,
         state: AgentState,
-    ) -> Result<String, toolgate_server::gate::verdict::Refused> {
+    ) -> Result<String, Refused> {
         let (snapshot, verdicts) = self.gate(tenant_name, handle, vec![call], state).await;
         let verdict = verdicts.into_iter().next().expect("a verdict");
-        verdict.map(|slot| snapshot.tool(slot).model_name.to_string())
+        let name = |slot| snapshot.tool(slot).model_name.to_string();
+        verdict.map(name).map_err(|refused| *refused)
     }
 
     pub async fn pool(
