@@ -6,6 +6,7 @@ mod completions;
 mod config;
 mod doctor;
 mod documents;
+mod eval;
 mod failure;
 mod gate;
 mod json;
@@ -46,6 +47,7 @@ fn run(arguments: Arguments) -> Result<Exit, Failure> {
         Command::Tools(tools) => interruptible(tools::run(tools)),
         Command::Model(model) => interruptible(model::run(model)),
         Command::Doctor(doctor) => interruptible(doctor::run(doctor)),
+        Command::Eval(eval) => interruptible(eval::run(eval)),
         Command::Config(config) => config::run(config),
         Command::Completions(completions) => {
             completions::run(&completions, &mut Arguments::command())

@@ -8,6 +8,7 @@ pub mod cli;
 pub mod config;
 pub mod encoder;
 pub mod error;
+pub mod eval;
 pub mod gate;
 pub mod identity;
 pub mod logging;

@@ -166,7 +166,7 @@ async fn open_store(config: &Config) -> Result<SqliteStore, ServeError> {
 }
 
 /// Loads and warms up off the async threads: both take a core for a while.
-async fn load_encoder(config: EncoderConfig) -> Result<EncoderHandle, ServeError> {
+pub(crate) async fn load_encoder(config: EncoderConfig) -> Result<EncoderHandle, ServeError> {
     let load = move || {
         tokens::warm_up();
         let device = DeviceConfig {

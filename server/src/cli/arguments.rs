@@ -7,7 +7,9 @@ use clap::{Args, Parser, Subcommand};
 use toolgate_client::{Client, ClientOptions};
 
 use super::failure::Failure;
-use super::{completions, config, doctor, gate, model, output, register, route, serve, tools};
+use super::{
+    completions, config, doctor, eval, gate, model, output, register, route, serve, tools,
+};
 use crate::config::units::parse_duration;
 use crate::config::{FlagValue, Parsed, load};
 
@@ -48,6 +50,7 @@ pub(super) enum Command {
     Tools(tools::Tools),
     Model(model::Model),
     Doctor(doctor::Doctor),
+    Eval(eval::Eval),
     Config(config::Config),
     Completions(completions::Completions),
 }
@@ -165,6 +168,7 @@ mod tests {
             "toolgate model fetch --from dir",
             "toolgate model path",
             "toolgate doctor --json",
+            "toolgate eval --catalog d --queries q.jsonl --ranked r.jsonl --json j.json --baseline",
             "toolgate config check f.toml",
             "toolgate config example",
             "toolgate config show --json",
@@ -189,6 +193,7 @@ mod tests {
             "toolgate register x --mode upsert",
             "toolgate serve --set router.top_k",
             "toolgate completions",
+            "toolgate eval --catalog d",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

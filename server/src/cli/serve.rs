@@ -82,7 +82,7 @@ async fn start(config: Config) -> Result<(), Failure> {
 }
 
 /// An error and its causes, each after what it caused.
-fn with_causes(error: &dyn std::error::Error) -> String {
+pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

@@ -1,0 +1,335 @@
+//! One Route call without its encoder: gate, search, choose, promote and seal, over catalogs of 100 to
+//! 100,000 tools. The store and the encoder are fakes that answer from memory.
+
+use std::collections::HashMap;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use tokio::runtime::{Builder, Runtime};
+
+use toolgate_server::catalog::check::{ToolCheck, ToolSettings};
+use toolgate_server::catalog::plan::text_hash;
+use toolgate_server::config::LimitsConfig;
+use toolgate_server::encoder::{EmbedFuture, Embedded, Encoder};
+use toolgate_server::gate::handle::Holder;
+use toolgate_server::gate::key::HandleKey;
+use toolgate_server::identity::{ServerName, TenantId, ToolName};
+use toolgate_server::precondition::Precondition;
+use toolgate_server::router::Router;
+use toolgate_server::router::query::{Detail, Intent, Options, RouteQuery};
+use toolgate_server::router::route::Answer;
+use toolgate_server::shard::shards::Shards;
+use toolgate_server::state::AgentState;
+use toolgate_server::store::{
+    Committed, ContentHash, PendingRequest, RecordedRequest, Revision, ServerChange, ServerRecord,
+    Store, StoreError, StoreFuture, StoredCatalog, StoredEmbedding, StoredServer, StoredTool,
+    ToolCursor, ToolRecord,
+};
+
+const SIZES: [usize; 4] = [100, 1_000, 10_000, 100_000];
+const DIMENSIONS: usize = 384;
+const TOOLS_OF_A_SERVER: usize = 50;
+
+/// Tools about one thing: their embeddings are near each other, as those of real tools are.
+const TOOLS_OF_A_TOPIC: usize = 20;
+
+/// What the locked nine tenths of the tools wait for.
+const MILESTONE: &str = "plan_approved";
+
+fn route(c: &mut Criterion) {
+    let runtime = Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let mut group = c.benchmark_group("route");
+    for tools in SIZES {
+        let plane = Plane::new(&runtime, tools);
+        for (name, state, known) in [
+            ("all_open", unlocked(), None),
+            ("nine_tenths_locked", AgentState::default(), None),
+            ("with_pool_revision", unlocked(), Some(1)),
+        ] {
+            let query = query(state, known);
+            let answer = runtime.block_on(plane.route(query.clone()));
+            assert!(!answer.active.is_empty(), "nothing was chosen");
+            print_stages(name, tools, &answer);
+            group.bench_with_input(BenchmarkId::new(name, tools), &query, |b, query| {
+                b.iter(|| black_box(runtime.block_on(plane.route(query.clone()))));
+            });
+        }
+    }
+    group.finish();
+}
+
+/// Where the time went, of one call.
+#[expect(clippy::print_stderr, reason = "a bench talks to whoever runs it")]
+fn print_stages(name: &str, tools: usize, answer: &Answer) {
+    let stages: Vec<_> =
+        answer.timings.iter().map(|(stage, micros)| format!("{stage} {micros} us")).collect();
+    eprintln!("{name}/{tools}, one call: {}", stages.join(", "));
+}
+
+fn unlocked() -> AgentState {
+    AgentState { milestones: [MILESTONE.to_owned()].into(), ..AgentState::default() }
+}
+
+fn query(state: AgentState, known_pool_revision: Option<Revision>) -> RouteQuery {
+    RouteQuery {
+        intents: vec![Intent { text: "find what changed since friday".to_owned(), weight: 1.0 }],
+        state,
+        previous: String::new(),
+        known_pool_revision,
+        options: Options {
+            top_k: 10,
+            threshold: 0.28,
+            schema_token_budget: None,
+            detail: Detail::Schemas,
+            pinned: Vec::new(),
+            excluded: Vec::new(),
+            servers: Vec::new(),
+            context_window: Some(200_000),
+            system_tokens: 0,
+            model: String::new(),
+            explain: false,
+        },
+        min_revision: 0,
+        turn_id: String::new(),
+    }
+}
+
+/// A router with one tenant whose shard is complete.
+struct Plane {
+    router: Router,
+    tenant: TenantId,
+}
+
+impl Plane {
+    fn new(runtime: &Runtime, tools: usize) -> Self {
+        let store = Arc::new(FakeStore::new(tools));
+        let encoder = Arc::new(FakeEncoder(embedding(tools / 2)));
+        let shards = Arc::new(Shards::new(store, Arc::clone(&encoder) as _, 4 << 30));
+        let key = HandleKey::from_bytes(&[7; 32]).expect("32 bytes");
+        let router = Router::new(shards, encoder, key, Duration::from_secs(3_600));
+        let plane = Self { router, tenant: TenantId::parse("bench").expect("a tenant") };
+        runtime.block_on(async {
+            while plane.route(query(unlocked(), None)).await.snapshot.lacks_graph() {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+        });
+        plane
+    }
+
+    async fn route(&self, query: RouteQuery) -> Answer {
+        let holder = Holder { tenant: &self.tenant, principal: "" };
+        self.router.route(holder, query, None).await.expect("an answer")
+    }
+}
+
+/// Gives every text the same embedding.
+struct FakeEncoder(Vec<f32>);
+
+impl Encoder for FakeEncoder {
+    fn fingerprint(&self) -> &str {
+        "fake"
+    }
+
+    fn dimensions(&self) -> usize {
+        DIMENSIONS
+    }
+
+    fn embed(&self, texts: Vec<String>, _: Option<Instant>) -> EmbedFuture<'_> {
+        let embedded = Embedded { vector: self.0.clone(), truncated: false };
+        Box::pin(std::future::ready(Ok(vec![embedded; texts.len()])))
+    }
+
+    fn queue_depth(&self) -> u64 {
+        0
+    }
+}
+
+/// A catalog in memory, for reading only.
+struct FakeStore {
+    catalog: StoredCatalog,
+    embeddings: HashMap<ContentHash, Vec<f32>>,
+}
+
+impl FakeStore {
+    fn new(tools: usize) -> Self {
+        let template = template();
+        let tools: Vec<_> = (0..tools).map(|index| tool(&template, index)).collect();
+        let hash = |tool: &StoredTool| text_hash(&tool.record.summary);
+        let embeddings =
+            tools.iter().enumerate().map(|(index, tool)| (hash(tool), embedding(index))).collect();
+        let servers = (0..tools.len().div_ceil(TOOLS_OF_A_SERVER)).map(server).collect();
+        let (revision, pool_floor) = (1, 1);
+        let catalog = StoredCatalog { revision, servers, tools, removed: Vec::new(), pool_floor };
+        Self { catalog, embeddings }
+    }
+}
+
+/// One tool as a registration makes it; the others differ in their names only.
+fn template() -> ToolRecord {
+    let text = r#"{"name": "search_log_0", "description": "Searches the log for entries of a time span.",
+        "inputSchema": {"type": "object", "required": ["since"], "properties": {
+            "since": {"type": "string", "description": "Where the span begins, in ISO 8601."},
+            "until": {"type": "string", "description": "Where it ends; now, when absent."},
+            "limit": {"type": "integer", "minimum": 1, "maximum": 500}}}}"#;
+    let server = server_name(0);
+    let (limits, settings) = (LimitsConfig::default(), HashMap::<String, ToolSettings>::new());
+    let check = ToolCheck { server: &server, settings: &settings, limits: &limits };
+    check.check(0, text).expect("a good tool")
+}
+
+fn tool(template: &ToolRecord, index: usize) -> StoredTool {
+    let (server, name) = (server_name(index / TOOLS_OF_A_SERVER), format!("search_log_{index}"));
+    let locked = !index.is_multiple_of(10);
+    let record = ToolRecord {
+        model_name: format!("mcp__{}__{name}", server.as_str()),
+        summary: format!("search log {index}: Searches the log for entries of a time span."),
+        definition: template.definition.replace("search_log_0", &name),
+        hash: text_hash(&name),
+        precondition: locked.then(|| Precondition::MilestoneReached(MILESTONE.to_owned())),
+        name: ToolName::parse(&name).expect("a good name"),
+        server,
+        ..template.clone()
+    };
+    StoredTool { record, summary_revision: 1 }
+}
+
+fn server(index: usize) -> StoredServer {
+    let record = ServerRecord {
+        name: server_name(index),
+        description: String::new(),
+        transport_hint: 0,
+        trust_tier: 0,
+        precondition: None,
+        required_scopes: Vec::new(),
+    };
+    StoredServer { record, revision: 1, updated_ms: 0, tool_count: TOOLS_OF_A_SERVER as u32 }
+}
+
+fn server_name(index: usize) -> ServerName {
+    ServerName::parse(&format!("logs-{index}")).expect("a good name")
+}
+
+/// The same for the same tool on every run: its topic's direction, and as much of its own.
+fn embedding(index: usize) -> Vec<f32> {
+    let (mut topic, mut own) =
+        (Noise::new(index / TOOLS_OF_A_TOPIC), Noise::new(index + (1 << 32)));
+    let mut vector: Vec<f32> = (0..DIMENSIONS).map(|_| topic.next() + own.next()).collect();
+    let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
+    vector.iter_mut().for_each(|x| *x /= length);
+    vector
+}
+
+/// Numbers in -1 to 1 (SplitMix64).
+struct Noise(u64);
+
+impl Noise {
+    fn new(seed: usize) -> Self {
+        Self((seed as u64).wrapping_mul(0xD134_2543_DE82_EF95))
+    }
+
+    fn next(&mut self) -> f32 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((mixed >> 40) as f32) / (1 << 23) as f32 - 1.0
+    }
+}
+
+/// What methods answer that a route never calls.
+fn unused<'a, T: Send + 'a>() -> StoreFuture<'a, T> {
+    let error = StoreError::Damaged("the bench's store is for reading".to_owned());
+    Box::pin(std::future::ready(Err(error)))
+}
+
+impl Store for FakeStore {
+    fn revision<'a>(&'a self, _: &'a TenantId) -> StoreFuture<'a, Option<Revision>> {
+        Box::pin(std::future::ready(Ok(Some(self.catalog.revision))))
+    }
+
+    fn load_catalog<'a>(&'a self, _: &'a TenantId) -> StoreFuture<'a, Option<StoredCatalog>> {
+        Box::pin(std::future::ready(Ok(Some(self.catalog.clone()))))
+    }
+
+    fn load_embeddings<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: &'a str,
+    ) -> StoreFuture<'a, HashMap<ContentHash, Vec<f32>>> {
+        Box::pin(std::future::ready(Ok(self.embeddings.clone())))
+    }
+
+    fn save_embeddings<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: &'a str,
+        _: &'a [StoredEmbedding],
+    ) -> StoreFuture<'a, ()> {
+        unused()
+    }
+
+    fn read_server<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: &'a ServerName,
+    ) -> StoreFuture<'a, Option<(StoredServer, Vec<StoredTool>)>> {
+        unused()
+    }
+
+    fn list_servers<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: Option<&'a str>,
+        _: u32,
+    ) -> StoreFuture<'a, Vec<StoredServer>> {
+        unused()
+    }
+
+    fn list_tools<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: Option<&'a ServerName>,
+        _: Option<&'a ToolCursor>,
+        _: u32,
+    ) -> StoreFuture<'a, Vec<StoredTool>> {
+        unused()
+    }
+
+    fn find_request<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: &'a str,
+    ) -> StoreFuture<'a, Option<RecordedRequest>> {
+        unused()
+    }
+
+    fn record_request<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: PendingRequest,
+    ) -> StoreFuture<'a, Committed> {
+        unused()
+    }
+
+    fn commit<'a>(&'a self, _: &'a TenantId, _: ServerChange) -> StoreFuture<'a, Committed> {
+        unused()
+    }
+
+    fn remove_server<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: &'a ServerName,
+        _: Revision,
+    ) -> StoreFuture<'a, Committed> {
+        unused()
+    }
+
+    fn ping(&self) -> StoreFuture<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+criterion_group!(benches, route);
+criterion_main!(benches);

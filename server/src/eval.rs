@@ -1,0 +1,110 @@
+//! How well a catalog's tools are found: labelled queries go the product's own way from a catalog file to
+//! ranked candidates, in this process, and what comes out is measured. No server, no store, and no
+//! ranking of its own.
+
+pub mod baseline;
+pub mod catalog_file;
+pub mod embeddings;
+pub mod input_error;
+pub mod metrics;
+pub mod query_file;
+pub mod ranking;
+pub mod report;
+pub mod stock;
+#[cfg(test)]
+mod tests;
+
+use std::time::{Duration, Instant};
+
+use crate::config::LimitsConfig;
+use crate::encoder::Encoder;
+use crate::error::Error;
+use crate::shard::snapshot::Snapshot;
+use crate::store::StoredCatalog;
+
+pub use catalog_file::CatalogServer;
+pub use embeddings::Progress;
+pub use input_error::InputError;
+pub use query_file::LabelledQuery;
+pub use report::Report;
+
+use embeddings::Embeddings;
+use metrics::Metrics;
+use ranking::Ranked;
+use report::{Counts, TokenTax};
+use stock::Stock;
+
+/// What is to be evaluated.
+#[derive(Debug, Clone)]
+pub struct Evaluation {
+    /// The MCP servers with their tools.
+    pub servers: Vec<CatalogServer>,
+    /// The queries, in the order of the answer.
+    pub queries: Vec<LabelledQuery>,
+    /// What registered tools are held to.
+    pub limits: LimitsConfig,
+    /// Also rank by plain summaries ([`baseline::plain_summary`]), for comparison.
+    pub with_baseline: bool,
+}
+
+/// What came out.
+#[derive(Debug, Clone)]
+pub struct Evaluated {
+    /// One ranking per query, in their order, before any cut.
+    pub ranked: Vec<Ranked>,
+    /// Everything measured.
+    pub report: Report,
+}
+
+impl Evaluation {
+    /// Checks, embeds, indexes, ranks and measures; `progress` hears of each batch that was embedded.
+    ///
+    /// # Errors
+    /// [`Error::EncoderUnavailable`], or a defect.
+    pub async fn run(
+        &self,
+        encoder: &dyn Encoder,
+        progress: &Progress,
+    ) -> Result<Evaluated, Error> {
+        let began = Instant::now();
+        let stock = Stock::check(&self.servers, &self.limits);
+        let plain = self.with_baseline.then(|| baseline::plain(&stock.catalog));
+        let checked = began.elapsed();
+        let embeddings =
+            Embeddings::of(encoder, &self.texts(&stock.catalog, plain.as_ref()), progress).await?;
+        let embedded = began.elapsed();
+        let answers = |catalog: StoredCatalog| {
+            let snapshot = Snapshot::build(catalog, embeddings.vectors(), encoder.dimensions())?;
+            // Large shards are served exactly only until their graph is there.
+            snapshot.build_graph();
+            let ranked = ranking::rank(&snapshot, &self.queries, &embeddings, &stock.names)?;
+            Ok::<_, Error>((Metrics::of(&ranked, &self.queries), ranked))
+        };
+        let (metrics, ranked) = answers(stock.catalog.clone())?;
+        let baseline = plain.map(answers).transpose()?.and_then(|(metrics, _)| metrics);
+        let report = Report {
+            encoder: encoder.fingerprint().to_owned(),
+            counts: Counts::new(self, &stock, &embeddings),
+            metrics,
+            baseline,
+            tokens: TokenTax::of(&stock.catalog),
+            check_time: checked,
+            embed_time: embedded.saturating_sub(checked),
+            whole_time: Duration::ZERO,
+            rejected: stock.rejected,
+            renamed: stock.renamed,
+        };
+        Ok(Evaluated { ranked, report: Report { whole_time: began.elapsed(), ..report } })
+    }
+
+    /// Every text to embed; texts that occur twice are for the embedder to notice.
+    fn texts<'a>(
+        &'a self,
+        catalog: &'a StoredCatalog,
+        plain: Option<&'a StoredCatalog>,
+    ) -> Vec<&'a str> {
+        let tools = catalog.tools.iter().chain(plain.into_iter().flat_map(|c| &c.tools));
+        let queries = self.queries.iter().map(|query| query.text.as_str());
+        tools.map(|tool| tool.record.summary.as_str()).chain(queries).collect()
+    }
+}
