@@ -42,6 +42,7 @@ macro_rules! conformance_tests {
             texts_are_kept_byte_for_byte,
             the_pool_keeps_its_order,
             a_name_taken_again_is_no_removal,
+            scopes_begin_deltas_anew,
             removed_names_are_pruned_by_whole_revisions,
             embeddings_go_with_their_last_tool,
             saved_embeddings_are_kept,

@@ -50,6 +50,39 @@ pub(in crate::store) async fn a_name_taken_again_is_no_removal(store: &dyn Store
     assert_eq!(names, [("mcp__s__b", 2), ("mcp__s__a", 4)]);
 }
 
+pub(in crate::store) async fn scopes_begin_deltas_anew(store: &dyn Store) {
+    let t = tenant("acme");
+    let scoped = |name: &str| {
+        let mut tool = tool("s", name, "S");
+        tool.required_scopes = vec!["admin".to_owned()];
+        tool
+    };
+    let open = |name: &str| tool("s", name, "S");
+    let floor = async || {
+        let catalog = catalog(store, &t).await;
+        (catalog.pool_floor, catalog.removed.len())
+    };
+    let first = vec![open("a"), open("b"), open("d"), scoped("c")];
+    commit(store, &t, change("s", None, first)).await;
+    commit(store, &t, removal("s", 1, &["a"])).await;
+    assert_eq!(floor().await, (0, 1), "what everybody saw is told by name");
+    // The same name for some only: the others are still told that the old line is gone.
+    commit(store, &t, change("s", Some(2), vec![scoped("a")])).await;
+    assert_eq!(floor().await, (0, 1));
+    commit(store, &t, removal("s", 3, &["c"])).await;
+    assert_eq!(floor().await, (4, 0), "a tool that not everybody saw is removed");
+    commit(store, &t, change("s", Some(4), vec![scoped("b")])).await;
+    assert_eq!(floor().await, (5, 0), "a tool is hidden from some");
+    commit(store, &t, change("s", Some(5), vec![open("b")])).await;
+    assert_eq!(floor().await, (6, 0), "a tool is shown to more");
+    let mut all = change("s", Some(6), Vec::new());
+    all.server.required_scopes = vec!["staff".to_owned()];
+    commit(store, &t, all).await;
+    assert_eq!(floor().await, (7, 0), "all tools of a server are hidden from some");
+    store.remove_server(&t, &server_name("s"), 7).await.expect("a removal");
+    assert_eq!(floor().await, (8, 0), "and removed");
+}
+
 pub(in crate::store) async fn removed_names_are_pruned_by_whole_revisions(store: &dyn Store) {
     let t = tenant("acme");
     let many = |server: &str, n: usize| -> Vec<_> {

@@ -127,7 +127,11 @@ pub(in crate::store) async fn texts_are_kept_byte_for_byte(store: &dyn Store) {
         let is_there = |t: &StoredTool| t.record == *tool && t.summary_revision == 1;
         assert!(read.tools.iter().any(is_there), "{tool:?}");
     }
-    commit(store, &t, removal("s", 2, &names)).await;
+    // Without scopes, so that their removal is told by name.
+    wanted.base = Some(2);
+    wanted.upserts.iter_mut().for_each(|tool| tool.required_scopes.clear());
+    commit(store, &t, wanted).await;
+    commit(store, &t, removal("s", 3, &names)).await;
     assert_eq!(catalog(store, &t).await.tools, []);
     assert_eq!(catalog(store, &t).await.removed.len(), names.len());
 }
