@@ -5,10 +5,18 @@ use crate::tokens;
 /// The most cl100k_base tokens of a summary (Tool Attention, phase 1).
 pub const SUMMARY_TOKENS_MAX: u32 = 60;
 
+/// Words that end in a full stop within a sentence.
+const ABBREVIATIONS: [&str; 4] = ["e.g.", "i.e.", "etc.", "vs."];
+
 /// Longest description prefix that is looked at, in bytes; far beyond 60 tokens of any script.
 const LOOK_AT: usize = 4096;
 
-/// `name in words: description`, cut on a word to [`SUMMARY_TOKENS_MAX`] tokens.
+/// `name in words: description`, as many whole sentences of it as fit [`SUMMARY_TOKENS_MAX`] tokens; of a
+/// first sentence that is longer, as many words.
+///
+/// Measured on the 235 tools of a vendor's own MCP server with 735 of its prompts, recall at 1 / 5 / 10:
+/// whole sentences .811 / .974 / .989 with 42 tokens a tool; cut on a word .799 / .974 / .992 with 49; the
+/// name as it stands .800 / .971 / .989 (the published rule); the first sentence alone .731 / .967 / .988.
 #[must_use]
 pub fn summarise(name: &str, description: &str) -> String {
     let words = humanise(name);
@@ -16,7 +24,23 @@ pub fn summarise(name: &str, description: &str) -> String {
     if description.is_empty() {
         return cut(&words, SUMMARY_TOKENS_MAX);
     }
-    cut(&format!("{words}: {description}"), SUMMARY_TOKENS_MAX)
+    let whole = format!("{words}: {description}");
+    if tokens::count(&whole) <= SUMMARY_TOKENS_MAX {
+        return whole;
+    }
+    let start = whole.len() - description.len();
+    let ends = sentence_ends(&description).map(|end| &whole[..start + end]);
+    let fitting = ends.take_while(|prefix| tokens::count(prefix) <= SUMMARY_TOKENS_MAX);
+    fitting.last().map_or_else(|| cut(&whole, SUMMARY_TOKENS_MAX), str::to_owned)
+}
+
+/// Where the sentences of a text end, in bytes; `e.g.` and its like end none.
+fn sentence_ends(text: &str) -> impl Iterator<Item = usize> {
+    let ends = text.match_indices(' ').map(|(at, _)| at).chain([text.len()]);
+    ends.filter(|end| {
+        let last = text[..*end].rsplit(' ').next().unwrap_or_default().to_lowercase();
+        last.ends_with(['.', '!', '?']) && !ABBREVIATIONS.iter().any(|word| last.ends_with(word))
+    })
 }
 
 /// A tool's name as words: split on `_`, `-`, `.`, `/` and camel case, in lower case except for
@@ -103,13 +127,20 @@ mod tests {
     }
 
     #[test]
-    fn summaries_stay_within_60_tokens_and_whole_words() {
-        let long = "Searches the archive for entries. ".repeat(40);
+    fn summaries_are_whole_sentences_within_60_tokens() {
+        let long = "Searches the archive (e.g. by date). ".repeat(40);
         let summary = summarise("search_archive", &long);
         assert!(tokens::count(&summary) <= SUMMARY_TOKENS_MAX);
-        assert!(summary.starts_with("search archive: Searches the archive"));
+        assert!(summary.starts_with("search archive: Searches the archive (e.g. by date). "));
+        assert!(summary.ends_with("by date)."), "{summary}");
+    }
+
+    #[test]
+    fn an_endless_sentence_is_cut_on_a_word() {
+        let summary = summarise("search_archive", &"searches the archive and ".repeat(40));
+        assert!((50..=SUMMARY_TOKENS_MAX).contains(&tokens::count(&summary)), "{summary}");
         let last = summary.rsplit(' ').next().expect("a word");
-        assert!(["Searches", "the", "archive", "for", "entries."].contains(&last), "{last}");
+        assert!(["searches", "the", "archive", "and"].contains(&last), "{last}");
     }
 
     #[test]
