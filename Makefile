@@ -11,6 +11,10 @@ DEBUG_BIN := $(TARGET_DIR)/debug/toolgate
 CARGO ?= cargo
 PYTHON ?= python3
 
+# Cargo chooses the features of dependencies by the packages it is asked for: naming all of them, as
+# `cargo test --workspace` does, keeps it from compiling dependencies once more with other features.
+AS_TESTED := --workspace
+
 VENV := .cache/venv
 PY := $(VENV)/bin/python
 PY_CONFIG := client-sdk/python/pyproject.toml
@@ -62,7 +66,8 @@ check-docs: ## Rust docs, warnings as errors
 
 .PHONY: check-generated
 check-generated: tools ## Committed generated code is what proto/ gives
-	$(CARGO) run --quiet --locked --package toolgate-proto-codegen -- --check
+	$(CARGO) build --quiet --locked $(AS_TESTED) --bin toolgate-proto-codegen
+	$(TARGET_DIR)/debug/toolgate-proto-codegen --check
 	$(PY) client-sdk/python/scripts/generate.py --check
 
 .PHONY: check-proto
@@ -105,7 +110,7 @@ test-demo: debug-bin model ## The demo with the debug binary, on free ports, sto
 
 .PHONY: fuzz-smoke
 fuzz-smoke: ## Each fuzz target for some seconds
-	tests/fuzz/run.sh 10
+	tests/fuzz/smoke.sh
 
 .PHONY: advisories
 advisories: ## Known vulnerabilities, by cargo-deny (`cargo install cargo-deny`); needs github.com
@@ -149,7 +154,7 @@ clean: ## Remove everything that was built or installed here; the fetched encode
 
 .PHONY: debug-bin
 debug-bin:
-	$(CARGO) build --quiet --locked --package toolgate-server --bin toolgate
+	$(CARGO) build --quiet --locked $(AS_TESTED) --bin toolgate
 
 .PHONY: model
 model: debug-bin
