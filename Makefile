@@ -94,7 +94,7 @@ check-shell: tools ## Shellcheck on every script
 
 .PHONY: test-rust
 test-rust: ## Rust tests
-	$(CARGO) test --workspace --locked
+	$(CARGO) test --workspace --locked --no-fail-fast
 
 .PHONY: test-python
 test-python: tools ## Python client against a small service in the test's own process
