@@ -1,13 +1,19 @@
 //! JSON Schemas of tools: compiled once, nothing outside the document resolved, and bounded work for any
 //! input. Says where arguments are wrong without repeating their values.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
 /// The most violations that are reported for one call.
 const VIOLATIONS_MAX: usize = 16;
+
+/// The most schemas that may apply to one value; each costs about a microsecond.
+const WORK_MAX: u64 = 10_000;
+
+/// The longest chain of references within one value: following it takes stack.
+const CHAIN_MAX: usize = 256;
 
 /// Backtracking steps allowed to a pattern that needs look-around; linear patterns never get here.
 const BACKTRACK_MAX: usize = 20_000;
@@ -44,6 +50,11 @@ impl ArgumentSchema {
         let schema: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
         if let Some(place) = endless_reference(&schema) {
             return Err(format!("the reference at {place:?} leads back to itself"));
+        }
+        if work(&schema, "", 0, &mut HashMap::new()) > WORK_MAX {
+            return Err(format!(
+                "applies more than {WORK_MAX} schemas to one value, references counted"
+            ));
         }
         // The linear engine first; patterns with look-around need the other one, with a bound on its steps.
         let linear = PatternOptions::regex().size_limit(PATTERN_SIZE_MAX);
@@ -85,6 +96,22 @@ impl ArgumentSchema {
 fn problem_with_place(error: &jsonschema::ValidationError<'_>) -> String {
     let place = error.instance_path().to_string();
     if place.is_empty() { error.to_string() } else { format!("at {place:?}: {error}") }
+}
+
+/// Schemas that apply to one value at the place of `pointer`: a few references that fan out twice each make
+/// millions. Endless references must have been refused before.
+fn work(root: &Value, pointer: &str, depth: usize, known: &mut HashMap<String, u64>) -> u64 {
+    if depth > CHAIN_MAX {
+        return u64::MAX;
+    }
+    if let Some(work) = known.get(pointer) {
+        return *work;
+    }
+    let targets = in_place_targets(root, pointer);
+    let inner = targets.iter().map(|target| work(root, target, depth + 1, known));
+    let total = inner.fold(1_u64, u64::saturating_add);
+    known.insert(pointer.to_owned(), total);
+    total
 }
 
 /// The pointer of a `$ref` that begins a cycle of references that consume nothing of the value.
@@ -206,6 +233,24 @@ mod tests {
             r#"{"children":[{"children":[]},{"children":[3]}]}"#,
             &["/children/1/children/0"],
         );
+    }
+
+    #[test]
+    fn references_that_fan_out_are_refused() {
+        let level = |i| {
+            format!(
+                r##""d{i}":{{"allOf":[{{"$ref":"#/$defs/d{0}"}},{{"$ref":"#/$defs/d{0}"}}]}}"##,
+                i + 1
+            )
+        };
+        let levels: Vec<_> = (0..40).map(level).collect();
+        let schema =
+            format!(r##"{{"$ref":"#/$defs/d0","$defs":{{{},"d40":{{}}}}}}"##, levels.join(","));
+        assert!(refused(&schema).contains("applies more than"), "{}", refused(&schema));
+        let chain: Vec<_> =
+            (0..9_000).map(|i| format!(r##""d{i}":{{"$ref":"#/$defs/d{}"}}"##, i + 1)).collect();
+        let schema = format!(r##"{{"$ref":"#/$defs/d0","$defs":{{{}}}}}"##, chain.join(","));
+        assert!(refused(&schema).contains("applies more than"));
     }
 
     #[test]

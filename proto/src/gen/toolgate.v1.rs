@@ -2646,6 +2646,7 @@ pub struct RouteResponse {
     #[prost(uint64, tag = "4")]
     pub catalog_revision: u64,
     /// What changed in the summary pool since `known_pool_revision`. Absent when nothing did, or none was said.
+    /// A client whose scopes changed fetches the whole pool: a delta tells of the catalog, not of the caller.
     #[prost(message, optional, tag = "5")]
     pub summary_pool: ::core::option::Option<SummaryPoolDelta>,
     /// Tools that were considered and left out; filled when `explain` is set, at most 100, best first. Pinned
@@ -2782,8 +2783,8 @@ pub struct SummaryPoolDelta {
     /// True when `added` is the whole pool and everything else is to be forgotten.
     #[prost(bool, tag = "2")]
     pub full: bool,
-    /// New and changed summaries, to be appended in this order; one whose name the pool already holds takes
-    /// the place of the old one.
+    /// New and changed summaries, to be appended in this order; of one whose name the pool already holds, the
+    /// old line goes.
     #[prost(message, repeated, tag = "3")]
     pub added: ::prost::alloc::vec::Vec<SummaryEntry>,
     /// Model-facing names to remove, before `added` is appended.

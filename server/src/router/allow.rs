@@ -31,7 +31,12 @@ impl Allowed {
         standings: Standings,
         options: &Options,
     ) -> Result<Self, Error> {
-        let missing = options.servers.iter().find(|name| !snapshot.servers.contains_key(*name));
+        // A server whose tools are all hidden is no server to this caller.
+        let is_hidden = |slot: &u32| standings.tool(snapshot, *slot) == Standing::Hidden;
+        let is_missing = |name: &&ServerName| {
+            snapshot.servers.get(*name).is_none_or(|slots| slots.iter().all(is_hidden))
+        };
+        let missing = options.servers.iter().find(is_missing);
         if let Some(name) = missing {
             return Err(Error::ServerNotFound(name.as_str().to_owned()));
         }

@@ -328,7 +328,9 @@ class RouteResponse(_message.Message):
 
     @_builtins.property
     def summary_pool(self) -> Global___SummaryPoolDelta:
-        """What changed in the summary pool since `known_pool_revision`. Absent when nothing did, or none was said."""
+        """What changed in the summary pool since `known_pool_revision`. Absent when nothing did, or none was said.
+        A client whose scopes changed fetches the whole pool: a delta tells of the catalog, not of the caller.
+        """
 
     @_builtins.property
     def refusals(self) -> _containers.RepeatedCompositeFieldContainer[Global___Refusal]:
@@ -598,8 +600,8 @@ class SummaryPoolDelta(_message.Message):
     """cl100k_base tokens of the whole pool after it."""
     @_builtins.property
     def added(self) -> _containers.RepeatedCompositeFieldContainer[Global___SummaryEntry]:
-        """New and changed summaries, to be appended in this order; one whose name the pool already holds takes
-        the place of the old one.
+        """New and changed summaries, to be appended in this order; of one whose name the pool already holds, the
+        old line goes.
         """
 
     @_builtins.property
