@@ -34,12 +34,14 @@ pub fn delta(snapshot: &Snapshot, standings: &Standings, since: Option<Revision>
     let since = since.filter(|r| (snapshot.pool_floor..=snapshot.revision).contains(r));
     let from = since.unwrap_or(0);
     let visible = |slot: &u32| standings.tool(snapshot, *slot) != Standing::Hidden;
-    let newer = |slot: &u32| snapshot.tool(*slot).summary_revision > from;
-    let slots = 0..u32::try_from(snapshot.tools.len()).unwrap_or(u32::MAX);
+    // Slots are in the pool's order, so that what is newer is all at the end.
+    let first = snapshot.tools.partition_point(|tool| tool.summary_revision <= from);
+    let slot = |place: usize| u32::try_from(place).unwrap_or(u32::MAX);
+    let newer = slot(first)..slot(snapshot.tools.len());
     PoolDelta {
         revision: snapshot.revision,
         full: since.is_none(),
-        added: slots.filter(|slot| newer(slot) && visible(slot)).collect(),
+        added: newer.filter(visible).collect(),
         removed: since.map_or_else(Vec::new, |from| removed_after(snapshot, from)),
         pool_tokens: standings.visible_tokens(snapshot).pool,
     }
