@@ -1,7 +1,7 @@
 //! Pages, tenants apart from each other, and texts as they were.
 
 use super::*;
-use crate::store::{StoredTool, ToolCursor};
+use crate::store::{StoredTool, ToolCursor, ToolRecord};
 
 pub(in crate::store) async fn pages_follow_each_other(store: &dyn Store) {
     let t = tenant("acme");
@@ -90,21 +90,23 @@ pub(in crate::store) async fn tenants_do_not_meet(store: &dyn Store) {
     assert_eq!(catalog(store, &b).await.revision, 3);
 }
 
-pub(in crate::store) async fn texts_are_kept_byte_for_byte(store: &dyn Store) {
-    let t = tenant("acme");
-    let odd = [
-        "",
-        "\0",
-        "a\0b",
-        "'; DROP TABLE tools; --",
-        "\u{1f9f0}\r\n\t\u{202e}",
-        "\"\\\"",
-        " \u{feff} ",
-    ];
-    let names = ["it's", "a\"b\\c", "日本 語", "%_*", "[1]", "\u{1f9f0}", "null"];
-    let tools: Vec<_> = names
+const ODD_TEXTS: [&str; 7] = [
+    "",
+    "\0",
+    "a\0b",
+    "'; DROP TABLE tools; --",
+    "\u{1f9f0}\r\n\t\u{202e}",
+    "\"\\\"",
+    " \u{feff} ",
+];
+
+const ODD_NAMES: [&str; 7] = ["it's", "a\"b\\c", "日本 語", "%_*", "[1]", "\u{1f9f0}", "null"];
+
+/// Tools whose names and texts a careless statement would spoil.
+fn odd_tools() -> Vec<ToolRecord> {
+    ODD_NAMES
         .iter()
-        .zip(odd)
+        .zip(ODD_TEXTS)
         .enumerate()
         .map(|(i, (name, text))| {
             let mut tool = tool("s", name, text);
@@ -113,15 +115,20 @@ pub(in crate::store) async fn texts_are_kept_byte_for_byte(store: &dyn Store) {
             tool.required_scopes = vec![text.to_owned()];
             tool
         })
-        .collect();
+        .collect()
+}
+
+pub(in crate::store) async fn texts_are_kept_byte_for_byte(store: &dyn Store) {
+    let t = tenant("acme");
+    let tools = odd_tools();
     let mut wanted = change("s", None, tools.clone());
-    wanted.server.description = odd.concat();
+    wanted.server.description = ODD_TEXTS.concat();
     commit(store, &t, wanted.clone()).await;
     // Once more: now every name and text goes through the statements that look for stored ones.
     wanted.base = Some(1);
     commit(store, &t, wanted.clone()).await;
     let read = catalog(store, &t).await;
-    assert_eq!(read.servers[0].record.description, odd.concat());
+    assert_eq!(read.servers[0].record.description, ODD_TEXTS.concat());
     assert_eq!(read.tools.len(), tools.len());
     for tool in &tools {
         let is_there = |t: &StoredTool| t.record == *tool && t.summary_revision == 1;
@@ -131,7 +138,7 @@ pub(in crate::store) async fn texts_are_kept_byte_for_byte(store: &dyn Store) {
     wanted.base = Some(2);
     wanted.upserts.iter_mut().for_each(|tool| tool.required_scopes.clear());
     commit(store, &t, wanted).await;
-    commit(store, &t, removal("s", 3, &names)).await;
+    commit(store, &t, removal("s", 3, &ODD_NAMES)).await;
     assert_eq!(catalog(store, &t).await.tools, []);
-    assert_eq!(catalog(store, &t).await.removed.len(), names.len());
+    assert_eq!(catalog(store, &t).await.removed.len(), ODD_NAMES.len());
 }
