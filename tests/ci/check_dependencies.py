@@ -76,7 +76,7 @@ def main() -> int:
     problems = [
         *_licence_problems(outside, frozenset(rules["licenses"]["allow"])),
         *_ban_problems(outside, rules["bans"]["deny"]),
-        *_source_problems(outside, rules["sources"]),
+        *_source_problems(outside),
     ]
     for problem in sorted(problems):
         print(problem, file=sys.stderr)
@@ -120,12 +120,14 @@ def _ban_problems(packages: list[dict[str, Any]], bans: list[dict[str, str]]) ->
     return problems
 
 
-def _source_problems(packages: list[dict[str, Any]], sources: dict[str, Any]) -> list[str]:
-    allowed = {f"registry+{registry}" for registry in sources["allow-registry"]}
+def _source_problems(packages: list[dict[str, Any]]) -> list[str]:
+    """Everything comes from one registry, cargo's own; nothing from git."""
+    origins = Counter(package["source"] for package in packages)
+    usual = max(origins, key=lambda source: origins[source])
     return [
         f"{_name(package)}: source {package['source']} is not allowed"
         for package in packages
-        if package["source"] not in allowed
+        if package["source"] != usual or not usual.startswith("registry+")
     ]
 
 
