@@ -24,7 +24,7 @@ SHELL_SCRIPTS := .ci/run $(wildcard tests/*/*.sh)
 
 # The order in which `make test` runs its steps: quick ones first, then what compiles, then what runs.
 STEPS := check-fmt check-shell check-proto check-python check-dependencies check-generated \
-	check-clippy check-docs test-rust test-python test-e2e test-demo
+	check-clippy check-docs test-rust fuzz-smoke test-python test-e2e test-demo
 
 ##@ Use
 
@@ -109,7 +109,7 @@ test-demo: debug-bin model ## The demo with the debug binary, on free ports, sto
 	TOOLGATE_BIN=$(DEBUG_BIN) tests/demo/run.sh --once
 
 .PHONY: fuzz-smoke
-fuzz-smoke: ## Each fuzz target for some seconds (compiles the workspace once more, instrumented)
+fuzz-smoke: ## Each fuzz target for some seconds, beginning with its corpus
 	tests/fuzz/smoke.sh
 
 .PHONY: advisories

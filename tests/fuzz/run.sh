@@ -26,19 +26,18 @@ flags="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4"
 flags="$flags -Cllvm-args=-sanitizer-coverage-inline-8bit-counters"
 flags="$flags -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares"
 
-# When the workspace's dependencies changed, its versions hold here too.
-cargo metadata --locked --format-version 1 >/dev/null 2>&1 || cp "$root/Cargo.lock" Cargo.lock
-
 case ${FUZZ_INSTRUMENT:-all} in
 all)
     # With --target, build scripts and macros are left alone.
     export CARGO_TARGET_DIR="${FUZZ_TARGET_DIR:-$out/build}"
-    RUSTFLAGS=$flags cargo build --quiet --target "$host"
+    RUSTFLAGS=$flags cargo build --quiet --locked --package toolgate-fuzz --target "$host"
     binaries=$CARGO_TARGET_DIR/$host/debug
     ;;
 ours)
     export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$root/target}"
-    FUZZ_FLAGS=$flags RUSTC_WRAPPER=$PWD/instrument.sh cargo build --quiet
+    # --workspace, as the other checks, so that dependencies have the features they were compiled with.
+    FUZZ_FLAGS=$flags RUSTC_WORKSPACE_WRAPPER=$PWD/instrument.sh cargo build --quiet --locked \
+        --workspace --bin fuzz_handle --bin fuzz_registration --bin fuzz_config
     binaries=$CARGO_TARGET_DIR/debug
     ;;
 *)
