@@ -62,8 +62,8 @@ pub struct BackendError(pub String);
 
 /// Runs one model on one device. Owned by one thread; never shared.
 pub trait Backend: Send {
-    /// The device and number format, such as `cpu-f32`. Part of the model's fingerprint.
-    fn name(&self) -> &'static str;
+    /// The device and number format, such as `cpu-int8` or `cuda:0-bf16`.
+    fn name(&self) -> &str;
 
     /// One vector per text of `batch`, in order: pooled, and normalised when the model asks for it.
     /// No text of a batch is empty or longer than the model's limit.

@@ -134,7 +134,7 @@ impl CandleBert {
 }
 
 impl Backend for CandleBert {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         CPU_F32
     }
 

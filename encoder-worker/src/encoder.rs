@@ -21,7 +21,8 @@ pub use embed_error::EmbedError;
 pub use stats::EncoderStats;
 
 use crate::backend::{Backend, Batch};
-use crate::candle_bert::CandleBert;
+use crate::device::{Device, NumberFormat};
+use crate::load_backend::load_backend;
 use crate::load_error::LoadError;
 use crate::model_dir::ModelDir;
 use crate::tokenize::TextTokenizer;
@@ -39,11 +40,21 @@ pub struct EncoderConfig {
     pub max_batch_tokens: usize,
     /// Threads that one batch may use; `None` means one per core.
     pub threads: Option<NonZeroUsize>,
+    /// What to run on.
+    pub device: Device,
+    /// How weights are kept and multiplied.
+    pub format: NumberFormat,
 }
 
 impl Default for EncoderConfig {
     fn default() -> Self {
-        Self { queue_capacity: 1_024, max_batch_tokens: 256, threads: None }
+        Self {
+            queue_capacity: 1_024,
+            max_batch_tokens: 256,
+            threads: None,
+            device: Device::Auto,
+            format: NumberFormat::Auto,
+        }
     }
 }
 
@@ -56,11 +67,11 @@ pub struct ModelDescription {
     pub dimensions: usize,
     /// Longest input in tokens, special ones included; the rest of a text is cut off.
     pub max_tokens: usize,
-    /// Hex SHA-256 over everything that determines an embedding. Two encoders with one fingerprint
-    /// give the same embeddings.
+    /// Hex SHA-256 over the model's files and settings. Encoders with one fingerprint may stand in for
+    /// each other: device and number format move an embedding by a cosine of at most .005.
     pub fingerprint: String,
-    /// Device and number format, such as `cpu-f32`.
-    pub backend: &'static str,
+    /// Device and number format, such as `cpu-int8` or `cuda:0-bf16`.
+    pub backend: String,
 }
 
 /// One text's embedding.
@@ -102,17 +113,17 @@ impl EncoderHandle {
         let model = ModelDir::open(dir)?;
         let tokenizer = TextTokenizer::load(&model)?;
         let weights = model.read_weights()?;
-        let mut backend = CandleBert::load(&model, &weights, config.threads)?;
+        let mut backend = load_backend(&model, &weights, config)?;
         let description = ModelDescription {
             name: model.name(),
             dimensions: model.bert.hidden_size,
             max_tokens: model.max_tokens,
-            fingerprint: model.fingerprint(&weights, backend.name()),
-            backend: backend.name(),
+            fingerprint: model.fingerprint(&weights),
+            backend: backend.name().to_owned(),
         };
         drop(weights);
-        run_once(&mut backend, &tokenizer)?;
-        Self::start(Box::new(backend), tokenizer, description, config)
+        run_once(backend.as_mut(), &tokenizer)?;
+        Self::start(backend, tokenizer, description, config)
     }
 
     /// Puts a loaded model on its thread.

@@ -3,8 +3,10 @@
 
 mod backend;
 mod candle_bert;
+mod device;
 mod encoder;
 mod hex;
+mod load_backend;
 mod load_error;
 mod model_dir;
 pub mod model_fetch;
@@ -13,6 +15,7 @@ mod tiny_model;
 mod tokenize;
 
 pub use backend::{Backend, BackendError, Batch};
+pub use device::{Device, NumberFormat, UnknownName};
 pub use encoder::{
     EmbedError, Embedding, EncoderConfig, EncoderHandle, EncoderStats, ModelDescription,
 };

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use crate::backend::BackendError;
+use crate::device::{Device, NumberFormat};
 
 /// A model could not be loaded.
 #[derive(Debug, Error)]
@@ -78,6 +79,24 @@ pub enum LoadError {
         expected: Vec<usize>,
         /// Its shape in the file.
         found: Vec<usize>,
+    },
+    /// The device that was asked for cannot be used.
+    #[error("device {device} cannot be used: {cause}")]
+    Device {
+        /// The device.
+        device: Device,
+        /// Why not.
+        cause: String,
+    },
+    /// The device cannot compute in the number format that was asked for.
+    #[error("number format {format} is not available on {device}; there is {available}")]
+    Format {
+        /// The format.
+        format: NumberFormat,
+        /// The device.
+        device: Device,
+        /// What the device can do.
+        available: &'static str,
     },
     /// The model was read but does not run.
     #[error("the model was loaded but its first run failed: {0}")]

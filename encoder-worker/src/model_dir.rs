@@ -23,7 +23,7 @@ const CONFIG_FILE: &str = "config.json";
 const LIMITS_FILE: &str = "sentence_bert_config.json";
 
 /// Changes when the same files would give other embeddings because the code changed.
-const FINGERPRINT_VERSION: &str = "toolgate-encoder/1";
+const FINGERPRINT_VERSION: &str = "toolgate-encoder/2";
 
 /// A model directory whose configuration has been read and found supported.
 #[derive(Debug, Clone)]
@@ -103,11 +103,12 @@ impl ModelDir {
         read_file(&self.file(WEIGHTS_FILE))
     }
 
-    /// Hex SHA-256 over all that determines an embedding: the files, and what was made of them.
-    pub(crate) fn fingerprint(&self, weights: &[u8], backend: &str) -> String {
+    /// Hex SHA-256 over the model: its files, and what was made of them. Not over device and number
+    /// format: every backend stays within a small cosine of f32, so that one may stand in for another.
+    pub(crate) fn fingerprint(&self, weights: &[u8]) -> String {
         let mut hash = Sha256::new();
         hash.update(format!(
-            "{FINGERPRINT_VERSION}\0{backend}\0{:?}\0normalise={}\0max_tokens={}\0",
+            "{FINGERPRINT_VERSION}\0{:?}\0normalise={}\0max_tokens={}\0",
             self.pooling, self.normalise, self.max_tokens
         ));
         let weights = (WEIGHTS_FILE, weights);

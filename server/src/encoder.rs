@@ -22,7 +22,7 @@ pub type EmbedFuture<'a> = Pin<Box<dyn Future<Output = Result<Vec<Embedded>, Err
 
 /// Turns texts into embeddings.
 pub trait Encoder: Send + Sync + 'static {
-    /// Identifies model, files and arithmetic: embeddings of different fingerprints don't mix.
+    /// Identifies the model, files and settings: embeddings of different fingerprints don't mix.
     fn fingerprint(&self) -> &str;
 
     /// The length of one embedding.

@@ -173,6 +173,7 @@ pub(crate) async fn load_encoder(config: EncoderConfig) -> Result<EncoderHandle,
             queue_capacity: config.queue_capacity,
             max_batch_tokens: config.max_batch_tokens,
             threads: config.threads,
+            ..DeviceConfig::default()
         };
         EncoderHandle::spawn(&config.model_dir, &device).map_err(|source| ServeError::Model {
             folder: config.model_dir.display().to_string(),

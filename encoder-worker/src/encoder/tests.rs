@@ -80,9 +80,9 @@ impl Rig {
             dimensions: 1,
             max_tokens: dir.max_tokens,
             fingerprint: String::new(),
-            backend: "driven",
+            backend: "driven".into(),
         };
-        let config = EncoderConfig { queue_capacity, max_batch_tokens, threads: None };
+        let config = EncoderConfig { queue_capacity, max_batch_tokens, ..EncoderConfig::default() };
         let encoder = EncoderHandle::start(Box::new(backend), tokenizer, description, &config);
         Self { encoder: encoder.expect("the thread starts"), entered, steps }
     }

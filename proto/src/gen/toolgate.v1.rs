@@ -1598,7 +1598,7 @@ pub struct EmbedResponse {
     /// True for each text that was longer than the model reads.
     #[prost(bool, repeated, tag = "4")]
     pub truncated: ::prost::alloc::vec::Vec<bool>,
-    /// What identifies model, files and arithmetic.
+    /// What identifies the model: its files and settings. Workers of one fingerprint may stand in for each other.
     #[prost(string, tag = "5")]
     pub fingerprint: ::prost::alloc::string::String,
 }
@@ -1611,7 +1611,7 @@ pub struct DescribeResponse {
     /// The model's name.
     #[prost(string, tag = "1")]
     pub model: ::prost::alloc::string::String,
-    /// What identifies model, files and arithmetic.
+    /// What identifies the model: its files and settings. Workers of one fingerprint may stand in for each other.
     #[prost(string, tag = "2")]
     pub fingerprint: ::prost::alloc::string::String,
     /// The length of one embedding.

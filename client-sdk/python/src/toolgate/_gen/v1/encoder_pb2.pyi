@@ -62,7 +62,7 @@ class EmbedResponse(_message.Message):
     dimensions: _builtins.int
     """The length of one embedding."""
     fingerprint: _builtins.str
-    """What identifies model, files and arithmetic."""
+    """What identifies the model: its files and settings. Workers of one fingerprint may stand in for each other."""
     @_builtins.property
     def token_counts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Tokens of each text as the model read it."""
@@ -119,7 +119,7 @@ class DescribeResponse(_message.Message):
     model: _builtins.str
     """The model's name."""
     fingerprint: _builtins.str
-    """What identifies model, files and arithmetic."""
+    """What identifies the model: its files and settings. Workers of one fingerprint may stand in for each other."""
     dimensions: _builtins.int
     """The length of one embedding."""
     max_tokens: _builtins.int
