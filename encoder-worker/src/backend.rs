@@ -65,6 +65,9 @@ pub trait Backend: Send {
     /// The device and number format, such as `cpu-int8` or `cuda:0-bf16`.
     fn name(&self) -> &str;
 
+    /// Says that a batch is about to come, for devices that take time to wake.
+    fn rouse(&mut self) {}
+
     /// One vector per text of `batch`, in order: pooled, and normalised when the model asks for it.
     /// No text of a batch is empty or longer than the model's limit.
     ///

@@ -2,17 +2,19 @@
 //! needs is re-exported here; the server's own types and the wire stay out of this crate.
 
 mod backend;
-mod candle_bert;
+mod cpu;
 mod device;
 mod encoder;
 mod hex;
 mod load_backend;
 mod load_error;
+mod loaded_model;
 mod model_dir;
 pub mod model_fetch;
 #[cfg(test)]
 mod tiny_model;
 mod tokenize;
+mod weights;
 
 pub use backend::{Backend, BackendError, Batch};
 pub use device::{Device, NumberFormat, UnknownName};
@@ -20,4 +22,5 @@ pub use encoder::{
     EmbedError, Embedding, EncoderConfig, EncoderHandle, EncoderStats, ModelDescription,
 };
 pub use load_error::LoadError;
+pub use loaded_model::LoadedModel;
 pub use model_dir::{Activation, BertConfig, ModelDir, Pooling};

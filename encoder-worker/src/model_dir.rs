@@ -88,6 +88,11 @@ impl ModelDir {
         path.file_name().map_or_else(|| "model".into(), |name| name.to_string_lossy().into())
     }
 
+    /// The error for a value of `config.json` that cannot be used.
+    pub(crate) fn config_error(&self, key: &str, problem: String) -> LoadError {
+        key_error(&self.file(CONFIG_FILE), key, problem)
+    }
+
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }

@@ -4,10 +4,12 @@ use std::num::NonZeroUsize;
 
 use serde_json::json;
 
-use super::CandleBert;
-use crate::backend::{Backend, Batch};
+use super::isa::Isa;
+use crate::backend::Batch;
+use crate::device::NumberFormat;
 use crate::model_dir::ModelDir;
 use crate::tiny_model::{TinyModel, ids_of, modules, reference};
+use crate::weights::Weights;
 
 const TEXTS: [&str; 4] = [
     "a b c",
@@ -17,10 +19,19 @@ const TEXTS: [&str; 4] = [
 ];
 
 fn forward(model: &TinyModel, texts: &[&str]) -> Vec<Vec<f32>> {
+    forward_with(model, texts, (Isa::detect().expect("no limit is set"), NumberFormat::F32, 2))
+}
+
+fn forward_with(
+    model: &TinyModel,
+    texts: &[&str],
+    (isa, format, threads): (Isa, NumberFormat, usize),
+) -> Vec<Vec<f32>> {
     let dir = ModelDir::open(model.path()).expect("the directory is right");
     let weights = dir.read_weights().expect("the weights are there");
-    let threads = NonZeroUsize::new(2);
-    let mut bert = CandleBert::load(&dir, &weights, threads).expect("the model loads");
+    let weights = Weights::open(&dir, &weights).expect("the weights are right");
+    let threads = NonZeroUsize::new(threads);
+    let mut bert = super::load_for(isa, &weights, format, threads).expect("the model loads");
     let mut batch = Batch::default();
     for text in texts {
         batch.push(&ids_of(text));
@@ -107,6 +118,47 @@ fn long_texts_are_split_among_threads_without_a_seam() {
     let length = pooled.iter().map(|x| x * x).sum::<f64>().sqrt();
     let want: Vec<f64> = pooled.iter().map(|x| x / length).collect();
     assert_close(&dir_vectors[0], &want, "182 tokens");
+}
+
+fn cosine(a: &[f32], b: &[f32]) -> f32 {
+    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f32>();
+    dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
+}
+
+#[test]
+fn every_number_format_is_close_to_f32_on_every_instruction_set() {
+    let model = TinyModel::new();
+    let exact = forward(&model, &TEXTS);
+    for limit in ["portable", "avx2", "avxvnni", "avx512"] {
+        let isa = Isa::up_to(limit).expect("known");
+        for (format, least) in [
+            (NumberFormat::F32, 0.999_99),
+            (NumberFormat::Bf16, 0.999),
+            (NumberFormat::Int8, 0.995),
+        ] {
+            let got = forward_with(&model, &TEXTS, (isa, format, 2));
+            for (got, exact) in got.iter().zip(&exact) {
+                let cosine = cosine(got, exact);
+                assert!(cosine > least, "{limit}, {format}: {cosine}");
+            }
+        }
+    }
+}
+
+#[test]
+fn embeddings_do_not_depend_on_threads_or_neighbours() {
+    let model = TinyModel::new();
+    let isa = Isa::detect().expect("no limit is set");
+    for format in [NumberFormat::F32, NumberFormat::Bf16, NumberFormat::Int8] {
+        let one = forward_with(&model, &TEXTS, (isa, format, 1));
+        for threads in [2, 3, 5] {
+            assert_eq!(forward_with(&model, &TEXTS, (isa, format, threads)), one, "{threads}");
+            for (text, one) in TEXTS.iter().zip(&one) {
+                let alone = forward_with(&model, &[text], (isa, format, threads));
+                assert_eq!(&alone[0], one, "{format}, {threads} threads, {text:?}");
+            }
+        }
+    }
 }
 
 #[test]

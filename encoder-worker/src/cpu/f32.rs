@@ -1,0 +1,99 @@
+//! f32 weights and activations.
+
+use pulp::{Arch, Simd, WithSimd};
+
+use super::kernel::{Kernel, PANEL, Panel, PanelRow, RowScale, Rows, blocks};
+use crate::device::NumberFormat;
+
+/// Rows of one tile: 12 sums, 2 weights and 1 activation of AVX2's 16 registers.
+const ROWS: usize = 6;
+
+/// One input for 64 columns.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct Step([f32; PANEL]);
+
+/// Runs everywhere.
+#[derive(Clone, Copy)]
+pub(super) struct F32(pub(super) Arch);
+
+impl Kernel for F32 {
+    type Value = f32;
+    type Step = Step;
+    const STEP: usize = 1;
+    const FORMAT: NumberFormat = NumberFormat::F32;
+
+    fn empty_step() -> Step {
+        Step([0.0; PANEL])
+    }
+
+    fn weight_scale(_: f32) -> f32 {
+        1.0
+    }
+
+    fn pack(step: &mut Step, index: usize, weight: f32, _: f32) -> f32 {
+        step.0[index] = weight;
+        weight
+    }
+
+    fn keep(self, row: &[f32], kept: &mut [f32]) -> RowScale {
+        kept.copy_from_slice(row);
+        RowScale::default()
+    }
+
+    fn multiply(self, rows: Rows<'_, f32>, panel: Panel<'_, Step>, out: &mut [PanelRow]) {
+        self.0.dispatch(Product { rows, panel, out });
+    }
+}
+
+struct Product<'a> {
+    rows: Rows<'a, f32>,
+    panel: Panel<'a, Step>,
+    out: &'a mut [PanelRow],
+}
+
+impl WithSimd for Product<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        for (start, len) in blocks(self.out.len(), ROWS) {
+            match len {
+                1 => self.tile::<S, 1>(simd, start),
+                2 => self.tile::<S, 2>(simd, start),
+                3 => self.tile::<S, 3>(simd, start),
+                4 => self.tile::<S, 4>(simd, start),
+                5 => self.tile::<S, 5>(simd, start),
+                _ => self.tile::<S, 6>(simd, start),
+            }
+        }
+    }
+}
+
+impl Product<'_> {
+    /// `N` rows by the panel, two vectors of columns at a time.
+    #[inline(always)]
+    fn tile<S: Simd, const N: usize>(&mut self, simd: S, first: usize) {
+        let steps = self.panel.steps;
+        let rows = self.rows.take::<N>(first);
+        let width = 2 * S::F32_LANES;
+        for column in (0..PANEL).step_by(width) {
+            let mut sums = [[simd.splat_f32s(0.0); 2]; N];
+            for (k, step) in steps.iter().enumerate() {
+                let (weights, _) = S::as_simd_f32s(&step.0[column..column + width]);
+                for (row, sums) in rows.iter().zip(&mut sums) {
+                    let value = simd.splat_f32s(row[k]);
+                    sums[0] = simd.mul_add_f32s(value, weights[0], sums[0]);
+                    sums[1] = simd.mul_add_f32s(value, weights[1], sums[1]);
+                }
+            }
+            let (bias, _) = S::as_simd_f32s(&self.panel.columns.bias[column..column + width]);
+            for (r, sums) in sums.into_iter().enumerate() {
+                let out = &mut self.out[first + r][column..column + width];
+                let (out, _) = S::as_mut_simd_f32s(out);
+                out[0] = simd.add_f32s(sums[0], bias[0]);
+                out[1] = simd.add_f32s(sums[1], bias[1]);
+            }
+        }
+    }
+}

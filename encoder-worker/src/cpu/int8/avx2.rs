@@ -1,0 +1,168 @@
+//! 8-bit products on 256 bits: with AVX-VNNI's dot product, or with AVX2 alone.
+//!
+//! AVX2's `vpmaddubsw` adds pairs of products in 16 bits and clips what does not fit. So activations
+//! are kept in 7 bits there: 2 * 127 * 127 fits.
+
+use std::arch::x86_64::*;
+
+use pulp::Arch;
+
+use super::{EMPTY, STEP, Step};
+use crate::cpu::isa::Isa;
+use crate::cpu::kernel::{Columns, Kernel, PANEL, Panel, PanelRow, RowScale, Rows, blocks};
+use crate::device::NumberFormat;
+
+/// Rows of one tile: 8 sums, 2 weights, 1 activation and what a product needs of the 16 registers.
+const ROWS: usize = 4;
+
+/// Columns of one tile: two vectors of eight sums.
+const TILE: usize = 16;
+
+/// A kernel on 256 bits: its name, what must be there, its levels, its features, its dot product.
+macro_rules! kernel {
+    ($(#[$doc:meta])* $name:ident, $has:ident, $levels:literal, $features:literal, $dot:ident, $tile:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        pub(in crate::cpu) struct $name(Arch);
+
+        impl $name {
+            pub(in crate::cpu) fn new(isa: Isa) -> Option<Self> {
+                isa.$has.then_some(Self(isa.arch))
+            }
+        }
+
+        impl Kernel for $name {
+            type Value = u8;
+            type Step = Step;
+            const STEP: usize = STEP;
+            const FORMAT: NumberFormat = NumberFormat::Int8;
+
+            fn empty_step() -> Step {
+                EMPTY
+            }
+
+            fn weight_scale(largest: f32) -> f32 {
+                super::weight_scale(largest)
+            }
+
+            fn pack(step: &mut Step, index: usize, weight: f32, scale: f32) -> f32 {
+                super::pack(step, index, weight, scale)
+            }
+
+            fn keep(self, row: &[f32], kept: &mut [u8]) -> RowScale {
+                super::keep(self.0, $levels, row, kept)
+            }
+
+            #[allow(unsafe_code, reason = "the instructions were found when this value was made")]
+            fn multiply(self, rows: Rows<'_, u8>, panel: Panel<'_, Step>, out: &mut [PanelRow]) {
+                for (start, len) in blocks(out.len(), ROWS) {
+                    let out = &mut out[start..start + len];
+                    // SAFETY: `Isa` found these features, or there would be no `Self`.
+                    unsafe {
+                        match len {
+                            1 => $tile::<1>(rows, start, panel, out),
+                            2 => $tile::<2>(rows, start, panel, out),
+                            3 => $tile::<3>(rows, start, panel, out),
+                            _ => $tile::<4>(rows, start, panel, out),
+                        }
+                    }
+                }
+            }
+        }
+
+        /// `N` rows from `first` on by a whole panel, 16 columns at a time.
+        #[target_feature(enable = $features)]
+        #[allow(clippy::needless_range_loop, reason = "iterators over vectors are not inlined here")]
+        fn $tile<const N: usize>(
+            rows: Rows<'_, u8>,
+            first: usize,
+            panel: Panel<'_, Step>,
+            out: &mut [PanelRow],
+        ) {
+            let values = rows.take_steps::<N, STEP>(first);
+            for column in (0..PANEL).step_by(TILE) {
+                let mut sums = [[_mm256_setzero_si256(); 2]; N];
+                for (k, step) in panel.steps.iter().enumerate() {
+                    let weights = load_weights(step, column);
+                    for r in 0..N {
+                        let value = _mm256_set1_epi32(i32::from_le_bytes(values[r][k]));
+                        for j in 0..2 {
+                            sums[r][j] = $dot(sums[r][j], value, weights[j]);
+                        }
+                    }
+                }
+                for r in 0..N {
+                    let out = &mut out[r][column..column + TILE];
+                    finish(&sums[r], rows.scales[first + r], (panel.columns, column), out);
+                }
+            }
+        }
+    };
+}
+
+kernel! {
+    /// Exists only where the CPU has AVX2 and FMA.
+    Int8Avx2, avx2, 127.0, "avx2,fma", dot_avx2, tile_avx2
+}
+kernel! {
+    /// Exists only where the CPU has AVX-VNNI.
+    Int8AvxVnni, avx_vnni, 255.0, "avx2,fma,avxvnni", dot_avx_vnni, tile_avx_vnni
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn dot_avx2(sum: __m256i, values: __m256i, weights: __m256i) -> __m256i {
+    let pairs = _mm256_maddubs_epi16(values, weights);
+    _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
+}
+
+#[inline]
+#[target_feature(enable = "avx2,avxvnni")]
+fn dot_avx_vnni(sum: __m256i, values: __m256i, weights: __m256i) -> __m256i {
+    _mm256_dpbusd_avx_epi32(sum, values, weights)
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+#[allow(clippy::needless_range_loop, reason = "iterators over vectors are not inlined here")]
+fn finish(sums: &[__m256i; 2], row: RowScale, columns: (&Columns, usize), out: &mut [f32]) {
+    let (columns, first) = columns;
+    let (scale, zero) = (_mm256_set1_ps(row.scale), _mm256_set1_ps(row.zero));
+    for j in 0..2 {
+        let at = first + 8 * j;
+        let offset = _mm256_fmadd_ps(zero, load(&columns.sum, at), load(&columns.bias, at));
+        let scale = _mm256_mul_ps(scale, load(&columns.scale, at));
+        store(
+            &mut out[8 * j..8 * j + 8],
+            _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums[j]), scale, offset),
+        );
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+#[allow(unsafe_code, reason = "loads have no safe form")]
+fn load_weights(step: &Step, column: usize) -> [__m256i; 2] {
+    let from = &step.0[STEP * column..STEP * (column + TILE)];
+    let (first, second) = (from[..32].as_ptr(), from[32..].as_ptr());
+    // SAFETY: the slice holds twice 32 bytes.
+    unsafe { [_mm256_loadu_si256(first.cast()), _mm256_loadu_si256(second.cast())] }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+#[allow(unsafe_code, reason = "loads have no safe form")]
+fn load(from: &[f32; PANEL], at: usize) -> __m256 {
+    let from = &from[at..at + 8];
+    // SAFETY: the slice holds 8 floats.
+    unsafe { _mm256_loadu_ps(from.as_ptr()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+#[allow(unsafe_code, reason = "stores have no safe form")]
+fn store(to: &mut [f32], value: __m256) {
+    let to = &mut to[..8];
+    // SAFETY: the slice holds 8 floats.
+    unsafe { _mm256_storeu_ps(to.as_mut_ptr(), value) }
+}

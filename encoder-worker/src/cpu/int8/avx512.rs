@@ -1,0 +1,135 @@
+//! 8-bit products with AVX-512 VNNI: `vpdpbusd` multiplies 64 pairs and adds them in fours.
+
+use std::arch::x86_64::*;
+
+use pulp::Arch;
+
+use super::{EMPTY, STEP, Step};
+use crate::cpu::isa::Isa;
+use crate::cpu::kernel::{Columns, Kernel, PANEL, Panel, PanelRow, RowScale, Rows, blocks};
+use crate::device::NumberFormat;
+
+/// Rows of one tile: 24 sums, 4 weights and 1 activation of the 32 registers.
+const ROWS: usize = 6;
+
+/// Exists only where the CPU has the instructions.
+#[derive(Clone, Copy)]
+pub(in crate::cpu) struct Int8Avx512(Arch);
+
+impl Int8Avx512 {
+    pub(in crate::cpu) fn new(isa: Isa) -> Option<Self> {
+        isa.avx512_vnni.then_some(Self(isa.arch))
+    }
+}
+
+impl Kernel for Int8Avx512 {
+    type Value = u8;
+    type Step = Step;
+    const STEP: usize = STEP;
+    const FORMAT: NumberFormat = NumberFormat::Int8;
+
+    fn empty_step() -> Step {
+        EMPTY
+    }
+
+    fn weight_scale(largest: f32) -> f32 {
+        super::weight_scale(largest)
+    }
+
+    fn pack(step: &mut Step, index: usize, weight: f32, scale: f32) -> f32 {
+        super::pack(step, index, weight, scale)
+    }
+
+    fn keep(self, row: &[f32], kept: &mut [u8]) -> RowScale {
+        super::keep(self.0, 255.0, row, kept)
+    }
+
+    #[allow(unsafe_code, reason = "the instructions were found when this value was made")]
+    fn multiply(self, rows: Rows<'_, u8>, panel: Panel<'_, Step>, out: &mut [PanelRow]) {
+        for (start, len) in blocks(out.len(), ROWS) {
+            let out = &mut out[start..start + len];
+            // SAFETY: `Isa` found these features, or there would be no `Self`.
+            unsafe {
+                match len {
+                    1 => tile::<1>(rows, start, panel, out),
+                    2 => tile::<2>(rows, start, panel, out),
+                    3 => tile::<3>(rows, start, panel, out),
+                    4 => tile::<4>(rows, start, panel, out),
+                    5 => tile::<5>(rows, start, panel, out),
+                    _ => tile::<6>(rows, start, panel, out),
+                }
+            }
+        }
+    }
+}
+
+/// `N` rows from `first` on by a whole panel.
+#[target_feature(enable = "avx512f,avx512vnni")]
+#[allow(clippy::needless_range_loop, reason = "iterators over vectors are not inlined here")]
+fn tile<const N: usize>(
+    rows: Rows<'_, u8>,
+    first: usize,
+    panel: Panel<'_, Step>,
+    out: &mut [PanelRow],
+) {
+    let values = rows.take_steps::<N, STEP>(first);
+    let mut sums = [[_mm512_setzero_si512(); 4]; N];
+    for (k, step) in panel.steps.iter().enumerate() {
+        let weights = load_step(step);
+        for r in 0..N {
+            let value = _mm512_set1_epi32(i32::from_le_bytes(values[r][k]));
+            for j in 0..4 {
+                sums[r][j] = _mm512_dpbusd_epi32(sums[r][j], value, weights[j]);
+            }
+        }
+    }
+    for r in 0..N {
+        finish(&sums[r], rows.scales[first + r], panel.columns, &mut out[r]);
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+#[allow(clippy::needless_range_loop, reason = "iterators over vectors are not inlined here")]
+fn finish(sums: &[__m512i; 4], row: RowScale, columns: &Columns, out: &mut PanelRow) {
+    let (scale, zero) = (_mm512_set1_ps(row.scale), _mm512_set1_ps(row.zero));
+    for j in 0..4 {
+        let offset = _mm512_fmadd_ps(zero, load(&columns.sum, j), load(&columns.bias, j));
+        let scale = _mm512_mul_ps(scale, load(&columns.scale, j));
+        store(out, j, _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums[j]), scale, offset));
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+#[allow(unsafe_code, reason = "loads have no safe form")]
+fn load_step(step: &Step) -> [__m512i; 4] {
+    let from: *const __m512i = step.0.as_ptr().cast();
+    // SAFETY: a step is four times 64 bytes, aligned to 64. No closure: it would not be inlined.
+    unsafe {
+        [
+            _mm512_load_si512(from),
+            _mm512_load_si512(from.add(1)),
+            _mm512_load_si512(from.add(2)),
+            _mm512_load_si512(from.add(3)),
+        ]
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+#[allow(unsafe_code, reason = "loads have no safe form")]
+fn load(from: &[f32; PANEL], vector: usize) -> __m512 {
+    let from = &from[16 * vector..16 * vector + 16];
+    // SAFETY: the slice holds 16 floats.
+    unsafe { _mm512_loadu_ps(from.as_ptr()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+#[allow(unsafe_code, reason = "stores have no safe form")]
+fn store(to: &mut PanelRow, vector: usize, value: __m512) {
+    let to = &mut to[16 * vector..16 * vector + 16];
+    // SAFETY: the slice holds 16 floats.
+    unsafe { _mm512_storeu_ps(to.as_mut_ptr(), value) }
+}

@@ -1,0 +1,67 @@
+//! 8-bit products in plain Rust, vectorised as far as the compiler can.
+
+use pulp::Arch;
+
+use super::{EMPTY, STEP, Step};
+use crate::cpu::isa::vectorised;
+use crate::cpu::kernel::{Columns, Kernel, PANEL, Panel, PanelRow, RowScale, Rows};
+use crate::device::NumberFormat;
+
+/// Runs everywhere.
+#[derive(Clone, Copy)]
+pub(in crate::cpu) struct Int8Portable(pub(in crate::cpu) Arch);
+
+impl Kernel for Int8Portable {
+    type Value = u8;
+    type Step = Step;
+    const STEP: usize = STEP;
+    const FORMAT: NumberFormat = NumberFormat::Int8;
+
+    fn empty_step() -> Step {
+        EMPTY
+    }
+
+    fn weight_scale(largest: f32) -> f32 {
+        super::weight_scale(largest)
+    }
+
+    fn pack(step: &mut Step, index: usize, weight: f32, scale: f32) -> f32 {
+        super::pack(step, index, weight, scale)
+    }
+
+    fn keep(self, row: &[f32], kept: &mut [u8]) -> RowScale {
+        super::keep(self.0, 255.0, row, kept)
+    }
+
+    fn multiply(self, rows: Rows<'_, u8>, panel: Panel<'_, Step>, out: &mut [PanelRow]) {
+        for (index, out) in out.iter_mut().enumerate() {
+            let (row, scale) = (rows.row(index), rows.scales[index]);
+            vectorised(
+                self.0,
+                #[inline(always)]
+                || finish(sums(row, panel.steps), scale, panel.columns, out),
+            );
+        }
+    }
+}
+
+#[inline(always)]
+fn sums(row: &[u8], steps: &[Step]) -> [i32; PANEL] {
+    let mut sums = [0_i32; PANEL];
+    for (values, step) in row.chunks_exact(STEP).zip(steps) {
+        for (sum, weights) in sums.iter_mut().zip(step.0.chunks_exact(STEP)) {
+            for (&value, &weight) in values.iter().zip(weights) {
+                *sum += i32::from(value) * i32::from(weight);
+            }
+        }
+    }
+    sums
+}
+
+#[inline(always)]
+fn finish(sums: [i32; PANEL], row: RowScale, columns: &Columns, out: &mut PanelRow) {
+    for (i, (out, sum)) in out.iter_mut().zip(sums).enumerate() {
+        let offset = row.zero * columns.sum[i] + columns.bias[i];
+        *out = sum as f32 * row.scale * columns.scale[i] + offset;
+    }
+}

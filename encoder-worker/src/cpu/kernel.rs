@@ -1,0 +1,239 @@
+//! What a number format brings: how activations and weights are kept, and the product of the two.
+//!
+//! Weights are packed once, in panels of 64 output columns. A panel is a list of steps; a step holds
+//! the weights of the next few inputs for all 64 columns, in the order in which the product reads them.
+
+use crate::device::NumberFormat;
+
+/// Output columns that are computed together: four vectors of the widest kind.
+pub(super) const PANEL: usize = 64;
+
+/// Inputs are padded to a multiple of this, so that no kernel has a remainder.
+pub(super) const INPUT_MULTIPLE: usize = 16;
+
+/// How a row of activations was scaled: `value = scale * kept + zero`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct RowScale {
+    pub(super) scale: f32,
+    pub(super) zero: f32,
+}
+
+impl Default for RowScale {
+    fn default() -> Self {
+        Self { scale: 1.0, zero: 0.0 }
+    }
+}
+
+/// What a panel's columns share over all inputs.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct Columns {
+    /// One kept weight's worth.
+    pub(super) scale: [f32; PANEL],
+    /// The sum of the column's weights, which a row's `zero` is multiplied by.
+    pub(super) sum: [f32; PANEL],
+    pub(super) bias: [f32; PANEL],
+}
+
+impl Columns {
+    pub(super) const fn empty() -> Self {
+        Self { scale: [1.0; PANEL], sum: [0.0; PANEL], bias: [0.0; PANEL] }
+    }
+}
+
+/// The left side of a product.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rows<'a, V> {
+    /// Rows of `inputs` values, without gaps.
+    pub(super) values: &'a [V],
+    pub(super) scales: &'a [RowScale],
+    /// A multiple of [`INPUT_MULTIPLE`].
+    pub(super) inputs: usize,
+}
+
+impl<'a, V> Rows<'a, V> {
+    /// Row `index`.
+    #[inline(always)]
+    pub(super) fn row(&self, index: usize) -> &'a [V] {
+        &self.values[index * self.inputs..][..self.inputs]
+    }
+
+    /// `N` rows from `first` on.
+    #[inline(always)]
+    pub(super) fn take<const N: usize>(&self, first: usize) -> [&'a [V]; N] {
+        std::array::from_fn(|r| self.row(first + r))
+    }
+
+    /// `N` rows from `first` on, cut into what a step takes.
+    #[inline(always)]
+    pub(super) fn take_steps<const N: usize, const STEP: usize>(
+        &self,
+        first: usize,
+    ) -> [&'a [[V; STEP]]; N] {
+        std::array::from_fn(|r| self.row(first + r).as_chunks::<STEP>().0)
+    }
+}
+
+/// One panel of the right side.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Panel<'a, S> {
+    pub(super) steps: &'a [S],
+    pub(super) columns: &'a Columns,
+}
+
+/// One row of a panel's result.
+pub(super) type PanelRow = [f32; PANEL];
+
+/// A number format on an instruction set. Values of this type exist only where the CPU can run it.
+pub(super) trait Kernel: Copy + Send + Sync + 'static {
+    /// An activation as kept.
+    type Value: Copy + Default + Send + Sync + 'static;
+    /// The weights of some inputs for a panel's columns.
+    type Step: Copy + Send + Sync + 'static;
+    /// Inputs per step; divides [`INPUT_MULTIPLE`].
+    const STEP: usize;
+    /// The format.
+    const FORMAT: NumberFormat;
+
+    /// An empty step.
+    fn empty_step() -> Self::Step;
+
+    /// What one kept weight of a column is worth, from the column's largest absolute weight.
+    fn weight_scale(largest: f32) -> f32;
+
+    /// Keeps `weight` as number `index` (`column * STEP + input`) of a step, and returns what the kept
+    /// value stands for.
+    fn pack(step: &mut Self::Step, index: usize, weight: f32, scale: f32) -> f32;
+
+    /// Keeps a row of activations; `row` and `kept` are of equal length.
+    fn keep(self, row: &[f32], kept: &mut [Self::Value]) -> RowScale;
+
+    /// `out[r] = rows[r] x panel + bias` for every row.
+    fn multiply(
+        self,
+        rows: Rows<'_, Self::Value>,
+        panel: Panel<'_, Self::Step>,
+        out: &mut [PanelRow],
+    );
+}
+
+/// Cuts `rows` rows into blocks of nearly equal size, `most` at most: a block of one row costs almost
+/// as much as a full one.
+pub(super) fn blocks(rows: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
+    let count = rows.div_ceil(most);
+    (0..count).map(move |i| {
+        let (start, end) = (i * rows / count, (i + 1) * rows / count);
+        (start, end - start)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::isa::Isa;
+    use crate::cpu::linear::{Dense, Linear};
+    use crate::cpu::{bf16, f32, int8};
+
+    fn values(count: usize, seed: usize) -> Vec<f32> {
+        (0..count).map(|i| (((i + seed) * 7_919) % 1_009) as f32 / 504.5 - 1.0).collect()
+    }
+
+    /// A layer of odd sizes by rows of every block size, against plain sums.
+    fn check<K: Kernel>(kernel: K, tolerance: f32) {
+        let (inputs, outputs, rows) = (50, 130, 20);
+        let dense =
+            Dense { weights: values(inputs * outputs, 3), bias: values(outputs, 5), inputs };
+        let linear = Linear::<K>::pack(&dense);
+        let padded = linear.inputs();
+        let mut input = vec![0.0; rows * padded];
+        let (mut kept, mut scales) = (vec![K::Value::default(); rows * padded], Vec::new());
+        for (r, row) in input.chunks_exact_mut(padded).enumerate() {
+            row[..inputs].copy_from_slice(&values(inputs, 11 * r));
+            scales.push(kernel.keep(row, &mut kept[r * padded..(r + 1) * padded]));
+        }
+        for count in 1..=rows {
+            let rows = Rows { values: &kept[..count * padded], scales: &scales, inputs: padded };
+            for panel in 0..linear.panels() {
+                let mut out = vec![[f32::NAN; PANEL]; count];
+                kernel.multiply(rows, linear.panel(panel), &mut out);
+                for (r, c) in (0..count).flat_map(|r| (0..PANEL).map(move |c| (r, c))) {
+                    let output = panel * PANEL + c;
+                    let want = if output < outputs {
+                        let row = input[r * padded..].iter().zip(&dense.weights[output * inputs..]);
+                        row.take(inputs).map(|(x, w)| x * w).sum::<f32>() + dense.bias[output]
+                    } else {
+                        0.0
+                    };
+                    let error = (out[r][c] - want).abs();
+                    assert!(error < tolerance, "{:?}, {r}, {output}: off by {error}", K::FORMAT);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_kernel_follows_the_definition() {
+        let isa = Isa::detect().expect("no limit is set");
+        check(f32::F32(isa.arch), 1e-5);
+        check(bf16::widened::Bf16Widened(isa.arch), 0.03);
+        check(int8::portable::Int8Portable(isa.arch), 0.1);
+        #[cfg(target_arch = "x86_64")]
+        {
+            bf16::avx512::Bf16Avx512::new(isa).into_iter().for_each(|kernel| check(kernel, 0.05));
+            int8::avx512::Int8Avx512::new(isa).into_iter().for_each(|kernel| check(kernel, 0.1));
+            int8::avx2::Int8AvxVnni::new(isa).into_iter().for_each(|kernel| check(kernel, 0.1));
+            int8::avx2::Int8Avx2::new(isa).into_iter().for_each(|kernel| check(kernel, 0.15));
+        }
+    }
+
+    #[test]
+    fn the_vnni_kernels_agree_with_the_portable_one() {
+        let isa = Isa::detect().expect("no limit is set");
+        let (row, dense) = (values(48, 1), values(48 * 64, 2));
+        let dense = Dense { weights: dense, bias: vec![0.5; 64], inputs: 48 };
+        let portable = int8::portable::Int8Portable(isa.arch);
+        let want = one_row(portable, &row, &dense);
+        #[cfg(target_arch = "x86_64")]
+        {
+            for kernel in int8::avx512::Int8Avx512::new(isa) {
+                assert_close(&one_row(kernel, &row, &dense), &want);
+            }
+            for kernel in int8::avx2::Int8AvxVnni::new(isa) {
+                assert_close(&one_row(kernel, &row, &dense), &want);
+            }
+        }
+    }
+
+    fn one_row<K: Kernel>(kernel: K, row: &[f32], dense: &Dense) -> PanelRow {
+        let linear = Linear::<K>::pack(dense);
+        let mut kept = vec![K::Value::default(); row.len()];
+        let scales = [kernel.keep(row, &mut kept)];
+        let mut out = [[f32::NAN; PANEL]];
+        let rows = Rows { values: &kept, scales: &scales, inputs: row.len() };
+        kernel.multiply(rows, linear.panel(0), &mut out);
+        out[0]
+    }
+
+    /// The integer sums are equal; the last step differs by what is fused.
+    fn assert_close(got: &PanelRow, want: &PanelRow) {
+        for (got, want) in got.iter().zip(want) {
+            assert!((got - want).abs() <= want.abs() * 1e-6 + 1e-6, "{got}, not {want}");
+        }
+    }
+
+    #[test]
+    fn blocks_cover_all_rows_evenly() {
+        for rows in 0..40 {
+            let cut: Vec<_> = blocks(rows, 6).collect();
+            let mut next = 0;
+            for &(start, len) in &cut {
+                assert_eq!(start, next);
+                assert!((1..=6).contains(&len));
+                next += len;
+            }
+            assert_eq!(next, rows);
+            let lens = || cut.iter().map(|block| block.1);
+            assert!(lens().max().unwrap_or(0) - lens().min().unwrap_or(0) <= 1);
+        }
+    }
+}

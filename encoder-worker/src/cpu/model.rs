@@ -1,0 +1,209 @@
+//! A BERT network's weights in the form that the forward pass reads, and how they are made from the
+//! weights file.
+
+use candle_core::Tensor;
+
+use super::bf16;
+use super::elementwise::Norm;
+use super::kernel::{INPUT_MULTIPLE, Kernel, PANEL};
+use super::linear::{Dense, Linear};
+use crate::device::NumberFormat;
+use crate::load_error::LoadError;
+use crate::weights::Weights;
+
+/// All weights, packed for one kernel.
+pub(super) struct Model<K: Kernel> {
+    pub(super) shape: Shape,
+    pub(super) embeddings: Embeddings,
+    pub(super) layers: Vec<Layer<K>>,
+}
+
+/// Widths, in values.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shape {
+    /// Of an embedding.
+    pub(super) hidden: usize,
+    pub(super) heads: usize,
+    /// Of a head, padded so that a panel holds a whole number of heads.
+    pub(super) head: usize,
+}
+
+impl Shape {
+    /// Between two rows of activations: what a linear layer takes as inputs.
+    pub(super) fn stride(&self) -> usize {
+        self.hidden.next_multiple_of(INPUT_MULTIPLE)
+    }
+}
+
+/// The input tables. The position table has the segment's row added already: all is segment 0.
+pub(super) struct Embeddings {
+    words: Table,
+    positions: Vec<f32>,
+    pub(super) norm: Norm,
+}
+
+/// The largest table by far. In bf16 it is half as large, and what is lost is lost in the first
+/// rounding of activations anyway.
+enum Table {
+    F32(Vec<f32>),
+    Bf16(Vec<u16>),
+}
+
+/// One layer.
+pub(super) struct Layer<K: Kernel> {
+    /// Queries (scaled), keys and values side by side, heads padded.
+    pub(super) qkv: Linear<K>,
+    pub(super) attention_out: Linear<K>,
+    pub(super) attention_norm: Norm,
+    pub(super) up: Linear<K>,
+    pub(super) down: Linear<K>,
+    pub(super) down_norm: Norm,
+}
+
+impl Embeddings {
+    /// Adds up a token's rows into `out`.
+    #[inline(always)]
+    pub(super) fn add_up(&self, token: u32, position: usize, out: &mut [f32]) {
+        let (width, token) = (out.len(), token as usize);
+        let position = &self.positions[position * width..][..width];
+        match &self.words {
+            Table::F32(words) => {
+                let row = &words[token * width..][..width];
+                out.iter_mut().zip(row).zip(position).for_each(|((x, a), b)| *x = a + b);
+            }
+            Table::Bf16(words) => {
+                let row = &words[token * width..][..width];
+                let row = row.iter().map(|&x| bf16::to_f32(x));
+                out.iter_mut().zip(row).zip(position).for_each(|((x, a), b)| *x = a + b);
+            }
+        }
+    }
+}
+
+impl<K: Kernel> Model<K> {
+    pub(super) fn read(weights: &Weights<'_>) -> Result<Self, LoadError> {
+        let reader = Reader { weights, shape: shape(weights)? };
+        let layers = weights.model().bert.num_hidden_layers;
+        Ok(Self {
+            shape: reader.shape,
+            embeddings: reader.embeddings(K::FORMAT)?,
+            layers: (0..layers).map(|index| reader.layer(index)).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+fn shape(weights: &Weights<'_>) -> Result<Shape, LoadError> {
+    let bert = &weights.model().bert;
+    let head = bert.head_size().next_power_of_two().max(INPUT_MULTIPLE);
+    if head > PANEL {
+        let problem = format!("{} values a head; at most {PANEL} are supported", bert.head_size());
+        return Err(weights.model().config_error("num_attention_heads", problem));
+    }
+    Ok(Shape { hidden: bert.hidden_size, heads: bert.num_attention_heads, head })
+}
+
+/// Reads tensors by name.
+struct Reader<'a> {
+    weights: &'a Weights<'a>,
+    shape: Shape,
+}
+
+impl Reader<'_> {
+    fn embeddings(&self, format: NumberFormat) -> Result<Embeddings, LoadError> {
+        let (bert, hidden) = (&self.weights.model().bert, self.shape.hidden);
+        let table = |name: &str, rows: usize| {
+            self.values(&format!("embeddings.{name}_embeddings.weight"), &[rows, hidden])
+        };
+        let words = table("word", bert.vocab_size)?;
+        let mut positions = table("position", bert.max_position_embeddings)?;
+        let segments = table("token_type", bert.type_vocab_size)?;
+        for row in positions.chunks_exact_mut(hidden) {
+            row.iter_mut().zip(&segments).for_each(|(x, segment)| *x += segment);
+        }
+        let words = match format {
+            NumberFormat::F32 => Table::F32(words),
+            _ => Table::Bf16(words.into_iter().map(bf16::from_f32).collect()),
+        };
+        Ok(Embeddings { words, positions, norm: self.norm("embeddings.LayerNorm")? })
+    }
+
+    fn layer<K: Kernel>(&self, index: usize) -> Result<Layer<K>, LoadError> {
+        let (hidden, wide) = (self.shape.hidden, self.weights.model().bert.intermediate_size);
+        let at = |name: &str| format!("encoder.layer.{index}.{name}");
+        let mut attention_out = self.dense(&at("attention.output.dense"), hidden, hidden)?;
+        self.pad_head_inputs(&mut attention_out);
+        Ok(Layer {
+            qkv: Linear::pack(&self.qkv(&at("attention.self"))?),
+            attention_out: Linear::pack(&attention_out),
+            attention_norm: self.norm(&at("attention.output.LayerNorm"))?,
+            up: Linear::pack(&self.dense(&at("intermediate.dense"), hidden, wide)?),
+            down: Linear::pack(&self.dense(&at("output.dense"), wide, hidden)?),
+            down_norm: self.norm(&at("output.LayerNorm"))?,
+        })
+    }
+
+    /// The three projections as one. The scores' scale goes into the queries, so that nobody has to
+    /// apply it later.
+    fn qkv(&self, at: &str) -> Result<Dense, LoadError> {
+        let hidden = self.shape.hidden;
+        let bert = &self.weights.model().bert;
+        let scale = (1.0 / (bert.head_size() as f64).sqrt()) as f32;
+        let mut all = Dense { weights: Vec::new(), bias: Vec::new(), inputs: hidden };
+        for (name, scale) in [("query", scale), ("key", 1.0), ("value", 1.0)] {
+            let part = self.dense(&format!("{at}.{name}"), hidden, hidden)?;
+            let real = bert.head_size();
+            for head in 0..self.shape.heads {
+                let outputs = head * real..(head + 1) * real;
+                let weights = &part.weights[outputs.start * hidden..outputs.end * hidden];
+                all.weights.extend(weights.iter().map(|x| x * scale));
+                all.bias.extend(part.bias[outputs].iter().map(|x| x * scale));
+                let end = all.bias.len() + self.shape.head - real;
+                all.bias.resize(end, 0.0);
+                all.weights.resize(end * hidden, 0.0);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Inputs for the columns that pad the heads.
+    fn pad_head_inputs(&self, dense: &mut Dense) {
+        let real = self.weights.model().bert.head_size();
+        let padded = self.shape.head;
+        if real == padded {
+            return;
+        }
+        let mut weights = Vec::with_capacity(dense.weights.len() / real * padded);
+        for head in dense.weights.chunks_exact(real) {
+            weights.extend_from_slice(head);
+            weights.resize(weights.len() + padded - real, 0.0);
+        }
+        *dense = Dense {
+            weights,
+            bias: std::mem::take(&mut dense.bias),
+            inputs: self.shape.heads * padded,
+        };
+    }
+
+    fn dense(&self, at: &str, inputs: usize, outputs: usize) -> Result<Dense, LoadError> {
+        Ok(Dense {
+            weights: self.values(&format!("{at}.weight"), &[outputs, inputs])?,
+            bias: self.values(&format!("{at}.bias"), &[outputs])?,
+            inputs,
+        })
+    }
+
+    fn norm(&self, at: &str) -> Result<Norm, LoadError> {
+        let hidden = [self.shape.hidden];
+        Ok(Norm {
+            gamma: self.values(&format!("{at}.weight"), &hidden)?,
+            beta: self.values(&format!("{at}.bias"), &hidden)?,
+            epsilon: self.weights.model().bert.layer_norm_eps as f32,
+        })
+    }
+
+    fn values(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
+        let tensor = self.weights.tensor(name, shape)?;
+        let flat = tensor.flatten_all().and_then(|tensor: Tensor| tensor.to_vec1());
+        flat.map_err(|error| self.weights.damaged(&error))
+    }
+}

@@ -1,0 +1,53 @@
+//! A model on its device, without the queue and the thread in front of it.
+
+use std::path::Path;
+
+use crate::backend::{Backend, BackendError, Batch};
+use crate::encoder::EncoderConfig;
+use crate::load_backend::load_backend;
+use crate::load_error::LoadError;
+use crate::model_dir::ModelDir;
+use crate::tokenize::TextTokenizer;
+
+/// A loaded model that one thread drives itself: for benchmarks, and for jobs that own a device.
+pub struct LoadedModel {
+    backend: Box<dyn Backend>,
+    tokenizer: TextTokenizer,
+}
+
+impl LoadedModel {
+    /// Loads the model in `dir`; of `config`, only device, format and threads count.
+    ///
+    /// # Errors
+    /// Names the file and the key or tensor that is missing, damaged or unsupported.
+    pub fn load(dir: &Path, config: &EncoderConfig) -> Result<Self, LoadError> {
+        let model = ModelDir::open(dir)?;
+        let tokenizer = TextTokenizer::load(&model)?;
+        let backend = load_backend(&model, &model.read_weights()?, config)?;
+        Ok(Self { backend, tokenizer })
+    }
+
+    /// The device and number format, such as `cpu-int8`.
+    #[must_use]
+    pub fn backend(&self) -> &str {
+        self.backend.name()
+    }
+
+    /// The token ids of `text`, special ones included; its end is cut off at the model's limit.
+    ///
+    /// # Errors
+    /// When the tokenizer cannot handle the text.
+    pub fn tokenize(&self, text: &str) -> Result<Vec<u32>, BackendError> {
+        let tokens =
+            self.tokenizer.encode(text).map_err(|error| BackendError(error.to_string()))?;
+        Ok(tokens.ids)
+    }
+
+    /// Embeds a batch: one vector per text, in order.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn embed(&mut self, batch: &Batch) -> Result<Vec<Vec<f32>>, BackendError> {
+        self.backend.forward(batch)
+    }
+}
