@@ -17,7 +17,8 @@ mod tokenize;
 pub use backend::{Backend, BackendError, Batch};
 pub use device::{Device, NumberFormat, UnknownName};
 pub use encoder::{
-    EmbedError, Embedding, EncoderConfig, EncoderHandle, EncoderStats, ModelDescription,
+    Distribution, EmbedError, Embedding, EncoderConfig, EncoderHandle, EncoderStats,
+    ModelDescription, RANGES,
 };
 pub use load_error::LoadError;
 pub use model_dir::{Activation, BertConfig, ModelDir, Pooling};
