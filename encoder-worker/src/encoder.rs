@@ -2,6 +2,7 @@
 //! the model. Dropping the last handle stops the thread.
 
 mod device_loop;
+mod distribution;
 mod embed_error;
 mod request;
 mod stats;
@@ -17,6 +18,7 @@ use std::time::Instant;
 
 use tokio::sync::oneshot;
 
+pub use distribution::{Distribution, RANGES};
 pub use embed_error::EmbedError;
 pub use stats::EncoderStats;
 
@@ -27,7 +29,7 @@ use crate::load_error::LoadError;
 use crate::model_dir::ModelDir;
 use crate::tokenize::TextTokenizer;
 use device_loop::DeviceLoop;
-use request::Request;
+use request::{LeftAt, Request, Waiting, Wanted};
 use stats::Counters;
 
 /// How an encoder queues, batches and uses the machine.
@@ -91,6 +93,8 @@ pub struct EncoderHandle {
     shared: Arc<Shared>,
 }
 
+type Answer = oneshot::Receiver<Result<Vec<Embedding>, EmbedError>>;
+
 struct Shared {
     requests: SyncSender<Request>,
     queue_capacity: usize,
@@ -110,6 +114,15 @@ impl EncoderHandle {
     /// # Errors
     /// Names the file and the key or tensor that is missing, damaged or unsupported.
     pub fn spawn(dir: &Path, config: &EncoderConfig) -> Result<Self, LoadError> {
+        Self::spawn_around(dir, config, |backend| backend)
+    }
+
+    /// [`Self::spawn`] with the loaded model passed through `around`.
+    pub(crate) fn spawn_around(
+        dir: &Path,
+        config: &EncoderConfig,
+        around: impl FnOnce(Box<dyn Backend>) -> Box<dyn Backend>,
+    ) -> Result<Self, LoadError> {
         let model = ModelDir::open(dir)?;
         let tokenizer = TextTokenizer::load(&model)?;
         let weights = model.read_weights()?;
@@ -123,7 +136,7 @@ impl EncoderHandle {
         };
         drop(weights);
         run_once(backend.as_mut(), &tokenizer)?;
-        Self::start(backend, tokenizer, description, config)
+        Self::start(around(backend), tokenizer, description, config)
     }
 
     /// Puts a loaded model on its thread.
@@ -133,7 +146,8 @@ impl EncoderHandle {
         model: ModelDescription,
         config: &EncoderConfig,
     ) -> Result<Self, LoadError> {
-        let (requests, waiting) = sync_channel(config.queue_capacity);
+        // One more for the request that goes first.
+        let (requests, waiting) = sync_channel(config.queue_capacity + 1);
         let counters = Arc::new(Counters::default());
         let device = DeviceLoop::new(
             backend,
@@ -166,10 +180,27 @@ impl EncoderHandle {
         texts: Vec<String>,
         deadline: Option<Instant>,
     ) -> Result<Vec<Embedding>, EmbedError> {
-        if texts.is_empty() {
+        self.wait_for(Wanted { texts, deadline, first: false }).await
+    }
+
+    /// [`Self::embed`], before everything that waits and though the queue be full: for the one caller
+    /// that asks whether the device still works.
+    pub(crate) async fn embed_first(
+        &self,
+        texts: Vec<String>,
+        deadline: Instant,
+    ) -> Result<Vec<Embedding>, EmbedError> {
+        self.wait_for(Wanted { texts, deadline: Some(deadline), first: true }).await
+    }
+
+    async fn wait_for(&self, wanted: Wanted) -> Result<Vec<Embedding>, EmbedError> {
+        if wanted.texts.is_empty() {
             return Ok(Vec::new());
         }
-        let answer = self.submit(texts, deadline)?;
+        let deadline = wanted.deadline;
+        let waiting = Waiting(LeftAt::default());
+        // Declared later, dropped earlier: as `Waiting` wants it.
+        let answer = self.submit(wanted, &waiting)?;
         let answer = match deadline {
             None => answer.await,
             Some(at) => tokio::time::timeout_at(at.into(), answer)
@@ -190,7 +221,9 @@ impl EncoderHandle {
         if texts.is_empty() {
             return Ok(Vec::new());
         }
-        let answer = self.submit(texts, None)?.blocking_recv();
+        let waiting = Waiting(LeftAt::default());
+        let wanted = Wanted { texts, deadline: None, first: false };
+        let answer = self.submit(wanted, &waiting)?.blocking_recv();
         answer.unwrap_or(Err(EmbedError::Stopped))
     }
 
@@ -212,22 +245,19 @@ impl EncoderHandle {
         self.shared.counters.is_running()
     }
 
-    fn submit(
-        &self,
-        texts: Vec<String>,
-        deadline: Option<Instant>,
-    ) -> Result<oneshot::Receiver<Result<Vec<Embedding>, EmbedError>>, EmbedError> {
+    fn submit(&self, wanted: Wanted, waiting: &Waiting) -> Result<Answer, EmbedError> {
         if !self.is_running() {
             return Err(EmbedError::Stopped);
         }
-        let place = self
-            .shared
-            .counters
-            .take_place(self.shared.queue_capacity)
-            .ok_or(EmbedError::QueueFull)?;
+        let (shared, counters) = (&self.shared, &self.shared.counters);
+        let place = if wanted.first {
+            counters.extra_place()
+        } else {
+            counters.take_place(shared.queue_capacity).ok_or(EmbedError::QueueFull)?
+        };
         let (reply, answer) = oneshot::channel();
-        let request = Request::new(texts, deadline, reply, place);
-        match self.shared.requests.try_send(request) {
+        let request = Request::new(wanted, reply, Arc::clone(&waiting.0), place);
+        match shared.requests.try_send(request) {
             Ok(()) => Ok(answer),
             Err(TrySendError::Full(_)) => Err(EmbedError::QueueFull),
             Err(TrySendError::Disconnected(_)) => Err(EmbedError::Stopped),

@@ -1,5 +1,6 @@
 //! Sentence encoder of Toolgate: from a model directory to a handle that embeds texts. What a caller
-//! needs is re-exported here; the server's own types and the wire stay out of this crate.
+//! needs is re-exported here; the server's own types stay out of this crate, and the wire stays inside
+//! `worker`, which is the process that serves an encoder to others.
 
 mod backend;
 mod cpu;
@@ -15,11 +16,13 @@ pub mod model_fetch;
 mod tiny_model;
 mod tokenize;
 mod weights;
+pub mod worker;
 
 pub use backend::{Backend, BackendError, Batch};
 pub use device::{Device, NumberFormat, UnknownName};
 pub use encoder::{
-    EmbedError, Embedding, EncoderConfig, EncoderHandle, EncoderStats, ModelDescription,
+    Distribution, EmbedError, Embedding, EncoderConfig, EncoderHandle, EncoderStats,
+    ModelDescription, RANGES,
 };
 pub use load_error::LoadError;
 pub use loaded_model::LoadedModel;

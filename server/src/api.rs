@@ -2,7 +2,6 @@
 //! here, limits are checked, errors become statuses in one place.
 
 mod catalog_service;
-mod connections;
 mod edge;
 mod fields;
 mod listing;
@@ -14,7 +13,6 @@ mod request;
 mod router_service;
 mod server;
 mod status;
-mod undecoded;
 mod unserved;
 
 pub use server::{ApiConfig, serve};

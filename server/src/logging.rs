@@ -10,7 +10,8 @@ use crate::config::{LogConfig, LogFormat, LogLevel};
 pub fn start(config: LogConfig) {
     let level = name(config.level);
     // Libraries are heard when they warn; we are heard at the level asked for.
-    let filter = EnvFilter::new(format!("warn,toolgate={level},toolgate_server={level}"));
+    let filter = format!("warn,toolgate={level},toolgate_server={level},toolgate_serving={level}");
+    let filter = EnvFilter::new(filter);
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     let started = match config.format {
         LogFormat::Json => builder.json().flatten_event(true).try_init(),

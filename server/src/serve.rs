@@ -10,6 +10,7 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use toolgate_encoder_worker::{EncoderConfig as DeviceConfig, EncoderHandle, LoadError};
+use toolgate_serving::stop_on_signal;
 use tracing::{info, warn};
 
 use crate::admin::Admin;
@@ -202,37 +203,4 @@ fn announce(listener: &TcpListener, admin: &TcpListener) {
         );
     }
     info!(grpc = text(grpc), admin = text(http), "serving");
-}
-
-/// The first signal drains; a second one, from somebody who won't wait, ends the process.
-async fn stop_on_signal(stop: CancellationToken) {
-    signal().await;
-    info!("stopping: draining calls in progress; a second signal ends the server at once");
-    stop.cancel();
-    signal().await;
-    warn!("stopped at once");
-    std::process::exit(130);
-}
-
-/// SIGINT or SIGTERM.
-async fn signal() {
-    let interrupt = tokio::signal::ctrl_c();
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        match signal(SignalKind::terminate()) {
-            Ok(mut terminate) => {
-                tokio::select! {
-                    _ = interrupt => {}
-                    _ = terminate.recv() => {}
-                }
-            }
-            Err(error) => {
-                warn!(%error, "SIGTERM can't be waited for");
-                drop(interrupt.await);
-            }
-        }
-    }
-    #[cfg(not(unix))]
-    drop(interrupt.await);
 }

@@ -22,6 +22,7 @@ pub(crate) fn advice(error: &CallError) -> Option<String> {
         Reason::ToolsRejected => "Mend the tools named above, or register without all_or_nothing.",
         Reason::HandleInvalid => "Route again and use the handle that it answers with.",
         Reason::PageTokenInvalid => "Begin the listing again without a page token.",
+        Reason::FingerprintMismatch => "Describe the worker, and use one with the wanted model.",
         Reason::Overloaded => return Some(later(error, "The service is at capacity")),
         Reason::EncoderUnavailable | Reason::StoreUnavailable | Reason::Draining => {
             return Some(later(error, "The service cannot do this now"));

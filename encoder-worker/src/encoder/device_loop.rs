@@ -28,19 +28,27 @@ pub(super) struct DeviceLoop {
     counters: Arc<Counters>,
 }
 
-/// A packed batch and where its results belong.
+/// Texts that shall share a batch.
 #[derive(Default)]
 struct Packed {
-    batch: Batch,
     slots: Vec<Slot>,
+    tokens: usize,
 }
 
 /// One text of a batch.
 struct Slot {
     /// Index of its request in `active`.
     request: usize,
-    tokens: u32,
-    truncated: bool,
+    tokens: Tokens,
+    /// Whether no text of its request was in a batch before.
+    is_first: bool,
+}
+
+/// A batch as the device gets it, and where its results belong.
+struct Formed {
+    batch: Batch,
+    slots: Vec<Slot>,
+    at: Instant,
 }
 
 /// Says so when the thread ends, however it ends.
@@ -70,8 +78,9 @@ impl DeviceLoop {
         while self.take_waiting() {
             self.drop_gone();
             let packed = self.pack();
-            if !packed.batch.is_empty()
-                && let Err(panic) = self.run_batch(packed)
+            let formed = self.form(packed);
+            if !formed.batch.is_empty()
+                && let Err(panic) = self.run_batch(formed)
             {
                 tracing::error!(panic, "the encoder's model panicked; the encoder stops");
                 return;
@@ -84,12 +93,19 @@ impl DeviceLoop {
     fn take_waiting(&mut self) -> bool {
         if self.active.is_empty() {
             match self.waiting.recv() {
-                Ok(request) => self.active.push(request),
+                Ok(request) => self.accept(request),
                 Err(_) => return false,
             }
         }
-        self.active.extend(self.waiting.try_iter());
+        while let Ok(request) = self.waiting.try_recv() {
+            self.accept(request);
+        }
         true
+    }
+
+    fn accept(&mut self, request: Request) {
+        let place = if request.goes_first() { 0 } else { self.active.len() };
+        self.active.insert(place, request);
     }
 
     fn drop_gone(&mut self) {
@@ -110,10 +126,18 @@ impl DeviceLoop {
 
     /// One text of each request in turn, until the budget is reached or nothing is left.
     fn pack(&mut self) -> Packed {
+        let started = Instant::now();
+        let packed = self.take_turns();
+        self.counters.tokenizing_nanos.fetch_add(nanos_since(started), Relaxed);
+        packed
+    }
+
+    fn take_turns(&mut self) -> Packed {
         let mut packed = Packed::default();
         loop {
             let before = packed.slots.len();
             for (index, request) in self.active.iter_mut().enumerate() {
+                let is_first = request.is_untouched();
                 let Some(tokens) = request.next_tokens(&self.tokenizer) else {
                     continue;
                 };
@@ -121,7 +145,7 @@ impl DeviceLoop {
                     request.hold(tokens);
                     return packed;
                 }
-                packed.push(index, &tokens);
+                packed.push(Slot { request: index, tokens, is_first });
             }
             if packed.slots.len() == before {
                 return packed;
@@ -129,21 +153,37 @@ impl DeviceLoop {
         }
     }
 
+    /// The moment up to which a caller may leave at no cost: tokenizing a large batch takes a while. What
+    /// is left out here is dropped before the next batch.
+    fn form(&self, packed: Packed) -> Formed {
+        let (at, mut batch) = (Instant::now(), Batch::default());
+        let mut slots = packed.slots;
+        slots.retain(|slot| self.active[slot.request].gone(at).is_none());
+        for slot in &slots {
+            batch.push(&slot.tokens.ids);
+            if slot.is_first {
+                self.counters.queue_wait.add(self.active[slot.request].waited(at));
+            }
+        }
+        Formed { batch, slots, at }
+    }
+
     /// Runs a batch and hands out its results. `Err` is a panic's message; those concerned are told.
-    fn run_batch(&mut self, packed: Packed) -> Result<(), String> {
+    fn run_batch(&mut self, formed: Formed) -> Result<(), String> {
         let started = Instant::now();
         let backend = &mut self.backend;
         // The backend is not used again after a panic.
-        let result = catch_unwind(AssertUnwindSafe(|| backend.forward(&packed.batch)));
-        self.count(&packed, started);
+        let result = catch_unwind(AssertUnwindSafe(|| backend.forward(&formed.batch)));
+        self.count(&formed, started);
         let (result, panicked) = match result {
             Ok(result) => (result.map_err(|error| error.to_string()), false),
             Err(panic) => (Err(panic_text(panic.as_ref())), true),
         };
-        match result.and_then(|vectors| check(vectors, &packed)) {
-            Ok(vectors) => self.hand_out(vectors, packed),
+        match result.and_then(|vectors| check(vectors, &formed)) {
+            Ok(vectors) => self.hand_out(vectors, formed),
             Err(cause) => {
-                self.fail_all(&packed, &cause);
+                self.counters.failed_batches.fetch_add(1, Relaxed);
+                self.fail_all(&formed, &cause);
                 if panicked {
                     return Err(cause);
                 }
@@ -152,12 +192,16 @@ impl DeviceLoop {
         Ok(())
     }
 
-    fn hand_out(&mut self, vectors: Vec<Vec<f32>>, packed: Packed) {
-        for (vector, slot) in vectors.into_iter().zip(packed.slots) {
-            self.active[slot.request].add(Embedding {
+    fn hand_out(&mut self, vectors: Vec<Vec<f32>>, formed: Formed) {
+        for (vector, slot) in vectors.into_iter().zip(formed.slots) {
+            let request = &mut self.active[slot.request];
+            if request.had_gone(formed.at) {
+                self.counters.embedded_for_gone.fetch_add(1, Relaxed);
+            }
+            request.add(Embedding {
                 vector,
-                tokens: slot.tokens,
-                truncated: slot.truncated,
+                tokens: slot.tokens.ids.len() as u32,
+                truncated: slot.tokens.truncated,
             });
         }
     }
@@ -166,8 +210,8 @@ impl DeviceLoop {
         self.active.extract_if(.., |request| request.is_done()).for_each(Request::finish);
     }
 
-    fn fail_all(&mut self, packed: &Packed, cause: &str) {
-        let mut concerned: Vec<usize> = packed.slots.iter().map(|slot| slot.request).collect();
+    fn fail_all(&mut self, formed: &Formed, cause: &str) {
+        let mut concerned: Vec<usize> = formed.slots.iter().map(|slot| slot.request).collect();
         concerned.sort_unstable();
         concerned.dedup();
         for index in concerned.into_iter().rev() {
@@ -176,37 +220,39 @@ impl DeviceLoop {
         }
     }
 
-    fn count(&self, packed: &Packed, started: Instant) {
+    fn count(&self, formed: &Formed, started: Instant) {
         let counters = &self.counters;
-        let busy = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let cut = packed.slots.iter().filter(|slot| slot.truncated).count();
+        let (texts, tokens) = (formed.batch.texts() as u64, formed.batch.tokens() as u64);
+        let cut = formed.slots.iter().filter(|slot| slot.tokens.truncated).count();
+        counters.busy_nanos.fetch_add(nanos_since(started), Relaxed);
         counters.batches.fetch_add(1, Relaxed);
-        counters.texts.fetch_add(packed.slots.len() as u64, Relaxed);
-        counters.tokens.fetch_add(packed.batch.tokens() as u64, Relaxed);
+        counters.texts.fetch_add(texts, Relaxed);
+        counters.tokens.fetch_add(tokens, Relaxed);
         counters.truncated.fetch_add(cut as u64, Relaxed);
-        counters.busy_nanos.fetch_add(busy, Relaxed);
+        counters.batch_texts.add(texts);
+        counters.batch_tokens.add(tokens);
     }
 }
 
 impl Packed {
     fn is_full_for(&self, tokens: &Tokens, limit: usize) -> bool {
-        !self.batch.is_empty() && self.batch.tokens() + tokens.ids.len() > limit
+        !self.slots.is_empty() && self.tokens + tokens.ids.len() > limit
     }
 
-    fn push(&mut self, request: usize, tokens: &Tokens) {
-        self.batch.push(&tokens.ids);
-        self.slots.push(Slot {
-            request,
-            tokens: tokens.ids.len() as u32,
-            truncated: tokens.truncated,
-        });
+    fn push(&mut self, slot: Slot) {
+        self.tokens += slot.tokens.ids.len();
+        self.slots.push(slot);
     }
 }
 
+fn nanos_since(started: Instant) -> u64 {
+    u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// A backend that returns nonsense must not fill an index with it.
-fn check(vectors: Vec<Vec<f32>>, packed: &Packed) -> Result<Vec<Vec<f32>>, String> {
-    if vectors.len() != packed.slots.len() {
-        return Err(format!("{} vectors for {} texts", vectors.len(), packed.slots.len()));
+fn check(vectors: Vec<Vec<f32>>, formed: &Formed) -> Result<Vec<Vec<f32>>, String> {
+    if vectors.len() != formed.slots.len() {
+        return Err(format!("{} vectors for {} texts", vectors.len(), formed.slots.len()));
     }
     if !vectors.iter().flatten().all(|x| x.is_finite()) {
         return Err("the result is not finite".into());

@@ -1,5 +1,6 @@
 //! One caller's texts on their way through the encoder.
 
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use tokio::sync::oneshot;
@@ -10,11 +11,34 @@ use crate::tokenize::{TextTokenizer, Tokens};
 
 pub(super) type Reply = oneshot::Sender<Result<Vec<Embedding>, EmbedError>>;
 
+/// When the caller stopped waiting; set by its half, on drop.
+pub(super) type LeftAt = Arc<OnceLock<Instant>>;
+
+/// Held by a caller for as long as it waits, and dropped after its end of the channel: a time of leaving
+/// that lies before some moment means that the channel was closed at that moment.
+pub(super) struct Waiting(pub(super) LeftAt);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        // Set once, here.
+        let _ = self.0.set(Instant::now());
+    }
+}
+
+/// What a caller wants.
+pub(super) struct Wanted {
+    pub(super) texts: Vec<String>,
+    pub(super) deadline: Option<Instant>,
+    /// Goes before all that waits.
+    pub(super) first: bool,
+}
+
 /// A request with what is done of it. Texts enter batches in order, so results arrive in order.
 pub(super) struct Request {
-    texts: Vec<String>,
-    deadline: Option<Instant>,
+    wanted: Wanted,
+    arrived: Instant,
     reply: Reply,
+    left_at: LeftAt,
     /// The next text to go into a batch.
     next: usize,
     /// That text's tokens, when it was tokenized but found no room in the batch.
@@ -33,17 +57,13 @@ pub(super) enum Gone {
 }
 
 impl Request {
-    pub(super) fn new(
-        texts: Vec<String>,
-        deadline: Option<Instant>,
-        reply: Reply,
-        place: Place,
-    ) -> Self {
+    pub(super) fn new(wanted: Wanted, reply: Reply, left_at: LeftAt, place: Place) -> Self {
         Self {
-            done: Vec::with_capacity(texts.len()),
-            texts,
-            deadline,
+            done: Vec::with_capacity(wanted.texts.len()),
+            wanted,
+            arrived: Instant::now(),
             reply,
+            left_at,
             next: 0,
             held: None,
             failed: None,
@@ -51,15 +71,37 @@ impl Request {
         }
     }
 
+    pub(super) fn goes_first(&self) -> bool {
+        self.wanted.first
+    }
+
+    /// Microseconds from its arrival to `formed_at`.
+    pub(super) fn waited(&self, formed_at: Instant) -> u64 {
+        let waited = formed_at.saturating_duration_since(self.arrived);
+        u64::try_from(waited.as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// Whether the caller had gone at a moment in the past: by the caller's own clock, not by what
+    /// [`Self::gone`] saw then.
+    pub(super) fn had_gone(&self, at: Instant) -> bool {
+        self.wanted.deadline.is_some_and(|deadline| deadline < at)
+            || self.left_at.get().is_some_and(|left| *left < at)
+    }
+
     pub(super) fn gone(&self, now: Instant) -> Option<Gone> {
         // A caller whose deadline passes leaves too; the deadline is then the reason to count.
-        if self.deadline.is_some_and(|deadline| deadline <= now) {
+        if self.wanted.deadline.is_some_and(|deadline| deadline <= now) {
             Some(Gone::Expired)
         } else if self.reply.is_closed() {
             Some(Gone::Abandoned)
         } else {
             None
         }
+    }
+
+    /// Whether none of its texts is in a batch yet.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.next == 0
     }
 
     /// The next text's tokens; `None` when all texts are in batches already, or one was unusable.
@@ -70,7 +112,7 @@ impl Request {
         let index = self.next;
         let tokens = match self.held.take() {
             Some(held) => Ok(held),
-            None => tokenizer.encode(self.texts.get(index)?),
+            None => tokenizer.encode(self.wanted.texts.get(index)?),
         };
         self.next += 1;
         tokens
@@ -92,7 +134,7 @@ impl Request {
 
     /// Whether [`Self::finish`] has something final to say.
     pub(super) fn is_done(&self) -> bool {
-        self.failed.is_some() || self.done.len() == self.texts.len()
+        self.failed.is_some() || self.done.len() == self.wanted.texts.len()
     }
 
     pub(super) fn finish(self) {
@@ -110,4 +152,32 @@ impl Request {
 fn answer(reply: Reply, place: Place, result: Result<Vec<Embedding>, EmbedError>) {
     drop(place);
     let _ = reply.send(result);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::stats::Counters;
+    use super::*;
+
+    #[test]
+    fn leaving_is_dated_by_the_caller() {
+        let (reply, answer) = oneshot::channel();
+        let waiting = Waiting(LeftAt::default());
+        let place = Arc::new(Counters::default()).extra_place();
+        let wanted = Wanted { texts: vec!["a".into()], deadline: None, first: false };
+        let mut request = Request::new(wanted, reply, Arc::clone(&waiting.0), place);
+        let before = Instant::now();
+        drop(answer);
+        drop(waiting);
+        let after = Instant::now() + Duration::from_millis(1);
+        assert!(!request.had_gone(before));
+        assert!(request.had_gone(after));
+        assert!(matches!(request.gone(after), Some(Gone::Abandoned)));
+        request.left_at = LeftAt::default();
+        request.wanted.deadline = Some(before);
+        assert!(!request.had_gone(before) && request.had_gone(after));
+        assert!(matches!(request.gone(after), Some(Gone::Expired)));
+    }
 }

@@ -4,6 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
+use super::distribution::{Bounds, Distribution, Ranges};
+
+/// Texts of a batch.
+const BATCH_TEXTS: Bounds = [1, 2, 4, 8, 12, 16, 24, 32, 64, 128, 256, 512, 1_024];
+/// Tokens of a batch.
+const BATCH_TOKENS: Bounds =
+    [8, 16, 32, 64, 128, 256, 512, 1_024, 2_048, 4_096, 8_192, 16_384, 32_768];
+/// Microseconds in the queue.
+const QUEUE_WAIT: Bounds =
+    [25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 100_000, 500_000, 2_500_000];
+
 /// A snapshot of an encoder's counters, all since its start but the last two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EncoderStats {
@@ -21,8 +32,21 @@ pub struct EncoderStats {
     pub expired: u64,
     /// Requests refused because the queue was full.
     pub refused: u64,
+    /// Batches that the device failed on.
+    pub failed_batches: u64,
+    /// Texts that went into a batch although their caller had gone, or their deadline had passed, when
+    /// the batch was formed. Nothing else than 0 is right.
+    pub embedded_for_gone: u64,
     /// Time spent in device calls.
     pub busy: Duration,
+    /// Time spent on turning texts into tokens.
+    pub tokenizing: Duration,
+    /// Texts of each batch.
+    pub batch_texts: Distribution,
+    /// Tokens of each batch.
+    pub batch_tokens: Distribution,
+    /// Microseconds from each request's arrival until the batch with its first text was formed.
+    pub queue_wait: Distribution,
     /// Requests that wait or run now.
     pub queue_depth: usize,
     /// Whether the encoder still answers.
@@ -30,7 +54,7 @@ pub struct EncoderStats {
 }
 
 /// The live counters. Written by the device thread, except `refused`, `depth` and places.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Counters {
     pub(super) batches: AtomicU64,
     pub(super) texts: AtomicU64,
@@ -38,10 +62,40 @@ pub(super) struct Counters {
     pub(super) truncated: AtomicU64,
     pub(super) abandoned: AtomicU64,
     pub(super) expired: AtomicU64,
+    pub(super) failed_batches: AtomicU64,
+    pub(super) embedded_for_gone: AtomicU64,
     pub(super) busy_nanos: AtomicU64,
+    pub(super) tokenizing_nanos: AtomicU64,
+    pub(super) batch_texts: Ranges,
+    pub(super) batch_tokens: Ranges,
+    pub(super) queue_wait: Ranges,
     refused: AtomicU64,
     depth: AtomicUsize,
     stopped: AtomicBool,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        let zero = AtomicU64::default;
+        Self {
+            batches: zero(),
+            texts: zero(),
+            tokens: zero(),
+            truncated: zero(),
+            abandoned: zero(),
+            expired: zero(),
+            failed_batches: zero(),
+            embedded_for_gone: zero(),
+            busy_nanos: zero(),
+            tokenizing_nanos: zero(),
+            batch_texts: Ranges::new(BATCH_TEXTS),
+            batch_tokens: Ranges::new(BATCH_TOKENS),
+            queue_wait: Ranges::new(QUEUE_WAIT),
+            refused: zero(),
+            depth: AtomicUsize::default(),
+            stopped: AtomicBool::default(),
+        }
+    }
 }
 
 /// One request's place in the queue, given back on drop.
@@ -67,6 +121,12 @@ impl Counters {
         Some(Place(Arc::clone(self)))
     }
 
+    /// A place beyond the capacity, for what must not be refused.
+    pub(super) fn extra_place(self: &Arc<Self>) -> Place {
+        self.depth.fetch_add(1, Relaxed);
+        Place(Arc::clone(self))
+    }
+
     pub(super) fn is_running(&self) -> bool {
         !self.stopped.load(Relaxed)
     }
@@ -84,7 +144,13 @@ impl Counters {
             abandoned: self.abandoned.load(Relaxed),
             expired: self.expired.load(Relaxed),
             refused: self.refused.load(Relaxed),
+            failed_batches: self.failed_batches.load(Relaxed),
+            embedded_for_gone: self.embedded_for_gone.load(Relaxed),
             busy: Duration::from_nanos(self.busy_nanos.load(Relaxed)),
+            tokenizing: Duration::from_nanos(self.tokenizing_nanos.load(Relaxed)),
+            batch_texts: self.batch_texts.snapshot(),
+            batch_tokens: self.batch_tokens.snapshot(),
+            queue_wait: self.queue_wait.snapshot(),
             queue_depth: self.depth.load(Relaxed),
             running: self.is_running(),
         }

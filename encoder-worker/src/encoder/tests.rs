@@ -300,3 +300,40 @@ fn no_texts_need_no_encoder() {
     assert_eq!(rig.encoder.embed_blocking(Vec::new()), Ok(Vec::new()));
     assert_eq!(rig.encoder.stats().batches, 0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_request_passes_a_full_queue() {
+    let rig = Rig::new(2, 4);
+    let running = rig.request(&["a"], None, 1);
+    rig.entered();
+    let waiting = rig.request(&["b"], None, 2);
+    let encoder = rig.encoder.clone();
+    let until = Instant::now() + PATIENCE;
+    let first = tokio::spawn(async move { encoder.embed_first(vec!["c".into()], until).await });
+    rig.wait_for_depth(3);
+    rig.step(Step::Answer);
+    assert_eq!(rig.entered(), [ids_of("c")]);
+    rig.step(Step::Answer);
+    assert_eq!(rig.entered(), [ids_of("b")]);
+    rig.step(Step::Answer);
+    for call in [running, first, waiting] {
+        call.await.expect("no panic").expect("it embeds");
+    }
+    let stats = rig.encoder.stats();
+    assert_eq!(stats.queue_wait.total(), 3);
+    assert_eq!((stats.batch_texts.total(), stats.batch_texts.sum), (3, 3));
+    assert_eq!(stats.batch_tokens.sum, 9);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_leaves_while_the_batch_runs_is_not_counted_as_gone_before() {
+    let rig = Rig::new(8, 100);
+    let running = rig.request(&["a", "b"], None, 1);
+    rig.entered();
+    running.abort();
+    assert!(running.await.expect_err("it was aborted").is_cancelled());
+    rig.step(Step::Answer);
+    rig.wait_for_depth(0);
+    let stats = rig.encoder.stats();
+    assert_eq!((stats.texts, stats.embedded_for_gone), (2, 0));
+}

@@ -48,6 +48,9 @@ pub enum ErrorReason {
     PermissionDenied = 19,
     /// A defect of the service; the log has the detail under the metadata's `request`. INTERNAL.
     Internal = 20,
+    /// The worker's model is another one than the caller expects; metadata: `expected`, `actual`.
+    /// FAILED_PRECONDITION.
+    FingerprintMismatch = 21,
 }
 impl ErrorReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -77,6 +80,7 @@ impl ErrorReason {
             Self::Unauthenticated => "ERROR_REASON_UNAUTHENTICATED",
             Self::PermissionDenied => "ERROR_REASON_PERMISSION_DENIED",
             Self::Internal => "ERROR_REASON_INTERNAL",
+            Self::FingerprintMismatch => "ERROR_REASON_FINGERPRINT_MISMATCH",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -103,6 +107,7 @@ impl ErrorReason {
             "ERROR_REASON_UNAUTHENTICATED" => Some(Self::Unauthenticated),
             "ERROR_REASON_PERMISSION_DENIED" => Some(Self::PermissionDenied),
             "ERROR_REASON_INTERNAL" => Some(Self::Internal),
+            "ERROR_REASON_FINGERPRINT_MISMATCH" => Some(Self::FingerprintMismatch),
             _ => None,
         }
     }
@@ -1635,7 +1640,7 @@ pub mod encoder_service_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// Turns texts into embeddings. Implemented by encoder workers. Not served by this version.
+    /// Turns texts into embeddings. Served by encoder workers, not by the server.
     #[derive(Debug, Clone)]
     pub struct EncoderServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -1792,7 +1797,7 @@ pub mod encoder_service_server {
             tonic::Status,
         >;
     }
-    /// Turns texts into embeddings. Implemented by encoder workers. Not served by this version.
+    /// Turns texts into embeddings. Served by encoder workers, not by the server.
     #[derive(Debug)]
     pub struct EncoderServiceServer<T> {
         inner: Arc<T>,

@@ -8,6 +8,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
+use toolgate_serving::time_asked;
 
 use super::status;
 use crate::config::LimitsConfig;
@@ -83,14 +84,12 @@ impl Edge {
         status::of(&Error::NotImplemented(method))
     }
 
-    /// The caller's deadline less a fiftieth, so that our answer gets there before it, and never more
-    /// than the cap.
+    /// What the caller asked for, and never more than the cap.
     fn time_allowed(&self, method: &'static str, metadata: &MetadataMap) -> Duration {
         let registers = method == "CatalogService/RegisterServer";
         let cap =
             if registers { REGISTER_DEADLINE.max(self.max_deadline) } else { self.max_deadline };
-        let asked = metadata.get("grpc-timeout").and_then(|value| timeout(value.to_str().ok()?));
-        asked.map_or(cap, |asked| (asked - asked / 50).min(cap))
+        time_asked(metadata).map_or(cap, |asked| asked.min(cap))
     }
 }
 
@@ -99,37 +98,9 @@ pub(super) fn tenant(name: &str) -> Result<TenantId, Error> {
     TenantId::parse(if name.is_empty() { DEFAULT_TENANT } else { name })
 }
 
-/// Reads `grpc-timeout` (gRPC over HTTP/2, "Requests": at most 8 digits and a unit).
-fn timeout(text: &str) -> Option<Duration> {
-    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    if digits.is_empty() || digits.len() > 8 || !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
-    }
-    let count: u64 = digits.parse().ok()?;
-    match unit {
-        "H" => Some(Duration::from_secs(count * 3600)),
-        "M" => Some(Duration::from_secs(count * 60)),
-        "S" => Some(Duration::from_secs(count)),
-        "m" => Some(Duration::from_millis(count)),
-        "u" => Some(Duration::from_micros(count)),
-        "n" => Some(Duration::from_nanos(count)),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn timeouts() {
-        assert_eq!(timeout("5S"), Some(Duration::from_secs(5)));
-        assert_eq!(timeout("99999999H"), Some(Duration::from_secs(99_999_999 * 3600)));
-        assert_eq!(timeout("250m"), Some(Duration::from_millis(250)));
-        for text in ["", "S", "5", "5x", "+5S", "123456789S", "5é"] {
-            assert_eq!(timeout(text), None, "{text}");
-        }
-    }
 
     #[test]
     fn no_name_means_the_default_tenant() {

@@ -1,13 +1,12 @@
 //! The gRPC server: which services it has, how connections are bounded, and how it drains.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+use tonic::transport::Error as TransportError;
 use tonic::transport::server::Router;
-use tonic::transport::{Error as TransportError, Server};
 use tonic_health::pb::FILE_DESCRIPTOR_SET as HEALTH_DESCRIPTORS;
 use tonic_health::server::{HealthReporter, health_reporter};
 use toolgate_proto::v1::FILE_DESCRIPTOR_SET;
@@ -16,30 +15,16 @@ use toolgate_proto::v1::encoder_service_server::EncoderServiceServer;
 use toolgate_proto::v1::policy_service_server::PolicyServiceServer;
 use toolgate_proto::v1::router_service_server::RouterServiceServer;
 use toolgate_proto::v1::usage_service_server::UsageServiceServer;
+use toolgate_serving::{Connections, ExplainUndecoded, drained_or_cut, transport};
 use tower::layer::util::{Identity, Stack};
-use tracing::warn;
 
 use super::catalog_service::Catalogs;
-use super::connections::Connections;
 use super::edge::Edge;
 use super::router_service::Routing;
-use super::undecoded::ExplainUndecoded;
 use super::unserved::Unserved;
 use crate::config::{LimitsConfig, RouterConfig, ServerConfig};
 use crate::plane::Plane;
 use crate::telemetry::Metrics;
-
-/// Streams that one connection may have open.
-const STREAMS_MAX: u32 = 1_024;
-
-/// Bytes of one call's headers.
-const HEADERS_MAX: u32 = 16 << 10;
-
-/// Streams that a peer may reset before we answered (CVE-2023-44487, rapid reset).
-const RESETS_MAX: usize = 64;
-
-/// A silent peer is asked for a sign of life after this, and dropped after as long again.
-const KEEPALIVE: Duration = Duration::from_secs(30);
 
 /// What the face needs.
 #[derive(Clone)]
@@ -77,7 +62,9 @@ pub async fn serve(
         draining: stop.clone(),
     };
     let router = services(edge, &config).add_service(health);
-    let incoming = Connections::new(listener, config.server.max_connections, connection_metrics);
+    let incoming = Connections::new(listener, config.server.max_connections, move || {
+        connection_metrics.rejected("connections");
+    });
     let drain = {
         let stop = stop.clone();
         async move {
@@ -86,18 +73,7 @@ pub async fn serve(
         }
     };
     let serving = router.serve_with_incoming_shutdown(incoming, drain);
-    tokio::select! {
-        ended = serving => ended,
-        () = hard_stop(&stop, drain_timeout) => {
-            warn!(?drain_timeout, "calls or peers were left after the drain; cut off");
-            Ok(())
-        }
-    }
-}
-
-async fn hard_stop(stop: &CancellationToken, drain_timeout: Duration) {
-    stop.cancelled().await;
-    tokio::time::sleep(drain_timeout).await;
+    drained_or_cut(serving, &stop, drain_timeout).await.unwrap_or(Ok(()))
 }
 
 fn services(edge: Edge, config: &ApiConfig) -> Router<Stack<ExplainUndecoded, Identity>> {
@@ -112,16 +88,9 @@ fn services(edge: Edge, config: &ApiConfig) -> Router<Stack<ExplainUndecoded, Id
     let policy = PolicyServiceServer::new(Unserved { edge: edge.clone() });
     let usage = UsageServiceServer::new(Unserved { edge: edge.clone() });
     let encoder = EncoderServiceServer::new(Unserved { edge });
-    Server::builder()
-        // One connection must not take what others need.
-        .max_concurrent_streams(STREAMS_MAX)
-        .http2_max_header_list_size(HEADERS_MAX)
-        .http2_max_pending_accept_reset_streams(Some(RESETS_MAX))
-        // Peers that are gone without a word are noticed.
-        .http2_keepalive_interval(Some(KEEPALIVE))
-        .http2_keepalive_timeout(Some(KEEPALIVE))
+    transport()
         // What the transport refuses by itself still gets a reason.
-        .layer(ExplainUndecoded { max_message_bytes: max })
+        .layer(ExplainUndecoded { max_message_bytes: max, limit_name: "limits.max_message_size" })
         .add_service(RouterServiceServer::new(routing).max_decoding_message_size(max))
         .add_service(CatalogServiceServer::new(catalogs).max_decoding_message_size(max))
         .add_service(policy.max_decoding_message_size(max))

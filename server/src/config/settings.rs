@@ -16,6 +16,9 @@ const OTHER_VARIABLES: [&str; 4] =
     [super::load::CONFIG_FILE_ENV, "TOOLGATE_ENDPOINT", "TOOLGATE_TENANT", "TOOLGATE_MODEL_HUB"];
 const PREFIX: &str = "TOOLGATE_";
 
+/// Variables of encoder workers, which get the environment of the server that starts them.
+const WORKER_VARIABLES: [&str; 2] = ["TOOLGATE_WORKER_", "TOOLGATE_FAULT"];
+
 /// Everything a configuration is made of.
 #[derive(Debug, Clone, Default)]
 pub struct Inputs {
@@ -222,7 +225,9 @@ fn read_environment(
                     raw: Raw::Untyped(value.clone()),
                 });
             }
-        } else if !OTHER_VARIABLES.contains(&name.as_str()) {
+        } else if !OTHER_VARIABLES.contains(&name.as_str())
+            && !WORKER_VARIABLES.iter().any(|prefix| name.starts_with(prefix))
+        {
             unknown_variable(name, mistakes, warnings);
         }
     }

@@ -188,6 +188,7 @@ fn foreign_and_empty_variables_do_no_harm() {
         "TOOLGATE_PORT=tcp://10.0.0.1:7070",
         "TOOLGATE_SERVICE_HOST=10.0.0.1",
         "TOOLGATE_ENDPOINT=http://x",
+        "TOOLGATE_WORKER_LISTEN=127.0.0.1:1",
         "TOOLGATE_SERVER_LISTEN=",
         "OTHER=1",
     ];

@@ -3,7 +3,8 @@
 use crate::plan::root;
 use crate::source::{Source, read};
 
-const FOLDERS: [&str; 3] = ["server/src", "encoder-worker/src", "client-sdk/rust/src"];
+const FOLDERS: [&str; 4] =
+    ["server/src", "serving/src", "encoder-worker/src", "client-sdk/rust/src"];
 
 /// Lines of a file without its tests, and of a function from its signature to its closing brace.
 const FILE_MAX: usize = 450;

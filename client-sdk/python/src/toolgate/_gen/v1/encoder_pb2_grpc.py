@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class EncoderServiceStub(object):
-    """Turns texts into embeddings. Implemented by encoder workers. Not served by this version.
+    """Turns texts into embeddings. Served by encoder workers, not by the server.
     """
 
     def __init__(self, channel):
@@ -48,7 +48,7 @@ class EncoderServiceStub(object):
 
 
 class EncoderServiceServicer(object):
-    """Turns texts into embeddings. Implemented by encoder workers. Not served by this version.
+    """Turns texts into embeddings. Served by encoder workers, not by the server.
     """
 
     def Embed(self, request, context):
@@ -87,7 +87,7 @@ def add_EncoderServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class EncoderService(object):
-    """Turns texts into embeddings. Implemented by encoder workers. Not served by this version.
+    """Turns texts into embeddings. Served by encoder workers, not by the server.
     """
 
     @staticmethod

@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class EncoderServiceStub:
-    """Turns texts into embeddings. Implemented by encoder workers. Not served by this version."""
+    """Turns texts into embeddings. Served by encoder workers, not by the server."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -40,7 +40,7 @@ class EncoderServiceStub:
 
 @_typing.type_check_only
 class EncoderServiceAsyncStub(EncoderServiceStub):
-    """Turns texts into embeddings. Implemented by encoder workers. Not served by this version."""
+    """Turns texts into embeddings. Served by encoder workers, not by the server."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Embed: _aio.UnaryUnaryMultiCallable[_encoder_pb2.EmbedRequest, _encoder_pb2.EmbedResponse]  # type: ignore[assignment]
@@ -49,7 +49,7 @@ class EncoderServiceAsyncStub(EncoderServiceStub):
     """Says which model is loaded, and on what."""
 
 class EncoderServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Turns texts into embeddings. Implemented by encoder workers. Not served by this version."""
+    """Turns texts into embeddings. Served by encoder workers, not by the server."""
 
     @_abc_1.abstractmethod
     def Embed(

@@ -66,6 +66,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """The credential does not allow this RPC or this tenant. PERMISSION_DENIED."""
     ERROR_REASON_INTERNAL: _ErrorReason.ValueType  # 20
     """A defect of the service; the log has the detail under the metadata's `request`. INTERNAL."""
+    ERROR_REASON_FINGERPRINT_MISMATCH: _ErrorReason.ValueType  # 21
+    """The worker's model is another one than the caller expects; metadata: `expected`, `actual`.
+    FAILED_PRECONDITION.
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed: the closed set of values of `google.rpc.ErrorInfo.reason` (the name without the
@@ -117,6 +121,10 @@ ERROR_REASON_PERMISSION_DENIED: ErrorReason.ValueType  # 19
 """The credential does not allow this RPC or this tenant. PERMISSION_DENIED."""
 ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 20
 """A defect of the service; the log has the detail under the metadata's `request`. INTERNAL."""
+ERROR_REASON_FINGERPRINT_MISMATCH: ErrorReason.ValueType  # 21
+"""The worker's model is another one than the caller expects; metadata: `expected`, `actual`.
+FAILED_PRECONDITION.
+"""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015
 
 class _RefusalCode:

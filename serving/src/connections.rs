@@ -13,29 +13,28 @@ use tokio_stream::Stream;
 use tonic::transport::server::{Connected, TcpConnectInfo};
 use tracing::debug;
 
-use crate::telemetry::Metrics;
-
 /// A connection that gives its place back when it is closed.
-pub(super) struct Connection {
+pub struct Connection {
     stream: TcpStream,
     _place: OwnedSemaphorePermit,
 }
 
-/// The listener's connections, at most `max` at a time.
-pub(super) struct Connections {
+/// The listener's connections, at most some number at a time.
+pub struct Connections<F> {
     listener: TcpListener,
     places: Arc<Semaphore>,
-    metrics: Arc<Metrics>,
+    refused: F,
 }
 
-impl Connections {
-    pub(super) fn new(listener: TcpListener, max: usize, metrics: Arc<Metrics>) -> Self {
-        Self { listener, places: Arc::new(Semaphore::new(max)), metrics }
+impl<F: Fn()> Connections<F> {
+    /// At most `max` connections of `listener`; `refused` is told of each one beyond.
+    pub fn new(listener: TcpListener, max: usize, refused: F) -> Self {
+        Self { listener, places: Arc::new(Semaphore::new(max)), refused }
     }
 
     fn admit(&self, stream: TcpStream) -> Option<Connection> {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
-            self.metrics.rejected("connections");
+            (self.refused)();
             return None;
         };
         // Small answers must not wait for more bytes (Nagle).
@@ -46,7 +45,7 @@ impl Connections {
     }
 }
 
-impl Stream for Connections {
+impl<F: Fn() + Unpin> Stream for Connections<F> {
     type Item = io::Result<Connection>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {

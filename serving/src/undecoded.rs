@@ -13,14 +13,16 @@ use tower::{Layer, Service};
 
 /// Adds what the transport's own answers lack.
 #[derive(Clone, Copy)]
-pub(super) struct ExplainUndecoded {
+pub struct ExplainUndecoded {
     /// Bytes of one message.
-    pub(super) max_message_bytes: usize,
+    pub max_message_bytes: usize,
+    /// What that limit is called where it is set, such as `limits.max_message_size`.
+    pub limit_name: &'static str,
 }
 
 /// The service under [`ExplainUndecoded`].
 #[derive(Clone)]
-pub(super) struct Explained<S> {
+pub struct Explained<S> {
     inner: S,
     layer: ExplainUndecoded,
 }
@@ -81,7 +83,7 @@ impl ExplainUndecoded {
 
     fn limit(self) -> HashMap<String, String> {
         let maximum = self.max_message_bytes.to_string();
-        let pairs = [("limit", "limits.max_message_size"), ("maximum", maximum.as_str())];
+        let pairs = [("limit", self.limit_name), ("maximum", maximum.as_str())];
         pairs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
     }
 }
@@ -90,7 +92,8 @@ impl ExplainUndecoded {
 mod tests {
     use super::*;
 
-    const LAYER: ExplainUndecoded = ExplainUndecoded { max_message_bytes: 1 };
+    const LAYER: ExplainUndecoded =
+        ExplainUndecoded { max_message_bytes: 1, limit_name: "limits.max_message_size" };
 
     fn code(status: &Status) -> Option<Code> {
         let mut headers = HeaderMap::new();
@@ -103,7 +106,8 @@ mod tests {
         assert_eq!(code(&Status::internal("failed to decode")), Some(Code::InvalidArgument));
         assert_eq!(code(&Status::out_of_range("too large")), Some(Code::InvalidArgument));
         assert_eq!(code(&Status::unimplemented("no such method")), None);
-        assert_eq!(code(&super::super::status::of(&crate::error::Error::internal("x"))), None);
+        let details = ErrorDetails::with_error_info("INTERNAL", ERROR_DOMAIN, HashMap::new());
+        assert_eq!(code(&Status::with_error_details(Code::Internal, "x", details)), None);
         assert!(LAYER.explained(&HeaderMap::new()).is_none());
     }
 }

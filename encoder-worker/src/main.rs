@@ -1,0 +1,18 @@
+//! The `toolgate-encoder-worker` binary. Everything is in the library.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use toolgate_encoder_worker::worker::{self, HELP, WorkerArguments};
+
+/// Serve a sentence encoder over gRPC: one process for one device.
+#[derive(Debug, Parser)]
+#[command(name = "toolgate-encoder-worker", version, after_help = HELP, args_override_self = true)]
+struct Arguments {
+    #[command(flatten)]
+    worker: WorkerArguments,
+}
+
+fn main() -> ExitCode {
+    worker::main(Arguments::parse().worker)
+}

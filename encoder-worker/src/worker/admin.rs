@@ -1,0 +1,56 @@
+//! The admin port: metrics and probes over plain HTTP, apart from the port that embeds.
+
+use std::io;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::standing::{Phase, Standing};
+use super::telemetry::Metrics;
+
+/// Content type of the exposition text (OpenMetrics 1.0).
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What the admin port shows.
+#[derive(Clone)]
+pub(super) struct Admin {
+    pub(super) standing: Arc<Standing>,
+    pub(super) metrics: Arc<Metrics>,
+}
+
+/// Serves `/metrics`, `/healthz` (the process answers) and `/readyz` (it takes calls) until `over`.
+pub(super) async fn serve(
+    listener: TcpListener,
+    admin: Admin,
+    over: CancellationToken,
+) -> io::Result<()> {
+    let routes = Router::new()
+        .route("/metrics", get(expose))
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(readiness))
+        .with_state(admin);
+    // A peer that keeps its connection must not keep the process.
+    tokio::select! {
+        ended = async { axum::serve(listener, routes).await } => ended,
+        () = over.cancelled() => Ok(()),
+    }
+}
+
+async fn expose(State(admin): State<Admin>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, OPEN_METRICS)], admin.metrics.expose())
+}
+
+async fn readiness(State(admin): State<Admin>) -> (StatusCode, &'static str) {
+    match admin.standing.phase() {
+        Phase::Serving => (StatusCode::OK, "ok\n"),
+        Phase::Starting => (StatusCode::SERVICE_UNAVAILABLE, "starting\n"),
+        Phase::Draining => (StatusCode::SERVICE_UNAVAILABLE, "draining\n"),
+        Phase::Broken => (StatusCode::SERVICE_UNAVAILABLE, "broken\n"),
+    }
+}

@@ -1,0 +1,12 @@
+//! The gRPC face: the only module of this crate that knows tonic and the messages. Limits are checked here,
+//! and errors become statuses in one place.
+
+mod call_error;
+mod health;
+mod request;
+mod server;
+mod service;
+mod status;
+
+pub(super) use server::serve;
+pub(super) use service::Face;

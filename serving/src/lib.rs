@@ -1,0 +1,15 @@
+//! What every process of Toolgate that serves gRPC shares: connections bounded in number and in what
+//! each may take, deadlines read from the wire, reasons for what the transport refuses, and an end that
+//! comes in time. No service lives here.
+
+mod connections;
+mod deadline;
+mod stopping;
+mod transport;
+mod undecoded;
+
+pub use connections::{Connection, Connections};
+pub use deadline::time_asked;
+pub use stopping::{drained_or_cut, stop_on_signal};
+pub use transport::transport;
+pub use undecoded::{ExplainUndecoded, Explained};

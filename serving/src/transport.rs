@@ -1,0 +1,30 @@
+//! What one connection may take of the process, and how peers that went away are noticed.
+
+use std::time::Duration;
+
+use tonic::transport::Server;
+
+/// Streams that one connection may have open.
+const STREAMS_MAX: u32 = 1_024;
+
+/// Bytes of one call's headers.
+const HEADERS_MAX: u32 = 16 << 10;
+
+/// Streams that a peer may reset before we answered (CVE-2023-44487, rapid reset).
+const RESETS_MAX: usize = 64;
+
+/// A silent peer is asked for a sign of life after this, and dropped after as long again.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+
+/// A server to which services are added, with every limit that tonic leaves open set.
+#[must_use]
+pub fn transport() -> Server {
+    Server::builder()
+        // One connection must not take what others need.
+        .max_concurrent_streams(STREAMS_MAX)
+        .http2_max_header_list_size(HEADERS_MAX)
+        .http2_max_pending_accept_reset_streams(Some(RESETS_MAX))
+        // Peers that are gone without a word are noticed.
+        .http2_keepalive_interval(Some(KEEPALIVE))
+        .http2_keepalive_timeout(Some(KEEPALIVE))
+}
