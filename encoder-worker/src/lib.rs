@@ -20,4 +20,4 @@ pub use encoder::{
     EmbedError, Embedding, EncoderConfig, EncoderHandle, EncoderStats, ModelDescription,
 };
 pub use load_error::LoadError;
-pub use model_dir::{Activation, BertConfig, ModelDir, Pooling};
+pub use model_dir::{Activation, BertConfig, ModelDir, Pooling, Prompts};
