@@ -89,8 +89,10 @@ impl Roster {
     /// least to do.
     pub(super) fn pick(&self, tokens: u64, tried: &[Arc<Member>]) -> Option<Load> {
         let members = self.members();
-        // From another one each time, so that equals take turns.
-        let start = self.turn.fetch_add(1, Ordering::Relaxed);
+        // From another one with each request, so that equals take turns. With each attempt, a late worker of
+        // two would be first again and again.
+        let next = usize::from(tried.is_empty());
+        let start = self.turn.fetch_add(next, Ordering::Relaxed);
         let in_turn = (0..members.len()).map(|i| &members[start.wrapping_add(i) % members.len()]);
         let untried = in_turn.filter(|member| !tried.iter().any(|one| Arc::ptr_eq(one, member)));
         let usable = untried.filter_map(|member| Some((member.usable()?, member.tokens(), member)));
