@@ -3,6 +3,7 @@
 
 mod command;
 mod process;
+mod said;
 #[cfg(test)]
 mod tests;
 

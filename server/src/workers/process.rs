@@ -2,15 +2,15 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::process::{Child, ChildStderr, ChildStdin, Command};
 use tracing::debug;
 
 use super::command::WorkerCommand;
+use super::said;
 
 /// How a process ended.
 #[derive(Debug)]
@@ -41,8 +41,9 @@ impl fmt::Display for Ended {
 
 /// A process that is killed when this is dropped.
 pub(super) struct Process {
+    worker: String,
     child: Child,
-    lines: Option<Lines<BufReader<ChildStdout>>>,
+    lines: Option<Lines<BufReader<ChildStderr>>>,
     /// Held open: it closes when this server is gone, however that came about.
     _alive: Option<ChildStdin>,
 }
@@ -51,14 +52,14 @@ impl WorkerCommand {
     pub(super) fn spawn(&self) -> io::Result<Process> {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).kill_on_drop(true);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         // Ctrl-C in a terminal goes to the whole group: the worker is needed until calls are drained.
         #[cfg(unix)]
         command.process_group(0);
         let mut child = command.spawn()?;
         let alive = child.stdin.take();
-        let lines = child.stdout.take().map(|stdout| BufReader::new(stdout).lines());
-        Ok(Process { child, lines, _alive: alive })
+        let lines = child.stderr.take().map(|stderr| BufReader::new(stderr).lines());
+        Ok(Process { worker: self.name.clone(), child, lines, _alive: alive })
     }
 }
 
@@ -68,7 +69,7 @@ impl Process {
         loop {
             match self.next_line().await {
                 Some(line) => {
-                    if let Some(address) = address_in(&line) {
+                    if let Some(address) = said::repeat(&self.worker, &line) {
                         return Ok(address.to_string());
                     }
                 }
@@ -79,7 +80,9 @@ impl Process {
 
     /// Reads what it says until it ends.
     pub(super) async fn ended(&mut self) -> Ended {
-        while self.next_line().await.is_some() {}
+        while let Some(line) = self.next_line().await {
+            said::repeat(&self.worker, &line);
+        }
         self.child.wait().await.map_or_else(Ended::Lost, Ended::Exited)
     }
 
@@ -118,32 +121,5 @@ impl Process {
             self.lines = None;
         }
         line
-    }
-}
-
-/// The address and port that a line names.
-fn address_in(line: &str) -> Option<SocketAddr> {
-    let words = line.split(|c: char| c.is_whitespace() || matches!(c, '=' | '"' | ',' | '/'));
-    words.filter_map(|word| word.parse().ok()).find(|address: &SocketAddr| address.port() != 0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_address_is_found_in_what_the_worker_says() {
-        for line in [
-            "127.0.0.1:7080",
-            "listening on 127.0.0.1:7080",
-            "INFO serving grpc=\"127.0.0.1:7080\" device=cpu",
-            "{\"address\": \"127.0.0.1:7080\", \"ready\": true}",
-            "http://127.0.0.1:7080",
-        ] {
-            let address = address_in(line).map(|address| address.to_string());
-            assert_eq!(address.as_deref(), Some("127.0.0.1:7080"), "{line}");
-        }
-        assert_eq!(address_in("loading 22.7 million weights at 12:30"), None);
-        assert_eq!(address_in("will listen on 127.0.0.1:0"), None);
     }
 }

@@ -10,7 +10,10 @@ fn patience() -> Patience {
     Patience { pause_min: tiny, pause_max: tiny * 8, stop: tiny * 20, ..Patience::default() }
 }
 
+/// `say port` in a script says where it listens, as a worker does.
 fn shell(script: &str) -> Workers {
+    let say = r#"say() { echo "{\"message\":\"listening\",\"grpc\":\"127.0.0.1:$1\"}" >&2; }"#;
+    let script = format!("{say}; {script}");
     let command = WorkerCommand {
         name: "test".into(),
         program: "/bin/sh".into(),
@@ -29,7 +32,7 @@ async fn until(workers: &Workers, want: impl Fn(&[String]) -> bool) -> Vec<Strin
 #[tokio::test]
 async fn a_process_that_ends_is_started_again_and_is_known_while_it_lives() {
     // Each one has another port, by its own process number.
-    let workers = shell("echo listening on 127.0.0.1:$((1024 + $$ % 60000)); sleep 0.3; exit 3");
+    let workers = shell("say $((1024 + $$ % 60000)); sleep 0.3; exit 3");
     let first = until(&workers, |all| !all.is_empty()).await;
     until(&workers, <[String]>::is_empty).await;
     let second = until(&workers, |all| !all.is_empty()).await;
@@ -39,7 +42,7 @@ async fn a_process_that_ends_is_started_again_and_is_known_while_it_lives() {
 
 #[tokio::test]
 async fn a_process_that_lets_itself_be_stopped_is() {
-    let workers = shell("trap 'exit 0' TERM; echo 127.0.0.1:1; while :; do sleep 0.05; done");
+    let workers = shell("trap 'exit 0' TERM; say 1; while :; do sleep 0.05; done");
     until(&workers, |all| !all.is_empty()).await;
     let began = Instant::now();
     let addresses = workers.addresses();
@@ -51,7 +54,7 @@ async fn a_process_that_lets_itself_be_stopped_is() {
 async fn a_process_that_ignores_sigterm_is_killed() {
     let folder = tempfile::tempdir().expect("a folder");
     let id_file = folder.path().join("id");
-    let script = "trap '' TERM; echo $$ > ID; echo 127.0.0.1:1; while :; do sleep 0.05; done";
+    let script = "trap '' TERM; echo $$ > ID; say 1; while :; do sleep 0.05; done";
     let workers = shell(&script.replace("ID", &id_file.to_string_lossy()));
     until(&workers, |all| !all.is_empty()).await;
     workers.stop().await;
@@ -72,7 +75,9 @@ async fn one_that_can_not_start_is_tried_again() {
     assert!(workers.addresses().borrow().is_empty());
     // In place at once: a program that is being written can't be run.
     let written = folder.path().join("written");
-    std::fs::write(&written, "#!/bin/sh\necho 127.0.0.1:1\nexec sleep 60\n").expect("written");
+    let line = r#"{"message":"listening","grpc":"127.0.0.1:1"}"#;
+    let script = format!("#!/bin/sh\necho '{line}' >&2\nexec sleep 60\n");
+    std::fs::write(&written, script).expect("written");
     let all = std::os::unix::fs::PermissionsExt::from_mode(0o700);
     std::fs::set_permissions(&written, all).expect("executable");
     std::fs::rename(&written, &program).expect("moved");
@@ -92,7 +97,9 @@ fn a_worker_is_told_its_device_its_model_and_to_choose_a_port() {
     let device = toolgate_encoder_worker::Device::Cuda(3);
     let command = WorkerCommand::on(device, "m".as_ref()).expect("a command");
     let arguments: Vec<_> = command.arguments.iter().filter_map(|one| one.to_str()).collect();
-    let tail = ["--device", "cuda:3", "--listen", "127.0.0.1:0", "--model-dir", "m"];
-    assert!(arguments.ends_with(&tail), "{arguments:?}");
+    let line = arguments.join(" ");
+    for part in ["--device cuda:3", "--listen 127.0.0.1:0", "--model-dir m", "--until-stdin-ends"] {
+        assert!(line.contains(part), "{line}");
+    }
     assert_eq!(command.name, "cuda:3");
 }
