@@ -1,7 +1,7 @@
 //! One worker: its connection, what it has to do, and its health. Asks it one thing at a time; what follows
 //! a failure is decided elsewhere.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -58,6 +58,7 @@ pub(super) struct Member {
     tier: Mutex<Tier>,
     tokens: AtomicU64,
     in_flight: AtomicUsize,
+    said_absent: AtomicBool,
     metrics: WorkerMetrics,
 }
 
@@ -99,6 +100,7 @@ impl Member {
             tier: Mutex::new(Tier::Cpu),
             tokens: AtomicU64::new(0),
             in_flight: AtomicUsize::new(0),
+            said_absent: AtomicBool::new(false),
             metrics,
         })
     }
@@ -110,7 +112,11 @@ impl Member {
     }
 
     pub(super) fn is_serving(&self) -> bool {
-        self.health.lock().unwrap_or_else(PoisonError::into_inner).is_serving()
+        self.state() == State::Serving
+    }
+
+    fn state(&self) -> State {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner).state()
     }
 
     pub(super) fn tier(&self) -> Tier {
@@ -174,6 +180,18 @@ impl Member {
             Err(failed) => {
                 self.change(failed.result(), |health| health.misbehaved(now, spread));
             }
+        }
+        if let Err(failed) = &checked {
+            self.say_absent(failed);
+        }
+    }
+
+    /// A wrong address must be found in the log; a worker that loads its model is no news every second.
+    fn say_absent(&self, failed: &Failed) {
+        let is_new = self.state() == State::New;
+        if is_new && !self.said_absent.swap(true, Ordering::Relaxed) {
+            let cause = std::error::Error::source(failed).map(ToString::to_string);
+            info!(worker = self.address, %failed, cause, "the encoder worker is not ready yet");
         }
     }
 
