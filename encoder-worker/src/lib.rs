@@ -26,4 +26,4 @@ pub use encoder::{
 };
 pub use load_error::LoadError;
 pub use loaded_model::LoadedModel;
-pub use model_dir::{Activation, BertConfig, ModelDir, Pooling};
+pub use model_dir::{Activation, BertConfig, ModelDir, Pooling, Prompts};

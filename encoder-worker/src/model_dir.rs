@@ -3,6 +3,7 @@
 
 mod bert_config;
 mod modules;
+mod prompts;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use sha2::{Digest, Sha256};
 
 pub use bert_config::{Activation, BertConfig};
 pub use modules::Pooling;
+pub use prompts::Prompts;
 
 use crate::hex::to_hex;
 use crate::load_error::LoadError;

@@ -12,7 +12,7 @@ use tokio::runtime::{Builder, Runtime};
 use toolgate_server::catalog::check::{ToolCheck, ToolSettings};
 use toolgate_server::catalog::plan::text_hash;
 use toolgate_server::config::LimitsConfig;
-use toolgate_server::encoder::{EmbedFuture, Embedded, Encoder};
+use toolgate_server::encoder::{EmbedFuture, Embedded, Encoder, Encoders};
 use toolgate_server::gate::handle::Holder;
 use toolgate_server::gate::key::HandleKey;
 use toolgate_server::identity::{ServerName, TenantId, ToolName};
@@ -105,10 +105,11 @@ struct Plane {
 impl Plane {
     fn new(runtime: &Runtime, tools: usize) -> Self {
         let store = Arc::new(FakeStore::new(tools));
-        let encoder = Arc::new(FakeEncoder(embedding(tools / 2)));
-        let shards = Arc::new(Shards::new(store, Arc::clone(&encoder) as _, 4 << 30));
+        let encoder: Arc<dyn Encoder> = Arc::new(FakeEncoder(embedding(tools / 2)));
+        let shards = Arc::new(Shards::new(store, Arc::clone(&encoder), 4 << 30));
         let key = HandleKey::from_bytes(&[7; 32]).expect("32 bytes");
-        let router = Router::new(shards, encoder, key, Duration::from_secs(3_600));
+        let router =
+            Router::new(shards, Encoders::bare(&encoder).intents, key, Duration::from_secs(3_600));
         let plane = Self { router, tenant: TenantId::parse("bench").expect("a tenant") };
         runtime.block_on(async {
             while plane.route(query(unlocked(), None)).await.snapshot.lacks_graph() {

@@ -16,12 +16,13 @@ mod table;
 mod tests;
 pub mod units;
 mod value;
+mod worker_address;
 
 use std::path::Path;
 
 pub use components::{
-    EncoderConfig, HandleConfig, LimitsConfig, LogConfig, LogFormat, LogLevel, RouterConfig,
-    ServerConfig, ShardConfig, StoreConfig,
+    EncoderConfig, HandleConfig, LimitsConfig, LogConfig, LogFormat, LogLevel, PoolConfig,
+    RouterConfig, ServerConfig, ShardConfig, StoreConfig,
 };
 pub use example::example;
 pub use key::{Key, Kind};
@@ -31,6 +32,7 @@ pub use secret::{KeyError, KeySource, SecretKey};
 pub use settings::{FlagValue, Inputs, Setting, Settings, SourceFile};
 pub use table::KEYS;
 pub use value::Value;
+pub use worker_address::WorkerAddress;
 
 /// Everything the server can be told, one struct per component.
 #[derive(Debug, Clone)]
@@ -41,7 +43,7 @@ pub struct Config {
     pub limits: LimitsConfig,
     /// Where the catalog is kept.
     pub store: StoreConfig,
-    /// The in-process encoder.
+    /// The in-process encoder, the workers, and what both are asked with.
     pub encoder: EncoderConfig,
     /// The in-memory indexes.
     pub shard: ShardConfig,

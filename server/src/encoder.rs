@@ -1,10 +1,23 @@
-//! The seam to sentence encoders: what the router and the catalog ask of one, and the in-process encoder
-//! behind it. Batching, devices and models live in `toolgate-encoder-worker`.
+//! The seam to sentence encoders: what the router and the catalog ask of one, and what is behind it: this
+//! process, or a pool of workers. Batching, devices and models live in `toolgate-encoder-worker`.
+
+mod cache;
+mod encoders;
+mod intents;
+pub mod pool;
+mod prefixed;
+#[cfg(test)]
+mod tests;
 
 use std::pin::Pin;
 use std::time::Instant;
 
 use toolgate_encoder_worker::{EmbedError, EncoderHandle};
+
+pub use encoders::{Encoders, Prefixes};
+pub use intents::Intents;
+pub use pool::EncoderPool;
+pub use prefixed::Prefixed;
 
 use crate::error::Error;
 

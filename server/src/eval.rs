@@ -17,13 +17,12 @@ mod tests;
 use std::time::{Duration, Instant};
 
 use crate::config::LimitsConfig;
-use crate::encoder::Encoder;
 use crate::error::Error;
 use crate::shard::snapshot::Snapshot;
 use crate::store::StoredCatalog;
 
 pub use catalog_file::CatalogServer;
-pub use embeddings::Progress;
+pub use embeddings::{Progress, Sides};
 pub use input_error::InputError;
 pub use query_file::LabelledQuery;
 pub use report::Report;
@@ -61,20 +60,18 @@ impl Evaluation {
     ///
     /// # Errors
     /// [`Error::EncoderUnavailable`], or a defect.
-    pub async fn run(
-        &self,
-        encoder: &dyn Encoder,
-        progress: &Progress,
-    ) -> Result<Evaluated, Error> {
+    pub async fn run(&self, encoders: Sides<'_>, progress: &Progress) -> Result<Evaluated, Error> {
         let began = Instant::now();
         let stock = Stock::check(&self.servers, &self.limits);
         let plain = self.with_baseline.then(|| baseline::plain(&stock.catalog));
         let checked = began.elapsed();
-        let embeddings =
-            Embeddings::of(encoder, &self.texts(&stock.catalog, plain.as_ref()), progress).await?;
+        let summaries = summaries(&stock.catalog, plain.as_ref());
+        let queries: Vec<_> = self.queries.iter().map(|query| query.text.as_str()).collect();
+        let embeddings = Embeddings::of(encoders, &summaries, &queries, progress).await?;
         let embedded = began.elapsed();
         let answers = |catalog: StoredCatalog| {
-            let snapshot = Snapshot::build(catalog, embeddings.vectors(), encoder.dimensions())?;
+            let snapshot =
+                Snapshot::build(catalog, embeddings.vectors(), encoders.passages.dimensions())?;
             // Large shards are served exactly only until their graph is there.
             snapshot.build_graph();
             let ranked = ranking::rank(&snapshot, &self.queries, &embeddings, &stock.names)?;
@@ -83,7 +80,7 @@ impl Evaluation {
         let (metrics, ranked) = answers(stock.catalog.clone())?;
         let baseline = plain.map(answers).transpose()?.and_then(|(metrics, _)| metrics);
         let report = Report {
-            encoder: encoder.fingerprint().to_owned(),
+            encoder: encoders.passages.fingerprint().to_owned(),
             counts: Counts::new(self, &stock, &embeddings),
             metrics,
             baseline,
@@ -96,15 +93,10 @@ impl Evaluation {
         };
         Ok(Evaluated { ranked, report: Report { whole_time: began.elapsed(), ..report } })
     }
+}
 
-    /// Every text to embed; texts that occur twice are for the embedder to notice.
-    fn texts<'a>(
-        &'a self,
-        catalog: &'a StoredCatalog,
-        plain: Option<&'a StoredCatalog>,
-    ) -> Vec<&'a str> {
-        let tools = catalog.tools.iter().chain(plain.into_iter().flat_map(|c| &c.tools));
-        let queries = self.queries.iter().map(|query| query.text.as_str());
-        tools.map(|tool| tool.record.summary.as_str()).chain(queries).collect()
-    }
+/// Every summary to embed; those that occur twice are for the embedder to notice.
+fn summaries<'a>(catalog: &'a StoredCatalog, plain: Option<&'a StoredCatalog>) -> Vec<&'a str> {
+    let tools = catalog.tools.iter().chain(plain.into_iter().flat_map(|catalog| &catalog.tools));
+    tools.map(|tool| tool.record.summary.as_str()).collect()
 }

@@ -13,6 +13,8 @@ pub fn start(config: LogConfig) {
     let filter = format!("warn,toolgate={level},toolgate_server={level},toolgate_serving={level}");
     let filter = EnvFilter::new(filter);
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    // It would say on standard error that standard error is closed, and panic.
+    let builder = builder.log_internal_errors(false);
     let started = match config.format {
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
         LogFormat::Text => builder.with_ansi(false).try_init(),

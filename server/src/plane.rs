@@ -9,7 +9,7 @@ use tracing::warn;
 use crate::catalog::Catalog;
 use crate::catalog::registration::{Registered, Registration};
 use crate::config::LimitsConfig;
-use crate::encoder::Encoder;
+use crate::encoder::Encoders;
 use crate::error::Error;
 use crate::gate::key::HandleKey;
 use crate::identity::{ServerName, TenantId};
@@ -37,21 +37,22 @@ pub struct Plane {
     /// What is routed.
     pub router: Router,
     shards: Arc<Shards>,
-    encoder: Arc<dyn Encoder>,
+    encoders: Encoders,
 }
 
 impl Plane {
-    /// A plane over `store` and `encoder`.
+    /// A plane over `store` and `encoders`.
     #[must_use]
-    pub fn new(store: Arc<dyn Store>, encoder: Arc<dyn Encoder>, config: PlaneConfig) -> Self {
+    pub fn new(store: Arc<dyn Store>, encoders: Encoders, config: PlaneConfig) -> Self {
+        let Encoders { passages, intents } = encoders.clone();
         let budget = config.memory_budget;
-        let shards = Arc::new(Shards::new(Arc::clone(&store), Arc::clone(&encoder), budget));
+        let shards = Arc::new(Shards::new(Arc::clone(&store), Arc::clone(&passages), budget));
         let (key, ttl) = (config.handle_key, config.handle_ttl);
         Self {
-            catalog: Catalog::new(store, Arc::clone(&encoder), config.limits),
-            router: Router::new(Arc::clone(&shards), Arc::clone(&encoder), key, ttl),
+            catalog: Catalog::new(store, passages, config.limits),
+            router: Router::new(Arc::clone(&shards), intents, key, ttl),
             shards,
-            encoder,
+            encoders,
         }
     }
 
@@ -91,10 +92,10 @@ impl Plane {
         self.shards.memory_bytes()
     }
 
-    /// Texts that wait for the encoder.
+    /// Texts that wait for the in-process encoder.
     #[must_use]
     pub fn embed_queue_depth(&self) -> u64 {
-        self.encoder.queue_depth()
+        self.encoders.passages.queue_depth()
     }
 
     /// The change is committed whatever happens here: a shard that can't be rebuilt now is rebuilt when

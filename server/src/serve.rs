@@ -1,6 +1,8 @@
 //! Puts the service together from its configuration, runs it, and takes it down in order: stop taking
 //! calls, drain, close the store.
 
+mod encoders;
+
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io;
 use std::net::SocketAddr;
@@ -9,21 +11,23 @@ use std::sync::Arc;
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use toolgate_encoder_worker::{EncoderConfig as DeviceConfig, EncoderHandle, LoadError};
+use toolgate_encoder_worker::LoadError;
 use toolgate_serving::stop_on_signal;
 use tracing::{info, warn};
 
 use crate::admin::Admin;
 use crate::api::{self, ApiConfig};
-use crate::config::{Config, EncoderConfig, KeyError};
-use crate::encoder::Encoder;
+use crate::config::{Config, KeyError};
 use crate::error::{Cause, Error};
 use crate::gate::key::HandleKey;
 use crate::plane::{Plane, PlaneConfig};
 use crate::store::StoreError;
 use crate::store::sqlite::SqliteStore;
 use crate::telemetry::Metrics;
-use crate::{admin, logging, tokens};
+use crate::{admin, logging};
+use encoders::Embedding;
+
+pub(crate) use encoders::load_sides;
 
 /// The database's name in the data directory.
 pub const DATABASE: &str = "toolgate.db";
@@ -111,7 +115,8 @@ pub async fn serve_until(config: Config, stop: CancellationToken) -> Result<(), 
     let admin_listener = listen(config.server.admin_listen, "server.admin_listen").await?;
     let _lock = lock(&config.store.path)?;
     let store = Arc::new(open_store(&config).await?);
-    let encoder = Arc::new(load_encoder(config.encoder.clone()).await?);
+    let metrics = Arc::new(Metrics::default());
+    let embedding = Embedding::start(&config.encoder, &metrics.encoder()).await?;
     let key = config.handle.key.load().map_err(ServeError::Key)?;
     let handle_key = HandleKey::from_bytes(key.as_bytes()).expect("the configuration checks keys");
     let plane_config = PlaneConfig {
@@ -120,8 +125,8 @@ pub async fn serve_until(config: Config, stop: CancellationToken) -> Result<(), 
         handle_key,
         handle_ttl: config.handle.ttl,
     };
-    let plane = Arc::new(Plane::new(Arc::clone(&store) as _, encoder as _, plane_config));
-    let metrics = Arc::new(Metrics::default());
+    let encoders = embedding.encoders.clone();
+    let plane = Arc::new(Plane::new(Arc::clone(&store) as _, encoders, plane_config));
     announce(&listener, &admin_listener);
     let over = CancellationToken::new();
     let admin =
@@ -130,6 +135,7 @@ pub async fn serve_until(config: Config, stop: CancellationToken) -> Result<(), 
     let api = ApiConfig { server: config.server, limits: config.limits, router: config.router };
     let served = api::serve(listener, plane, metrics, api, stop.clone()).await;
     over.cancel();
+    embedding.stop().await;
     if let Ok(Err(error)) = admin.await {
         warn!(%error, "the admin port failed");
     }
@@ -164,28 +170,6 @@ async fn open_store(config: &Config) -> Result<SqliteStore, ServeError> {
     let path = config.store.path.join(DATABASE);
     let opened = SqliteStore::open(&path).await;
     opened.map_err(|source| ServeError::Store { path: path.display().to_string(), source })
-}
-
-/// Loads and warms up off the async threads: both take a core for a while.
-pub(crate) async fn load_encoder(config: EncoderConfig) -> Result<EncoderHandle, ServeError> {
-    let load = move || {
-        tokens::warm_up();
-        let device = DeviceConfig {
-            queue_capacity: config.queue_capacity,
-            max_batch_tokens: config.max_batch_tokens,
-            threads: config.threads,
-            ..DeviceConfig::default()
-        };
-        EncoderHandle::spawn(&config.model_dir, &device).map_err(|source| ServeError::Model {
-            folder: config.model_dir.display().to_string(),
-            source,
-        })
-    };
-    let joined = tokio::task::spawn_blocking(load).await;
-    let handle = joined.map_err(|e| ServeError::Internal(Error::internal(e)))??;
-    let warm = Encoder::embed(&handle, vec!["warm up".to_owned()], None).await;
-    warm.map_err(ServeError::Internal)?;
-    Ok(handle)
 }
 
 async fn listen(address: SocketAddr, key: &'static str) -> Result<TcpListener, ServeError> {

@@ -1,6 +1,8 @@
 //! Metrics, under the names that dashboards know (OpenTelemetry's for calls, `toolgate_*` for our own).
 //! No label ever carries a tenant.
 
+mod encoder;
+
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -8,6 +10,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
+
+pub use encoder::{EncoderMetrics, WorkerMetrics};
 
 /// Upper bounds in seconds: most calls take less than 5 ms.
 const BUCKETS: [f64; 14] =
@@ -38,6 +42,7 @@ pub struct Metrics {
     tokens_promoted: Counter,
     queue_depth: Gauge,
     shard_memory: Gauge,
+    encoder: EncoderMetrics,
 }
 
 impl Default for Metrics {
@@ -53,6 +58,7 @@ impl Default for Metrics {
             tokens_promoted: Counter::default(),
             queue_depth: Gauge::default(),
             shard_memory: Gauge::default(),
+            encoder: EncoderMetrics::default(),
         };
         metrics.register();
         metrics
@@ -75,11 +81,18 @@ impl Metrics {
         r.register("toolgate_schema_tokens_full", full, self.tokens_full.clone());
         let promoted = "cl100k_base tokens of promoted schemas";
         r.register("toolgate_schema_tokens_promoted", promoted, self.tokens_promoted.clone());
-        let depth = "Texts that wait for the encoder";
+        let depth = "Texts that wait for the in-process encoder";
         r.register("toolgate_embed_queue_depth", depth, self.queue_depth.clone());
         let memory = "Memory that the shards hold, about";
         let name = "toolgate_shard_memory";
         r.register_with_unit(name, memory, Unit::Bytes, self.shard_memory.clone());
+        self.encoder.register(r);
+    }
+
+    /// The metrics of embedding, for those who embed.
+    #[must_use]
+    pub fn encoder(&self) -> EncoderMetrics {
+        self.encoder.clone()
     }
 
     /// A call that ended; `error` is the reason's name, empty when there was none.

@@ -2,6 +2,7 @@
 //! `catalog` and `health`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tonic::transport::{Channel, Endpoint};
 use toolgate_proto::v1::catalog_service_client::CatalogServiceClient;
@@ -30,7 +31,7 @@ impl Client {
     /// # Errors
     /// [`Error::Endpoint`] when it is no address, [`Error::Unreachable`] when nothing listens there.
     pub async fn connect(endpoint: &str, options: ClientOptions) -> Result<Self, Error> {
-        let target = parse(endpoint, &options)?;
+        let target = parse(endpoint, options.connect_timeout)?;
         let channel = target.connect().await.map_err(|error| Error::Unreachable {
             endpoint: target.uri().to_string().trim_end_matches('/').to_owned(),
             cause: innermost(&error),
@@ -43,7 +44,7 @@ impl Client {
     /// # Errors
     /// [`Error::Endpoint`] when it is no address.
     pub fn lazy(endpoint: &str, options: ClientOptions) -> Result<Self, Error> {
-        let target = parse(endpoint, &options)?;
+        let target = parse(endpoint, options.connect_timeout)?;
         Ok(Self::over(target.connect_lazy(), &target, options))
     }
 
@@ -93,7 +94,8 @@ impl Client {
     }
 }
 
-fn parse(endpoint: &str, options: &ClientOptions) -> Result<Endpoint, Error> {
+/// The address, as every connection of this crate is made.
+pub(crate) fn parse(endpoint: &str, connect_timeout: Duration) -> Result<Endpoint, Error> {
     let problem = |problem: String| Error::Endpoint { endpoint: endpoint.to_owned(), problem };
     let text = endpoint.trim();
     let address = match text.split_once("://") {
@@ -109,8 +111,5 @@ fn parse(endpoint: &str, options: &ClientOptions) -> Result<Endpoint, Error> {
     if target.uri().port_u16().is_none() {
         return Err(problem("it names no port".into()));
     }
-    Ok(target
-        .connect_timeout(options.connect_timeout)
-        .tcp_nodelay(true)
-        .keep_alive_while_idle(false))
+    Ok(target.connect_timeout(connect_timeout).tcp_nodelay(true).keep_alive_while_idle(false))
 }

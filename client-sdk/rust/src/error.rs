@@ -57,6 +57,14 @@ pub enum Error {
         /// The time that the call had.
         deadline: Duration,
     },
+    /// The answer is not of the shape that the contract promises.
+    #[error("the answer of {endpoint} makes no sense: {problem}")]
+    Answer {
+        /// The address called.
+        endpoint: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The service answered with an error.
     #[error(transparent)]
     Call(Box<CallError>),

@@ -1,6 +1,6 @@
 //! Rust client of Toolgate: one cheap handle with a method per RPC that the service answers. It sets a
-//! deadline on every call, retries what may be retried, and turns failures into typed errors. No policy
-//! and no caching live here.
+//! deadline on every call, retries what may be retried, and turns failures into typed errors. Beside it,
+//! the client of an encoder worker, which servers use. No policy and no caching live here.
 //!
 //! ```no_run
 //! use toolgate_client::{Client, ClientOptions, v1};
@@ -22,15 +22,17 @@ mod advice;
 mod call;
 mod catalog;
 mod client;
+mod encoder;
 mod error;
 mod health;
 mod options;
 mod router;
 
 pub use client::Client;
+pub use encoder::{EncoderClient, WorkerDescription, WorkerEmbedding};
 pub use error::{CallError, Error, FieldViolation};
 pub use health::Health;
-pub use options::{ClientOptions, RetryOptions};
+pub use options::{ClientOptions, EncoderOptions, RetryOptions};
 pub use prost_types as well_known;
 pub use tonic::Code;
 pub use toolgate_proto::v1;

@@ -28,6 +28,30 @@ pub struct RetryOptions {
     pub base_delay: Duration,
 }
 
+/// How a client of an encoder worker connects.
+#[derive(Debug, Clone, Copy)]
+pub struct EncoderOptions {
+    /// The most that connecting may take. Default: 1 s.
+    pub connect_timeout: Duration,
+    /// How often the connection is asked for a sign of life, also while nothing is called. Default: 5 s.
+    pub keep_alive_interval: Duration,
+    /// How long that sign may take before the connection is given up. Default: 2 s.
+    pub keep_alive_timeout: Duration,
+    /// The largest answer taken, in bytes. Default: 4 MiB.
+    pub max_message_bytes: usize,
+}
+
+impl Default for EncoderOptions {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(1),
+            keep_alive_interval: Duration::from_secs(5),
+            keep_alive_timeout: Duration::from_secs(2),
+            max_message_bytes: 4 << 20,
+        }
+    }
+}
+
 impl Default for ClientOptions {
     fn default() -> Self {
         Self {

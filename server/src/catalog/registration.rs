@@ -19,8 +19,8 @@ use crate::store::{
 /// Tries at a commit while others change the same server.
 const TRIES: usize = 8;
 
-/// Texts in one call to the encoder: between two of them a caller who has gone is noticed.
-const EMBED_CHUNK: usize = 64;
+/// Texts in one call to the encoder, which has several workers embed them side by side.
+const EMBED_CHUNK: usize = 512;
 
 /// Asks to upsert one MCP server.
 #[derive(Debug, Clone)]

@@ -5,7 +5,6 @@ mod report;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::Args;
 
@@ -13,10 +12,10 @@ use super::arguments::ConfigArguments;
 use super::failure::{Exit, Failure};
 use super::{output, serve};
 use crate::config::{Config, FlagValue};
-use crate::encoder::Encoder;
+use crate::encoder::Prefixed;
 use crate::eval::ranking::Ranked;
-use crate::eval::{Evaluated, Evaluation, InputError, catalog_file, query_file};
-use crate::serve::load_encoder;
+use crate::eval::{Evaluated, Evaluation, InputError, Sides, catalog_file, query_file};
+use crate::serve::load_sides;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -66,9 +65,9 @@ pub(super) async fn run(eval: Eval) -> Result<Exit, Failure> {
     };
     let outputs: Vec<_> = eval.ranked.iter().chain(&eval.json).collect();
     outputs.into_iter().try_for_each(|path| check_writable(path))?;
-    let encoder = load_encoder(config.encoder).await;
-    let encoder = encoder.map_err(|error| Failure::new(serve::with_causes(&error)))?;
-    let Evaluated { ranked, report } = evaluate(evaluation, Arc::new(encoder)).await?;
+    let loaded = load_sides(&config.encoder).await;
+    let (passages, queries) = loaded.map_err(|error| Failure::new(serve::with_causes(&error)))?;
+    let Evaluated { ranked, report } = evaluate(evaluation, passages, queries).await?;
     if let Some(path) = &eval.ranked {
         write(path, &lines(&ranked)?)?;
     }
@@ -92,14 +91,21 @@ impl Eval {
 }
 
 /// Evaluates on a task of its own: it computes for seconds on end, and Ctrl-C must still be heard.
-async fn evaluate(evaluation: Evaluation, encoder: Arc<dyn Encoder>) -> Result<Evaluated, Failure> {
+async fn evaluate(
+    evaluation: Evaluation,
+    passages: Prefixed,
+    queries: Prefixed,
+) -> Result<Evaluated, Failure> {
     let bar = output::progress_over(0, "texts embedded");
     let shown = bar.clone();
     let progress = move |done: usize, all: usize| {
         shown.set_length(all as u64);
         shown.set_position(done as u64);
     };
-    let work = async move { evaluation.run(encoder.as_ref(), &progress).await };
+    let work = async move {
+        let sides = Sides { passages: &passages, queries: &queries };
+        evaluation.run(sides, &progress).await
+    };
     let outcome = tokio::spawn(work).await;
     bar.finish_and_clear();
     match outcome {

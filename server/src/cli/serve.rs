@@ -14,6 +14,7 @@ const EXAMPLES: &str = "\
 Examples:
   toolgate serve
   toolgate serve --listen 127.0.0.1:8080 --data-dir ./data
+  toolgate serve --gpu 2
   TOOLGATE_LOG_FORMAT=json toolgate serve --config toolgate.toml
 
 `toolgate config example` prints every key. Ctrl-C (or SIGTERM) lets calls in progress finish; a second
@@ -35,6 +36,13 @@ pub(super) struct Serve {
     /// The encoder's model directory (encoder.model_dir).
     #[arg(long, value_name = "DIR")]
     model_dir: Option<PathBuf>,
+    /// Start an encoder worker on each of the first N GPUs (encoder.gpus).
+    #[arg(long, value_name = "N")]
+    gpu: Option<usize>,
+    /// Start an encoder worker on this device, such as cuda:1 or cpu; may be given more than once
+    /// (encoder.local_workers).
+    #[arg(long, value_name = "DEVICE")]
+    worker: Vec<String>,
     /// The least important log records: error, warn, info, debug or trace (log.level).
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<String>,
@@ -66,6 +74,12 @@ impl Serve {
             ),
             ("--data-dir", "store.path", self.data_dir.as_ref().map(path)),
             ("--model-dir", "encoder.model_dir", self.model_dir.as_ref().map(path)),
+            ("--gpu", "encoder.gpus", self.gpu.map(|gpus| gpus.to_string())),
+            (
+                "--worker",
+                "encoder.local_workers",
+                (!self.worker.is_empty()).then(|| self.worker.join(",")),
+            ),
             ("--log-level", "log.level", self.log_level.clone()),
             ("--log-format", "log.format", self.log_format.clone()),
         ];
@@ -100,13 +114,20 @@ mod tests {
 
     #[test]
     fn flags_become_keys() {
-        let line = "toolgate serve --listen [::1]:5 --data-dir d --log-level debug";
+        let line = "toolgate serve --listen [::1]:5 --data-dir d --log-level debug --gpu 2 \
+                    --worker cpu --worker cuda:5";
         let parsed = Arguments::try_parse_from(line.split(' ')).expect("a good line");
         let Command::Serve(serve) = parsed.command else {
             panic!("{:?}", parsed.command);
         };
         let flags: Vec<_> = serve.flags().into_iter().map(|flag| (flag.key, flag.value)).collect();
-        let want = [("server.listen", "[::1]:5"), ("store.path", "d"), ("log.level", "debug")];
+        let want = [
+            ("server.listen", "[::1]:5"),
+            ("store.path", "d"),
+            ("encoder.gpus", "2"),
+            ("encoder.local_workers", "cpu,cuda:5"),
+            ("log.level", "debug"),
+        ];
         assert_eq!(flags, want.map(|(key, value)| (key.to_owned(), value.to_owned())));
     }
 }

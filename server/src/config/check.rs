@@ -1,5 +1,6 @@
 //! Mistakes that only several keys together show.
 
+use super::components::PoolConfig;
 use super::mistake::{ConfigErrors, Mistake};
 use super::settings::Settings;
 use super::value::Value;
@@ -9,6 +10,7 @@ pub(super) fn check(settings: &Settings) -> Result<(), ConfigErrors> {
     let found = [
         same_address(settings),
         two_handle_keys(settings),
+        nobody_embeds(settings),
         too_big_for_a_message(settings, "limits.max_schema_size"),
         too_big_for_a_message(settings, "limits.max_intent_size"),
         too_big_for_a_message(settings, "limits.max_state_size"),
@@ -39,6 +41,16 @@ fn two_handle_keys(settings: &Settings) -> Option<Mistake> {
         }
         _ => None,
     }
+}
+
+fn nobody_embeds(settings: &Settings) -> Option<Mistake> {
+    let name = "encoder.in_process";
+    let alone = PoolConfig::from(settings).is_empty();
+    if alone && matches!(settings.get(name).value, Value::Flag(false)) {
+        let problem = "false, and there is no worker: nothing would embed".to_owned();
+        return Some(mistake(settings, name, problem));
+    }
+    None
 }
 
 fn too_big_for_a_message(settings: &Settings, name: &str) -> Option<Mistake> {

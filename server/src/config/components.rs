@@ -6,9 +6,12 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use toolgate_encoder_worker::{Device, NumberFormat};
+
 use super::secret::KeySource;
 use super::settings::Settings;
 use super::value::Value;
+use super::worker_address::WorkerAddress;
 
 /// The file below the data directory that keeps a handle key nobody gave.
 const KEPT_KEY: &str = "handle.key";
@@ -58,7 +61,7 @@ pub struct StoreConfig {
     pub path: PathBuf,
 }
 
-/// The in-process encoder.
+/// The in-process encoder, the workers, and what both are asked with.
 #[derive(Debug, Clone)]
 pub struct EncoderConfig {
     /// The model directory.
@@ -69,6 +72,43 @@ pub struct EncoderConfig {
     pub max_batch_tokens: usize,
     /// Threads; `None` for one per core.
     pub threads: Option<NonZeroUsize>,
+    /// What the in-process encoder runs on.
+    pub device: Device,
+    /// The in-process encoder's number format.
+    pub format: NumberFormat,
+    /// Whether this process embeds when no worker can.
+    pub in_process: bool,
+    /// The workers.
+    pub pool: PoolConfig,
+    /// Bytes of remembered intents' embeddings; 0 to remember none.
+    pub cache_memory: u64,
+    /// What goes before an intent; `None` for what the model's files say.
+    pub query_prefix: Option<String>,
+    /// What goes before a summary; `None` for what the model's files say.
+    pub passage_prefix: Option<String>,
+}
+
+/// The workers that embed, and how they are asked.
+#[derive(Debug, Clone)]
+pub struct PoolConfig {
+    /// Workers that somebody else runs.
+    pub workers: Vec<WorkerAddress>,
+    /// A worker process is run here on each of these.
+    pub local: Vec<Device>,
+    /// The longest that a worker is waited for, with up to eight texts.
+    pub attempt_timeout: Duration,
+    /// Whether a late worker's request is also sent to another.
+    pub hedge: bool,
+    /// How often each worker must embed the canary.
+    pub health_interval: Duration,
+}
+
+impl PoolConfig {
+    /// Whether there is nobody but the in-process encoder.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.workers.is_empty() && self.local.is_empty()
+    }
 }
 
 /// The in-memory indexes.
@@ -178,6 +218,31 @@ impl From<&Settings> for EncoderConfig {
             queue_capacity: settings.count("encoder.queue_capacity"),
             max_batch_tokens: settings.count("encoder.max_batch_tokens"),
             threads: NonZeroUsize::new(settings.count("encoder.threads")),
+            device: settings.device("encoder.device"),
+            format: match settings.choice("encoder.format") {
+                "f32" => NumberFormat::F32,
+                "bf16" => NumberFormat::Bf16,
+                "int8" => NumberFormat::Int8,
+                _ => NumberFormat::Auto,
+            },
+            in_process: settings.flag("encoder.in_process"),
+            pool: settings.into(),
+            cache_memory: settings.count("encoder.cache_memory") as u64,
+            query_prefix: settings.text("encoder.query_prefix"),
+            passage_prefix: settings.text("encoder.passage_prefix"),
+        }
+    }
+}
+
+impl From<&Settings> for PoolConfig {
+    fn from(settings: &Settings) -> Self {
+        let gpus = (0..settings.count("encoder.gpus")).map(Device::Cuda);
+        Self {
+            workers: settings.workers("encoder.workers"),
+            local: gpus.chain(settings.devices("encoder.local_workers")).collect(),
+            attempt_timeout: settings.duration("encoder.attempt_timeout"),
+            hedge: settings.flag("encoder.hedge"),
+            health_interval: settings.duration("encoder.health_interval"),
         }
     }
 }
@@ -279,6 +344,34 @@ impl Settings {
         match self.get(name).value {
             Value::Choice(word) => word,
             _ => unreachable!("{name} is a choice in the table"),
+        }
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        match &self.get(name).value {
+            Value::Text(text) => Some(text.clone()),
+            _ => None,
+        }
+    }
+
+    fn device(&self, name: &str) -> Device {
+        match self.get(name).value {
+            Value::Device(device) => device,
+            _ => unreachable!("{name} is a device in the table"),
+        }
+    }
+
+    fn devices(&self, name: &str) -> Vec<Device> {
+        match &self.get(name).value {
+            Value::Devices(devices) => devices.clone(),
+            _ => unreachable!("{name} is a list of devices in the table"),
+        }
+    }
+
+    fn workers(&self, name: &str) -> Vec<WorkerAddress> {
+        match &self.get(name).value {
+            Value::Workers(workers) => workers.clone(),
+            _ => unreachable!("{name} is a list of addresses in the table"),
         }
     }
 

@@ -40,7 +40,13 @@ fn push_key(text: &mut String, key: &Key) {
         push(text, format_args!("# {line}\n"));
     }
     let value = default_text(key);
-    let value = if key.kind.is_quoted() { format!("{value:?}") } else { value.to_owned() };
+    let value = if key.kind.is_list() {
+        format!("[{value}]")
+    } else if key.kind.is_quoted() {
+        format!("{value:?}")
+    } else {
+        value.to_owned()
+    };
     push(text, format_args!("#{} = {value}\n", key.short_name()));
 }
 

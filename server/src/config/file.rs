@@ -94,7 +94,11 @@ fn raw(value: &DeValue<'_>) -> Raw {
         DeValue::Float(number) => Raw::Float(number.as_str().to_owned()),
         DeValue::Boolean(flag) => Raw::Boolean(*flag),
         DeValue::Datetime(_) => Raw::Other("a date"),
-        DeValue::Array(_) => Raw::Other("an array"),
+        DeValue::Array(items) => {
+            let text = |item: &Spanned<DeValue<'_>>| item.get_ref().as_str().map(str::to_owned);
+            let items: Option<Vec<_>> = items.iter().map(text).collect();
+            items.map_or(Raw::Other("an array"), Raw::List)
+        }
         DeValue::Table(_) => Raw::Other("a table"),
     }
 }

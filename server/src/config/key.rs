@@ -72,6 +72,14 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// A key in base64, never printed.
     Secret,
+    /// Any text, taken as it is.
+    Text,
+    /// A device of the encoder.
+    Device,
+    /// Devices of the encoder, in a list.
+    Devices,
+    /// Addresses of encoder workers, in a list.
+    Workers,
 }
 
 impl Key {
@@ -114,6 +122,12 @@ impl Kind {
             Self::Path => "a path".into(),
             Self::Choice(words) => format!("one of {}", words.join(", ")),
             Self::Secret => "at least 32 random bytes in base64 (`openssl rand -base64 32`)".into(),
+            Self::Text => "a text".into(),
+            Self::Device => "a device: auto, cpu, cuda:0, cuda:1, ...".into(),
+            Self::Devices => "a list of devices, each cpu, cuda:0, cuda:1, ...".into(),
+            Self::Workers => "a list of addresses such as \"10.0.0.7:7080\" or \
+                              \"dns://workers.example:7080\""
+                .into(),
         }
     }
 
@@ -132,7 +146,13 @@ impl Kind {
     /// Whether a value is quoted in TOML.
     #[must_use]
     pub fn is_quoted(&self) -> bool {
-        !matches!(self, Self::Count { .. } | Self::Decimal { .. } | Self::Flag)
+        !matches!(self, Self::Count { .. } | Self::Decimal { .. } | Self::Flag) && !self.is_list()
+    }
+
+    /// Whether a value is an array in TOML, and is written with commas elsewhere.
+    #[must_use]
+    pub fn is_list(&self) -> bool {
+        matches!(self, Self::Devices | Self::Workers)
     }
 }
 

@@ -101,6 +101,84 @@ pub static KEYS: &[Key] = &[
     ),
     key("encoder.threads", count(0, 1_024), "0", "Threads of the encoder. 0: one per core."),
     key(
+        "encoder.device",
+        Kind::Device,
+        "auto",
+        "What the in-process encoder runs on. auto: the CPU beside workers; without any, the first GPU \
+         that works, or else the CPU.",
+    ),
+    key(
+        "encoder.format",
+        Kind::Choice(&["auto", "f32", "bf16", "int8"]),
+        "auto",
+        "The in-process encoder's numbers. auto: the fastest that finds tools as well as f32 does.",
+    ),
+    key(
+        "encoder.in_process",
+        Kind::Flag,
+        "true",
+        "Embed in this process when no worker can. false: words decide then, and answers say `degraded`. \
+         The model directory is needed all the same, to know the model that workers must have.",
+    ),
+    key(
+        "encoder.workers",
+        Kind::Workers,
+        "",
+        "Encoder workers: \"host:port\" for one, \"dns://name:port\" for each address that the name has. \
+         Those on GPUs are asked first, then those on CPUs, then this process.",
+    ),
+    key(
+        "encoder.gpus",
+        count(0, 64),
+        "0",
+        "Worker processes that this server starts itself, one on each of the first GPUs.",
+    ),
+    key(
+        "encoder.local_workers",
+        Kind::Devices,
+        "",
+        "Devices, such as \"cuda:3\" or \"cpu\": this server starts a worker process on each, beside \
+         those of gpus.",
+    ),
+    key(
+        "encoder.attempt_timeout",
+        span(10, 60_000),
+        "1s",
+        "The longest that a worker is waited for before another is asked; more for more than eight texts.",
+    ),
+    key(
+        "encoder.hedge",
+        Kind::Flag,
+        "true",
+        "Ask a second worker when the first takes longer than nearly all requests do; at most one request \
+         in ten.",
+    ),
+    key(
+        "encoder.health_interval",
+        span(50, 60_000),
+        "1s",
+        "How often each worker must embed a known text, rightly and in time, to be used.",
+    ),
+    key(
+        "encoder.cache_memory",
+        size(0, 1 << 40),
+        "64MiB",
+        "Memory for embeddings of intents that come again, for each tenant its own. 0B: none.",
+    ),
+    Key {
+        name: "encoder.query_prefix",
+        kind: Kind::Text,
+        default: Fallback::Absent,
+        doc: "What goes before each intent, such as \"query: \". Absent: what the model's files say.",
+    },
+    Key {
+        name: "encoder.passage_prefix",
+        kind: Kind::Text,
+        default: Fallback::Absent,
+        doc: "What goes before each summary, such as \"passage: \". Absent: what the model's files say. A \
+              change has every summary embedded anew.",
+    },
+    key(
         "shard.memory_budget",
         size(MIB, 1 << 50),
         "512MiB",

@@ -160,10 +160,39 @@ fn single_mistakes() {
         "[server]\nadmin_listen = \"127.0.0.1:7070\"",
         &["same as server.listen", "another port"],
     );
+    check_one("[encoder]\nworkers = [\"a\"]", &["a list of addresses", "the port is missing"]);
+    check_one("[encoder]\nworkers = [1]", &["found an array"]);
+    check_one("[encoder]\nworkers = \"a:1\"", &["found the string"]);
+    check_one("[encoder]\nlocal_workers = [\"auto\"]", &["device of its own"]);
+    check_one("[encoder]\ndevice = \"gpu\"", &["a device: auto, cpu"]);
+    check_one("[encoder]\nin_process = false", &["nothing would embed"]);
     check_one(
         "[limits]\nmax_schema_size = \"8MiB\"",
         &["t.toml:2", "less than limits.max_message_size"],
     );
+}
+
+#[test]
+fn workers_and_prefixes_are_read_alike_from_every_source() {
+    let file = "[encoder]\nworkers = [\"a:1\", \"dns://w.x:2\"]\ngpus = 2\nlocal_workers = [\"cpu\"]\n\
+                device = \"cpu\"\nformat = \"bf16\"\nquery_prefix = \"query: \"\npassage_prefix = \"\"";
+    let from_file = parse(file, &[], &[]).config.encoder;
+    let variables = [
+        "TOOLGATE_ENCODER_WORKERS=a:1, dns://w.x:2",
+        "TOOLGATE_ENCODER_LOCAL_WORKERS=cuda:0,cuda:1,cpu",
+        "TOOLGATE_ENCODER_QUERY_PREFIX=query: ",
+    ];
+    let from_environment = parse("", &variables, &[]).config.encoder;
+    let behind = WorkerAddress::Behind { name: "w.x".into(), port: 2 };
+    for encoder in [&from_file, &from_environment] {
+        assert_eq!(encoder.pool.workers, [WorkerAddress::One("a:1".into()), behind.clone()]);
+        let devices: Vec<_> = encoder.pool.local.iter().map(ToString::to_string).collect();
+        assert_eq!(devices, ["cuda:0", "cuda:1", "cpu"]);
+        assert_eq!(encoder.query_prefix.as_deref(), Some("query: "), "its space counts");
+    }
+    assert_eq!(from_file.passage_prefix.as_deref(), Some(""), "none, whatever the model says");
+    assert_eq!(from_environment.passage_prefix, None);
+    assert!(parse("", &[], &[]).config.encoder.pool.is_empty());
 }
 
 #[test]

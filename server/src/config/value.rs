@@ -5,9 +5,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use toolgate_encoder_worker::Device;
+
 use super::key::Kind;
 use super::secret::SecretKey;
 use super::units::{format_duration, format_size, parse_duration, parse_size};
+use super::worker_address::WorkerAddress;
 
 /// What a source said, before the key's type is known.
 #[derive(Debug, Clone)]
@@ -22,6 +25,8 @@ pub(super) enum Raw {
     Float(String),
     /// A TOML boolean.
     Boolean(bool),
+    /// A TOML array of strings.
+    List(Vec<String>),
     /// Another TOML type, by its name with the article.
     Other(&'static str),
 }
@@ -49,6 +54,14 @@ pub enum Value {
     Choice(&'static str),
     /// Of [`Kind::Secret`].
     Secret(SecretKey),
+    /// Of [`Kind::Text`].
+    Text(String),
+    /// Of [`Kind::Device`].
+    Device(Device),
+    /// Of [`Kind::Devices`].
+    Devices(Vec<Device>),
+    /// Of [`Kind::Workers`].
+    Workers(Vec<WorkerAddress>),
 }
 
 impl fmt::Display for Value {
@@ -65,8 +78,17 @@ impl fmt::Display for Value {
             Self::Path(path) => path.display().fmt(formatter),
             Self::Choice(word) => formatter.write_str(word),
             Self::Secret(_) => formatter.write_str("(set, not shown)"),
+            Self::Text(text) => formatter.write_str(text),
+            Self::Device(device) => device.fmt(formatter),
+            Self::Devices(devices) => joined(formatter, devices),
+            Self::Workers(workers) => joined(formatter, workers),
         }
     }
+}
+
+fn joined(formatter: &mut fmt::Formatter<'_>, list: &[impl ToString]) -> fmt::Result {
+    let list: Vec<_> = list.iter().map(ToString::to_string).collect();
+    formatter.write_str(&list.join(","))
 }
 
 impl Raw {
@@ -79,7 +101,10 @@ impl Raw {
     /// The text to parse, or `None` when the TOML type is the wrong one for `kind`.
     fn text_for(&self, kind: &Kind) -> Option<String> {
         match (self, kind) {
+            // A prefix ends with a space that counts.
+            (Self::Untyped(text), Kind::Text) => Some(text.clone()),
             (Self::Untyped(text), _) => Some(text.trim().to_owned()),
+            (Self::List(items), kind) if kind.is_list() => Some(items.join(",")),
             (Self::Text(text), kind) if kind.is_quoted() => Some(text.clone()),
             (Self::Integer(text), Kind::Count { .. } | Kind::Decimal { .. }) => Some(text.clone()),
             (Self::Float(text), Kind::Decimal { .. }) => Some(text.clone()),
@@ -100,6 +125,7 @@ impl Raw {
             Self::Integer(text) => format!("the integer {text}"),
             Self::Float(text) => format!("the number {text}"),
             Self::Boolean(flag) => format!("the boolean {flag}"),
+            Self::List(items) => format!("the array [{}]", items.join(", ")),
             Self::Other(name) => (*name).to_owned(),
         };
         format!("expected {expected}, found {found}{reason}")
@@ -133,6 +159,30 @@ fn parse(kind: &Kind, text: &str) -> Result<Value, Option<String>> {
         Kind::Secret => {
             SecretKey::from_base64(text).map(Value::Secret).map_err(|error| Some(error.to_string()))
         }
+        Kind::Text => Ok(Value::Text(text.to_owned())),
+        Kind::Device => text.parse().map(Value::Device).map_err(|_| None),
+        Kind::Devices => list(text, definite_device).map(Value::Devices),
+        Kind::Workers => list(text, |item| item.parse()).map(Value::Workers),
+    }
+}
+
+/// The items between commas; none of an empty text.
+fn list<T>(
+    text: &str,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<Vec<T>, Option<String>> {
+    if text.trim().is_empty() {
+        return Ok(Vec::new());
+    }
+    let named = |item: &str| parse(item).map_err(|problem| format!("{item}: {problem}"));
+    text.split(',').map(|item| named(item.trim()).map_err(Some)).collect()
+}
+
+/// A worker that chose its device itself might take another one's.
+fn definite_device(text: &str) -> Result<Device, String> {
+    match text.parse() {
+        Ok(Device::Auto) => Err("each worker needs a device of its own".into()),
+        parsed => parsed.map_err(|_| "no such device".into()),
     }
 }
 

@@ -14,55 +14,79 @@ const CHUNK: usize = 256;
 /// Hears how many texts of how many are embedded.
 pub type Progress = dyn Fn(usize, usize) + Send + Sync;
 
+/// The encoders of both sides of a search, which a model's prefixes tell apart.
+#[derive(Clone, Copy)]
+pub struct Sides<'a> {
+    /// Embeds summaries.
+    pub passages: &'a dyn Encoder,
+    /// Embeds queries.
+    pub queries: &'a dyn Encoder,
+}
+
 /// Embeddings by hash of their text.
 #[derive(Debug, Default)]
 pub struct Embeddings {
-    vectors: HashMap<ContentHash, Vec<f32>>,
+    summaries: HashMap<ContentHash, Vec<f32>>,
+    queries: HashMap<ContentHash, Vec<f32>>,
     truncated: HashSet<ContentHash>,
 }
 
+/// Texts by their hashes, each once.
+type Distinct<'a> = Vec<(ContentHash, &'a str)>;
+
 impl Embeddings {
-    /// Embeds `texts`.
+    /// Embeds summaries and queries.
     ///
     /// # Errors
     /// As [`Encoder::embed`].
     pub async fn of(
-        encoder: &dyn Encoder,
-        texts: &[&str],
+        sides: Sides<'_>,
+        summaries: &[&str],
+        queries: &[&str],
         progress: &Progress,
     ) -> Result<Self, Error> {
-        let mut seen = HashSet::new();
-        let distinct: Vec<_> = texts
-            .iter()
-            .map(|text| (text_hash(text), *text))
-            .filter(|(hash, _)| seen.insert(*hash))
-            .collect();
+        let (summaries, queries) = (distinct(summaries), distinct(queries));
+        let (of_summaries, all) = (summaries.len(), summaries.len() + queries.len());
         let mut made = Self::default();
-        progress(0, distinct.len());
-        for chunk in distinct.chunks(CHUNK) {
-            let texts = chunk.iter().map(|(_, text)| (*text).to_owned()).collect();
-            let embedded = encoder.embed(texts, None).await?;
-            for ((hash, _), one) in chunk.iter().zip(embedded) {
-                made.vectors.insert(*hash, one.vector);
-                if one.truncated {
-                    made.truncated.insert(*hash);
-                }
-            }
-            progress(made.vectors.len(), distinct.len());
-        }
+        progress(0, all);
+        made.summaries =
+            made.embed(sides.passages, &summaries, &|done| progress(done, all)).await?;
+        let queries_done = |done| progress(of_summaries + done, all);
+        made.queries = made.embed(sides.queries, &queries, &queries_done).await?;
         Ok(made)
     }
 
-    /// All of them, as a shard is built from.
-    #[must_use]
-    pub fn vectors(&self) -> &HashMap<ContentHash, Vec<f32>> {
-        &self.vectors
+    async fn embed(
+        &mut self,
+        encoder: &dyn Encoder,
+        texts: &Distinct<'_>,
+        done: &(dyn Fn(usize) + Send + Sync),
+    ) -> Result<HashMap<ContentHash, Vec<f32>>, Error> {
+        let mut vectors = HashMap::with_capacity(texts.len());
+        for chunk in texts.chunks(CHUNK) {
+            let wanted = chunk.iter().map(|(_, text)| (*text).to_owned()).collect();
+            let embedded = encoder.embed(wanted, None).await?;
+            for ((hash, _), one) in chunk.iter().zip(embedded) {
+                vectors.insert(*hash, one.vector);
+                if one.truncated {
+                    self.truncated.insert(*hash);
+                }
+            }
+            done(vectors.len());
+        }
+        Ok(vectors)
     }
 
-    /// The embedding of a text; `None` when it was not embedded.
+    /// The summaries', as a shard is built from.
     #[must_use]
-    pub fn vector(&self, text: &str) -> Option<&[f32]> {
-        self.vectors.get(&text_hash(text)).map(Vec::as_slice)
+    pub fn vectors(&self) -> &HashMap<ContentHash, Vec<f32>> {
+        &self.summaries
+    }
+
+    /// The embedding of a query; `None` when it was not embedded.
+    #[must_use]
+    pub fn vector(&self, query: &str) -> Option<&[f32]> {
+        self.queries.get(&text_hash(query)).map(Vec::as_slice)
     }
 
     /// Whether the encoder did not read all of the text.
@@ -70,4 +94,10 @@ impl Embeddings {
     pub fn is_truncated(&self, text: &str) -> bool {
         self.truncated.contains(&text_hash(text))
     }
+}
+
+fn distinct<'a>(texts: &[&'a str]) -> Distinct<'a> {
+    let mut seen = HashSet::new();
+    let hashed = texts.iter().map(|text| (text_hash(text), *text));
+    hashed.filter(|(hash, _)| seen.insert(*hash)).collect()
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::*;
-use crate::encoder::{EmbedFuture, Embedded};
+use crate::encoder::{EmbedFuture, Embedded, Encoder};
 
 /// Each word is a direction; texts that share words overlap.
 struct WordEncoder;
@@ -64,7 +64,10 @@ async fn run(queries: Vec<LabelledQuery>) -> Evaluated {
     ];
     let limits = LimitsConfig::default();
     let evaluation = Evaluation { servers, queries, limits, with_baseline: true };
-    evaluation.run(&WordEncoder, &|_, _| {}).await.expect("evaluated")
+    evaluation
+        .run(Sides { passages: &WordEncoder, queries: &WordEncoder }, &|_, _| {})
+        .await
+        .expect("evaluated")
 }
 
 #[tokio::test]

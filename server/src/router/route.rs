@@ -11,12 +11,13 @@ use super::explain::{self, LOOK_BEYOND, Refusal};
 use super::pool::{self, PoolDelta};
 use super::query::{Detail, RouteQuery};
 use super::rank::Embedded;
-use crate::encoder::Encoder;
+use crate::encoder::Intents;
 use crate::error::Error;
 use crate::gate::calls::Schemas;
 use crate::gate::handle::{ActiveSet, Holder, ShownTool};
 use crate::gate::key::HandleKey;
 use crate::gate::standing::Standings;
+use crate::identity::TenantId;
 use crate::shard::shards::Shards;
 use crate::shard::snapshot::Snapshot;
 use crate::store::Revision;
@@ -79,7 +80,7 @@ pub struct Answer {
 /// Routes the calls of all tenants.
 pub struct Router {
     pub(super) shards: Arc<Shards>,
-    pub(super) encoder: Arc<dyn Encoder>,
+    pub(super) intents: Arc<Intents>,
     pub(super) key: HandleKey,
     pub(super) handle_ttl: Duration,
     pub(super) schemas: Arc<Schemas>,
@@ -109,11 +110,11 @@ impl Router {
     #[must_use]
     pub fn new(
         shards: Arc<Shards>,
-        encoder: Arc<dyn Encoder>,
+        intents: Arc<Intents>,
         key: HandleKey,
         handle_ttl: Duration,
     ) -> Self {
-        Self { shards, encoder, key, handle_ttl, schemas: Arc::default() }
+        Self { shards, intents, key, handle_ttl, schemas: Arc::default() }
     }
 
     /// The active set for one turn.
@@ -132,7 +133,7 @@ impl Router {
         let previous = self.previous(holder, &query.previous)?;
         let snapshot = self.shards.get(holder.tenant, query.min_revision).await?;
         stages.end("admit");
-        let (vectors, mut degraded) = self.embed(&query, deadline).await?;
+        let (vectors, mut degraded) = self.embed(holder.tenant, &query, deadline).await?;
         stages.end("embed");
         let query = Arc::new(query);
         let decide = {
@@ -184,12 +185,13 @@ impl Router {
 
     async fn embed(
         &self,
+        tenant: &TenantId,
         query: &RouteQuery,
         deadline: Option<Instant>,
     ) -> Result<(Vec<Vec<f32>>, Vec<Degraded>), Error> {
         let texts = query.intents.iter().map(|intent| intent.text.clone()).collect();
         let until = patience(deadline);
-        let embedding = self.encoder.embed(texts, Some(until));
+        let embedding = self.intents.embed(tenant, texts, Some(until));
         let embedded = tokio::time::timeout_at(until.into(), embedding).await;
         match embedded.unwrap_or(Err(Error::DeadlineExceeded)) {
             Ok(embedded) => {

@@ -17,8 +17,9 @@ use crate::error::Error;
 use crate::identity::TenantId;
 use crate::store::{ContentHash, Revision, Store, StoredCatalog, StoredEmbedding};
 
-/// Texts in one call to the encoder.
-const EMBED_CHUNK: usize = 64;
+/// Texts in one call to the encoder, which has several workers embed them side by side. Each call's are
+/// stored before the next.
+const EMBED_CHUNK: usize = 512;
 
 /// How long a shard without embeddings is served before they are asked for again.
 const RETRY_EMBEDDINGS: Duration = Duration::from_secs(5);

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use toolgate_server::catalog::registration::{Registered, Registration};
 use toolgate_server::config::LimitsConfig;
+use toolgate_server::encoder::Encoders;
 use toolgate_server::error::Error;
 use toolgate_server::gate::calls::Call;
 use toolgate_server::gate::handle::Holder;
@@ -74,7 +75,8 @@ impl World {
             handle_key: HandleKey::from_bytes(&[7; 32]).expect("a key"),
             handle_ttl: setup.handle_ttl,
         };
-        let plane = Plane::new(Arc::new(store), Arc::clone(&encoder) as _, config);
+        let plane =
+            Plane::new(Arc::new(store), Encoders::bare(&(Arc::clone(&encoder) as _)), config);
         Self { plane: Arc::new(plane), encoder, folder }
     }
 

@@ -1,0 +1,98 @@
+//! How many second attempts are allowed: a share of the requests, so that a fault is never answered with a
+//! storm of them.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// Second attempts per request.
+const SHARE: f64 = 0.1;
+
+/// Second attempts per second that are allowed however few the requests.
+const FLOOR: f64 = 1.0;
+
+/// Second attempts that can be saved up.
+const SAVED_MAX: f64 = 20.0;
+
+/// A bucket of second attempts.
+#[derive(Debug)]
+pub(super) struct Budget(Mutex<Bucket>);
+
+#[derive(Debug)]
+struct Bucket {
+    attempts: f64,
+    filled: Instant,
+}
+
+impl Budget {
+    pub(super) fn new(now: Instant) -> Self {
+        Self(Mutex::new(Bucket { attempts: FLOOR, filled: now }))
+    }
+
+    /// A request arrived.
+    pub(super) fn earn(&self, now: Instant) {
+        let mut bucket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        bucket.fill(now);
+        bucket.attempts = (bucket.attempts + SHARE).min(SAVED_MAX);
+    }
+
+    /// Takes one second attempt, if one is allowed.
+    pub(super) fn spend(&self, now: Instant) -> bool {
+        let mut bucket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        bucket.fill(now);
+        let allowed = bucket.attempts >= 1.0;
+        if allowed {
+            bucket.attempts -= 1.0;
+        }
+        allowed
+    }
+}
+
+impl Bucket {
+    /// The floor fills it no further than the floor.
+    fn fill(&mut self, now: Instant) {
+        let seconds = now.saturating_duration_since(self.filled).as_secs_f64();
+        self.filled = self.filled.max(now);
+        self.attempts = self.attempts.max((self.attempts + FLOOR * seconds).min(FLOOR));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_tenth_of_the_requests_may_be_repeated() {
+        let now = Instant::now();
+        let budget = Budget::new(now);
+        let mut spent = 0;
+        for _ in 0..10_000 {
+            budget.earn(now);
+            spent += i32::from(budget.spend(now));
+        }
+        assert!((1_000..=1_001).contains(&spent), "{spent}");
+    }
+
+    #[test]
+    fn few_requests_may_be_repeated_once_a_second() {
+        let mut now = Instant::now();
+        let budget = Budget::new(now);
+        for _ in 0..5 {
+            assert!(budget.spend(now));
+            assert!(!budget.spend(now));
+            now += Duration::from_secs(1);
+        }
+        now += Duration::from_secs(3_600);
+        assert!(budget.spend(now) && !budget.spend(now), "the floor is not saved up");
+    }
+
+    #[test]
+    fn what_is_saved_is_bounded() {
+        let now = Instant::now();
+        let budget = Budget::new(now);
+        (0..100_000).for_each(|_| budget.earn(now));
+        let spent = (0..1_000).filter(|_| budget.spend(now)).count();
+        assert!((19..=20).contains(&spent), "{spent}");
+    }
+}

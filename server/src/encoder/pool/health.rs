@@ -1,0 +1,237 @@
+//! Whether a worker is used: what it did, as a state machine over instants that the caller gives. No
+//! clock, no network.
+
+use std::time::{Duration, Instant};
+
+/// Failures in a row after which a worker is taken out of use.
+const FAILURES_MAX: u32 = 3;
+
+/// Canaries in a row that bring a worker back.
+const CANARIES_TO_RETURN: u32 = 3;
+
+const EJECTION_MIN: Duration = Duration::from_secs(1);
+const EJECTION_MAX: Duration = Duration::from_secs(30);
+
+/// A worker that served this long begins with the shortest ejection again.
+const FORGIVEN_AFTER: Duration = Duration::from_secs(60);
+
+/// How often a worker with another model is asked whether it has ours now.
+const OTHER_MODEL_AGAIN: Duration = Duration::from_secs(10);
+
+/// What a worker is to the pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// Not known yet.
+    New,
+    /// Used.
+    Serving,
+    /// Not used; not asked for a canary before this.
+    Ejected(Instant),
+    /// Has another model: not used.
+    OtherModel,
+}
+
+/// A worker's health.
+#[derive(Debug)]
+pub(super) struct Health {
+    state: State,
+    /// Failures in a row.
+    failures: u32,
+    /// Good canaries in a row.
+    canaries: u32,
+    /// Ejections in a row.
+    ejections: u32,
+    serving_since: Option<Instant>,
+    last_answer: Option<Instant>,
+}
+
+impl Health {
+    pub(super) fn new() -> Self {
+        Self {
+            state: State::New,
+            failures: 0,
+            canaries: 0,
+            ejections: 0,
+            serving_since: None,
+            last_answer: None,
+        }
+    }
+
+    pub(super) fn state(&self) -> State {
+        self.state
+    }
+
+    pub(super) fn is_serving(&self) -> bool {
+        self.state == State::Serving
+    }
+
+    /// A request was answered rightly.
+    pub(super) fn answered(&mut self, now: Instant) {
+        self.failures = 0;
+        self.last_answer = Some(now);
+    }
+
+    /// A request failed. `spread` from 0 to 1 is the jitter.
+    pub(super) fn failed(&mut self, now: Instant, spread: f64) {
+        self.failures += 1;
+        if self.failures >= FAILURES_MAX {
+            self.eject(now, spread);
+        }
+    }
+
+    /// A canary came back right.
+    pub(super) fn canary_passed(&mut self, now: Instant) {
+        self.answered(now);
+        self.canaries += 1;
+        let enough = self.state == State::New || self.canaries >= CANARIES_TO_RETURN;
+        if !self.is_serving() && enough {
+            self.state = State::Serving;
+            self.serving_since = Some(now);
+        }
+    }
+
+    /// A canary that was sent at `sent` did not come in time. A worker that answered others meanwhile is
+    /// busy, and does not hang.
+    pub(super) fn canary_late(&mut self, sent: Instant, now: Instant, spread: f64) {
+        if self.is_serving() && self.last_answer.is_some_and(|answer| answer >= sent) {
+            return;
+        }
+        self.misbehaved(now, spread);
+    }
+
+    /// It gave a wrong answer, or failed a canary: out of use at once.
+    pub(super) fn misbehaved(&mut self, now: Instant, spread: f64) {
+        match self.state {
+            // Not up yet: waiting longer each time would only keep it out for longer.
+            State::New => self.canaries = 0,
+            _ => self.eject(now, spread),
+        }
+    }
+
+    /// It has another model.
+    pub(super) fn other_model(&mut self) {
+        self.state = State::OtherModel;
+        self.canaries = 0;
+    }
+
+    /// How long until the next canary, when `interval` is usual.
+    pub(super) fn next_canary(&self, now: Instant, interval: Duration) -> Duration {
+        match self.state {
+            State::Ejected(until) if until > now => until - now,
+            State::OtherModel => OTHER_MODEL_AGAIN.max(interval),
+            _ => interval,
+        }
+    }
+
+    fn eject(&mut self, now: Instant, spread: f64) {
+        // What was on its way when the worker was ejected says nothing new.
+        if matches!(self.state, State::Ejected(until) if until > now) {
+            return;
+        }
+        if self.serving_since.take().is_some_and(|since| now - since >= FORGIVEN_AFTER) {
+            self.ejections = 0;
+        }
+        let doubled = EJECTION_MIN.saturating_mul(2_u32.saturating_pow(self.ejections));
+        let pause = doubled.min(EJECTION_MAX).mul_f64(0.75 + 0.25 * spread);
+        self.ejections = self.ejections.saturating_add(1);
+        (self.failures, self.canaries) = (0, 0);
+        self.state = State::Ejected(now + pause);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn serving(now: Instant) -> Health {
+        let mut health = Health::new();
+        health.canary_passed(now);
+        assert!(health.is_serving());
+        health
+    }
+
+    /// Seconds for which it is ejected.
+    fn pause(health: &Health, now: Instant) -> f64 {
+        match health.state() {
+            State::Ejected(until) => (until - now).as_secs_f64(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn only_failures_in_a_row_eject() {
+        let now = Instant::now();
+        let mut health = serving(now);
+        for _ in 0..10 {
+            health.failed(now, 1.0);
+            health.failed(now, 1.0);
+            health.answered(now);
+        }
+        assert!(health.is_serving());
+        (0..3).for_each(|_| health.failed(now, 1.0));
+        assert!((pause(&health, now) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn ejections_double_up_to_half_a_minute_and_are_forgiven() {
+        let mut now = Instant::now();
+        let mut health = serving(now);
+        for want in [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0] {
+            health.misbehaved(now, 1.0);
+            assert!((pause(&health, now) - want).abs() < 1e-9, "{want}");
+            now += EJECTION_MAX;
+        }
+        (0..3).for_each(|_| health.canary_passed(now));
+        now += FORGIVEN_AFTER;
+        health.misbehaved(now, 0.0);
+        assert!((pause(&health, now) - 0.75).abs() < 1e-9, "the shortest again, less its jitter");
+    }
+
+    #[test]
+    fn a_burst_of_failures_is_one_ejection() {
+        let now = Instant::now();
+        let mut health = serving(now);
+        (0..100).for_each(|_| health.failed(now, 1.0));
+        assert!((pause(&health, now) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn it_returns_after_three_good_canaries_in_a_row() {
+        let now = Instant::now();
+        let mut health = serving(now);
+        health.misbehaved(now, 1.0);
+        assert_eq!(health.next_canary(now, SECOND / 10), SECOND);
+        let later = now + SECOND;
+        health.canary_passed(later);
+        health.canary_passed(later);
+        health.misbehaved(later, 1.0);
+        let later = later + 2 * SECOND;
+        (0..2).for_each(|_| health.canary_passed(later));
+        assert!(!health.is_serving());
+        health.canary_passed(later);
+        assert!(health.is_serving());
+    }
+
+    #[test]
+    fn a_worker_that_answers_others_is_busy_and_does_not_hang() {
+        let sent = Instant::now();
+        let mut health = serving(sent - SECOND);
+        health.answered(sent + SECOND / 2);
+        health.canary_late(sent, sent + SECOND, 1.0);
+        assert!(health.is_serving());
+        health.canary_late(sent + SECOND, sent + 2 * SECOND, 1.0);
+        assert!(!health.is_serving());
+    }
+
+    #[test]
+    fn one_that_is_not_up_yet_is_asked_again_soon() {
+        let now = Instant::now();
+        let mut health = Health::new();
+        (0..20).for_each(|_| health.misbehaved(now, 1.0));
+        assert_eq!((health.state(), health.next_canary(now, SECOND)), (State::New, SECOND));
+        health.other_model();
+        assert_eq!(health.next_canary(now, SECOND), OTHER_MODEL_AGAIN);
+    }
+}

@@ -1,0 +1,9 @@
+//! Chance, for spreading out what would otherwise happen at once.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher as _;
+
+/// From 0 to 1. Each `RandomState` has keys of its own, which is random enough here.
+pub(super) fn unit() -> f64 {
+    RandomState::new().hash_one(0_u8) as f64 / u64::MAX as f64
+}

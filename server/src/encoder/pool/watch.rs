@@ -1,0 +1,95 @@
+//! The rounds that never end: each worker's canary, and the names whose addresses come and go.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::lookup_host;
+use tracing::warn;
+
+use super::member::Member;
+use super::reference::Reference;
+use super::roster::Roster;
+
+/// How often a name is looked up.
+const LOOKUP_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The most that a lookup may take.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// A canary has no less and no more time than this.
+const CANARY_MIN: Duration = Duration::from_millis(500);
+const CANARY_MAX: Duration = Duration::from_secs(1);
+
+/// How often workers are checked, and how long a check may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rounds {
+    interval: Duration,
+    timeout: Duration,
+}
+
+impl Rounds {
+    pub(super) fn every(interval: Duration) -> Self {
+        Self { interval, timeout: interval.clamp(CANARY_MIN, CANARY_MAX) }
+    }
+}
+
+/// Checks a worker, for ever.
+pub(super) async fn check_again_and_again(
+    member: Arc<Member>,
+    reference: Arc<Reference>,
+    rounds: Rounds,
+) {
+    loop {
+        member.check(&reference, rounds.timeout).await;
+        tokio::time::sleep(member.next_check(rounds.interval)).await;
+    }
+}
+
+/// Has `roster` follow the addresses of a name, for ever. While it can't be looked up, those known stay.
+pub(super) async fn follow_name(roster: Arc<Roster>, source: usize, name: String, port: u16) {
+    let mut known = true;
+    loop {
+        match addresses(&name, port).await {
+            Ok(addresses) => {
+                roster.replace(source, &addresses);
+                known = true;
+            }
+            Err(error) => {
+                // Said once, not every five seconds.
+                if std::mem::take(&mut known) {
+                    warn!(name, error, "the name of the encoder workers can't be looked up");
+                }
+            }
+        }
+        tokio::time::sleep(LOOKUP_INTERVAL).await;
+    }
+}
+
+async fn addresses(name: &str, port: u16) -> Result<Vec<String>, String> {
+    let found = tokio::time::timeout(LOOKUP_TIMEOUT, lookup_host((name, port))).await;
+    let found = found.map_err(|_| "no answer in time".to_owned())?;
+    let found = found.map_err(|error| error.to_string())?;
+    let mut addresses: Vec<_> = found.map(|address| address.to_string()).collect();
+    addresses.sort();
+    addresses.dedup();
+    Ok(addresses)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_takes_half_a_second_to_a_second() {
+        for (interval, want) in [(50, 500), (800, 800), (60_000, 1_000)] {
+            let rounds = Rounds::every(Duration::from_millis(interval));
+            assert_eq!(rounds.timeout, Duration::from_millis(want));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_has_addresses_once_each() {
+        let found = addresses("127.0.0.1", 7).await.expect("no lookup needed");
+        assert_eq!(found, ["127.0.0.1:7"]);
+    }
+}

@@ -1,0 +1,111 @@
+//! Everything that embeds: the model of this process, the pool of workers, and worker processes of our own.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use toolgate_encoder_worker::{
+    Device, EncoderConfig as DeviceConfig, EncoderHandle, LoadError, Prompts,
+};
+
+use super::ServeError;
+use crate::config::EncoderConfig;
+use crate::encoder::pool::Reference;
+use crate::encoder::{Encoder, EncoderPool, Encoders, Prefixed, Prefixes};
+use crate::error::Error;
+use crate::telemetry::EncoderMetrics;
+use crate::tokens;
+use crate::workers::{Patience, WorkerCommand, Workers};
+
+/// What embeds, and the processes that it takes.
+pub(super) struct Embedding {
+    /// For the plane.
+    pub(super) encoders: Encoders,
+    workers: Option<Workers>,
+}
+
+impl Embedding {
+    /// Loads the model, and has workers join when they are up.
+    pub(super) async fn start(
+        config: &EncoderConfig,
+        metrics: &EncoderMetrics,
+    ) -> Result<Self, ServeError> {
+        let prefixes = prefixes(config)?;
+        let handle = load(config).await?;
+        let reference = Reference::of(&handle).await.map_err(ServeError::Internal)?;
+        // The model is needed to know what workers must answer, also where this process embeds nothing.
+        let in_process = config.in_process.then(|| Arc::new(handle) as Arc<dyn Encoder>);
+        let pool = EncoderPool::new(&config.pool, reference, in_process, metrics.clone());
+        let workers = start_workers(config, metrics)?;
+        if let Some(workers) = &workers {
+            pool.add_local(workers.addresses());
+        }
+        let pool: Arc<dyn Encoder> = Arc::new(pool);
+        let encoders = Encoders::new(&pool, &prefixes, config.cache_memory, metrics.clone());
+        Ok(Self { encoders, workers })
+    }
+
+    /// Ends the worker processes.
+    pub(super) async fn stop(self) {
+        if let Some(workers) = self.workers {
+            workers.stop().await;
+        }
+    }
+}
+
+fn start_workers(
+    config: &EncoderConfig,
+    metrics: &EncoderMetrics,
+) -> Result<Option<Workers>, ServeError> {
+    if config.pool.local.is_empty() {
+        return Ok(None);
+    }
+    let on = |device: &Device| WorkerCommand::on(*device, &config.model_dir);
+    let commands: Result<Vec<_>, _> = config.pool.local.iter().map(on).collect();
+    let commands = commands.map_err(|error| ServeError::Internal(Error::internal(error)))?;
+    Ok(Some(Workers::start(commands, Patience::default(), metrics)))
+}
+
+/// The encoders of both sides of a search, without any worker: what an evaluation asks.
+pub(crate) async fn load_sides(config: &EncoderConfig) -> Result<(Prefixed, Prefixed), ServeError> {
+    let prefixes = prefixes(config)?;
+    let encoder: Arc<dyn Encoder> = Arc::new(load(config).await?);
+    let passages = Prefixed::new(Arc::clone(&encoder), &prefixes.passage);
+    Ok((passages, Prefixed::new(encoder, &prefixes.query)))
+}
+
+/// What the configuration says, or else the model.
+fn prefixes(config: &EncoderConfig) -> Result<Prefixes, ServeError> {
+    let prompts = Prompts::read(&config.model_dir);
+    let prompts = prompts.map_err(|error| unloadable(&config.model_dir, error))?;
+    Ok(Prefixes {
+        query: config.query_prefix.clone().unwrap_or(prompts.query),
+        passage: config.passage_prefix.clone().unwrap_or(prompts.passage),
+    })
+}
+
+/// Loads and warms up off the async threads: both take a core for a while.
+async fn load(config: &EncoderConfig) -> Result<EncoderHandle, ServeError> {
+    let device = match config.device {
+        // A GPU would be a worker's already, and what stands in for workers must not fail with them.
+        Device::Auto if !config.pool.is_empty() => Device::Cpu,
+        device => device,
+    };
+    let device = DeviceConfig {
+        queue_capacity: config.queue_capacity,
+        max_batch_tokens: config.max_batch_tokens,
+        threads: config.threads,
+        device,
+        format: config.format,
+    };
+    let model_dir = config.model_dir.clone();
+    let load = move || {
+        tokens::warm_up();
+        EncoderHandle::spawn(&model_dir, &device).map_err(|error| unloadable(&model_dir, error))
+    };
+    let joined = tokio::task::spawn_blocking(load).await;
+    joined.map_err(|error| ServeError::Internal(Error::internal(error)))?
+}
+
+fn unloadable(model_dir: &Path, source: LoadError) -> ServeError {
+    ServeError::Model { folder: model_dir.display().to_string(), source }
+}

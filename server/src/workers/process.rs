@@ -1,0 +1,125 @@
+//! One worker process: what it says, and its end.
+
+use std::fmt;
+use std::io;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStderr, ChildStdin, Command};
+use tracing::debug;
+
+use super::command::WorkerCommand;
+use super::said;
+
+/// How a process ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// It was told to.
+    Stopped,
+    /// By itself, or by somebody's signal.
+    Exited(ExitStatus),
+    /// It was never there.
+    NotStarted(io::Error),
+    /// It did not say where it listens, and was killed.
+    Silent,
+    /// It can't be waited for, and was killed.
+    Lost(io::Error),
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stopped => formatter.write_str("stopped"),
+            Self::Exited(status) => status.fmt(formatter),
+            Self::NotStarted(error) => write!(formatter, "it can't be started: {error}"),
+            Self::Silent => formatter.write_str("it never said where it listens"),
+            Self::Lost(error) => write!(formatter, "it can't be waited for: {error}"),
+        }
+    }
+}
+
+/// A process that is killed when this is dropped.
+pub(super) struct Process {
+    worker: String,
+    child: Child,
+    lines: Option<Lines<BufReader<ChildStderr>>>,
+    /// Held open: it closes when this server is gone, however that came about.
+    _alive: Option<ChildStdin>,
+}
+
+impl WorkerCommand {
+    pub(super) fn spawn(&self) -> io::Result<Process> {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).kill_on_drop(true);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        // Ctrl-C in a terminal goes to the whole group: the worker is needed until calls are drained.
+        #[cfg(unix)]
+        command.process_group(0);
+        let mut child = command.spawn()?;
+        let alive = child.stdin.take();
+        let lines = child.stderr.take().map(|stderr| BufReader::new(stderr).lines());
+        Ok(Process { worker: self.name.clone(), child, lines, _alive: alive })
+    }
+}
+
+impl Process {
+    /// Where it listens, as soon as it says so.
+    pub(super) async fn listening(&mut self) -> Result<String, Ended> {
+        loop {
+            match self.next_line().await {
+                Some(line) => {
+                    if let Some(address) = said::repeat(&self.worker, &line) {
+                        return Ok(address.to_string());
+                    }
+                }
+                None => return Err(self.ended().await),
+            }
+        }
+    }
+
+    /// Reads what it says until it ends.
+    pub(super) async fn ended(&mut self) -> Ended {
+        while let Some(line) = self.next_line().await {
+            said::repeat(&self.worker, &line);
+        }
+        self.child.wait().await.map_or_else(Ended::Lost, Ended::Exited)
+    }
+
+    /// Has it end: SIGTERM, then SIGKILL when that took longer than `grace`.
+    pub(super) async fn stop(&mut self, grace: Duration) {
+        self.terminate();
+        if tokio::time::timeout(grace, self.ended()).await.is_err()
+            && let Err(error) = self.child.kill().await
+        {
+            debug!(%error, "the worker process can't be killed");
+        }
+    }
+
+    #[cfg(unix)]
+    fn terminate(&self) {
+        use rustix::process::{Pid, Signal, kill_process};
+        let id = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        // It may have ended by itself just now.
+        if let Some(Err(error)) = id.map(|id| kill_process(id, Signal::TERM)) {
+            debug!(%error, "the worker process can't be told to end");
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn terminate(&mut self) {
+        if let Err(error) = self.child.start_kill() {
+            debug!(%error, "the worker process can't be told to end");
+        }
+    }
+
+    /// `None` when it says no more.
+    async fn next_line(&mut self) -> Option<String> {
+        let lines = self.lines.as_mut()?;
+        let line = lines.next_line().await.ok().flatten();
+        if line.is_none() {
+            self.lines = None;
+        }
+        line
+    }
+}

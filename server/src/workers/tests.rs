@@ -1,0 +1,105 @@
+//! The supervisor with shells in the place of workers.
+#![cfg(unix)]
+
+use super::*;
+
+const SOON: Duration = Duration::from_secs(20);
+
+fn patience() -> Patience {
+    let tiny = Duration::from_millis(10);
+    Patience { pause_min: tiny, pause_max: tiny * 8, stop: tiny * 20, ..Patience::default() }
+}
+
+/// `say port` in a script says where it listens, as a worker does.
+fn shell(script: &str) -> Workers {
+    let say = r#"say() { echo "{\"message\":\"listening\",\"grpc\":\"127.0.0.1:$1\"}" >&2; }"#;
+    let script = format!("{say}; {script}");
+    let command = WorkerCommand {
+        name: "test".into(),
+        program: "/bin/sh".into(),
+        arguments: vec!["-c".into(), script.into()],
+    };
+    Workers::start(vec![command], patience(), &EncoderMetrics::default())
+}
+
+/// Waits until the addresses are as `want` says.
+async fn until(workers: &Workers, want: impl Fn(&[String]) -> bool) -> Vec<String> {
+    let mut addresses = workers.addresses();
+    let found = tokio::time::timeout(SOON, addresses.wait_for(|all| want(all))).await;
+    found.expect("in time").expect("still supervised").clone()
+}
+
+#[tokio::test]
+async fn a_process_that_ends_is_started_again_and_is_known_while_it_lives() {
+    // Each one has another port, by its own process number.
+    let workers = shell("say $((1024 + $$ % 60000)); sleep 0.3; exit 3");
+    let first = until(&workers, |all| !all.is_empty()).await;
+    until(&workers, <[String]>::is_empty).await;
+    let second = until(&workers, |all| !all.is_empty()).await;
+    assert_ne!(first, second);
+    workers.stop().await;
+}
+
+#[tokio::test]
+async fn a_process_that_lets_itself_be_stopped_is() {
+    let workers = shell("trap 'exit 0' TERM; say 1; while :; do sleep 0.05; done");
+    until(&workers, |all| !all.is_empty()).await;
+    let began = Instant::now();
+    let addresses = workers.addresses();
+    workers.stop().await;
+    assert!(addresses.borrow().is_empty() && began.elapsed() < SOON);
+}
+
+#[tokio::test]
+async fn a_process_that_ignores_sigterm_is_killed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let id_file = folder.path().join("id");
+    let script = "trap '' TERM; echo $$ > ID; say 1; while :; do sleep 0.05; done";
+    let workers = shell(&script.replace("ID", &id_file.to_string_lossy()));
+    until(&workers, |all| !all.is_empty()).await;
+    workers.stop().await;
+    let id = std::fs::read_to_string(&id_file).expect("written");
+    let id = rustix::process::Pid::from_raw(id.trim().parse().expect("a number"));
+    let alive = rustix::process::test_kill_process(id.expect("a process"));
+    assert!(alive.is_err(), "it is gone, and was waited for");
+}
+
+#[tokio::test]
+async fn one_that_can_not_start_is_tried_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = folder.path().join("worker");
+    let command =
+        WorkerCommand { name: "test".into(), program: program.clone(), arguments: Vec::new() };
+    let workers = Workers::start(vec![command], patience(), &EncoderMetrics::default());
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(workers.addresses().borrow().is_empty());
+    // In place at once: a program that is being written can't be run.
+    let written = folder.path().join("written");
+    let line = r#"{"message":"listening","grpc":"127.0.0.1:1"}"#;
+    let script = format!("#!/bin/sh\necho '{line}' >&2\nexec sleep 60\n");
+    std::fs::write(&written, script).expect("written");
+    let all = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    std::fs::set_permissions(&written, all).expect("executable");
+    std::fs::rename(&written, &program).expect("moved");
+    until(&workers, |all| !all.is_empty()).await;
+    workers.stop().await;
+}
+
+#[test]
+fn pauses_double_up_to_a_bound() {
+    let pauses: Vec<_> = (0..6).map(|ends| patience().pause(ends).as_millis()).collect();
+    assert_eq!(pauses, [10, 20, 40, 80, 80, 80]);
+    assert_eq!(patience().pause(u32::MAX).as_millis(), 80);
+}
+
+#[test]
+fn a_worker_is_told_its_device_its_model_and_to_choose_a_port() {
+    let device = toolgate_encoder_worker::Device::Cuda(3);
+    let command = WorkerCommand::on(device, "m".as_ref()).expect("a command");
+    let arguments: Vec<_> = command.arguments.iter().filter_map(|one| one.to_str()).collect();
+    let line = arguments.join(" ");
+    for part in ["--device cuda:3", "--listen 127.0.0.1:0", "--model-dir m", "--until-stdin-ends"] {
+        assert!(line.contains(part), "{line}");
+    }
+    assert_eq!(command.name, "cuda:3");
+}

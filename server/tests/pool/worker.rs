@@ -1,0 +1,215 @@
+//! A small encoder worker on a thread of its own. It can be told to misbehave, killed with all its
+//! connections, and started again where it was.
+
+use std::net::{SocketAddr, TcpListener as StdListener};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::transport::Server;
+use tonic::{Request, Response, Status};
+use toolgate_proto::v1::encoder_service_server::{EncoderService, EncoderServiceServer};
+use toolgate_proto::v1::{DescribeRequest, DescribeResponse, EmbedRequest, EmbedResponse};
+
+use crate::here::{DIMENSIONS, FINGERPRINT, embedding};
+
+/// How a worker behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    Works,
+    /// Answers rightly after so many milliseconds.
+    Slow(u64),
+    /// Never answers.
+    Hangs,
+    /// Answers with embeddings of something else.
+    Wrong,
+    /// Answers with numbers that are none.
+    NotANumber,
+    /// Answers with fewer embeddings than texts.
+    TooFew,
+    /// Fails.
+    Fails,
+    /// Is full.
+    Full,
+}
+
+/// What a worker was asked.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Texts of each Embed request, canaries included.
+    pub requests: Mutex<Vec<usize>>,
+    /// Requests that were cancelled before they were answered.
+    pub cancelled: AtomicUsize,
+    at_once: AtomicUsize,
+    /// The most requests at a time.
+    pub at_once_max: AtomicUsize,
+}
+
+#[derive(Clone)]
+struct Service {
+    mode: Arc<Mutex<Mode>>,
+    seen: Arc<Seen>,
+    backend: String,
+    fingerprint: String,
+}
+
+pub struct Worker {
+    pub address: SocketAddr,
+    pub seen: Arc<Seen>,
+    service: Service,
+    runtime: Option<Runtime>,
+}
+
+/// Counts a request, and notices when nobody waits for it any longer.
+struct Under<'a> {
+    seen: &'a Seen,
+    answered: bool,
+}
+
+impl<'a> Under<'a> {
+    fn way(seen: &'a Seen, texts: usize) -> Self {
+        seen.requests.lock().expect("not poisoned").push(texts);
+        let at_once = seen.at_once.fetch_add(1, Ordering::SeqCst) + 1;
+        seen.at_once_max.fetch_max(at_once, Ordering::SeqCst);
+        Self { seen, answered: false }
+    }
+}
+
+impl Drop for Under<'_> {
+    fn drop(&mut self) {
+        self.seen.at_once.fetch_sub(1, Ordering::SeqCst);
+        if !self.answered {
+            self.seen.cancelled.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+impl Worker {
+    pub fn start(backend: &str) -> Self {
+        Self::with_model(backend, FINGERPRINT)
+    }
+
+    pub fn with_model(backend: &str, fingerprint: &str) -> Self {
+        let seen = Arc::<Seen>::default();
+        let service = Service {
+            mode: Arc::new(Mutex::new(Mode::Works)),
+            seen: Arc::clone(&seen),
+            backend: backend.to_owned(),
+            fingerprint: fingerprint.to_owned(),
+        };
+        let listener = StdListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let mut worker = Self { address, seen, service, runtime: None };
+        worker.serve(listener);
+        worker
+    }
+
+    pub fn set(&self, mode: Mode) {
+        *self.service.mode.lock().expect("not poisoned") = mode;
+    }
+
+    /// Requests since this was last asked, canaries left out when they are alone in theirs.
+    pub fn take_requests(&self) -> Vec<usize> {
+        std::mem::take(&mut *self.seen.requests.lock().expect("not poisoned"))
+    }
+
+    /// Closes every socket in the middle of whatever is going on.
+    pub fn kill(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+
+    /// Serves again at the same address.
+    pub fn revive(&mut self) {
+        let listener = std::iter::repeat_with(|| StdListener::bind(self.address))
+            .inspect(|bound| {
+                if bound.is_err() {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+            })
+            .find_map(Result::ok);
+        self.serve(listener.expect("the iterator does not end"));
+    }
+
+    fn serve(&mut self, listener: StdListener) {
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        listener.set_nonblocking(true).expect("a socket for tokio");
+        let service = EncoderServiceServer::new(self.service.clone());
+        runtime.spawn(async move {
+            let listener = TcpListener::from_std(listener).expect("a listener");
+            let incoming = TcpListenerStream::new(listener);
+            let served = Server::builder().add_service(service).serve_with_incoming(incoming);
+            served.await.expect("serving");
+        });
+        self.runtime = Some(runtime);
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+impl Service {
+    fn mode(&self) -> Mode {
+        *self.mode.lock().expect("not poisoned")
+    }
+}
+
+#[tonic::async_trait]
+impl EncoderService for Service {
+    async fn embed(
+        &self,
+        request: Request<EmbedRequest>,
+    ) -> Result<Response<EmbedResponse>, Status> {
+        let EmbedRequest { texts, fingerprint } = request.into_inner();
+        let mut under_way = Under::way(&self.seen, texts.len());
+        if fingerprint != self.fingerprint {
+            under_way.answered = true;
+            return Err(Status::failed_precondition("another model"));
+        }
+        let mode = self.mode();
+        let mut vectors: Vec<Vec<f32>> = texts.iter().map(|text| embedding(text)).collect();
+        match mode {
+            Mode::Works => {}
+            Mode::Slow(millis) => tokio::time::sleep(Duration::from_millis(millis)).await,
+            Mode::Hangs => std::future::pending().await,
+            Mode::Wrong => vectors = vec![embedding("something else"); texts.len()],
+            Mode::NotANumber => vectors = vec![vec![f32::NAN; DIMENSIONS]; texts.len()],
+            Mode::TooFew => drop(vectors.pop()),
+            Mode::Fails | Mode::Full => {}
+        }
+        under_way.answered = true;
+        match mode {
+            Mode::Fails => return Err(Status::internal("told to fail")),
+            Mode::Full => return Err(Status::resource_exhausted("told to be full")),
+            _ => {}
+        }
+        Ok(Response::new(EmbedResponse {
+            embeddings: vectors.iter().flatten().flat_map(|value| value.to_le_bytes()).collect(),
+            dimensions: u32::try_from(DIMENSIONS).expect("small"),
+            token_counts: vec![3; texts.len()],
+            truncated: vec![false; texts.len()],
+            fingerprint,
+        }))
+    }
+
+    async fn describe(
+        &self,
+        _: Request<DescribeRequest>,
+    ) -> Result<Response<DescribeResponse>, Status> {
+        Ok(Response::new(DescribeResponse {
+            model: "fake".into(),
+            fingerprint: self.fingerprint.clone(),
+            dimensions: u32::try_from(DIMENSIONS).expect("small"),
+            max_tokens: 256,
+            backend: self.backend.clone(),
+        }))
+    }
+}
