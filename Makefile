@@ -154,7 +154,7 @@ clean: ## Remove everything that was built or installed here; the fetched encode
 
 .PHONY: debug-bin
 debug-bin:
-	$(CARGO) build --quiet --locked $(AS_TESTED) --bin toolgate
+	$(CARGO) build --quiet --locked $(AS_TESTED) --bin toolgate --bin toolgate-encoder-worker
 
 .PHONY: model
 model: debug-bin

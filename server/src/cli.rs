@@ -22,6 +22,7 @@ mod tools;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
+use toolgate_encoder_worker::worker;
 
 use arguments::{Arguments, Command};
 use failure::{Exit, Failure};
@@ -30,7 +31,10 @@ use failure::{Exit, Failure};
 #[must_use]
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let outcome = run(arguments);
+    if let Command::EncoderWorker(arguments) = arguments.command {
+        return worker::main(arguments.worker);
+    }
+    let outcome = run(arguments.command);
     let exit = outcome.unwrap_or_else(|failure| {
         failure.report();
         failure.exit()
@@ -38,8 +42,8 @@ pub fn main() -> ExitCode {
     exit.into()
 }
 
-fn run(arguments: Arguments) -> Result<Exit, Failure> {
-    match arguments.command {
+fn run(command: Command) -> Result<Exit, Failure> {
+    match command {
         Command::Serve(serve) => serve::run(&serve),
         Command::Register(register) => interruptible(register::run(register)),
         Command::Route(route) => interruptible(route::run(route)),
@@ -52,6 +56,8 @@ fn run(arguments: Arguments) -> Result<Exit, Failure> {
         Command::Completions(completions) => {
             completions::run(&completions, &mut Arguments::command())
         }
+        // `main` has handed it over: it has exit codes of its own.
+        Command::EncoderWorker(_) => Ok(Exit::Done),
     }
 }
 

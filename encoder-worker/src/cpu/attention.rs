@@ -25,7 +25,7 @@ pub(super) struct HeadRows<'a> {
 
 impl<'a> HeadRows<'a> {
     /// From the head's first column in the row `from` on.
-    fn from_row(&self, from: usize) -> Strided<'a> {
+    fn starting_at(&self, from: usize) -> Strided<'a> {
         let values = &self.rows[from..].as_flattened()[self.column..];
         Strided { values, stride: PANEL }
     }
@@ -62,7 +62,7 @@ impl Head<'_> {
             let rows = context.len() / self.width;
             scores.resize(rows * columns, 0.0);
             arch.dispatch(Product {
-                a: self.query.from_row(block * BLOCK),
+                a: self.query.starting_at(block * BLOCK),
                 b: Strided { values: keys, stride: columns },
                 out: scores,
                 inner: self.width,
@@ -71,7 +71,7 @@ impl Head<'_> {
             let sums = softmax_numerators(arch, scores, columns, tokens);
             arch.dispatch(Product {
                 a: Strided { values: scores, stride: columns },
-                b: self.value.from_row(0),
+                b: self.value.starting_at(0),
                 out: context,
                 inner: tokens,
                 columns: self.width,

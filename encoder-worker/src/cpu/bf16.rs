@@ -50,8 +50,8 @@ mod tests {
         assert_eq!(to_f32(from_f32(1.0)), 1.0);
         assert_eq!(to_f32(from_f32(-0.0)).to_bits(), (-0.0_f32).to_bits());
         // 1 + 2^-8 lies between 1 and 1 + 2^-7, 1 + 3 * 2^-8 between 1 + 2^-7 and 1 + 2^-6.
-        assert_eq!(to_f32(from_f32(1.003_906_25)), 1.0);
-        assert_eq!(to_f32(from_f32(1.011_718_75)), 1.015_625);
+        assert_eq!(to_f32(from_f32(1.0 + 1.0 / 256.0)), 1.0);
+        assert_eq!(to_f32(from_f32(1.0 + 3.0 / 256.0)), 1.015_625);
         for i in 0..1_000 {
             let x = (i as f32 - 500.0) * 0.37 + 0.01;
             assert!((to_f32(from_f32(x)) - x).abs() <= x.abs() / 256.0);

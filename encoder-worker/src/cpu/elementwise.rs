@@ -41,7 +41,7 @@ const GELU_SERIES: [f32; 13] = [
     -0.070_296_65,
     0.051_521_42,
     -0.040_432_95,
-    0.031_426_228,
+    0.031_426_23,
     -0.023_336_726,
     0.016_497_66,
     -0.010_973_252,
@@ -115,12 +115,14 @@ pub(super) fn exponentials(row: &mut [f32]) -> f32 {
 pub(super) struct Norm {
     pub(super) gamma: Vec<f32>,
     pub(super) beta: Vec<f32>,
+    /// What takes gamma's place, without a beta, for the product that follows (`model` says why).
+    pub(super) next: Vec<f32>,
     pub(super) epsilon: f32,
 }
 
-/// Layer norm of one row.
+/// Layer norm of one row. `next` gets what the following product takes.
 #[inline(always)]
-pub(super) fn layer_norm(row: &mut [f32], norm: &Norm) {
+pub(super) fn layer_norm(row: &mut [f32], next: &mut [f32], norm: &Norm) {
     let count = row.len() as f32;
     let mean = fold(row, 0.0, |x| x, |a, b| a + b) / count;
     for x in row.iter_mut() {
@@ -128,6 +130,9 @@ pub(super) fn layer_norm(row: &mut [f32], norm: &Norm) {
     }
     let variance = fold(row, 0.0, |x| x * x, |a, b| a + b) / count;
     let scale = 1.0 / (variance + norm.epsilon).sqrt();
+    for ((next, x), factor) in next.iter_mut().zip(&*row).zip(&norm.next) {
+        *next = x * scale * factor;
+    }
     for ((x, gamma), beta) in row.iter_mut().zip(&norm.gamma).zip(&norm.beta) {
         *x = *x * scale * gamma + beta;
     }
@@ -219,8 +224,12 @@ mod tests {
     fn layer_norm_has_mean_beta_and_deviation_gamma() {
         let mut row: Vec<f32> = (0..37).map(|i| i as f32 * 3.0 - 7.0).collect();
         let (gamma, beta) = (vec![2.0; 37], vec![5.0; 37]);
-        let norm = Norm { gamma, beta, epsilon: 1e-12 };
-        layer_norm(&mut row, &norm);
+        let norm = Norm { gamma, beta, next: vec![3.0; 37], epsilon: 1e-12 };
+        let mut next = [f32::NAN; 37];
+        layer_norm(&mut row, &mut next, &norm);
+        for (next, x) in next.iter().zip(&row) {
+            assert!((next / 3.0 - (x - 5.0) / 2.0).abs() < 1e-5);
+        }
         let mean = row.iter().sum::<f32>() / 37.0;
         let variance = row.iter().map(|x| (x - mean).powi(2)).sum::<f32>() / 37.0;
         assert!((mean - 5.0).abs() < 1e-4);

@@ -2,7 +2,7 @@
 
 use pulp::{Arch, Simd, WithSimd};
 
-use super::kernel::{Kernel, PANEL, Panel, PanelRow, RowScale, Rows, blocks};
+use super::kernel::{Kernel, NO_GROUPS, PANEL, Panel, PanelRow, RowScale, Rows, blocks};
 use crate::device::NumberFormat;
 
 /// Rows of one tile: 12 sums, 2 weights and 1 activation of AVX2's 16 registers.
@@ -21,6 +21,7 @@ impl Kernel for F32 {
     type Value = f32;
     type Step = Step;
     const STEP: usize = 1;
+    const GROUP: usize = NO_GROUPS;
     const FORMAT: NumberFormat = NumberFormat::F32;
 
     fn empty_step() -> Step {
@@ -36,9 +37,8 @@ impl Kernel for F32 {
         weight
     }
 
-    fn keep(self, row: &[f32], kept: &mut [f32]) -> RowScale {
+    fn keep(self, row: &[f32], kept: &mut [f32], _: &mut [RowScale]) {
         kept.copy_from_slice(row);
-        RowScale::default()
     }
 
     fn multiply(self, rows: Rows<'_, f32>, panel: Panel<'_, Step>, out: &mut [PanelRow]) {
@@ -87,7 +87,7 @@ impl Product<'_> {
                     sums[1] = simd.mul_add_f32s(value, weights[1], sums[1]);
                 }
             }
-            let (bias, _) = S::as_simd_f32s(&self.panel.columns.bias[column..column + width]);
+            let (bias, _) = S::as_simd_f32s(&self.panel.bias[column..column + width]);
             for (r, sums) in sums.into_iter().enumerate() {
                 let out = &mut self.out[first + r][column..column + width];
                 let (out, _) = S::as_mut_simd_f32s(out);

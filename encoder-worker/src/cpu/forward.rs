@@ -12,7 +12,7 @@ use pulp::Arch;
 use super::attention::{Head, HeadRows, Scratch};
 use super::elementwise::{Norm, activate, layer_norm};
 use super::isa::vectorised;
-use super::kernel::{Kernel, PANEL, PanelRow, RowScale, Rows};
+use super::kernel::{Kernel, PANEL, PanelRow, RowScale, Rows, groups_of};
 use super::linear::Linear;
 use super::model::{Layer, Model};
 use super::pool::{Ending, pool};
@@ -85,12 +85,12 @@ impl<K: Kernel> Workspace<K> {
         let Some(layer) = network.model.layers.first() else { return };
         let empty = [0.0; PANEL];
         self.hidden.grow(tokens * shape.stride(), 0.0);
-        self.kept_hidden.grow(tokens, layer.qkv.inputs());
+        self.kept_hidden.grow(tokens, &layer.qkv);
         self.qkv.grow(layer.qkv.panels() * tokens, empty);
         self.context.grow(tokens * shape.heads * shape.head, 0.0);
-        self.kept_context.grow(tokens, layer.attention_out.inputs());
+        self.kept_context.grow(tokens, &layer.attention_out);
         self.wide.grow(layer.up.panels() * tokens, empty);
-        self.kept_wide.grow(tokens, layer.down.inputs());
+        self.kept_wide.grow(tokens, &layer.down);
         self.update.grow(layer.down.panels() * tokens, empty);
         self.pooled.grow(texts * shape.hidden, 0.0);
     }
@@ -103,9 +103,9 @@ impl<K: Kernel> Workspace<K> {
 }
 
 impl<V: Copy + Default> Kept<V> {
-    fn grow(&mut self, rows: usize, inputs: usize) {
-        self.values.grow(rows * inputs, V::default());
-        self.scales.grow(rows, RowScale::default());
+    fn grow<K: Kernel<Value = V>>(&mut self, rows: usize, linear: &Linear<K>) {
+        self.values.grow(rows * linear.inputs(), V::default());
+        self.scales.grow(rows * linear.row_scales(), RowScale::default());
     }
 }
 
@@ -128,7 +128,8 @@ pub(super) struct Pass<'a, K: Kernel> {
 
 impl<K: Kernel> Pass<'_, K> {
     pub(super) fn run(&self, own: &mut OwnScratch) {
-        self.embed_tokens();
+        own.row.resize(self.network.model.shape.stride(), 0.0);
+        self.embed_tokens(own);
         for layer in &self.network.model.layers {
             self.attend(layer, own);
             self.feed_forward(layer, own);
@@ -153,7 +154,7 @@ impl<K: Kernel> Pass<'_, K> {
         self.member.wait();
         self.multiply(&layer.attention_out, &work.kept_context, &work.update, None);
         self.member.wait();
-        self.add_norm(&layer.attention_norm);
+        self.add_norm(&layer.attention_norm, own);
         self.member.wait();
     }
 
@@ -172,7 +173,7 @@ impl<K: Kernel> Pass<'_, K> {
         self.member.wait();
         self.multiply(&layer.down, &work.kept_wide, &work.update, None);
         self.member.wait();
-        self.add_norm(&layer.down_norm);
+        self.add_norm(&layer.down_norm, own);
         self.member.wait();
     }
 
@@ -181,7 +182,7 @@ impl<K: Kernel> Pass<'_, K> {
     }
 
     /// Fills the residual stream from the tables, and keeps it for the first product.
-    fn embed_tokens(&self) {
+    fn embed_tokens(&self, own: &mut OwnScratch) {
         let model = &self.network.model;
         let (hidden, stride) = (model.shape.hidden, model.shape.stride());
         let share = self.member.share(self.tokens());
@@ -194,15 +195,16 @@ impl<K: Kernel> Pass<'_, K> {
             let id = self.texts[text - 1][position];
             // SAFETY: this row is of this member's share.
             let row = unsafe { self.workspace.hidden.write(token * stride..(token + 1) * stride) };
+            let next = &mut own.row[..hidden];
             vectorised(
                 self.network.arch,
                 #[inline(always)]
                 || {
                     model.embeddings.add_up(id, position, &mut row[..hidden]);
-                    layer_norm(&mut row[..hidden], &model.embeddings.norm);
+                    layer_norm(&mut row[..hidden], next, &model.embeddings.norm);
                 },
             );
-            self.keep_hidden(token, row);
+            self.keep_hidden(token, &own.row);
         }
         self.member.wait();
     }
@@ -214,7 +216,7 @@ impl<K: Kernel> Pass<'_, K> {
         out: &Shared<PanelRow>,
         activation: Option<Activation>,
     ) {
-        let (tokens, inputs) = (self.tokens(), linear.inputs());
+        let (tokens, inputs, scales) = (self.tokens(), linear.inputs(), linear.row_scales());
         let parts = self.row_parts(linear.panels());
         for unit in self.member.share(linear.panels() * parts) {
             let (panel, part) = (unit / parts, unit % parts);
@@ -223,7 +225,7 @@ impl<K: Kernel> Pass<'_, K> {
             let (values, scales, out) = unsafe {
                 (
                     rows.values.read(range.start * inputs..range.end * inputs),
-                    rows.scales.read(range.clone()),
+                    rows.scales.read(range.start * scales..range.end * scales),
                     out.write(panel * tokens + range.start..panel * tokens + range.end),
                 )
             };
@@ -280,6 +282,7 @@ impl<K: Kernel> Pass<'_, K> {
         own: &mut OwnScratch,
         gather: impl Fn(usize, &mut [f32]),
     ) {
+        own.row.clear();
         own.row.resize(inputs, 0.0);
         for token in self.member.share(self.tokens()) {
             gather(token, &mut own.row);
@@ -292,23 +295,27 @@ impl<K: Kernel> Pass<'_, K> {
     }
 
     fn keep_row(&self, kept: &Kept<K::Value>, token: usize, row: &[f32]) {
+        let scales = groups_of::<K>(row.len());
         // SAFETY: this row is of this member's share.
-        let (values, scale) = unsafe {
+        let (values, scales) = unsafe {
             (
                 kept.values.write(token * row.len()..(token + 1) * row.len()),
-                kept.scales.write(token..token + 1),
+                kept.scales.write(token * scales..(token + 1) * scales),
             )
         };
-        scale[0] = self.network.kernel.keep(row, values);
+        self.network.kernel.keep(row, values, scales);
     }
 
     /// Adds the update to the residual stream, normalises, and keeps it for the next product.
-    fn add_norm(&self, norm: &Norm) {
+    fn add_norm(&self, norm: &Norm, own: &mut OwnScratch) {
         let shape = self.network.model.shape;
         let stride = shape.stride();
+        own.row.clear();
+        own.row.resize(stride, 0.0);
         for token in self.member.share(self.tokens()) {
             // SAFETY: this row is of this member's share.
             let row = unsafe { self.workspace.hidden.write(token * stride..(token + 1) * stride) };
+            let next = &mut own.row[..shape.hidden];
             vectorised(
                 self.network.arch,
                 #[inline(always)]
@@ -319,10 +326,10 @@ impl<K: Kernel> Pass<'_, K> {
                         let update = unsafe { self.workspace.update.read(at..at + 1) };
                         part.iter_mut().zip(&update[0]).for_each(|(x, y)| *x += y);
                     }
-                    layer_norm(&mut row[..shape.hidden], norm);
+                    layer_norm(&mut row[..shape.hidden], next, norm);
                 },
             );
-            self.keep_hidden(token, row);
+            self.keep_hidden(token, &own.row);
         }
     }
 

@@ -11,7 +11,7 @@ pub(super) const PANEL: usize = 64;
 /// Inputs are padded to a multiple of this, so that no kernel has a remainder.
 pub(super) const INPUT_MULTIPLE: usize = 16;
 
-/// How a row of activations was scaled: `value = scale * kept + zero`.
+/// How a group of a row's activations was scaled: `value = scale * kept + zero`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct RowScale {
     pub(super) scale: f32,
@@ -24,7 +24,7 @@ impl Default for RowScale {
     }
 }
 
-/// What a panel's columns share over all inputs.
+/// How a panel's columns were scaled in one group of inputs.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub(super) struct Columns {
@@ -32,12 +32,11 @@ pub(super) struct Columns {
     pub(super) scale: [f32; PANEL],
     /// The sum of the column's weights, which a row's `zero` is multiplied by.
     pub(super) sum: [f32; PANEL],
-    pub(super) bias: [f32; PANEL],
 }
 
 impl Columns {
     pub(super) const fn empty() -> Self {
-        Self { scale: [1.0; PANEL], sum: [0.0; PANEL], bias: [0.0; PANEL] }
+        Self { scale: [1.0; PANEL], sum: [0.0; PANEL] }
     }
 }
 
@@ -46,6 +45,7 @@ impl Columns {
 pub(super) struct Rows<'a, V> {
     /// Rows of `inputs` values, without gaps.
     pub(super) values: &'a [V],
+    /// Rows of one scale per group.
     pub(super) scales: &'a [RowScale],
     /// A multiple of [`INPUT_MULTIPLE`].
     pub(super) inputs: usize,
@@ -78,7 +78,9 @@ impl<'a, V> Rows<'a, V> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Panel<'a, S> {
     pub(super) steps: &'a [S],
-    pub(super) columns: &'a Columns,
+    /// One per group of inputs.
+    pub(super) groups: &'a [Columns],
+    pub(super) bias: &'a PanelRow,
 }
 
 /// One row of a panel's result.
@@ -92,21 +94,23 @@ pub(super) trait Kernel: Copy + Send + Sync + 'static {
     type Step: Copy + Send + Sync + 'static;
     /// Inputs per step; divides [`INPUT_MULTIPLE`].
     const STEP: usize;
+    /// Inputs that share a scale; a multiple of `INPUT_MULTIPLE`.
+    const GROUP: usize;
     /// The format.
     const FORMAT: NumberFormat;
 
     /// An empty step.
     fn empty_step() -> Self::Step;
 
-    /// What one kept weight of a column is worth, from the column's largest absolute weight.
+    /// What one kept weight is worth, from the largest absolute weight of its column in its group.
     fn weight_scale(largest: f32) -> f32;
 
     /// Keeps `weight` as number `index` (`column * STEP + input`) of a step, and returns what the kept
     /// value stands for.
     fn pack(step: &mut Self::Step, index: usize, weight: f32, scale: f32) -> f32;
 
-    /// Keeps a row of activations; `row` and `kept` are of equal length.
-    fn keep(self, row: &[f32], kept: &mut [Self::Value]) -> RowScale;
+    /// Keeps a row of activations, as long as `row`; `scales` gets one scale per group.
+    fn keep(self, row: &[f32], kept: &mut [Self::Value], scales: &mut [RowScale]);
 
     /// `out[r] = rows[r] x panel + bias` for every row.
     fn multiply(
@@ -115,6 +119,14 @@ pub(super) trait Kernel: Copy + Send + Sync + 'static {
         panel: Panel<'_, Self::Step>,
         out: &mut [PanelRow],
     );
+}
+
+/// [`Kernel::GROUP`] of formats that scale nothing: all inputs are one group.
+pub(super) const NO_GROUPS: usize = usize::MAX;
+
+/// How many groups of `K` so many inputs are.
+pub(super) fn groups_of<K: Kernel>(inputs: usize) -> usize {
+    inputs.div_ceil(K::GROUP)
 }
 
 /// Cuts `rows` rows into blocks of nearly equal size, `most` at most: a block of one row costs almost
@@ -140,16 +152,19 @@ mod tests {
 
     /// A layer of odd sizes by rows of every block size, against plain sums.
     fn check<K: Kernel>(kernel: K, tolerance: f32) {
-        let (inputs, outputs, rows) = (50, 130, 20);
+        let (inputs, outputs, rows) = (300, 130, 14);
         let dense =
             Dense { weights: values(inputs * outputs, 3), bias: values(outputs, 5), inputs };
         let linear = Linear::<K>::pack(&dense);
         let padded = linear.inputs();
         let mut input = vec![0.0; rows * padded];
-        let (mut kept, mut scales) = (vec![K::Value::default(); rows * padded], Vec::new());
+        let groups = groups_of::<K>(padded);
+        let mut kept = vec![K::Value::default(); rows * padded];
+        let mut scales = vec![RowScale::default(); rows * groups];
         for (r, row) in input.chunks_exact_mut(padded).enumerate() {
             row[..inputs].copy_from_slice(&values(inputs, 11 * r));
-            scales.push(kernel.keep(row, &mut kept[r * padded..(r + 1) * padded]));
+            let scales = &mut scales[r * groups..(r + 1) * groups];
+            kernel.keep(row, &mut kept[r * padded..(r + 1) * padded], scales);
         }
         for count in 1..=rows {
             let rows = Rows { values: &kept[..count * padded], scales: &scales, inputs: padded };
@@ -174,31 +189,31 @@ mod tests {
     #[test]
     fn every_kernel_follows_the_definition() {
         let isa = Isa::detect().expect("no limit is set");
-        check(f32::F32(isa.arch), 1e-5);
-        check(bf16::widened::Bf16Widened(isa.arch), 0.03);
-        check(int8::portable::Int8Portable(isa.arch), 0.1);
+        check(f32::F32(isa.arch), 1e-4);
+        check(bf16::widened::Bf16Widened(isa.arch), 0.1);
+        check(int8::portable::Int8Portable(isa.arch), 0.2);
         #[cfg(target_arch = "x86_64")]
         {
-            bf16::avx512::Bf16Avx512::new(isa).into_iter().for_each(|kernel| check(kernel, 0.05));
-            int8::avx512::Int8Avx512::new(isa).into_iter().for_each(|kernel| check(kernel, 0.1));
-            int8::avx2::Int8AvxVnni::new(isa).into_iter().for_each(|kernel| check(kernel, 0.1));
-            int8::avx2::Int8Avx2::new(isa).into_iter().for_each(|kernel| check(kernel, 0.15));
+            bf16::avx512::Bf16Avx512::new(isa).into_iter().for_each(|kernel| check(kernel, 0.2));
+            int8::avx512::Int8Avx512::new(isa).into_iter().for_each(|kernel| check(kernel, 0.2));
+            int8::avx2::Int8AvxVnni::new(isa).into_iter().for_each(|kernel| check(kernel, 0.2));
+            int8::avx2::Int8Avx2::new(isa).into_iter().for_each(|kernel| check(kernel, 0.3));
         }
     }
 
     #[test]
     fn the_vnni_kernels_agree_with_the_portable_one() {
         let isa = Isa::detect().expect("no limit is set");
-        let (row, dense) = (values(48, 1), values(48 * 64, 2));
-        let dense = Dense { weights: dense, bias: vec![0.5; 64], inputs: 48 };
+        let (row, dense) = (values(208, 1), values(208 * 64, 2));
+        let dense = Dense { weights: dense, bias: vec![0.5; 64], inputs: 208 };
         let portable = int8::portable::Int8Portable(isa.arch);
         let want = one_row(portable, &row, &dense);
         #[cfg(target_arch = "x86_64")]
         {
-            for kernel in int8::avx512::Int8Avx512::new(isa) {
+            if let Some(kernel) = int8::avx512::Int8Avx512::new(isa) {
                 assert_close(&one_row(kernel, &row, &dense), &want);
             }
-            for kernel in int8::avx2::Int8AvxVnni::new(isa) {
+            if let Some(kernel) = int8::avx2::Int8AvxVnni::new(isa) {
                 assert_close(&one_row(kernel, &row, &dense), &want);
             }
         }
@@ -207,7 +222,8 @@ mod tests {
     fn one_row<K: Kernel>(kernel: K, row: &[f32], dense: &Dense) -> PanelRow {
         let linear = Linear::<K>::pack(dense);
         let mut kept = vec![K::Value::default(); row.len()];
-        let scales = [kernel.keep(row, &mut kept)];
+        let mut scales = vec![RowScale::default(); groups_of::<K>(row.len())];
+        kernel.keep(row, &mut kept, &mut scales);
         let mut out = [[f32::NAN; PANEL]];
         let rows = Rows { values: &kept, scales: &scales, inputs: row.len() };
         kernel.multiply(rows, linear.panel(0), &mut out);

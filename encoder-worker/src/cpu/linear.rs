@@ -1,6 +1,6 @@
 //! A linear layer's weights, packed once for one kernel.
 
-use super::kernel::{Columns, INPUT_MULTIPLE, Kernel, PANEL, Panel};
+use super::kernel::{Columns, INPUT_MULTIPLE, Kernel, PANEL, Panel, PanelRow, groups_of};
 
 /// `[outputs, inputs]` weights and their bias as panels.
 pub(super) struct Linear<K: Kernel> {
@@ -8,7 +8,9 @@ pub(super) struct Linear<K: Kernel> {
     inputs: usize,
     /// All panels' steps, panel by panel.
     steps: Vec<K::Step>,
-    columns: Vec<Columns>,
+    /// All panels' groups, panel by panel.
+    groups: Vec<Columns>,
+    bias: Vec<PanelRow>,
 }
 
 /// Weights as a model file has them: one row of inputs per output.
@@ -23,24 +25,40 @@ impl<K: Kernel> Linear<K> {
     pub(super) fn pack(dense: &Dense) -> Self {
         let inputs = dense.inputs.next_multiple_of(INPUT_MULTIPLE);
         let panels = dense.bias.len().div_ceil(PANEL);
-        let mut steps = vec![K::empty_step(); panels * inputs / K::STEP];
-        let mut columns = vec![Columns::empty(); panels];
+        let mut packed = Self {
+            inputs,
+            steps: vec![K::empty_step(); panels * inputs / K::STEP],
+            groups: vec![Columns::empty(); panels * groups_of::<K>(inputs)],
+            bias: vec![[0.0; PANEL]; panels],
+        };
         for (output, weights) in dense.weights.chunks_exact(dense.inputs).enumerate() {
-            let (panel, column) = (output / PANEL, output % PANEL);
-            let largest = weights.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
-            let scale = K::weight_scale(largest);
-            let first = panel * inputs / K::STEP;
-            let mut sum = 0.0_f64;
-            for (input, &weight) in weights.iter().enumerate() {
-                let step = &mut steps[first + input / K::STEP];
-                let index = column * K::STEP + input % K::STEP;
-                sum += f64::from(K::pack(step, index, weight, scale));
+            packed.bias[output / PANEL][output % PANEL] = dense.bias[output];
+            for (group, weights) in weights.chunks(K::GROUP).enumerate() {
+                packed.pack_group(output, group, weights);
             }
-            columns[panel].scale[column] = scale;
-            columns[panel].sum[column] = sum as f32;
-            columns[panel].bias[column] = dense.bias[output];
         }
-        Self { inputs, steps, columns }
+        packed
+    }
+
+    fn pack_group(&mut self, output: usize, group: usize, weights: &[f32]) {
+        let (panel, column) = (output / PANEL, output % PANEL);
+        let largest = weights.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
+        let scale = K::weight_scale(largest);
+        let first = panel * self.inputs + group * K::GROUP;
+        let mut sum = 0.0_f64;
+        for (input, &weight) in weights.iter().enumerate() {
+            let step = &mut self.steps[(first + input) / K::STEP];
+            let index = column * K::STEP + input % K::STEP;
+            sum += f64::from(K::pack(step, index, weight, scale));
+        }
+        let columns = &mut self.groups[panel * groups_of::<K>(self.inputs) + group];
+        columns.scale[column] = scale;
+        columns.sum[column] = sum as f32;
+    }
+
+    /// Scales that a row of inputs is kept with.
+    pub(super) fn row_scales(&self) -> usize {
+        groups_of::<K>(self.inputs)
     }
 
     /// Inputs, padded.
@@ -49,11 +67,15 @@ impl<K: Kernel> Linear<K> {
     }
 
     pub(super) fn panels(&self) -> usize {
-        self.columns.len()
+        self.bias.len()
     }
 
     pub(super) fn panel(&self, index: usize) -> Panel<'_, K::Step> {
-        let steps = self.inputs / K::STEP;
-        Panel { steps: &self.steps[index * steps..][..steps], columns: &self.columns[index] }
+        let (steps, groups) = (self.inputs / K::STEP, groups_of::<K>(self.inputs));
+        Panel {
+            steps: &self.steps[index * steps..][..steps],
+            groups: &self.groups[index * groups..][..groups],
+            bias: &self.bias[index],
+        }
     }
 }

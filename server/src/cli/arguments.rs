@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use toolgate_client::{Client, ClientOptions};
+use toolgate_encoder_worker::worker::{HELP, WorkerArguments};
 
 use super::failure::Failure;
 use super::{
@@ -53,6 +54,15 @@ pub(super) enum Command {
     Eval(eval::Eval),
     Config(config::Config),
     Completions(completions::Completions),
+    EncoderWorker(EncoderWorker),
+}
+
+/// Serve a sentence encoder over gRPC: one process for one device. `serve --gpu` starts these itself.
+#[derive(Debug, Args)]
+#[command(after_help = HELP, args_override_self = true)]
+pub(super) struct EncoderWorker {
+    #[command(flatten)]
+    pub(super) worker: WorkerArguments,
 }
 
 /// Which server to talk to, and for whom.

@@ -6,7 +6,7 @@ use pulp::Arch;
 
 use super::{EMPTY, STEP, Step};
 use crate::cpu::isa::{Isa, vectorised};
-use crate::cpu::kernel::{Columns, Kernel, PANEL, Panel, PanelRow, RowScale, Rows, blocks};
+use crate::cpu::kernel::{Kernel, NO_GROUPS, PANEL, Panel, PanelRow, RowScale, Rows, blocks};
 use crate::device::NumberFormat;
 
 /// Rows of one tile: 24 sums, 4 weights and 1 activation of the 32 registers.
@@ -26,6 +26,7 @@ impl Kernel for Bf16Avx512 {
     type Value = u16;
     type Step = Step;
     const STEP: usize = STEP;
+    const GROUP: usize = NO_GROUPS;
     const FORMAT: NumberFormat = NumberFormat::Bf16;
 
     fn empty_step() -> Step {
@@ -40,13 +41,12 @@ impl Kernel for Bf16Avx512 {
         super::pack(step, index, weight)
     }
 
-    fn keep(self, row: &[f32], kept: &mut [u16]) -> RowScale {
+    fn keep(self, row: &[f32], kept: &mut [u16], _: &mut [RowScale]) {
         vectorised(
             self.0,
             #[inline(always)]
             || super::keep(row, kept),
         );
-        RowScale::default()
     }
 
     #[allow(unsafe_code, reason = "the instructions were found when this value was made")]
@@ -89,7 +89,7 @@ fn tile<const N: usize>(
         }
     }
     for r in 0..N {
-        finish(&sums[r], panel.columns, &mut out[r]);
+        finish(&sums[r], panel.bias, &mut out[r]);
     }
 }
 
@@ -107,16 +107,16 @@ fn pair([low, high]: [u16; STEP]) -> __m512bh {
 #[target_feature(enable = "avx512f")]
 #[allow(unsafe_code, reason = "loads and stores have no safe form")]
 #[allow(clippy::needless_range_loop, reason = "iterators over vectors are not inlined here")]
-fn finish(sums: &[__m512; 4], columns: &Columns, out: &mut PanelRow) {
+fn finish(sums: &[__m512; 4], bias: &PanelRow, out: &mut PanelRow) {
     for j in 0..4 {
-        let bias = &columns.bias[16 * j..16 * j + 16];
+        let bias = &bias[16 * j..16 * j + 16];
         let out = &mut out[16 * j..16 * j + 16];
         // SAFETY: both slices hold 16 floats.
         unsafe {
             _mm512_storeu_ps(
                 out.as_mut_ptr(),
                 _mm512_add_ps(sums[j], _mm512_loadu_ps(bias.as_ptr())),
-            )
+            );
         }
     }
 }

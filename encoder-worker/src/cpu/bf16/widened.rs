@@ -4,7 +4,7 @@
 use pulp::{Arch, Simd, WithSimd};
 
 use super::{EMPTY, STEP, Step};
-use crate::cpu::kernel::{Kernel, PANEL, Panel, PanelRow, RowScale, Rows, blocks};
+use crate::cpu::kernel::{Kernel, NO_GROUPS, PANEL, Panel, PanelRow, RowScale, Rows, blocks};
 use crate::device::NumberFormat;
 
 /// Rows of one tile: 12 sums, 2 weights and 1 activation of AVX2's 16 registers.
@@ -18,6 +18,7 @@ impl Kernel for Bf16Widened {
     type Value = f32;
     type Step = Step;
     const STEP: usize = STEP;
+    const GROUP: usize = NO_GROUPS;
     const FORMAT: NumberFormat = NumberFormat::Bf16;
 
     fn empty_step() -> Step {
@@ -32,9 +33,8 @@ impl Kernel for Bf16Widened {
         super::pack(step, index, weight)
     }
 
-    fn keep(self, row: &[f32], kept: &mut [f32]) -> RowScale {
+    fn keep(self, row: &[f32], kept: &mut [f32], _: &mut [RowScale]) {
         kept.copy_from_slice(row);
-        RowScale::default()
     }
 
     fn multiply(self, rows: Rows<'_, f32>, panel: Panel<'_, Step>, out: &mut [PanelRow]) {
@@ -80,7 +80,7 @@ impl Product<'_> {
                     *sum = simd.mul_add_f32s(simd.splat_f32s(row[STEP * k + 1]), odd, *sum);
                 }
             }
-            let bias = &self.panel.columns.bias[column..column + S::F32_LANES];
+            let bias = &self.panel.bias[column..column + S::F32_LANES];
             let bias = simd.partial_load_f32s(bias);
             for (r, sum) in sums.into_iter().enumerate() {
                 let out = &mut self.out[first + r][column..column + S::F32_LANES];

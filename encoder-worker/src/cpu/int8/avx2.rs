@@ -7,7 +7,7 @@ use std::arch::x86_64::*;
 
 use pulp::Arch;
 
-use super::{EMPTY, STEP, Step};
+use super::{EMPTY, GROUP, STEP, Step};
 use crate::cpu::isa::Isa;
 use crate::cpu::kernel::{Columns, Kernel, PANEL, Panel, PanelRow, RowScale, Rows, blocks};
 use crate::device::NumberFormat;
@@ -35,7 +35,8 @@ macro_rules! kernel {
             type Value = u8;
             type Step = Step;
             const STEP: usize = STEP;
-            const FORMAT: NumberFormat = NumberFormat::Int8;
+            const GROUP: usize = GROUP;
+    const FORMAT: NumberFormat = NumberFormat::Int8;
 
             fn empty_step() -> Step {
                 EMPTY
@@ -49,8 +50,8 @@ macro_rules! kernel {
                 super::pack(step, index, weight, scale)
             }
 
-            fn keep(self, row: &[f32], kept: &mut [u8]) -> RowScale {
-                super::keep(self.0, $levels, row, kept)
+            fn keep(self, row: &[f32], kept: &mut [u8], scales: &mut [RowScale]) {
+                super::keep(self.0, $levels, row, (kept, scales));
             }
 
             #[allow(unsafe_code, reason = "the instructions were found when this value was made")]
@@ -79,21 +80,26 @@ macro_rules! kernel {
             panel: Panel<'_, Step>,
             out: &mut [PanelRow],
         ) {
-            let values = rows.take_steps::<N, STEP>(first);
+            out.fill(*panel.bias);
             for column in (0..PANEL).step_by(TILE) {
-                let mut sums = [[_mm256_setzero_si256(); 2]; N];
-                for (k, step) in panel.steps.iter().enumerate() {
-                    let weights = load_weights(step, column);
-                    for r in 0..N {
-                        let value = _mm256_set1_epi32(i32::from_le_bytes(values[r][k]));
-                        for j in 0..2 {
-                            sums[r][j] = $dot(sums[r][j], value, weights[j]);
+                let mut values = rows.take_steps::<N, STEP>(first);
+                for (g, steps) in panel.steps.chunks(GROUP / STEP).enumerate() {
+                    let mut sums = [[_mm256_setzero_si256(); 2]; N];
+                    for (k, step) in steps.iter().enumerate() {
+                        let weights = load_weights(step, column);
+                        for r in 0..N {
+                            let value = _mm256_set1_epi32(i32::from_le_bytes(values[r][k]));
+                            for j in 0..2 {
+                                sums[r][j] = $dot(sums[r][j], value, weights[j]);
+                            }
                         }
                     }
-                }
-                for r in 0..N {
-                    let out = &mut out[r][column..column + TILE];
-                    finish(&sums[r], rows.scales[first + r], (panel.columns, column), out);
+                    for r in 0..N {
+                        values[r] = &values[r][steps.len()..];
+                        let scale = rows.scales[(first + r) * panel.groups.len() + g];
+                        let out = &mut out[r][column..column + TILE];
+                        add(&sums[r], scale, (&panel.groups[g], column), out);
+                    }
                 }
             }
         }
@@ -125,13 +131,14 @@ fn dot_avx_vnni(sum: __m256i, values: __m256i, weights: __m256i) -> __m256i {
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 #[allow(clippy::needless_range_loop, reason = "iterators over vectors are not inlined here")]
-fn finish(sums: &[__m256i; 2], row: RowScale, columns: (&Columns, usize), out: &mut [f32]) {
+fn add(sums: &[__m256i; 2], row: RowScale, columns: (&Columns, usize), out: &mut [f32]) {
     let (columns, first) = columns;
     let (scale, zero) = (_mm256_set1_ps(row.scale), _mm256_set1_ps(row.zero));
     for j in 0..2 {
         let at = first + 8 * j;
-        let offset = _mm256_fmadd_ps(zero, load(&columns.sum, at), load(&columns.bias, at));
-        let scale = _mm256_mul_ps(scale, load(&columns.scale, at));
+        let to = &mut out[8 * j..8 * j + 8];
+        let offset = _mm256_fmadd_ps(zero, load(&columns.sum[at..]), load(to));
+        let scale = _mm256_mul_ps(scale, load(&columns.scale[at..]));
         store(
             &mut out[8 * j..8 * j + 8],
             _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums[j]), scale, offset),
@@ -152,8 +159,8 @@ fn load_weights(step: &Step, column: usize) -> [__m256i; 2] {
 #[inline]
 #[target_feature(enable = "avx2")]
 #[allow(unsafe_code, reason = "loads have no safe form")]
-fn load(from: &[f32; PANEL], at: usize) -> __m256 {
-    let from = &from[at..at + 8];
+fn load(from: &[f32]) -> __m256 {
+    let from = &from[..8];
     // SAFETY: the slice holds 8 floats.
     unsafe { _mm256_loadu_ps(from.as_ptr()) }
 }

@@ -4,7 +4,7 @@ use std::arch::x86_64::*;
 
 use pulp::Arch;
 
-use super::{EMPTY, STEP, Step};
+use super::{EMPTY, GROUP, STEP, Step};
 use crate::cpu::isa::Isa;
 use crate::cpu::kernel::{Columns, Kernel, PANEL, Panel, PanelRow, RowScale, Rows, blocks};
 use crate::device::NumberFormat;
@@ -26,6 +26,7 @@ impl Kernel for Int8Avx512 {
     type Value = u8;
     type Step = Step;
     const STEP: usize = STEP;
+    const GROUP: usize = GROUP;
     const FORMAT: NumberFormat = NumberFormat::Int8;
 
     fn empty_step() -> Step {
@@ -40,8 +41,8 @@ impl Kernel for Int8Avx512 {
         super::pack(step, index, weight, scale)
     }
 
-    fn keep(self, row: &[f32], kept: &mut [u8]) -> RowScale {
-        super::keep(self.0, 255.0, row, kept)
+    fn keep(self, row: &[f32], kept: &mut [u8], scales: &mut [RowScale]) {
+        super::keep(self.0, 255.0, row, (kept, scales));
     }
 
     #[allow(unsafe_code, reason = "the instructions were found when this value was made")]
@@ -72,29 +73,34 @@ fn tile<const N: usize>(
     panel: Panel<'_, Step>,
     out: &mut [PanelRow],
 ) {
-    let values = rows.take_steps::<N, STEP>(first);
-    let mut sums = [[_mm512_setzero_si512(); 4]; N];
-    for (k, step) in panel.steps.iter().enumerate() {
-        let weights = load_step(step);
-        for r in 0..N {
-            let value = _mm512_set1_epi32(i32::from_le_bytes(values[r][k]));
-            for j in 0..4 {
-                sums[r][j] = _mm512_dpbusd_epi32(sums[r][j], value, weights[j]);
+    let mut values = rows.take_steps::<N, STEP>(first);
+    out.fill(*panel.bias);
+    for (g, steps) in panel.steps.chunks(GROUP / STEP).enumerate() {
+        let mut sums = [[_mm512_setzero_si512(); 4]; N];
+        for (k, step) in steps.iter().enumerate() {
+            let weights = load_step(step);
+            for r in 0..N {
+                let value = _mm512_set1_epi32(i32::from_le_bytes(values[r][k]));
+                for j in 0..4 {
+                    sums[r][j] = _mm512_dpbusd_epi32(sums[r][j], value, weights[j]);
+                }
             }
         }
-    }
-    for r in 0..N {
-        finish(&sums[r], rows.scales[first + r], panel.columns, &mut out[r]);
+        for r in 0..N {
+            values[r] = &values[r][steps.len()..];
+            let scale = rows.scales[(first + r) * panel.groups.len() + g];
+            add(&sums[r], scale, &panel.groups[g], &mut out[r]);
+        }
     }
 }
 
 #[inline]
 #[target_feature(enable = "avx512f")]
 #[allow(clippy::needless_range_loop, reason = "iterators over vectors are not inlined here")]
-fn finish(sums: &[__m512i; 4], row: RowScale, columns: &Columns, out: &mut PanelRow) {
+fn add(sums: &[__m512i; 4], row: RowScale, columns: &Columns, out: &mut PanelRow) {
     let (scale, zero) = (_mm512_set1_ps(row.scale), _mm512_set1_ps(row.zero));
     for j in 0..4 {
-        let offset = _mm512_fmadd_ps(zero, load(&columns.sum, j), load(&columns.bias, j));
+        let offset = _mm512_fmadd_ps(zero, load(&columns.sum, j), load(out, j));
         let scale = _mm512_mul_ps(scale, load(&columns.scale, j));
         store(out, j, _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums[j]), scale, offset));
     }

@@ -2,7 +2,7 @@
 
 use pulp::Arch;
 
-use super::{EMPTY, STEP, Step};
+use super::{EMPTY, GROUP, STEP, Step};
 use crate::cpu::isa::vectorised;
 use crate::cpu::kernel::{Columns, Kernel, PANEL, Panel, PanelRow, RowScale, Rows};
 use crate::device::NumberFormat;
@@ -15,6 +15,7 @@ impl Kernel for Int8Portable {
     type Value = u8;
     type Step = Step;
     const STEP: usize = STEP;
+    const GROUP: usize = GROUP;
     const FORMAT: NumberFormat = NumberFormat::Int8;
 
     fn empty_step() -> Step {
@@ -29,17 +30,24 @@ impl Kernel for Int8Portable {
         super::pack(step, index, weight, scale)
     }
 
-    fn keep(self, row: &[f32], kept: &mut [u8]) -> RowScale {
-        super::keep(self.0, 255.0, row, kept)
+    fn keep(self, row: &[f32], kept: &mut [u8], scales: &mut [RowScale]) {
+        super::keep(self.0, 255.0, row, (kept, scales));
     }
 
     fn multiply(self, rows: Rows<'_, u8>, panel: Panel<'_, Step>, out: &mut [PanelRow]) {
         for (index, out) in out.iter_mut().enumerate() {
-            let (row, scale) = (rows.row(index), rows.scales[index]);
+            let row = rows.row(index);
+            let scales = &rows.scales[index * panel.groups.len()..];
             vectorised(
                 self.0,
                 #[inline(always)]
-                || finish(sums(row, panel.steps), scale, panel.columns, out),
+                || {
+                    *out = *panel.bias;
+                    let groups = row.chunks(GROUP).zip(panel.steps.chunks(GROUP / STEP));
+                    for (g, (row, steps)) in groups.enumerate() {
+                        add(sums(row, steps), scales[g], &panel.groups[g], out);
+                    }
+                },
             );
         }
     }
@@ -59,9 +67,8 @@ fn sums(row: &[u8], steps: &[Step]) -> [i32; PANEL] {
 }
 
 #[inline(always)]
-fn finish(sums: [i32; PANEL], row: RowScale, columns: &Columns, out: &mut PanelRow) {
+fn add(sums: [i32; PANEL], row: RowScale, columns: &Columns, out: &mut PanelRow) {
     for (i, (out, sum)) in out.iter_mut().zip(sums).enumerate() {
-        let offset = row.zero * columns.sum[i] + columns.bias[i];
-        *out = sum as f32 * row.scale * columns.scale[i] + offset;
+        *out += sum as f32 * row.scale * columns.scale[i] + row.zero * columns.sum[i];
     }
 }
