@@ -22,7 +22,7 @@ use crate::load_error::LoadError;
 use crate::model_dir::{Activation, ModelDir, Pooling};
 use attention::Attention;
 use ops::{AddNorm, BiasActivation};
-use weights::Weights;
+use weights::BertWeights;
 
 /// The backend's name.
 pub(crate) const CPU_F32: &str = "cpu-f32";
@@ -69,7 +69,7 @@ impl CandleBert {
         weights: &[u8],
         threads: Option<NonZeroUsize>,
     ) -> Result<Self, LoadError> {
-        let weights = Weights::open(model, weights)?;
+        let weights = BertWeights::open(model, weights)?;
         let layers = (0..model.bert.num_hidden_layers).map(|index| weights.layer(index));
         let threads = ThreadPoolBuilder::new()
             .num_threads(threads.map_or(0, NonZeroUsize::get))

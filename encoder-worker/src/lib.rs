@@ -13,6 +13,7 @@ pub mod model_fetch;
 #[cfg(test)]
 mod tiny_model;
 mod tokenize;
+mod weights;
 
 pub use backend::{Backend, BackendError, Batch};
 pub use device::{Device, NumberFormat, UnknownName};

@@ -1,47 +1,37 @@
-//! Reading the weights: every tensor's name and shape is checked against `config.json`, then brought
-//! into the form that the forward pass uses.
+//! From the weights file, by the names and shapes that `config.json` implies, to the form that the
+//! forward pass uses.
 
-use candle_core::safetensors::{Load, SliceSafetensors};
 use candle_core::{DType, Device, Tensor};
 
 use super::{Embeddings, Layer};
 use crate::load_error::LoadError;
-use crate::model_dir::{BertConfig, ModelDir, WEIGHTS_FILE};
+use crate::model_dir::{BertConfig, ModelDir};
+use crate::weights::Weights;
 
-/// The open weights file.
-pub(super) struct Weights<'a> {
-    model: &'a ModelDir,
-    tensors: SliceSafetensors<'a>,
-    /// Exports differ in whether names start with the class's own prefix.
-    prefix: &'static str,
-}
+/// The open weights file, and how a layer's parts are named in it.
+pub(super) struct BertWeights<'a>(Weights<'a>);
 
-impl<'a> Weights<'a> {
+impl<'a> BertWeights<'a> {
     pub(super) fn open(model: &'a ModelDir, content: &'a [u8]) -> Result<Self, LoadError> {
-        let tensors = SliceSafetensors::new(content).map_err(|error| LoadError::Weights {
-            path: model.file(WEIGHTS_FILE),
-            cause: error.to_string(),
-        })?;
-        let prefixed = tensors.get("bert.embeddings.word_embeddings.weight").is_ok();
-        Ok(Self { model, tensors, prefix: if prefixed { "bert." } else { "" } })
+        Ok(Self(Weights::open(model, content)?))
     }
 
     pub(super) fn embeddings(&self) -> Result<Embeddings, LoadError> {
         let config = self.config();
         let hidden = config.hidden_size;
         let table = |name: &str, rows: usize| {
-            self.tensor(&format!("embeddings.{name}_embeddings.weight"), &[rows, hidden])
+            self.0.tensor(&format!("embeddings.{name}_embeddings.weight"), &[rows, hidden])
         };
         let segments = table("token_type", config.type_vocab_size)?;
         let positions = table("position", config.max_position_embeddings)?;
         let no_bias = Tensor::zeros(hidden, DType::F32, &Device::Cpu)
-            .map_err(|error| self.damaged(&error))?;
+            .map_err(|error| self.0.damaged(&error))?;
         Ok(Embeddings {
             words: table("word", config.vocab_size)?,
             positions: segments
                 .narrow(0, 0, 1)
                 .and_then(|first| positions.broadcast_add(&first))
-                .map_err(|error| self.damaged(&error))?,
+                .map_err(|error| self.0.damaged(&error))?,
             norm: self.norm(no_bias, "embeddings.LayerNorm")?,
         })
     }
@@ -71,7 +61,7 @@ impl<'a> Weights<'a> {
             let bias = Tensor::cat(&[(query_bias * scale)?, key_bias, value_bias], 0)?;
             Ok((weight.contiguous()?, bias))
         };
-        join().map_err(|error: candle_core::Error| self.damaged(&error))
+        join().map_err(|error: candle_core::Error| self.0.damaged(&error))
     }
 
     /// A linear layer's matrix, turned to `[inputs, outputs]`, and its bias.
@@ -81,44 +71,21 @@ impl<'a> Weights<'a> {
         inputs: usize,
         outputs: usize,
     ) -> Result<(Tensor, Tensor), LoadError> {
-        let weight = self.tensor(&format!("{at}.weight"), &[outputs, inputs])?;
-        let bias = self.tensor(&format!("{at}.bias"), &[outputs])?;
+        let weight = self.0.tensor(&format!("{at}.weight"), &[outputs, inputs])?;
+        let bias = self.0.tensor(&format!("{at}.bias"), &[outputs])?;
         let turned = weight.t().and_then(|weight| weight.contiguous());
-        Ok((turned.map_err(|error| self.damaged(&error))?, bias))
+        Ok((turned.map_err(|error| self.0.damaged(&error))?, bias))
     }
 
     /// `bias` and a layer norm's parameters as three rows.
     fn norm(&self, bias: Tensor, at: &str) -> Result<Tensor, LoadError> {
         let hidden = self.config().hidden_size;
-        let gamma = self.tensor(&format!("{at}.weight"), &[hidden])?;
-        let beta = self.tensor(&format!("{at}.bias"), &[hidden])?;
-        Tensor::stack(&[bias, gamma, beta], 0).map_err(|error| self.damaged(&error))
-    }
-
-    fn tensor(&self, name: &str, shape: &[usize]) -> Result<Tensor, LoadError> {
-        let name = format!("{}{name}", self.prefix);
-        let view = self.tensors.get(&name).map_err(|_| LoadError::MissingTensor {
-            path: self.model.file(WEIGHTS_FILE),
-            tensor: name.clone(),
-        })?;
-        if view.shape() != shape {
-            return Err(LoadError::TensorShape {
-                path: self.model.file(WEIGHTS_FILE),
-                tensor: name,
-                expected: shape.to_vec(),
-                found: view.shape().to_vec(),
-            });
-        }
-        view.load(&Device::Cpu)
-            .and_then(|tensor| tensor.to_dtype(DType::F32))
-            .map_err(|error| self.damaged(&error))
-    }
-
-    fn damaged(&self, error: &candle_core::Error) -> LoadError {
-        LoadError::Weights { path: self.model.file(WEIGHTS_FILE), cause: error.to_string() }
+        let gamma = self.0.tensor(&format!("{at}.weight"), &[hidden])?;
+        let beta = self.0.tensor(&format!("{at}.bias"), &[hidden])?;
+        Tensor::stack(&[bias, gamma, beta], 0).map_err(|error| self.0.damaged(&error))
     }
 
     fn config(&self) -> &BertConfig {
-        &self.model.bert
+        &self.0.model().bert
     }
 }
