@@ -3,6 +3,8 @@
 
 mod backend;
 mod candle_bert;
+#[cfg(any(feature = "cuda", test))]
+mod cuda;
 mod device;
 mod encoder;
 mod hex;

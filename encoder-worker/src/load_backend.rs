@@ -2,6 +2,8 @@
 
 use crate::backend::Backend;
 use crate::candle_bert::CandleBert;
+#[cfg(feature = "cuda")]
+use crate::cuda::load as load_cuda;
 use crate::device::{Device, NumberFormat};
 use crate::encoder::EncoderConfig;
 use crate::load_error::LoadError;
@@ -14,12 +16,28 @@ pub(crate) fn load_backend(
     config: &EncoderConfig,
 ) -> Result<Box<dyn Backend>, LoadError> {
     match config.device {
-        Device::Auto | Device::Cpu => load_cpu(model, weights, config),
-        device @ Device::Cuda(_) => Err(LoadError::Device {
-            device,
-            cause: "this program was built without its `cuda` feature".into(),
+        Device::Cpu => load_cpu(model, weights, config),
+        Device::Cuda(index) => load_cuda(model, weights, index, config.format),
+        // A GPU has no int8: who asks for it means the CPU.
+        Device::Auto if !cfg!(feature = "cuda") || config.format == NumberFormat::Int8 => {
+            load_cpu(model, weights, config)
+        }
+        Device::Auto => load_cuda(model, weights, 0, config.format).or_else(|cause| {
+            tracing::info!(%cause, "no GPU is used; the encoder runs on the CPU");
+            load_cpu(model, weights, config)
         }),
     }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn load_cuda(
+    _: &ModelDir,
+    _: &[u8],
+    index: usize,
+    _: NumberFormat,
+) -> Result<Box<dyn Backend>, LoadError> {
+    let cause = "this program was built without its `cuda` feature".into();
+    Err(LoadError::Device { device: Device::Cuda(index), cause })
 }
 
 fn load_cpu(
