@@ -106,7 +106,8 @@ test-rust: ## Rust tests
 	$(CARGO) test --workspace --locked --no-fail-fast
 
 .PHONY: test-kernels
-test-kernels: ## The CUDA kernels, run on the CPU against plain loops
+test-kernels: ## The CUDA kernels, run on the CPU against plain loops; their PTX is of this source
+	encoder-worker/cuda/ptx.sh --digest
 	encoder-worker/kernels/host/test.sh
 
 .PHONY: test-python

@@ -10,6 +10,7 @@ use super::forward::{forward, launches};
 use super::gpu::{Gpu, Matrix, upload};
 use super::limits::{GpuFormat, check_sizes, gpu_format};
 use super::model::{self, Model};
+use super::plan::warm_up;
 use super::probe;
 use crate::backend::{Backend, BackendError, Batch};
 use crate::device::{Device, NumberFormat};
@@ -24,7 +25,8 @@ struct CudaBert<T> {
     gpu: Gpu<T>,
 }
 
-/// Loads the model onto the GPU `index` and compiles the kernels for it, or says why not.
+/// Loads the model onto the GPU `index`, compiles the kernels for it and runs them on a few sizes, or
+/// says why not.
 pub(crate) fn load(
     model: &ModelDir,
     weights: &[u8],
@@ -56,7 +58,11 @@ impl<T: Element> CudaBert<T> {
             let name = format!("cuda:{index}-{}", T::NAME);
             let launches = launches(network.layers.len());
             tracing::info!(backend = name, launches, "a batch takes this many launches");
-            Ok(Box::new(Self { name, network: upload(device, network)?, gpu }) as Box<dyn Backend>)
+            let mut bert = Self { name, network: upload(device, network)?, gpu };
+            for batch in warm_up(weights.model().max_tokens) {
+                bert.run(&batch)?;
+            }
+            Ok(Box::new(bert) as Box<dyn Backend>)
         };
         Ok(build())
     }

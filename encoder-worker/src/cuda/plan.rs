@@ -76,6 +76,18 @@ impl Plan {
     }
 }
 
+/// Batches of a few to some thousand tokens, to be run before the first real one: libraries load and
+/// choose what they need for a size when they first see it. Texts have at most `max_tokens`.
+pub(super) fn warm_up(max_tokens: usize) -> Vec<Batch> {
+    let of = |tokens: usize| {
+        let length = max_tokens.min(128).min(tokens);
+        let mut batch = Batch::default();
+        (0..tokens.div_ceil(length)).for_each(|_| batch.push(&vec![0; length]));
+        batch
+    };
+    [16, 128, 512, 4_096].map(of).into()
+}
+
 fn texts(batch: &Batch) -> impl Iterator<Item = Range<usize>> {
     batch.bounds().windows(2).map(|text| text[0]..text[1])
 }
@@ -154,6 +166,15 @@ mod tests {
         for (tokens, blocks) in [(1, 1), (4, 1), (5, 2), (256, 64)] {
             assert_eq!(Plan::new(&batch(&[tokens])).norm_blocks(), blocks);
         }
+    }
+
+    #[test]
+    fn warming_up_goes_from_one_short_text_to_many() {
+        let sizes = |max_tokens: usize| -> Vec<(usize, usize)> {
+            warm_up(max_tokens).iter().map(|batch| (batch.texts(), batch.tokens())).collect()
+        };
+        assert_eq!(sizes(256), [(1, 16), (1, 128), (4, 512), (32, 4_096)]);
+        assert_eq!(sizes(10)[0], (2, 20));
     }
 
     #[test]
