@@ -20,11 +20,12 @@ PY := $(VENV)/bin/python
 PY_CONFIG := client-sdk/python/pyproject.toml
 PY_REQUIREMENTS := client-sdk/python/requirements-dev.txt
 PY_FOLDERS := client-sdk/python tests
-SHELL_SCRIPTS := .ci/run $(wildcard tests/*/*.sh)
+SHELL_SCRIPTS := .ci/run $(wildcard tests/*/*.sh) $(wildcard encoder-worker/cuda/*) \
+	encoder-worker/kernels/host/test.sh
 
 # The order in which `make test` runs its steps: quick ones first, then what compiles, then what runs.
 STEPS := check-fmt check-shell check-proto check-python check-dependencies check-generated \
-	check-clippy check-docs test-rust fuzz-smoke test-python test-e2e test-demo
+	check-clippy check-cuda check-docs test-kernels test-rust fuzz-smoke test-python test-e2e test-demo
 
 ##@ Use
 
@@ -41,6 +42,10 @@ run: ## Build, fetch the encoder, register the shipped catalogs, route real inte
 build: ## Build the release binary
 	$(CARGO) build --release --locked --package toolgate-server --bin toolgate
 
+.PHONY: cuda
+cuda: ## Build the release binary with the CUDA encoder, into target/cuda; downloads NVIDIA's compiler
+	encoder-worker/cuda/build.sh build --release --package toolgate-server --bin toolgate --features cuda
+
 ##@ Check
 
 .PHONY: test
@@ -48,7 +53,7 @@ test: ## Everything CI checks, step by step, with the time of each
 	@tests/ci/run_steps.sh tools $(STEPS)
 
 .PHONY: lint
-lint: check-fmt check-shell check-proto check-python check-dependencies check-clippy check-docs ## The checks that only read
+lint: check-fmt check-shell check-proto check-python check-dependencies check-clippy check-cuda check-docs ## The checks that only read
 
 .PHONY: check-fmt
 check-fmt: tools ## Layout of Rust, Python and proto files
@@ -59,6 +64,10 @@ check-fmt: tools ## Layout of Rust, Python and proto files
 .PHONY: check-clippy
 check-clippy: ## Clippy, warnings as errors
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+.PHONY: check-cuda
+check-cuda: ## Clippy on the encoder's CUDA code; needs no CUDA compiler
+	encoder-worker/cuda/check.sh
 
 .PHONY: check-docs
 check-docs: ## Rust docs, warnings as errors
@@ -95,6 +104,11 @@ check-shell: tools ## Shellcheck on every script
 .PHONY: test-rust
 test-rust: ## Rust tests
 	$(CARGO) test --workspace --locked --no-fail-fast
+
+.PHONY: test-kernels
+test-kernels: ## The CUDA kernels, run on the CPU against plain loops; their PTX is of this source
+	encoder-worker/cuda/ptx.sh --digest
+	encoder-worker/kernels/host/test.sh
 
 .PHONY: test-python
 test-python: tools ## Python client against a small service in the test's own process
@@ -143,6 +157,14 @@ fmt: tools ## Format Rust, Python and proto files
 proto: tools ## Regenerate the Rust and Python code of proto/
 	$(CARGO) run --quiet --locked --package toolgate-proto-codegen
 	$(PY) client-sdk/python/scripts/generate.py
+
+.PHONY: cuda-ptx
+cuda-ptx: ## Compile the CUDA kernels to the PTX that is committed
+	encoder-worker/cuda/ptx.sh
+
+.PHONY: check-ptx
+check-ptx: ## The committed PTX is what the CUDA kernels give; downloads NVIDIA's compiler
+	encoder-worker/cuda/ptx.sh --check
 
 .PHONY: tools
 tools: $(VENV)/.installed ## Install the checkers into .cache/venv

@@ -4,6 +4,8 @@
 
 mod backend;
 mod cpu;
+#[cfg(any(feature = "cuda", test))]
+mod cuda;
 mod device;
 mod encoder;
 mod hex;

@@ -2,7 +2,9 @@
 
 use crate::backend::Backend;
 use crate::cpu;
-use crate::device::Device;
+#[cfg(feature = "cuda")]
+use crate::cuda::load as load_cuda;
+use crate::device::{Device, NumberFormat};
 use crate::encoder::EncoderConfig;
 use crate::load_error::LoadError;
 use crate::model_dir::ModelDir;
@@ -14,12 +16,28 @@ pub(crate) fn load_backend(
     weights: &[u8],
     config: &EncoderConfig,
 ) -> Result<Box<dyn Backend>, LoadError> {
-    let weights = Weights::open(model, weights)?;
+    let load_cpu = || cpu::load(&Weights::open(model, weights)?, config.format, config.threads);
     match config.device {
-        Device::Auto | Device::Cpu => cpu::load(&weights, config.format, config.threads),
-        device @ Device::Cuda(_) => Err(LoadError::Device {
-            device,
-            cause: "this program was built without its `cuda` feature".into(),
+        Device::Cpu => load_cpu(),
+        Device::Cuda(index) => load_cuda(model, weights, index, config.format),
+        // A GPU has no int8: who asks for it means the CPU.
+        Device::Auto if !cfg!(feature = "cuda") || config.format == NumberFormat::Int8 => {
+            load_cpu()
+        }
+        Device::Auto => load_cuda(model, weights, 0, config.format).or_else(|cause| {
+            tracing::info!(%cause, "no GPU is used; the encoder runs on the CPU");
+            load_cpu()
         }),
     }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn load_cuda(
+    _: &ModelDir,
+    _: &[u8],
+    index: usize,
+    _: NumberFormat,
+) -> Result<Box<dyn Backend>, LoadError> {
+    let cause = "this program was built without its `cuda` feature".into();
+    Err(LoadError::Device { device: Device::Cuda(index), cause })
 }

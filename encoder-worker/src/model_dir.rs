@@ -21,7 +21,7 @@ use crate::load_error::LoadError;
 
 pub(crate) const TOKENIZER_FILE: &str = "tokenizer.json";
 pub(crate) const WEIGHTS_FILE: &str = "model.safetensors";
-const CONFIG_FILE: &str = "config.json";
+pub(crate) const CONFIG_FILE: &str = "config.json";
 const LIMITS_FILE: &str = "sentence_bert_config.json";
 
 /// Changes when the same files would give other embeddings because the code changed.

@@ -90,7 +90,8 @@ def main() -> int:
 
 
 def _packages() -> list[dict[str, Any]]:
-    command = ["cargo", "metadata", "--locked", "--format-version", "1"]
+    # All features: what only the CUDA encoder needs is held to the rules as well.
+    command = ["cargo", "metadata", "--locked", "--all-features", "--format-version", "1"]
     result = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE)
     packages: list[dict[str, Any]] = json.loads(result.stdout)["packages"]
     return packages

@@ -1,0 +1,89 @@
+//! The GPU behind the seam that the batching loop knows.
+
+use candle_core::CudaDevice;
+use candle_core::cuda_backend::cudarc::driver::CudaSlice;
+use half::bf16;
+
+use super::element::Element;
+use super::error::GpuError;
+use super::forward::{forward, launches};
+use super::gpu::{Gpu, Matrix, upload};
+use super::limits::{GpuFormat, check_sizes, gpu_format};
+use super::model::{self, Model};
+use super::plan::warm_up;
+use super::probe;
+use crate::backend::{Backend, BackendError, Batch};
+use crate::device::{Device, NumberFormat};
+use crate::load_error::LoadError;
+use crate::model_dir::ModelDir;
+use crate::weights::Weights;
+
+/// A model on one GPU.
+struct CudaBert<T> {
+    name: String,
+    network: Model<Matrix<T>, CudaSlice<f32>>,
+    gpu: Gpu<T>,
+}
+
+/// Loads the model onto the GPU `index`, compiles the kernels for it and runs them on a few sizes, or
+/// says why not.
+pub(crate) fn load(
+    model: &ModelDir,
+    weights: &[u8],
+    index: usize,
+    format: NumberFormat,
+) -> Result<Box<dyn Backend>, LoadError> {
+    let refuse = |cause: String| LoadError::Device { device: Device::Cuda(index), cause };
+    let format = gpu_format(format, Device::Cuda(index))?;
+    check_sizes(model)?;
+    let weights = Weights::open(model, weights)?;
+    let device = probe::open(index).map_err(refuse)?;
+    let loaded = match format {
+        GpuFormat::Bf16 => CudaBert::<bf16>::load(&device, &weights, index)?,
+        GpuFormat::F32 => CudaBert::<f32>::load(&device, &weights, index)?,
+    };
+    loaded.map_err(|error| refuse(error.to_string()))
+}
+
+impl<T: Element> CudaBert<T> {
+    /// The outer error is the weights', the inner one the GPU's.
+    fn load(
+        device: &CudaDevice,
+        weights: &Weights<'_>,
+        index: usize,
+    ) -> Result<Result<Box<dyn Backend>, GpuError>, LoadError> {
+        let network = model::read(weights)?;
+        let build = || {
+            let gpu = Gpu::<T>::new(device, weights.model())?;
+            let name = format!("cuda:{index}-{}", T::NAME);
+            let launches = launches(network.layers.len());
+            tracing::info!(backend = name, launches, "a batch takes this many launches");
+            let mut bert = Self { name, network: upload(device, network)?, gpu };
+            for batch in warm_up(weights.model().max_tokens) {
+                bert.run(&batch)?;
+            }
+            Ok(Box::new(bert) as Box<dyn Backend>)
+        };
+        Ok(build())
+    }
+
+    fn run(&mut self, batch: &Batch) -> Result<Vec<Vec<f32>>, GpuError> {
+        self.gpu.send(batch)?;
+        forward(&self.network, &mut self.gpu)?;
+        self.gpu.receive()
+    }
+}
+
+impl<T: Element> Backend for CudaBert<T> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn forward(&mut self, batch: &Batch) -> Result<Vec<Vec<f32>>, BackendError> {
+        self.run(batch).map_err(|error| {
+            // What was begun must not meet the next batch in the buffers.
+            let unsettled = self.gpu.settle().err().map(|error| format!("; then {error}"));
+            BackendError(format!("{}: {error}{}", self.name, unsettled.unwrap_or_default()))
+        })
+    }
+}
