@@ -1,6 +1,6 @@
 //! BERT on CPUs, in f32, bf16 or int8. Weights are packed once for the instructions that the CPU has;
-//! texts are packed without padding; a batch is spread over threads that wait for each other by looking,
-//! not sleeping. After a few batches have shown how much memory is needed, only results are allocated.
+//! texts are packed without padding; a batch is spread over threads, of which none waits for one that has
+//! not come. After a few batches have shown how much memory is needed, only results are allocated.
 
 mod attention;
 mod bf16;
@@ -21,7 +21,6 @@ mod team;
 mod tests;
 
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::thread::available_parallelism;
 
@@ -30,7 +29,7 @@ use crate::device::NumberFormat;
 use crate::load_error::LoadError;
 use crate::model_dir::Activation;
 use crate::weights::Weights;
-use forward::{Network, OwnScratch, Pass, Workspace};
+use forward::{Network, OwnScratch, Pass, Workspace, phases};
 use isa::Isa;
 use kernel::Kernel;
 use model::Model;
@@ -109,7 +108,8 @@ impl Loader<'_> {
             ending: Ending { pooling: model.pooling, normalise: model.normalise },
         };
         let cores = || available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        let team = Team::new(self.threads.unwrap_or_else(cores))?;
+        let phases = phases(model.bert.num_hidden_layers);
+        let team = Team::new(self.threads.unwrap_or_else(cores), phases)?;
         let own =
             || Mutex::new(Own { workspace: Workspace::default(), scratch: OwnScratch::default() });
         Ok(Box::new(CpuBert {
@@ -172,15 +172,17 @@ impl<K: Kernel> CpuBert<K> {
     }
 
     fn run_apart(&mut self, texts: &[&[u32]], groups: &[Vec<usize>]) -> Vec<Vec<f32>> {
-        let (network, own, next) = (&self.network, &self.own, AtomicUsize::new(0));
+        let (network, own) = (&self.network, &self.own);
         let done = Mutex::new(vec![Vec::new(); texts.len()]);
         self.team.run(&|member| {
             let mut own = own[member.index].lock().unwrap_or_else(PoisonError::into_inner);
-            while let Some(group) = groups.get(next.fetch_add(1, Relaxed)) {
-                let embeddings = own.run_group(network, texts, (group, &member.alone()));
-                let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                group.iter().zip(embeddings).for_each(|(&text, vector)| done[text] = vector);
-            }
+            member.phase(groups.len(), groups.len(), |range| {
+                for group in &groups[range] {
+                    let embeddings = own.run_group(network, texts, group);
+                    let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                    group.iter().zip(embeddings).for_each(|(&text, vector)| done[text] = vector);
+                }
+            });
         });
         done.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
@@ -191,7 +193,7 @@ impl<K: Kernel> Own<K> {
         &mut self,
         network: &Network<K>,
         texts: &[&[u32]],
-        (group, member): (&[usize], &Member<'_>),
+        group: &[usize],
     ) -> Vec<Vec<f32>> {
         let texts: Vec<&[u32]> = group.iter().map(|&text| texts[text]).collect();
         let mut bounds = vec![0];
@@ -199,7 +201,7 @@ impl<K: Kernel> Own<K> {
             bounds.push(bounds[bounds.len() - 1] + text.len());
         }
         self.workspace.grow(network, texts.len(), bounds[texts.len()]);
-        let workspace = &self.workspace;
+        let (workspace, member) = (&self.workspace, &Member::alone());
         Pass { network, texts: &texts, bounds: &bounds, workspace, member }.run(&mut self.scratch);
         let hidden = network.model.shape.hidden;
         (0..texts.len()).map(|text| self.workspace.embedding(text, hidden)).collect()

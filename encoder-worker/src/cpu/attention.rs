@@ -1,10 +1,9 @@
 //! Self-attention of one head within one text. Nothing is padded to another text's length and nothing
 //! is masked, since every token attends to its own text only.
 
-use pulp::Arch;
+use pulp::{Arch, Simd, WithSimd};
 
 use super::elementwise::exponentials;
-use super::isa::vectorised;
 use super::kernel::{PANEL, PanelRow};
 use super::product::{Product, Strided};
 
@@ -68,7 +67,7 @@ impl Head<'_> {
                 inner: self.width,
                 columns,
             });
-            let sums = softmax_numerators(arch, scores, columns, tokens);
+            let sums = arch.dispatch(SoftmaxNumerators { scores, columns, tokens });
             arch.dispatch(Product {
                 a: Strided { values: scores, stride: columns },
                 b: self.value.starting_at(0),
@@ -95,22 +94,22 @@ impl Head<'_> {
 }
 
 /// Exponentials of the scores, and each row's sum.
-fn softmax_numerators(
-    arch: Arch,
-    scores: &mut [f32],
+struct SoftmaxNumerators<'a> {
+    scores: &'a mut [f32],
     columns: usize,
     tokens: usize,
-) -> [f32; BLOCK] {
-    vectorised(
-        arch,
-        #[inline(always)]
-        || {
-            let mut sums = [1.0; BLOCK];
-            for (row, sum) in scores.chunks_exact_mut(columns).zip(&mut sums) {
-                row[tokens..].fill(f32::NEG_INFINITY);
-                *sum = exponentials(row);
-            }
-            sums
-        },
-    )
+}
+
+impl WithSimd for SoftmaxNumerators<'_> {
+    type Output = [f32; BLOCK];
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> [f32; BLOCK] {
+        let mut sums = [1.0; BLOCK];
+        for (row, sum) in self.scores.chunks_exact_mut(self.columns).zip(&mut sums) {
+            row[self.tokens..].fill(f32::NEG_INFINITY);
+            *sum = exponentials(simd, row);
+        }
+        sums
+    }
 }

@@ -7,9 +7,6 @@ use pulp::{Arch, Simd, WithSimd};
 use super::isa::vectorised;
 use crate::model_dir::Activation;
 
-/// Independent partial sums: floating-point sums are only vectorised when written as such.
-const LANES: usize = 32;
-
 /// `x = activation(x)`. The number of values is a multiple of 16.
 pub(super) fn activate(arch: Arch, values: &mut [f32], activation: Activation) {
     match activation {
@@ -83,32 +80,65 @@ fn gelu_tanh(x: f32) -> f32 {
     x / (1.0 + exp(-2.0 * inner))
 }
 
+/// Adding it leaves the rounded value in the low bits: rounding without a rounding instruction.
+const ROUND: f32 = 12_582_912.0;
+
+/// ln 2 in two parts, of which the first has few bits: its multiples are exact.
+const LN_2_HIGH: f32 = 0.693_359_4;
+const LN_2_LOW: f32 = -2.121_944_4e-4;
+
+/// Taylor's series of `e^x`, good to 1e-7 for |x| < ln(2) / 2.
+const EXP_SERIES: [f32; 8] =
+    [1.0, 1.0, 0.5, 1.0 / 6.0, 1.0 / 24.0, 1.0 / 120.0, 1.0 / 720.0, 1.0 / 5040.0];
+
 /// `e^x` with a relative error near 1e-7; the argument is clamped to what an f32 can hold.
 #[inline(always)]
 fn exp(x: f32) -> f32 {
-    /// Adding it leaves the rounded value in the low bits: rounding without a rounding instruction.
-    const ROUND: f32 = 12_582_912.0;
-    const LN_2_HIGH: f32 = 0.693_359_4;
-    const LN_2_LOW: f32 = -2.121_944_4e-4;
     let x = x.clamp(-87.0, 88.0);
     let shifted = x * std::f32::consts::LOG2_E + ROUND;
     let n = shifted - ROUND;
     let r = (x - n * LN_2_HIGH) - n * LN_2_LOW;
-    let series = 1.0 / 120.0 + r * (1.0 / 720.0 + r * (1.0 / 5040.0));
-    let poly = 1.0 + r * (1.0 + r * (0.5 + r * (1.0 / 6.0 + r * (1.0 / 24.0 + r * series))));
-    let power = f32::from_bits((shifted.to_bits() << 23).wrapping_add(127 << 23));
-    poly * power
+    let series = EXP_SERIES.iter().rev().fold(0.0, |sum, c| sum * r + c);
+    series * f32::from_bits((shifted.to_bits() << 23).wrapping_add(127 << 23))
 }
 
-/// `x = e^(x - max)` over one row; returns the sum, by which softmax divides. Entries of
-/// `f32::NEG_INFINITY` become (next to) nothing.
+/// `x = e^(x - max)` over one row, `max` being its largest entry; returns the sum, by which softmax
+/// divides. Entries of `f32::NEG_INFINITY` become (next to) nothing. Rows are multiples of 16.
 #[inline(always)]
-pub(super) fn exponentials(row: &mut [f32]) -> f32 {
-    let max = fold(row, f32::NEG_INFINITY, |x| x, |a, b| if a > b { a } else { b });
-    for x in row.iter_mut() {
-        *x = exp(*x - max);
+pub(super) fn exponentials<S: Simd>(simd: S, row: &mut [f32]) -> f32 {
+    let max = fold::<S>(
+        row,
+        simd.splat_f32s(f32::NEG_INFINITY),
+        #[inline(always)]
+        |max, x| simd.max_f32s(max, x),
+    );
+    let max = simd.splat_f32s(simd.reduce_max_f32s(max));
+    let mut sum = simd.splat_f32s(0.0);
+    let (vectors, _) = S::as_mut_simd_f32s(row);
+    for x in vectors {
+        *x = exp_vector(simd, simd.sub_f32s(*x, max));
+        sum = simd.add_f32s(sum, *x);
     }
-    fold(row, 0.0, |x| x, |a, b| a + b)
+    simd.reduce_sum_f32s(sum)
+}
+
+/// [`exp`] on vectors.
+#[inline(always)]
+fn exp_vector<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    let splat = |x| simd.splat_f32s(x);
+    let x = simd.max_f32s(splat(-87.0), simd.min_f32s(splat(88.0), x));
+    let shifted = simd.mul_add_e_f32s(x, splat(std::f32::consts::LOG2_E), splat(ROUND));
+    let n = simd.sub_f32s(shifted, splat(ROUND));
+    let r = simd.mul_add_e_f32s(n, splat(-LN_2_HIGH), x);
+    let r = simd.mul_add_e_f32s(n, splat(-LN_2_LOW), r);
+    let mut series = splat(EXP_SERIES[7]);
+    for c in EXP_SERIES[..7].iter().rev() {
+        series = simd.mul_add_e_f32s(series, r, splat(*c));
+    }
+    let exponent =
+        simd.wrapping_dyn_shl_u32s(simd.transmute_u32s_f32s(shifted), simd.splat_u32s(23));
+    let power = simd.add_u32s(exponent, simd.splat_u32s(127 << 23));
+    simd.mul_f32s(series, simd.transmute_f32s_u32s(power))
 }
 
 /// A layer norm's parameters.
@@ -120,42 +150,79 @@ pub(super) struct Norm {
     pub(super) epsilon: f32,
 }
 
-/// Layer norm of one row. `next` gets what the following product takes.
-#[inline(always)]
-pub(super) fn layer_norm(row: &mut [f32], next: &mut [f32], norm: &Norm) {
-    let count = row.len() as f32;
-    let mean = fold(row, 0.0, |x| x, |a, b| a + b) / count;
-    for x in row.iter_mut() {
-        *x -= mean;
-    }
-    let variance = fold(row, 0.0, |x| x * x, |a, b| a + b) / count;
-    let scale = 1.0 / (variance + norm.epsilon).sqrt();
-    for ((next, x), factor) in next.iter_mut().zip(&*row).zip(&norm.next) {
-        *next = x * scale * factor;
-    }
-    for ((x, gamma), beta) in row.iter_mut().zip(&norm.gamma).zip(&norm.beta) {
-        *x = *x * scale * gamma + beta;
+/// Layer norm of `row`. `next` gets what the following product takes.
+pub(super) struct LayerNorm<'a> {
+    pub(super) row: &'a mut [f32],
+    pub(super) next: &'a mut [f32],
+    pub(super) norm: &'a Norm,
+}
+
+impl WithSimd for LayerNorm<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { row, next, norm } = self;
+        let count = row.len() as f32;
+        let zero = simd.splat_f32s(0.0);
+        let sum = fold::<S>(
+            row,
+            zero,
+            #[inline(always)]
+            |sum, x| simd.add_f32s(sum, x),
+        );
+        let mean = simd.reduce_sum_f32s(sum) / count;
+        row.iter_mut().for_each(|x| *x -= mean);
+        let variance = simd.reduce_sum_f32s(sum_of_squares(simd, row)) / count;
+        let scale = 1.0 / (variance + norm.epsilon).sqrt();
+        for ((next, x), factor) in next.iter_mut().zip(&*row).zip(&norm.next) {
+            *next = x * scale * factor;
+        }
+        for ((x, gamma), beta) in row.iter_mut().zip(&norm.gamma).zip(&norm.beta) {
+            *x = *x * scale * gamma + beta;
+        }
     }
 }
 
-/// Combines `each(x)` over a row, starting from `combine`'s neutral element.
+/// Sums that are left to add up.
 #[inline(always)]
-fn fold(
+fn sum_of_squares<S: Simd>(simd: S, row: &[f32]) -> S::f32s {
+    let (vectors, rest) = S::as_simd_f32s(row);
+    let mut sums = [simd.splat_f32s(0.0); 4];
+    for (i, &x) in vectors.iter().enumerate() {
+        sums[i % 4] = simd.mul_add_e_f32s(x, x, sums[i % 4]);
+    }
+    let rest = simd.partial_load_f32s(rest);
+    sums[0] = simd.mul_add_e_f32s(rest, rest, sums[0]);
+    simd.add_f32s(simd.add_f32s(sums[0], sums[1]), simd.add_f32s(sums[2], sums[3]))
+}
+
+/// Combines a row's vectors, in four chains that don't wait for each other. What a vector lacks at the
+/// row's end is zeros.
+#[inline(always)]
+pub(super) fn fold<S: Simd>(
     row: &[f32],
-    neutral: f32,
-    each: impl Fn(f32) -> f32,
-    combine: impl Fn(f32, f32) -> f32,
-) -> f32 {
-    let mut lanes = [neutral; LANES];
-    let chunks = row.chunks_exact(LANES);
-    let rest = chunks.remainder();
-    for chunk in chunks {
-        for (lane, x) in lanes.iter_mut().zip(chunk) {
-            *lane = combine(*lane, each(*x));
+    neutral: S::f32s,
+    combine: impl Fn(S::f32s, S::f32s) -> S::f32s,
+) -> S::f32s {
+    let (vectors, rest) = S::as_simd_f32s(row);
+    let mut chains = [neutral; 4];
+    let (quads, last) = vectors.as_chunks::<4>();
+    for quad in quads {
+        for i in 0..4 {
+            chains[i] = combine(chains[i], quad[i]);
         }
     }
-    let rest = rest.iter().fold(neutral, |all, x| combine(all, each(*x)));
-    lanes.iter().fold(rest, |all, lane| combine(all, *lane))
+    for &vector in last {
+        chains[0] = combine(chains[0], vector);
+    }
+    if !rest.is_empty() {
+        let mut end = [0.0; 16];
+        end[..rest.len()].copy_from_slice(rest);
+        let (end, _) = S::as_simd_f32s(&end);
+        chains[1] = combine(chains[1], end[0]);
+    }
+    combine(combine(chains[0], chains[1]), combine(chains[2], chains[3]))
 }
 
 #[cfg(test)]
@@ -210,11 +277,23 @@ mod tests {
         assert!(exp(f32::NEG_INFINITY) < 1e-37);
     }
 
+    struct Softmax<'a>(&'a mut [f32]);
+
+    impl WithSimd for Softmax<'_> {
+        type Output = f32;
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, simd: S) -> f32 {
+            exponentials(simd, self.0)
+        }
+    }
+
     #[test]
     fn softmax_ignores_minus_infinity() {
         let mut row = vec![1.0, 2.0, 3.0, f32::NEG_INFINITY];
         row.resize(40, f32::NEG_INFINITY);
-        let sum = exponentials(&mut row);
+        row.resize(48, f32::NEG_INFINITY);
+        let sum = Arch::new().dispatch(Softmax(&mut row));
         assert!((sum - row.iter().sum::<f32>()).abs() < 1e-6);
         assert!((row[2] / sum - 0.665_240_96).abs() < 1e-6);
         assert!(row[3] < 1e-30);
@@ -226,7 +305,7 @@ mod tests {
         let (gamma, beta) = (vec![2.0; 37], vec![5.0; 37]);
         let norm = Norm { gamma, beta, next: vec![3.0; 37], epsilon: 1e-12 };
         let mut next = [f32::NAN; 37];
-        layer_norm(&mut row, &mut next, &norm);
+        Arch::new().dispatch(LayerNorm { row: &mut row, next: &mut next, norm: &norm });
         for (next, x) in next.iter().zip(&row) {
             assert!((next / 3.0 - (x - 5.0) / 2.0).abs() < 1e-5);
         }

@@ -1,7 +1,6 @@
-//! The forward pass, as one member of a team sees it: a list of phases. In a phase every member writes
-//! its own share of one buffer (rows, panels or heads) and reads buffers that nobody writes; then all
-//! wait for each other. With a team of one it is a plain forward pass, and the result is the same to
-//! the last bit.
+//! The forward pass, as one member of a team sees it: a list of phases. In a phase every part (some rows,
+//! a panel, a head) is one member's, who writes its place of one buffer and reads buffers that nobody
+//! writes. With a team of one it is a plain forward pass, and the result is the same to the last bit.
 
 #![allow(unsafe_code, reason = "members of a team write disjoint parts of one buffer")]
 
@@ -10,7 +9,7 @@ use std::ops::Range;
 use pulp::Arch;
 
 use super::attention::{Head, HeadRows, Scratch};
-use super::elementwise::{Norm, activate, layer_norm};
+use super::elementwise::{LayerNorm, Norm, activate};
 use super::isa::vectorised;
 use super::kernel::{Kernel, PANEL, PanelRow, RowScale, Rows, groups_of};
 use super::linear::Linear;
@@ -109,6 +108,11 @@ impl<V: Copy + Default> Kept<V> {
     }
 }
 
+/// Phases of a pass through so many layers.
+pub(super) const fn phases(layers: usize) -> usize {
+    2 + 9 * layers
+}
+
 /// What a member has for itself.
 #[derive(Default)]
 pub(super) struct OwnScratch {
@@ -140,9 +144,7 @@ impl<K: Kernel> Pass<'_, K> {
     fn attend(&self, layer: &Layer<K>, own: &mut OwnScratch) {
         let work = self.workspace;
         self.multiply(&layer.qkv, &work.kept_hidden, &work.qkv, None);
-        self.member.wait();
         self.attend_heads(own);
-        self.member.wait();
         let shape = self.network.model.shape;
         self.keep(&work.kept_context, layer.attention_out.inputs(), own, |token, row| {
             for (head, part) in row.chunks_exact_mut(shape.head).enumerate() {
@@ -151,17 +153,13 @@ impl<K: Kernel> Pass<'_, K> {
                 part.copy_from_slice(unsafe { work.context.read(start..start + shape.head) });
             }
         });
-        self.member.wait();
         self.multiply(&layer.attention_out, &work.kept_context, &work.update, None);
-        self.member.wait();
         self.add_norm(&layer.attention_norm, own);
-        self.member.wait();
     }
 
     fn feed_forward(&self, layer: &Layer<K>, own: &mut OwnScratch) {
         let work = self.workspace;
         self.multiply(&layer.up, &work.kept_hidden, &work.wide, Some(self.network.activation));
-        self.member.wait();
         self.keep(&work.kept_wide, layer.down.inputs(), own, |token, row| {
             for (panel, part) in row.chunks_mut(PANEL).enumerate() {
                 let at = panel * self.tokens() + token;
@@ -170,11 +168,8 @@ impl<K: Kernel> Pass<'_, K> {
                 part.copy_from_slice(&from[0][..part.len()]);
             }
         });
-        self.member.wait();
         self.multiply(&layer.down, &work.kept_wide, &work.update, None);
-        self.member.wait();
         self.add_norm(&layer.down_norm, own);
-        self.member.wait();
     }
 
     fn tokens(&self) -> usize {
@@ -185,28 +180,25 @@ impl<K: Kernel> Pass<'_, K> {
     fn embed_tokens(&self, own: &mut OwnScratch) {
         let model = &self.network.model;
         let (hidden, stride) = (model.shape.hidden, model.shape.stride());
-        let share = self.member.share(self.tokens());
-        let mut text = self.bounds.partition_point(|&start| start <= share.start);
-        for token in share {
-            while token >= self.bounds[text] {
-                text += 1;
-            }
-            let position = token - self.bounds[text - 1];
-            let id = self.texts[text - 1][position];
-            // SAFETY: this row is of this member's share.
+        self.for_tokens(|token| {
+            let text = self.bounds.partition_point(|&start| start <= token) - 1;
+            let position = token - self.bounds[text];
+            let id = self.texts[text][position];
+            // SAFETY: this row is of this part.
             let row = unsafe { self.workspace.hidden.write(token * stride..(token + 1) * stride) };
-            let next = &mut own.row[..hidden];
             vectorised(
                 self.network.arch,
                 #[inline(always)]
-                || {
-                    model.embeddings.add_up(id, position, &mut row[..hidden]);
-                    layer_norm(&mut row[..hidden], next, &model.embeddings.norm);
-                },
+                || model.embeddings.add_up(id, position, &mut row[..hidden]),
             );
+            self.normalise(&model.embeddings.norm, &mut row[..hidden], own);
             self.keep_hidden(token, &own.row);
-        }
-        self.member.wait();
+        });
+    }
+
+    /// A phase over all rows.
+    fn for_tokens(&self, mut work: impl FnMut(usize)) {
+        self.member.phase(self.tokens(), self.member.count, |range| range.for_each(&mut work));
     }
 
     fn multiply(
@@ -218,7 +210,7 @@ impl<K: Kernel> Pass<'_, K> {
     ) {
         let (tokens, inputs, scales) = (self.tokens(), linear.inputs(), linear.row_scales());
         let parts = self.row_parts(linear.panels());
-        for unit in self.member.share(linear.panels() * parts) {
+        self.for_units(linear.panels() * parts, |unit| {
             let (panel, part) = (unit / parts, unit % parts);
             let range = part * tokens / parts..(part + 1) * tokens / parts;
             // SAFETY: the rows were kept in an earlier phase; the panel's rows are this unit's.
@@ -233,7 +225,12 @@ impl<K: Kernel> Pass<'_, K> {
             if let Some(activation) = activation {
                 activate(self.network.arch, out.as_flattened_mut(), activation);
             }
-        }
+        });
+    }
+
+    /// A phase over parts of which each is worth taking alone.
+    fn for_units(&self, units: usize, mut work: impl FnMut(usize)) {
+        self.member.phase(units, units, |range| range.for_each(&mut work));
     }
 
     /// Into how many parts a panel's rows are cut: more than one when there are too few panels for the
@@ -247,7 +244,7 @@ impl<K: Kernel> Pass<'_, K> {
 
     fn attend_heads(&self, own: &mut OwnScratch) {
         let (shape, texts) = (self.network.model.shape, self.texts.len());
-        for unit in self.member.share(shape.heads * texts) {
+        self.for_units(shape.heads * texts, |unit| {
             let (index, text) = (unit / texts, unit % texts);
             let text = self.bounds[text]..self.bounds[text + 1];
             let head = Head {
@@ -261,7 +258,7 @@ impl<K: Kernel> Pass<'_, K> {
             // SAFETY: this head of this text is this unit's.
             let context = unsafe { self.workspace.context.write(range) };
             head.attend(self.network.arch, &mut own.attention, context);
-        }
+        });
     }
 
     /// Rows of queries (`part` 0), keys (1) or values (2).
@@ -284,10 +281,10 @@ impl<K: Kernel> Pass<'_, K> {
     ) {
         own.row.clear();
         own.row.resize(inputs, 0.0);
-        for token in self.member.share(self.tokens()) {
+        self.for_tokens(|token| {
             gather(token, &mut own.row);
             self.keep_row(kept, token, &own.row);
-        }
+        });
     }
 
     fn keep_hidden(&self, token: usize, row: &[f32]) {
@@ -296,7 +293,7 @@ impl<K: Kernel> Pass<'_, K> {
 
     fn keep_row(&self, kept: &Kept<K::Value>, token: usize, row: &[f32]) {
         let scales = groups_of::<K>(row.len());
-        // SAFETY: this row is of this member's share.
+        // SAFETY: this row is of this part.
         let (values, scales) = unsafe {
             (
                 kept.values.write(token * row.len()..(token + 1) * row.len()),
@@ -312,10 +309,9 @@ impl<K: Kernel> Pass<'_, K> {
         let stride = shape.stride();
         own.row.clear();
         own.row.resize(stride, 0.0);
-        for token in self.member.share(self.tokens()) {
-            // SAFETY: this row is of this member's share.
+        self.for_tokens(|token| {
+            // SAFETY: this row is of this part.
             let row = unsafe { self.workspace.hidden.write(token * stride..(token + 1) * stride) };
-            let next = &mut own.row[..shape.hidden];
             vectorised(
                 self.network.arch,
                 #[inline(always)]
@@ -326,19 +322,25 @@ impl<K: Kernel> Pass<'_, K> {
                         let update = unsafe { self.workspace.update.read(at..at + 1) };
                         part.iter_mut().zip(&update[0]).for_each(|(x, y)| *x += y);
                     }
-                    layer_norm(&mut row[..shape.hidden], next, norm);
                 },
             );
+            self.normalise(norm, &mut row[..shape.hidden], own);
             self.keep_hidden(token, &own.row);
-        }
+        });
+    }
+
+    /// Normalises a row of the residual stream; this member's scratch row gets what the next product takes.
+    fn normalise(&self, norm: &Norm, row: &mut [f32], own: &mut OwnScratch) {
+        let next = &mut own.row[..row.len()];
+        self.network.arch.dispatch(LayerNorm { row, next, norm });
     }
 
     fn pool(&self) {
         let shape = self.network.model.shape;
         let (hidden, stride) = (shape.hidden, shape.stride());
-        for text in self.member.share(self.texts.len()) {
+        self.for_units(self.texts.len(), |text| {
             let rows = self.bounds[text] * stride..self.bounds[text + 1] * stride;
-            // SAFETY: the last layer is done; the text's embedding is of this member's share.
+            // SAFETY: the last layer is done; the text's embedding is this unit's.
             let (rows, out) = unsafe {
                 (
                     self.workspace.hidden.read(rows),
@@ -346,6 +348,6 @@ impl<K: Kernel> Pass<'_, K> {
                 )
             };
             pool(rows, stride, self.network.ending, out);
-        }
+        });
     }
 }

@@ -14,9 +14,9 @@ pub(super) mod avx2;
 pub(super) mod avx512;
 pub(super) mod portable;
 
-use pulp::Arch;
+use pulp::{Arch, Simd, WithSimd};
 
-use super::isa::vectorised;
+use super::elementwise::fold;
 use super::kernel::{PANEL, RowScale};
 
 /// Inputs per step: what one 32-bit lane of a dot product takes.
@@ -44,28 +44,33 @@ fn pack(step: &mut Step, index: usize, weight: f32, scale: f32) -> f32 {
 
 /// Scales each group of a row to `0..=levels`.
 fn keep(arch: Arch, levels: f32, row: &[f32], (kept, scales): (&mut [u8], &mut [RowScale])) {
-    vectorised(
-        arch,
-        #[inline(always)]
-        || {
-            let groups = row.chunks(GROUP).zip(kept.chunks_mut(GROUP));
-            for ((row, kept), scale) in groups.zip(scales.iter_mut()) {
-                *scale = keep_group(levels, row, kept);
-            }
-        },
-    );
+    arch.dispatch(Keep { levels, row, kept, scales });
 }
 
-#[inline(always)]
-fn keep_group(levels: f32, row: &[f32], kept: &mut [u8]) -> RowScale {
-    let (low, high) = range(row);
-    let scale = ((high - low) / levels).max(f32::MIN_POSITIVE);
-    let (factor, offset) = (1.0 / scale, -low / scale);
-    for (kept, x) in kept.iter_mut().zip(row) {
-        // Not `clamp`: its check of the limits keeps the loop from being vectorised.
-        *kept = round_to_u8((x * factor + offset).max(0.0).min(levels));
+struct Keep<'a> {
+    levels: f32,
+    row: &'a [f32],
+    kept: &'a mut [u8],
+    scales: &'a mut [RowScale],
+}
+
+impl WithSimd for Keep<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let groups = self.row.chunks(GROUP).zip(self.kept.chunks_mut(GROUP));
+        for ((row, kept), scale) in groups.zip(self.scales) {
+            let (low, high) = range(simd, row);
+            let step = ((high - low) / self.levels).max(f32::MIN_POSITIVE);
+            let (factor, offset) = (1.0 / step, -low / step);
+            for (kept, x) in kept.iter_mut().zip(row) {
+                // Not `clamp`: its check of the limits keeps the loop from being vectorised.
+                *kept = round_to_u8((x * factor + offset).max(0.0).min(self.levels));
+            }
+            *scale = RowScale { scale: step, zero: low };
+        }
     }
-    RowScale { scale, zero: low }
 }
 
 /// The lowest byte of `x + 1.5 * 2^23` is `x`, rounded; this form is vectorised, a cast is not.
@@ -74,22 +79,22 @@ fn round_to_u8(x: f32) -> u8 {
     (x + 12_582_912.0).to_bits() as u8
 }
 
-/// Least and greatest value.
+/// Least and greatest value of a row, which is a multiple of 16.
 #[inline(always)]
-fn range(row: &[f32]) -> (f32, f32) {
-    const LANES: usize = 64;
-    let (mut low, mut high) = ([f32::INFINITY; LANES], [f32::NEG_INFINITY; LANES]);
-    let chunks = row.chunks_exact(LANES);
-    let rest = chunks.remainder();
-    for chunk in chunks {
-        for ((low, high), &x) in low.iter_mut().zip(&mut high).zip(chunk) {
-            *low = if x < *low { x } else { *low };
-            *high = if x > *high { x } else { *high };
-        }
-    }
-    let low = low.iter().chain(rest).fold(f32::INFINITY, |a, &b| if b < a { b } else { a });
-    let high = high.iter().chain(rest).fold(f32::NEG_INFINITY, |a, &b| if b > a { b } else { a });
-    (low, high)
+fn range<S: Simd>(simd: S, row: &[f32]) -> (f32, f32) {
+    let low = fold::<S>(
+        row,
+        simd.splat_f32s(f32::INFINITY),
+        #[inline(always)]
+        |low, x| simd.min_f32s(low, x),
+    );
+    let high = fold::<S>(
+        row,
+        simd.splat_f32s(f32::NEG_INFINITY),
+        #[inline(always)]
+        |high, x| simd.max_f32s(high, x),
+    );
+    (simd.reduce_min_f32s(low), simd.reduce_max_f32s(high))
 }
 
 #[cfg(test)]

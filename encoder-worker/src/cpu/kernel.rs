@@ -64,13 +64,17 @@ impl<'a, V> Rows<'a, V> {
         std::array::from_fn(|r| self.row(first + r))
     }
 
-    /// `N` rows from `first` on, cut into what a step takes.
+    /// `N` rows from `first` on, cut into what each of `steps` steps takes.
+    ///
+    /// # Panics
+    /// When a row is shorter.
     #[inline(always)]
     pub(super) fn take_steps<const N: usize, const STEP: usize>(
         &self,
         first: usize,
+        steps: usize,
     ) -> [&'a [[V; STEP]]; N] {
-        std::array::from_fn(|r| self.row(first + r).as_chunks::<STEP>().0)
+        std::array::from_fn(|r| &self.row(first + r).as_chunks::<STEP>().0[..steps])
     }
 }
 

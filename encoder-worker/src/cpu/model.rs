@@ -108,8 +108,9 @@ fn shape(weights: &Weights<'_>) -> Result<Shape, LoadError> {
 /// Shares a layer norm's scale between its output and the product that takes it, so that neither has
 /// channels far larger than the others, which would take the precision of the rest in few bits. With
 /// `n` the normalised row, the product is `W (gamma n + beta) + bias = (W s) (gamma / s n) + (W beta +
-/// bias)` for any `s`; here `s = sqrt(|gamma| / largest |W|)` per channel. After Xiao et al., SmoothQuant,
-/// 2023, with gamma in place of measured activations.
+/// bias)` for any `s`; here `s = |gamma|^0.4 / (largest |W|)^0.6` per channel. After Xiao et al.,
+/// SmoothQuant, 2023, with gamma in place of measured activations; of the exponents .4 to .75, .4 gave
+/// the best least cosine on the golden texts.
 fn balance(norm: &mut Norm, dense: &mut Dense) {
     const LEAST: f32 = 1e-6;
     let mut largest = vec![LEAST; dense.inputs];
@@ -119,7 +120,7 @@ fn balance(norm: &mut Norm, dense: &mut Dense) {
     }
     let gammas = norm.gamma.iter().map(|gamma| gamma.abs().max(LEAST));
     let scales: Vec<f32> =
-        gammas.zip(&largest).map(|(gamma, most)| (gamma / most).sqrt()).collect();
+        gammas.zip(&largest).map(|(gamma, most)| gamma.powf(0.4) / most.powf(0.6)).collect();
     for weights in dense.weights.chunks_exact_mut(dense.inputs) {
         weights.iter_mut().zip(&scales).for_each(|(w, scale)| *w *= scale);
     }

@@ -1,67 +1,76 @@
-//! A few threads that work on one thing together, step by step. Between two requests the helpers look
-//! out for the next for some microseconds, then sleep: waking a thread takes longer than a tenth of a
-//! short text, and looking out for longer would take the core from others.
+//! A few threads that work on one thing together, phase by phase. Whoever is there takes the next part of
+//! a phase, and nobody waits for a thread that has not come: where another process has its core, the rest
+//! is done without it. Between two jobs the helpers look out for the next for some microseconds, then
+//! sleep: waking takes longer than a tenth of a short text, and looking out for longer would take the core
+//! from others.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use crate::load_error::LoadError;
 
-/// Looks at a flag before a thread gives up its core: some 20 us.
-const LOOKS: u32 = 1_500;
+/// How long a helper looks out for the next job.
+const LOOK_OUT: Duration = Duration::from_micros(20);
 
-/// One thread's part in a team's work.
+/// Looks at a flag before a thread gives up its core once.
+const LOOKS: u32 = 200;
+
+/// The bit of [`Board::door`] that says that helpers may enter; the others count who is inside.
+const OPEN: usize = 1 << (usize::BITS - 1);
+
+/// How far a phase is.
+#[derive(Default)]
+struct Phase {
+    /// Parts that somebody has taken.
+    taken: AtomicUsize,
+    /// Parts that are done.
+    done: AtomicUsize,
+}
+
+/// One thread's part in a team's job.
 pub(super) struct Member<'a> {
     /// From 0 on.
     pub(super) index: usize,
     pub(super) count: usize,
-    barrier: &'a Barrier,
+    /// `None` for a thread that works alone.
+    board: Option<&'a Board>,
+    /// The phase that comes next.
+    next: Cell<usize>,
 }
 
 impl Member<'_> {
-    /// This member's contiguous share of `units`.
-    pub(super) fn share(&self, units: usize) -> Range<usize> {
-        self.index * units / self.count..(self.index + 1) * units / self.count
+    /// A member of a team of one.
+    pub(super) fn alone() -> Self {
+        Self { index: 0, count: 1, board: None, next: Cell::new(0) }
     }
 
-    /// Returns when all members have come here.
-    pub(super) fn wait(&self) {
-        self.barrier.wait(self.count);
-    }
-
-    /// A member with nobody to wait for.
-    pub(super) fn alone(&self) -> Self {
-        Self { index: 0, count: 1, barrier: self.barrier }
-    }
-}
-
-/// Where members wait for each other.
-#[derive(Default)]
-struct Barrier {
-    arrived: AtomicUsize,
-    round: AtomicUsize,
-    /// A member has panicked and will never come.
-    broken: AtomicBool,
-}
-
-impl Barrier {
-    fn wait(&self, count: usize) {
-        if count == 1 {
-            return;
+    /// Cuts `units` into `parts` and works on parts until none is left; returns when all are done. All
+    /// members go through the same phases.
+    ///
+    /// # Panics
+    /// When another member has panicked, whose part will never be done.
+    pub(super) fn phase(&self, units: usize, parts: usize, mut work: impl FnMut(Range<usize>)) {
+        let Some(board) = self.board else { return work(0..units) };
+        let parts = parts.clamp(1, units.max(1));
+        let phase = &board.phases[self.next.get()];
+        self.next.set(self.next.get() + 1);
+        loop {
+            let part = phase.taken.fetch_add(1, Relaxed);
+            if part >= parts {
+                break;
+            }
+            work(part * units / parts..(part + 1) * units / parts);
+            phase.done.fetch_add(1, Release);
         }
-        let round = self.round.load(Acquire);
-        if self.arrived.fetch_add(1, AcqRel) + 1 == count {
-            self.arrived.store(0, Relaxed);
-            self.round.store(round.wrapping_add(1), Release);
-            return;
-        }
-        look_until(|| self.round.load(Acquire) != round || self.broken.load(Relaxed));
-        assert!(!self.broken.load(Relaxed), "another thread of the encoder panicked");
+        look_until(|| phase.done.load(Acquire) == parts || board.broken.load(Relaxed));
+        assert!(!board.broken.load(Relaxed), "another thread of the encoder panicked");
     }
 }
 
@@ -81,15 +90,16 @@ fn look_until(there: impl Fn() -> bool) {
 type Job<'a> = &'a (dyn Fn(&Member<'_>) + Sync);
 
 /// What helpers see of a job.
-#[derive(Default)]
 struct Board {
     /// The number of jobs so far; a new one is announced by it.
     number: AtomicUsize,
+    /// [`OPEN`] and how many helpers are inside.
+    door: AtomicUsize,
     job: Mutex<Option<Job<'static>>>,
-    /// Helpers that have not finished the present job.
-    busy: AtomicUsize,
+    phases: Box<[Phase]>,
+    /// A member has panicked.
+    broken: AtomicBool,
     stopped: AtomicBool,
-    barrier: Barrier,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
@@ -100,9 +110,17 @@ pub(super) struct Team {
 }
 
 impl Team {
-    /// A team of `threads`, the caller's among them.
-    pub(super) fn new(threads: NonZeroUsize) -> Result<Self, LoadError> {
-        let board = Arc::new(Board::default());
+    /// A team of `threads`, the caller's among them, for jobs of at most `phases` phases.
+    pub(super) fn new(threads: NonZeroUsize, phases: usize) -> Result<Self, LoadError> {
+        let board = Arc::new(Board {
+            number: AtomicUsize::new(0),
+            door: AtomicUsize::new(0),
+            job: Mutex::default(),
+            phases: (0..phases).map(|_| Phase::default()).collect(),
+            broken: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
+            panic: Mutex::default(),
+        });
         let mut team = Self { board, helpers: Vec::new() };
         for index in 1..threads.get() {
             let board = Arc::clone(&team.board);
@@ -124,16 +142,21 @@ impl Team {
         self.helpers.iter().for_each(|helper| helper.thread().unpark());
     }
 
-    /// Runs `job` once per member and returns when all are through. A panic of any is passed on.
+    /// Runs `job` here and on the helpers that come in time, and returns when all are through. A panic of
+    /// any is passed on; the team is of no use after one.
     pub(super) fn run(&mut self, job: Job<'_>) {
         let board = &*self.board;
-        board.busy.store(self.helpers.len(), Relaxed);
+        for phase in &board.phases {
+            phase.taken.store(0, Relaxed);
+            phase.done.store(0, Relaxed);
+        }
         *lock(&board.job) = Some(forget_lifetime(job));
+        board.door.store(OPEN, Release);
         board.number.fetch_add(1, Release);
         self.rouse();
-        let member = Member { index: 0, count: self.size(), barrier: &board.barrier };
-        board.take_part(job, &member);
-        look_until(|| board.busy.load(Acquire) == 0);
+        board.take_part(job, (0, self.size()));
+        board.door.fetch_and(!OPEN, AcqRel);
+        look_until(|| board.door.load(Acquire) == 0);
         *lock(&board.job) = None;
         if let Some(panic) = lock(&board.panic).take() {
             resume_unwind(panic);
@@ -141,46 +164,54 @@ impl Team {
     }
 }
 
-/// The job outlives its use: `Team::run` returns only when no helper is busy with it.
+/// The job outlives its use: `Team::run` returns only when no helper is at it.
 #[allow(unsafe_code, reason = "threads that live longer than the borrow work on it")]
 fn forget_lifetime(job: Job<'_>) -> Job<'static> {
-    // SAFETY: helpers use the job only until they count themselves off `busy`, for which `run` waits,
-    // also when its own part panics.
+    // SAFETY: helpers use the job only while they are inside, which they enter while the door is open. `run`
+    // closes it and waits until nobody is inside, also when its own part panics.
     unsafe { std::mem::transmute::<Job<'_>, Job<'static>>(job) }
 }
 
 impl Board {
-    fn take_part(&self, job: Job<'_>, member: &Member<'_>) {
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| job(member))) {
-            self.barrier.broken.store(true, Relaxed);
+    fn take_part(&self, job: Job<'_>, (index, count): (usize, usize)) {
+        let member = Member { index, count, board: Some(self), next: Cell::new(0) };
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| job(&member))) {
             // The first panic is the cause; others follow from it.
             lock(&self.panic).get_or_insert(panic);
+            self.broken.store(true, Relaxed);
         }
+    }
+
+    /// Takes part in the present job, unless it is over.
+    fn enter(&self, index: usize, count: usize) {
+        let enter = |door: usize| (door & OPEN != 0).then_some(door + 1);
+        if self.door.fetch_update(AcqRel, Relaxed, enter).is_err() {
+            return;
+        }
+        let job = *lock(&self.job);
+        if let Some(job) = job {
+            self.take_part(job, (index, count));
+        }
+        self.door.fetch_sub(1, Release);
     }
 }
 
 fn help(board: &Board, index: usize, count: usize) {
-    let mut done = 0;
-    loop {
-        let mut looks = 0;
-        while board.number.load(Acquire) == done {
-            if board.stopped.load(Relaxed) {
-                return;
-            }
-            looks += 1;
-            if looks < LOOKS {
-                std::hint::spin_loop();
-            } else {
-                thread::park();
-                looks = 0;
-            }
+    let mut seen = 0;
+    while !board.stopped.load(Relaxed) {
+        let number = board.number.load(Acquire);
+        if number != seen {
+            seen = number;
+            board.enter(index, count);
+            continue;
         }
-        done = done.wrapping_add(1);
-        let job = *lock(&board.job);
-        if let Some(job) = job {
-            board.take_part(job, &Member { index, count, barrier: &board.barrier });
+        let since = Instant::now();
+        while board.number.load(Acquire) == seen && since.elapsed() < LOOK_OUT {
+            std::hint::spin_loop();
         }
-        board.busy.fetch_sub(1, Release);
+        if board.number.load(Acquire) == seen && !board.stopped.load(Relaxed) {
+            thread::park();
+        }
     }
 }
 
@@ -204,33 +235,29 @@ mod tests {
     use super::*;
 
     fn team(threads: usize) -> Team {
-        Team::new(NonZeroUsize::new(threads).expect("not zero")).expect("threads start")
+        Team::new(NonZeroUsize::new(threads).expect("not zero"), 10).expect("threads start")
     }
 
     #[test]
-    fn shares_cover_all_units_once() {
-        let barrier = Barrier::default();
-        for count in 1..6 {
-            let members = (0..count).map(|index| Member { index, count, barrier: &barrier });
-            let all: Vec<usize> = members.flat_map(|member| member.share(17)).collect();
-            assert_eq!(all, (0..17).collect::<Vec<_>>());
-        }
-    }
-
-    #[test]
-    fn members_wait_for_each_other() {
+    fn every_unit_of_every_phase_is_worked_on_once_and_phases_are_in_order() {
         for threads in 1..5 {
             let mut team = team(threads);
-            for _ in 0..200 {
-                let steps = AtomicUsize::new(0);
-                team.run(&|member| {
-                    for step in 1..=10 {
-                        steps.fetch_add(1, Relaxed);
-                        member.wait();
-                        assert_eq!(steps.load(Relaxed), step * threads);
-                        member.wait();
+            for units in [0, 1, 5, 17] {
+                for parts in [1, 3, 17, 40] {
+                    let counts: Vec<AtomicUsize> = (0..17).map(|_| AtomicUsize::new(0)).collect();
+                    team.run(&|member| {
+                        for step in 0..10 {
+                            member.phase(units, parts, |range| {
+                                for count in &counts[range] {
+                                    assert_eq!(count.fetch_add(1, Relaxed), step);
+                                }
+                            });
+                        }
+                    });
+                    for (i, count) in counts.iter().enumerate() {
+                        assert_eq!(count.load(Relaxed), if i < units { 10 } else { 0 });
                     }
-                });
+                }
             }
         }
     }
@@ -240,11 +267,11 @@ mod tests {
         let mut team = team(3);
         let panicked = catch_unwind(AssertUnwindSafe(|| {
             team.run(&|member| {
-                assert_ne!(member.index, 1, "member 1 fails");
-                member.wait();
+                member.phase(3, 3, |part| assert_ne!(part.start, 1, "part 1 fails"));
+                member.phase(3, 3, |_| {});
             });
         }));
         let panic = panicked.expect_err("the panic is passed on");
-        assert!(panic.downcast_ref::<String>().expect("a text").contains("member 1 fails"));
+        assert!(panic.downcast_ref::<String>().expect("a text").contains("part 1 fails"));
     }
 }

@@ -76,6 +76,8 @@ impl DeviceLoop {
     pub(super) fn run(mut self) {
         let _stop = StopOnExit(Arc::clone(&self.counters));
         while self.take_waiting() {
+            // It wakes while texts are tokenized.
+            self.backend.rouse();
             self.drop_gone();
             let packed = self.pack();
             let formed = self.form(packed);

@@ -70,6 +70,7 @@ impl Kernel for Bf16Avx512 {
 
 /// `N` rows from `first` on by a whole panel.
 #[target_feature(enable = "avx512f,avx512bf16")]
+#[allow(unsafe_code, reason = "a check of bounds in the innermost loop spills the sums")]
 #[allow(clippy::needless_range_loop, reason = "iterators over vectors are not inlined here")]
 fn tile<const N: usize>(
     rows: Rows<'_, u16>,
@@ -77,12 +78,13 @@ fn tile<const N: usize>(
     panel: Panel<'_, Step>,
     out: &mut [PanelRow],
 ) {
-    let values = rows.take_steps::<N, STEP>(first);
+    let values = rows.take_steps::<N, STEP>(first, panel.steps.len());
     let mut sums = [[_mm512_setzero_ps(); 4]; N];
     for (k, step) in panel.steps.iter().enumerate() {
         let weights = load_step(step);
         for r in 0..N {
-            let value = pair(values[r][k]);
+            // SAFETY: each row was cut to as many steps as the panel has.
+            let value = pair(unsafe { *values[r].get_unchecked(k) });
             for j in 0..4 {
                 sums[r][j] = _mm512_dpbf16_ps(sums[r][j], value, weights[j]);
             }

@@ -73,6 +73,7 @@ macro_rules! kernel {
 
         /// `N` rows from `first` on by a whole panel, 16 columns at a time.
         #[target_feature(enable = $features)]
+        #[allow(unsafe_code, reason = "a check of bounds in the innermost loop spills the sums")]
         #[allow(clippy::needless_range_loop, reason = "iterators over vectors are not inlined here")]
         fn $tile<const N: usize>(
             rows: Rows<'_, u8>,
@@ -82,20 +83,21 @@ macro_rules! kernel {
         ) {
             out.fill(*panel.bias);
             for column in (0..PANEL).step_by(TILE) {
-                let mut values = rows.take_steps::<N, STEP>(first);
+                let values = rows.take_steps::<N, STEP>(first, panel.steps.len());
                 for (g, steps) in panel.steps.chunks(GROUP / STEP).enumerate() {
                     let mut sums = [[_mm256_setzero_si256(); 2]; N];
-                    for (k, step) in steps.iter().enumerate() {
+                    for (k, step) in (g * (GROUP / STEP)..).zip(steps) {
                         let weights = load_weights(step, column);
                         for r in 0..N {
-                            let value = _mm256_set1_epi32(i32::from_le_bytes(values[r][k]));
+                            // SAFETY: each row was cut to as many steps as the panel has.
+                            let value = unsafe { *values[r].get_unchecked(k) };
+                            let value = _mm256_set1_epi32(i32::from_le_bytes(value));
                             for j in 0..2 {
                                 sums[r][j] = $dot(sums[r][j], value, weights[j]);
                             }
                         }
                     }
                     for r in 0..N {
-                        values[r] = &values[r][steps.len()..];
                         let scale = rows.scales[(first + r) * panel.groups.len() + g];
                         let out = &mut out[r][column..column + TILE];
                         add(&sums[r], scale, (&panel.groups[g], column), out);

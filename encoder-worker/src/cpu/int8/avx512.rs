@@ -66,6 +66,7 @@ impl Kernel for Int8Avx512 {
 
 /// `N` rows from `first` on by a whole panel.
 #[target_feature(enable = "avx512f,avx512vnni")]
+#[allow(unsafe_code, reason = "a check of bounds in the innermost loop spills the sums")]
 #[allow(clippy::needless_range_loop, reason = "iterators over vectors are not inlined here")]
 fn tile<const N: usize>(
     rows: Rows<'_, u8>,
@@ -73,21 +74,22 @@ fn tile<const N: usize>(
     panel: Panel<'_, Step>,
     out: &mut [PanelRow],
 ) {
-    let mut values = rows.take_steps::<N, STEP>(first);
+    let values = rows.take_steps::<N, STEP>(first, panel.steps.len());
     out.fill(*panel.bias);
     for (g, steps) in panel.steps.chunks(GROUP / STEP).enumerate() {
         let mut sums = [[_mm512_setzero_si512(); 4]; N];
-        for (k, step) in steps.iter().enumerate() {
+        for (k, step) in (g * (GROUP / STEP)..).zip(steps) {
             let weights = load_step(step);
             for r in 0..N {
-                let value = _mm512_set1_epi32(i32::from_le_bytes(values[r][k]));
+                // SAFETY: each row was cut to as many steps as the panel has.
+                let value = unsafe { *values[r].get_unchecked(k) };
+                let value = _mm512_set1_epi32(i32::from_le_bytes(value));
                 for j in 0..4 {
                     sums[r][j] = _mm512_dpbusd_epi32(sums[r][j], value, weights[j]);
                 }
             }
         }
         for r in 0..N {
-            values[r] = &values[r][steps.len()..];
             let scale = rows.scales[(first + r) * panel.groups.len() + g];
             add(&sums[r], scale, &panel.groups[g], &mut out[r]);
         }
