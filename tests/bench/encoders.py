@@ -173,7 +173,7 @@ class Bench:
     def _environment(self, row: Row) -> dict[str, str]:
         environment = dict(os.environ, TOOLGATE_MODEL_DIR=str(self._model_dir))
         environment |= {"OMP_NUM_THREADS": str(row.threads), "TOKENIZERS_PARALLELISM": "false"}
-        environment |= {"HF_HUB_OFFLINE": "1"}
+        environment |= {"HF_HUB_OFFLINE": "1", "RUST_BACKTRACE": "0"}
         if self._arguments.cpu:
             environment |= SWITCHES
             if self._hiding and row.engine.group:

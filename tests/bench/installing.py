@@ -59,7 +59,7 @@ def run(command: Sequence[str | Path], environment: dict[str, str] | None = None
     except OSError as error:
         raise UnavailableError(str(error)) from error
     if done.returncode != 0:
-        lines = done.stderr.strip().splitlines()
+        lines = [line for line in done.stderr.splitlines() if line and not line.startswith("note:")]
         said = lines[-1] if lines else f"it ended with status {done.returncode}"
         raise UnavailableError(f"{Path(command[0]).name}: {said}")
     return done.stdout
