@@ -136,6 +136,13 @@ advisories: ## Known vulnerabilities, by cargo-deny (`cargo install cargo-deny`)
 bench: ## Criterion benches
 	$(CARGO) bench --workspace --locked
 
+.PHONY: bench-encoders
+bench-encoders: ## The encoder beside sentence-transformers and onnxruntime, as a table (BENCH_FLAGS="--cpu avx2")
+	$(CARGO) build --release --locked --package toolgate-server --bin toolgate \
+		--package toolgate-encoder-worker --example encoder_speed
+	$(TARGET_DIR)/release/toolgate model fetch
+	$(PYTHON) tests/bench/encoders.py --toolgate $(TARGET_DIR)/release/examples/encoder_speed $(BENCH_FLAGS)
+
 .PHONY: load
 load: build tools ## Route under load with the release binary: latency, throughput, memory
 	$(TARGET_DIR)/release/toolgate model fetch
