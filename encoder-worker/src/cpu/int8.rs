@@ -22,7 +22,7 @@ use super::kernel::{PANEL, RowScale};
 /// Inputs per step: what one 32-bit lane of a dot product takes.
 const STEP: usize = 4;
 
-/// Inputs that share a scale.
+/// Inputs that share a scale, where activations have 8 bits.
 const GROUP: usize = 128;
 
 /// Four inputs for 64 columns, column by column.
@@ -43,12 +43,22 @@ fn pack(step: &mut Step, index: usize, weight: f32, scale: f32) -> f32 {
 }
 
 /// Scales each group of a row to `0..=levels`.
-fn keep(arch: Arch, levels: f32, row: &[f32], (kept, scales): (&mut [u8], &mut [RowScale])) {
-    arch.dispatch(Keep { levels, row, kept, scales });
+fn keep(grain: Grain, row: &[f32], kept: &mut [u8], scales: &mut [RowScale]) {
+    grain.arch.dispatch(Keep { grain, row, kept, scales });
+}
+
+/// How finely a kernel keeps activations.
+#[derive(Clone, Copy)]
+struct Grain {
+    arch: Arch,
+    /// The greatest kept value.
+    levels: f32,
+    /// Inputs that share a scale.
+    group: usize,
 }
 
 struct Keep<'a> {
-    levels: f32,
+    grain: Grain,
     row: &'a [f32],
     kept: &'a mut [u8],
     scales: &'a mut [RowScale],
@@ -59,14 +69,15 @@ impl WithSimd for Keep<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let groups = self.row.chunks(GROUP).zip(self.kept.chunks_mut(GROUP));
+        let Grain { levels, group, .. } = self.grain;
+        let groups = self.row.chunks(group).zip(self.kept.chunks_mut(group));
         for ((row, kept), scale) in groups.zip(self.scales) {
             let (low, high) = range(simd, row);
-            let step = ((high - low) / self.levels).max(f32::MIN_POSITIVE);
+            let step = ((high - low) / levels).max(f32::MIN_POSITIVE);
             let (factor, offset) = (1.0 / step, -low / step);
             for (kept, x) in kept.iter_mut().zip(row) {
                 // Not `clamp`: its check of the limits keeps the loop from being vectorised.
-                *kept = round_to_u8((x * factor + offset).max(0.0).min(self.levels));
+                *kept = round_to_u8((x * factor + offset).max(0.0).min(levels));
             }
             *scale = RowScale { scale: step, zero: low };
         }
@@ -101,13 +112,17 @@ fn range<S: Simd>(simd: S, row: &[f32]) -> (f32, f32) {
 mod tests {
     use super::*;
 
+    fn grain() -> Grain {
+        Grain { arch: Arch::new(), levels: 255.0, group: GROUP }
+    }
+
     #[test]
     fn kept_rows_are_within_half_a_level() {
         for len in [16, 48, 384, 400] {
             let row: Vec<f32> = (0..len).map(|i| ((i * 37) % 101) as f32 * 0.13 - 4.0).collect();
             let mut kept = vec![0; len];
             let mut scales = [RowScale::default(); 4];
-            keep(Arch::new(), 255.0, &row, (&mut kept, &mut scales));
+            keep(grain(), &row, &mut kept, &mut scales);
             for (i, (x, &a)) in row.iter().zip(&kept).enumerate() {
                 let RowScale { scale, zero } = scales[i / GROUP];
                 let back = scale * f32::from(a) + zero;
@@ -121,10 +136,10 @@ mod tests {
     fn constant_rows_and_wild_values_are_harmless() {
         let mut kept = vec![0; 16];
         let mut scales = [RowScale::default()];
-        keep(Arch::new(), 255.0, &[3.5; 16], (&mut kept, &mut scales));
+        keep(grain(), &[3.5; 16], &mut kept, &mut scales);
         assert_eq!(scales[0].scale * f32::from(kept[0]) + scales[0].zero, 3.5);
         for wild in [f32::NAN, f32::INFINITY] {
-            keep(Arch::new(), 255.0, &[wild; 16], (&mut kept, &mut scales));
+            keep(grain(), &[wild; 16], &mut kept, &mut scales);
         }
     }
 }

@@ -1,13 +1,13 @@
 //! 8-bit products on 256 bits: with AVX-VNNI's dot product, or with AVX2 alone.
 //!
 //! AVX2's `vpmaddubsw` adds pairs of products in 16 bits and clips what does not fit. So activations
-//! are kept in 7 bits there: 2 * 127 * 127 fits.
+//! are kept in 7 bits there: 2 * 127 * 127 fits. Half as many share a scale, to make up for the lost bit.
 
 use std::arch::x86_64::*;
 
 use pulp::Arch;
 
-use super::{EMPTY, GROUP, STEP, Step};
+use super::{EMPTY, GROUP, Grain, STEP, Step};
 use crate::cpu::isa::Isa;
 use crate::cpu::kernel::{Columns, Kernel, PANEL, Panel, PanelRow, RowScale, Rows, blocks};
 use crate::device::NumberFormat;
@@ -18,9 +18,9 @@ const ROWS: usize = 4;
 /// Columns of one tile: two vectors of eight sums.
 const TILE: usize = 16;
 
-/// A kernel on 256 bits: its name, what must be there, its levels, its features, its dot product.
+/// A kernel on 256 bits: its name, what must be there, its levels and group, its features, its dot product.
 macro_rules! kernel {
-    ($(#[$doc:meta])* $name:ident, $has:ident, $levels:literal, $features:literal, $dot:ident, $tile:ident) => {
+    ($(#[$doc:meta])* $name:ident, $has:ident, $levels:literal, $group:expr, $features:literal, $dot:ident, $tile:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy)]
         pub(in crate::cpu) struct $name(Arch);
@@ -35,7 +35,7 @@ macro_rules! kernel {
             type Value = u8;
             type Step = Step;
             const STEP: usize = STEP;
-            const GROUP: usize = GROUP;
+            const GROUP: usize = $group;
     const FORMAT: NumberFormat = NumberFormat::Int8;
 
             fn empty_step() -> Step {
@@ -51,7 +51,7 @@ macro_rules! kernel {
             }
 
             fn keep(self, row: &[f32], kept: &mut [u8], scales: &mut [RowScale]) {
-                super::keep(self.0, $levels, row, (kept, scales));
+                super::keep(Grain { arch: self.0, levels: $levels, group: $group }, row, kept, scales);
             }
 
             #[allow(unsafe_code, reason = "the instructions were found when this value was made")]
@@ -84,9 +84,9 @@ macro_rules! kernel {
             out.fill(*panel.bias);
             for column in (0..PANEL).step_by(TILE) {
                 let values = rows.take_steps::<N, STEP>(first, panel.steps.len());
-                for (g, steps) in panel.steps.chunks(GROUP / STEP).enumerate() {
+                for (g, steps) in panel.steps.chunks($group / STEP).enumerate() {
                     let mut sums = [[_mm256_setzero_si256(); 2]; N];
-                    for (k, step) in (g * (GROUP / STEP)..).zip(steps) {
+                    for (k, step) in (g * ($group / STEP)..).zip(steps) {
                         let weights = load_weights(step, column);
                         for r in 0..N {
                             // SAFETY: each row was cut to as many steps as the panel has.
@@ -110,11 +110,11 @@ macro_rules! kernel {
 
 kernel! {
     /// Exists only where the CPU has AVX2 and FMA.
-    Int8Avx2, avx2, 127.0, "avx2,fma", dot_avx2, tile_avx2
+    Int8Avx2, avx2, 127.0, GROUP / 2, "avx2,fma", dot_avx2, tile_avx2
 }
 kernel! {
     /// Exists only where the CPU has AVX-VNNI.
-    Int8AvxVnni, avx_vnni, 255.0, "avx2,fma,avxvnni", dot_avx_vnni, tile_avx_vnni
+    Int8AvxVnni, avx_vnni, 255.0, GROUP, "avx2,fma,avxvnni", dot_avx_vnni, tile_avx_vnni
 }
 
 #[inline]

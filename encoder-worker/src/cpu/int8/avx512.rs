@@ -4,7 +4,7 @@ use std::arch::x86_64::*;
 
 use pulp::Arch;
 
-use super::{EMPTY, GROUP, STEP, Step};
+use super::{EMPTY, GROUP, Grain, STEP, Step};
 use crate::cpu::isa::Isa;
 use crate::cpu::kernel::{Columns, Kernel, PANEL, Panel, PanelRow, RowScale, Rows, blocks};
 use crate::device::NumberFormat;
@@ -42,7 +42,7 @@ impl Kernel for Int8Avx512 {
     }
 
     fn keep(self, row: &[f32], kept: &mut [u8], scales: &mut [RowScale]) {
-        super::keep(self.0, 255.0, row, (kept, scales));
+        super::keep(Grain { arch: self.0, levels: 255.0, group: GROUP }, row, kept, scales);
     }
 
     #[allow(unsafe_code, reason = "the instructions were found when this value was made")]

@@ -2,7 +2,7 @@
 
 use pulp::Arch;
 
-use super::{EMPTY, GROUP, STEP, Step};
+use super::{EMPTY, GROUP, Grain, STEP, Step};
 use crate::cpu::isa::vectorised;
 use crate::cpu::kernel::{Columns, Kernel, PANEL, Panel, PanelRow, RowScale, Rows};
 use crate::device::NumberFormat;
@@ -31,7 +31,7 @@ impl Kernel for Int8Portable {
     }
 
     fn keep(self, row: &[f32], kept: &mut [u8], scales: &mut [RowScale]) {
-        super::keep(self.0, 255.0, row, (kept, scales));
+        super::keep(Grain { arch: self.0, levels: 255.0, group: GROUP }, row, kept, scales);
     }
 
     fn multiply(self, rows: Rows<'_, u8>, panel: Panel<'_, Step>, out: &mut [PanelRow]) {
