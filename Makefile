@@ -94,8 +94,8 @@ check-python: tools ## Ruff and strict mypy
 	$(VENV)/bin/ruff check --config $(PY_CONFIG) $(PY_FOLDERS)
 	MYPYPATH=client-sdk/python/src:client-sdk/python/tests $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
 		client-sdk/python/src client-sdk/python/tests client-sdk/python/scripts
-	MYPYPATH=client-sdk/python/src:tests/e2e $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
-		tests/e2e tests/load tests/ci
+	MYPYPATH=client-sdk/python/src:tests/e2e:tests/bench $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
+		tests/e2e tests/load tests/ci tests/bench
 
 .PHONY: check-shell
 check-shell: tools ## Shellcheck on every script
@@ -117,6 +117,11 @@ test-python: tools ## Python client against a small service in the test's own pr
 .PHONY: test-e2e
 test-e2e: tools debug-bin model ## The wire contract, end to end, against the debug binary
 	TOOLGATE_BIN=$(DEBUG_BIN) $(VENV)/bin/pytest -q -o cache_dir=$(CURDIR)/.cache/pytest tests/e2e
+
+.PHONY: test-faults
+test-faults: tools debug-bin model ## Workers killed, hung, slow, cut off and lying under 10,000 Route calls each
+	TOOLGATE_BIN=$(DEBUG_BIN) TOOLGATE_E2E_CALLS=10000 $(VENV)/bin/pytest -q -s \
+		-o cache_dir=$(CURDIR)/.cache/pytest tests/e2e/test_workers.py
 
 .PHONY: test-demo
 test-demo: debug-bin model ## The demo with the debug binary, on free ports, stopping at its end

@@ -1,8 +1,13 @@
-"""Worker processes of the server: killed, stopped, made to answer nonsense, under traffic."""
+"""Worker processes under traffic: killed, stopped, slow, cut off, made to answer nonsense.
 
+TOOLGATE_E2E_CALLS says how many Route calls go through each at least (`make test-faults`:
+10,000)."""
+
+import json
 import os
 import re
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,10 +19,12 @@ from pathlib import Path
 import pytest
 from catalogs import NOTES, WEATHER
 from conftest import StartServer
+from cut_network import CutNetwork
 from toolgate_process import ToolgateProcess
 
 CALLERS = 4
-SOON = 60.0
+CALLS = int(os.environ.get("TOOLGATE_E2E_CALLS", "100"))
+SOON = 60.0 + CALLS / 50
 """Seconds. Longer than anything here takes on a machine with much else to do."""
 
 
@@ -62,18 +69,39 @@ def until(condition: Callable[[], bool], what: str) -> float:
     return time.monotonic() - began
 
 
-@pytest.fixture
-def workers(start_server: StartServer, tmp_path: Path) -> Workers:
-    fault = tmp_path / "fault"
-    settings = {"encoder.local_workers": "cpu,cpu", "encoder.cache_memory": "0B"}
-    # Read by debug builds of the worker, which get the server's environment.
-    settings["fault"] = f"garbage,while={fault}"
+def in_use(start_server: StartServer, fault: Path, settings: dict[str, str]) -> Workers:
+    """A server with an embedding cache of nothing, two workers in use, and tools to route to."""
+    settings = {"encoder.cache_memory": "0B", **settings}
     workers = Workers(start_server(settings), fault)
     until(lambda: workers.in_use() == 2, "two workers in use")
     with workers.server.client() as client:
         client.register_server("notes", NOTES)
         client.register_server("weather", WEATHER)
     return workers
+
+
+@pytest.fixture
+def workers(start_server: StartServer, tmp_path: Path, request: pytest.FixtureRequest) -> Workers:
+    """Two local workers, which have the fault named by the test while a file exists."""
+    kind = getattr(request, "param", "garbage")
+    fault = tmp_path / "fault"
+    # Read by debug builds of the worker, which get the server's environment.
+    settings = {"encoder.local_workers": "cpu,cpu", "fault": f"{kind},while={fault}"}
+    return in_use(start_server, fault, settings)
+
+
+@pytest.fixture
+def remote_worker(binary: Path) -> Iterator[str]:
+    """The address of a worker that nobody supervises."""
+    options = ["--device=cpu", "--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0"]
+    command = [str(binary), "encoder-worker", *options, "--log-format=json"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        events = (json.loads(line) for line in process.stderr)
+        yield next(str(event["grpc"]) for event in events if event.get("message") == "listening")
+        process.terminate()
+        # Read on, so that the worker never waits for a full pipe.
+        process.stderr.read()
 
 
 @contextmanager
@@ -108,13 +136,14 @@ def traffic(server: ToolgateProcess) -> Iterator[Traffic]:
 
 def check(workers: Workers, break_it: Callable[[], None], mend_it: Callable[[], None]) -> None:
     with traffic(workers.server) as seen:
-        until(lambda: seen.calls > 50, "traffic")
+        until(lambda: seen.calls > CALLS // 2, "traffic")
         break_it()
         moved = until(lambda: workers.in_use() < 2, "a worker out of use")
         mend_it()
         back = until(lambda: workers.in_use() == 2, "both workers in use again")
         before = workers.answered()
         until(lambda: workers.answered() > before + 50, "traffic at the workers again")
+        until(lambda: seen.calls > CALLS, "traffic")
     print(f"{seen.calls} calls; moved after {moved:.2f} s, back {back:.2f} s later")
     assert seen.problems == []
     assert moved < 4
@@ -139,6 +168,29 @@ def test_a_worker_that_hangs_is_not_waited_for(workers: Workers) -> None:
 
 def test_workers_that_answer_nonsense_are_out_of_use(workers: Workers) -> None:
     check(workers, workers.fault.touch, workers.fault.unlink)
+
+
+@pytest.mark.parametrize("workers", ["slow:3000"], indirect=True)
+def test_workers_that_are_slow_are_out_of_use(workers: Workers) -> None:
+    check(workers, workers.fault.touch, workers.fault.unlink)
+
+
+@pytest.mark.parametrize("workers", ["slow:150"], indirect=True)
+def test_workers_that_are_a_little_slow_stay_in_use_and_fail_nobody(workers: Workers) -> None:
+    with traffic(workers.server) as seen:
+        workers.fault.touch()
+        until(lambda: seen.calls > CALLS, "traffic")
+    assert seen.problems == []
+    assert workers.in_use() == 2
+
+
+def test_a_worker_behind_a_cut_network_is_not_waited_for(
+    start_server: StartServer, remote_worker: str, tmp_path: Path
+) -> None:
+    network = CutNetwork(remote_worker)
+    settings = {"encoder.workers": f"{network.address},{remote_worker}"}
+    check(in_use(start_server, tmp_path / "none", settings), network.cut, network.mend)
+    network.close()
 
 
 def test_workers_end_with_the_server_however_it_ends(workers: Workers) -> None:
