@@ -1,10 +1,13 @@
 //! From text to token ids, with truncation at the model's limit and never silently.
 
+mod ascii_word_piece;
+
 use thiserror::Error;
 use tokenizers::{Tokenizer, TruncationParams};
 
 use crate::load_error::LoadError;
 use crate::model_dir::{ModelDir, TOKENIZER_FILE};
+use ascii_word_piece::AsciiWordPiece;
 
 /// One text as the model will see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +24,9 @@ pub(crate) struct TokenizeError(String);
 /// The model's tokenizer, set to the model's limit.
 pub(crate) struct TextTokenizer {
     tokenizer: Tokenizer,
+    /// For the texts that it takes.
+    ascii: Option<AsciiWordPiece>,
+    max_tokens: usize,
     lowercase: bool,
 }
 
@@ -50,10 +56,20 @@ impl TextTokenizer {
                 ..TruncationParams::default()
             }))
             .map_err(|error| refuse(error.to_string()))?;
-        Ok(Self { tokenizer, lowercase: model.lowercase })
+        let ascii = AsciiWordPiece::read(model.tokenizer_json()).filter(|_| special == 2);
+        Ok(Self { tokenizer, ascii, max_tokens: model.max_tokens, lowercase: model.lowercase })
     }
 
     pub(crate) fn encode(&self, text: &str) -> Result<Tokens, TokenizeError> {
+        let ascii = self.ascii.as_ref().filter(|_| !self.lowercase);
+        match ascii.and_then(|ascii| ascii.encode(text, self.max_tokens)) {
+            Some((ids, truncated)) => Ok(Tokens { ids, truncated }),
+            None => self.encode_any(text),
+        }
+    }
+
+    /// By the tokenizers crate.
+    fn encode_any(&self, text: &str) -> Result<Tokens, TokenizeError> {
         let encoding = if self.lowercase {
             self.tokenizer.encode_fast(text.to_lowercase(), true)
         } else {
@@ -76,4 +92,78 @@ fn special_tokens(tokenizer: &Tokenizer) -> tokenizers::Result<usize> {
     bare.with_padding(None);
     bare.with_truncation(None)?;
     Ok(bare.encode_fast("", true)?.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model_fetch::{Silent, Source, default_model_dir, fetch};
+
+    fn real() -> TextTokenizer {
+        let dir = default_model_dir().expect("a home directory");
+        fetch(&dir, &Source::online(), &mut Silent).expect("the model can be fetched");
+        TextTokenizer::load(&ModelDir::open(&dir).expect("it opens")).expect("it loads")
+    }
+
+    /// Texts of words, word parts, marks, white space and control characters, by a fixed seed.
+    fn texts() -> impl Iterator<Item = String> {
+        const PARTS: [&str; 24] = [
+            "issue",
+            "Repositories",
+            "un",
+            "believ",
+            "ably",
+            " ",
+            "  ",
+            "\t",
+            "\n",
+            ".",
+            "'",
+            "-",
+            "--",
+            "#",
+            "42",
+            "x",
+            "Zq",
+            "\u{7f}",
+            "\0",
+            "\u{1b}",
+            "kubernetes",
+            "_",
+            "`",
+            "AAAAAAAAAAAAAAAAAAAAAAAAA",
+        ];
+        let mut seed = 1_u64;
+        let mut draw = move |count: usize| {
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as usize % count
+        };
+        (0..3_000).map(move |_| {
+            let parts = if draw(20) == 0 { 700 } else { draw(30) };
+            (0..parts).map(|_| PARTS[draw(PARTS.len())]).collect()
+        })
+    }
+
+    #[test]
+    fn the_quick_way_gives_what_the_crate_gives() {
+        let tokenizer = real();
+        let ascii = tokenizer.ascii.as_ref().expect("the model's tokenizer is BERT's");
+        for text in texts() {
+            let (ids, truncated) = ascii.encode(&text, tokenizer.max_tokens).expect("it is ASCII");
+            let want = tokenizer.encode_any(&text).expect("it has tokens");
+            assert_eq!(Tokens { ids, truncated }, want, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_ascii_or_may_hold_an_added_token_takes_the_crate() {
+        let tokenizer = real();
+        let ascii = tokenizer.ascii.as_ref().expect("the model's tokenizer is BERT's");
+        for text in ["caf\u{e9}", "a [MASK] b", "\u{4f60}\u{597d}"] {
+            assert_eq!(ascii.encode(text, 256), None);
+            assert!(tokenizer.encode(text).is_ok());
+        }
+    }
 }
