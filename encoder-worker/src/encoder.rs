@@ -1,6 +1,7 @@
 //! The encoder as callers see it: a cheap handle in front of one thread that owns the tokenizer and
 //! the model. Dropping the last handle stops the thread.
 
+pub(crate) mod collector;
 mod device_loop;
 mod distribution;
 mod embed_error;
@@ -18,6 +19,7 @@ use std::time::Instant;
 
 use tokio::sync::oneshot;
 
+pub use collector::EncoderCollector;
 pub use distribution::{Distribution, RANGES};
 pub use embed_error::EmbedError;
 pub use stats::EncoderStats;

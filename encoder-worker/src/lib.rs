@@ -23,8 +23,8 @@ pub mod worker;
 pub use backend::{Backend, BackendError, Batch};
 pub use device::{Device, NumberFormat, UnknownName};
 pub use encoder::{
-    Distribution, EmbedError, Embedding, EncoderConfig, EncoderHandle, EncoderStats,
-    ModelDescription, RANGES,
+    Distribution, EmbedError, Embedding, EncoderCollector, EncoderConfig, EncoderHandle,
+    EncoderStats, ModelDescription, RANGES,
 };
 pub use load_error::LoadError;
 pub use loaded_model::LoadedModel;

@@ -141,10 +141,6 @@ impl Encoder for FakeEncoder {
         let embedded = Embedded { vector: self.0.clone(), truncated: false };
         Box::pin(std::future::ready(Ok(vec![embedded; texts.len()])))
     }
-
-    fn queue_depth(&self) -> u64 {
-        0
-    }
 }
 
 /// A catalog in memory, for reading only.

@@ -46,8 +46,8 @@ pub async fn serve(listener: TcpListener, admin: Admin, over: CancellationToken)
 }
 
 async fn expose(State(admin): State<Admin>) -> impl IntoResponse {
-    let (depth, memory) = (admin.plane.embed_queue_depth(), admin.plane.shard_memory_bytes());
-    ([(header::CONTENT_TYPE, OPEN_METRICS)], admin.metrics.expose(depth, memory))
+    let memory = admin.plane.shard_memory_bytes();
+    ([(header::CONTENT_TYPE, OPEN_METRICS)], admin.metrics.expose(memory))
 }
 
 async fn readiness(State(admin): State<Admin>) -> (StatusCode, &'static str) {

@@ -43,9 +43,6 @@ pub trait Encoder: Send + Sync + 'static {
 
     /// Embeds texts, one embedding each, in their order. Work whose deadline has passed is not begun.
     fn embed(&self, texts: Vec<String>, deadline: Option<Instant>) -> EmbedFuture<'_>;
-
-    /// Texts that wait, for the queue-depth gauge.
-    fn queue_depth(&self) -> u64;
 }
 
 impl Encoder for EncoderHandle {
@@ -66,10 +63,6 @@ impl Encoder for EncoderHandle {
             };
             Ok(embedded.into_iter().map(read).collect())
         })
-    }
-
-    fn queue_depth(&self) -> u64 {
-        self.stats().queue_depth as u64
     }
 }
 

@@ -37,14 +37,13 @@ pub struct Plane {
     /// What is routed.
     pub router: Router,
     shards: Arc<Shards>,
-    encoders: Encoders,
 }
 
 impl Plane {
     /// A plane over `store` and `encoders`.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, encoders: Encoders, config: PlaneConfig) -> Self {
-        let Encoders { passages, intents } = encoders.clone();
+        let Encoders { passages, intents } = encoders;
         let budget = config.memory_budget;
         let shards = Arc::new(Shards::new(Arc::clone(&store), Arc::clone(&passages), budget));
         let (key, ttl) = (config.handle_key, config.handle_ttl);
@@ -52,7 +51,6 @@ impl Plane {
             catalog: Catalog::new(store, passages, config.limits),
             router: Router::new(Arc::clone(&shards), intents, key, ttl),
             shards,
-            encoders,
         }
     }
 
@@ -90,12 +88,6 @@ impl Plane {
     #[must_use]
     pub fn shard_memory_bytes(&self) -> u64 {
         self.shards.memory_bytes()
-    }
-
-    /// Texts that wait for the in-process encoder.
-    #[must_use]
-    pub fn embed_queue_depth(&self) -> u64 {
-        self.encoders.passages.queue_depth()
     }
 
     /// The change is committed whatever happens here: a shard that can't be rebuilt now is rebuilt when

@@ -40,7 +40,6 @@ pub struct Metrics {
     decisions: Family<Label, Counter>,
     tokens_full: Counter,
     tokens_promoted: Counter,
-    queue_depth: Gauge,
     shard_memory: Gauge,
     encoder: EncoderMetrics,
 }
@@ -56,7 +55,6 @@ impl Default for Metrics {
             decisions: Family::default(),
             tokens_full: Counter::default(),
             tokens_promoted: Counter::default(),
-            queue_depth: Gauge::default(),
             shard_memory: Gauge::default(),
             encoder: EncoderMetrics::default(),
         };
@@ -81,8 +79,6 @@ impl Metrics {
         r.register("toolgate_schema_tokens_full", full, self.tokens_full.clone());
         let promoted = "cl100k_base tokens of promoted schemas";
         r.register("toolgate_schema_tokens_promoted", promoted, self.tokens_promoted.clone());
-        let depth = "Texts that wait for the in-process encoder";
-        r.register("toolgate_embed_queue_depth", depth, self.queue_depth.clone());
         let memory = "Memory that the shards hold, about";
         let name = "toolgate_shard_memory";
         r.register_with_unit(name, memory, Unit::Bytes, self.shard_memory.clone());
@@ -122,10 +118,9 @@ impl Metrics {
         self.tokens_promoted.inc_by(promoted);
     }
 
-    /// The exposition text (OpenMetrics 1.0), with the gauges set to these readings.
+    /// The exposition text (OpenMetrics 1.0), with the shards' memory in bytes set to this reading.
     #[must_use]
-    pub fn expose(&self, queue_depth: u64, shard_memory: u64) -> String {
-        self.queue_depth.set(i64::try_from(queue_depth).unwrap_or(i64::MAX));
+    pub fn expose(&self, shard_memory: u64) -> String {
         self.shard_memory.set(i64::try_from(shard_memory).unwrap_or(i64::MAX));
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("writing to a String does not fail");

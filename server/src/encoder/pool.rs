@@ -170,8 +170,4 @@ impl Encoder for EncoderPool {
             }
         })
     }
-
-    fn queue_depth(&self) -> u64 {
-        self.inner.in_process.as_ref().map_or(0, |encoder| encoder.queue_depth())
-    }
 }

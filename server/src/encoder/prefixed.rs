@@ -45,8 +45,4 @@ impl Encoder for Prefixed {
         }
         self.encoder.embed(texts, deadline)
     }
-
-    fn queue_depth(&self) -> u64 {
-        self.encoder.queue_depth()
-    }
 }

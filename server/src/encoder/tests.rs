@@ -62,10 +62,6 @@ impl Encoder for Gated {
             Ok(texts.iter().map(embedded).collect())
         })
     }
-
-    fn queue_depth(&self) -> u64 {
-        0
-    }
 }
 
 fn tenant(name: &str) -> TenantId {

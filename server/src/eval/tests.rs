@@ -23,10 +23,6 @@ impl Encoder for WordEncoder {
         let embedded = texts.iter().map(|text| embed(text)).collect();
         Box::pin(std::future::ready(Ok(embedded)))
     }
-
-    fn queue_depth(&self) -> u64 {
-        0
-    }
 }
 
 fn embed(text: &str) -> Embedded {

@@ -32,6 +32,9 @@ impl Embedding {
         let prefixes = prefixes(config)?;
         let handle = load(config).await?;
         let reference = Reference::of(&handle).await.map_err(ServeError::Internal)?;
+        if config.in_process {
+            metrics.show_in_process(handle.clone());
+        }
         // The model is needed to know what workers must answer, also where this process embeds nothing.
         let in_process = config.in_process.then(|| Arc::new(handle) as Arc<dyn Encoder>);
         let pool = EncoderPool::new(&config.pool, reference, in_process, metrics.clone());

@@ -7,6 +7,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
+use toolgate_encoder_worker::{EncoderCollector, EncoderHandle};
 
 use super::{BUCKETS, Histograms, Label};
 
@@ -51,6 +52,7 @@ pub struct EncoderMetrics {
     cache: Family<Label, Counter>,
     cache_memory: Gauge,
     restarts: Family<Worker, Counter>,
+    in_process: EncoderCollector,
 }
 
 impl Default for EncoderMetrics {
@@ -69,6 +71,7 @@ impl Default for EncoderMetrics {
             cache: Family::default(),
             cache_memory: Gauge::default(),
             restarts: Family::default(),
+            in_process: EncoderCollector::default(),
         }
     }
 }
@@ -102,6 +105,12 @@ impl EncoderMetrics {
         let (name, help) =
             ("toolgate_embed_cache_memory", "Memory that cached embeddings take, about");
         r.register_with_unit(name, help, Unit::Bytes, self.cache_memory.clone());
+        r.register_collector(Box::new(self.in_process.clone()));
+    }
+
+    /// Shows the encoder of this process.
+    pub fn show_in_process(&self, encoder: EncoderHandle) {
+        self.in_process.show(encoder);
     }
 
     /// The metrics of the worker at `address`.

@@ -43,10 +43,6 @@ impl Encoder for Here {
         let embedded = texts.iter().map(embedded).collect();
         Box::pin(std::future::ready(Ok(embedded)))
     }
-
-    fn queue_depth(&self) -> u64 {
-        0
-    }
 }
 
 pub fn embedding(text: &str) -> Vec<f32> {

@@ -74,7 +74,7 @@ impl Setup {
 
     /// One sample of the exposition; 0 when it is not there.
     pub fn metric(&self, sample: &str) -> f64 {
-        let text = self.metrics.expose(0, 0);
+        let text = self.metrics.expose(0);
         let line = text.lines().find_map(|line| line.strip_prefix(sample));
         line.map_or(0.0, |value| value.trim().parse().expect("a number"))
     }

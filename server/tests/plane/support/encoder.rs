@@ -80,10 +80,6 @@ impl Encoder for FakeEncoder {
             Ok(texts.iter().map(embedded).collect())
         })
     }
-
-    fn queue_depth(&self) -> u64 {
-        0
-    }
 }
 
 /// The embedding of a text. Never fails: a text without words has a direction of its own.
