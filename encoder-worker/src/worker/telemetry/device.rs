@@ -19,6 +19,6 @@ impl Collector for DeviceCollector {
         let serving = self.standing.phase() == Phase::Serving;
         let about = "1 while calls are answered";
         gauge(&mut to, "toolgate_encoder_serving", about, u64::from(serving))?;
-        self.standing.encoder().map_or(Ok(()), |encoder| encode_encoder(to, &encoder))
+        self.standing.encoder().map_or(Ok(()), |encoder| encode_encoder(to, encoder))
     }
 }
