@@ -37,6 +37,12 @@ use plan::{Plan, plan};
 use pool::Ending;
 use team::{Member, Team};
 
+/// Tokens below which one more thread is not worth waking for a batch that all work on together.
+const TOKENS_PER_MEMBER: usize = 16;
+
+/// Threads that work on the shortest text, where there are as many.
+const FEWEST: usize = 2;
+
 /// Loads a model for the CPU; `threads` of `None` means one per core.
 pub(crate) fn load(
     weights: &Weights<'_>,
@@ -144,7 +150,7 @@ impl<K: Kernel> Backend for CpuBert<K> {
     }
 
     fn rouse(&mut self) {
-        self.team.rouse();
+        self.team.rouse(FEWEST);
     }
 
     fn forward(&mut self, batch: &Batch) -> Result<Vec<Vec<f32>>, BackendError> {
@@ -163,7 +169,8 @@ impl<K: Kernel> CpuBert<K> {
         let tokens = bounds.last().copied().unwrap_or_default();
         self.together.grow(&self.network, texts.len(), tokens);
         let (network, workspace, own) = (&self.network, &self.together, &self.own);
-        self.team.run(&|member| {
+        let members = (tokens / TOKENS_PER_MEMBER).max(FEWEST);
+        self.team.run(members, &|member| {
             let mut own = own[member.index].lock().unwrap_or_else(PoisonError::into_inner);
             Pass { network, texts, bounds, workspace, member }.run(&mut own.scratch);
         });
@@ -174,7 +181,7 @@ impl<K: Kernel> CpuBert<K> {
     fn run_apart(&mut self, texts: &[&[u32]], groups: &[Vec<usize>]) -> Vec<Vec<f32>> {
         let (network, own) = (&self.network, &self.own);
         let done = Mutex::new(vec![Vec::new(); texts.len()]);
-        self.team.run(&|member| {
+        self.team.run(groups.len(), &|member| {
             let mut own = own[member.index].lock().unwrap_or_else(PoisonError::into_inner);
             member.phase(groups.len(), groups.len(), |range| {
                 for group in &groups[range] {

@@ -137,14 +137,15 @@ impl Team {
         self.helpers.len() + 1
     }
 
-    /// Wakes the helpers, so that they look out when the next job comes.
-    pub(super) fn rouse(&self) {
-        self.helpers.iter().for_each(|helper| helper.thread().unpark());
+    /// Wakes the helpers of so many members, so that they look out when the next job comes.
+    pub(super) fn rouse(&self, members: usize) {
+        let helpers = self.helpers.iter().take(members.saturating_sub(1));
+        helpers.for_each(|helper| helper.thread().unpark());
     }
 
-    /// Runs `job` here and on the helpers that come in time, and returns when all are through. A panic of
-    /// any is passed on; the team is of no use after one.
-    pub(super) fn run(&mut self, job: Job<'_>) {
+    /// Runs `job` here and on those helpers of so many members that come in time, and returns when all are
+    /// through. A panic of any is passed on; the team is of no use after one.
+    pub(super) fn run(&mut self, members: usize, job: Job<'_>) {
         let board = &*self.board;
         for phase in &board.phases {
             phase.taken.store(0, Relaxed);
@@ -153,7 +154,7 @@ impl Team {
         *lock(&board.job) = Some(forget_lifetime(job));
         board.door.store(OPEN, Release);
         board.number.fetch_add(1, Release);
-        self.rouse();
+        self.rouse(members);
         board.take_part(job, (0, self.size()));
         board.door.fetch_and(!OPEN, AcqRel);
         look_until(|| board.door.load(Acquire) == 0);
@@ -218,7 +219,7 @@ fn help(board: &Board, index: usize, count: usize) {
 impl Drop for Team {
     fn drop(&mut self) {
         self.board.stopped.store(true, Relaxed);
-        self.rouse();
+        self.rouse(usize::MAX);
         for helper in self.helpers.drain(..) {
             // Helpers catch what the jobs do.
             let _ = helper.join();
@@ -245,7 +246,7 @@ mod tests {
             for units in [0, 1, 5, 17] {
                 for parts in [1, 3, 17, 40] {
                     let counts: Vec<AtomicUsize> = (0..17).map(|_| AtomicUsize::new(0)).collect();
-                    team.run(&|member| {
+                    team.run(usize::MAX, &|member| {
                         for step in 0..10 {
                             member.phase(units, parts, |range| {
                                 for count in &counts[range] {
@@ -266,7 +267,7 @@ mod tests {
     fn a_panic_ends_the_job_for_all_and_is_passed_on() {
         let mut team = team(3);
         let panicked = catch_unwind(AssertUnwindSafe(|| {
-            team.run(&|member| {
+            team.run(usize::MAX, &|member| {
                 member.phase(3, 3, |part| assert_ne!(part.start, 1, "part 1 fails"));
                 member.phase(3, 3, |_| {});
             });
