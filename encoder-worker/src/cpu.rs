@@ -1,6 +1,6 @@
 //! BERT on CPUs, in f32, bf16 or int8. Weights are packed once for the instructions that the CPU has;
 //! texts are packed without padding; a batch is spread over threads, of which none waits for one that has
-//! not come. After a few batches have shown how much memory is needed, only results are allocated.
+//! not come. Activations are kept in memory that only grows.
 
 mod attention;
 mod bf16;
@@ -60,7 +60,7 @@ fn load_for(
 ) -> Result<Box<dyn Backend>, LoadError> {
     let loader = Loader { isa, weights, threads };
     match format {
-        NumberFormat::F32 => loader.load(f32::F32(isa.arch), "cpu-f32"),
+        NumberFormat::F32 => loader.load(f32::F32Vectors(isa.arch), "cpu-f32"),
         NumberFormat::Bf16 => loader.load_bf16(),
         NumberFormat::Auto | NumberFormat::Int8 => loader.load_int8(),
     }

@@ -38,6 +38,6 @@ fn load_cuda(
     index: usize,
     _: NumberFormat,
 ) -> Result<Box<dyn Backend>, LoadError> {
-    let cause = "this program was built without its `cuda` feature".into();
+    let cause = "this program was built without GPUs; `make cuda` builds one with them".into();
     Err(LoadError::Device { device: Device::Cuda(index), cause })
 }

@@ -36,10 +36,12 @@ impl TextTokenizer {
             |cause: String| LoadError::Tokenizer { path: model.file(TOKENIZER_FILE), cause };
         let mut tokenizer = Tokenizer::from_bytes(model.tokenizer_json())
             .map_err(|error| refuse(error.to_string()))?;
-        let ids = tokenizer.get_vocab_size(true);
-        if ids > model.bert.vocab_size {
-            let rows = model.bert.vocab_size;
-            return Err(refuse(format!("has {ids} tokens, but config.json has vocab_size {rows}")));
+        let largest = tokenizer.get_vocab(true).into_values().max().unwrap_or_default();
+        let rows = model.bert.vocab_size;
+        if largest as usize >= rows {
+            let cause =
+                format!("has the token id {largest}, but config.json has vocab_size {rows}");
+            return Err(refuse(cause));
         }
         let special = special_tokens(&tokenizer).map_err(|error| refuse(error.to_string()))?;
         if special >= model.max_tokens {

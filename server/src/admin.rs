@@ -35,7 +35,7 @@ pub struct Admin {
 pub async fn serve(listener: TcpListener, admin: Admin, over: CancellationToken) -> io::Result<()> {
     let routes = Router::new()
         .route("/metrics", get(expose))
-        .route("/livez", get(|| async { "ok\n" }))
+        .route("/livez", get(liveness))
         .route("/readyz", get(readiness))
         .with_state(admin);
     // A peer that keeps its connection must not keep the process.
@@ -50,10 +50,18 @@ async fn expose(State(admin): State<Admin>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, OPEN_METRICS)], admin.metrics.expose(memory))
 }
 
-async fn readiness(State(admin): State<Admin>) -> (StatusCode, &'static str) {
-    if admin.draining.is_cancelled() {
-        (StatusCode::SERVICE_UNAVAILABLE, "draining\n")
+/// Whoever restarts processes that are not alive mends an encoder that has stopped.
+async fn liveness(State(admin): State<Admin>) -> (StatusCode, &'static str) {
+    if admin.metrics.encoder().in_process_stopped() {
+        (StatusCode::SERVICE_UNAVAILABLE, "the encoder has stopped\n")
     } else {
         (StatusCode::OK, "ok\n")
     }
+}
+
+async fn readiness(State(admin): State<Admin>) -> (StatusCode, &'static str) {
+    if admin.draining.is_cancelled() {
+        return (StatusCode::SERVICE_UNAVAILABLE, "draining\n");
+    }
+    liveness(State(admin)).await
 }

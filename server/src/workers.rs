@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 pub use command::WorkerCommand;
 
@@ -102,6 +102,11 @@ impl Keeper {
             let began = Instant::now();
             let ended = self.run_once().await;
             if matches!(ended, Ended::Stopped) {
+                return;
+            }
+            if ended.is_final() {
+                let worker = self.command.name.as_str();
+                error!(worker, %ended, "an encoder worker can't run here and is not started again");
                 return;
             }
             if began.elapsed() >= self.patience.forgiven_after {

@@ -4,14 +4,19 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Sleep, sleep};
 use tokio_stream::Stream;
 use tonic::transport::server::{Connected, TcpConnectInfo};
-use tracing::debug;
+use tracing::{debug, warn};
+
+/// After an error of the listener itself.
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// A connection that gives its place back when it is closed.
 pub struct Connection {
@@ -24,12 +29,22 @@ pub struct Connections<F> {
     listener: TcpListener,
     places: Arc<Semaphore>,
     refused: F,
+    pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl<F: Fn()> Connections<F> {
     /// At most `max` connections of `listener`; `refused` is told of each one beyond.
     pub fn new(listener: TcpListener, max: usize, refused: F) -> Self {
-        Self { listener, places: Arc::new(Semaphore::new(max)), refused }
+        Self { listener, places: Arc::new(Semaphore::new(max)), refused, pause: None }
+    }
+
+    /// Ready when the pause after an error is over.
+    fn rested(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Some(pause) = &mut self.pause {
+            ready!(pause.as_mut().poll(cx));
+            self.pause = None;
+        }
+        Poll::Ready(())
     }
 
     fn admit(&self, stream: TcpStream) -> Option<Connection> {
@@ -48,12 +63,17 @@ impl<F: Fn()> Connections<F> {
 impl<F: Fn() + Unpin> Stream for Connections<F> {
     type Item = io::Result<Connection>;
 
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
-            match self.listener.poll_accept(cx) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(Err(error)) => return Poll::Ready(Some(Err(error))),
-                Poll::Ready(Ok((stream, _))) => {
+            ready!(self.rested(cx));
+            match ready!(self.listener.poll_accept(cx)) {
+                Err(error) if is_of_one_connection(&error) => {}
+                // Such as no file descriptors: the next try would fail at once again.
+                Err(error) => {
+                    warn!(%error, "no connection can be accepted for now");
+                    self.pause = Some(Box::pin(sleep(PAUSE)));
+                }
+                Ok((stream, _)) => {
                     if let Some(connection) = self.admit(stream) {
                         return Poll::Ready(Some(Ok(connection)));
                     }
@@ -61,6 +81,12 @@ impl<F: Fn() + Unpin> Stream for Connections<F> {
             }
         }
     }
+}
+
+/// Whether the peer went away before it was accepted.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
 impl Connected for Connection {

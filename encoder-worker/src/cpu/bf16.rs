@@ -5,7 +5,8 @@
 pub(super) mod avx512;
 pub(super) mod widened;
 
-use super::kernel::PANEL;
+use super::kernel::{Format, PANEL};
+use crate::device::NumberFormat;
 
 /// Inputs per step: what one 32-bit lane of a dot product takes.
 const STEP: usize = 2;
@@ -15,11 +16,19 @@ const STEP: usize = 2;
 #[repr(C, align(64))]
 pub(in crate::cpu) struct Step([u16; STEP * PANEL]);
 
-const EMPTY: Step = Step([0; STEP * PANEL]);
+/// How weights are kept.
+pub(in crate::cpu) struct Bf16;
 
-fn pack(step: &mut Step, index: usize, weight: f32) -> f32 {
-    step.0[index] = from_f32(weight);
-    to_f32(step.0[index])
+impl Format for Bf16 {
+    type Step = Step;
+    const EMPTY: Step = Step([0; STEP * PANEL]);
+    const STEP: usize = STEP;
+    const NAME: NumberFormat = NumberFormat::Bf16;
+
+    fn pack(step: &mut Step, index: usize, weight: f32, _: f32) -> f32 {
+        step.0[index] = from_f32(weight);
+        to_f32(step.0[index])
+    }
 }
 
 /// The nearest bf16; finite values only.

@@ -2,7 +2,9 @@
 
 use pulp::{Arch, Simd, WithSimd};
 
-use super::kernel::{Kernel, NO_GROUPS, PANEL, Panel, PanelRow, RowScale, Rows, blocks};
+use super::kernel::{
+    Format, Kernel, NO_GROUPS, PANEL, Panel, PanelRow, RowScale, Rows, blocks, for_rows,
+};
 use crate::device::NumberFormat;
 
 /// Rows of one tile: 12 sums, 2 weights and 1 activation of AVX2's 16 registers.
@@ -13,29 +15,29 @@ const ROWS: usize = 6;
 #[repr(C, align(64))]
 pub(super) struct Step([f32; PANEL]);
 
-/// Runs everywhere.
-#[derive(Clone, Copy)]
-pub(super) struct F32(pub(super) Arch);
+/// How weights are kept.
+pub(super) struct F32;
 
-impl Kernel for F32 {
-    type Value = f32;
+impl Format for F32 {
     type Step = Step;
+    const EMPTY: Step = Step([0.0; PANEL]);
     const STEP: usize = 1;
-    const GROUP: usize = NO_GROUPS;
-    const FORMAT: NumberFormat = NumberFormat::F32;
-
-    fn empty_step() -> Step {
-        Step([0.0; PANEL])
-    }
-
-    fn weight_scale(_: f32) -> f32 {
-        1.0
-    }
+    const NAME: NumberFormat = NumberFormat::F32;
 
     fn pack(step: &mut Step, index: usize, weight: f32, _: f32) -> f32 {
         step.0[index] = weight;
         weight
     }
+}
+
+/// Runs everywhere.
+#[derive(Clone, Copy)]
+pub(super) struct F32Vectors(pub(super) Arch);
+
+impl Kernel for F32Vectors {
+    type Format = F32;
+    type Value = f32;
+    const GROUP: usize = NO_GROUPS;
 
     fn keep(self, row: &[f32], kept: &mut [f32], _: &mut [RowScale]) {
         kept.copy_from_slice(row);
@@ -58,14 +60,7 @@ impl WithSimd for Product<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
         for (start, len) in blocks(self.out.len(), ROWS) {
-            match len {
-                1 => self.tile::<S, 1>(simd, start),
-                2 => self.tile::<S, 2>(simd, start),
-                3 => self.tile::<S, 3>(simd, start),
-                4 => self.tile::<S, 4>(simd, start),
-                5 => self.tile::<S, 5>(simd, start),
-                _ => self.tile::<S, 6>(simd, start),
-            }
+            for_rows!(len, [1, 2, 3, 4, 5], 6, self.tile::<S, N>(simd, start));
         }
     }
 }

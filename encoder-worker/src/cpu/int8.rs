@@ -17,7 +17,8 @@ pub(super) mod portable;
 use pulp::{Arch, Simd, WithSimd};
 
 use super::elementwise::fold;
-use super::kernel::{PANEL, RowScale};
+use super::kernel::{Format, PANEL, RowScale};
+use crate::device::NumberFormat;
 
 /// Inputs per step: what one 32-bit lane of a dot product takes.
 const STEP: usize = 4;
@@ -30,16 +31,24 @@ const GROUP: usize = 128;
 #[repr(C, align(64))]
 pub(in crate::cpu) struct Step([i8; STEP * PANEL]);
 
-const EMPTY: Step = Step([0; STEP * PANEL]);
+/// How weights are kept.
+pub(in crate::cpu) struct Int8;
 
-fn weight_scale(largest: f32) -> f32 {
-    if largest > 0.0 { largest / 127.0 } else { 1.0 }
-}
+impl Format for Int8 {
+    type Step = Step;
+    const EMPTY: Step = Step([0; STEP * PANEL]);
+    const STEP: usize = STEP;
+    const NAME: NumberFormat = NumberFormat::Int8;
 
-fn pack(step: &mut Step, index: usize, weight: f32, scale: f32) -> f32 {
-    let kept = (weight / scale).round().clamp(-127.0, 127.0);
-    step.0[index] = kept as i8;
-    kept * scale
+    fn weight_scale(largest: f32) -> f32 {
+        if largest > 0.0 { largest / 127.0 } else { 1.0 }
+    }
+
+    fn pack(step: &mut Step, index: usize, weight: f32, scale: f32) -> f32 {
+        let kept = (weight / scale).round().clamp(-127.0, 127.0);
+        step.0[index] = kept as i8;
+        kept * scale
+    }
 }
 
 /// Scales each group of a row to `0..=levels`.

@@ -90,28 +90,38 @@ pub(super) struct Panel<'a, S> {
 /// One row of a panel's result.
 pub(super) type PanelRow = [f32; PANEL];
 
-/// A number format on an instruction set. Values of this type exist only where the CPU can run it.
-pub(super) trait Kernel: Copy + Send + Sync + 'static {
-    /// An activation as kept.
-    type Value: Copy + Default + Send + Sync + 'static;
+/// How weights are kept, whatever multiplies them.
+pub(super) trait Format: 'static {
     /// The weights of some inputs for a panel's columns.
     type Step: Copy + Send + Sync + 'static;
+    /// A step of zeros.
+    const EMPTY: Self::Step;
     /// Inputs per step; divides [`INPUT_MULTIPLE`].
     const STEP: usize;
-    /// Inputs that share a scale; a multiple of `INPUT_MULTIPLE`.
-    const GROUP: usize;
-    /// The format.
-    const FORMAT: NumberFormat;
-
-    /// An empty step.
-    fn empty_step() -> Self::Step;
+    /// Its name to the world.
+    const NAME: NumberFormat;
 
     /// What one kept weight is worth, from the largest absolute weight of its column in its group.
-    fn weight_scale(largest: f32) -> f32;
+    fn weight_scale(_largest: f32) -> f32 {
+        1.0
+    }
 
     /// Keeps `weight` as number `index` (`column * STEP + input`) of a step, and returns what the kept
     /// value stands for.
     fn pack(step: &mut Self::Step, index: usize, weight: f32, scale: f32) -> f32;
+}
+
+/// The weights of some inputs, as `K` keeps them.
+pub(super) type StepOf<K> = <<K as Kernel>::Format as Format>::Step;
+
+/// A number format on an instruction set. Values of this type exist only where the CPU can run it.
+pub(super) trait Kernel: Copy + Send + Sync + 'static {
+    /// How it keeps weights.
+    type Format: Format;
+    /// An activation as kept.
+    type Value: Copy + Default + Send + Sync + 'static;
+    /// Inputs that share a scale: a multiple of [`INPUT_MULTIPLE`], or [`NO_GROUPS`].
+    const GROUP: usize;
 
     /// Keeps a row of activations, as long as `row`; `scales` gets one scale per group.
     fn keep(self, row: &[f32], kept: &mut [Self::Value], scales: &mut [RowScale]);
@@ -120,10 +130,22 @@ pub(super) trait Kernel: Copy + Send + Sync + 'static {
     fn multiply(
         self,
         rows: Rows<'_, Self::Value>,
-        panel: Panel<'_, Self::Step>,
+        panel: Panel<'_, StepOf<Self>>,
         out: &mut [PanelRow],
     );
 }
+
+/// Runs `$tile` with the constant `N` set to `$len`, which is one of the numbers given: a tile's size
+/// must be known for its sums to stay in registers.
+macro_rules! for_rows {
+    ($len:expr, [$($n:literal),*], $most:literal, $tile:expr) => {
+        match $len {
+            $($n => { const N: usize = $n; $tile })*
+            _ => { const N: usize = $most; $tile }
+        }
+    };
+}
+pub(super) use for_rows;
 
 /// [`Kernel::GROUP`] of formats that scale nothing: all inputs are one group.
 pub(super) const NO_GROUPS: usize = usize::MAX;
@@ -184,7 +206,11 @@ mod tests {
                         0.0
                     };
                     let error = (out[r][c] - want).abs();
-                    assert!(error < tolerance, "{:?}, {r}, {output}: off by {error}", K::FORMAT);
+                    assert!(
+                        error < tolerance,
+                        "{:?}, {r}, {output}: off by {error}",
+                        K::Format::NAME
+                    );
                 }
             }
         }
@@ -193,7 +219,7 @@ mod tests {
     #[test]
     fn every_kernel_follows_the_definition() {
         let isa = Isa::detect().expect("no limit is set");
-        check(f32::F32(isa.arch), 1e-4);
+        check(f32::F32Vectors(isa.arch), 1e-4);
         check(bf16::widened::Bf16Widened(isa.arch), 0.1);
         check(int8::portable::Int8Portable(isa.arch), 0.2);
         #[cfg(target_arch = "x86_64")]

@@ -1,13 +1,15 @@
 //! A linear layer's weights, packed once for one kernel.
 
-use super::kernel::{Columns, INPUT_MULTIPLE, Kernel, PANEL, Panel, PanelRow, groups_of};
+use super::kernel::{
+    Columns, Format, INPUT_MULTIPLE, Kernel, PANEL, Panel, PanelRow, StepOf, groups_of,
+};
 
 /// `[outputs, inputs]` weights and their bias as panels.
 pub(super) struct Linear<K: Kernel> {
     /// Padded to a multiple of [`INPUT_MULTIPLE`].
     inputs: usize,
     /// All panels' steps, panel by panel.
-    steps: Vec<K::Step>,
+    steps: Vec<StepOf<K>>,
     /// All panels' groups, panel by panel.
     groups: Vec<Columns>,
     bias: Vec<PanelRow>,
@@ -27,7 +29,7 @@ impl<K: Kernel> Linear<K> {
         let panels = dense.bias.len().div_ceil(PANEL);
         let mut packed = Self {
             inputs,
-            steps: vec![K::empty_step(); panels * inputs / K::STEP],
+            steps: vec![K::Format::EMPTY; panels * inputs / K::Format::STEP],
             groups: vec![Columns::empty(); panels * groups_of::<K>(inputs)],
             bias: vec![[0.0; PANEL]; panels],
         };
@@ -43,13 +45,13 @@ impl<K: Kernel> Linear<K> {
     fn pack_group(&mut self, output: usize, group: usize, weights: &[f32]) {
         let (panel, column) = (output / PANEL, output % PANEL);
         let largest = weights.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
-        let scale = K::weight_scale(largest);
+        let scale = K::Format::weight_scale(largest);
         let first = panel * self.inputs + group * K::GROUP;
         let mut sum = 0.0_f64;
         for (input, &weight) in weights.iter().enumerate() {
-            let step = &mut self.steps[(first + input) / K::STEP];
-            let index = column * K::STEP + input % K::STEP;
-            sum += f64::from(K::pack(step, index, weight, scale));
+            let step = &mut self.steps[(first + input) / K::Format::STEP];
+            let index = column * K::Format::STEP + input % K::Format::STEP;
+            sum += f64::from(K::Format::pack(step, index, weight, scale));
         }
         let columns = &mut self.groups[panel * groups_of::<K>(self.inputs) + group];
         columns.scale[column] = scale;
@@ -70,8 +72,8 @@ impl<K: Kernel> Linear<K> {
         self.bias.len()
     }
 
-    pub(super) fn panel(&self, index: usize) -> Panel<'_, K::Step> {
-        let (steps, groups) = (self.inputs / K::STEP, groups_of::<K>(self.inputs));
+    pub(super) fn panel(&self, index: usize) -> Panel<'_, StepOf<K>> {
+        let (steps, groups) = (self.inputs / K::Format::STEP, groups_of::<K>(self.inputs));
         Panel {
             steps: &self.steps[index * steps..][..steps],
             groups: &self.groups[index * groups..][..groups],

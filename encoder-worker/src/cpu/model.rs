@@ -5,7 +5,7 @@ use candle_core::Tensor;
 
 use super::bf16;
 use super::elementwise::Norm;
-use super::kernel::{INPUT_MULTIPLE, Kernel, PANEL};
+use super::kernel::{Format, INPUT_MULTIPLE, Kernel, PANEL};
 use super::linear::{Dense, Linear};
 use crate::device::NumberFormat;
 use crate::load_error::LoadError;
@@ -83,7 +83,7 @@ impl Embeddings {
 impl<K: Kernel> Model<K> {
     pub(super) fn read(weights: &Weights<'_>) -> Result<Self, LoadError> {
         let reader = Reader { weights, shape: shape(weights)? };
-        let mut embeddings = reader.embeddings(K::FORMAT)?;
+        let mut embeddings = reader.embeddings(K::Format::NAME)?;
         let mut layers: Vec<Layer<K>> = Vec::new();
         for index in 0..weights.model().bert.num_hidden_layers {
             let before =

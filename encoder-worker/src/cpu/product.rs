@@ -3,7 +3,7 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::kernel::blocks;
+use super::kernel::{blocks, for_rows};
 
 /// Rows of one tile: 12 sums of AVX2's 16 registers.
 const ROWS: usize = 6;
@@ -33,14 +33,7 @@ impl WithSimd for Product<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
         for (row, len) in blocks(self.out.len() / self.columns, ROWS) {
-            match len {
-                1 => self.row_of_tiles::<S, 1>(simd, row),
-                2 => self.row_of_tiles::<S, 2>(simd, row),
-                3 => self.row_of_tiles::<S, 3>(simd, row),
-                4 => self.row_of_tiles::<S, 4>(simd, row),
-                5 => self.row_of_tiles::<S, 5>(simd, row),
-                _ => self.row_of_tiles::<S, 6>(simd, row),
-            }
+            for_rows!(len, [1, 2, 3, 4, 5], 6, self.row_of_tiles::<S, N>(simd, row));
         }
     }
 }

@@ -21,6 +21,12 @@ impl EncoderCollector {
     pub fn show(&self, encoder: EncoderHandle) {
         let _ = self.encoder.set(encoder);
     }
+
+    /// Whether it has stopped for good, as after a panic of the model.
+    #[must_use]
+    pub fn has_stopped(&self) -> bool {
+        self.encoder.get().is_some_and(|encoder| !encoder.is_running())
+    }
 }
 
 impl Collector for EncoderCollector {
@@ -51,6 +57,8 @@ fn identity(to: &mut DescriptorEncoder, model: &ModelDescription) -> fmt::Result
 fn counts(to: &mut DescriptorEncoder, stats: &EncoderStats) -> fmt::Result {
     let depth = stats.queue_depth as u64;
     gauge(to, "toolgate_embed_queue_depth", "Calls that wait or run", depth)?;
+    let about = "1 until the encoder stops for good, as after a panic of the model";
+    gauge(to, "toolgate_encoder_running", about, u64::from(stats.running))?;
     for (name, about, value) in [
         ("texts", "Texts embedded", stats.texts),
         ("tokens", "Tokens embedded", stats.tokens),

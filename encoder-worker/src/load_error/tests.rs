@@ -134,7 +134,7 @@ fn a_tokenizer_with_more_tokens_than_the_model_is_refused() {
     .expect("it is JSON");
     tokenizer["model"]["vocab"]["surplus"] = json!(12);
     model.write_json("tokenizer.json", &tokenizer);
-    check(&model, &["tokenizer.json", "13 tokens", "vocab_size 12"]);
+    check(&model, &["tokenizer.json", "token id 12", "vocab_size 12"]);
 }
 
 #[test]

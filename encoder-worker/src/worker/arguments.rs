@@ -69,7 +69,8 @@ pub struct WorkerArguments {
         long,
         env = "TOOLGATE_WORKER_QUEUE_CAPACITY",
         default_value = "1024",
-        value_name = "COUNT"
+        value_name = "COUNT",
+        value_parser = parse_queue_capacity
     )]
     pub queue_capacity: NonZeroUsize,
     /// Tokens that one batch holds at most. Larger batches use the device better; smaller ones let a short
@@ -162,6 +163,13 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
     let number: u64 = number.parse().map_err(|_| "it does not begin with a number".to_owned())?;
     let whole = number.checked_mul(millis).filter(|whole| *whole > 0);
     whole.map(Duration::from_millis).ok_or_else(|| "it is out of range".into())
+}
+
+/// Places are allocated at start.
+fn parse_queue_capacity(text: &str) -> Result<NonZeroUsize, String> {
+    const MOST: usize = 1_000_000;
+    let capacity = text.parse::<NonZeroUsize>().ok().filter(|capacity| capacity.get() <= MOST);
+    capacity.ok_or_else(|| format!("expected 1 to {MOST}"))
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub enum WorkerError {
     #[error("{0}")]
     Arguments(String),
     /// The model can't be loaded onto the device.
-    #[error("the model in {folder} can't be loaded")]
+    #[error("the encoder with the model in {folder} can't be loaded")]
     Model {
         /// The model directory.
         folder: String,

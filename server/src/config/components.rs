@@ -66,9 +66,9 @@ pub struct StoreConfig {
 pub struct EncoderConfig {
     /// The model directory.
     pub model_dir: PathBuf,
-    /// Texts that may wait.
+    /// Requests that may wait.
     pub queue_capacity: usize,
-    /// Tokens of one batch, padding included.
+    /// Tokens of one batch.
     pub max_batch_tokens: usize,
     /// Threads; `None` for one per core.
     pub threads: Option<NonZeroUsize>,

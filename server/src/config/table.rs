@@ -91,13 +91,13 @@ pub static KEYS: &[Key] = &[
         "encoder.queue_capacity",
         count(1, 1_000_000),
         "1024",
-        "Texts that may wait for the encoder; one more is refused.",
+        "Requests that may wait for the encoder; one more is refused.",
     ),
     key(
         "encoder.max_batch_tokens",
         count(256, 1_048_576),
-        "4096",
-        "Tokens, padding included, that the encoder takes at a time.",
+        "512",
+        "Tokens that the encoder takes at a time. A short intent waits for no longer batch than this.",
     ),
     key("encoder.threads", count(0, 1_024), "0", "Threads of the encoder. 0: one per core."),
     key(

@@ -108,6 +108,12 @@ impl EncoderMetrics {
         r.register_collector(Box::new(self.in_process.clone()));
     }
 
+    /// Whether the encoder of this process has stopped for good.
+    #[must_use]
+    pub fn in_process_stopped(&self) -> bool {
+        self.in_process.has_stopped()
+    }
+
     /// Shows the encoder of this process.
     pub fn show_in_process(&self, encoder: EncoderHandle) {
         self.in_process.show(encoder);

@@ -5,7 +5,7 @@ use std::io;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, Command};
 use tracing::debug;
 
@@ -27,6 +27,20 @@ pub(super) enum Ended {
     Lost(io::Error),
 }
 
+/// Bytes of a line of standard error.
+const LINE_MAX: u64 = 64 * 1024;
+
+/// Exit codes of the worker after which it would end in the same way again: a command line it does not
+/// know, a model it can't load or a device it can't use.
+const FINAL: [i32; 2] = [2, 3];
+
+impl Ended {
+    /// Whether starting it again would not help.
+    pub(super) fn is_final(&self) -> bool {
+        matches!(self, Self::Exited(status) if status.code().is_some_and(|code| FINAL.contains(&code)))
+    }
+}
+
 impl fmt::Display for Ended {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -43,7 +57,7 @@ impl fmt::Display for Ended {
 pub(super) struct Process {
     worker: String,
     child: Child,
-    lines: Option<Lines<BufReader<ChildStderr>>>,
+    stderr: Option<BufReader<ChildStderr>>,
     /// Held open: it closes when this server is gone, however that came about.
     _alive: Option<ChildStdin>,
 }
@@ -58,8 +72,8 @@ impl WorkerCommand {
         command.process_group(0);
         let mut child = command.spawn()?;
         let alive = child.stdin.take();
-        let lines = child.stderr.take().map(|stderr| BufReader::new(stderr).lines());
-        Ok(Process { worker: self.name.clone(), child, lines, _alive: alive })
+        let stderr = child.stderr.take().map(BufReader::new);
+        Ok(Process { worker: self.name.clone(), child, stderr, _alive: alive })
     }
 }
 
@@ -115,11 +129,14 @@ impl Process {
 
     /// `None` when it says no more.
     async fn next_line(&mut self) -> Option<String> {
-        let lines = self.lines.as_mut()?;
-        let line = lines.next_line().await.ok().flatten();
-        if line.is_none() {
-            self.lines = None;
+        let stderr = self.stderr.as_mut()?;
+        let mut line = Vec::new();
+        // A library may write anything; a line beyond the bound goes on as the next one.
+        let read = stderr.take(LINE_MAX).read_until(b'\n', &mut line).await;
+        if !matches!(read, Ok(1..)) {
+            self.stderr = None;
+            return None;
         }
-        line
+        Some(String::from_utf8_lossy(&line).trim_end().to_owned())
     }
 }

@@ -85,6 +85,21 @@ async fn one_that_can_not_start_is_tried_again() {
     workers.stop().await;
 }
 
+#[tokio::test]
+async fn one_that_says_that_it_can_never_run_is_left_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let starts = folder.path().join("starts");
+    let workers = shell(&format!("echo one >> {}; exit 3", starts.display()));
+    let began = std::time::Instant::now();
+    while !starts.exists() && began.elapsed() < SOON {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    // Many pauses long.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(std::fs::read_to_string(&starts).expect("it was started"), "one\n");
+    workers.stop().await;
+}
+
 #[test]
 fn pauses_double_up_to_a_bound() {
     let pauses: Vec<_> = (0..6).map(|ends| patience().pause(ends).as_millis()).collect();

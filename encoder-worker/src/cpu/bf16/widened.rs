@@ -3,9 +3,10 @@
 
 use pulp::{Arch, Simd, WithSimd};
 
-use super::{EMPTY, STEP, Step};
-use crate::cpu::kernel::{Kernel, NO_GROUPS, PANEL, Panel, PanelRow, RowScale, Rows, blocks};
-use crate::device::NumberFormat;
+use super::{Bf16, STEP, Step};
+use crate::cpu::kernel::{
+    Kernel, NO_GROUPS, PANEL, Panel, PanelRow, RowScale, Rows, blocks, for_rows,
+};
 
 /// Rows of one tile: 12 sums, 2 weights and 1 activation of AVX2's 16 registers.
 const ROWS: usize = 6;
@@ -15,23 +16,9 @@ const ROWS: usize = 6;
 pub(in crate::cpu) struct Bf16Widened(pub(in crate::cpu) Arch);
 
 impl Kernel for Bf16Widened {
+    type Format = Bf16;
     type Value = f32;
-    type Step = Step;
-    const STEP: usize = STEP;
     const GROUP: usize = NO_GROUPS;
-    const FORMAT: NumberFormat = NumberFormat::Bf16;
-
-    fn empty_step() -> Step {
-        EMPTY
-    }
-
-    fn weight_scale(_: f32) -> f32 {
-        1.0
-    }
-
-    fn pack(step: &mut Step, index: usize, weight: f32, _: f32) -> f32 {
-        super::pack(step, index, weight)
-    }
 
     fn keep(self, row: &[f32], kept: &mut [f32], _: &mut [RowScale]) {
         kept.copy_from_slice(row);
@@ -54,14 +41,7 @@ impl WithSimd for Product<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
         for (start, len) in blocks(self.out.len(), ROWS) {
-            match len {
-                1 => self.tile::<S, 1>(simd, start),
-                2 => self.tile::<S, 2>(simd, start),
-                3 => self.tile::<S, 3>(simd, start),
-                4 => self.tile::<S, 4>(simd, start),
-                5 => self.tile::<S, 5>(simd, start),
-                _ => self.tile::<S, 6>(simd, start),
-            }
+            for_rows!(len, [1, 2, 3, 4, 5], 6, self.tile::<S, N>(simd, start));
         }
     }
 }

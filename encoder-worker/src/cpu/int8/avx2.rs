@@ -7,10 +7,11 @@ use std::arch::x86_64::*;
 
 use pulp::Arch;
 
-use super::{EMPTY, GROUP, Grain, STEP, Step};
+use super::{GROUP, Grain, Int8, STEP, Step};
 use crate::cpu::isa::Isa;
-use crate::cpu::kernel::{Columns, Kernel, PANEL, Panel, PanelRow, RowScale, Rows, blocks};
-use crate::device::NumberFormat;
+use crate::cpu::kernel::{
+    Columns, Kernel, PANEL, Panel, PanelRow, RowScale, Rows, blocks, for_rows,
+};
 
 /// Rows of one tile: 8 sums, 2 weights, 1 activation and what a product needs of the 16 registers.
 const ROWS: usize = 4;
@@ -32,23 +33,10 @@ macro_rules! kernel {
         }
 
         impl Kernel for $name {
+            type Format = Int8;
             type Value = u8;
-            type Step = Step;
-            const STEP: usize = STEP;
             const GROUP: usize = $group;
-    const FORMAT: NumberFormat = NumberFormat::Int8;
 
-            fn empty_step() -> Step {
-                EMPTY
-            }
-
-            fn weight_scale(largest: f32) -> f32 {
-                super::weight_scale(largest)
-            }
-
-            fn pack(step: &mut Step, index: usize, weight: f32, scale: f32) -> f32 {
-                super::pack(step, index, weight, scale)
-            }
 
             fn keep(self, row: &[f32], kept: &mut [u8], scales: &mut [RowScale]) {
                 super::keep(Grain { arch: self.0, levels: $levels, group: $group }, row, kept, scales);
@@ -59,14 +47,7 @@ macro_rules! kernel {
                 for (start, len) in blocks(out.len(), ROWS) {
                     let out = &mut out[start..start + len];
                     // SAFETY: `Isa` found these features, or there would be no `Self`.
-                    unsafe {
-                        match len {
-                            1 => $tile::<1>(rows, start, panel, out),
-                            2 => $tile::<2>(rows, start, panel, out),
-                            3 => $tile::<3>(rows, start, panel, out),
-                            _ => $tile::<4>(rows, start, panel, out),
-                        }
-                    }
+                    unsafe { for_rows!(len, [1, 2, 3], 4, $tile::<N>(rows, start, panel, out)) }
                 }
             }
         }

@@ -4,10 +4,11 @@ use std::arch::x86_64::*;
 
 use pulp::Arch;
 
-use super::{EMPTY, GROUP, Grain, STEP, Step};
+use super::{GROUP, Grain, Int8, STEP, Step};
 use crate::cpu::isa::Isa;
-use crate::cpu::kernel::{Columns, Kernel, PANEL, Panel, PanelRow, RowScale, Rows, blocks};
-use crate::device::NumberFormat;
+use crate::cpu::kernel::{
+    Columns, Kernel, PANEL, Panel, PanelRow, RowScale, Rows, blocks, for_rows,
+};
 
 /// Rows of one tile: 24 sums, 4 weights and 1 activation of the 32 registers.
 const ROWS: usize = 6;
@@ -23,23 +24,9 @@ impl Int8Avx512 {
 }
 
 impl Kernel for Int8Avx512 {
+    type Format = Int8;
     type Value = u8;
-    type Step = Step;
-    const STEP: usize = STEP;
     const GROUP: usize = GROUP;
-    const FORMAT: NumberFormat = NumberFormat::Int8;
-
-    fn empty_step() -> Step {
-        EMPTY
-    }
-
-    fn weight_scale(largest: f32) -> f32 {
-        super::weight_scale(largest)
-    }
-
-    fn pack(step: &mut Step, index: usize, weight: f32, scale: f32) -> f32 {
-        super::pack(step, index, weight, scale)
-    }
 
     fn keep(self, row: &[f32], kept: &mut [u8], scales: &mut [RowScale]) {
         super::keep(Grain { arch: self.0, levels: 255.0, group: GROUP }, row, kept, scales);
@@ -50,16 +37,7 @@ impl Kernel for Int8Avx512 {
         for (start, len) in blocks(out.len(), ROWS) {
             let out = &mut out[start..start + len];
             // SAFETY: `Isa` found these features, or there would be no `Self`.
-            unsafe {
-                match len {
-                    1 => tile::<1>(rows, start, panel, out),
-                    2 => tile::<2>(rows, start, panel, out),
-                    3 => tile::<3>(rows, start, panel, out),
-                    4 => tile::<4>(rows, start, panel, out),
-                    5 => tile::<5>(rows, start, panel, out),
-                    _ => tile::<6>(rows, start, panel, out),
-                }
-            }
+            unsafe { for_rows!(len, [1, 2, 3, 4, 5], 6, tile::<N>(rows, start, panel, out)) }
         }
     }
 }

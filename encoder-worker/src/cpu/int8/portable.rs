@@ -2,33 +2,18 @@
 
 use pulp::Arch;
 
-use super::{EMPTY, GROUP, Grain, STEP, Step};
+use super::{GROUP, Grain, Int8, STEP, Step};
 use crate::cpu::isa::vectorised;
 use crate::cpu::kernel::{Columns, Kernel, PANEL, Panel, PanelRow, RowScale, Rows};
-use crate::device::NumberFormat;
 
 /// Runs everywhere.
 #[derive(Clone, Copy)]
 pub(in crate::cpu) struct Int8Portable(pub(in crate::cpu) Arch);
 
 impl Kernel for Int8Portable {
+    type Format = Int8;
     type Value = u8;
-    type Step = Step;
-    const STEP: usize = STEP;
     const GROUP: usize = GROUP;
-    const FORMAT: NumberFormat = NumberFormat::Int8;
-
-    fn empty_step() -> Step {
-        EMPTY
-    }
-
-    fn weight_scale(largest: f32) -> f32 {
-        super::weight_scale(largest)
-    }
-
-    fn pack(step: &mut Step, index: usize, weight: f32, scale: f32) -> f32 {
-        super::pack(step, index, weight, scale)
-    }
 
     fn keep(self, row: &[f32], kept: &mut [u8], scales: &mut [RowScale]) {
         super::keep(Grain { arch: self.0, levels: 255.0, group: GROUP }, row, kept, scales);

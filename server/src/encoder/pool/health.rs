@@ -10,7 +10,7 @@ const FAILURES_MAX: u32 = 3;
 const CANARIES_TO_RETURN: u32 = 3;
 
 const EJECTION_MIN: Duration = Duration::from_secs(1);
-const EJECTION_MAX: Duration = Duration::from_secs(30);
+const EJECTION_MAX: Duration = Duration::from_secs(10);
 
 /// A worker that served this long begins with the shortest ejection again.
 const FORGIVEN_AFTER: Duration = Duration::from_secs(60);
@@ -73,6 +73,10 @@ impl Health {
 
     /// A request failed. `spread` from 0 to 1 is the jitter.
     pub(super) fn failed(&mut self, now: Instant, spread: f64) {
+        // What was on its way when the worker was taken out of use says nothing new.
+        if !self.is_serving() {
+            return;
+        }
         self.failures += 1;
         if self.failures >= FAILURES_MAX {
             self.eject(now, spread);
@@ -81,11 +85,13 @@ impl Health {
 
     /// A canary came back right.
     pub(super) fn canary_passed(&mut self, now: Instant) {
-        self.answered(now);
+        // One short text says little of what real requests meet: their failures still count.
+        self.last_answer = Some(now);
         self.canaries += 1;
         let enough = self.state == State::New || self.canaries >= CANARIES_TO_RETURN;
         if !self.is_serving() && enough {
             self.state = State::Serving;
+            self.failures = 0;
             self.serving_since = Some(now);
         }
     }
@@ -175,10 +181,10 @@ mod tests {
     }
 
     #[test]
-    fn ejections_double_up_to_half_a_minute_and_are_forgiven() {
+    fn ejections_double_up_to_ten_seconds_and_are_forgiven() {
         let mut now = Instant::now();
         let mut health = serving(now);
-        for want in [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0] {
+        for want in [1.0, 2.0, 4.0, 8.0, 10.0, 10.0] {
             health.misbehaved(now, 1.0);
             assert!((pause(&health, now) - want).abs() < 1e-9, "{want}");
             now += EJECTION_MAX;

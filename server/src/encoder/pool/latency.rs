@@ -13,7 +13,10 @@ const REFRESH_AFTER: usize = 16;
 
 /// A hedge is sent no sooner and no later than this.
 const DELAY_MIN: Duration = Duration::from_millis(20);
-const DELAY_MAX: Duration = Duration::from_millis(500);
+const DELAY_MAX: Duration = Duration::from_millis(250);
+
+/// Until there are answers to go by.
+const DELAY_AT_FIRST: Duration = Duration::from_millis(100);
 
 /// The latest latencies.
 #[derive(Debug)]
@@ -30,7 +33,7 @@ struct Samples {
 
 impl Latency {
     pub(super) fn new() -> Self {
-        let hedge = DELAY_MAX.as_micros() as u64;
+        let hedge = DELAY_AT_FIRST.as_micros() as u64;
         Self { samples: Mutex::default(), hedge_micros: AtomicU64::new(hedge) }
     }
 
@@ -72,7 +75,7 @@ mod tests {
 
     #[test]
     fn the_delay_is_twice_the_95th_percentile_within_bounds() {
-        assert_eq!(delay_after([]), DELAY_MAX, "nothing is known yet");
+        assert_eq!(delay_after([]), DELAY_AT_FIRST, "nothing is known yet");
         assert_eq!(delay_after([1; 64]), DELAY_MIN);
         assert_eq!(delay_after([10_000; 64]), DELAY_MAX);
         let mostly_quick = (0..256).map(|i| if i % 32 == 0 { 400 } else { 30 });

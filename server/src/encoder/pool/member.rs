@@ -198,7 +198,8 @@ impl Member {
     /// How long until the next check.
     pub(super) fn next_check(&self, interval: Duration) -> Duration {
         let health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
-        health.next_canary(Instant::now(), interval).mul_f64(0.9 + 0.1 * unit())
+        // A pause has its jitter already, and nothing is asked before its end.
+        health.next_canary(Instant::now(), interval.mul_f64(0.9 + 0.1 * unit()))
     }
 
     async fn canary(&self, reference: &Reference, within: Duration) -> Result<(), Failed> {
@@ -241,9 +242,9 @@ impl Member {
         let address = self.address.clone();
         let code = error.answer().map(|call| call.code);
         match (&error, code) {
-            (ClientError::Deadline { .. }, _) | (_, Some(Code::DeadlineExceeded)) => {
-                Failed::Late(address)
-            }
+            // Who cancels is a time limit, here or in the worker: nobody else can.
+            (ClientError::Deadline { .. }, _)
+            | (_, Some(Code::DeadlineExceeded | Code::Cancelled)) => Failed::Late(address),
             (ClientError::Answer { .. }, _) => Failed::Garbage(address),
             (_, Some(Code::ResourceExhausted)) => Failed::Busy(address),
             (_, Some(Code::FailedPrecondition)) => Failed::OtherModel(address),
