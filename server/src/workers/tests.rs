@@ -32,7 +32,7 @@ async fn until(workers: &Workers, want: impl Fn(&[String]) -> bool) -> Vec<Strin
 #[tokio::test]
 async fn a_process_that_ends_is_started_again_and_is_known_while_it_lives() {
     // Each one has another port, by its own process number.
-    let workers = shell("say $((1024 + $$ % 60000)); sleep 0.3; exit 3");
+    let workers = shell("say $((1024 + $$ % 60000)); sleep 0.3; exit 5");
     let first = until(&workers, |all| !all.is_empty()).await;
     until(&workers, <[String]>::is_empty).await;
     let second = until(&workers, |all| !all.is_empty()).await;
