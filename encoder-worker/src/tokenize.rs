@@ -36,14 +36,17 @@ impl TextTokenizer {
             |cause: String| LoadError::Tokenizer { path: model.file(TOKENIZER_FILE), cause };
         let mut tokenizer = Tokenizer::from_bytes(model.tokenizer_json())
             .map_err(|error| refuse(error.to_string()))?;
-        let largest = tokenizer.get_vocab(true).into_values().max().unwrap_or_default();
+        let added = special_tokens(&tokenizer).map_err(|error| refuse(error.to_string()))?;
+        // A text's special tokens are the post-processor's, which may name ids that no vocabulary has.
+        let ids = tokenizer.get_vocab(true).into_values().chain(added.iter().copied());
+        let largest = ids.max().unwrap_or_default();
         let rows = model.bert.vocab_size;
         if largest as usize >= rows {
             let cause =
                 format!("has the token id {largest}, but config.json has vocab_size {rows}");
             return Err(refuse(cause));
         }
-        let special = special_tokens(&tokenizer).map_err(|error| refuse(error.to_string()))?;
+        let special = added.len();
         if special >= model.max_tokens {
             return Err(refuse(format!(
                 "adds {special} special tokens, which leaves none of the model's limit of {}",
@@ -88,12 +91,12 @@ impl TextTokenizer {
     }
 }
 
-/// Tokens that are added to every text.
-fn special_tokens(tokenizer: &Tokenizer) -> tokenizers::Result<usize> {
+/// The ids that are added to every text.
+fn special_tokens(tokenizer: &Tokenizer) -> tokenizers::Result<Vec<u32>> {
     let mut bare = tokenizer.clone();
     bare.with_padding(None);
     bare.with_truncation(None)?;
-    Ok(bare.encode_fast("", true)?.len())
+    Ok(bare.encode_fast("", true)?.get_ids().to_vec())
 }
 
 #[cfg(test)]

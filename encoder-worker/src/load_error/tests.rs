@@ -138,6 +138,18 @@ fn a_tokenizer_with_more_tokens_than_the_model_is_refused() {
 }
 
 #[test]
+fn a_special_token_beyond_the_model_is_refused() {
+    let model = TinyModel::new();
+    let mut tokenizer: Value = serde_json::from_slice(
+        &fs::read(model.path().join("tokenizer.json")).expect("the file is there"),
+    )
+    .expect("it is JSON");
+    tokenizer["post_processor"]["special_tokens"]["[SEP]"]["ids"] = json!([4_000]);
+    model.write_json("tokenizer.json", &tokenizer);
+    check(&model, &["tokenizer.json", "token id 4000", "vocab_size 12"]);
+}
+
+#[test]
 fn weights_that_give_no_numbers_are_found_at_start() {
     let mut model = TinyModel::new();
     let norm =
