@@ -19,6 +19,7 @@ mod shared;
 mod team;
 #[cfg(test)]
 mod tests;
+mod vectors;
 
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
@@ -36,6 +37,7 @@ use model::Model;
 use plan::{Plan, plan};
 use pool::Ending;
 use team::{Member, Team};
+use vectors::Vectors;
 
 /// Tokens below which one more thread is not worth waking for a batch that all work on together.
 const TOKENS_PER_MEMBER: usize = 16;
@@ -60,7 +62,7 @@ fn load_for(
 ) -> Result<Box<dyn Backend>, LoadError> {
     let loader = Loader { isa, weights, threads };
     match format {
-        NumberFormat::F32 => loader.load(f32::F32Vectors(isa.arch), "cpu-f32"),
+        NumberFormat::F32 => loader.load(Vectors::<f32::F32>::new(isa.arch), "cpu-f32"),
         NumberFormat::Bf16 => loader.load_bf16(),
         NumberFormat::Auto | NumberFormat::Int8 => loader.load_int8(),
     }
@@ -96,7 +98,7 @@ impl Loader<'_> {
         if let Some(kernel) = bf16::avx512::Bf16Avx512::new(self.isa) {
             return self.load(kernel, NAME);
         }
-        self.load(bf16::widened::Bf16Widened(self.isa.arch), NAME)
+        self.load(Vectors::<bf16::Bf16>::new(self.isa.arch), NAME)
     }
 
     fn load<K: Kernel>(

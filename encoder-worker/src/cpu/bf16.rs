@@ -3,7 +3,7 @@
 
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx512;
-pub(super) mod widened;
+mod widened;
 
 use super::kernel::{Format, PANEL};
 use crate::device::NumberFormat;

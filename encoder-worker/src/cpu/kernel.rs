@@ -170,6 +170,7 @@ mod tests {
     use super::*;
     use crate::cpu::isa::Isa;
     use crate::cpu::linear::{Dense, Linear};
+    use crate::cpu::vectors::Vectors;
     use crate::cpu::{bf16, f32, int8};
 
     fn values(count: usize, seed: usize) -> Vec<f32> {
@@ -219,8 +220,8 @@ mod tests {
     #[test]
     fn every_kernel_follows_the_definition() {
         let isa = Isa::detect().expect("no limit is set");
-        check(f32::F32Vectors(isa.arch), 1e-4);
-        check(bf16::widened::Bf16Widened(isa.arch), 0.1);
+        check(Vectors::<f32::F32>::new(isa.arch), 1e-4);
+        check(Vectors::<bf16::Bf16>::new(isa.arch), 0.1);
         check(int8::portable::Int8Portable(isa.arch), 0.2);
         #[cfg(target_arch = "x86_64")]
         {
