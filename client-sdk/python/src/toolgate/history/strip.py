@@ -9,6 +9,8 @@ from toolgate.history._reading import fields, items, name, text
 from toolgate.history._snapshot import is_snapshot
 
 _NOTHING_LEFT = "The tools that were found here are no longer available."
+_GONE: Any = object()
+"""Stands for what is taken out: null is a value of its own."""
 _SEARCH_TOOLS = ("tool_search_tool_regex", "tool_search_tool_bm25")
 
 
@@ -84,7 +86,7 @@ class _Stripper:
         after = self._changed(values)
         if len(self.removed) == before:
             return [entry]
-        return [after] if after is not None else []
+        return [] if after is _GONE else [after]
 
     def without_lone_reasoning(self, kept: list[tuple[int, Any]]) -> list[Any]:
         """OpenAI refuses a reasoning item without the item that it led to."""
@@ -92,39 +94,39 @@ class _Stripper:
         entries = []
         for place, (index, entry) in enumerate(kept):
             follower = kept[place + 1][1] if place + 1 < len(kept) else None
-            is_lone = index + 1 in gone and not _is_models_item(follower)
+            is_lone = index + 1 in gone and not _is_led_to(follower)
             if is_lone and fields(entry).get("type") == "reasoning":
                 self.removed.append(Removed(index, "reasoning", "", Reason.UNSUPPORTED))
             else:
                 entries.append(entry)
         return entries
 
-    def _changed(self, values: dict[str, Any]) -> dict[str, Any] | None:
+    def _changed(self, values: dict[str, Any]) -> Any:
         match values.get("type"):
             case "tool_search_call" if not self._references:
                 self._note("tool_search_call", "", Reason.UNSUPPORTED)
-                return None
+                return _GONE
             case "tool_search_output":
                 return self._loaded_tools(values)
             case "additional_tools":
                 left = self._loaded_tools(values)
-                return left if left and left["tools"] else None
+                return left if left is not _GONE and left["tools"] else _GONE
             case _:
                 return self._message(values)
 
-    def _loaded_tools(self, values: dict[str, Any]) -> dict[str, Any] | None:
+    def _loaded_tools(self, values: dict[str, Any]) -> Any:
         if not self._references:
             self._note(values["type"], "", Reason.UNSUPPORTED)
-            return None
+            return _GONE
         return {**values, "tools": self._keep(items(values.get("tools")), self._loaded_tool)}
 
     def _loaded_tool(self, tool: Any) -> Any:
         values = fields(tool)
         if values.get("type") != "namespace":
             ours = values.get("type") in ("function", "custom")
-            return tool if not ours or self._has("tool", values.get("name")) else None
+            return tool if not ours or self._has("tool", values.get("name")) else _GONE
         inner = self._keep(items(values.get("tools")), self._loaded_tool)
-        return {**values, "tools": inner} if inner else None
+        return {**values, "tools": inner} if inner else _GONE
 
     def _message(self, values: dict[str, Any]) -> dict[str, Any]:
         content = values.get("content")
@@ -144,7 +146,7 @@ class _Stripper:
                 return self._search_result(values)
             case "server_tool_use" if not self._references and values.get("name") in _SEARCH_TOOLS:
                 self._note("server_tool_use", values["name"], Reason.UNSUPPORTED)
-                return None
+                return _GONE
             case "tool_use" if not self._references and "caller" in values:
                 self._note("caller", name(values.get("name")), Reason.UNSUPPORTED)
                 return {key: value for key, value in values.items() if key != "caller"}
@@ -162,7 +164,7 @@ class _Stripper:
         found = fields(values.get("content"))
         if not self._references:
             self._note("tool_search_tool_result", "", Reason.UNSUPPORTED)
-            return None
+            return _GONE
         if "tool_references" not in found:
             return values
         kept = self._keep(items(found["tool_references"]), self._reference)
@@ -172,7 +174,7 @@ class _Stripper:
         values = fields(item)
         if values.get("type") != "tool_reference":
             return item
-        return item if self._has("tool_reference", values.get("tool_name")) else None
+        return item if self._has("tool_reference", values.get("tool_name")) else _GONE
 
     def _has(self, kind: str, tool: Any) -> bool:
         """Whether a reference may stay; notes it when not."""
@@ -189,10 +191,10 @@ class _Stripper:
     @staticmethod
     def _keep(values: Iterable[Any], change: Callable[[Any], Any]) -> list[Any]:
         changed = (change(value) for value in values)
-        return [value for value in changed if value is not None]
+        return [value for value in changed if value is not _GONE]
 
 
-def _is_models_item(entry: Any) -> bool:
+def _is_led_to(entry: Any) -> bool:
+    """Whether an item of the Responses API is one that reasoning leads to."""
     values = fields(entry)
-    kind = text(values.get("type"))
-    return kind.endswith("_call") or kind == "reasoning" or values.get("role") == "assistant"
+    return text(values.get("type")).endswith("_call") or values.get("role") == "assistant"

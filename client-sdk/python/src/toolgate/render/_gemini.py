@@ -30,7 +30,9 @@ def _can_name(name: str) -> bool:
 
 
 def _declare(tool: ActiveTool, losses: Losses) -> dict[str, Any]:
-    declaration: dict[str, Any] = {"name": tool.model_name, "description": tool.description}
+    declaration: dict[str, Any] = {"name": tool.model_name}
+    if tool.description:
+        declaration["description"] = tool.description
     schema = plain_root(tool.input_schema, (), losses)
     parameters = Converter(schema, losses).convert(schema, Place())
     if parameters.get("properties"):

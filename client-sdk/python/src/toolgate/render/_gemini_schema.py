@@ -84,7 +84,7 @@ class Converter:
     def _merge(self, merged: Schema, branch: Schema, at: str) -> None:
         for key, value in branch.items():
             if key == "properties":
-                merged[key] = {**object_of(value), **object_of(merged.get(key))}
+                merged[key] = self._merged_properties(object_of(merged.get(key)), value, at)
             elif key in ("required", "allOf"):
                 held = list_of(merged.get(key))
                 merged[key] = held + [item for item in list_of(value) if item not in held]
@@ -92,6 +92,14 @@ class Converter:
                 merged[key] = value
             elif merged[key] != value and key not in _ANNOTATIONS:
                 self.losses.add(pointer(at, key), key, "dropped: another schema says it already")
+
+    def _merged_properties(self, held: Schema, more: Any, at: str) -> Schema:
+        merged = dict(held)
+        for name, schema in object_of(more).items():
+            if merged.setdefault(name, schema) != schema:
+                place = pointer(at, "properties", name)
+                self.losses.add(place, "properties", "dropped: another schema says it already")
+        return merged
 
     def _choices(self, schema: Schema, at: str) -> tuple[str, list[tuple[int, Schema]]]:
         """The keyword of the alternatives, and those that are not null with their places in it."""
@@ -102,9 +110,10 @@ class Converter:
             if all(set(branch) <= {"required"} for branch in branches):
                 self.losses.add(pointer(at, key), key, "dropped")
                 continue
-            if key == "oneOf":
+            choices = _branches(schema, key, branches)
+            if key == "oneOf" and len(choices) > 1:
                 self.losses.add(pointer(at, key), key, "as anyOf: several may hold")
-            return key, _branches(schema, key, branches)
+            return key, choices
         kinds = [kind for kind in list_of(schema.get("type")) if kind != "null"]
         if len(kinds) < 2:
             return "", []

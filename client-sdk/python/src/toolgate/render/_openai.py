@@ -47,27 +47,30 @@ def _responses(tool: ActiveTool, losses: Losses) -> dict[str, Any]:
 
 def _function(tool: ActiveTool, losses: Losses) -> dict[str, Any]:
     described = {"description": tool.description} if tool.description else {}
-    schema = with_items(plain_root(tool.input_schema, _REFUSED_AT_ROOT, losses))
+    schema = complete(plain_root(tool.input_schema, _REFUSED_AT_ROOT, losses))
     return {"name": tool.model_name, **described, "parameters": schema}
 
 
-def with_items(schema: Any, nesting: int = 0) -> Any:
-    """The schema with `items` in every array: OpenAI refuses one without, `{}` says the same."""
+def complete(schema: Any, nesting: int = 0) -> Any:
+    """The schema with `items` in every array and `properties` in every object.
+
+    OpenAI refuses those without; `{}` says the same.
+    """
     if not isinstance(schema, dict) or nesting > MAX_NESTING:
         return schema
     changed: Schema = {key: _within(key, value, nesting) for key, value in schema.items()}
     kinds = changed.get("type")
-    is_array = kinds == "array" or (isinstance(kinds, list) and "array" in kinds)
-    if is_array and "items" not in changed:
-        changed["items"] = {}
+    for kind, key in (("array", "items"), ("object", "properties")):
+        if kinds == kind or (isinstance(kinds, list) and kind in kinds):
+            changed.setdefault(key, {})
     return changed
 
 
 def _within(key: str, value: Any, nesting: int) -> Any:
     if key in _SCHEMAS:
-        return with_items(value, nesting + 1)
+        return complete(value, nesting + 1)
     if key in _LISTS_OF_SCHEMAS and isinstance(value, list):
-        return [with_items(item, nesting + 1) for item in value]
+        return [complete(item, nesting + 1) for item in value]
     if key in _SCHEMAS_BY_NAME and isinstance(value, dict):
-        return {name: with_items(item, nesting + 1) for name, item in value.items()}
+        return {name: complete(item, nesting + 1) for name, item in value.items()}
     return value
