@@ -145,7 +145,8 @@ _RESPONSES_ITEMS: dict[str, Callable[[dict[str, Any]], Iterator[Event]]] = {
 
 def _json_rpc(values: dict[str, Any]) -> Iterator[Event]:
     number = values.get("id")
-    key = f"json-rpc:{number}" if isinstance(number, str | int) else None
+    is_id = isinstance(number, str | int) and not isinstance(number, bool)
+    key = f"json-rpc:{number}" if is_id else None
     if values.get("method") == "tools/call":
         yield Spoke(True)
         if tool := name(fields(values.get("params")).get("name")):

@@ -115,7 +115,7 @@ def _format(converter: "Converter", schema: Schema, at: str, converted: Schema) 
     if named in _FORMATS.get(converted["type"], ()):
         converted["format"] = named
     elif named is not None:
-        converter.losses.add(pointer(at, "format"), "format", f"dropped: {json.dumps(named)}")
+        converter.losses.add(pointer(at, "format"), "format", f"dropped: {_json(named)}")
 
 
 def _values(converter: "Converter", schema: Schema, at: str, converted: Schema) -> None:
@@ -127,11 +127,15 @@ def _values(converter: "Converter", schema: Schema, at: str, converted: Schema) 
     if converted["type"] == "STRING" and all(isinstance(v, str) and v for v in values):
         converted["enum"] = values
         return
-    listed = ", ".join(json.dumps(value, ensure_ascii=False) for value in values)
+    listed = ", ".join(map(_json, values))
     told = f"One of: {listed}."
     described = converted.get("description")
     converted["description"] = f"{described} {told}" if described else told
     converter.losses.add(pointer(at, keyword), keyword, "named in the description only")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _bounds(converter: "Converter", schema: Schema, at: str, converted: Schema) -> None:
