@@ -2,6 +2,9 @@
 //! deadline on every call, retries what may be retried, and turns failures into typed errors. Beside it,
 //! the client of an encoder worker, which servers use. No policy and no caching live here.
 //!
+//! For a conversation, [`history`] reads from its messages what was discovered and called, and takes out what
+//! can't be sent; [`render`] writes tools in the shape of a provider's API. Neither calls anything.
+//!
 //! ```no_run
 //! use toolgate_client::{Client, ClientOptions, v1};
 //!
@@ -25,7 +28,9 @@ mod client;
 mod encoder;
 mod error;
 mod health;
+pub mod history;
 mod options;
+pub mod render;
 mod router;
 
 pub use client::Client;

@@ -1,5 +1,6 @@
 """The scan of a history: which tools were discovered, which calls were made and how they ended."""
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -104,6 +105,7 @@ class _Scanner:
         self._found: dict[str, None] = {}
         self._calls: list[SeenCall] = []
         self._open: dict[str, int] = {}
+        self._anonymous: deque[int] = deque()
         self._restored: dict[str, int] = {}
         self._turn = -1
         self._turns = 0
@@ -154,13 +156,18 @@ class _Scanner:
             return
         if key and key in self._open:
             return
+        if key:
+            self._open[key] = len(self._calls)
+        else:
+            self._anonymous.append(len(self._calls))
         call = SeenCall(event.tool, CallStatus.UNSPECIFIED, max(self._turn, 0), key)
-        self._open[key or f"anonymous:{len(self._calls)}"] = len(self._calls)
         self._calls.append(call)
 
     def _answered(self, event: Answered) -> None:
-        key = event.key or next((k for k in self._open if k.startswith("anonymous:")), "")
-        index = self._open.pop(key, None)
+        if event.key is not None:
+            index = self._open.pop(event.key, None)
+        else:
+            index = self._anonymous.popleft() if self._anonymous else None
         if index is None:
             return
         status = CallStatus.FAILED if event.failed else CallStatus.SUCCEEDED
