@@ -41,6 +41,13 @@ def test_phase_2_stands_directly_before_what_the_user_said() -> None:
     assert layout.user_message("Hi.", []) == {"role": "user", "content": "Hi."}
 
 
+def test_the_responses_api_gets_phase_2_as_an_item_of_its_own() -> None:
+    before, said = layout.responses_input("Find x.", [tool("mcp__a__x")])
+    assert (before["role"], before["content"]) == ("developer", layout.phase_2([tool("mcp__a__x")]))
+    assert said == {"role": "user", "content": "Find x."}
+    assert layout.responses_input("Hi.", []) == [{"role": "user", "content": "Hi."}]
+
+
 def prompt(system: list[dict[str, Any]], messages: list[Any]) -> str:
     return "\n".join(json.dumps(part) for part in [*system, *messages])
 

@@ -80,6 +80,19 @@ def user_message(content: Content, tools: Iterable[ActiveTool]) -> dict[str, Any
     return {"role": "user", "content": [{"type": "text", "text": phase_2(defined)}, *said]}
 
 
+def responses_input(content: Content, tools: Iterable[ActiveTool]) -> list[dict[str, Any]]:
+    """The items of a turn for the Responses API: phase 2, then the user's message.
+
+    Args:
+        content: What the user said: a text, or the API's content parts.
+        tools: As in `phase_2`.
+    """
+    defined = list(tools)
+    before = [{"role": "developer", "content": phase_2(defined)}] if defined else []
+    said = content if isinstance(content, str) else list(content)
+    return [*before, {"role": "user", "content": said}]
+
+
 def _definition(tool: ActiveTool) -> str:
     if not tool.input_schema_json:
         return tool.signature or tool.model_name

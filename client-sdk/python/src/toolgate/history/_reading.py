@@ -19,7 +19,7 @@ def fields(value: Any) -> dict[str, Any]:
             return dict(value)
         dump = getattr(value, "model_dump", None)
         if callable(dump) and not isinstance(value, type):
-            return dict(dump(mode="json", by_alias=True, exclude_none=True))
+            return dict(dump(mode="json", by_alias=True, exclude_none=True, warnings=False))
     except Exception:  # Foreign code ran: whatever it raised, there is nothing to read.
         return {}
     return {}

@@ -7,7 +7,12 @@ tools = model_facing(mcp_tools, client.list_tools("github"))
 agent = create_agent(model, middleware=[ToolgateMiddleware(client, tools)])
 """
 
-from toolgate.langchain._middleware import ToolgateMiddleware, ToolgateState
-from toolgate.langchain._tools import mcp_definitions, model_facing
+try:
+    from toolgate.langchain._middleware import ToolgateMiddleware, ToolgateState
+    from toolgate.langchain._tools import mcp_definitions, model_facing
+except ModuleNotFoundError as missing:
+    raise ImportError(
+        f"toolgate.langchain needs {missing.name}: pip install 'toolgate[langchain]'"
+    ) from missing
 
 __all__ = ["ToolgateMiddleware", "ToolgateState", "mcp_definitions", "model_facing"]
