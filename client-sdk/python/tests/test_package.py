@@ -3,15 +3,7 @@
 import subprocess
 import sys
 
-HEAVY = ("anthropic", "google.genai", "langchain", "langchain_core", "mcp_types", "openai")
-    "anthropic",
-    "google.genai",
-    "langchain",
-    "langchain_core",
-    "mcp_types",
-    "openai",
-    "pydantic",
-)
+HEAVY = ("anthropic", "google.genai", "langchain", "langchain_core", "openai", "pydantic")
 
 
 def run(code: str) -> str:

@@ -92,7 +92,8 @@ impl Scanner {
             self.turns = self.turns.max(self.next_turn);
             return;
         }
-        if self.open.contains_key(&id) {
+        // Some providers use an identifier again: with another tool, it is another call.
+        if self.open.get(&id).is_some_and(|&open| self.calls[open].tool == tool) {
             return;
         }
         if id.is_empty() {

@@ -228,7 +228,8 @@ impl Converter<'_> {
     }
 
     /// Gemini takes `anyOf` alone: what stands beside it goes into the branches.
-    fn any_of(&mut self, schema: &Schema, mut converted: Vec<Schema>, at: &str) -> Schema {
+    fn any_of(&mut self, schema: &Schema, converted: Vec<Schema>, at: &str) -> Schema {
+        let mut converted: Vec<Schema> = converted.into_iter().flat_map(alternatives).collect();
         let description = schema.get("description").filter(|text| text.is_string());
         for branch in &mut converted {
             if let Some(description) = description {
@@ -253,6 +254,13 @@ impl Converter<'_> {
         }
         only
     }
+}
+
+/// The alternatives of a converted schema, or itself.
+fn alternatives(mut converted: Schema) -> Vec<Schema> {
+    let Some(Value::Array(branches)) = converted.remove("anyOf") else { return vec![converted] };
+    let schema = |branch| if let Value::Object(schema) = branch { Some(schema) } else { None };
+    branches.into_iter().filter_map(schema).collect()
 }
 
 fn only_requires(branch: &Value) -> bool {

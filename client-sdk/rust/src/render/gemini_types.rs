@@ -5,41 +5,6 @@ use serde_json::{Number, Value};
 use super::gemini::{Converter, Place};
 use super::schema::{Schema, is_name, list_at, object_at, pointer};
 
-/// The keywords that are rewritten or kept, or have no meaning of their own.
-const SEEN_TO: [&str; 32] = [
-    "type",
-    "format",
-    "enum",
-    "const",
-    "nullable",
-    "default",
-    "properties",
-    "required",
-    "items",
-    "prefixItems",
-    "anyOf",
-    "oneOf",
-    "additionalProperties",
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "minLength",
-    "maxLength",
-    "minItems",
-    "maxItems",
-    "minProperties",
-    "maxProperties",
-    "title",
-    "description",
-    "pattern",
-    "$schema",
-    "$id",
-    "$comment",
-    "$anchor",
-    "$defs",
-    "definitions",
-];
 const TYPES: [&str; 6] = ["string", "number", "integer", "boolean", "array", "object"];
 /// By which keywords a schema that does not name its type shows it.
 const SIGNS: [(&str, &[&str]); 4] = [
@@ -84,11 +49,25 @@ pub(super) fn convert_typed(
         "OBJECT" => properties(converter, schema, place, &mut converted),
         _ => {}
     }
-    for key in schema.keys().filter(|key| !SEEN_TO.contains(&key.as_str())) {
+    for key in schema.keys().filter(|key| !is_seen_to(key)) {
         let at = pointer(&place.at, key);
         converter.losses.add(&at, key, "dropped: Gemini has no such keyword");
     }
     converted
+}
+
+/// Whether a keyword is rewritten or kept, or has no meaning of its own.
+#[rustfmt::skip]
+fn is_seen_to(keyword: &str) -> bool {
+    matches!(
+        keyword,
+        "type" | "format" | "enum" | "const" | "nullable" | "default" | "title" | "description"
+            | "properties" | "required" | "additionalProperties" | "minProperties" | "maxProperties"
+            | "items" | "prefixItems" | "minItems" | "maxItems" | "anyOf" | "oneOf"
+            | "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum"
+            | "minLength" | "maxLength" | "pattern"
+            | "$schema" | "$id" | "$comment" | "$anchor" | "$defs" | "definitions"
+    )
 }
 
 /// Whether a schema takes null alone.

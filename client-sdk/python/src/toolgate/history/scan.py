@@ -154,8 +154,10 @@ class _Scanner:
             self._turn = self._calls[self._restored.pop(key)].turn
             self._turns = max(self._turns, self._turn + 1)
             return
-        if key and key in self._open:
+        is_open = self._open.get(key)
+        if is_open is not None and self._calls[is_open].tool == event.tool:
             return
+        # Some providers use an identifier again: with another tool, it is another call.
         if key:
             self._open[key] = len(self._calls)
         else:

@@ -122,6 +122,7 @@ class Converter:
 
     def _any_of(self, schema: Schema, converted: list[Schema], at: str) -> Schema:
         """Gemini takes `anyOf` alone: what stands beside it goes into the branches."""
+        converted = [inner for branch in converted for inner in branch.get("anyOf", [branch])]
         description = schema.get("description")
         if isinstance(description, str):
             for branch in converted:
