@@ -294,3 +294,15 @@ def test_tools_that_are_not_registered_are_named(client: Client, desk: Desk) -> 
     client.register_server("notes", mcp_definitions(desk.notes()[:2]))
     with pytest.raises(ValueError, match="delete_note"):
         model_facing(desk.notes(), client.list_tools("notes"))
+
+
+def test_a_handle_of_elsewhere_is_replaced(client: Client, tools: list[BaseTool]) -> None:
+    model = ScriptedModel(script=[says("Yes."), calls((FIND, {"text": "milk"})), says("One.")])
+    middleware = ToolgateMiddleware(client, tools, threshold=0.0)
+    agent = create_agent(model, middleware=[middleware], checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "1"}}
+    agent.invoke(asked("search my notes"), config)
+    agent.update_state(config, {"toolgate_handle": "of another service"})
+    result = agent.invoke(asked("search my notes on milk"), config)
+    assert refusals(result["messages"]) == []
+    assert result["messages"][-1].content == "One."
