@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from toolgate import ActiveTool, history, render
+from toolgate import ActiveTool, announce, history, layout, render
 from toolgate._gen.v1 import router_pb2
 
 CASES = Path(__file__).resolve().parents[2] / "conformance"
@@ -98,6 +98,30 @@ def test_render(provider: str, case: dict[str, Any]) -> None:
         for loss in rendered.losses
     ]
     assert losses == case["expect"]["losses"]
+
+
+@pytest.mark.parametrize(("group", "case"), cases("prompt/layout.json"))
+def test_layout(group: str, case: dict[str, Any]) -> None:
+    tools = [ActiveTool.from_proto(router_pb2.ActiveTool(**tool)) for tool in case["tools"]]
+    summaries = dict(case["summaries"])
+    assert case["expect"] == {
+        "anthropic_system": layout.anthropic_system(case["system"], summaries),
+        "openai_system": layout.openai_system(case["system"], summaries),
+        "user_message": layout.user_message(case["content"], tools),
+        "responses_input": layout.responses_input(case["content"], tools),
+    }, group
+
+
+@pytest.mark.parametrize(("group", "case"), cases("prompt/announce.json"))
+def test_announce(group: str, case: dict[str, Any]) -> None:
+    said = announce(dict(case["searchable"]), loaded=case["loaded"], announced=case["announced"])
+    assert case["expect"] == {
+        "full": said.full,
+        "added": [list(item) for item in said.added.items()],
+        "removed": list(said.removed),
+        "announced": list(said.announced),
+        "text": said.text(),
+    }, group
 
 
 def test_every_file_of_cases_is_run() -> None:

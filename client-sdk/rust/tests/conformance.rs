@@ -10,7 +10,8 @@ use toolgate_client::render::{
     AnthropicOptions, RenderError, Rendered, SearchTool, anthropic, gemini, mcp, openai_chat,
     openai_responses,
 };
-use toolgate_client::v1::ActiveTool;
+use toolgate_client::v1::{ActiveTool, SummaryEntry};
+use toolgate_client::{announce, layout};
 
 fn cases(folder: &str, prefix: &str) -> Vec<(String, Value)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../conformance").join(folder);
@@ -165,6 +166,54 @@ fn tools_are_rendered_as_every_client_renders_them() {
         let losses: Vec<_> =
             losses.map(|l| [l.tool, l.pointer, l.keyword, l.note].map(Some)).collect();
         assert_eq!(losses, expected, "{name}");
+    }
+}
+
+fn summaries(listed: &Value) -> Vec<SummaryEntry> {
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let entry = |pair: &Value| SummaryEntry { model_name: text(&pair[0]), summary: text(&pair[1]) };
+    list(listed).iter().map(entry).collect()
+}
+
+#[test]
+fn prompts_are_laid_out_as_every_client_lays_them_out() {
+    for (name, case) in cases("prompt", "layout") {
+        let text = |tool: &Value, key: &str| tool[key].as_str().unwrap_or_default().to_owned();
+        let tool = |tool: &Value| ActiveTool {
+            model_name: text(tool, "model_name"),
+            description: text(tool, "description"),
+            input_schema_json: text(tool, "input_schema_json"),
+            signature: text(tool, "signature"),
+            ..Default::default()
+        };
+        let tools: Vec<ActiveTool> = list(&case["tools"]).iter().map(tool).collect();
+        let pool = summaries(&case["summaries"]);
+        let system = case["system"].as_str().expect("a text");
+        let content = &case["content"];
+        let laid_out = json!({
+            "anthropic_system": layout::anthropic_system(system, &pool),
+            "openai_system": layout::openai_system(system, &pool),
+            "user_message": layout::user_message(content, &tools),
+            "responses_input": layout::responses_input(content, &tools),
+        });
+        assert_eq!(laid_out, case["expect"], "{name}");
+    }
+}
+
+#[test]
+fn announcements_are_what_every_client_announces() {
+    for (name, case) in cases("prompt", "announce") {
+        let loaded: Vec<&str> = list(&case["loaded"]).iter().filter_map(Value::as_str).collect();
+        let told = case["announced"].as_array().map(|told| {
+            told.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>()
+        });
+        let said = announce(&summaries(&case["searchable"]), &loaded, told.as_deref());
+        let added = said.added.iter().map(|entry| json!([entry.model_name, entry.summary]));
+        let told = json!({
+            "full": said.full, "added": added.collect::<Vec<_>>(), "removed": said.removed,
+            "announced": said.announced, "text": said.text(),
+        });
+        assert_eq!(told, case["expect"], "{name}");
     }
 }
 

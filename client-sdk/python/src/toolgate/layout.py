@@ -6,6 +6,7 @@ message. What stays in the history is never rewritten.
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,8 @@ from toolgate.routing import ActiveTool
 CACHE_BREAKPOINT = {"type": "ephemeral"}
 """Anthropic's `cache_control`."""
 
+_STRINGS = re.compile(r'("(?:[^"\\]|\\.)*")')
+_SPACE = re.compile(r"[ \t\r\n]+")
 _PHASE_1 = "Tools that can be made available when they are needed, one on each line:"
 _PHASE_2 = "Tools that are available for the following message:"
 
@@ -96,9 +99,15 @@ def responses_input(content: Content, tools: Iterable[ActiveTool]) -> list[dict[
 def _definition(tool: ActiveTool) -> str:
     if not tool.input_schema_json:
         return tool.signature or tool.model_name
-    definition = {
-        "name": tool.model_name,
-        "description": tool.description,
-        "input_schema": tool.input_schema,
-    }
-    return json.dumps(definition, ensure_ascii=False, separators=(",", ":"))
+    name, description = (
+        json.dumps(text, ensure_ascii=False) for text in (tool.model_name, tool.description)
+    )
+    schema = _minified(tool.input_schema_json)
+    return f'{{"name":{name},"description":{description},"input_schema":{schema}}}'
+
+
+def _minified(text: str) -> str:
+    """JSON without white space between its tokens; everything else byte for byte as it was."""
+    return "".join(
+        part if part.startswith('"') else _SPACE.sub("", part) for part in _STRINGS.split(text)
+    )
