@@ -1,5 +1,5 @@
 //! Where phase 1 and phase 2 stand in the prompt, so that the provider's prompt cache holds. Phase 1, one line
-//! for each tool, ends the stable prefix, behind a cache breakpoint: its bytes change with the catalog only.
+//! for each tool, ends the stable prefix, at a cache breakpoint: its bytes change with the catalog only.
 //! Phase 2, the definitions of the active set, stands directly before the user's message. What stays in the
 //! history is never rewritten.
 
