@@ -65,7 +65,8 @@ def _entry(message: AnyMessage) -> dict[str, Any]:
         if message.status == "error":
             result["is_error"] = True
         return {"role": "user", "content": [result]}
-    return {"role": "user", "content": message.content}
+    # LangChain has results in tool messages only: whatever else looks like one is not read.
+    return {"role": "user"}
 
 
 def _without_calls(message: AIMessage) -> list[Any]:
