@@ -8,10 +8,17 @@
         verdict = client.gate(turn.handle, Call("mcp__slack__slack_get_users", {}))[0]
 
 `AsyncClient` is the same for asyncio. Every failed call raises `ToolgateError`.
+
+For a conversation: `history` reads what was discovered and called, and takes out what can't be
+sent; `render` writes tools in a provider's shape; `layout` and `announce` keep prompt caches. None
+of them calls anything. `toolgate.langchain`, with `toolgate[langchain]`, is the middleware for
+LangChain 1.x.
 """
 
+from toolgate import history, layout, render
 from toolgate._requests import Intents, RegisterArguments, RouteArguments, ToolsList
 from toolgate.aio import AsyncClient
+from toolgate.announcing import Announcement, announce
 from toolgate.catalog import McpServer, Registration, Removal, Tool, ToolOutcome, ToolSettings
 from toolgate.client import Client
 from toolgate.enums import (
@@ -53,6 +60,7 @@ __version__ = "0.1.0"
 __all__ = [
     "ActiveTool",
     "AgentState",
+    "Announcement",
     "ArgumentViolation",
     "AsyncClient",
     "Call",
@@ -92,8 +100,12 @@ __all__ = [
     "TransportHint",
     "TrustTier",
     "all_of",
+    "announce",
     "any_of",
     "has_prior_tool_output",
+    "history",
     "is_authenticated",
+    "layout",
     "milestone_reached",
+    "render",
 ]

@@ -13,6 +13,7 @@ from toolgate._channel import (
     PAGE_SIZE,
     ChannelOptions,
     channel_options,
+    target_of,
 )
 from toolgate._gen.v1 import catalog_pb2, catalog_pb2_grpc, router_pb2_grpc
 from toolgate._requests import Intents, RegisterArguments, RouteArguments, ToolsList
@@ -47,17 +48,18 @@ class Client:
         """Opens the channel; it connects with the first call.
 
         Args:
-            target: Where Toolgate listens, `host:port` or any gRPC target.
+            target: Where Toolgate listens: `host:port`, `http://host:port`, or any gRPC target.
             tenant: The tenant of every call. "": "default" while authentication is off.
             timeout: Seconds that a call may take unless it says otherwise.
             credentials: TLS credentials. None: no encryption.
             options: Further gRPC channel options; they win over this client's own.
         """
         settings = channel_options(options)
+        address = target_of(target, encrypted=credentials is not None)
         if credentials is None:
-            self._channel = grpc.insecure_channel(target, options=settings)
+            self._channel = grpc.insecure_channel(address, options=settings)
         else:
-            self._channel = grpc.secure_channel(target, credentials, options=settings)
+            self._channel = grpc.secure_channel(address, credentials, options=settings)
         self._router = router_pb2_grpc.RouterServiceStub(self._channel)
         self._catalog = catalog_pb2_grpc.CatalogServiceStub(self._channel)
         self._tenant = tenant

@@ -31,6 +31,16 @@ class Call:
         function = call["function"]
         return cls(function["name"], function["arguments"], call["id"])
 
+    @classmethod
+    def from_openai_responses(cls, item: Mapping[str, Any]) -> "Call":
+        """Reads a `function_call` item of OpenAI's Responses API."""
+        return cls(item["name"], item["arguments"], item["call_id"])
+
+    @classmethod
+    def from_gemini(cls, call: Mapping[str, Any]) -> "Call":
+        """Reads a `functionCall` of Gemini's API; older models give it no identifier."""
+        return cls(call["name"], call.get("args") or {}, call.get("id") or "")
+
     def to_proto(self) -> router_pb2.RequestedCall:
         """The wire's form; JSON text is passed on unread, mistakes included."""
         text = (

@@ -234,33 +234,25 @@ class RouteResult:
         return len(self.tools)
 
     def to_anthropic_tools(self) -> list[dict[str, Any]]:
-        """The active set as the `tools` of Anthropic's Messages API.
+        """The active set as the `tools` of Anthropic's Messages API; `render` has more.
 
         Raises:
             ValueError: full schemas were not asked for.
         """
-        return [
-            {"name": t.model_name, "description": t.description, "input_schema": t.input_schema}
-            for t in self.tools
-        ]
+        # Imported here because rendering is built on the types of this module.
+        from toolgate import render
+
+        return render.anthropic(self).tools
 
     def to_openai_tools(self) -> list[dict[str, Any]]:
-        """The active set as the `tools` of OpenAI's Chat Completions API.
+        """The active set as the `tools` of OpenAI's Chat Completions API; `render` has more.
 
         Raises:
             ValueError: full schemas were not asked for.
         """
-        return [
-            {
-                "type": "function",
-                "function": {
-                    "name": tool.model_name,
-                    "description": tool.description,
-                    "parameters": tool.input_schema,
-                },
-            }
-            for tool in self.tools
-        ]
+        from toolgate import render
+
+        return render.openai_chat(self).tools
 
     @classmethod
     def from_proto(cls, message: router_pb2.RouteResponse) -> "RouteResult":
