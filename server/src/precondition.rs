@@ -117,11 +117,12 @@ mod tests {
     use crate::state::PriorCall;
 
     fn state() -> AgentState {
-        let call = |tool: &str, succeeded| PriorCall { tool: tool.to_owned(), succeeded };
+        let call = |tool: &str, succeeded| PriorCall { tool: tool.to_owned(), succeeded, turn: 0 };
         AgentState {
             scopes: ["issues:write".to_owned()].into(),
             calls: vec![call("mcp__git__git_status", true), call("git_push", false)],
             milestones: ["plan_approved".to_owned()].into(),
+            ..AgentState::default()
         }
     }
 

@@ -4,12 +4,14 @@
 pub mod account;
 pub mod allow;
 pub mod choose;
+pub mod continuity;
 pub mod event;
 pub mod explain;
 pub mod lookups;
 pub mod pool;
 pub mod query;
 pub mod rank;
+pub mod room;
 pub mod route;
 
 pub use route::Router;

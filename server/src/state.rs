@@ -12,6 +12,8 @@ pub struct AgentState {
     pub calls: Vec<PriorCall>,
     /// Milestones reached.
     pub milestones: HashSet<String>,
+    /// Model-facing names of tools that were discovered earlier in the conversation.
+    pub discovered: Vec<String>,
 }
 
 /// One finished tool call.
@@ -21,4 +23,6 @@ pub struct PriorCall {
     pub tool: String,
     /// Whether the tool returned a result.
     pub succeeded: bool,
+    /// The turn in which it was made, from 0.
+    pub turn: u32,
 }

@@ -2633,6 +2633,18 @@ pub struct RouteOptions {
     /// cl100k_base tokens of the system prompt, for `rho`. Absent: 0.
     #[prost(uint32, tag = "11")]
     pub system_tokens: u32,
+    /// The most cl100k_base tokens that all full definitions of the active set may cost. When new tools need
+    /// room, kept tools that the conversation has left behind go, the least overlap first. Absent: no cap.
+    #[prost(uint32, optional, tag = "20")]
+    pub active_token_budget: ::core::option::Option<u32>,
+    /// cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
+    /// so far. With it, the set is kept when changing it would cost more in lost cache than it saves.
+    /// Absent: what is lost is not counted.
+    #[prost(uint32, optional, tag = "21")]
+    pub history_tokens: ::core::option::Option<u32>,
+    /// Change the set even when the lost cache costs more. Default: false.
+    #[prost(bool, tag = "22")]
+    pub ignore_cache_cost: bool,
 }
 /// The active set of one turn.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2670,6 +2682,39 @@ pub struct RouteResponse {
     /// Time spent, stage by stage, in the order of work.
     #[prost(message, repeated, tag = "10")]
     pub timings: ::prost::alloc::vec::Vec<StageTiming>,
+    /// How the active set differs from that of the turn before.
+    #[prost(message, optional, tag = "20")]
+    pub change: ::core::option::Option<ActiveSetChange>,
+}
+/// How an active set differs from that of the turn before. All names are model-facing.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ActiveSetChange {
+    /// Tools whose schemas are to be appended to the prompt: new ones, and those whose definition changed.
+    #[prost(string, repeated, tag = "1")]
+    pub added: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Tools that stay in the places they had.
+    #[prost(string, repeated, tag = "2")]
+    pub kept: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Kept tools that would go if their room were needed: not pinned or always loaded, not called in the last
+    /// three turns, and an overlap of at least 0.05 under the threshold.
+    #[prost(string, repeated, tag = "3")]
+    pub evictable: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Tools that were in the set of the turn before and are not in this one: the token budget needed their
+    /// room, or they may no longer be used.
+    #[prost(string, repeated, tag = "4")]
+    pub removed: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// True when tools were left out (refused with OVER_TOKEN_BUDGET) because making room for them would have
+    /// cost more in lost cache than it saves.
+    #[prost(bool, tag = "5")]
+    pub kept_for_cache: bool,
+    /// Input tokens, at the price of uncached ones, that making room cost, or would have cost, in lost cache:
+    /// 0.9 x the tokens after the first tool that goes (a cached token costs a tenth). 0 when no room was needed.
+    #[prost(uint64, tag = "6")]
+    pub cache_loss_tokens: u64,
+    /// What making room saves, on the same scale: a tenth of the prompt, which a search for the left-out
+    /// tool would read once more, and a tenth of the tools that go over five turns. 0 when no room was needed.
+    #[prost(uint64, tag = "7")]
+    pub cache_saving_tokens: u64,
 }
 /// A tool of the active set.
 #[derive(Clone, PartialEq, ::prost::Message)]

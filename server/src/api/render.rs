@@ -12,14 +12,14 @@ use crate::router::lookups::Found;
 use crate::router::pool::PoolDelta;
 use crate::router::query::Detail;
 use crate::router::rank::FoundBy;
-use crate::router::route::{Answer, Degraded};
+use crate::router::route::{Active, Answer, Degraded};
 use crate::shard::snapshot::Snapshot;
 use crate::tokens::TOKENIZER;
 
 /// Route's answer.
 pub(super) fn route(tenant: &TenantId, answer: &Answer) -> v1::RouteResponse {
     let snapshot = &*answer.snapshot;
-    let tool = |active: &crate::router::route::Active| v1::ActiveTool {
+    let tool = |active: &Active| v1::ActiveTool {
         signature: active.signature.clone(),
         schema_tokens: active.tokens,
         ..active_tool(tenant, snapshot, &active.chosen, answer.detail)
@@ -35,6 +35,25 @@ pub(super) fn route(tenant: &TenantId, answer: &Answer) -> v1::RouteResponse {
         accounting: Some(accounting(&answer.account)),
         degraded: answer.degraded.iter().map(|d| degraded(*d) as i32).collect(),
         timings: answer.timings.iter().map(|(stage, micros)| timing(stage, *micros)).collect(),
+        change: Some(change(answer)),
+    }
+}
+
+/// How the active set differs from that of the turn before.
+fn change(answer: &Answer) -> v1::ActiveSetChange {
+    let name = |slot: u32| answer.snapshot.tool(slot).model_name.to_string();
+    let (added, kept): (Vec<_>, Vec<_>) =
+        answer.active.iter().partition(|active| active.chosen.newly_promoted);
+    let names = |tools: Vec<&Active>| tools.iter().map(|tool| name(tool.chosen.slot)).collect();
+    let change = &answer.change;
+    v1::ActiveSetChange {
+        added: names(added),
+        kept: names(kept),
+        evictable: change.evictable.iter().copied().map(name).collect(),
+        removed: change.removed.iter().copied().map(name).collect(),
+        kept_for_cache: change.kept_for_cache,
+        cache_loss_tokens: change.cost.lost,
+        cache_saving_tokens: change.cost.saved,
     }
 }
 

@@ -80,12 +80,14 @@ pub(super) fn state(
     within("limits.max_state_size", limits.max_state_bytes, wire.encoded_len())?;
     let call = |call: v1::PriorCall| PriorCall {
         succeeded: call.status() == v1::CallStatus::Succeeded,
+        turn: call.turn,
         tool: call.tool,
     };
     Ok(AgentState {
         scopes: wire.scopes.into_iter().collect(),
         calls: wire.calls.into_iter().map(call).collect(),
         milestones: wire.milestones.into_iter().collect(),
+        discovered: wire.discovered_tools,
     })
 }
 
@@ -149,6 +151,9 @@ fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields)
         system_tokens: wire.system_tokens,
         model: wire.model,
         explain: wire.explain,
+        active_token_budget: wire.active_token_budget,
+        history_tokens: wire.history_tokens,
+        ignore_cache_cost: wire.ignore_cache_cost,
     }
 }
 

@@ -17,6 +17,19 @@ pub(super) fn route(answer: &v1::RouteResponse) -> Value {
         "timings": answer.timings.iter()
             .map(|timing| json!({"stage": timing.stage, "micros": timing.micros}))
             .collect::<Vec<_>>(),
+        "change": answer.change.as_ref().map(change),
+    })
+}
+
+fn change(change: &v1::ActiveSetChange) -> Value {
+    json!({
+        "added": change.added,
+        "kept": change.kept,
+        "evictable": change.evictable,
+        "removed": change.removed,
+        "kept_for_cache": change.kept_for_cache,
+        "cache_loss_tokens": change.cache_loss_tokens,
+        "cache_saving_tokens": change.cache_saving_tokens,
     })
 }
 

@@ -45,6 +45,16 @@ pub(super) struct Route {
     /// The most tokens that new schemas may cost.
     #[arg(long, value_name = "TOKENS")]
     budget: Option<u32>,
+    /// The most tokens that all schemas of the active set may cost. Kept tools that the conversation has left
+    /// behind go for new ones.
+    #[arg(long, value_name = "TOKENS")]
+    active_budget: Option<u32>,
+    /// Tokens of the messages so far: the set is kept when changing it costs more in lost cache.
+    #[arg(long, value_name = "TOKENS")]
+    history: Option<u32>,
+    /// Change the set even when the lost cache costs more.
+    #[arg(long)]
+    ignore_cache_cost: bool,
     /// How much of each tool the model is sent.
     #[arg(long, value_enum, value_name = "DETAIL", default_value_t = Detail::Schemas)]
     detail: Detail,
@@ -131,6 +141,9 @@ impl Route {
                 servers: self.servers,
                 context_window: self.window,
                 explain: self.explain,
+                active_token_budget: self.active_budget,
+                history_tokens: self.history,
+                ignore_cache_cost: self.ignore_cache_cost,
                 ..Default::default()
             }),
             ..Default::default()
@@ -147,7 +160,8 @@ mod tests {
     #[test]
     fn the_line_becomes_the_request() {
         let line = "toolgate route a b --top-k 3 --threshold -0.25 --detail names --server git --pin p \
-                    --exclude x --exclude y --handle h --explain --window 1000 --budget 5";
+                    --exclude x --exclude y --handle h --explain --window 1000 --budget 5 --active-budget 9 \
+                    --history 7 --ignore-cache-cost";
         let parsed = Arguments::try_parse_from(line.split_whitespace()).expect("a good line");
         let Command::Route(route) = parsed.command else {
             panic!("{:?}", parsed.command);
@@ -165,6 +179,9 @@ mod tests {
             servers: vec!["git".into()],
             context_window: Some(1000),
             explain: true,
+            active_token_budget: Some(9),
+            history_tokens: Some(7),
+            ignore_cache_cost: true,
             ..Default::default()
         };
         assert_eq!(request.options, Some(want));

@@ -4,8 +4,10 @@
 use std::collections::HashSet;
 
 use super::allow::Allowed;
-use super::query::Options;
+use super::continuity::Change;
+use super::query::{Options, RouteQuery};
 use super::rank::{Candidate, Embedded, FoundBy, sort};
+use super::room::Room;
 use crate::gate::handle::{ActiveSet, ShownTool, TOOLS_MAX};
 use crate::gate::standing::Standing;
 use crate::gate::verdict::RefusalCode;
@@ -45,12 +47,22 @@ pub struct Choice<'a> {
     allowed: &'a Allowed,
     embedded: &'a Embedded<'a>,
     options: &'a Options,
+    /// What newly promoted tools may still cost.
     tokens_left: Option<u32>,
+    room: Room<'a>,
     taken: HashSet<u32>,
-    /// The tools so far.
+    active: Vec<Chosen>,
+    left_out: Vec<LeftOut>,
+}
+
+/// What became of a choice.
+pub struct Outcome {
+    /// The tools, in their places.
     pub active: Vec<Chosen>,
     /// What could not be had.
     pub left_out: Vec<LeftOut>,
+    /// How the set differs from that of the turn before.
+    pub change: Change,
 }
 
 impl<'a> Choice<'a> {
@@ -60,20 +72,54 @@ impl<'a> Choice<'a> {
         snapshot: &'a Snapshot,
         allowed: &'a Allowed,
         embedded: &'a Embedded<'a>,
-        options: &'a Options,
+        query: &'a RouteQuery,
     ) -> Self {
-        let tokens_left = options.schema_token_budget;
-        let (taken, active, left_out) = (HashSet::new(), Vec::new(), Vec::new());
-        Self { snapshot, allowed, embedded, options, tokens_left, taken, active, left_out }
+        let options = &query.options;
+        let may_evict = !embedded.is_words_only(snapshot);
+        Self {
+            snapshot,
+            allowed,
+            embedded,
+            options,
+            tokens_left: options.schema_token_budget,
+            room: Room::new(snapshot, query, needed(snapshot, options), may_evict),
+            taken: HashSet::new(),
+            active: Vec::new(),
+            left_out: Vec::new(),
+        }
+    }
+
+    /// Chooses: kept and discovered tools, required ones, then the best of `candidates`.
+    #[must_use]
+    pub fn make(
+        mut self,
+        previous: Option<&ActiveSet>,
+        discovered: &[String],
+        candidates: &[Candidate],
+    ) -> Outcome {
+        let named = candidates.iter().filter(|c| c.found_by == FoundBy::Name);
+        self.room.need(named.map(|candidate| candidate.slot));
+        if let Some(previous) = previous {
+            self.keep(previous);
+        }
+        self.discover(discovered);
+        self.room.trim(&mut self.active);
+        self.require();
+        self.rank(candidates);
+        let change = self.room.finish(&self.active);
+        Outcome { active: self.active, left_out: self.left_out, change }
     }
 
     /// Tools of the turn before, in their places. One whose definition changed is promoted anew, at the
     /// end; one that may no longer run is dropped.
-    pub fn keep(&mut self, previous: &ActiveSet) {
+    fn keep(&mut self, previous: &ActiveSet) {
         let mut changed = Vec::new();
         for shown in &previous.tools {
-            let slot = self.snapshot.names.key(&shown.id);
-            let Some(slot) = slot.filter(|slot| self.allowed.contains(*slot)) else { continue };
+            let Some(slot) = self.snapshot.names.key(&shown.id) else { continue };
+            if !self.allowed.contains(slot) {
+                self.drop_kept(slot);
+                continue;
+            }
             let tool = self.snapshot.tool(slot);
             if *shown == ShownTool::new(tool.key, &tool.hash) {
                 self.push(slot, FoundBy::Kept, false);
@@ -86,8 +132,28 @@ impl<'a> Choice<'a> {
         }
     }
 
+    /// A hidden tool goes without a word, like one that was unregistered.
+    fn drop_kept(&mut self, slot: u32) {
+        if self.allowed.standings.tool(self.snapshot, slot) != Standing::Hidden {
+            self.room.change.removed.push(slot);
+        }
+    }
+
+    /// Tools that the conversation discovered: kept, and sent again, since they are not in the handle when
+    /// the history that showed them is gone.
+    fn discover(&mut self, names: &[String]) {
+        let slots = names
+            .iter()
+            .filter_map(|name| self.snapshot.names.requested(name, &self.snapshot.tools));
+        for slot in slots.collect::<Vec<_>>() {
+            if self.allowed.contains(slot) {
+                self.promote(slot, FoundBy::Kept);
+            }
+        }
+    }
+
     /// Tools that are always loaded, then those that the request pinned.
-    pub fn require(&mut self) {
+    fn require(&mut self) {
         for slot in &self.snapshot.always_load {
             if self.allowed.contains(*slot) {
                 self.promote(*slot, FoundBy::AlwaysLoad);
@@ -100,7 +166,7 @@ impl<'a> Choice<'a> {
 
     /// The best candidates that pass the threshold, at most `top_k`. Each intent's best goes before the
     /// rest, so that a turn with several intents covers all of them.
-    pub fn rank(&mut self, candidates: &[Candidate]) {
+    fn rank(&mut self, candidates: &[Candidate]) {
         let by_words = self.embedded.is_words_only(self.snapshot);
         let passes = |c: &Candidate| {
             by_words || c.found_by == FoundBy::Name || c.overlap >= self.options.threshold
@@ -139,8 +205,9 @@ impl<'a> Choice<'a> {
             return;
         }
         let cost = self.snapshot.tool(slot).schema_tokens;
-        let fits =
-            self.tokens_left.is_none_or(|left| cost <= left) && self.active.len() < TOOLS_MAX;
+        let fits = self.tokens_left.is_none_or(|left| cost <= left)
+            && self.active.len() < TOOLS_MAX
+            && self.room.make(slot, &mut self.active);
         if fits {
             self.tokens_left = self.tokens_left.map(|left| left - cost);
             self.push(slot, found_by, true);
@@ -153,6 +220,7 @@ impl<'a> Choice<'a> {
 
     fn push(&mut self, slot: u32, found_by: FoundBy, newly_promoted: bool) {
         if self.taken.insert(slot) {
+            self.room.fill(slot);
             let (overlap, mut score) = self.embedded.score_of(self.snapshot, slot);
             if found_by == FoundBy::Name {
                 score = 1.0 + overlap;
@@ -170,4 +238,11 @@ impl<'a> Choice<'a> {
             overlap: c.overlap,
         }));
     }
+}
+
+/// Tools that are wanted whatever their overlap.
+fn needed(snapshot: &Snapshot, options: &Options) -> HashSet<u32> {
+    let pinned = options.pinned.iter();
+    let pinned = pinned.filter_map(|name| snapshot.names.requested(name, &snapshot.tools));
+    pinned.chain(snapshot.always_load.iter().copied()).collect()
 }

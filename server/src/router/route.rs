@@ -5,7 +5,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::account::{self, Account};
 use super::allow::Allowed;
-use super::choose::{Choice, Chosen, LeftOut};
+use super::choose::{Choice, Chosen, LeftOut, Outcome};
+use super::continuity::Change;
 use super::event;
 use super::explain::{self, LOOK_BEYOND, Refusal};
 use super::pool::{self, PoolDelta};
@@ -63,6 +64,8 @@ pub struct Answer {
     pub handle_expires: u64,
     /// What changed in the summary pool.
     pub pool: Option<PoolDelta>,
+    /// How the set differs from that of the turn before.
+    pub change: Change,
     /// What was left out.
     pub refusals: Vec<Refusal>,
     /// Tokens.
@@ -239,6 +242,7 @@ impl Router {
             handle,
             handle_expires,
             pool: pool.filter(|delta| !delta.is_empty()),
+            change: decision.change.clone(),
             refusals: explain::refusals(&snapshot, &query.state, decision.left_out.clone()),
             account: Account::new(visible, phase2, &query.options),
             degraded: Vec::new(),
@@ -264,6 +268,7 @@ struct Decision {
     standings: Standings,
     active: Vec<Chosen>,
     left_out: Vec<LeftOut>,
+    change: Change,
     vectors: Vec<Vec<f32>>,
     words_only: bool,
     candidates: usize,
@@ -285,13 +290,9 @@ fn decide(
     let embedded = Embedded { intents: &query.intents, vectors: &vectors };
     let look_at = options.top_k + if options.explain { LOOK_BEYOND } else { 0 };
     let candidates = embedded.rank(snapshot, look_at, allowed.slots.as_ref())?;
-    let mut choice = Choice::new(snapshot, &allowed, &embedded, options);
-    if let Some(previous) = previous {
-        choice.keep(previous);
-    }
-    choice.require();
-    choice.rank(&candidates);
-    let (active, mut left_out) = (choice.active, choice.left_out);
+    let choice = Choice::new(snapshot, &allowed, &embedded, query);
+    let outcome = choice.make(previous, &query.state.discovered, &candidates);
+    let Outcome { active, mut left_out, change } = outcome;
     if options.explain {
         left_out.extend(explain::locked_candidates(snapshot, &allowed, &embedded, options)?);
     } else {
@@ -303,5 +304,5 @@ fn decide(
     let standings = allowed.standings;
     stages.end("search");
     let candidates = candidates.len();
-    Ok(Decision { standings, active, left_out, vectors, words_only, candidates, withheld })
+    Ok(Decision { standings, active, left_out, change, vectors, words_only, candidates, withheld })
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, unreachable_pub, reason = "nothing but tests")]
 
 mod accounting;
+mod continuity;
 mod conversation;
 mod degraded;
 mod hidden;

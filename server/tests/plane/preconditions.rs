@@ -81,7 +81,7 @@ async fn combinations_decide_as_written_in_route_and_gate() {
     let mut registration = server("s", tools);
     registration.server.precondition = Some(Not(Box::new(milestone("frozen"))));
     world.register("acme", registration).await;
-    let prior = |tool: &str, succeeded| PriorCall { tool: tool.to_owned(), succeeded };
+    let prior = |tool: &str, succeeded| PriorCall { tool: tool.to_owned(), succeeded, turn: 0 };
     let with_calls = |calls| AgentState { calls, ..AgentState::default() };
     let mut both = granted(&["pay"]);
     both.milestones = reached(&["a"]).milestones;

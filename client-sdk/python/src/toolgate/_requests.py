@@ -31,6 +31,14 @@ class RouteArguments(TypedDict, total=False):
     """The least overlap (cosine) of a chosen tool, -1 to 1. Default: 0.28."""
     schema_token_budget: int
     """The most cl100k_base tokens that newly promoted schemas may cost. Default: no cap."""
+    active_token_budget: int
+    """The most cl100k_base tokens that all schemas of the active set may cost: kept tools that the
+    conversation has left behind go for new ones. Default: no cap."""
+    history_tokens: int
+    """Tokens of the messages so far: the set is kept when changing it costs more in lost cache than
+    it saves. Default: the cache is not counted."""
+    ignore_cache_cost: bool
+    """Change the set even when the lost cache costs more. Default: False."""
     detail: Detail | str
     """How much of each tool is sent: "names", "signatures" or "schemas" (the default)."""
     pinned_tools: Iterable[str]
@@ -110,6 +118,9 @@ def _route_options(arguments: RouteArguments) -> router_pb2.RouteOptions:
         top_k=arguments.get("top_k"),
         threshold=arguments.get("threshold"),
         schema_token_budget=arguments.get("schema_token_budget"),
+        active_token_budget=arguments.get("active_token_budget"),
+        history_tokens=arguments.get("history_tokens"),
+        ignore_cache_cost=arguments.get("ignore_cache_cost", False),
         detail=to_wire(router_pb2.Detail, "DETAIL_", arguments.get("detail", Detail.UNSPECIFIED)),
         pinned_tools=texts(arguments.get("pinned_tools", ()), "pinned_tools"),
         excluded_tools=texts(arguments.get("excluded_tools", ()), "excluded_tools"),

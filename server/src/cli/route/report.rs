@@ -20,6 +20,7 @@ pub(super) fn report(answer: &v1::RouteResponse) -> String {
     for reason in answer.degraded() {
         push(&mut text, format_args!("{ODD}note:{ODD:#} {}\n", degraded(reason)));
     }
+    text.push_str(&answer.change.as_ref().map_or_else(String::new, change));
     text.push_str(&timings(&answer.timings));
     text.push_str(&handle(answer, SystemTime::now()));
     text.push_str(&refusals(&answer.refusals));
@@ -49,6 +50,26 @@ fn active_set(answer: &v1::RouteResponse) -> String {
         ]
     });
     render(&columns, rows)
+}
+
+/// What went, and what stayed only for the prompt's cache; nothing of a turn that only appends.
+fn change(change: &v1::ActiveSetChange) -> String {
+    let mut text = String::new();
+    if !change.removed.is_empty() {
+        push(&mut text, format_args!("Left the set: {}\n", change.removed.join(", ")));
+    }
+    if change.kept_for_cache {
+        push(
+            &mut text,
+            format_args!(
+                "{ODD}note:{ODD:#} the set was kept: making room would lose {} tokens of cache and save {}; \
+                 --ignore-cache-cost makes it all the same\n",
+                grouped(change.cache_loss_tokens),
+                grouped(change.cache_saving_tokens)
+            ),
+        );
+    }
+    text
 }
 
 fn savings(tokens: &v1::TokenAccounting) -> String {

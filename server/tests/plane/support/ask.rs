@@ -1,38 +1,18 @@
 //! Questions to the plane in few words, and what their answers hold.
 
 use toolgate_server::gate::calls::Call;
-use toolgate_server::router::query::{Detail, Intent, Options, RouteQuery};
+use toolgate_server::router::query::{Intent, Options, RouteQuery};
 use toolgate_server::router::route::Answer;
 use toolgate_server::state::AgentState;
 
 /// One intent, the defaults of the product, an agent that has done nothing.
 pub fn ask(text: &str) -> RouteQuery {
-    RouteQuery {
-        intents: vec![Intent { text: text.to_owned(), weight: 1.0 }],
-        state: AgentState::default(),
-        previous: String::new(),
-        known_pool_revision: None,
-        options: options(),
-        min_revision: 0,
-        turn_id: String::new(),
-    }
+    RouteQuery::of(vec![Intent { text: text.to_owned(), weight: 1.0 }])
 }
 
 /// The defaults of the product.
 pub fn options() -> Options {
-    Options {
-        top_k: 10,
-        threshold: 0.28,
-        schema_token_budget: None,
-        detail: Detail::Schemas,
-        pinned: Vec::new(),
-        excluded: Vec::new(),
-        servers: Vec::new(),
-        context_window: None,
-        system_tokens: 0,
-        model: String::new(),
-        explain: false,
-    }
+    Options::default()
 }
 
 /// A state with these scopes granted.

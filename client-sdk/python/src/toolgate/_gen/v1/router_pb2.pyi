@@ -228,6 +228,9 @@ class RouteOptions(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     EXPLAIN_FIELD_NUMBER: _builtins.int
     SYSTEM_TOKENS_FIELD_NUMBER: _builtins.int
+    ACTIVE_TOKEN_BUDGET_FIELD_NUMBER: _builtins.int
+    HISTORY_TOKENS_FIELD_NUMBER: _builtins.int
+    IGNORE_CACHE_COST_FIELD_NUMBER: _builtins.int
     top_k: _builtins.int
     """The most tools to choose, 1 to 100; pinned and kept ones come on top. Absent: 10."""
     threshold: _builtins.float
@@ -244,6 +247,17 @@ class RouteOptions(_message.Message):
     """Also answer with refusals and what would unlock them. Default: false."""
     system_tokens: _builtins.int
     """cl100k_base tokens of the system prompt, for `rho`. Absent: 0."""
+    active_token_budget: _builtins.int
+    """The most cl100k_base tokens that all full definitions of the active set may cost. When new tools need
+    room, kept tools that the conversation has left behind go, the least overlap first. Absent: no cap.
+    """
+    history_tokens: _builtins.int
+    """cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
+    so far. With it, the set is kept when changing it would cost more in lost cache than it saves.
+    Absent: what is lost is not counted.
+    """
+    ignore_cache_cost: _builtins.bool
+    """Change the set even when the lost cache costs more. Default: false."""
     @_builtins.property
     def pinned_tools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Tools to have in the active set whatever their overlap, by model-facing or `server/name`; their
@@ -272,13 +286,20 @@ class RouteOptions(_message.Message):
         model: _builtins.str = ...,
         explain: _builtins.bool = ...,
         system_tokens: _builtins.int = ...,
+        active_token_budget: _builtins.int | None = ...,
+        history_tokens: _builtins.int | None = ...,
+        ignore_cache_cost: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_context_window", b"_context_window", "_schema_token_budget", b"_schema_token_budget", "_threshold", b"_threshold", "_top_k", b"_top_k", "context_window", b"context_window", "schema_token_budget", b"schema_token_budget", "threshold", b"threshold", "top_k", b"top_k"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_active_token_budget", b"_active_token_budget", "_context_window", b"_context_window", "_history_tokens", b"_history_tokens", "_schema_token_budget", b"_schema_token_budget", "_threshold", b"_threshold", "_top_k", b"_top_k", "active_token_budget", b"active_token_budget", "context_window", b"context_window", "history_tokens", b"history_tokens", "schema_token_budget", b"schema_token_budget", "threshold", b"threshold", "top_k", b"top_k"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_context_window", b"_context_window", "_schema_token_budget", b"_schema_token_budget", "_threshold", b"_threshold", "_top_k", b"_top_k", "context_window", b"context_window", "detail", b"detail", "excluded_tools", b"excluded_tools", "explain", b"explain", "model", b"model", "pinned_tools", b"pinned_tools", "schema_token_budget", b"schema_token_budget", "servers", b"servers", "system_tokens", b"system_tokens", "threshold", b"threshold", "top_k", b"top_k"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_active_token_budget", b"_active_token_budget", "_context_window", b"_context_window", "_history_tokens", b"_history_tokens", "_schema_token_budget", b"_schema_token_budget", "_threshold", b"_threshold", "_top_k", b"_top_k", "active_token_budget", b"active_token_budget", "context_window", b"context_window", "detail", b"detail", "excluded_tools", b"excluded_tools", "explain", b"explain", "history_tokens", b"history_tokens", "ignore_cache_cost", b"ignore_cache_cost", "model", b"model", "pinned_tools", b"pinned_tools", "schema_token_budget", b"schema_token_budget", "servers", b"servers", "system_tokens", b"system_tokens", "threshold", b"threshold", "top_k", b"top_k"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__active_token_budget: _TypeAlias = _typing.Literal["active_token_budget"]  # noqa: Y015
+    _WhichOneofArgType__active_token_budget: _TypeAlias = _typing.Literal["_active_token_budget", b"_active_token_budget"]  # noqa: Y015
     _WhichOneofReturnType__context_window: _TypeAlias = _typing.Literal["context_window"]  # noqa: Y015
     _WhichOneofArgType__context_window: _TypeAlias = _typing.Literal["_context_window", b"_context_window"]  # noqa: Y015
+    _WhichOneofReturnType__history_tokens: _TypeAlias = _typing.Literal["history_tokens"]  # noqa: Y015
+    _WhichOneofArgType__history_tokens: _TypeAlias = _typing.Literal["_history_tokens", b"_history_tokens"]  # noqa: Y015
     _WhichOneofReturnType__schema_token_budget: _TypeAlias = _typing.Literal["schema_token_budget"]  # noqa: Y015
     _WhichOneofArgType__schema_token_budget: _TypeAlias = _typing.Literal["_schema_token_budget", b"_schema_token_budget"]  # noqa: Y015
     _WhichOneofReturnType__threshold: _TypeAlias = _typing.Literal["threshold"]  # noqa: Y015
@@ -286,7 +307,11 @@ class RouteOptions(_message.Message):
     _WhichOneofReturnType__top_k: _TypeAlias = _typing.Literal["top_k"]  # noqa: Y015
     _WhichOneofArgType__top_k: _TypeAlias = _typing.Literal["_top_k", b"_top_k"]  # noqa: Y015
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__active_token_budget) -> _WhichOneofReturnType__active_token_budget | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__context_window) -> _WhichOneofReturnType__context_window | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__history_tokens) -> _WhichOneofReturnType__history_tokens | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__schema_token_budget) -> _WhichOneofReturnType__schema_token_budget | None: ...
     @_typing.overload
@@ -312,6 +337,7 @@ class RouteResponse(_message.Message):
     ACCOUNTING_FIELD_NUMBER: _builtins.int
     DEGRADED_FIELD_NUMBER: _builtins.int
     TIMINGS_FIELD_NUMBER: _builtins.int
+    CHANGE_FIELD_NUMBER: _builtins.int
     active_set_handle: _builtins.str
     """Names this active set to Gate and to the next Route. Opaque, signed."""
     catalog_revision: _builtins.int
@@ -354,6 +380,10 @@ class RouteResponse(_message.Message):
     def timings(self) -> _containers.RepeatedCompositeFieldContainer[Global___StageTiming]:
         """Time spent, stage by stage, in the order of work."""
 
+    @_builtins.property
+    def change(self) -> Global___ActiveSetChange:
+        """How the active set differs from that of the turn before."""
+
     def __init__(
         self,
         *,
@@ -367,14 +397,79 @@ class RouteResponse(_message.Message):
         accounting: Global___TokenAccounting | None = ...,
         degraded: _abc.Iterable[Global___DegradedReason.ValueType] | None = ...,
         timings: _abc.Iterable[Global___StageTiming] | None = ...,
+        change: Global___ActiveSetChange | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["accounting", b"accounting", "handle_expire_time", b"handle_expire_time", "summary_pool", b"summary_pool"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["accounting", b"accounting", "change", b"change", "handle_expire_time", b"handle_expire_time", "summary_pool", b"summary_pool"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accounting", b"accounting", "active_set_handle", b"active_set_handle", "active_tools", b"active_tools", "catalog_revision", b"catalog_revision", "degraded", b"degraded", "handle_expire_time", b"handle_expire_time", "pending_servers", b"pending_servers", "refusals", b"refusals", "summary_pool", b"summary_pool", "timings", b"timings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accounting", b"accounting", "active_set_handle", b"active_set_handle", "active_tools", b"active_tools", "catalog_revision", b"catalog_revision", "change", b"change", "degraded", b"degraded", "handle_expire_time", b"handle_expire_time", "pending_servers", b"pending_servers", "refusals", b"refusals", "summary_pool", b"summary_pool", "timings", b"timings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RouteResponse: _TypeAlias = RouteResponse  # noqa: Y015
+
+@_typing.final
+class ActiveSetChange(_message.Message):
+    """How an active set differs from that of the turn before. All names are model-facing."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ADDED_FIELD_NUMBER: _builtins.int
+    KEPT_FIELD_NUMBER: _builtins.int
+    EVICTABLE_FIELD_NUMBER: _builtins.int
+    REMOVED_FIELD_NUMBER: _builtins.int
+    KEPT_FOR_CACHE_FIELD_NUMBER: _builtins.int
+    CACHE_LOSS_TOKENS_FIELD_NUMBER: _builtins.int
+    CACHE_SAVING_TOKENS_FIELD_NUMBER: _builtins.int
+    kept_for_cache: _builtins.bool
+    """True when tools were left out (refused with OVER_TOKEN_BUDGET) because making room for them would have
+    cost more in lost cache than it saves.
+    """
+    cache_loss_tokens: _builtins.int
+    """Input tokens, at the price of uncached ones, that making room cost, or would have cost, in lost cache:
+    0.9 x the tokens after the first tool that goes (a cached token costs a tenth). 0 when no room was needed.
+    """
+    cache_saving_tokens: _builtins.int
+    """What making room saves, on the same scale: a tenth of the prompt, which a search for the left-out
+    tool would read once more, and a tenth of the tools that go over five turns. 0 when no room was needed.
+    """
+    @_builtins.property
+    def added(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Tools whose schemas are to be appended to the prompt: new ones, and those whose definition changed."""
+
+    @_builtins.property
+    def kept(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Tools that stay in the places they had."""
+
+    @_builtins.property
+    def evictable(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Kept tools that would go if their room were needed: not pinned or always loaded, not called in the last
+        three turns, and an overlap of at least 0.05 under the threshold.
+        """
+
+    @_builtins.property
+    def removed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Tools that were in the set of the turn before and are not in this one: the token budget needed their
+        room, or they may no longer be used.
+        """
+
+    def __init__(
+        self,
+        *,
+        added: _abc.Iterable[_builtins.str] | None = ...,
+        kept: _abc.Iterable[_builtins.str] | None = ...,
+        evictable: _abc.Iterable[_builtins.str] | None = ...,
+        removed: _abc.Iterable[_builtins.str] | None = ...,
+        kept_for_cache: _builtins.bool = ...,
+        cache_loss_tokens: _builtins.int = ...,
+        cache_saving_tokens: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["added", b"added", "cache_loss_tokens", b"cache_loss_tokens", "cache_saving_tokens", b"cache_saving_tokens", "evictable", b"evictable", "kept", b"kept", "kept_for_cache", b"kept_for_cache", "removed", b"removed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ActiveSetChange: _TypeAlias = ActiveSetChange  # noqa: Y015
 
 @_typing.final
 class ActiveTool(_message.Message):
