@@ -14,6 +14,7 @@ mod model;
 mod output;
 mod register;
 mod route;
+mod search;
 mod serve;
 mod table;
 mod text;
@@ -47,6 +48,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Serve(serve) => serve::run(&serve),
         Command::Register(register) => interruptible(register::run(register)),
         Command::Route(route) => interruptible(route::run(route)),
+        Command::Search(search) => interruptible(search::run(search)),
         Command::Gate(gate) => interruptible(gate::run(gate)),
         Command::Tools(tools) => interruptible(tools::run(tools)),
         Command::Model(model) => interruptible(model::run(model)),

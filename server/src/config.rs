@@ -8,7 +8,6 @@ mod file;
 mod key;
 mod load;
 mod mistake;
-mod nearest;
 mod secret;
 mod settings;
 mod table;

@@ -4,5 +4,6 @@
 pub mod calls;
 pub mod handle;
 pub mod key;
+pub mod names;
 pub mod standing;
 pub mod verdict;

@@ -12,6 +12,7 @@ pub mod eval;
 pub mod gate;
 pub mod identity;
 pub mod logging;
+pub mod nearest;
 pub mod plane;
 pub mod precondition;
 pub mod router;

@@ -11,5 +11,6 @@ pub mod pool;
 pub mod query;
 pub mod rank;
 pub mod route;
+pub mod search;
 
 pub use route::Router;

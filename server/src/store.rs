@@ -81,6 +81,17 @@ pub struct ServerRecord {
     pub required_scopes: Vec<String>,
 }
 
+/// The wire's number of `TRANSPORT_HINT_BUILT_IN`.
+const BUILT_IN: i32 = 3;
+
+impl ServerRecord {
+    /// Whether its tools are the agent's own, and no MCP server's.
+    #[must_use]
+    pub fn is_built_in(&self) -> bool {
+        self.transport_hint == BUILT_IN
+    }
+}
+
 /// One tool as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolRecord {

@@ -18,7 +18,7 @@ seconds=$1
 shift
 cd "$(dirname "$0")"
 root=$(cd ../.. && pwd)
-[ $# -gt 0 ] || set -- handle registration config
+[ $# -gt 0 ] || set -- handle registration config query
 
 out=${FUZZ_OUT:-$root/target/fuzz}
 host=$(rustc -vV | sed -n 's/^host: //p')

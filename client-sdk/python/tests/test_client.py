@@ -227,6 +227,42 @@ def test_each_registration_has_its_own_request_id(service: FakeService) -> None:
     assert first != second
 
 
+def test_search_sends_every_argument(service: FakeService) -> None:
+    service.answer(
+        "SearchTools",
+        router_pb2.SearchToolsResponse(
+            tools=[router_pb2.ActiveTool(model_name="mcp__git__log", signature="mcp__git__log()")],
+            active_set_handle="h2",
+            form=router_pb2.SEARCH_FORM_KEYWORDS,
+            pending_servers=["jira"],
+            message="m",
+            searched_tools=7,
+        ),
+    )
+    with Client(service.target, tenant="t") as client:
+        result = client.search_tools(
+            "+git log",
+            max_results=3,
+            detail="signatures",
+            handle="h",
+            min_revision=4,
+            state={"scopes": ["s"]},
+        )
+        client.search_tools("git")
+    sent, plain = service.requests
+    assert (sent.tenant, sent.query, sent.max_results) == ("t", "+git log", 3)
+    assert (sent.detail, sent.active_set_handle) == (router_pb2.DETAIL_SIGNATURES, "h")
+    assert (sent.min_revision, list(sent.state.scopes)) == (4, ["s"])
+    assert not plain.HasField("max_results")
+    assert (result.form, result.handle, result.searched_tools) == ("KEYWORDS", "h2", 7)
+    assert result.to_tool_references() == [{"type": "tool_reference", "tool_name": "mcp__git__log"}]
+    assert result.to_tool_result() == {
+        "tools": [{"name": "mcp__git__log", "signature": "mcp__git__log()"}],
+        "message": "m",
+        "pending_servers": ["jira"],
+    }
+
+
 def test_gate_tells_the_model_what_to_do(service: FakeService) -> None:
     service.answer(
         "Gate",

@@ -5,25 +5,21 @@ use toolgate_proto::v1;
 
 use crate::gate::verdict::{RefusalCode, Refused, Verdict};
 use crate::identity::TenantId;
-use crate::router::account::{Account, shown};
-use crate::router::choose::Chosen;
+use crate::router::account::Account;
 use crate::router::explain::Refusal;
 use crate::router::lookups::Found;
 use crate::router::pool::PoolDelta;
 use crate::router::query::Detail;
 use crate::router::rank::FoundBy;
-use crate::router::route::{Answer, Degraded};
+use crate::router::route::{Active, Answer, Degraded};
+use crate::router::search::{Form, SearchAnswer};
 use crate::shard::snapshot::Snapshot;
 use crate::tokens::TOKENIZER;
 
 /// Route's answer.
 pub(super) fn route(tenant: &TenantId, answer: &Answer) -> v1::RouteResponse {
     let snapshot = &*answer.snapshot;
-    let tool = |active: &crate::router::route::Active| v1::ActiveTool {
-        signature: active.signature.clone(),
-        schema_tokens: active.tokens,
-        ..active_tool(tenant, snapshot, &active.chosen, answer.detail)
-    };
+    let tool = |active: &Active| active_tool(tenant, snapshot, active, answer.detail);
     v1::RouteResponse {
         active_tools: answer.active.iter().map(tool).collect(),
         active_set_handle: answer.handle.clone(),
@@ -35,13 +31,33 @@ pub(super) fn route(tenant: &TenantId, answer: &Answer) -> v1::RouteResponse {
         accounting: Some(accounting(&answer.account)),
         degraded: answer.degraded.iter().map(|d| degraded(*d) as i32).collect(),
         timings: answer.timings.iter().map(|(stage, micros)| timing(stage, *micros)).collect(),
+        deferral: None,
+    }
+}
+
+/// SearchTools' answer.
+pub(super) fn search(tenant: &TenantId, answer: &SearchAnswer) -> v1::SearchToolsResponse {
+    let snapshot = &*answer.snapshot;
+    let tool = |active: &Active| active_tool(tenant, snapshot, active, answer.detail);
+    v1::SearchToolsResponse {
+        tools: answer.tools.iter().map(tool).collect(),
+        active_set_handle: answer.handle.clone(),
+        handle_expire_time: Some(timestamp(answer.handle_expires)),
+        catalog_revision: snapshot.revision,
+        pending_servers: Vec::new(),
+        refusals: answer.refusals.iter().map(|r| refusal(snapshot, r)).collect(),
+        form: form(answer.form) as i32,
+        message: answer.message.clone(),
+        searched_tools: u32::try_from(answer.searched).unwrap_or(u32::MAX),
+        lacking_required_terms: answer.lacking_required,
+        degraded: answer.degraded.iter().map(|d| degraded(*d) as i32).collect(),
     }
 }
 
 /// The answer of BatchGetToolSchemas.
 pub(super) fn schemas(tenant: &TenantId, found: &Found) -> v1::BatchGetToolSchemasResponse {
     let snapshot = &*found.snapshot;
-    let tool = |chosen: &Chosen| active_tool(tenant, snapshot, chosen, Detail::Schemas);
+    let tool = |active: &Active| active_tool(tenant, snapshot, active, found.detail);
     v1::BatchGetToolSchemasResponse {
         tools: found.tools.iter().map(tool).collect(),
         refusals: found.refusals.iter().map(|r| refusal(snapshot, r)).collect(),
@@ -64,6 +80,7 @@ pub(super) fn pool(snapshot: &Snapshot, delta: &PoolDelta) -> v1::SummaryPoolDel
         added: delta.added.iter().map(entry).collect(),
         removed: delta.removed.clone(),
         pool_tokens: delta.pool_tokens,
+        rendered: String::new(),
     }
 }
 
@@ -118,9 +135,10 @@ fn refused_verdict(refused: &Refused) -> v1::GateVerdict {
 fn active_tool(
     tenant: &TenantId,
     snapshot: &Snapshot,
-    chosen: &Chosen,
+    active: &Active,
     detail: Detail,
 ) -> v1::ActiveTool {
+    let chosen = &active.chosen;
     let tool = snapshot.tool(chosen.slot);
     let definition = &tool.definition;
     let full = detail == Detail::Schemas;
@@ -138,8 +156,9 @@ fn active_tool(
         input_schema_json: part(definition.input_schema()),
         output_schema_json: part(definition.output_schema()),
         annotations_json: part(definition.annotations()),
-        signature: String::new(),
-        schema_tokens: shown(snapshot, chosen, Detail::Schemas).1,
+        signature: active.signature.clone(),
+        signature_lossy: false,
+        schema_tokens: active.tokens,
     }
 }
 
@@ -189,6 +208,15 @@ fn degraded(degraded: Degraded) -> v1::DegradedReason {
     match degraded {
         Degraded::LexicalOnly => v1::DegradedReason::LexicalOnly,
         Degraded::IntentTruncated => v1::DegradedReason::IntentTruncated,
+    }
+}
+
+fn form(form: Form) -> v1::SearchForm {
+    match form {
+        Form::Select => v1::SearchForm::Select,
+        Form::Prefix => v1::SearchForm::Prefix,
+        Form::Keywords => v1::SearchForm::Keywords,
+        Form::Natural => v1::SearchForm::Natural,
     }
 }
 

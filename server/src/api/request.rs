@@ -9,11 +9,16 @@ use crate::config::{LimitsConfig, RouterConfig};
 use crate::error::Error;
 use crate::gate::calls::Call;
 use crate::identity::ServerName;
+use crate::router::lookups::SchemasQuery;
 use crate::router::query::{Detail, Intent, Options, RouteQuery};
+use crate::router::search::SearchQuery;
+use crate::router::search::grammar::Query;
 use crate::state::{AgentState, PriorCall};
 
 const WEIGHT_MAX: f32 = 100.0;
 const TOP_K_MAX: u32 = 100;
+const RESULTS_DEFAULT: u32 = 5;
+const NAMES_MAX: usize = 100;
 const PINNED_MAX: usize = 100;
 const EXCLUDED_MAX: usize = 1_000;
 const SERVERS_MAX: usize = 100;
@@ -152,10 +157,53 @@ fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields)
     }
 }
 
+/// Parses what SearchTools is asked.
+pub(super) fn search(
+    wire: v1::SearchToolsRequest,
+    limits: &LimitsConfig,
+    defaults: &RouterConfig,
+) -> Result<SearchQuery, Error> {
+    within("limits.max_intent_size", limits.max_intent_bytes, wire.query.len())?;
+    let mut fields = Fields::default();
+    let query = fields.take("query", Query::parse(&wire.query));
+    let max_results = wire.max_results.unwrap_or(RESULTS_DEFAULT);
+    let right = (1..=TOP_K_MAX).contains(&max_results);
+    fields.require(right, "max_results", "must be 1 to 100");
+    let detail = detail(wire.detail, "detail", &mut fields);
+    let state = state(wire.state, limits)?;
+    fields.finish()?;
+    Ok(SearchQuery {
+        query: query.ok_or_else(|| Error::field("query", "is missing"))?,
+        max_results: max_results as usize,
+        detail,
+        // Whoever searches looks for more than what Route would show unasked.
+        least_overlap: defaults.threshold / 2.0,
+        state,
+        previous: wire.active_set_handle,
+        min_revision: wire.min_revision,
+    })
+}
+
+/// Parses what BatchGetToolSchemas is asked.
+pub(super) fn schemas(
+    wire: v1::BatchGetToolSchemasRequest,
+    limits: &LimitsConfig,
+) -> Result<SchemasQuery, Error> {
+    let mut fields = Fields::default();
+    let right = (1..=NAMES_MAX).contains(&wire.names.len());
+    fields.require(right, "names", "must be 1 to 100 names");
+    fields.require(wire.names.iter().all(|name| !name.is_empty()), "names", "must not be empty");
+    let detail = detail(wire.detail, "detail", &mut fields);
+    let state = state(wire.state, limits)?;
+    fields.finish()?;
+    Ok(SchemasQuery { names: wire.names, detail, state, previous: wire.active_set_handle })
+}
+
 fn detail(wire: i32, field: &str, fields: &mut Fields) -> Detail {
     match v1::Detail::try_from(wire) {
         Ok(v1::Detail::Names) => Detail::Names,
         Ok(v1::Detail::Signatures) => Detail::Signatures,
+        Ok(v1::Detail::References) => Detail::References,
         Ok(v1::Detail::Unspecified | v1::Detail::Schemas) => Detail::Schemas,
         Err(_) => {
             fields.require(false, field, "must be a value of Detail");

@@ -9,17 +9,13 @@ use toolgate_proto::v1::{
 };
 
 use super::edge::{Edge, tenant};
-use super::fields::Fields;
 use super::{render, request};
 use crate::config::RouterConfig;
-use crate::error::Error;
 use crate::gate::handle::Holder;
 use crate::router::lookups::GateQuery;
 
 /// No principal while authentication is off.
 const PRINCIPAL: &str = "";
-
-const NAMES_MAX: usize = 100;
 
 /// The router's face.
 pub(super) struct Routing {
@@ -75,9 +71,17 @@ impl RouterService for Routing {
 
     async fn search_tools(
         &self,
-        _: Request<SearchToolsRequest>,
+        call: Request<SearchToolsRequest>,
     ) -> Result<Response<SearchToolsResponse>, Status> {
-        Err(self.edge.unserved("RouterService/SearchTools"))
+        let edge = &self.edge;
+        edge.call("RouterService/SearchTools", call, |message, deadline| async move {
+            let tenant = tenant(&message.tenant)?;
+            let query = request::search(message, &edge.limits, &self.defaults)?;
+            let holder = Holder { tenant: &tenant, principal: PRINCIPAL };
+            let answer = edge.plane.router.search(holder, query, Some(deadline)).await?;
+            Ok(render::search(&tenant, &answer))
+        })
+        .await
     }
 
     async fn get_summary_pool(
@@ -104,21 +108,11 @@ impl RouterService for Routing {
         let edge = &self.edge;
         edge.call("RouterService/BatchGetToolSchemas", call, |message, _| async move {
             let tenant = tenant(&message.tenant)?;
-            check_names(&message.names)?;
-            let state = request::state(message.state, &edge.limits)?;
+            let query = request::schemas(message, &edge.limits)?;
             let holder = Holder { tenant: &tenant, principal: PRINCIPAL };
-            let (names, handle) = (&message.names, &message.active_set_handle);
-            let found = edge.plane.router.schemas(holder, names, &state, handle).await?;
+            let found = edge.plane.router.schemas(holder, &query).await?;
             Ok(render::schemas(&tenant, &found))
         })
         .await
     }
-}
-
-fn check_names(names: &[String]) -> Result<(), Error> {
-    let mut fields = Fields::default();
-    let right = (1..=NAMES_MAX).contains(&names.len());
-    fields.require(right, "names", "must be 1 to 100 names");
-    fields.require(names.iter().all(|name| !name.is_empty()), "names", "must not be empty");
-    fields.finish()
 }

@@ -9,7 +9,7 @@ use toolgate_encoder_worker::worker::{HELP, WorkerArguments};
 
 use super::failure::Failure;
 use super::{
-    completions, config, doctor, eval, gate, model, output, register, route, serve, tools,
+    completions, config, doctor, eval, gate, model, output, register, route, search, serve, tools,
 };
 use crate::config::units::parse_duration;
 use crate::config::{FlagValue, Parsed, load};
@@ -26,7 +26,7 @@ Exit codes:
   0  done
   1  failed
   2  the command line makes no sense
-  3  gate refused a call, or a registration rejected a tool
+  3  gate refused a call, a registration rejected a tool, or a search found nothing
   4  no server could be reached
   130  interrupted by Ctrl-C
 
@@ -47,6 +47,7 @@ pub(super) enum Command {
     Serve(serve::Serve),
     Register(register::Register),
     Route(route::Route),
+    Search(search::Search),
     Gate(gate::Gate),
     Tools(tools::Tools),
     Model(model::Model),
@@ -174,6 +175,7 @@ mod tests {
             "toolgate register git.json --server git --settings git.toml --json",
             "toolgate route one two --top-k 3 --threshold -0.5 --explain --state s.json --json",
             "toolgate gate --handle h --call a --arguments {} --call b --arguments {}",
+            "toolgate search slack --max-results 3 --detail names --state s.json --json",
             "toolgate tools --server git --json",
             "toolgate model fetch --from dir",
             "toolgate model path",

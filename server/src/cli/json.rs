@@ -13,11 +13,31 @@ pub(super) fn route(answer: &v1::RouteResponse) -> Value {
         "refusals": answer.refusals.iter().map(refusal).collect::<Vec<_>>(),
         "pending_servers": answer.pending_servers,
         "accounting": answer.accounting.as_ref().map(accounting),
-        "degraded": answer.degraded().map(|reason| short(reason.as_str_name(), "DEGRADED_REASON_")).collect::<Vec<_>>(),
+        "degraded": degraded(answer.degraded()),
         "timings": answer.timings.iter()
             .map(|timing| json!({"stage": timing.stage, "micros": timing.micros}))
             .collect::<Vec<_>>(),
     })
+}
+
+pub(super) fn search(answer: &v1::SearchToolsResponse) -> Value {
+    json!({
+        "tools": answer.tools.iter().map(active_tool).collect::<Vec<_>>(),
+        "active_set_handle": answer.active_set_handle,
+        "handle_expire_time": answer.handle_expire_time.as_ref().map(ToString::to_string),
+        "catalog_revision": answer.catalog_revision,
+        "pending_servers": answer.pending_servers,
+        "refusals": answer.refusals.iter().map(refusal).collect::<Vec<_>>(),
+        "form": short(answer.form().as_str_name(), "SEARCH_FORM_"),
+        "message": non_empty(&answer.message),
+        "searched_tools": answer.searched_tools,
+        "lacking_required_terms": answer.lacking_required_terms,
+        "degraded": degraded(answer.degraded()),
+    })
+}
+
+fn degraded(reasons: impl Iterator<Item = v1::DegradedReason>) -> Vec<String> {
+    reasons.map(|reason| short(reason.as_str_name(), "DEGRADED_REASON_")).collect()
 }
 
 fn active_tool(tool: &v1::ActiveTool) -> Value {
@@ -35,6 +55,7 @@ fn active_tool(tool: &v1::ActiveTool) -> Value {
         "output_schema": document(&tool.output_schema_json),
         "annotations": document(&tool.annotations_json),
         "signature": non_empty(&tool.signature),
+        "signature_lossy": tool.signature_lossy,
         "schema_tokens": tool.schema_tokens,
     })
 }

@@ -1,6 +1,6 @@
 //! `toolgate route`: the active set for some intents, and what it saves.
 
-mod report;
+pub(super) mod report;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -75,13 +75,26 @@ pub(super) struct Route {
 
 /// How much of each tool the model is sent.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Detail {
+pub(super) enum Detail {
     /// Names only.
     Names,
     /// One line each.
     Signatures,
     /// Whole definitions.
     Schemas,
+    /// Names that the provider expands to definitions it holds.
+    References,
+}
+
+impl From<Detail> for v1::Detail {
+    fn from(detail: Detail) -> Self {
+        match detail {
+            Detail::Names => Self::Names,
+            Detail::Signatures => Self::Signatures,
+            Detail::Schemas => Self::Schemas,
+            Detail::References => Self::References,
+        }
+    }
 }
 
 pub(super) async fn run(mut route: Route) -> Result<Exit, Failure> {
@@ -112,11 +125,6 @@ fn parse_threshold(text: &str) -> Result<f32, String> {
 impl Route {
     fn into_request(self, state: Option<v1::AgentState>) -> v1::RouteRequest {
         let intents = self.intents.into_iter().map(|text| v1::Intent { text, weight: None });
-        let detail = match self.detail {
-            Detail::Names => v1::Detail::Names,
-            Detail::Signatures => v1::Detail::Signatures,
-            Detail::Schemas => v1::Detail::Schemas,
-        };
         v1::RouteRequest {
             intents: intents.collect(),
             state,
@@ -125,7 +133,7 @@ impl Route {
                 top_k: self.top_k,
                 threshold: self.threshold,
                 schema_token_budget: self.budget,
-                detail: detail.into(),
+                detail: v1::Detail::from(self.detail).into(),
                 pinned_tools: self.pinned,
                 excluded_tools: self.excluded,
                 servers: self.servers,

@@ -23,6 +23,8 @@ pub enum Detail {
     /// Full definitions.
     #[default]
     Schemas,
+    /// Names that the provider expands to definitions.
+    References,
 }
 
 /// How Route chooses.

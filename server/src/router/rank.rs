@@ -182,7 +182,7 @@ fn names_in(text: &str) -> impl Iterator<Item = &str> {
     words.map(|word| word.trim_matches(['.', '-'])).filter(|word| is_name(word))
 }
 
-fn is_name(word: &str) -> bool {
+pub(super) fn is_name(word: &str) -> bool {
     let mut previous_is_lower = false;
     let mut camel_case = false;
     for c in word.chars() {

@@ -23,7 +23,7 @@ use crate::shard::snapshot::Snapshot;
 use crate::store::Revision;
 
 /// Catalogs above this many tools are searched off the async threads.
-const SEARCH_INLINE_MAX: usize = 10_000;
+pub(super) const SEARCH_INLINE_MAX: usize = 10_000;
 
 /// The longest that the encoder is waited for when the caller would wait longer.
 const PATIENCE_MAX: Duration = Duration::from_secs(5);
@@ -133,7 +133,8 @@ impl Router {
         let previous = self.previous(holder, &query.previous)?;
         let snapshot = self.shards.get(holder.tenant, query.min_revision).await?;
         stages.end("admit");
-        let (vectors, mut degraded) = self.embed(holder.tenant, &query, deadline).await?;
+        let texts = query.intents.iter().map(|intent| intent.text.clone()).collect();
+        let (vectors, mut degraded) = self.embed(holder.tenant, texts, deadline).await?;
         stages.end("embed");
         let query = Arc::new(query);
         let decide = {
@@ -183,13 +184,13 @@ impl Router {
         (set.seal(&self.key, holder), set.expires)
     }
 
-    async fn embed(
+    /// The texts' embeddings; none when the encoder can't be had, so that words decide.
+    pub(super) async fn embed(
         &self,
         tenant: &TenantId,
-        query: &RouteQuery,
+        texts: Vec<String>,
         deadline: Option<Instant>,
     ) -> Result<(Vec<Vec<f32>>, Vec<Degraded>), Error> {
-        let texts = query.intents.iter().map(|intent| intent.text.clone()).collect();
         let until = patience(deadline);
         let embedding = self.intents.embed(tenant, texts, Some(until));
         let embedded = tokio::time::timeout_at(until.into(), embedding).await;
@@ -218,14 +219,8 @@ impl Router {
         decision: &Decision,
     ) -> Answer {
         let detail = query.options.detail;
-        let active: Vec<Active> = decision
-            .active
-            .iter()
-            .map(|chosen| {
-                let (signature, tokens) = account::shown(&snapshot, chosen, detail);
-                Active { chosen: *chosen, signature, tokens }
-            })
-            .collect();
+        let active = |chosen: &Chosen| account::active(&snapshot, *chosen, detail);
+        let active: Vec<Active> = decision.active.iter().map(active).collect();
         let tools = decision.active.iter().map(|chosen| snapshot.tool(chosen.slot));
         let shown = tools.map(|tool| ShownTool::new(tool.key, &tool.hash)).collect();
         let (handle, handle_expires) = self.seal(holder, snapshot.revision, shown);

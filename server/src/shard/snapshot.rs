@@ -28,7 +28,7 @@ pub struct Snapshot {
     pub servers: BTreeMap<ServerName, Vec<u32>>,
     /// Tools by what they ask of the state.
     pub groups: Vec<Group>,
-    /// Slots of the tools that are always loaded.
+    /// Slots of the tools that are never deferred.
     pub always_load: Vec<u32>,
     /// The dense index; `None` while the embeddings can't be had.
     exact: Option<VectorIndex>,
@@ -75,7 +75,7 @@ impl Snapshot {
             names: NameIndex::build(&tools),
             servers: by_server(&tools),
             groups: number(grouping, &tools),
-            always_load: slots(&tools, |tool| tool.always_load),
+            always_load: slots(&tools, |tool| !tool.deferrable),
             exact: vectors,
             with_graph: OnceLock::new(),
             words,
@@ -141,7 +141,7 @@ fn parse(
     let name = stored.record.model_name.clone();
     let server = servers.get(&stored.record.server)?;
     let group = grouping.group_of(server, &stored.record);
-    match Tool::new(stored, group) {
+    match Tool::new(stored, server.is_built_in(), group) {
         Ok(tool) => Some(tool),
         Err(problem) => {
             error!(tool = name, problem = problem.problem, "stored definition is damaged");

@@ -4,6 +4,10 @@ use crate::catalog::definition::{Definition, PartError};
 use crate::identity::{ToolId, ToolKey};
 use crate::store::{ContentHash, Revision, StoredTool};
 
+/// MCP names of tools that search for tools, without `_`, `-` and case: how should a model find a deferred
+/// one?
+const SEARCH_TOOLS: [&str; 3] = ["toolsearch", "searchtools", "discovertools"];
+
 /// A tool of a snapshot; its slot is its place in the summary pool's order.
 #[derive(Debug, Clone)]
 pub struct Tool {
@@ -23,10 +27,10 @@ pub struct Tool {
     pub hash: ContentHash,
     /// The snapshot's requirement group that it belongs to.
     pub group: u32,
-    /// Always part of the active set.
-    pub always_load: bool,
-    /// Never deferred.
-    pub critical: bool,
+    /// One of the agent's own tools, and no MCP server's.
+    pub built_in: bool,
+    /// May be deferred; otherwise it is always part of the active set.
+    pub deferrable: bool,
     /// cl100k_base tokens of what a provider is sent for it.
     pub schema_tokens: u32,
     /// cl100k_base tokens of its line of the summary pool.
@@ -36,13 +40,16 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// Parses a stored tool into requirement group `group`.
+    /// Parses a stored tool into requirement group `group`. Which tools are deferrable goes in this order:
+    /// always loaded, critical and search tools never; MCP tools; built-in ones that ask for it.
     ///
     /// # Errors
     /// The stored definition is not one.
-    pub fn new(stored: StoredTool, group: u32) -> Result<Self, PartError> {
+    pub fn new(stored: StoredTool, built_in: bool, group: u32) -> Result<Self, PartError> {
         let record = stored.record;
         let definition = Definition::parse(&record.definition)?;
+        let never = record.always_load || record.critical || searches(record.name.as_str());
+        let deferrable = !never && (!built_in || definition.asks_to_be_deferred());
         let id = ToolId { server: record.server, name: record.name };
         Ok(Self {
             key: id.key(),
@@ -53,8 +60,8 @@ impl Tool {
             definition,
             hash: record.hash,
             group,
-            always_load: record.always_load,
-            critical: record.critical,
+            built_in,
+            deferrable,
             schema_tokens: record.schema_tokens,
             summary_tokens: record.summary_tokens,
             summary_revision: stored.summary_revision,
@@ -84,6 +91,11 @@ impl Tool {
         let texts = self.model_name.len() + self.summary.len() + self.search_hint.len();
         size_of::<Self>() + names + texts + self.definition.memory_bytes()
     }
+}
+
+fn searches(name: &str) -> bool {
+    let bare: String = name.chars().filter(|c| !matches!(c, '_' | '-')).collect();
+    SEARCH_TOOLS.contains(&bare.to_lowercase().as_str())
 }
 
 fn type_of(property: &serde_json::Value) -> String {

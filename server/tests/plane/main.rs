@@ -12,5 +12,6 @@ mod pool;
 mod preconditions;
 mod ranking;
 mod requests;
+mod search;
 mod shards;
 mod support;

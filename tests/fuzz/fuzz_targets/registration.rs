@@ -43,7 +43,8 @@ fn accepted(text: &str, record: ToolRecord, arguments: &str) {
     assert!(record.model_name.chars().all(legal), "{}", record.model_name);
     let hash = record.hash;
     let model_name = record.model_name.clone();
-    let tool = Tool::new(StoredTool { record, summary_revision: 1 }, 0).expect("it was checked");
+    let stored = StoredTool { record, summary_revision: 1 };
+    let tool = Tool::new(stored, false, 0).expect("it was checked");
     assert!(tool.signature().starts_with(&model_name));
     let prompt = tool.definition.prompt_form(&model_name);
     serde_json::from_str::<serde_json::Value>(&prompt).expect("what a model is sent is JSON");

@@ -10,7 +10,13 @@
 `AsyncClient` is the same for asyncio. Every failed call raises `ToolgateError`.
 """
 
-from toolgate._requests import Intents, RegisterArguments, RouteArguments, ToolsList
+from toolgate._requests import (
+    Intents,
+    RegisterArguments,
+    RouteArguments,
+    SearchArguments,
+    ToolsList,
+)
 from toolgate.aio import AsyncClient
 from toolgate.catalog import McpServer, Registration, Removal, Tool, ToolOutcome, ToolSettings
 from toolgate.client import Client
@@ -23,6 +29,7 @@ from toolgate.enums import (
     OutcomeKind,
     RefusalCode,
     RegisterMode,
+    SearchForm,
     TransportHint,
     TrustTier,
 )
@@ -46,6 +53,7 @@ from toolgate.routing import (
     TokenAccounting,
     ToolSchemas,
 )
+from toolgate.searching import SearchResult
 from toolgate.state import AgentState, PriorCall, StateLike
 
 __version__ = "0.1.0"
@@ -79,6 +87,9 @@ __all__ = [
     "Removal",
     "RouteArguments",
     "RouteResult",
+    "SearchArguments",
+    "SearchForm",
+    "SearchResult",
     "StateLike",
     "SummaryEntry",
     "SummaryPool",

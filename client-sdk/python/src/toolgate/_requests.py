@@ -55,6 +55,22 @@ class RouteArguments(TypedDict, total=False):
     """A name for this turn in the decision event, at most 128 characters."""
 
 
+class SearchArguments(TypedDict, total=False):
+    """Optional arguments of `search_tools`."""
+
+    state: StateLike | None
+    """What the agent has done and may do. Default: nothing."""
+    handle: str
+    """The handle to add the tools to. Default: a new one."""
+    max_results: int
+    """The most tools, 1 to 100; `select:` is answered whole. Default: 5."""
+    detail: Detail | str
+    """How much of each tool is sent: "names", "signatures", "references" or "schemas" (the
+    default). Names alone don't make a tool callable."""
+    min_revision: int
+    """The catalog revision that the answer must at least be based on. Default: any."""
+
+
 class RegisterArguments(TypedDict, total=False):
     """Optional arguments of `register_server`."""
 
@@ -121,6 +137,27 @@ def _route_options(arguments: RouteArguments) -> router_pb2.RouteOptions:
     )
 
 
+def search_request(
+    tenant: str, query: str, arguments: SearchArguments
+) -> router_pb2.SearchToolsRequest:
+    """Builds a SearchToolsRequest.
+
+    Raises:
+        TypeError: an unknown argument, or one of the wrong type.
+        ValueError: a value that the wire cannot carry.
+    """
+    _refuse_unknown("search_tools", arguments, SearchArguments)
+    return router_pb2.SearchToolsRequest(
+        tenant=tenant,
+        query=query,
+        max_results=arguments.get("max_results"),
+        detail=to_wire(router_pb2.Detail, "DETAIL_", arguments.get("detail", Detail.UNSPECIFIED)),
+        state=state_to_proto(arguments.get("state")),
+        active_set_handle=arguments.get("handle", ""),
+        min_revision=arguments.get("min_revision", 0),
+    )
+
+
 def gate_request(
     tenant: str, handle: str, calls: Call | Sequence[Call], state: StateLike | None, revision: int
 ) -> router_pb2.GateRequest:
@@ -177,11 +214,12 @@ def pool_request(
 
 
 def schemas_request(
-    tenant: str, names: Iterable[str], state: StateLike | None, handle: str
+    tenant: str, names: Iterable[str], state: StateLike | None, handle: str, detail: Detail | str
 ) -> router_pb2.BatchGetToolSchemasRequest:
     """Builds a BatchGetToolSchemasRequest."""
     return router_pb2.BatchGetToolSchemasRequest(
         tenant=tenant,
+        detail=to_wire(router_pb2.Detail, "DETAIL_", detail),
         names=texts(names, "names"),
         state=state_to_proto(state),
         active_set_handle=handle,

@@ -15,10 +15,18 @@ from toolgate._channel import (
     channel_options,
 )
 from toolgate._gen.v1 import catalog_pb2, catalog_pb2_grpc, router_pb2_grpc
-from toolgate._requests import Intents, RegisterArguments, RouteArguments, ToolsList
+from toolgate._requests import (
+    Intents,
+    RegisterArguments,
+    RouteArguments,
+    SearchArguments,
+    ToolsList,
+)
 from toolgate.catalog import McpServer, Registration, Removal, Tool
+from toolgate.enums import Detail
 from toolgate.gating import Call, GateResult
 from toolgate.routing import RouteResult, SummaryPool, ToolSchemas
+from toolgate.searching import SearchResult
 from toolgate.state import StateLike
 
 Request = TypeVar("Request")
@@ -101,6 +109,24 @@ class Client:
         request = _requests.gate_request(self._tenant, handle, calls, state, min_revision)
         return GateResult.from_proto(self._call(self._router.Gate, request, timeout))
 
+    def search_tools(
+        self,
+        query: str,
+        *,
+        timeout: float | None = None,
+        **arguments: Unpack[SearchArguments],
+    ) -> SearchResult:
+        """Explicit discovery: by name, by MCP server, by keywords, or in natural language.
+
+        Args:
+            query: `select:a,b`, a tool's or an MCP server's name, `+required words`, keywords, or a
+                sentence; at most 32 KiB.
+            timeout: Seconds.
+            **arguments: See `SearchArguments`.
+        """
+        request = _requests.search_request(self._tenant, query, arguments)
+        return SearchResult.from_proto(self._call(self._router.SearchTools, request, timeout))
+
     def get_summary_pool(
         self,
         *,
@@ -126,6 +152,7 @@ class Client:
         *,
         state: StateLike | None = None,
         handle: str = "",
+        detail: Detail | str = Detail.SCHEMAS,
         timeout: float | None = None,
     ) -> ToolSchemas:
         """Phase 2 on demand: full schemas by tool name.
@@ -134,9 +161,10 @@ class Client:
             names: Model-facing names or `server/name`, 1 to 100.
             state: The agent's state.
             handle: The handle to add these tools to. "": a new one.
+            detail: How much of each tool is sent: "names", "signatures", "references" or "schemas".
             timeout: Seconds.
         """
-        request = _requests.schemas_request(self._tenant, names, state, handle)
+        request = _requests.schemas_request(self._tenant, names, state, handle, detail)
         return ToolSchemas.from_proto(
             self._call(self._router.BatchGetToolSchemas, request, timeout)
         )

@@ -64,6 +64,17 @@ class Detail(WireEnum):
     NAMES = "NAMES"
     SIGNATURES = "SIGNATURES"
     SCHEMAS = "SCHEMAS"
+    REFERENCES = "REFERENCES"
+
+
+class SearchForm(WireEnum):
+    """How SearchTools read a query."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    SELECT = "SELECT"
+    PREFIX = "PREFIX"
+    KEYWORDS = "KEYWORDS"
+    NATURAL = "NATURAL"
 
 
 class FoundBy(WireEnum):
@@ -76,6 +87,7 @@ class FoundBy(WireEnum):
     PIN = "PIN"
     ALWAYS_LOAD = "ALWAYS_LOAD"
     KEPT = "KEPT"
+    NOT_DEFERRED = "NOT_DEFERRED"
 
 
 class DegradedReason(WireEnum):
@@ -113,6 +125,7 @@ class TransportHint(WireEnum):
     UNSPECIFIED = "UNSPECIFIED"
     STDIO = "STDIO"
     STREAMABLE_HTTP = "STREAMABLE_HTTP"
+    BUILT_IN = "BUILT_IN"
 
 
 class TrustTier(WireEnum):

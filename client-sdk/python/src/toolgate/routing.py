@@ -49,9 +49,11 @@ class ActiveTool:
     annotations_json: str
     """The MCP `annotations`; "" when there are none or full schemas were not asked for."""
     signature: str
-    """Name and parameters in one line; "" unless signatures were asked for."""
+    """Name, parameters and a sentence in one line; "" unless signatures were asked for."""
     schema_tokens: int
     """cl100k_base tokens of what the model is sent for this tool at the asked detail."""
+    signature_lossy: bool
+    """True when the signature says less than the schema about which arguments are valid."""
 
     @property
     def input_schema(self) -> dict[str, Any]:
@@ -85,6 +87,7 @@ class ActiveTool:
             annotations_json=message.annotations_json,
             signature=message.signature,
             schema_tokens=message.schema_tokens,
+            signature_lossy=message.signature_lossy,
         )
 
 

@@ -131,7 +131,7 @@ fn refusals(refusals: &[v1::Refusal]) -> String {
     format!("\nLeft out: {}\n{}", counted(refusals.len(), "tool"), render(&columns, rows))
 }
 
-fn found_by(way: v1::FoundBy) -> &'static str {
+pub(in crate::cli) fn found_by(way: v1::FoundBy) -> &'static str {
     match way {
         v1::FoundBy::Overlap => "overlap",
         v1::FoundBy::Name => "its name",
@@ -139,11 +139,12 @@ fn found_by(way: v1::FoundBy) -> &'static str {
         v1::FoundBy::Pin => "pin",
         v1::FoundBy::AlwaysLoad => "always loaded",
         v1::FoundBy::Kept => "turn before",
+        v1::FoundBy::NotDeferred => "not deferred",
         v1::FoundBy::Unspecified => "",
     }
 }
 
-fn degraded(reason: v1::DegradedReason) -> String {
+pub(in crate::cli) fn degraded(reason: v1::DegradedReason) -> String {
     match reason {
         v1::DegradedReason::LexicalOnly => {
             "the encoder cannot be reached, so tools were ranked by words alone".into()

@@ -14,10 +14,11 @@ use toolgate_server::gate::key::HandleKey;
 use toolgate_server::gate::verdict::{Refused, Verdict};
 use toolgate_server::identity::{ServerName, TenantId};
 use toolgate_server::plane::{Plane, PlaneConfig};
-use toolgate_server::router::lookups::{Found, GateQuery};
+use toolgate_server::router::lookups::{Found, GateQuery, SchemasQuery};
 use toolgate_server::router::pool::PoolDelta;
-use toolgate_server::router::query::RouteQuery;
+use toolgate_server::router::query::{Detail, RouteQuery};
 use toolgate_server::router::route::Answer;
+use toolgate_server::router::search::{SearchAnswer, SearchQuery};
 use toolgate_server::shard::snapshot::Snapshot;
 use toolgate_server::state::AgentState;
 use toolgate_server::store::Revision;
@@ -170,7 +171,22 @@ impl World {
     ) -> Result<Found, Error> {
         let tenant = tenant(tenant_name);
         let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
-        self.plane.router.schemas(holder(&tenant), &names, state, previous).await
+        let (state, previous) = (state.clone(), previous.to_owned());
+        let query = SchemasQuery { names, detail: Detail::Schemas, state, previous };
+        self.plane.router.schemas(holder(&tenant), &query).await
+    }
+
+    pub async fn try_search(
+        &self,
+        tenant_name: &str,
+        query: SearchQuery,
+    ) -> Result<SearchAnswer, Error> {
+        let tenant = tenant(tenant_name);
+        self.plane.router.search(holder(&tenant), query, None).await
+    }
+
+    pub async fn search(&self, tenant_name: &str, query: SearchQuery) -> SearchAnswer {
+        self.try_search(tenant_name, query).await.expect("an answer")
     }
 }
 
