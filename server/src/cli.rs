@@ -18,6 +18,7 @@ mod search;
 mod serve;
 mod table;
 mod text;
+mod tokens;
 mod tools;
 
 use std::process::ExitCode;
@@ -54,6 +55,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Model(model) => interruptible(model::run(model)),
         Command::Doctor(doctor) => interruptible(doctor::run(doctor)),
         Command::Eval(eval) => interruptible(eval::run(eval)),
+        Command::Tokens(tokens) => tokens::run(&tokens),
         Command::Config(config) => config::run(config),
         Command::Completions(completions) => {
             completions::run(&completions, &mut Arguments::command())

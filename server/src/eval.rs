@@ -5,6 +5,7 @@
 pub mod baseline;
 pub mod catalog_file;
 pub mod embeddings;
+pub mod forms;
 pub mod input_error;
 pub mod metrics;
 pub mod query_file;

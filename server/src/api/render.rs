@@ -156,8 +156,8 @@ fn active_tool(
         input_schema_json: part(definition.input_schema()),
         output_schema_json: part(definition.output_schema()),
         annotations_json: part(definition.annotations()),
-        signature: active.signature.clone(),
-        signature_lossy: false,
+        signature: active.signature.as_ref().map_or_else(String::new, |s| s.text.clone()),
+        signature_lossy: active.signature.as_ref().is_some_and(|signature| signature.lossy),
         schema_tokens: active.tokens,
     }
 }

@@ -9,7 +9,8 @@ use toolgate_encoder_worker::worker::{HELP, WorkerArguments};
 
 use super::failure::Failure;
 use super::{
-    completions, config, doctor, eval, gate, model, output, register, route, search, serve, tools,
+    completions, config, doctor, eval, gate, model, output, register, route, search, serve, tokens,
+    tools,
 };
 use crate::config::units::parse_duration;
 use crate::config::{FlagValue, Parsed, load};
@@ -53,6 +54,7 @@ pub(super) enum Command {
     Model(model::Model),
     Doctor(doctor::Doctor),
     Eval(eval::Eval),
+    Tokens(tokens::Tokens),
     Config(config::Config),
     Completions(completions::Completions),
     EncoderWorker(EncoderWorker),
@@ -181,6 +183,7 @@ mod tests {
             "toolgate model path",
             "toolgate doctor --json",
             "toolgate eval --catalog d --queries q.jsonl --ranked r.jsonl --json j.json --baseline",
+            "toolgate tokens a.json b --json",
             "toolgate config check f.toml",
             "toolgate config example",
             "toolgate config show --json",

@@ -54,12 +54,12 @@ impl Account {
 pub fn active(snapshot: &Snapshot, chosen: Chosen, detail: Detail) -> Active {
     let tool = snapshot.tool(chosen.slot);
     let (signature, tokens) = match detail {
-        Detail::Schemas | Detail::References => (String::new(), tool.schema_tokens),
-        Detail::Names => (String::new(), tokens::count(&tool.model_name)),
+        Detail::Schemas | Detail::References => (None, tool.schema_tokens),
+        Detail::Names => (None, tokens::count(&tool.model_name)),
         Detail::Signatures => {
             let signature = tool.signature();
-            let count = tokens::count(&signature);
-            (signature, count)
+            let count = tokens::count(&signature.text);
+            (Some(signature), count)
         }
     };
     Active { chosen, signature, tokens }

@@ -11,6 +11,7 @@ use super::explain::{self, LOOK_BEYOND, Refusal};
 use super::pool::{self, PoolDelta};
 use super::query::{Detail, RouteQuery};
 use super::rank::Embedded;
+use crate::catalog::signature::Signature;
 use crate::encoder::Intents;
 use crate::error::Error;
 use crate::gate::calls::Schemas;
@@ -43,7 +44,7 @@ pub struct Active {
     /// Which, and how it came here.
     pub chosen: Chosen,
     /// The one-line signature, when asked for.
-    pub signature: String,
+    pub signature: Option<Signature>,
     /// Tokens at the asked detail.
     pub tokens: u32,
 }

@@ -1,6 +1,7 @@
 //! One tool as a shard holds it: the parsed record, ready to be ranked, shown and called.
 
 use crate::catalog::definition::{Definition, PartError};
+use crate::catalog::signature::Signature;
 use crate::identity::{ToolId, ToolKey};
 use crate::store::{ContentHash, Revision, StoredTool};
 
@@ -68,20 +69,10 @@ impl Tool {
         })
     }
 
-    /// One line: the model-facing name and the parameters with their types, `?` after optional ones.
+    /// The tool in one line, for a model.
     #[must_use]
-    pub fn signature(&self) -> String {
-        let schema: serde_json::Value =
-            serde_json::from_str(self.definition.input_schema()).unwrap_or_default();
-        let required: Vec<&str> = schema["required"]
-            .as_array()
-            .map_or_else(Vec::new, |names| names.iter().filter_map(|n| n.as_str()).collect());
-        let properties = schema["properties"].as_object();
-        let parameters = properties.into_iter().flatten().map(|(name, property)| {
-            let optional = if required.contains(&name.as_str()) { "" } else { "?" };
-            format!("{name}{optional}: {}", type_of(property))
-        });
-        format!("{}({})", self.model_name, parameters.collect::<Vec<_>>().join(", "))
+    pub fn signature(&self) -> Signature {
+        Signature::of(&self.model_name, &self.definition)
     }
 
     /// Bytes that this holds.
@@ -96,15 +87,4 @@ impl Tool {
 fn searches(name: &str) -> bool {
     let bare: String = name.chars().filter(|c| !matches!(c, '_' | '-')).collect();
     SEARCH_TOOLS.contains(&bare.to_lowercase().as_str())
-}
-
-fn type_of(property: &serde_json::Value) -> String {
-    match &property["type"] {
-        serde_json::Value::String(name) => name.clone(),
-        serde_json::Value::Array(names) => {
-            names.iter().filter_map(|n| n.as_str()).collect::<Vec<_>>().join("|")
-        }
-        _ if property.get("enum").is_some() => "enum".to_owned(),
-        _ => "any".to_owned(),
-    }
 }

@@ -70,7 +70,7 @@ async fn each_weight_counts() {
     ];
     check(&world, "gamma", &expected).await;
     // Within the whole name, but in no part of it.
-    check(&world, "s__alpha", &[("mcp__s__alpha", 3.0)]).await;
+    check(&world, "s__alp", &[("mcp__s__alpha", 3.0)]).await;
     check(&world, "GAM", &[("mcp__s__gamma", 6.0), ("mcp__s__xgammax", 6.0)]).await;
 }
 

@@ -45,7 +45,7 @@ fn accepted(text: &str, record: ToolRecord, arguments: &str) {
     let model_name = record.model_name.clone();
     let stored = StoredTool { record, summary_revision: 1 };
     let tool = Tool::new(stored, false, 0).expect("it was checked");
-    assert!(tool.signature().starts_with(&model_name));
+    assert!(tool.signature().text.starts_with(&model_name));
     let prompt = tool.definition.prompt_form(&model_name);
     serde_json::from_str::<serde_json::Value>(&prompt).expect("what a model is sent is JSON");
     let spelt: serde_json::Value = serde_json::from_str(text).expect("it was checked");
