@@ -12,6 +12,7 @@ use tokio::runtime::{Builder, Runtime};
 use toolgate_server::catalog::check::{ToolCheck, ToolSettings};
 use toolgate_server::catalog::plan::text_hash;
 use toolgate_server::config::LimitsConfig;
+use toolgate_server::deferral::Asked;
 use toolgate_server::encoder::{EmbedFuture, Embedded, Encoder, Encoders};
 use toolgate_server::gate::handle::Holder;
 use toolgate_server::gate::key::HandleKey;
@@ -90,6 +91,7 @@ fn query(state: AgentState, known_pool_revision: Option<Revision>) -> RouteQuery
             system_tokens: 0,
             model: String::new(),
             explain: false,
+            deferral: Asked::default(),
         },
         min_revision: 0,
         turn_id: String::new(),

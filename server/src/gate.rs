@@ -2,6 +2,7 @@
 //! ranking and storage live elsewhere.
 
 pub mod calls;
+pub mod envelope;
 pub mod handle;
 pub mod key;
 pub mod names;

@@ -6,6 +6,7 @@ pub mod api;
 pub mod catalog;
 pub mod cli;
 pub mod config;
+pub mod deferral;
 pub mod encoder;
 pub mod error;
 pub mod eval;

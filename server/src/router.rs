@@ -4,6 +4,8 @@
 pub mod account;
 pub mod allow;
 pub mod choose;
+mod decision;
+pub mod deferring;
 pub mod event;
 pub mod explain;
 pub mod lookups;
@@ -12,5 +14,6 @@ pub mod query;
 pub mod rank;
 pub mod route;
 pub mod search;
+mod stages;
 
 pub use route::Router;

@@ -3,9 +3,11 @@
 use prost_types::Timestamp;
 use toolgate_proto::v1;
 
+use crate::deferral::{Mode, Reason, Source};
 use crate::gate::verdict::{RefusalCode, Refused, Verdict};
 use crate::identity::TenantId;
 use crate::router::account::Account;
+use crate::router::deferring::Deferral;
 use crate::router::explain::Refusal;
 use crate::router::lookups::Found;
 use crate::router::pool::PoolDelta;
@@ -31,7 +33,7 @@ pub(super) fn route(tenant: &TenantId, answer: &Answer) -> v1::RouteResponse {
         accounting: Some(accounting(&answer.account)),
         degraded: answer.degraded.iter().map(|d| degraded(*d) as i32).collect(),
         timings: answer.timings.iter().map(|(stage, micros)| timing(stage, *micros)).collect(),
-        deferral: None,
+        deferral: Some(deferral(answer)),
     }
 }
 
@@ -88,10 +90,18 @@ pub(super) fn pool(snapshot: &Snapshot, delta: &PoolDelta) -> v1::SummaryPoolDel
 pub(super) fn verdict(snapshot: &Snapshot, call_id: &str, verdict: &Verdict) -> v1::GateVerdict {
     let call_id = call_id.to_owned();
     match verdict {
-        Ok(slot) => {
-            let id = &snapshot.tool(*slot).id;
+        Ok(allowed) => {
+            let id = &snapshot.tool(allowed.slot).id;
             let (server, name) = (id.server.as_str().to_owned(), id.name.as_str().to_owned());
-            v1::GateVerdict { call_id, allowed: true, server, name, ..Default::default() }
+            let arguments_json = allowed.arguments.clone().unwrap_or_default();
+            v1::GateVerdict {
+                call_id,
+                allowed: true,
+                server,
+                name,
+                arguments_json,
+                ..Default::default()
+            }
         }
         Err(refused) => v1::GateVerdict { call_id, ..refused_verdict(refused) },
     }
@@ -128,6 +138,7 @@ fn refused_verdict(refused: &Refused) -> v1::GateVerdict {
         input_schema_json: refused.input_schema.clone(),
         violations: refused.violations.iter().map(violation).collect(),
         unlock: refused.unlock.clone(),
+        nearest_tool: refused.nearest.clone(),
         ..Default::default()
     }
 }
@@ -193,6 +204,45 @@ fn accounting(account: &Account) -> v1::TokenAccounting {
     }
 }
 
+fn deferral(answer: &Answer) -> v1::Deferral {
+    let Deferral { decision, deferred_tools, .. } = answer.deferral;
+    let mode = match decision.mode {
+        Mode::Always => v1::DeferralMode::Always,
+        Mode::Auto(_) => v1::DeferralMode::Auto,
+        Mode::Off => v1::DeferralMode::Off,
+    };
+    let source = match decision.source {
+        Source::Default => v1::DeferralSource::Default,
+        Source::Server => v1::DeferralSource::Server,
+        Source::Tenant => v1::DeferralSource::Tenant,
+        Source::Request => v1::DeferralSource::Request,
+    };
+    let reason = match decision.reason {
+        Reason::Mode => v1::DeferralReason::Mode,
+        Reason::KillSwitch => v1::DeferralReason::KillSwitch,
+        Reason::ModelUnsupported => v1::DeferralReason::ModelUnsupported,
+        Reason::UnknownProxy => v1::DeferralReason::UnknownProxy,
+        Reason::OverThreshold => v1::DeferralReason::OverThreshold,
+        Reason::UnderThreshold => v1::DeferralReason::UnderThreshold,
+        Reason::NoWindow => v1::DeferralReason::NoWindow,
+    };
+    v1::Deferral {
+        mode: mode as i32,
+        source: source as i32,
+        deferred: decision.deferred,
+        reason: reason as i32,
+        message: if decision.deferred || deferred_tools == 0 {
+            decision.message()
+        } else {
+            format!("{}; {deferred_tools} had no room", decision.message())
+        },
+        deferrable_tokens: decision.cost,
+        threshold_tokens: decision.threshold,
+        offer_search: deferred_tools > 0,
+        deferred_tools: u32::try_from(deferred_tools).unwrap_or(u32::MAX),
+    }
+}
+
 fn found_by(found_by: FoundBy) -> v1::FoundBy {
     match found_by {
         FoundBy::Overlap => v1::FoundBy::Overlap,
@@ -201,6 +251,7 @@ fn found_by(found_by: FoundBy) -> v1::FoundBy {
         FoundBy::Pin => v1::FoundBy::Pin,
         FoundBy::AlwaysLoad => v1::FoundBy::AlwaysLoad,
         FoundBy::Kept => v1::FoundBy::Kept,
+        FoundBy::NotDeferred => v1::FoundBy::NotDeferred,
     }
 }
 

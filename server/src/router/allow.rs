@@ -55,6 +55,12 @@ impl Allowed {
         Ok(Self { standings, slots, excluded, servers })
     }
 
+    /// How many tools may be chosen.
+    #[must_use]
+    pub fn count(&self, snapshot: &Snapshot) -> usize {
+        self.slots.as_ref().map_or(snapshot.tools.len(), |set| set.count_ones(..))
+    }
+
     /// Whether the tool may be chosen.
     #[must_use]
     pub fn contains(&self, slot: u32) -> bool {

@@ -11,6 +11,9 @@ use crate::gate::standing::Standing;
 use crate::gate::verdict::RefusalCode;
 use crate::shard::snapshot::Snapshot;
 
+/// Bytes of definitions that one answer holds where nothing is deferred: clients refuse messages past 4 MiB.
+const BYTES_MAX: usize = 3 << 20;
+
 /// A tool of the active set.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Chosen {
@@ -117,6 +120,26 @@ impl<'a> Choice<'a> {
         }
         self.leave_out(&ordered[cut..], RefusalCode::BeyondTopK);
         self.leave_out(&failing, RefusalCode::BelowThreshold);
+    }
+
+    /// Every tool that may be chosen, in the catalog's order, which is the same for every intent. Where not
+    /// all of them have room, the best go first.
+    pub fn all(&mut self, candidates: &[Candidate]) {
+        let slots = || (0u32..).take(self.snapshot.tools.len());
+        let slots: Vec<u32> = slots().filter(|slot| self.allowed.contains(*slot)).collect();
+        let bytes = |slot: &u32| self.snapshot.tool(*slot).definition.text().len();
+        let all_fit =
+            slots.len() <= TOOLS_MAX && slots.iter().map(bytes).sum::<usize>() <= BYTES_MAX;
+        if self.tokens_left.is_some() || !all_fit {
+            self.rank(candidates);
+        }
+        let mut left = BYTES_MAX;
+        for slot in slots {
+            if let Some(rest) = left.checked_sub(bytes(&slot)) {
+                left = rest;
+                self.promote(slot, FoundBy::NotDeferred);
+            }
+        }
     }
 
     fn pin(&mut self, name: &str) {

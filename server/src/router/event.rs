@@ -30,6 +30,8 @@ pub fn log(tenant: &TenantId, query: &RouteQuery, answer: &Answer, vectors: &[Ve
         locked_or_hidden = answer.withheld,
         active = names.join(" "),
         overlaps = overlaps.join(" "),
+        deferred = answer.deferral.decision.deferred,
+        deferral = ?answer.deferral.decision.reason,
         phase1_tokens = answer.account.phase1,
         phase2_tokens = answer.account.phase2,
         full_tokens = answer.account.full_catalog,

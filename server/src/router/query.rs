@@ -1,5 +1,6 @@
 //! What Route is asked, parsed: every value here is within its limits.
 
+use crate::deferral::Asked;
 use crate::identity::ServerName;
 use crate::state::AgentState;
 use crate::store::Revision;
@@ -52,6 +53,8 @@ pub struct Options {
     pub model: String,
     /// Also answer with refusals.
     pub explain: bool,
+    /// Whether tools are deferred.
+    pub deferral: Asked,
 }
 
 /// Asks for the active set of one turn.

@@ -25,6 +25,8 @@ pub enum FoundBy {
     AlwaysLoad,
     /// It was in the active set before.
     Kept,
+    /// Tools are not deferred this turn.
+    NotDeferred,
 }
 
 /// A tool that was found.

@@ -4,20 +4,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::account::{self, Account};
-use super::allow::Allowed;
-use super::choose::{Choice, Chosen, LeftOut};
+use super::choose::Chosen;
+use super::decision::{Case, Decision};
+use super::deferring::{Costs, Deferral, Deferring};
 use super::event;
-use super::explain::{self, LOOK_BEYOND, Refusal};
+use super::explain::{self, Refusal};
 use super::pool::{self, PoolDelta};
 use super::query::{Detail, RouteQuery};
-use super::rank::Embedded;
+use super::stages::Stages;
 use crate::catalog::signature::Signature;
+use crate::deferral::Live;
 use crate::encoder::Intents;
 use crate::error::Error;
 use crate::gate::calls::Schemas;
 use crate::gate::handle::{ActiveSet, Holder, ShownTool};
 use crate::gate::key::HandleKey;
-use crate::gate::standing::Standings;
 use crate::identity::TenantId;
 use crate::shard::shards::Shards;
 use crate::shard::snapshot::Snapshot;
@@ -68,6 +69,8 @@ pub struct Answer {
     pub refusals: Vec<Refusal>,
     /// Tokens.
     pub account: Account,
+    /// Whether tools were deferred, and why.
+    pub deferral: Deferral,
     /// In what way it is worse than usual.
     pub degraded: Vec<Degraded>,
     /// Microseconds by stage.
@@ -85,25 +88,8 @@ pub struct Router {
     pub(super) key: HandleKey,
     pub(super) handle_ttl: Duration,
     pub(super) schemas: Arc<Schemas>,
-}
-
-/// Times stages; each ends where the next begins.
-struct Stages {
-    started: Instant,
-    timings: Vec<(&'static str, u64)>,
-}
-
-impl Stages {
-    fn begin() -> Self {
-        Self { started: Instant::now(), timings: Vec::with_capacity(5) }
-    }
-
-    fn end(&mut self, stage: &'static str) {
-        let now = Instant::now();
-        let micros = (now - self.started).as_micros();
-        self.timings.push((stage, u64::try_from(micros).unwrap_or(u64::MAX)));
-        self.started = now;
-    }
+    deferral: Arc<Live>,
+    costs: Arc<Costs>,
 }
 
 impl Router {
@@ -115,7 +101,14 @@ impl Router {
         key: HandleKey,
         handle_ttl: Duration,
     ) -> Self {
-        Self { shards, intents, key, handle_ttl, schemas: Arc::default() }
+        let (schemas, deferral, costs) = (Arc::default(), Arc::default(), Arc::default());
+        Self { shards, intents, key, handle_ttl, schemas, deferral, costs }
+    }
+
+    /// The same router under an operator's policy on deferral.
+    #[must_use]
+    pub fn with_deferral(self, deferral: Arc<Live>) -> Self {
+        Self { deferral, ..self }
     }
 
     /// The active set for one turn.
@@ -138,11 +131,17 @@ impl Router {
         let (vectors, mut degraded) = self.embed(holder.tenant, texts, deadline).await?;
         stages.end("embed");
         let query = Arc::new(query);
+        let deferring = Deferring {
+            tenant: holder.tenant.clone(),
+            policy: self.deferral.now(),
+            costs: Arc::clone(&self.costs),
+        };
         let decide = {
             let (snapshot, query) = (Arc::clone(&snapshot), Arc::clone(&query));
             move || {
-                decide(&snapshot, &query, previous.as_ref(), vectors, &mut stages)
-                    .map(|decision| (decision, stages))
+                let (snapshot, query, previous) = (&*snapshot, &*query, previous.as_ref());
+                let case = Case { snapshot, query, deferring: &deferring, previous };
+                case.decide(vectors, &mut stages).map(|decision| (decision, stages))
             }
         };
         let (decision, mut stages) = if snapshot.tools.len() > SEARCH_INLINE_MAX {
@@ -237,6 +236,7 @@ impl Router {
             pool: pool.filter(|delta| !delta.is_empty()),
             refusals: explain::refusals(&snapshot, &query.state, decision.left_out.clone()),
             account: Account::new(visible, phase2, &query.options),
+            deferral: decision.deferral,
             degraded: Vec::new(),
             timings: Vec::new(),
             candidates: decision.candidates,
@@ -253,51 +253,4 @@ fn patience(deadline: Option<Instant>) -> Instant {
     let left =
         deadline.map_or(PATIENCE_MAX, |deadline| deadline.saturating_duration_since(now) * 3 / 4);
     now + left.min(PATIENCE_MAX)
-}
-
-/// What was decided, before anything is rendered.
-struct Decision {
-    standings: Standings,
-    active: Vec<Chosen>,
-    left_out: Vec<LeftOut>,
-    vectors: Vec<Vec<f32>>,
-    words_only: bool,
-    candidates: usize,
-    withheld: usize,
-}
-
-/// Gate, search and choose: pure, and the whole cost of a call once its intents are embedded.
-fn decide(
-    snapshot: &Snapshot,
-    query: &RouteQuery,
-    previous: Option<&ActiveSet>,
-    vectors: Vec<Vec<f32>>,
-    stages: &mut Stages,
-) -> Result<Decision, Error> {
-    let options = &query.options;
-    let standings = Standings::of(snapshot, &query.state);
-    let allowed = Allowed::new(snapshot, standings, options)?;
-    stages.end("gate");
-    let embedded = Embedded { intents: &query.intents, vectors: &vectors };
-    let look_at = options.top_k + if options.explain { LOOK_BEYOND } else { 0 };
-    let candidates = embedded.rank(snapshot, look_at, allowed.slots.as_ref())?;
-    let mut choice = Choice::new(snapshot, &allowed, &embedded, options);
-    if let Some(previous) = previous {
-        choice.keep(previous);
-    }
-    choice.require();
-    choice.rank(&candidates);
-    let (active, mut left_out) = (choice.active, choice.left_out);
-    if options.explain {
-        left_out.extend(explain::locked_candidates(snapshot, &allowed, &embedded, options)?);
-    } else {
-        left_out.retain(|tool| !tool.asked_for.is_empty());
-    }
-    let words_only = embedded.is_words_only(snapshot);
-    let open = allowed.slots.as_ref().map_or(snapshot.tools.len(), |set| set.count_ones(..));
-    let withheld = snapshot.tools.len() - open;
-    let standings = allowed.standings;
-    stages.end("search");
-    let candidates = candidates.len();
-    Ok(Decision { standings, active, left_out, vectors, words_only, candidates, withheld })
 }

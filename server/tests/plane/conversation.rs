@@ -135,7 +135,7 @@ async fn what_was_not_shown_is_not_available() {
         "mcp__s__near",
         "the MCP name will do when it is plain"
     );
-    assert_eq!(gate("far").await.unwrap_err().code, RefusalCode::UnknownTool);
+    assert_eq!(gate("far").await.unwrap_err().search, "select:mcp__s__far");
     // Fetched by name, it joins the set.
     let fetched = world.schemas("acme", &["s/far"], &AgentState::default(), &answer.handle).await;
     let fetched = fetched.unwrap();

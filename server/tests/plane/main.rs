@@ -4,7 +4,9 @@
 
 mod accounting;
 mod conversation;
+mod deferral;
 mod degraded;
+mod gating;
 mod hidden;
 mod isolation;
 mod limits;

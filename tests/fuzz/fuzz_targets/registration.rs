@@ -10,6 +10,7 @@ use toolgate_server::catalog::definition::Definition;
 use toolgate_server::catalog::summary::SUMMARY_TOKENS_MAX;
 use toolgate_server::catalog::tools_list::ToolsList;
 use toolgate_server::config::LimitsConfig;
+use toolgate_server::gate::envelope::Arguments;
 use toolgate_server::identity::{MODEL_NAME_MAX, ServerName};
 use toolgate_server::schema::ArgumentSchema;
 use toolgate_server::shard::tool::Tool;
@@ -52,7 +53,9 @@ fn accepted(text: &str, record: ToolRecord, arguments: &str) {
     let respelt = Definition::parse(&spelt.to_string()).expect("the same definition");
     assert_eq!(respelt.hash().expect("it was hashed"), hash, "the spelling changed the hash");
     let schema = ArgumentSchema::compile(tool.definition.input_schema()).expect("it was compiled");
-    if let Err(violations) = schema.check(arguments) {
+    let Ok(arguments) = Arguments::read(arguments) else { return };
+    assert!(arguments.value.is_object());
+    if let Err(violations) = schema.check(&arguments.value) {
         assert!((1..=16).contains(&violations.len()));
     }
 }

@@ -112,7 +112,7 @@ impl<'a> Types<'a> {
             (*key != "allOf" || list.len() == 1).then_some(list)
         });
         if let Some(list) = alternatives {
-            return self.union(list.iter().map(|one| Part::Schema(one)), schema, depth);
+            return self.union(list.iter().map(Part::Schema), schema, depth);
         }
         self.lossy |= schema.get("allOf").is_some();
         match &schema["type"] {

@@ -1,5 +1,6 @@
 //! Questions to the plane in few words, and what their answers hold.
 
+use toolgate_server::deferral::Asked;
 use toolgate_server::gate::calls::Call;
 use toolgate_server::router::query::{Detail, Intent, Options, RouteQuery};
 use toolgate_server::router::route::Answer;
@@ -34,6 +35,7 @@ pub fn options() -> Options {
         system_tokens: 0,
         model: String::new(),
         explain: false,
+        deferral: Asked::default(),
     }
 }
 

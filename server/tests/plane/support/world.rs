@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use toolgate_server::catalog::registration::{Registered, Registration};
 use toolgate_server::config::LimitsConfig;
+use toolgate_server::deferral::{Live, Policy};
 use toolgate_server::encoder::Encoders;
 use toolgate_server::error::Error;
 use toolgate_server::gate::calls::Call;
 use toolgate_server::gate::handle::Holder;
 use toolgate_server::gate::key::HandleKey;
-use toolgate_server::gate::verdict::{Refused, Verdict};
+use toolgate_server::gate::verdict::{Allowed, Refused, Verdict};
 use toolgate_server::identity::{ServerName, TenantId};
 use toolgate_server::plane::{Plane, PlaneConfig};
 use toolgate_server::router::lookups::{Found, GateQuery, SchemasQuery};
@@ -33,6 +34,7 @@ pub struct Setup {
     pub memory_budget: u64,
     pub handle_ttl: Duration,
     pub fingerprint: &'static str,
+    pub deferral: Policy,
 }
 
 impl Default for Setup {
@@ -42,6 +44,7 @@ impl Default for Setup {
             memory_budget: 64 << 20,
             handle_ttl: Duration::from_secs(600),
             fingerprint: "fake-1",
+            deferral: Policy::default(),
         }
     }
 }
@@ -49,6 +52,7 @@ impl Default for Setup {
 pub struct World {
     pub plane: Arc<Plane>,
     pub encoder: Arc<FakeEncoder>,
+    pub deferral: Arc<Live>,
     folder: Arc<TempDir>,
 }
 
@@ -70,15 +74,17 @@ impl World {
     async fn over(folder: Arc<TempDir>, setup: Setup) -> Self {
         let store = SqliteStore::open(&folder.path().join("catalog.db")).await.expect("a store");
         let encoder = Arc::new(FakeEncoder::new(setup.fingerprint));
+        let deferral = Arc::new(Live::new(setup.deferral));
         let config = PlaneConfig {
             limits: setup.limits,
             memory_budget: setup.memory_budget,
             handle_key: HandleKey::from_bytes(&[7; 32]).expect("a key"),
             handle_ttl: setup.handle_ttl,
+            deferral: Arc::clone(&deferral),
         };
         let plane =
             Plane::new(Arc::new(store), Encoders::bare(&(Arc::clone(&encoder) as _)), config);
-        Self { plane: Arc::new(plane), encoder, folder }
+        Self { plane: Arc::new(plane), encoder, deferral, folder }
     }
 
     pub async fn try_register(
@@ -147,7 +153,7 @@ impl World {
     ) -> Result<String, Refused> {
         let (snapshot, verdicts) = self.gate(tenant_name, handle, vec![call], state).await;
         let verdict = verdicts.into_iter().next().expect("a verdict");
-        let name = |slot| snapshot.tool(slot).model_name.to_string();
+        let name = |allowed: Allowed| snapshot.tool(allowed.slot).model_name.to_string();
         verdict.map(name).map_err(|refused| *refused)
     }
 
