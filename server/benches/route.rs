@@ -202,6 +202,7 @@ fn server(index: usize) -> StoredServer {
         trust_tier: 0,
         precondition: None,
         required_scopes: Vec::new(),
+        pending: false,
     };
     StoredServer { record, revision: 1, updated_ms: 0, tool_count: TOOLS_OF_A_SERVER as u32 }
 }

@@ -3,12 +3,14 @@
 
 pub mod account;
 pub mod allow;
+mod aside;
 pub mod choose;
 mod decision;
 pub mod deferring;
 pub mod event;
 pub mod explain;
 pub mod lookups;
+pub mod pending;
 pub mod pool;
 pub mod query;
 pub mod rank;

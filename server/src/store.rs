@@ -79,6 +79,8 @@ pub struct ServerRecord {
     pub precondition: Option<Precondition>,
     /// Every tool of it requires these.
     pub required_scopes: Vec<String>,
+    /// Announced, and its tools not registered yet.
+    pub pending: bool,
 }
 
 /// The wire's number of `TRANSPORT_HINT_BUILT_IN`.

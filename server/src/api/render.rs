@@ -29,7 +29,7 @@ pub(super) fn route(tenant: &TenantId, answer: &Answer) -> v1::RouteResponse {
         catalog_revision: snapshot.revision,
         summary_pool: answer.pool.as_ref().map(|delta| pool(snapshot, delta)),
         refusals: answer.refusals.iter().map(|r| refusal(snapshot, r)).collect(),
-        pending_servers: Vec::new(),
+        pending_servers: answer.pending.clone(),
         accounting: Some(accounting(&answer.account)),
         degraded: answer.degraded.iter().map(|d| degraded(*d) as i32).collect(),
         timings: answer.timings.iter().map(|(stage, micros)| timing(stage, *micros)).collect(),
@@ -46,7 +46,7 @@ pub(super) fn search(tenant: &TenantId, answer: &SearchAnswer) -> v1::SearchTool
         active_set_handle: answer.handle.clone(),
         handle_expire_time: Some(timestamp(answer.handle_expires)),
         catalog_revision: snapshot.revision,
-        pending_servers: Vec::new(),
+        pending_servers: answer.pending.clone(),
         refusals: answer.refusals.iter().map(|r| refusal(snapshot, r)).collect(),
         form: form(answer.form) as i32,
         message: answer.message.clone(),
@@ -73,7 +73,8 @@ pub(super) fn schemas(tenant: &TenantId, found: &Found) -> v1::BatchGetToolSchem
 pub(super) fn pool(snapshot: &Snapshot, delta: &PoolDelta) -> v1::SummaryPoolDelta {
     let entry = |slot: &u32| {
         let tool = snapshot.tool(*slot);
-        let (model_name, summary) = (tool.model_name.to_string(), tool.summary.to_string());
+        let model_name = tool.model_name.to_string();
+        let summary = if delta.names_only { String::new() } else { tool.summary.to_string() };
         v1::SummaryEntry { model_name, summary }
     };
     v1::SummaryPoolDelta {
@@ -82,7 +83,7 @@ pub(super) fn pool(snapshot: &Snapshot, delta: &PoolDelta) -> v1::SummaryPoolDel
         added: delta.added.iter().map(entry).collect(),
         removed: delta.removed.clone(),
         pool_tokens: delta.pool_tokens,
-        rendered: String::new(),
+        rendered: delta.rendered.clone(),
     }
 }
 
@@ -238,7 +239,7 @@ fn deferral(answer: &Answer) -> v1::Deferral {
         },
         deferrable_tokens: decision.cost,
         threshold_tokens: decision.threshold,
-        offer_search: deferred_tools > 0,
+        offer_search: deferred_tools > 0 || !answer.pending.is_empty(),
         deferred_tools: u32::try_from(deferred_tools).unwrap_or(u32::MAX),
     }
 }

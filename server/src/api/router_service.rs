@@ -12,7 +12,7 @@ use super::edge::{Edge, tenant};
 use super::{render, request};
 use crate::config::RouterConfig;
 use crate::gate::handle::Holder;
-use crate::router::lookups::GateQuery;
+use crate::router::lookups::{GateQuery, PoolQuery};
 
 /// No principal while authentication is off.
 const PRINCIPAL: &str = "";
@@ -94,8 +94,9 @@ impl RouterService for Routing {
             let state = request::state(message.state, &edge.limits)?;
             let holder = Holder { tenant: &tenant, principal: PRINCIPAL };
             let router = &edge.plane.router;
-            let (snapshot, delta) =
-                router.summary_pool(holder, &state, message.since_revision).await?;
+            let (since, names_only) = (message.since_revision, message.names_only);
+            let query = PoolQuery { state, since, names_only, render: message.render };
+            let (snapshot, delta) = router.summary_pool(holder, query).await?;
             Ok(GetSummaryPoolResponse { pool: Some(render::pool(&snapshot, &delta)) })
         })
         .await

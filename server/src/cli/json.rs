@@ -14,9 +14,24 @@ pub(super) fn route(answer: &v1::RouteResponse) -> Value {
         "pending_servers": answer.pending_servers,
         "accounting": answer.accounting.as_ref().map(accounting),
         "degraded": degraded(answer.degraded()),
+        "deferral": answer.deferral.as_ref().map(deferral),
         "timings": answer.timings.iter()
             .map(|timing| json!({"stage": timing.stage, "micros": timing.micros}))
             .collect::<Vec<_>>(),
+    })
+}
+
+fn deferral(deferral: &v1::Deferral) -> Value {
+    json!({
+        "mode": short(deferral.mode().as_str_name(), "DEFERRAL_MODE_"),
+        "source": short(deferral.source().as_str_name(), "DEFERRAL_SOURCE_"),
+        "deferred": deferral.deferred,
+        "reason": short(deferral.reason().as_str_name(), "DEFERRAL_REASON_"),
+        "message": deferral.message,
+        "deferrable_tokens": deferral.deferrable_tokens,
+        "threshold_tokens": deferral.threshold_tokens,
+        "offer_search": deferral.offer_search,
+        "deferred_tools": deferral.deferred_tools,
     })
 }
 
@@ -93,7 +108,9 @@ pub(super) fn verdict(verdict: &v1::GateVerdict) -> Value {
         "name": non_empty(&verdict.name),
         "code": code,
         "message": non_empty(&verdict.message),
+        "arguments": document(&verdict.arguments_json),
         "available_tools": verdict.available_tools,
+        "nearest_tool": non_empty(&verdict.nearest_tool),
         "search_query": non_empty(&verdict.search_query),
         "input_schema": document(&verdict.input_schema_json),
         "violations": verdict.violations.iter()

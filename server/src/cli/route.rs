@@ -12,6 +12,7 @@ use super::arguments::ClientArguments;
 use super::documents::{self, AgentStateFile};
 use super::failure::{Exit, Failure};
 use super::{json, output};
+use crate::deferral::Mode;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -60,6 +61,13 @@ pub(super) struct Route {
     /// The model's context window, to see how much of it the tools take.
     #[arg(long, value_name = "TOKENS")]
     window: Option<u32>,
+    /// Whether tools are found when needed instead of all sent: always, auto, auto:N or off. Default: the
+    /// tenant's mode, else the server's.
+    #[arg(long, value_name = "MODE")]
+    deferral: Option<Mode>,
+    /// The model that will see the tools.
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    model: String,
     /// The handle of the turn before: its tools keep their places.
     #[arg(long, value_name = "HANDLE", default_value = "", hide_default_value = true)]
     handle: String,
@@ -125,6 +133,12 @@ fn parse_threshold(text: &str) -> Result<f32, String> {
 impl Route {
     fn into_request(self, state: Option<v1::AgentState>) -> v1::RouteRequest {
         let intents = self.intents.into_iter().map(|text| v1::Intent { text, weight: None });
+        let (deferral, deferral_percent) = match self.deferral {
+            None => (v1::DeferralMode::Unspecified, None),
+            Some(Mode::Always) => (v1::DeferralMode::Always, None),
+            Some(Mode::Auto(percent)) => (v1::DeferralMode::Auto, Some(percent.into())),
+            Some(Mode::Off) => (v1::DeferralMode::Off, None),
+        };
         v1::RouteRequest {
             intents: intents.collect(),
             state,
@@ -139,6 +153,9 @@ impl Route {
                 servers: self.servers,
                 context_window: self.window,
                 explain: self.explain,
+                deferral: deferral.into(),
+                deferral_percent,
+                model: self.model,
                 ..Default::default()
             }),
             ..Default::default()
@@ -155,7 +172,8 @@ mod tests {
     #[test]
     fn the_line_becomes_the_request() {
         let line = "toolgate route a b --top-k 3 --threshold -0.25 --detail names --server git --pin p \
-                    --exclude x --exclude y --handle h --explain --window 1000 --budget 5";
+                    --exclude x --exclude y --handle h --explain --window 1000 --budget 5 \
+                    --deferral auto:7 --model m";
         let parsed = Arguments::try_parse_from(line.split_whitespace()).expect("a good line");
         let Command::Route(route) = parsed.command else {
             panic!("{:?}", parsed.command);
@@ -173,6 +191,9 @@ mod tests {
             servers: vec!["git".into()],
             context_window: Some(1000),
             explain: true,
+            deferral: v1::DeferralMode::Auto.into(),
+            deferral_percent: Some(7),
+            model: "m".into(),
             ..Default::default()
         };
         assert_eq!(request.options, Some(want));

@@ -5,6 +5,7 @@ use super::allow::Allowed;
 use super::choose::{Choice, Chosen, LeftOut};
 use super::deferring::{Deferral, Deferring};
 use super::explain::{self, LOOK_BEYOND};
+use super::pending;
 use super::query::RouteQuery;
 use super::rank::Embedded;
 use super::stages::Stages;
@@ -19,6 +20,7 @@ pub(super) struct Decision {
     pub(super) active: Vec<Chosen>,
     pub(super) left_out: Vec<LeftOut>,
     pub(super) deferral: Deferral,
+    pub(super) pending: Vec<String>,
     pub(super) vectors: Vec<Vec<f32>>,
     pub(super) words_only: bool,
     pub(super) candidates: usize,
@@ -46,7 +48,8 @@ impl Case<'_> {
         let Self { snapshot, query, deferring, previous } = self;
         let options = &query.options;
         let standings = Standings::of(snapshot, &query.state);
-        let allowed = Allowed::new(snapshot, standings, options)?;
+        let pending = pending::visible(snapshot, &standings, &query.state);
+        let allowed = Allowed::new(snapshot, standings, options, &pending)?;
         stages.end("gate");
         let deferral = deferring.decide(snapshot, &allowed, options);
         let embedded = Embedded { intents: &query.intents, vectors: &vectors };
@@ -75,6 +78,7 @@ impl Case<'_> {
             active,
             left_out,
             deferral,
+            pending,
             vectors,
             words_only,
             candidates,

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use super::Router;
 use super::account;
+use super::aside::aside;
 use super::choose::{Chosen, LeftOut};
 use super::explain::{self, Refusal};
 use super::pool::{self, PoolDelta};
@@ -40,6 +41,19 @@ pub struct Verdicts {
     pub snapshot: Arc<Snapshot>,
     /// One per call.
     pub verdicts: Vec<Verdict>,
+}
+
+/// Asks for the summary pool.
+#[derive(Debug, Clone, Default)]
+pub struct PoolQuery {
+    /// What the agent has done and may do.
+    pub state: AgentState,
+    /// The revision that the client holds; `None` for the whole pool.
+    pub since: Option<Revision>,
+    /// Names without summaries.
+    pub names_only: bool,
+    /// Also as text for a prompt.
+    pub render: bool,
 }
 
 /// Asks for tools by name.
@@ -105,12 +119,19 @@ impl Router {
     pub async fn summary_pool(
         &self,
         holder: Holder<'_>,
-        state: &AgentState,
-        since: Option<Revision>,
+        query: PoolQuery,
     ) -> Result<(Arc<Snapshot>, PoolDelta), Error> {
         let snapshot = self.shards.get(holder.tenant, 0).await?;
-        let standings = Standings::of(&snapshot, state);
-        let delta = pool::delta(&snapshot, &standings, since);
+        let shard = Arc::clone(&snapshot);
+        let read = move || {
+            let standings = Standings::of(&shard, &query.state);
+            let mut delta = pool::delta(&shard, &standings, query.since);
+            if query.names_only {
+                delta = delta.with_names_only(&shard, &standings);
+            }
+            Ok(if query.render { delta.with_text(&shard) } else { delta })
+        };
+        let delta = aside(&snapshot, read).await?;
         Ok((snapshot, delta))
     }
 

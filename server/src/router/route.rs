@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::account::{self, Account};
+use super::aside::aside;
 use super::choose::Chosen;
 use super::decision::{Case, Decision};
 use super::deferring::{Costs, Deferral, Deferring};
@@ -23,9 +24,6 @@ use crate::identity::TenantId;
 use crate::shard::shards::Shards;
 use crate::shard::snapshot::Snapshot;
 use crate::store::Revision;
-
-/// Catalogs above this many tools are searched off the async threads.
-pub(super) const SEARCH_INLINE_MAX: usize = 10_000;
 
 /// The longest that the encoder is waited for when the caller would wait longer.
 const PATIENCE_MAX: Duration = Duration::from_secs(5);
@@ -71,6 +69,8 @@ pub struct Answer {
     pub account: Account,
     /// Whether tools were deferred, and why.
     pub deferral: Deferral,
+    /// MCP servers that are announced and have no tools yet.
+    pub pending: Vec<String>,
     /// In what way it is worse than usual.
     pub degraded: Vec<Degraded>,
     /// Microseconds by stage.
@@ -144,11 +144,7 @@ impl Router {
                 case.decide(vectors, &mut stages).map(|decision| (decision, stages))
             }
         };
-        let (decision, mut stages) = if snapshot.tools.len() > SEARCH_INLINE_MAX {
-            tokio::task::spawn_blocking(decide).await.map_err(Error::internal)??
-        } else {
-            decide()?
-        };
+        let (decision, mut stages) = aside(&snapshot, decide).await?;
         if decision.words_only {
             degraded.push(Degraded::LexicalOnly);
         }
@@ -237,6 +233,7 @@ impl Router {
             refusals: explain::refusals(&snapshot, &query.state, decision.left_out.clone()),
             account: Account::new(visible, phase2, &query.options),
             deferral: decision.deferral,
+            pending: decision.pending.clone(),
             degraded: Vec::new(),
             timings: Vec::new(),
             candidates: decision.candidates,

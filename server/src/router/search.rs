@@ -11,12 +11,14 @@ use std::time::Instant;
 
 use super::Router;
 use super::account;
+use super::aside::aside;
 use super::choose::{Chosen, LeftOut};
 use super::explain::{self, Refusal};
 use super::lookups::{check_room, show};
+use super::pending;
 use super::query::{Detail, Intent};
 use super::rank::{Candidate, Embedded, FoundBy};
-use super::route::{Active, Degraded, SEARCH_INLINE_MAX};
+use super::route::{Active, Degraded};
 use crate::error::Error;
 use crate::gate::handle::{Holder, ShownTool};
 use crate::gate::standing::Standings;
@@ -82,6 +84,8 @@ pub struct SearchAnswer {
     pub searched: usize,
     /// Tools that match a term but not every required one, when nothing was found.
     pub lacking_required: u32,
+    /// MCP servers that are announced and have no tools yet.
+    pub pending: Vec<String>,
     /// In what way it is worse than usual.
     pub degraded: Vec<Degraded>,
 }
@@ -153,32 +157,33 @@ impl Router {
             tools.push(account::active(&snapshot, chosen, query.detail));
         }
         check_room(&shown)?;
+        let standings = Standings::of(&snapshot, &query.state);
+        let pending = pending::visible(&snapshot, &standings, &query.state);
         let (handle, handle_expires) = self.seal(holder, snapshot.revision, shown);
         Ok(SearchAnswer {
             form: findings.form,
             detail: query.detail,
-            tools,
             handle,
             handle_expires,
             refusals: explain::refusals(&snapshot, &query.state, findings.left_out),
-            message: findings.message,
+            message: with_pending(findings.message, tools.is_empty(), &pending),
+            pending,
             searched: findings.searched,
             lacking_required: findings.lacking_required,
             degraded: Vec::new(),
+            tools,
             snapshot,
         })
     }
 }
 
-/// Runs work over a shard; a large one's off the async threads.
-async fn aside<T: Send + 'static>(
-    snapshot: &Snapshot,
-    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
-) -> Result<T, Error> {
-    if snapshot.tools.len() <= SEARCH_INLINE_MAX {
-        return work();
+/// An empty answer names the servers that may yet have what was looked for.
+fn with_pending(message: String, is_empty: bool, pending: &[String]) -> String {
+    if !is_empty || pending.is_empty() {
+        return message;
     }
-    tokio::task::spawn_blocking(work).await.map_err(Error::internal)?
+    let names = pending.join(", ");
+    format!("{message} These MCP servers are still connecting: {names}. Search again in a while.")
 }
 
 /// The tools nearest to a sentence, as Route ranks them; by words when nothing was embedded.

@@ -13,7 +13,17 @@ use super::{IndexOptions, VectorIndex, WordIndex};
 use crate::catalog::plan::text_hash;
 use crate::error::Error;
 use crate::identity::ServerName;
-use crate::store::{ContentHash, RemovedTool, Revision, ServerRecord, StoredCatalog};
+use crate::precondition::Requirement;
+use crate::store::{ContentHash, RemovedTool, Revision, ServerRecord, StoredCatalog, StoredServer};
+
+/// An MCP server that is announced.
+#[derive(Debug, Clone)]
+pub struct PendingServer {
+    /// Its name.
+    pub name: ServerName,
+    /// What its tools will ask of the state at least.
+    pub requirement: Requirement,
+}
 
 /// A tenant's shard at one revision.
 #[derive(Debug)]
@@ -36,6 +46,8 @@ pub struct Snapshot {
     with_graph: OnceLock<VectorIndex>,
     /// The index of words.
     pub words: WordIndex,
+    /// MCP servers whose tools are not registered yet, by name.
+    pub pending: Vec<PendingServer>,
     /// Tools removed since `pool_floor`, by revision.
     pub removed: Vec<RemovedTool>,
     /// The oldest revision that a delta of the summary pool can start from.
@@ -54,6 +66,7 @@ impl Snapshot {
         embeddings: &HashMap<ContentHash, Vec<f32>>,
         dimensions: usize,
     ) -> Result<Self, Error> {
+        let pending = pending_of(&catalog.servers);
         let records: HashMap<_, _> =
             catalog.servers.into_iter().map(|s| (s.record.name.clone(), s.record)).collect();
         let mut grouping = Grouping::default();
@@ -79,6 +92,7 @@ impl Snapshot {
             exact: vectors,
             with_graph: OnceLock::new(),
             words,
+            pending,
             removed: catalog.removed,
             pool_floor: catalog.pool_floor,
             tools,
@@ -148,6 +162,17 @@ fn parse(
             None
         }
     }
+}
+
+fn pending_of(servers: &[StoredServer]) -> Vec<PendingServer> {
+    let pending = servers.iter().map(|server| &server.record).filter(|record| record.pending);
+    let requirement = |record: &ServerRecord| Requirement {
+        scopes: record.required_scopes.clone(),
+        preconditions: record.precondition.iter().cloned().collect(),
+    };
+    pending
+        .map(|record| PendingServer { name: record.name.clone(), requirement: requirement(record) })
+        .collect()
 }
 
 fn number(mut grouping: Grouping, tools: &[Tool]) -> Vec<Group> {

@@ -1,9 +1,12 @@
 //! One tool as a shard holds it: the parsed record, ready to be ranked, shown and called.
 
+use std::sync::OnceLock;
+
 use crate::catalog::definition::{Definition, PartError};
 use crate::catalog::signature::Signature;
 use crate::identity::{ToolId, ToolKey};
 use crate::store::{ContentHash, Revision, StoredTool};
+use crate::tokens;
 
 /// MCP names of tools that search for tools, without `_`, `-` and case: how should a model find a deferred
 /// one?
@@ -36,6 +39,7 @@ pub struct Tool {
     pub schema_tokens: u32,
     /// cl100k_base tokens of its line of the summary pool.
     pub summary_tokens: u32,
+    name_tokens: OnceLock<u32>,
     /// The revision at which that line last changed.
     pub summary_revision: Revision,
 }
@@ -54,6 +58,7 @@ impl Tool {
         let id = ToolId { server: record.server, name: record.name };
         Ok(Self {
             key: id.key(),
+            name_tokens: OnceLock::new(),
             id,
             model_name: record.model_name.into(),
             summary: record.summary.into(),
@@ -67,6 +72,12 @@ impl Tool {
             summary_tokens: record.summary_tokens,
             summary_revision: stored.summary_revision,
         })
+    }
+
+    /// cl100k_base tokens of its name in a line of its own; counted when first asked for, since few ask.
+    #[must_use]
+    pub fn name_tokens(&self) -> u32 {
+        *self.name_tokens.get_or_init(|| tokens::count(&format!("{}\n", self.model_name)))
     }
 
     /// The tool in one line, for a model.

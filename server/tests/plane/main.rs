@@ -10,6 +10,7 @@ mod gating;
 mod hidden;
 mod isolation;
 mod limits;
+mod pending;
 mod pool;
 mod preconditions;
 mod ranking;

@@ -12,6 +12,7 @@
 
 from toolgate._requests import (
     Intents,
+    PoolArguments,
     RegisterArguments,
     RouteArguments,
     SearchArguments,
@@ -20,8 +21,12 @@ from toolgate._requests import (
 from toolgate.aio import AsyncClient
 from toolgate.catalog import McpServer, Registration, Removal, Tool, ToolOutcome, ToolSettings
 from toolgate.client import Client
+from toolgate.deferral import Deferral
 from toolgate.enums import (
     CallStatus,
+    DeferralMode,
+    DeferralReason,
+    DeferralSource,
     DegradedReason,
     Detail,
     ErrorReason,
@@ -66,6 +71,10 @@ __all__ = [
     "Call",
     "CallStatus",
     "Client",
+    "Deferral",
+    "DeferralMode",
+    "DeferralReason",
+    "DeferralSource",
     "DegradedReason",
     "Detail",
     "ErrorReason",
@@ -77,6 +86,7 @@ __all__ = [
     "Intents",
     "McpServer",
     "OutcomeKind",
+    "PoolArguments",
     "Precondition",
     "PriorCall",
     "Refusal",

@@ -18,6 +18,7 @@ from toolgate._channel import (
 from toolgate._gen.v1 import catalog_pb2, catalog_pb2_grpc, router_pb2_grpc
 from toolgate._requests import (
     Intents,
+    PoolArguments,
     RegisterArguments,
     RouteArguments,
     SearchArguments,
@@ -132,17 +133,17 @@ class AsyncClient:
         self,
         *,
         since_revision: int | None = None,
-        state: StateLike | None = None,
         timeout: float | None = None,
+        **arguments: Unpack[PoolArguments],
     ) -> SummaryPool:
         """Phase 1: the summaries of the catalog, whole or as a delta.
 
         Args:
             since_revision: The revision that the caller holds. None: the whole pool.
-            state: The agent's state.
             timeout: Seconds.
+            **arguments: See `PoolArguments`.
         """
-        request = _requests.pool_request(self._tenant, since_revision, state)
+        request = _requests.pool_request(self._tenant, since_revision, arguments)
         return SummaryPool.from_proto(
             (await self._call(self._router.GetSummaryPool, request, timeout)).pool
         )
@@ -188,6 +189,30 @@ class AsyncClient:
             **arguments: See `RegisterArguments`.
         """
         request = _requests.register_request(self._tenant, server, tools, arguments)
+        return Registration.from_proto(
+            await self._call(self._catalog.RegisterServer, request, timeout)
+        )
+
+    async def announce_server(
+        self,
+        server: str,
+        *,
+        description: str = "",
+        required_scopes: Iterable[str] = (),
+        timeout: float | None = None,
+    ) -> Registration:
+        """Announces an MCP server whose tools are not known yet.
+
+        Answers name it as pending until it is registered or unregistered. Of one that is registered
+        already nothing else changes.
+
+        Args:
+            server: The MCP server's name.
+            description: What it is for.
+            required_scopes: Scopes that a caller needs to be told of it.
+            timeout: Seconds.
+        """
+        request = _requests.announce_request(self._tenant, server, description, required_scopes)
         return Registration.from_proto(
             await self._call(self._catalog.RegisterServer, request, timeout)
         )

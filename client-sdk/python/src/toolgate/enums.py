@@ -99,6 +99,38 @@ class DegradedReason(WireEnum):
     INTENT_TRUNCATED = "INTENT_TRUNCATED"
 
 
+class DeferralMode(WireEnum):
+    """Whether tools are found when needed, instead of all sent."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    ALWAYS = "ALWAYS"
+    AUTO = "AUTO"
+    OFF = "OFF"
+
+
+class DeferralSource(WireEnum):
+    """Who chose the mode."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    DEFAULT = "DEFAULT"
+    SERVER = "SERVER"
+    TENANT = "TENANT"
+    REQUEST = "REQUEST"
+
+
+class DeferralReason(WireEnum):
+    """Why tools were deferred, or not."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    MODE = "MODE"
+    KILL_SWITCH = "KILL_SWITCH"
+    MODEL_UNSUPPORTED = "MODEL_UNSUPPORTED"
+    UNKNOWN_PROXY = "UNKNOWN_PROXY"
+    OVER_THRESHOLD = "OVER_THRESHOLD"
+    UNDER_THRESHOLD = "UNDER_THRESHOLD"
+    NO_WINDOW = "NO_WINDOW"
+
+
 class OutcomeKind(WireEnum):
     """What a registration did to a tool."""
 

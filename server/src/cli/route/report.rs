@@ -17,6 +17,13 @@ pub(super) fn report(answer: &v1::RouteResponse) -> String {
     if let Some(tokens) = &answer.accounting {
         text.push_str(&savings(tokens));
     }
+    if let Some(deferral) = answer.deferral.as_ref().filter(|deferral| !deferral.deferred) {
+        push(&mut text, format_args!("Tools are {}\n", deferral.message));
+    }
+    if !answer.pending_servers.is_empty() {
+        let pending = answer.pending_servers.join(", ");
+        push(&mut text, format_args!("Still connecting: {pending}\n"));
+    }
     for reason in answer.degraded() {
         push(&mut text, format_args!("{ODD}note:{ODD:#} {}\n", degraded(reason)));
     }

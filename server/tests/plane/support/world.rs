@@ -15,7 +15,7 @@ use toolgate_server::gate::key::HandleKey;
 use toolgate_server::gate::verdict::{Allowed, Refused, Verdict};
 use toolgate_server::identity::{ServerName, TenantId};
 use toolgate_server::plane::{Plane, PlaneConfig};
-use toolgate_server::router::lookups::{Found, GateQuery, SchemasQuery};
+use toolgate_server::router::lookups::{Found, GateQuery, PoolQuery, SchemasQuery};
 use toolgate_server::router::pool::PoolDelta;
 use toolgate_server::router::query::{Detail, RouteQuery};
 use toolgate_server::router::route::Answer;
@@ -163,9 +163,13 @@ impl World {
         state: &AgentState,
         since: Option<Revision>,
     ) -> (Arc<Snapshot>, PoolDelta) {
+        let query = PoolQuery { state: state.clone(), since, ..PoolQuery::default() };
+        self.pool_as(tenant_name, query).await
+    }
+
+    pub async fn pool_as(&self, tenant_name: &str, query: PoolQuery) -> (Arc<Snapshot>, PoolDelta) {
         let tenant = tenant(tenant_name);
-        let pool = self.plane.router.summary_pool(holder(&tenant), state, since);
-        pool.await.expect("a pool")
+        self.plane.router.summary_pool(holder(&tenant), query).await.expect("a pool")
     }
 
     pub async fn schemas(
