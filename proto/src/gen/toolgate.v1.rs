@@ -2820,7 +2820,8 @@ pub struct TokenAccounting {
     /// Full definitions of all tools of the catalog: what sending everything costs.
     #[prost(uint64, tag = "2")]
     pub full_catalog_tokens: u64,
-    /// The summary pool, phase 1: resident in the prompt's stable prefix.
+    /// The summary pool, phase 1: resident in the prompt's stable prefix. 0 when all tools are in the active
+    /// set because nothing is deferred.
     #[prost(uint64, tag = "3")]
     pub phase1_tokens: u64,
     /// What the active set costs at the asked detail, phase 2.
@@ -2996,7 +2997,8 @@ pub struct SearchToolsRequest {
     /// `+must words`    keywords; only tools that match every `+` term are scored. At most 16 terms
     /// up to 4 words    keywords
     /// anything else, and keywords that match nothing    natural language, ranked as Route ranks intents
-    /// A form that finds nothing gives way to the next ones; `select:` and `+` never do.
+    /// A form that finds nothing gives way to the next ones, but `select:` to none, and `mcp__` and `+` never
+    /// to natural language.
     #[prost(string, tag = "2")]
     pub query: ::prost::alloc::string::String,
     /// 1 to 100. Absent: 5.
@@ -3172,7 +3174,8 @@ pub enum DeferralMode {
     Always = 1,
     /// They are when their definitions take a share of the context window.
     Auto = 2,
-    /// They are not: every tool that may be shown is in the active set.
+    /// They are not: every tool that may be shown is in the active set, up to 1,024 tools and 3 MiB of
+    /// definitions, the best first where not all have room.
     Off = 3,
 }
 impl DeferralMode {

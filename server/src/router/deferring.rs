@@ -73,6 +73,12 @@ impl Deferring {
 }
 
 impl Deferral {
+    /// Whether every tool that may be shown is in the active set because nothing is deferred.
+    #[must_use]
+    pub fn sends_everything(&self) -> bool {
+        !self.decision.deferred && self.deferred_tools == 0
+    }
+
     /// The same once it is known how many tools are in the active set.
     pub(super) fn with_active(self, active: usize) -> Self {
         Self { deferred_tools: self.allowed.saturating_sub(active), ..self }

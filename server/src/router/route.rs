@@ -221,7 +221,11 @@ impl Router {
         let shown = tools.map(|tool| ShownTool::new(tool.key, &tool.hash)).collect();
         let (handle, handle_expires) = self.seal(holder, snapshot.revision, shown);
         let phase2 = active.iter().map(|tool| u64::from(tool.tokens)).sum();
-        let visible = decision.standings.visible_tokens(&snapshot);
+        let mut visible = decision.standings.visible_tokens(&snapshot);
+        if decision.deferral.sends_everything() {
+            // There is nothing to list that the model does not have.
+            visible.pool = 0;
+        }
         let known = query.known_pool_revision;
         let pool = known.map(|since| pool::delta(&snapshot, &decision.standings, Some(since)));
         Answer {

@@ -45,6 +45,11 @@ async fn always_defers_and_off_sends_everything() {
     let answer = world.route("acme", turn(mode(Mode::Off))).await;
     assert_eq!(decided(&answer), (false, Reason::Mode, Source::Request, 0));
     assert_eq!(shown(&answer), ["far", "farther", "farthest", "near"], "the catalog's order");
+    assert_eq!(
+        (answer.account.phase1, answer.account.saved()),
+        (0, 0),
+        "nothing is saved, nor lost"
+    );
     assert!(answer.active.iter().all(|a| a.chosen.found_by == FoundBy::NotDeferred));
     // The order does not depend on the intent, so that prompt caches hold.
     let other = RouteQuery { options: mode(Mode::Off), ..ask("farthest") };

@@ -71,7 +71,9 @@ class _DeferralModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Deferral
     DEFERRAL_MODE_AUTO: _DeferralMode.ValueType  # 2
     """They are when their definitions take a share of the context window."""
     DEFERRAL_MODE_OFF: _DeferralMode.ValueType  # 3
-    """They are not: every tool that may be shown is in the active set."""
+    """They are not: every tool that may be shown is in the active set, up to 1,024 tools and 3 MiB of
+    definitions, the best first where not all have room.
+    """
 
 class DeferralMode(_DeferralMode, metaclass=_DeferralModeEnumTypeWrapper):
     """Whether tools are deferred: found when needed, instead of all sent."""
@@ -83,7 +85,9 @@ DEFERRAL_MODE_ALWAYS: DeferralMode.ValueType  # 1
 DEFERRAL_MODE_AUTO: DeferralMode.ValueType  # 2
 """They are when their definitions take a share of the context window."""
 DEFERRAL_MODE_OFF: DeferralMode.ValueType  # 3
-"""They are not: every tool that may be shown is in the active set."""
+"""They are not: every tool that may be shown is in the active set, up to 1,024 tools and 3 MiB of
+definitions, the best first where not all have room.
+"""
 Global___DeferralMode: _TypeAlias = DeferralMode  # noqa: Y015
 
 class _DeferralReason:
@@ -763,7 +767,9 @@ class TokenAccounting(_message.Message):
     full_catalog_tokens: _builtins.int
     """Full definitions of all tools of the catalog: what sending everything costs."""
     phase1_tokens: _builtins.int
-    """The summary pool, phase 1: resident in the prompt's stable prefix."""
+    """The summary pool, phase 1: resident in the prompt's stable prefix. 0 when all tools are in the active
+    set because nothing is deferred.
+    """
     phase2_tokens: _builtins.int
     """What the active set costs at the asked detail, phase 2."""
     saved_tokens: _builtins.int
@@ -1137,7 +1143,8 @@ class SearchToolsRequest(_message.Message):
       `+must words`    keywords; only tools that match every `+` term are scored. At most 16 terms
       up to 4 words    keywords
       anything else, and keywords that match nothing    natural language, ranked as Route ranks intents
-    A form that finds nothing gives way to the next ones; `select:` and `+` never do.
+    A form that finds nothing gives way to the next ones, but `select:` to none, and `mcp__` and `+` never
+    to natural language.
     """
     max_results: _builtins.int
     """1 to 100. Absent: 5."""
