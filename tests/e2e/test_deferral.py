@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -63,6 +64,7 @@ def test_b2_auto_compares_with_the_window(notes: Client) -> None:
     full = notes.route("x", deferral="off").accounting.full_catalog_tokens
     small = notes.route("write a note", deferral="auto", context_window=full * 10)
     assert decided(small) == (True, DeferralReason.OVER_THRESHOLD, DeferralSource.REQUEST)
+    assert small.deferral.mode is DeferralMode.AUTO
     assert (small.deferral.threshold_tokens, small.deferral.deferrable_tokens) == (full, full)
     large = notes.route("write a note", deferral="auto", context_window=full * 11)
     assert decided(large)[:2] == (False, DeferralReason.UNDER_THRESHOLD)
@@ -155,16 +157,19 @@ def test_mistaken_options_are_refused(notes: Client) -> None:
         notes.route("x", model="m" * 257)
     with pytest.raises(ValueError, match="ALWAYS"):
         notes.route("x", deferral="sometimes")
-    assert DeferralMode.AUTO == "AUTO"
 
 
 def test_b13_announced_servers_are_named_until_they_are_there(
-    start_server: StartServer,
+    start_server: StartServer, binary: Path
 ) -> None:
     process = start_server({})
     with process.client() as client:
         assert client.announce_server("slack").server.pending
         client.announce_server("vault", required_scopes=["admin"])
+        endpoint = f"http://{process.target}"
+        line = [str(binary), "register", "--pending", "slack", "--endpoint", endpoint]
+        announced = subprocess.run(line, capture_output=True, text=True, timeout=30)
+        assert (announced.returncode, announced.stdout) == (0, "slack: pending\n"), announced
         assert client.route("send a message").pending_servers == ("slack",)
         assert client.route("x", state={"scopes": ["admin"]}).pending_servers == ("slack", "vault")
         empty = client.search_tools("+message")

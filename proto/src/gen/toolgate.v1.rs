@@ -2639,7 +2639,7 @@ pub struct RouteOptions {
     #[prost(uint32, optional, tag = "8")]
     pub context_window: ::core::option::Option<u32>,
     /// The model that will see the tools, for the decision event and for the list of models that nothing is
-    /// deferred for. Absent: unknown, which nothing is assumed of.
+    /// deferred for. At most 256 bytes. Absent: unknown, which is taken to be on no list.
     #[prost(string, tag = "9")]
     pub model: ::prost::alloc::string::String,
     /// Also answer with refusals and what would unlock them. Default: false.
@@ -2717,7 +2717,7 @@ pub struct RouteResponse {
     /// tools that could not be had are always here.
     #[prost(message, repeated, tag = "6")]
     pub refusals: ::prost::alloc::vec::Vec<Refusal>,
-    /// MCP servers that are announced but have not registered their tools yet, by name.
+    /// MCP servers that are announced but have not registered their tools yet, by name; at most 100.
     #[prost(string, repeated, tag = "7")]
     pub pending_servers: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// What this turn costs and saves.
@@ -3034,7 +3034,7 @@ pub struct SearchToolsResponse {
     /// The catalog revision that this answer is based on.
     #[prost(uint64, tag = "4")]
     pub catalog_revision: u64,
-    /// MCP servers that are announced but have not registered their tools yet, by name.
+    /// MCP servers that are announced but have not registered their tools yet, by name; at most 100.
     #[prost(string, repeated, tag = "5")]
     pub pending_servers: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// Names of `select:` that were not had; when nothing was found, the tools that would have been but for

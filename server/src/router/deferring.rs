@@ -63,10 +63,11 @@ impl Deferring {
         if let Some(cost) = self.costs.0.get(&key) {
             return cost;
         }
-        let is_allowed = |slot: usize| allowed.is_none_or(|set| set.contains(slot));
-        let tools = snapshot.tools.iter().enumerate();
-        let deferrable = tools.filter(|(slot, tool)| tool.deferrable && is_allowed(*slot));
-        let cost = deferrable.map(|(_, tool)| u64::from(tool.schema_tokens)).sum();
+        let tokens = &snapshot.deferrable_tokens;
+        let cost = match allowed {
+            None => tokens.iter().map(|tokens| u64::from(*tokens)).sum(),
+            Some(set) => set.ones().map(|slot| u64::from(tokens[slot])).sum(),
+        };
         self.costs.0.insert(key, cost);
         cost
     }

@@ -4,7 +4,10 @@ use crate::gate::standing::{Standing, Standings};
 use crate::shard::snapshot::Snapshot;
 use crate::state::AgentState;
 
-/// The names of pending servers, but for those that the caller's scopes hide. One that has tools already is
+/// The most servers that one answer names.
+pub const PENDING_MAX: usize = 100;
+
+/// The names of pending servers, at most [`PENDING_MAX`], but for those that the caller's scopes hide. One that has tools already is
 /// hidden as they are.
 #[must_use]
 pub fn visible(snapshot: &Snapshot, standings: &Standings, state: &AgentState) -> Vec<String> {
@@ -16,6 +19,6 @@ pub fn visible(snapshot: &Snapshot, standings: &Standings, state: &AgentState) -
         Some(slots) => !slots.iter().all(is_hidden),
         None => server.requirement.lacks_no_scope(state),
     };
-    let known = snapshot.pending.iter().filter(may_know);
+    let known = snapshot.pending.iter().filter(may_know).take(PENDING_MAX);
     known.map(|server| server.name.as_str().to_owned()).collect()
 }

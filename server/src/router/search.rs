@@ -29,6 +29,9 @@ use empty::Nothing;
 use grammar::Query;
 use lookup::Looked;
 
+/// Pending servers that a message names.
+const PENDING_NAMED: usize = 10;
+
 /// What SearchTools is asked.
 #[derive(Debug, Clone)]
 pub struct SearchQuery {
@@ -182,7 +185,9 @@ fn with_pending(message: String, is_empty: bool, pending: &[String]) -> String {
     if !is_empty || pending.is_empty() {
         return message;
     }
-    let names = pending.join(", ");
+    let (named, more) = pending.split_at(pending.len().min(PENDING_NAMED));
+    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+    let names = named.join(", ") + &more;
     format!("{message} These MCP servers are still connecting: {names}. Search again in a while.")
 }
 

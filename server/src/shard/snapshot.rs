@@ -38,6 +38,8 @@ pub struct Snapshot {
     pub servers: BTreeMap<ServerName, Vec<u32>>,
     /// Tools by what they ask of the state.
     pub groups: Vec<Group>,
+    /// By slot, what deferring the tool saves: tokens of its definition, 0 for one that is never deferred.
+    pub deferrable_tokens: Box<[u32]>,
     /// Slots of the tools that are never deferred.
     pub always_load: Vec<u32>,
     /// The dense index; `None` while the embeddings can't be had.
@@ -88,6 +90,7 @@ impl Snapshot {
             names: NameIndex::build(&tools),
             servers: by_server(&tools),
             groups: number(grouping, &tools),
+            deferrable_tokens: tools.iter().map(deferrable_tokens).collect(),
             always_load: slots(&tools, |tool| !tool.deferrable),
             exact: vectors,
             with_graph: OnceLock::new(),
@@ -141,7 +144,7 @@ impl Snapshot {
         let tools: usize = self.tools.iter().map(Tool::memory_bytes).sum();
         let vectors = self.exact.as_ref().map_or(0, VectorIndex::memory_bytes);
         let removed: usize = self.removed.iter().map(|r| r.model_name.len() + 32).sum();
-        let slots = self.tools.len() * 3 * size_of::<u32>();
+        let slots = self.tools.len() * 4 * size_of::<u32>();
         tools + vectors + self.words.memory_bytes() + self.names.memory_bytes() + removed + slots
     }
 }
@@ -192,6 +195,10 @@ fn rows(
         rows.extend(embeddings.get(&text_hash(&tool.summary))?);
     }
     Some(rows)
+}
+
+fn deferrable_tokens(tool: &Tool) -> u32 {
+    if tool.deferrable { tool.schema_tokens } else { 0 }
 }
 
 fn words_of(tool: &Tool) -> String {

@@ -395,7 +395,7 @@ class RouteOptions(_message.Message):
     """The model's context window in tokens; asks for `rho` in the accounting. Absent: no `rho`."""
     model: _builtins.str
     """The model that will see the tools, for the decision event and for the list of models that nothing is
-    deferred for. Absent: unknown, which nothing is assumed of.
+    deferred for. At most 256 bytes. Absent: unknown, which is taken to be on no list.
     """
     explain: _builtins.bool
     """Also answer with refusals and what would unlock them. Default: false."""
@@ -575,7 +575,7 @@ class RouteResponse(_message.Message):
 
     @_builtins.property
     def pending_servers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """MCP servers that are announced but have not registered their tools yet, by name."""
+        """MCP servers that are announced but have not registered their tools yet, by name; at most 100."""
 
     @_builtins.property
     def accounting(self) -> Global___TokenAccounting:
@@ -1224,7 +1224,7 @@ class SearchToolsResponse(_message.Message):
 
     @_builtins.property
     def pending_servers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """MCP servers that are announced but have not registered their tools yet, by name."""
+        """MCP servers that are announced but have not registered their tools yet, by name; at most 100."""
 
     @_builtins.property
     def refusals(self) -> _containers.RepeatedCompositeFieldContainer[Global___Refusal]:
