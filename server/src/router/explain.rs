@@ -88,10 +88,14 @@ pub fn refusals(snapshot: &Snapshot, state: &AgentState, left_out: Vec<LeftOut>)
     left_out.into_iter().map(|tool| refusal(snapshot, state, tool)).collect()
 }
 
+/// What would unlock a tool: each of them is needed.
+#[must_use]
+pub fn unlock(snapshot: &Snapshot, state: &AgentState, slot: u32) -> Vec<String> {
+    snapshot.groups[snapshot.tool(slot).group as usize].requirement.unmet(state)
+}
+
 fn refusal(snapshot: &Snapshot, state: &AgentState, tool: LeftOut) -> Refusal {
-    let requirement =
-        tool.slot.map(|slot| &snapshot.groups[snapshot.tool(slot).group as usize].requirement);
-    let unlock = requirement.map_or_else(Vec::new, |r| r.unmet(state));
+    let unlock = tool.slot.map_or_else(Vec::new, |slot| unlock(snapshot, state, slot));
     let message = match tool.code {
         RefusalCode::UnknownTool => "there is no such tool".to_owned(),
         RefusalCode::PreconditionUnmet => format!("needs {}", unlock.join(" and ")),

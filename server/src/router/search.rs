@@ -13,6 +13,7 @@ use super::Router;
 use super::account;
 use super::aside::aside;
 use super::choose::{Chosen, LeftOut};
+use super::event;
 use super::explain::{self, Refusal};
 use super::lookups::{check_room, show};
 use super::pending;
@@ -118,28 +119,37 @@ impl Router {
     ) -> Result<SearchAnswer, Error> {
         let previous = self.previous(holder, &query.previous)?;
         let snapshot = self.shards.get(holder.tenant, query.min_revision).await?;
-        let query = Arc::new(query);
-        let looked = {
-            let (shard, query) = (Arc::clone(&snapshot), Arc::clone(&query));
-            aside(&snapshot, move || Ok(lookup::look(&shard, &query))).await?
+        let (standings, looked, query) = {
+            let shard = Arc::clone(&snapshot);
+            let look = move || {
+                let standings = Standings::of(&shard, &query.state);
+                let looked = lookup::look(&shard, &query, &standings);
+                Ok((Arc::new(standings), looked, Arc::new(query)))
+            };
+            aside(&snapshot, look).await?
         };
         let mut degraded = Vec::new();
         let findings = match looked {
             Looked::Settled(findings) => findings,
             Looked::AskEncoder(text) => {
-                let (vectors, worse) =
-                    self.embed(holder.tenant, vec![text.clone()], deadline).await?;
+                let texts = vec![text.clone()];
+                let (vectors, worse) = self.embed(holder.tenant, texts, deadline).await?;
                 degraded = worse;
                 if vectors.is_empty() || snapshot.vectors().is_none() {
                     degraded.push(Degraded::LexicalOnly);
                 }
                 let (shard, query) = (Arc::clone(&snapshot), Arc::clone(&query));
-                aside(&snapshot, move || natural(&shard, &query, &text, &vectors)).await?
+                let standings = Arc::clone(&standings);
+                let meaning = move || natural(&shard, &query, &standings, (&text, &vectors));
+                aside(&snapshot, meaning).await?
             }
         };
         let shown = previous.map_or_else(Vec::new, |set| set.tools);
+        let pending = pending::visible(&snapshot, &standings, &query.state);
         let mut answer = self.shown(holder, snapshot, &query, (findings, shown))?;
-        answer.degraded = degraded;
+        answer.message = with_pending(answer.message, answer.tools.is_empty(), &pending);
+        (answer.pending, answer.degraded) = (pending, degraded);
+        event::log_search(holder.tenant, &answer);
         Ok(answer)
     }
 
@@ -160,8 +170,6 @@ impl Router {
             tools.push(account::active(&snapshot, chosen, query.detail));
         }
         check_room(&shown)?;
-        let standings = Standings::of(&snapshot, &query.state);
-        let pending = pending::visible(&snapshot, &standings, &query.state);
         let (handle, handle_expires) = self.seal(holder, snapshot.revision, shown);
         Ok(SearchAnswer {
             form: findings.form,
@@ -169,8 +177,8 @@ impl Router {
             handle,
             handle_expires,
             refusals: explain::refusals(&snapshot, &query.state, findings.left_out),
-            message: with_pending(findings.message, tools.is_empty(), &pending),
-            pending,
+            message: findings.message,
+            pending: Vec::new(),
             searched: findings.searched,
             lacking_required: findings.lacking_required,
             degraded: Vec::new(),
@@ -195,13 +203,12 @@ fn with_pending(message: String, is_empty: bool, pending: &[String]) -> String {
 fn natural(
     snapshot: &Snapshot,
     query: &SearchQuery,
-    text: &str,
-    vectors: &[Vec<f32>],
+    standings: &Standings,
+    (text, vectors): (&str, &[Vec<f32>]),
 ) -> Result<Findings, Error> {
     let intents = [Intent { text: text.to_owned(), weight: 1.0 }];
     let embedded = Embedded { intents: &intents, vectors };
     let by_words = embedded.is_words_only(snapshot);
-    let standings = Standings::of(snapshot, &query.state);
     let allowed = standings.open(snapshot);
     let fits = |found: &Candidate| match found.found_by {
         FoundBy::Name => true,
@@ -218,7 +225,7 @@ fn natural(
     let searched = allowed.as_ref().map_or(snapshot.tools.len(), |set| set.count_ones(..));
     let mut nothing = Nothing::default();
     if tools.is_empty() {
-        let locked = lookup::locked(snapshot, &standings);
+        let locked = lookup::locked(snapshot, standings);
         let ranked = rank(empty::LOCKED_MAX, Some(&locked))?;
         nothing.locked = ranked.iter().map(|found| found.slot).collect();
     }

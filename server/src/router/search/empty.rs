@@ -3,6 +3,7 @@
 use crate::gate::names;
 use crate::gate::verdict::RefusalCode;
 use crate::router::choose::LeftOut;
+use crate::router::explain;
 use crate::shard::snapshot::Snapshot;
 use crate::state::AgentState;
 
@@ -70,8 +71,7 @@ impl Nothing {
         }
         parts.extend(self.locked.iter().take(LOCKED_MAX).map(|slot| {
             let tool = snapshot.tool(*slot);
-            let requirement = &snapshot.groups[tool.group as usize].requirement;
-            let unlock = requirement.unmet(state).join(" and ");
+            let unlock = explain::unlock(snapshot, state, *slot).join(" and ");
             format!("{} may not be used yet: it needs {unlock}.", tool.model_name)
         }));
         if parts.is_empty() {

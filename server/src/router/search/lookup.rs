@@ -39,8 +39,7 @@ pub(super) fn locked(snapshot: &Snapshot, standings: &Standings) -> FixedBitSet 
 }
 
 /// Answers what can be answered by words.
-pub(super) fn look(snapshot: &Snapshot, query: &SearchQuery) -> Looked {
-    let standings = Standings::of(snapshot, &query.state);
+pub(super) fn look(snapshot: &Snapshot, query: &SearchQuery, standings: &Standings) -> Looked {
     let allowed = standings.open(snapshot);
     let searched = allowed.as_ref().map_or(snapshot.tools.len(), |set| set.count_ones(..));
     let look = Look { snapshot, query, standings, allowed, searched };
@@ -53,7 +52,7 @@ pub(super) fn look(snapshot: &Snapshot, query: &SearchQuery) -> Looked {
 struct Look<'a> {
     snapshot: &'a Snapshot,
     query: &'a SearchQuery,
-    standings: Standings,
+    standings: &'a Standings,
     allowed: Option<FixedBitSet>,
     searched: usize,
 }
@@ -103,7 +102,7 @@ impl Look<'_> {
         if !self.query.query.has_required() && !is_name {
             return Looked::AskEncoder(text.to_owned());
         }
-        let locked = locked(self.snapshot, &self.standings);
+        let locked = locked(self.snapshot, self.standings);
         let locked = keywords::search(self.snapshot, terms, Some(&locked));
         let mut nothing = Nothing {
             locked: locked.hits.iter().map(|hit| hit.slot).collect(),
