@@ -37,7 +37,8 @@ ours)
     export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$root/target}"
     # --workspace, as the other checks, so that dependencies have the features they were compiled with.
     FUZZ_FLAGS=$flags RUSTC_WORKSPACE_WRAPPER=$PWD/instrument.sh cargo build --quiet --locked \
-        --workspace --bin fuzz_handle --bin fuzz_registration --bin fuzz_config --bin fuzz_query
+        --workspace --bin fuzz_handle --bin fuzz_registration --bin fuzz_config \
+        --bin fuzz_query
     binaries=$CARGO_TARGET_DIR/debug
     ;;
 *)

@@ -10,7 +10,7 @@ use crate::tokens;
 
 /// MCP names of tools that search for tools, without `_`, `-` and case: how should a model find a deferred
 /// one?
-const SEARCH_TOOLS: [&str; 3] = ["toolsearch", "searchtools", "discovertools"];
+const SEARCH_TOOLS: [&str; 2] = ["toolsearch", "searchtools"];
 
 /// A tool of a snapshot; its slot is its place in the summary pool's order.
 #[derive(Debug, Clone)]

@@ -146,6 +146,8 @@ fn has_word(text: &str, term: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -172,6 +174,27 @@ mod tests {
             ("rea", "read", false),
         ] {
             assert_eq!(has_word(text, term), found, "{term:?} in {text:?}");
+        }
+    }
+
+    /// The same by the definition: a place where neither end splits a word.
+    fn has_word_slowly(text: &str, term: &str) -> bool {
+        let text: Vec<char> = text.to_lowercase().chars().collect();
+        let term: Vec<char> = term.chars().collect();
+        let is_word = |c: Option<&char>| c.is_some_and(|c| c.is_alphanumeric() || *c == '_');
+        (0..text.len()).any(|at| {
+            let (before, here) = text.split_at(at);
+            let splits = |one, other| is_word(one) && is_word(other);
+            here.starts_with(&term)
+                && !splits(before.last(), term.first())
+                && !splits(here.get(term.len()), term.last())
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn words_are_found_as_defined(text in "[abAB_é+ .]{0,24}", term in "[abé_+]{1,3}") {
+            prop_assert_eq!(has_word(&text, &term), has_word_slowly(&text, &term));
         }
     }
 }
