@@ -75,6 +75,15 @@ async fn each_weight_counts() {
 }
 
 #[tokio::test]
+async fn of_equals_the_shortest_name_goes_first() {
+    let world = World::new().await;
+    let tools = vec![tool("create_remote_issue_link", "x"), tool("create_issue", "x")];
+    world.register("acme", server("s", tools)).await;
+    let expected = [("mcp__s__create_issue", 24.0), ("mcp__s__create_remote_issue_link", 24.0)];
+    check(&world, "create issue", &expected).await;
+}
+
+#[tokio::test]
 async fn the_agents_own_tools_weigh_less() {
     let world = World::new().await;
     world.register("acme", server("s", vec![tool("read_page", "x")])).await;

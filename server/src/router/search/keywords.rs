@@ -1,5 +1,7 @@
 //! Keyword search: the weights of the published tool search, over names, hints and descriptions.
 
+use std::cmp::Reverse;
+
 use fixedbitset::FixedBitSet;
 
 use super::grammar::Term;
@@ -33,7 +35,7 @@ pub(super) struct KeywordHit {
 /// What keywords find.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct KeywordHits {
-    /// Best first; equals with deferrable tools first, then by slot.
+    /// Best first. Of equals deferrable ones go first, then those whose names say least else, then by slot.
     pub(super) hits: Vec<KeywordHit>,
     /// Tools that match a term, but not every required one.
     pub(super) lacking_required: u32,
@@ -56,8 +58,10 @@ pub(super) fn search(
             None => found.lacking_required += 1,
         }
     }
-    let loaded = |hit: &KeywordHit| !snapshot.tool(hit.slot).deferrable;
-    found.hits.sort_by_key(|hit| (std::cmp::Reverse(hit.score), loaded(hit), hit.slot));
+    found.hits.sort_by_cached_key(|hit| {
+        let tool = snapshot.tool(hit.slot);
+        (Reverse(hit.score), !tool.deferrable, Name::of(tool).parts.len(), hit.slot)
+    });
     found
 }
 
