@@ -15,6 +15,7 @@ pub mod json_text;
 pub mod outcome;
 pub mod plan;
 pub mod registration;
+pub mod signature;
 pub mod summary;
 pub mod tools_list;
 

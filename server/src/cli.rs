@@ -14,9 +14,11 @@ mod model;
 mod output;
 mod register;
 mod route;
+mod search;
 mod serve;
 mod table;
 mod text;
+mod tokens;
 mod tools;
 
 use std::process::ExitCode;
@@ -47,11 +49,13 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Serve(serve) => serve::run(&serve),
         Command::Register(register) => interruptible(register::run(register)),
         Command::Route(route) => interruptible(route::run(route)),
+        Command::Search(search) => interruptible(search::run(search)),
         Command::Gate(gate) => interruptible(gate::run(gate)),
         Command::Tools(tools) => interruptible(tools::run(tools)),
         Command::Model(model) => interruptible(model::run(model)),
         Command::Doctor(doctor) => interruptible(doctor::run(doctor)),
         Command::Eval(eval) => interruptible(eval::run(eval)),
+        Command::Tokens(tokens) => tokens::run(&tokens),
         Command::Config(config) => config::run(config),
         Command::Completions(completions) => {
             completions::run(&completions, &mut Arguments::command())

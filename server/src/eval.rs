@@ -7,6 +7,7 @@ pub mod catalog_file;
 pub mod clauses;
 pub mod conversation;
 pub mod embeddings;
+pub mod forms;
 pub mod input_error;
 pub mod metrics;
 pub mod query_file;

@@ -10,6 +10,10 @@ use sha2::{Digest, Sha256};
 use super::json_text::minify;
 use crate::store::ContentHash;
 
+/// Keys of `_meta` that settle deferral.
+const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
+const DEFER: &str = "toolgate/defer";
+
 /// A definition that was checked, with the places of its parts.
 #[derive(Debug, Clone)]
 pub struct Definition {
@@ -19,6 +23,7 @@ pub struct Definition {
     output_schema: Option<Range<usize>>,
     annotations: Option<Range<usize>>,
     always_load: bool,
+    asks_to_be_deferred: bool,
 }
 
 /// The fields of an MCP `Tool`, each as it stands in the text (MCP 2025-11-25, "Tools", data types).
@@ -60,12 +65,15 @@ impl Definition {
         must_be_object("inputSchema", input)?;
         fields.output_schema.map_or(Ok(()), |raw| must_be_object("outputSchema", raw))?;
         fields.annotations.map_or(Ok(()), |raw| must_be_object("annotations", raw))?;
+        let meta = fields.meta.and_then(|raw| serde_json::from_str(raw.get()).ok());
+        let meta: serde_json::Value = meta.unwrap_or_default();
         Ok(Self {
             description: description_of(fields.description)?.into(),
             input_schema: place(input),
             output_schema: fields.output_schema.map(place),
             annotations: fields.annotations.map(place),
-            always_load: fields.meta.is_some_and(asks_for_always_load),
+            always_load: says(&meta, ALWAYS_LOAD),
+            asks_to_be_deferred: says(&meta, DEFER),
             text: text.into(),
         })
     }
@@ -104,6 +112,12 @@ impl Definition {
     #[must_use]
     pub fn always_load(&self) -> bool {
         self.always_load
+    }
+
+    /// Whether `_meta["toolgate/defer"]` is true: a built-in tool that may be deferred all the same.
+    #[must_use]
+    pub fn asks_to_be_deferred(&self) -> bool {
+        self.asks_to_be_deferred
     }
 
     /// Bytes that this holds.
@@ -145,9 +159,8 @@ fn must_be_object(part: &'static str, raw: &RawValue) -> Result<(), PartError> {
     if raw.get().starts_with('{') { Ok(()) } else { Err(wrong(part, problem)) }
 }
 
-fn asks_for_always_load(meta: &RawValue) -> bool {
-    let meta: serde_json::Value = serde_json::from_str(meta.get()).unwrap_or_default();
-    meta.get("anthropic/alwaysLoad") == Some(&serde_json::Value::Bool(true))
+fn says(meta: &serde_json::Value, key: &str) -> bool {
+    meta.get(key) == Some(&serde_json::Value::Bool(true))
 }
 
 /// Where `part`, a slice of `text`, begins and ends.

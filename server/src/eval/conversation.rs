@@ -174,9 +174,9 @@ impl Stage {
             self.announced = snapshot.tools.len();
         }
         let standings = Standings::of(snapshot, &route.state);
-        let allowed = Allowed::new(snapshot, standings, &route.options)?;
+        let allowed = Allowed::new(snapshot, standings, &route.options, &[])?;
         let choice = Choice::new(snapshot, &allowed, embedded, route);
-        let outcome = choice.make(self.shown.as_ref(), &[], candidates);
+        let outcome = choice.make(self.shown.as_ref(), &[], candidates, true);
         let new = outcome.active.iter().filter(|chosen| chosen.newly_promoted);
         added.extend(new.map(|chosen| Part::schema(snapshot.tool(chosen.slot))));
         self.shown = Some(shown(snapshot, &outcome.active));

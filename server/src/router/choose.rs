@@ -13,6 +13,9 @@ use crate::gate::standing::Standing;
 use crate::gate::verdict::RefusalCode;
 use crate::shard::snapshot::Snapshot;
 
+/// Bytes of definitions that one answer holds where nothing is deferred: clients refuse messages past 4 MiB.
+const BYTES_MAX: usize = 3 << 20;
+
 /// A tool of the active set.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Chosen {
@@ -89,13 +92,15 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Chooses: kept and discovered tools, required ones, then the best of `candidates`.
+    /// Chooses: kept and discovered tools, required ones, then the best of `candidates`, or all
+    /// tools where nothing is deferred.
     #[must_use]
     pub fn make(
         mut self,
         previous: Option<&ActiveSet>,
         discovered: &[String],
         candidates: &[Candidate],
+        deferred: bool,
     ) -> Outcome {
         let named = candidates.iter().filter(|c| c.found_by == FoundBy::Name);
         self.room.need(named.map(|candidate| candidate.slot));
@@ -105,7 +110,11 @@ impl<'a> Choice<'a> {
         self.discover(discovered);
         self.room.trim(&mut self.active);
         self.require();
-        self.rank(candidates);
+        if deferred {
+            self.rank(candidates);
+        } else {
+            self.all(candidates);
+        }
         let change = self.room.finish(&self.active);
         Outcome { active: self.active, left_out: self.left_out, change }
     }
@@ -183,6 +192,26 @@ impl<'a> Choice<'a> {
         }
         self.leave_out(&ordered[cut..], RefusalCode::BeyondTopK);
         self.leave_out(&failing, RefusalCode::BelowThreshold);
+    }
+
+    /// Every tool that may be chosen, in the catalog's order, which is the same for every intent. Where not
+    /// all of them have room, the best go first.
+    fn all(&mut self, candidates: &[Candidate]) {
+        let slots = || (0u32..).take(self.snapshot.tools.len());
+        let slots: Vec<u32> = slots().filter(|slot| self.allowed.contains(*slot)).collect();
+        let bytes = |slot: &u32| self.snapshot.tool(*slot).definition.text().len();
+        let all_fit =
+            slots.len() <= TOOLS_MAX && slots.iter().map(bytes).sum::<usize>() <= BYTES_MAX;
+        if self.tokens_left.is_some() || !all_fit {
+            self.rank(candidates);
+        }
+        let mut left = BYTES_MAX;
+        for slot in slots {
+            if let Some(rest) = left.checked_sub(bytes(&slot)) {
+                left = rest;
+                self.promote(slot, FoundBy::NotDeferred);
+            }
+        }
     }
 
     fn pin(&mut self, name: &str) {

@@ -32,11 +32,30 @@ pub struct Refusal {
     pub overlap: f32,
 }
 
+/// What of the tools that were left out is told: all of them, locked ones included, when an explanation is
+/// asked for; else those that the request named.
+///
+/// # Errors
+/// As [`Embedded::rank`].
+pub fn wanted(
+    snapshot: &Snapshot,
+    allowed: &Allowed,
+    (embedded, options): (&Embedded<'_>, &Options),
+    mut left_out: Vec<LeftOut>,
+) -> Result<Vec<LeftOut>, Error> {
+    if options.explain {
+        left_out.extend(locked_candidates(snapshot, allowed, embedded, options)?);
+    } else {
+        left_out.retain(|tool| !tool.asked_for.is_empty());
+    }
+    Ok(left_out)
+}
+
 /// Locked tools that would have been candidates.
 ///
 /// # Errors
 /// As [`Embedded::rank`].
-pub fn locked_candidates(
+fn locked_candidates(
     snapshot: &Snapshot,
     allowed: &Allowed,
     embedded: &Embedded<'_>,
@@ -69,10 +88,14 @@ pub fn refusals(snapshot: &Snapshot, state: &AgentState, left_out: Vec<LeftOut>)
     left_out.into_iter().map(|tool| refusal(snapshot, state, tool)).collect()
 }
 
+/// What would unlock a tool: each of them is needed.
+#[must_use]
+pub fn unlock(snapshot: &Snapshot, state: &AgentState, slot: u32) -> Vec<String> {
+    snapshot.groups[snapshot.tool(slot).group as usize].requirement.unmet(state)
+}
+
 fn refusal(snapshot: &Snapshot, state: &AgentState, tool: LeftOut) -> Refusal {
-    let requirement =
-        tool.slot.map(|slot| &snapshot.groups[snapshot.tool(slot).group as usize].requirement);
-    let unlock = requirement.map_or_else(Vec::new, |r| r.unmet(state));
+    let unlock = tool.slot.map_or_else(Vec::new, |slot| unlock(snapshot, state, slot));
     let message = match tool.code {
         RefusalCode::UnknownTool => "there is no such tool".to_owned(),
         RefusalCode::PreconditionUnmet => format!("needs {}", unlock.join(" and ")),

@@ -1,5 +1,6 @@
 //! What Route is asked, parsed: every value here is within its limits.
 
+use crate::deferral::Asked;
 use crate::identity::ServerName;
 use crate::state::AgentState;
 use crate::store::Revision;
@@ -23,6 +24,8 @@ pub enum Detail {
     /// Full definitions.
     #[default]
     Schemas,
+    /// Names that the provider expands to definitions.
+    References,
 }
 
 /// How Route chooses.
@@ -56,6 +59,8 @@ pub struct Options {
     pub history_tokens: Option<u32>,
     /// Change the set whatever the lost cache costs.
     pub ignore_cache_cost: bool,
+    /// Whether tools are deferred.
+    pub deferral: Asked,
 }
 
 impl Default for Options {
@@ -76,6 +81,7 @@ impl Default for Options {
             active_token_budget: None,
             history_tokens: None,
             ignore_cache_cost: false,
+            deferral: Asked::default(),
         }
     }
 }

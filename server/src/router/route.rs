@@ -4,27 +4,27 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::account::{self, Account};
-use super::allow::Allowed;
-use super::choose::{Choice, Chosen, LeftOut, Outcome};
+use super::aside::aside;
+use super::choose::Chosen;
 use super::continuity::Change;
+use super::decision::{Case, Decision};
+use super::deferring::{Costs, Deferral, Deferring};
 use super::event;
-use super::explain::{self, LOOK_BEYOND, Refusal};
+use super::explain::{self, Refusal};
 use super::pool::{self, PoolDelta};
 use super::query::{Detail, RouteQuery};
-use super::rank::Embedded;
+use super::stages::Stages;
+use crate::catalog::signature::Signature;
+use crate::deferral::Live;
 use crate::encoder::Intents;
 use crate::error::Error;
 use crate::gate::calls::Schemas;
 use crate::gate::handle::{ActiveSet, Holder, ShownTool};
 use crate::gate::key::HandleKey;
-use crate::gate::standing::Standings;
 use crate::identity::TenantId;
 use crate::shard::shards::Shards;
 use crate::shard::snapshot::Snapshot;
 use crate::store::Revision;
-
-/// Catalogs above this many tools are searched off the async threads.
-const SEARCH_INLINE_MAX: usize = 10_000;
 
 /// The longest that the encoder is waited for when the caller would wait longer.
 const PATIENCE_MAX: Duration = Duration::from_secs(5);
@@ -44,7 +44,7 @@ pub struct Active {
     /// Which, and how it came here.
     pub chosen: Chosen,
     /// The one-line signature, when asked for.
-    pub signature: String,
+    pub signature: Option<Signature>,
     /// Tokens at the asked detail.
     pub tokens: u32,
 }
@@ -70,6 +70,10 @@ pub struct Answer {
     pub refusals: Vec<Refusal>,
     /// Tokens.
     pub account: Account,
+    /// Whether tools were deferred, and why.
+    pub deferral: Deferral,
+    /// MCP servers that are announced and have no tools yet.
+    pub pending: Vec<String>,
     /// In what way it is worse than usual.
     pub degraded: Vec<Degraded>,
     /// Microseconds by stage.
@@ -87,25 +91,8 @@ pub struct Router {
     pub(super) key: HandleKey,
     pub(super) handle_ttl: Duration,
     pub(super) schemas: Arc<Schemas>,
-}
-
-/// Times stages; each ends where the next begins.
-struct Stages {
-    started: Instant,
-    timings: Vec<(&'static str, u64)>,
-}
-
-impl Stages {
-    fn begin() -> Self {
-        Self { started: Instant::now(), timings: Vec::with_capacity(5) }
-    }
-
-    fn end(&mut self, stage: &'static str) {
-        let now = Instant::now();
-        let micros = (now - self.started).as_micros();
-        self.timings.push((stage, u64::try_from(micros).unwrap_or(u64::MAX)));
-        self.started = now;
-    }
+    deferral: Arc<Live>,
+    costs: Arc<Costs>,
 }
 
 impl Router {
@@ -117,7 +104,14 @@ impl Router {
         key: HandleKey,
         handle_ttl: Duration,
     ) -> Self {
-        Self { shards, intents, key, handle_ttl, schemas: Arc::default() }
+        let (schemas, deferral, costs) = (Arc::default(), Arc::default(), Arc::default());
+        Self { shards, intents, key, handle_ttl, schemas, deferral, costs }
+    }
+
+    /// The same router under an operator's policy on deferral.
+    #[must_use]
+    pub fn with_deferral(self, deferral: Arc<Live>) -> Self {
+        Self { deferral, ..self }
     }
 
     /// The active set for one turn.
@@ -136,21 +130,24 @@ impl Router {
         let previous = self.previous(holder, &query.previous)?;
         let snapshot = self.shards.get(holder.tenant, query.min_revision).await?;
         stages.end("admit");
-        let (vectors, mut degraded) = self.embed(holder.tenant, &query, deadline).await?;
+        let texts = query.intents.iter().map(|intent| intent.text.clone()).collect();
+        let (vectors, mut degraded) = self.embed(holder.tenant, texts, deadline).await?;
         stages.end("embed");
         let query = Arc::new(query);
+        let deferring = Deferring {
+            tenant: holder.tenant.clone(),
+            policy: self.deferral.now(),
+            costs: Arc::clone(&self.costs),
+        };
         let decide = {
             let (snapshot, query) = (Arc::clone(&snapshot), Arc::clone(&query));
             move || {
-                decide(&snapshot, &query, previous.as_ref(), vectors, &mut stages)
-                    .map(|decision| (decision, stages))
+                let (snapshot, query, previous) = (&*snapshot, &*query, previous.as_ref());
+                let case = Case { snapshot, query, deferring: &deferring, previous };
+                case.decide(vectors, &mut stages).map(|decision| (decision, stages))
             }
         };
-        let (decision, mut stages) = if snapshot.tools.len() > SEARCH_INLINE_MAX {
-            tokio::task::spawn_blocking(decide).await.map_err(Error::internal)??
-        } else {
-            decide()?
-        };
+        let (decision, mut stages) = aside(&snapshot, decide).await?;
         if decision.words_only {
             degraded.push(Degraded::LexicalOnly);
         }
@@ -186,13 +183,13 @@ impl Router {
         (set.seal(&self.key, holder), set.expires)
     }
 
-    async fn embed(
+    /// The texts' embeddings; none when the encoder can't be had, so that words decide.
+    pub(super) async fn embed(
         &self,
         tenant: &TenantId,
-        query: &RouteQuery,
+        texts: Vec<String>,
         deadline: Option<Instant>,
     ) -> Result<(Vec<Vec<f32>>, Vec<Degraded>), Error> {
-        let texts = query.intents.iter().map(|intent| intent.text.clone()).collect();
         let until = patience(deadline);
         let embedding = self.intents.embed(tenant, texts, Some(until));
         let embedded = tokio::time::timeout_at(until.into(), embedding).await;
@@ -221,19 +218,17 @@ impl Router {
         decision: &Decision,
     ) -> Answer {
         let detail = query.options.detail;
-        let active: Vec<Active> = decision
-            .active
-            .iter()
-            .map(|chosen| {
-                let (signature, tokens) = account::shown(&snapshot, chosen, detail);
-                Active { chosen: *chosen, signature, tokens }
-            })
-            .collect();
+        let active = |chosen: &Chosen| account::active(&snapshot, *chosen, detail);
+        let active: Vec<Active> = decision.active.iter().map(active).collect();
         let tools = decision.active.iter().map(|chosen| snapshot.tool(chosen.slot));
         let shown = tools.map(|tool| ShownTool::new(tool.key, &tool.hash)).collect();
         let (handle, handle_expires) = self.seal(holder, snapshot.revision, shown);
         let phase2 = active.iter().map(|tool| u64::from(tool.tokens)).sum();
-        let visible = decision.standings.visible_tokens(&snapshot);
+        let mut visible = decision.standings.visible_tokens(&snapshot);
+        if decision.deferral.sends_everything() {
+            // There is nothing to list that the model does not have.
+            visible.pool = 0;
+        }
         let known = query.known_pool_revision;
         let pool = known.map(|since| pool::delta(&snapshot, &decision.standings, Some(since)));
         Answer {
@@ -245,6 +240,8 @@ impl Router {
             change: decision.change.clone(),
             refusals: explain::refusals(&snapshot, &query.state, decision.left_out.clone()),
             account: Account::new(visible, phase2, &query.options),
+            deferral: decision.deferral,
+            pending: decision.pending.clone(),
             degraded: Vec::new(),
             timings: Vec::new(),
             candidates: decision.candidates,
@@ -261,48 +258,4 @@ fn patience(deadline: Option<Instant>) -> Instant {
     let left =
         deadline.map_or(PATIENCE_MAX, |deadline| deadline.saturating_duration_since(now) * 3 / 4);
     now + left.min(PATIENCE_MAX)
-}
-
-/// What was decided, before anything is rendered.
-struct Decision {
-    standings: Standings,
-    active: Vec<Chosen>,
-    left_out: Vec<LeftOut>,
-    change: Change,
-    vectors: Vec<Vec<f32>>,
-    words_only: bool,
-    candidates: usize,
-    withheld: usize,
-}
-
-/// Gate, search and choose: pure, and the whole cost of a call once its intents are embedded.
-fn decide(
-    snapshot: &Snapshot,
-    query: &RouteQuery,
-    previous: Option<&ActiveSet>,
-    vectors: Vec<Vec<f32>>,
-    stages: &mut Stages,
-) -> Result<Decision, Error> {
-    let options = &query.options;
-    let standings = Standings::of(snapshot, &query.state);
-    let allowed = Allowed::new(snapshot, standings, options)?;
-    stages.end("gate");
-    let embedded = Embedded { intents: &query.intents, vectors: &vectors };
-    let look_at = options.top_k + if options.explain { LOOK_BEYOND } else { 0 };
-    let candidates = embedded.rank(snapshot, look_at, allowed.slots.as_ref())?;
-    let choice = Choice::new(snapshot, &allowed, &embedded, query);
-    let outcome = choice.make(previous, &query.state.discovered, &candidates);
-    let Outcome { active, mut left_out, change } = outcome;
-    if options.explain {
-        left_out.extend(explain::locked_candidates(snapshot, &allowed, &embedded, options)?);
-    } else {
-        left_out.retain(|tool| !tool.asked_for.is_empty());
-    }
-    let words_only = embedded.is_words_only(snapshot);
-    let open = allowed.slots.as_ref().map_or(snapshot.tools.len(), |set| set.count_ones(..));
-    let withheld = snapshot.tools.len() - open;
-    let standings = allowed.standings;
-    stages.end("search");
-    let candidates = candidates.len();
-    Ok(Decision { standings, active, left_out, change, vectors, words_only, candidates, withheld })
 }

@@ -13,7 +13,17 @@ use super::{IndexOptions, VectorIndex, WordIndex};
 use crate::catalog::plan::text_hash;
 use crate::error::Error;
 use crate::identity::ServerName;
-use crate::store::{ContentHash, RemovedTool, Revision, ServerRecord, StoredCatalog};
+use crate::precondition::Requirement;
+use crate::store::{ContentHash, RemovedTool, Revision, ServerRecord, StoredCatalog, StoredServer};
+
+/// An MCP server that is announced.
+#[derive(Debug, Clone)]
+pub struct PendingServer {
+    /// Its name.
+    pub name: ServerName,
+    /// What its tools will ask of the state at least.
+    pub requirement: Requirement,
+}
 
 /// A tenant's shard at one revision.
 #[derive(Debug)]
@@ -28,7 +38,9 @@ pub struct Snapshot {
     pub servers: BTreeMap<ServerName, Vec<u32>>,
     /// Tools by what they ask of the state.
     pub groups: Vec<Group>,
-    /// Slots of the tools that are always loaded.
+    /// By slot, what deferring the tool saves: tokens of its definition, 0 for one that is never deferred.
+    pub deferrable_tokens: Box<[u32]>,
+    /// Slots of the tools that are never deferred.
     pub always_load: Vec<u32>,
     /// The dense index; `None` while the embeddings can't be had.
     exact: Option<VectorIndex>,
@@ -36,6 +48,8 @@ pub struct Snapshot {
     with_graph: OnceLock<VectorIndex>,
     /// The index of words.
     pub words: WordIndex,
+    /// MCP servers whose tools are not registered yet, by name.
+    pub pending: Vec<PendingServer>,
     /// Tools removed since `pool_floor`, by revision.
     pub removed: Vec<RemovedTool>,
     /// The oldest revision that a delta of the summary pool can start from.
@@ -54,6 +68,7 @@ impl Snapshot {
         embeddings: &HashMap<ContentHash, Vec<f32>>,
         dimensions: usize,
     ) -> Result<Self, Error> {
+        let pending = pending_of(&catalog.servers);
         let records: HashMap<_, _> =
             catalog.servers.into_iter().map(|s| (s.record.name.clone(), s.record)).collect();
         let mut grouping = Grouping::default();
@@ -75,10 +90,12 @@ impl Snapshot {
             names: NameIndex::build(&tools),
             servers: by_server(&tools),
             groups: number(grouping, &tools),
-            always_load: slots(&tools, |tool| tool.always_load),
+            deferrable_tokens: tools.iter().map(deferrable_tokens).collect(),
+            always_load: slots(&tools, |tool| !tool.deferrable),
             exact: vectors,
             with_graph: OnceLock::new(),
             words,
+            pending,
             removed: catalog.removed,
             pool_floor: catalog.pool_floor,
             tools,
@@ -127,7 +144,7 @@ impl Snapshot {
         let tools: usize = self.tools.iter().map(Tool::memory_bytes).sum();
         let vectors = self.exact.as_ref().map_or(0, VectorIndex::memory_bytes);
         let removed: usize = self.removed.iter().map(|r| r.model_name.len() + 32).sum();
-        let slots = self.tools.len() * 3 * size_of::<u32>();
+        let slots = self.tools.len() * 4 * size_of::<u32>();
         tools + vectors + self.words.memory_bytes() + self.names.memory_bytes() + removed + slots
     }
 }
@@ -141,13 +158,24 @@ fn parse(
     let name = stored.record.model_name.clone();
     let server = servers.get(&stored.record.server)?;
     let group = grouping.group_of(server, &stored.record);
-    match Tool::new(stored, group) {
+    match Tool::new(stored, server.is_built_in(), group) {
         Ok(tool) => Some(tool),
         Err(problem) => {
             error!(tool = name, problem = problem.problem, "stored definition is damaged");
             None
         }
     }
+}
+
+fn pending_of(servers: &[StoredServer]) -> Vec<PendingServer> {
+    let pending = servers.iter().map(|server| &server.record).filter(|record| record.pending);
+    let requirement = |record: &ServerRecord| Requirement {
+        scopes: record.required_scopes.clone(),
+        preconditions: record.precondition.iter().cloned().collect(),
+    };
+    pending
+        .map(|record| PendingServer { name: record.name.clone(), requirement: requirement(record) })
+        .collect()
 }
 
 fn number(mut grouping: Grouping, tools: &[Tool]) -> Vec<Group> {
@@ -167,6 +195,10 @@ fn rows(
         rows.extend(embeddings.get(&text_hash(&tool.summary))?);
     }
     Some(rows)
+}
+
+fn deferrable_tokens(tool: &Tool) -> u32 {
+    if tool.deferrable { tool.schema_tokens } else { 0 }
 }
 
 fn words_of(tool: &Tool) -> String {

@@ -5,13 +5,17 @@
 mod accounting;
 mod continuity;
 mod conversation;
+mod deferral;
 mod degraded;
+mod gating;
 mod hidden;
 mod isolation;
 mod limits;
+mod pending;
 mod pool;
 mod preconditions;
 mod ranking;
 mod requests;
+mod search;
 mod shards;
 mod support;

@@ -16,13 +16,24 @@ LangChain 1.x.
 """
 
 from toolgate import history, layout, render
-from toolgate._requests import Intents, RegisterArguments, RouteArguments, ToolsList
+from toolgate._requests import (
+    Intents,
+    PoolArguments,
+    RegisterArguments,
+    RouteArguments,
+    SearchArguments,
+    ToolsList,
+)
 from toolgate.aio import AsyncClient
 from toolgate.announcing import Announcement, announce
 from toolgate.catalog import McpServer, Registration, Removal, Tool, ToolOutcome, ToolSettings
 from toolgate.client import Client
+from toolgate.deferral import Deferral
 from toolgate.enums import (
     CallStatus,
+    DeferralMode,
+    DeferralReason,
+    DeferralSource,
     DegradedReason,
     Detail,
     ErrorReason,
@@ -30,6 +41,7 @@ from toolgate.enums import (
     OutcomeKind,
     RefusalCode,
     RegisterMode,
+    SearchForm,
     TransportHint,
     TrustTier,
 )
@@ -53,6 +65,7 @@ from toolgate.routing import (
     TokenAccounting,
     ToolSchemas,
 )
+from toolgate.searching import SearchResult
 from toolgate.state import AgentState, PriorCall, StateLike
 
 __version__ = "0.1.0"
@@ -66,6 +79,10 @@ __all__ = [
     "Call",
     "CallStatus",
     "Client",
+    "Deferral",
+    "DeferralMode",
+    "DeferralReason",
+    "DeferralSource",
     "DegradedReason",
     "Detail",
     "ErrorReason",
@@ -77,6 +94,7 @@ __all__ = [
     "Intents",
     "McpServer",
     "OutcomeKind",
+    "PoolArguments",
     "Precondition",
     "PriorCall",
     "Refusal",
@@ -87,6 +105,9 @@ __all__ = [
     "Removal",
     "RouteArguments",
     "RouteResult",
+    "SearchArguments",
+    "SearchForm",
+    "SearchResult",
     "StateLike",
     "SummaryEntry",
     "SummaryPool",

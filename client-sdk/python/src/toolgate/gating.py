@@ -87,6 +87,10 @@ class GateVerdict:
     """Where the arguments are wrong."""
     unlock: tuple[str, ...]
     """What would unlock the tool."""
+    arguments_json: str
+    """The arguments to call with, where the call's own came otherwise than as a JSON object."""
+    nearest_tool: str
+    """For an unknown name, the nearest visible one; "" when none is near."""
 
     def to_tool_error(self) -> dict[str, Any]:
         """The tool result to hand to the model in place of the call's own: a JSON object.
@@ -128,6 +132,8 @@ class GateVerdict:
             input_schema_json=message.input_schema_json,
             violations=tuple(ArgumentViolation(v.pointer, v.message) for v in message.violations),
             unlock=tuple(message.unlock),
+            arguments_json=message.arguments_json,
+            nearest_tool=message.nearest_tool,
         )
 
 

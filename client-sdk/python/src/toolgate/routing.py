@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from toolgate._gen.v1 import error_pb2, router_pb2
+from toolgate.deferral import Deferral
 from toolgate.enums import DegradedReason, FoundBy, RefusalCode, from_wire
 
 
@@ -49,9 +50,11 @@ class ActiveTool:
     annotations_json: str
     """The MCP `annotations`; "" when there are none or full schemas were not asked for."""
     signature: str
-    """Name and parameters in one line; "" unless signatures were asked for."""
+    """Name, parameters and a sentence in one line; "" unless signatures were asked for."""
     schema_tokens: int
     """cl100k_base tokens of what the model is sent for this tool at the asked detail."""
+    signature_lossy: bool
+    """True when the signature says less than the schema about which arguments are valid."""
 
     @property
     def input_schema(self) -> dict[str, Any]:
@@ -85,6 +88,7 @@ class ActiveTool:
             annotations_json=message.annotations_json,
             signature=message.signature,
             schema_tokens=message.schema_tokens,
+            signature_lossy=message.signature_lossy,
         )
 
 
@@ -161,7 +165,7 @@ class SummaryEntry:
     model_name: str
     """The name the model sees."""
     summary: str
-    """The summary, at most 60 cl100k_base tokens."""
+    """The summary, at most 60 cl100k_base tokens; "" with `names_only`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +182,8 @@ class SummaryPool:
     """Model-facing names to remove, before `added` is appended."""
     pool_tokens: int
     """cl100k_base tokens of the whole pool after it."""
+    rendered: str = ""
+    """The same as text for a prompt; "" unless it was asked for, or when nothing changed."""
 
     def apply_to(self, held: dict[str, str]) -> dict[str, str]:
         """The summaries by model-facing name after this change of `held`, which is left alone."""
@@ -199,6 +205,7 @@ class SummaryPool:
             added=tuple(SummaryEntry(e.model_name, e.summary) for e in message.added),
             removed=tuple(message.removed),
             pool_tokens=message.pool_tokens,
+            rendered=message.rendered,
         )
 
 
@@ -219,13 +226,15 @@ class RouteResult:
     refusals: tuple[Refusal, ...]
     """Tools left out: all considered ones with `explain`, else only pinned ones."""
     pending_servers: tuple[str, ...]
-    """MCP servers that are registered but not ready."""
+    """MCP servers that are announced but have not registered their tools yet."""
     accounting: TokenAccounting
     """What this turn costs and saves."""
     degraded: tuple[DegradedReason, ...]
     """In what way the answer is worse than usual; empty: in none."""
     timings: dict[str, int]
     """Microseconds by stage, in the order of work."""
+    deferral: Deferral
+    """Whether tools were deferred, and why."""
 
     def __iter__(self) -> Iterator[ActiveTool]:
         return iter(self.tools)
@@ -272,6 +281,7 @@ class RouteResult:
                 for reason in message.degraded
             ),
             timings={timing.stage: timing.micros for timing in message.timings},
+            deferral=Deferral.from_proto(message.deferral),
         )
 
 

@@ -17,6 +17,13 @@ pub(super) fn report(answer: &v1::RouteResponse) -> String {
     if let Some(tokens) = &answer.accounting {
         text.push_str(&savings(tokens));
     }
+    if let Some(deferral) = answer.deferral.as_ref().filter(|deferral| !deferral.deferred) {
+        push(&mut text, format_args!("Tools are {}\n", deferral.message));
+    }
+    if !answer.pending_servers.is_empty() {
+        let pending = answer.pending_servers.join(", ");
+        push(&mut text, format_args!("Still connecting: {pending}\n"));
+    }
     for reason in answer.degraded() {
         push(&mut text, format_args!("{ODD}note:{ODD:#} {}\n", degraded(reason)));
     }
@@ -152,7 +159,7 @@ fn refusals(refusals: &[v1::Refusal]) -> String {
     format!("\nLeft out: {}\n{}", counted(refusals.len(), "tool"), render(&columns, rows))
 }
 
-fn found_by(way: v1::FoundBy) -> &'static str {
+pub(in crate::cli) fn found_by(way: v1::FoundBy) -> &'static str {
     match way {
         v1::FoundBy::Overlap => "overlap",
         v1::FoundBy::Name => "its name",
@@ -160,11 +167,12 @@ fn found_by(way: v1::FoundBy) -> &'static str {
         v1::FoundBy::Pin => "pin",
         v1::FoundBy::AlwaysLoad => "always loaded",
         v1::FoundBy::Kept => "turn before",
+        v1::FoundBy::NotDeferred => "not deferred",
         v1::FoundBy::Unspecified => "",
     }
 }
 
-fn degraded(reason: v1::DegradedReason) -> String {
+pub(in crate::cli) fn degraded(reason: v1::DegradedReason) -> String {
     match reason {
         v1::DegradedReason::LexicalOnly => {
             "the encoder cannot be reached, so tools were ranked by words alone".into()
