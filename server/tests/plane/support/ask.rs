@@ -1,8 +1,7 @@
 //! Questions to the plane in few words, and what their answers hold.
 
-use toolgate_server::deferral::Asked;
 use toolgate_server::gate::calls::Call;
-use toolgate_server::router::query::{Intent, Options, RouteQuery};
+use toolgate_server::router::query::{Detail, Intent, Options, RouteQuery};
 use toolgate_server::router::route::Answer;
 use toolgate_server::router::search::grammar::Query;
 use toolgate_server::router::search::{SearchAnswer, SearchQuery};
