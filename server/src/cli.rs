@@ -18,6 +18,7 @@ mod serve;
 mod table;
 mod text;
 mod tools;
+mod usage;
 
 use std::process::ExitCode;
 
@@ -49,6 +50,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Route(route) => interruptible(route::run(route)),
         Command::Gate(gate) => interruptible(gate::run(gate)),
         Command::Tools(tools) => interruptible(tools::run(tools)),
+        Command::Usage(usage) => interruptible(usage::run(usage)),
         Command::Model(model) => interruptible(model::run(model)),
         Command::Doctor(doctor) => interruptible(doctor::run(doctor)),
         Command::Eval(eval) => interruptible(eval::run(eval)),

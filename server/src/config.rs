@@ -22,7 +22,7 @@ use std::path::Path;
 
 pub use components::{
     EncoderConfig, HandleConfig, LimitsConfig, LogConfig, LogFormat, LogLevel, PoolConfig,
-    RouterConfig, ServerConfig, ShardConfig, StoreConfig,
+    RouterConfig, ServerConfig, ShardConfig, StoreConfig, UsageConfig,
 };
 pub use example::example;
 pub use key::{Key, Kind};
@@ -51,6 +51,8 @@ pub struct Config {
     pub router: RouterConfig,
     /// Signing of active-set handles.
     pub handle: HandleConfig,
+    /// The usage ledger.
+    pub usage: UsageConfig,
     /// Logging.
     pub log: LogConfig,
 }
@@ -97,6 +99,7 @@ impl From<&Settings> for Config {
             shard: settings.into(),
             router: settings.into(),
             handle: settings.into(),
+            usage: settings.into(),
             log: settings.into(),
         }
     }

@@ -22,4 +22,5 @@ pub mod state;
 pub mod store;
 pub mod telemetry;
 pub mod tokens;
+pub mod usage;
 pub mod workers;

@@ -24,7 +24,7 @@ use crate::plane::{Plane, PlaneConfig};
 use crate::store::StoreError;
 use crate::store::sqlite::SqliteStore;
 use crate::telemetry::Metrics;
-use crate::{admin, logging};
+use crate::{admin, logging, usage};
 use encoders::Embedding;
 
 pub(crate) use encoders::load_sides;
@@ -129,6 +129,9 @@ pub async fn serve_until(config: Config, stop: CancellationToken) -> Result<(), 
     let plane = Arc::new(Plane::new(Arc::clone(&store) as _, encoders, plane_config));
     announce(&listener, &admin_listener);
     let over = CancellationToken::new();
+    let ledger = Arc::clone(&plane.usage);
+    let usage = usage::keep(ledger, config.usage, Arc::clone(&metrics), over.clone());
+    let usage = tokio::spawn(usage);
     let admin =
         Admin { plane: Arc::clone(&plane), metrics: Arc::clone(&metrics), draining: stop.clone() };
     let admin = tokio::spawn(admin::serve(admin_listener, admin, over.clone()));
@@ -136,6 +139,9 @@ pub async fn serve_until(config: Config, stop: CancellationToken) -> Result<(), 
     let served = api::serve(listener, plane, metrics, api, stop.clone()).await;
     over.cancel();
     embedding.stop().await;
+    if let Err(error) = usage.await {
+        warn!(%error, "the usage ledger failed");
+    }
     if let Ok(Err(error)) = admin.await {
         warn!(%error, "the admin port failed");
     }

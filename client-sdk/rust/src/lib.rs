@@ -27,6 +27,7 @@ mod error;
 mod health;
 mod options;
 mod router;
+mod usage;
 
 pub use client::Client;
 pub use encoder::{EncoderClient, WorkerDescription, WorkerEmbedding};

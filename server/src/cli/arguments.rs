@@ -9,7 +9,7 @@ use toolgate_encoder_worker::worker::{HELP, WorkerArguments};
 
 use super::failure::Failure;
 use super::{
-    completions, config, doctor, eval, gate, model, output, register, route, serve, tools,
+    completions, config, doctor, eval, gate, model, output, register, route, serve, tools, usage,
 };
 use crate::config::units::parse_duration;
 use crate::config::{FlagValue, Parsed, load};
@@ -49,6 +49,7 @@ pub(super) enum Command {
     Route(route::Route),
     Gate(gate::Gate),
     Tools(tools::Tools),
+    Usage(usage::Usage),
     Model(model::Model),
     Doctor(doctor::Doctor),
     Eval(eval::Eval),
@@ -175,6 +176,9 @@ mod tests {
             "toolgate route one two --top-k 3 --threshold -0.5 --explain --state s.json --json",
             "toolgate gate --handle h --call a --arguments {} --call b --arguments {}",
             "toolgate tools --server git --json",
+            "toolgate usage",
+            "toolgate usage --since 2026-11-01 --until 2026-11-02T10:00:00Z --json --tenant acme",
+            "toolgate usage --since 7d",
             "toolgate model fetch --from dir",
             "toolgate model path",
             "toolgate doctor --json",
@@ -202,6 +206,8 @@ mod tests {
             "toolgate route x --deadline 5",
             "toolgate register x --mode upsert",
             "toolgate serve --set router.top_k",
+            "toolgate usage --since yesterday",
+            "toolgate usage --until 7",
             "toolgate completions",
             "toolgate eval --catalog d",
         ] {

@@ -10,7 +10,7 @@ use super::event;
 use super::explain::{self, LOOK_BEYOND, Refusal};
 use super::pool::{self, PoolDelta};
 use super::query::{Detail, RouteQuery};
-use super::rank::Embedded;
+use super::rank::{Candidate, Embedded};
 use crate::encoder::Intents;
 use crate::error::Error;
 use crate::gate::calls::Schemas;
@@ -21,6 +21,7 @@ use crate::identity::TenantId;
 use crate::shard::shards::Shards;
 use crate::shard::snapshot::Snapshot;
 use crate::store::Revision;
+use crate::usage::Ledger;
 
 /// Catalogs above this many tools are searched off the async threads.
 const SEARCH_INLINE_MAX: usize = 10_000;
@@ -71,16 +72,13 @@ pub struct Answer {
     pub degraded: Vec<Degraded>,
     /// Microseconds by stage.
     pub timings: Vec<(&'static str, u64)>,
-    /// Candidates that were ranked, for the decision event.
-    pub candidates: usize,
-    /// Tools that the state withheld, for the decision event.
-    pub withheld: usize,
 }
 
 /// Routes the calls of all tenants.
 pub struct Router {
     pub(super) shards: Arc<Shards>,
     pub(super) intents: Arc<Intents>,
+    pub(super) usage: Arc<Ledger>,
     pub(super) key: HandleKey,
     pub(super) handle_ttl: Duration,
     pub(super) schemas: Arc<Schemas>,
@@ -106,15 +104,17 @@ impl Stages {
 }
 
 impl Router {
-    /// A router over `shards`, whose handles are signed with `key` and live for `handle_ttl`.
+    /// A router over `shards`, which counts in `usage`, whose handles are signed with `key` and live for
+    /// `handle_ttl`.
     #[must_use]
     pub fn new(
         shards: Arc<Shards>,
         intents: Arc<Intents>,
+        usage: Arc<Ledger>,
         key: HandleKey,
         handle_ttl: Duration,
     ) -> Self {
-        Self { shards, intents, key, handle_ttl, schemas: Arc::default() }
+        Self { shards, intents, usage, key, handle_ttl, schemas: Arc::default() }
     }
 
     /// The active set for one turn.
@@ -154,7 +154,8 @@ impl Router {
         let mut answer = self.promote(holder, snapshot, &query, &decision);
         stages.end("promote");
         (answer.degraded, answer.timings) = (degraded, stages.timings);
-        event::log(holder.tenant, &query, &answer, &decision.vectors);
+        self.usage.count(holder.tenant, &account::counted(&answer));
+        event::route(holder.tenant, &query, &answer, &decision);
         Ok(answer)
     }
 
@@ -243,8 +244,6 @@ impl Router {
             account: Account::new(visible, phase2, &query.options),
             degraded: Vec::new(),
             timings: Vec::new(),
-            candidates: decision.candidates,
-            withheld: decision.withheld,
             snapshot,
         }
     }
@@ -260,14 +259,13 @@ fn patience(deadline: Option<Instant>) -> Instant {
 }
 
 /// What was decided, before anything is rendered.
-struct Decision {
-    standings: Standings,
+pub(super) struct Decision {
+    pub(super) standings: Standings,
     active: Vec<Chosen>,
     left_out: Vec<LeftOut>,
-    vectors: Vec<Vec<f32>>,
+    pub(super) vectors: Vec<Vec<f32>>,
     words_only: bool,
-    candidates: usize,
-    withheld: usize,
+    pub(super) candidates: Vec<Candidate>,
 }
 
 /// Gate, search and choose: pure, and the whole cost of a call once its intents are embedded.
@@ -298,10 +296,7 @@ fn decide(
         left_out.retain(|tool| !tool.asked_for.is_empty());
     }
     let words_only = embedded.is_words_only(snapshot);
-    let open = allowed.slots.as_ref().map_or(snapshot.tools.len(), |set| set.count_ones(..));
-    let withheld = snapshot.tools.len() - open;
     let standings = allowed.standings;
     stages.end("search");
-    let candidates = candidates.len();
-    Ok(Decision { standings, active, left_out, vectors, words_only, candidates, withheld })
+    Ok(Decision { standings, active, left_out, vectors, words_only, candidates })
 }

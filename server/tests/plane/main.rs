@@ -14,3 +14,4 @@ mod ranking;
 mod requests;
 mod shards;
 mod support;
+mod usage;

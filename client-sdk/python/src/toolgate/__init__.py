@@ -16,6 +16,7 @@ from toolgate.catalog import McpServer, Registration, Removal, Tool, ToolOutcome
 from toolgate.client import Client
 from toolgate.enums import (
     CallStatus,
+    DeferralVerdict,
     DegradedReason,
     Detail,
     ErrorReason,
@@ -25,6 +26,7 @@ from toolgate.enums import (
     RegisterMode,
     TransportHint,
     TrustTier,
+    UsageGranularity,
 )
 from toolgate.errors import FieldViolation, ToolgateError
 from toolgate.gating import ArgumentViolation, Call, GateResult, GateVerdict
@@ -47,6 +49,7 @@ from toolgate.routing import (
     ToolSchemas,
 )
 from toolgate.state import AgentState, PriorCall, StateLike
+from toolgate.usage import Usage, UsageAmounts, UsageBucket
 
 __version__ = "0.1.0"
 
@@ -58,6 +61,7 @@ __all__ = [
     "Call",
     "CallStatus",
     "Client",
+    "DeferralVerdict",
     "DegradedReason",
     "Detail",
     "ErrorReason",
@@ -91,6 +95,10 @@ __all__ = [
     "ToolsList",
     "TransportHint",
     "TrustTier",
+    "Usage",
+    "UsageAmounts",
+    "UsageBucket",
+    "UsageGranularity",
     "all_of",
     "any_of",
     "has_prior_tool_output",
