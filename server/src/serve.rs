@@ -117,16 +117,8 @@ pub async fn serve_until(config: Config, stop: CancellationToken) -> Result<(), 
     let store = Arc::new(open_store(&config).await?);
     let metrics = Arc::new(Metrics::default());
     let embedding = Embedding::start(&config.encoder, &metrics.encoder()).await?;
-    let key = config.handle.key.load().map_err(ServeError::Key)?;
-    let handle_key = HandleKey::from_bytes(key.as_bytes()).expect("the configuration checks keys");
-    let plane_config = PlaneConfig {
-        limits: config.limits,
-        memory_budget: config.shard.memory_budget,
-        handle_key,
-        handle_ttl: config.handle.ttl,
-    };
     let encoders = embedding.encoders.clone();
-    let plane = Arc::new(Plane::new(Arc::clone(&store) as _, encoders, plane_config));
+    let plane = Arc::new(Plane::new(Arc::clone(&store) as _, encoders, plane_config(&config)?));
     announce(&listener, &admin_listener);
     let over = CancellationToken::new();
     let ledger = Arc::clone(&plane.usage);
@@ -150,6 +142,17 @@ pub async fn serve_until(config: Config, stop: CancellationToken) -> Result<(), 
     }
     info!("stopped");
     served.map_err(|error| ServeError::Transport(error.into()))
+}
+
+fn plane_config(config: &Config) -> Result<PlaneConfig, ServeError> {
+    let key = config.handle.key.load().map_err(ServeError::Key)?;
+    let handle_key = HandleKey::from_bytes(key.as_bytes()).expect("the configuration checks keys");
+    Ok(PlaneConfig {
+        limits: config.limits,
+        memory_budget: config.shard.memory_budget,
+        handle_key,
+        handle_ttl: config.handle.ttl,
+    })
 }
 
 /// Holds the data directory: indexes follow only the changes that their own process makes. The lock goes

@@ -44,6 +44,7 @@ pub struct Metrics {
     tokens_saved: Counter,
     tokens_overspent: Counter,
     usage_flush_failures: Counter,
+    usage_lost: Counter,
     shard_memory: Gauge,
     encoder: EncoderMetrics,
 }
@@ -63,6 +64,7 @@ impl Default for Metrics {
             tokens_saved: Counter::default(),
             tokens_overspent: Counter::default(),
             usage_flush_failures: Counter::default(),
+            usage_lost: Counter::default(),
             shard_memory: Gauge::default(),
             encoder: EncoderMetrics::default(),
         };
@@ -107,6 +109,8 @@ impl Metrics {
         r.register("toolgate_tokens_overspent", overspent, self.tokens_overspent.clone());
         let failures = "Times that the usage ledger could not be written";
         r.register("toolgate_usage_flush_failures", failures, self.usage_flush_failures.clone());
+        let lost = "Additions to the usage ledger that found no room while the store failed";
+        r.register("toolgate_usage_lost", lost, self.usage_lost.clone());
     }
 
     /// The metrics of embedding, for those who embed.
@@ -150,6 +154,11 @@ impl Metrics {
     /// The usage ledger could not be written.
     pub fn usage_flush_failed(&self) {
         self.usage_flush_failures.inc();
+    }
+
+    /// Additions to the usage ledger found no room.
+    pub fn usage_lost(&self, additions: u64) {
+        self.usage_lost.inc_by(additions);
     }
 
     /// The exposition text (OpenMetrics 1.0), with the shards' memory in bytes set to this reading.

@@ -31,6 +31,11 @@ pub async fn keep(
             metrics.usage_flush_failed();
             warn!(%error, "the usage ledger could not be written; what was counted waits");
         }
+        let lost = ledger.take_lost();
+        if lost > 0 {
+            metrics.usage_lost(lost);
+            warn!(lost, "usage was not counted: too much waits for the store");
+        }
         if stopping {
             return;
         }

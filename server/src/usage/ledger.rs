@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, hash_map::RandomState};
 use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -60,6 +61,8 @@ pub struct Ledger {
     store: Arc<dyn Store>,
     parts: [Mutex<Part>; PARTS],
     hasher: RandomState,
+    /// What found no room since somebody asked.
+    lost: AtomicU64,
     /// One flush at a time: who waited for another's sees what that one wrote.
     flushing: Arc<tokio::sync::Mutex<()>>,
 }
@@ -91,8 +94,8 @@ impl Ledger {
     /// A ledger kept in `store`.
     #[must_use]
     pub fn new(store: Arc<dyn Store>) -> Self {
-        let (parts, hasher, flushing) = Default::default();
-        Self { store, parts, hasher, flushing }
+        let (parts, hasher, lost, flushing) = Default::default();
+        Self { store, parts, hasher, lost, flushing }
     }
 
     /// Counts something that happened now.
@@ -103,8 +106,13 @@ impl Ledger {
     /// Counts something that happened in `hour`.
     pub fn count_at(&self, tenant: &TenantId, hour: Hour, amounts: &Amounts) {
         if !self.part(tenant).add(tenant, hour, amounts) {
-            tracing::debug!(tenant = tenant.as_str(), "not counted: the ledger can't be written");
+            self.lost.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// How often something was not counted, since this was last asked: too much waited for the store.
+    pub fn take_lost(&self) -> u64 {
+        self.lost.swap(0, Ordering::Relaxed)
     }
 
     /// Writes what waits to the store. It goes on when the caller stops waiting for it.

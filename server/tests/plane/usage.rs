@@ -3,9 +3,11 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
+use serde_json::Value;
 use toolgate_server::gate::calls::Call;
 use toolgate_server::identity::TenantId;
 use toolgate_server::router::query::{Options, RouteQuery};
+use toolgate_server::router::route::Answer;
 use toolgate_server::state::AgentState;
 use toolgate_server::usage::{Amounts, Deferral};
 use tracing_subscriber::fmt::MakeWriter;
@@ -95,12 +97,8 @@ impl<'a> MakeWriter<'a> for Log {
     }
 }
 
-#[tokio::test]
-async fn decision_events_say_everything_but_words_of_users() {
-    // For all threads: which events are wanted is remembered for the process, not for a thread.
-    let log = Log::default();
-    tracing_subscriber::fmt().json().flatten_event(true).with_writer(log.clone()).init();
-    let world = World::new().await;
+/// A Route call and a Gate call of the tenant `watched`, full of words that must not be logged.
+async fn watched_turn(world: &World) -> Answer {
     let mut registration = server("s", forty());
     registration.server.required_scopes = vec!["zanzibarscope".into()];
     world.register("watched", registration).await;
@@ -115,16 +113,21 @@ async fn decision_events_say_everything_but_words_of_users() {
     let arguments = r#"{"secret": "zanzibarargument"}"#.to_owned();
     let calls = vec![Call { tool: "zanzibartool".into(), arguments }, call("mcp__open__t")];
     world.gate("watched", &turn.handle, calls, state()).await;
+    turn
+}
+
+#[tokio::test]
+async fn decision_events_say_everything_but_words_of_users() {
+    // For all threads: which events are wanted is remembered for the process, not for a thread.
+    let log = Log::default();
+    tracing_subscriber::fmt().json().flatten_event(true).with_writer(log.clone()).init();
+    let turn = watched_turn(&World::new().await).await;
 
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     assert!(!log.contains("zanzibar") && !log.contains(&turn.handle), "{log}");
-    let events: Vec<serde_json::Value> =
-        log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let of = |name: &str| {
-        let ours =
-            |event: &&serde_json::Value| event["tenant"] == "watched" && event["message"] == name;
-        events.iter().find(ours).expect(name)
-    };
+    let events = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let ours: Vec<_> = events.filter(|event| event["tenant"] == "watched").collect();
+    let of = |name: &str| ours.iter().find(|event| event["message"] == name).unwrap();
     let route = of("route");
     assert_eq!(route["turn"], "turn-1");
     assert_eq!((&route["hidden"], &route["locked"]), (&40.into(), &0.into()));
