@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::hint::black_box;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -23,10 +24,11 @@ use toolgate_server::router::route::Answer;
 use toolgate_server::shard::shards::Shards;
 use toolgate_server::state::AgentState;
 use toolgate_server::store::{
-    Committed, ContentHash, PendingRequest, RecordedRequest, Revision, ServerChange, ServerRecord,
-    Store, StoreError, StoreFuture, StoredCatalog, StoredEmbedding, StoredServer, StoredTool,
-    ToolCursor, ToolRecord,
+    Committed, ContentHash, Hour, PendingRequest, RecordedRequest, Revision, ServerChange,
+    ServerRecord, Store, StoreError, StoreFuture, StoredCatalog, StoredEmbedding, StoredServer,
+    StoredTool, ToolCursor, ToolRecord, UsageAddition, UsageCount,
 };
+use toolgate_server::usage::Ledger;
 
 const SIZES: [usize; 4] = [100, 1_000, 10_000, 100_000];
 const DIMENSIONS: usize = 384;
@@ -92,10 +94,11 @@ impl Plane {
     fn new(runtime: &Runtime, tools: usize) -> Self {
         let store = Arc::new(FakeStore::new(tools));
         let encoder: Arc<dyn Encoder> = Arc::new(FakeEncoder(embedding(tools / 2)));
+        let usage = Arc::new(Ledger::new(Arc::clone(&store) as _));
         let shards = Arc::new(Shards::new(store, Arc::clone(&encoder), 4 << 30));
         let key = HandleKey::from_bytes(&[7; 32]).expect("32 bytes");
-        let router =
-            Router::new(shards, Encoders::bare(&encoder).intents, key, Duration::from_secs(3_600));
+        let intents = Encoders::bare(&encoder).intents;
+        let router = Router::new(shards, intents, usage, key, Duration::from_secs(3_600));
         let plane = Self { router, tenant: TenantId::parse("bench").expect("a tenant") };
         runtime.block_on(async {
             while plane.route(query(unlocked(), None)).await.snapshot.lacks_graph() {
@@ -307,6 +310,23 @@ impl Store for FakeStore {
         _: &'a ServerName,
         _: Revision,
     ) -> StoreFuture<'a, Committed> {
+        unused()
+    }
+
+    fn add_usage<'a>(&'a self, _: &'a [UsageAddition]) -> StoreFuture<'a, ()> {
+        unused()
+    }
+
+    fn read_usage<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: Range<Hour>,
+        _: Hour,
+    ) -> StoreFuture<'a, Vec<UsageCount>> {
+        unused()
+    }
+
+    fn forget_usage(&self, _: Hour) -> StoreFuture<'_, ()> {
         unused()
     }
 

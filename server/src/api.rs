@@ -14,5 +14,6 @@ mod router_service;
 mod server;
 mod status;
 mod unserved;
+mod usage_service;
 
 pub use server::{ApiConfig, serve};

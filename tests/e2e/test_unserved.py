@@ -15,8 +15,6 @@ from toolgate._gen.v1 import (
     encoder_pb2_grpc,
     policy_pb2,
     policy_pb2_grpc,
-    usage_pb2,
-    usage_pb2_grpc,
 )
 
 Caller = Callable[[grpc.Channel], Any]
@@ -37,7 +35,6 @@ UNSERVED: dict[str, Caller] = {
     "CheckPolicy": lambda c: policy_pb2_grpc.PolicyServiceStub(c).CheckPolicy(
         policy_pb2.CheckPolicyRequest()
     ),
-    "GetUsage": lambda c: usage_pb2_grpc.UsageServiceStub(c).GetUsage(usage_pb2.GetUsageRequest()),
     "Embed": lambda c: encoder_pb2_grpc.EncoderServiceStub(c).Embed(
         encoder_pb2.EmbedRequest(texts=["x"])
     ),

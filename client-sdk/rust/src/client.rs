@@ -1,5 +1,5 @@
 //! The client's handle: connecting, and the channel that all calls share. The RPCs are in `router`,
-//! `catalog` and `health`.
+//! `catalog`, `usage` and `health`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +7,7 @@ use std::time::Duration;
 use tonic::transport::{Channel, Endpoint};
 use toolgate_proto::v1::catalog_service_client::CatalogServiceClient;
 use toolgate_proto::v1::router_service_client::RouterServiceClient;
+use toolgate_proto::v1::usage_service_client::UsageServiceClient;
 
 use crate::error::{Error, innermost};
 use crate::options::ClientOptions;
@@ -83,6 +84,11 @@ impl Client {
 
     pub(crate) fn catalog(&self) -> CatalogServiceClient<Channel> {
         CatalogServiceClient::new(self.channel())
+            .max_decoding_message_size(self.options().max_message_bytes)
+    }
+
+    pub(crate) fn usage(&self) -> UsageServiceClient<Channel> {
+        UsageServiceClient::new(self.channel())
             .max_decoding_message_size(self.options().max_message_bytes)
     }
 

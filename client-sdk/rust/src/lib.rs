@@ -35,6 +35,7 @@ pub mod layout;
 mod options;
 pub mod render;
 mod router;
+mod usage;
 
 pub use announcing::{Announcement, announce};
 pub use client::Client;

@@ -123,6 +123,18 @@ fn intents(
     Ok(intents)
 }
 
+fn check_lists(wire: &v1::RouteOptions, fields: &mut Fields) {
+    let field = "options.pinned_tools";
+    fields.require(wire.pinned_tools.len() <= PINNED_MAX, field, "must be at most 100 names");
+    let field = "options.excluded_tools";
+    fields.require(wire.excluded_tools.len() <= EXCLUDED_MAX, field, "must be at most 1,000 names");
+    fields.require(
+        wire.servers.len() <= SERVERS_MAX,
+        "options.servers",
+        "must be at most 100 names",
+    );
+}
+
 fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields) -> Options {
     let detail = detail(wire.detail, "options.detail", fields);
     let top_k = wire.top_k.unwrap_or(u32::try_from(defaults.top_k).unwrap_or(TOP_K_MAX));
@@ -134,15 +146,7 @@ fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields)
     fields.require(window, "options.context_window", "must be at least 1 token");
     let right = wire.model.len() <= MODEL_MAX;
     fields.require(right, "options.model", "must be at most 256 bytes");
-    let field = "options.pinned_tools";
-    fields.require(wire.pinned_tools.len() <= PINNED_MAX, field, "must be at most 100 names");
-    let field = "options.excluded_tools";
-    fields.require(wire.excluded_tools.len() <= EXCLUDED_MAX, field, "must be at most 1,000 names");
-    fields.require(
-        wire.servers.len() <= SERVERS_MAX,
-        "options.servers",
-        "must be at most 100 names",
-    );
+    check_lists(&wire, fields);
     let named = wire.servers.iter().take(SERVERS_MAX).enumerate();
     let servers = named
         .filter_map(|(i, name)| {

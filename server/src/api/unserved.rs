@@ -4,11 +4,9 @@
 use tonic::{Request, Response, Status};
 use toolgate_proto::v1::encoder_service_server::EncoderService;
 use toolgate_proto::v1::policy_service_server::PolicyService;
-use toolgate_proto::v1::usage_service_server::UsageService;
 use toolgate_proto::v1::{
     CheckPolicyRequest, CheckPolicyResponse, DescribeRequest, DescribeResponse, EmbedRequest,
-    EmbedResponse, GetPolicyRequest, GetPolicyResponse, GetUsageRequest, GetUsageResponse,
-    SetPolicyRequest, SetPolicyResponse,
+    EmbedResponse, GetPolicyRequest, GetPolicyResponse, SetPolicyRequest, SetPolicyResponse,
 };
 
 use super::edge::Edge;
@@ -39,16 +37,6 @@ impl PolicyService for Unserved {
         _: Request<CheckPolicyRequest>,
     ) -> Result<Response<CheckPolicyResponse>, Status> {
         Err(self.edge.unserved("PolicyService/CheckPolicy"))
-    }
-}
-
-#[tonic::async_trait]
-impl UsageService for Unserved {
-    async fn get_usage(
-        &self,
-        _: Request<GetUsageRequest>,
-    ) -> Result<Response<GetUsageResponse>, Status> {
-        Err(self.edge.unserved("UsageService/GetUsage"))
     }
 }
 

@@ -10,7 +10,7 @@ use toolgate_encoder_worker::worker::{HELP, WorkerArguments};
 use super::failure::Failure;
 use super::{
     completions, config, doctor, eval, gate, model, output, register, route, search, serve, tokens,
-    tools,
+    tools, usage,
 };
 use crate::config::units::parse_duration;
 use crate::config::{FlagValue, Parsed, load};
@@ -51,6 +51,7 @@ pub(super) enum Command {
     Search(search::Search),
     Gate(gate::Gate),
     Tools(tools::Tools),
+    Usage(usage::Usage),
     Model(model::Model),
     Doctor(doctor::Doctor),
     Eval(eval::Eval),
@@ -180,6 +181,9 @@ mod tests {
             "toolgate gate --handle h --call a --arguments {} --call b --arguments {}",
             "toolgate search slack --max-results 3 --detail names --state s.json --json",
             "toolgate tools --server git --json",
+            "toolgate usage",
+            "toolgate usage --since 2026-11-01 --until 2026-11-02T10:00:00Z --json --tenant acme",
+            "toolgate usage --since 7d",
             "toolgate model fetch --from dir",
             "toolgate model path",
             "toolgate doctor --json",
@@ -209,6 +213,8 @@ mod tests {
             "toolgate register x --mode upsert",
             "toolgate register x --pending a",
             "toolgate serve --set router.top_k",
+            "toolgate usage --since yesterday",
+            "toolgate usage --until 7",
             "toolgate completions",
             "toolgate eval --catalog d",
         ] {

@@ -19,3 +19,4 @@ mod requests;
 mod search;
 mod shards;
 mod support;
+mod usage;
