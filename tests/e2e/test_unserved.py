@@ -52,7 +52,7 @@ def test_unserved(channel: grpc.Channel, name: str) -> None:
 
 def test_the_reason_is_in_our_domain(channel: grpc.Channel) -> None:
     with pytest.raises(grpc.RpcError) as caught:
-        UNSERVED["GetUsage"](channel)
+        UNSERVED["WatchCatalog"](channel)
     trailers: dict[str, bytes] = dict(caught.value.trailing_metadata())  # type: ignore[arg-type]
     status = status_pb2.Status.FromString(trailers["grpc-status-details-bin"])
     info = error_details_pb2.ErrorInfo()
