@@ -18,14 +18,14 @@ use toolgate_server::gate::key::HandleKey;
 use toolgate_server::identity::{ServerName, TenantId, ToolName};
 use toolgate_server::precondition::Precondition;
 use toolgate_server::router::Router;
-use toolgate_server::router::query::{Detail, Intent, Options, RouteQuery};
+use toolgate_server::router::query::{Detail, Intent, Options, RouteQuery, Unset};
 use toolgate_server::router::route::Answer;
 use toolgate_server::shard::shards::Shards;
 use toolgate_server::state::AgentState;
 use toolgate_server::store::{
-    Committed, ContentHash, PendingRequest, RecordedRequest, Revision, ServerChange, ServerRecord,
-    Store, StoreError, StoreFuture, StoredCatalog, StoredEmbedding, StoredServer, StoredTool,
-    ToolCursor, ToolRecord,
+    Committed, ContentHash, PendingRequest, PolicyChange, RecordedRequest, Revision, ServerChange,
+    ServerRecord, Store, StoreError, StoreFuture, StoredCatalog, StoredEmbedding, StoredPolicy,
+    StoredServer, StoredTool, ToolCursor, ToolRecord,
 };
 
 const SIZES: [usize; 4] = [100, 1_000, 10_000, 100_000];
@@ -35,6 +35,10 @@ const TOOLS_OF_A_SERVER: usize = 50;
 /// Tools about one thing: their embeddings are near each other, as those of real tools are.
 const TOOLS_OF_A_TOPIC: usize = 20;
 
+/// Distinct conditions, and the tools that have them.
+const CONDITIONS: [usize; 4] = [0, 10, 100, 1_000];
+const CONDITIONS_TOOLS: usize = 1_000;
+
 /// What the locked nine tenths of the tools wait for.
 const MILESTONE: &str = "plan_approved";
 
@@ -42,7 +46,7 @@ fn route(c: &mut Criterion) {
     let runtime = Builder::new_multi_thread().enable_all().build().expect("a runtime");
     let mut group = c.benchmark_group("route");
     for tools in SIZES {
-        let plane = Plane::new(&runtime, tools);
+        let plane = Plane::new(&runtime, FakeStore::new(tools));
         for (name, state, known) in [
             ("all_open", unlocked(), None),
             ("nine_tenths_locked", AgentState::default(), None),
@@ -56,6 +60,23 @@ fn route(c: &mut Criterion) {
                 b.iter(|| black_box(runtime.block_on(plane.route(query.clone()))));
             });
         }
+    }
+    group.finish();
+}
+
+/// What distinct conditions add to a call: the tools share them evenly, and all of them hold.
+fn conditions(c: &mut Criterion) {
+    let runtime = Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let mut group = c.benchmark_group("conditions");
+    for conditions in CONDITIONS {
+        let plane = Plane::new(&runtime, FakeStore::new(CONDITIONS_TOOLS).under(conditions));
+        let query = query(unlocked(), None);
+        let answer = runtime.block_on(plane.route(query.clone()));
+        assert_eq!(answer.withheld, 0, "a condition does not hold");
+        print_stages("conditions", conditions, &answer);
+        group.bench_with_input(BenchmarkId::from_parameter(conditions), &query, |b, query| {
+            b.iter(|| black_box(runtime.block_on(plane.route(query.clone()))));
+        });
     }
     group.finish();
 }
@@ -90,6 +111,7 @@ fn query(state: AgentState, known_pool_revision: Option<Revision>) -> RouteQuery
             system_tokens: 0,
             model: String::new(),
             explain: false,
+            unset: Unset::default(),
         },
         min_revision: 0,
         turn_id: String::new(),
@@ -103,8 +125,9 @@ struct Plane {
 }
 
 impl Plane {
-    fn new(runtime: &Runtime, tools: usize) -> Self {
-        let store = Arc::new(FakeStore::new(tools));
+    fn new(runtime: &Runtime, store: FakeStore) -> Self {
+        let tools = store.catalog.tools.len();
+        let store = Arc::new(store);
         let encoder: Arc<dyn Encoder> = Arc::new(FakeEncoder(embedding(tools / 2)));
         let shards = Arc::new(Shards::new(store, Arc::clone(&encoder), 4 << 30));
         let key = HandleKey::from_bytes(&[7; 32]).expect("32 bytes");
@@ -158,8 +181,20 @@ impl FakeStore {
             tools.iter().enumerate().map(|(index, tool)| (hash(tool), embedding(index))).collect();
         let servers = (0..tools.len().div_ceil(TOOLS_OF_A_SERVER)).map(server).collect();
         let (revision, pool_floor) = (1, 1);
-        let catalog = StoredCatalog { revision, servers, tools, removed: Vec::new(), pool_floor };
+        let (removed, policy) = (Vec::new(), None);
+        let catalog = StoredCatalog { revision, servers, tools, removed, pool_floor, policy };
         Self { catalog, embeddings }
+    }
+
+    /// The same tools, each with one of so many conditions instead of what it had.
+    fn under(mut self, conditions: usize) -> Self {
+        for (index, tool) in self.catalog.tools.iter_mut().enumerate() {
+            let source =
+                |n| format!("!('blocked-{n}' in state.milestones) && state.calls.size() < 9");
+            let cel = (conditions > 0).then(|| Precondition::Cel(source(index % conditions)));
+            tool.record.precondition = cel;
+        }
+        self
     }
 }
 
@@ -323,10 +358,18 @@ impl Store for FakeStore {
         unused()
     }
 
+    fn read_policy<'a>(&'a self, _: &'a TenantId) -> StoreFuture<'a, Option<StoredPolicy>> {
+        unused()
+    }
+
+    fn set_policy<'a>(&'a self, _: &'a TenantId, _: PolicyChange) -> StoreFuture<'a, Committed> {
+        unused()
+    }
+
     fn ping(&self) -> StoreFuture<'_, ()> {
         Box::pin(std::future::ready(Ok(())))
     }
 }
 
-criterion_group!(benches, route);
+criterion_group!(benches, route, conditions);
 criterion_main!(benches);

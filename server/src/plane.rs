@@ -17,6 +17,8 @@ use crate::router::Router;
 use crate::shard::shards::Shards;
 use crate::store::{Committed, Revision, Store};
 
+pub mod policies;
+
 /// What a plane is made of beside its store and encoder.
 #[derive(Debug, Clone)]
 pub struct PlaneConfig {

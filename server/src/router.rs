@@ -3,6 +3,7 @@
 
 pub mod account;
 pub mod allow;
+pub mod caps;
 pub mod choose;
 pub mod event;
 pub mod explain;

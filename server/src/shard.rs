@@ -3,6 +3,7 @@
 
 pub mod names;
 pub mod requirements;
+pub mod ruled;
 pub mod shards;
 pub mod snapshot;
 pub mod tool;

@@ -1,16 +1,15 @@
 //! Route and Gate requests from the wire: every limit is checked here, and what comes out can't be wrong
 //! again.
 
-use prost::Message;
 use toolgate_proto::v1;
 
 use super::fields::{Fields, within};
+use super::state;
 use crate::config::{LimitsConfig, RouterConfig};
 use crate::error::Error;
 use crate::gate::calls::Call;
 use crate::identity::ServerName;
-use crate::router::query::{Detail, Intent, Options, RouteQuery};
-use crate::state::{AgentState, PriorCall};
+use crate::router::query::{Detail, Intent, Options, RouteQuery, Unset};
 
 const WEIGHT_MAX: f32 = 100.0;
 const TOP_K_MAX: u32 = 100;
@@ -32,7 +31,7 @@ pub(super) fn route(
     let options = options(wire.options.unwrap_or_default(), defaults, &mut fields);
     let turn_id_fits = wire.turn_id.len() <= TURN_ID_MAX;
     fields.require(turn_id_fits, "turn_id", "must be at most 128 bytes");
-    let state = state(wire.state, limits)?;
+    let state = state::parse(wire.state, limits)?;
     fields.finish()?;
     Ok(RouteQuery {
         intents,
@@ -71,24 +70,6 @@ pub(super) fn require_handle(handle: &str) -> Result<(), Error> {
     if handle.is_empty() { Err(Error::field("active_set_handle", problem)) } else { Ok(()) }
 }
 
-/// Parses an agent's state; an absent one has done nothing and may do nothing special.
-pub(super) fn state(
-    wire: Option<v1::AgentState>,
-    limits: &LimitsConfig,
-) -> Result<AgentState, Error> {
-    let wire = wire.unwrap_or_default();
-    within("limits.max_state_size", limits.max_state_bytes, wire.encoded_len())?;
-    let call = |call: v1::PriorCall| PriorCall {
-        succeeded: call.status() == v1::CallStatus::Succeeded,
-        tool: call.tool,
-    };
-    Ok(AgentState {
-        scopes: wire.scopes.into_iter().collect(),
-        calls: wire.calls.into_iter().map(call).collect(),
-        milestones: wire.milestones.into_iter().collect(),
-    })
-}
-
 fn intents(
     wire: Vec<v1::Intent>,
     limits: &LimitsConfig,
@@ -115,6 +96,7 @@ fn intents(
 
 fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields) -> Options {
     let detail = detail(wire.detail, "options.detail", fields);
+    let unset = Unset { top_k: wire.top_k.is_none(), threshold: wire.threshold.is_none() };
     let top_k = wire.top_k.unwrap_or(u32::try_from(defaults.top_k).unwrap_or(TOP_K_MAX));
     fields.require((1..=TOP_K_MAX).contains(&top_k), "options.top_k", "must be 1 to 100");
     let threshold = wire.threshold.unwrap_or(defaults.threshold);
@@ -149,6 +131,7 @@ fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields)
         system_tokens: wire.system_tokens,
         model: wire.model,
         explain: wire.explain,
+        unset,
     }
 }
 

@@ -10,14 +10,11 @@ use toolgate_proto::v1::{
 
 use super::edge::{Edge, tenant};
 use super::fields::Fields;
-use super::{render, request};
+use super::{PRINCIPAL, render, request, state};
 use crate::config::RouterConfig;
 use crate::error::Error;
 use crate::gate::handle::Holder;
 use crate::router::lookups::GateQuery;
-
-/// No principal while authentication is off.
-const PRINCIPAL: &str = "";
 
 const NAMES_MAX: usize = 100;
 
@@ -51,7 +48,7 @@ impl RouterService for Routing {
             let tenant = tenant(&message.tenant)?;
             let calls = request::calls(&message.calls)?;
             request::require_handle(&message.active_set_handle)?;
-            let state = request::state(message.state, &edge.limits)?;
+            let state = state::parse(message.state, &edge.limits)?;
             let holder = Holder { tenant: &tenant, principal: PRINCIPAL };
             let query = GateQuery {
                 handle: message.active_set_handle,
@@ -87,7 +84,7 @@ impl RouterService for Routing {
         let edge = &self.edge;
         edge.call("RouterService/GetSummaryPool", call, |message, _| async move {
             let tenant = tenant(&message.tenant)?;
-            let state = request::state(message.state, &edge.limits)?;
+            let state = state::parse(message.state, &edge.limits)?;
             let holder = Holder { tenant: &tenant, principal: PRINCIPAL };
             let router = &edge.plane.router;
             let (snapshot, delta) =
@@ -105,7 +102,7 @@ impl RouterService for Routing {
         edge.call("RouterService/BatchGetToolSchemas", call, |message, _| async move {
             let tenant = tenant(&message.tenant)?;
             check_names(&message.names)?;
-            let state = request::state(message.state, &edge.limits)?;
+            let state = state::parse(message.state, &edge.limits)?;
             let holder = Holder { tenant: &tenant, principal: PRINCIPAL };
             let (names, handle) = (&message.names, &message.active_set_handle);
             let found = edge.plane.router.schemas(holder, names, &state, handle).await?;

@@ -20,6 +20,7 @@ use tower::layer::util::{Identity, Stack};
 
 use super::catalog_service::Catalogs;
 use super::edge::Edge;
+use super::policy_service::Policies;
 use super::router_service::Routing;
 use super::unserved::Unserved;
 use crate::config::{LimitsConfig, RouterConfig, ServerConfig};
@@ -85,7 +86,7 @@ fn services(edge: Edge, config: &ApiConfig) -> Router<Stack<ExplainUndecoded, Id
     };
     let routing = Routing { edge: edge.clone(), defaults: config.router };
     let catalogs = Catalogs { edge: edge.clone() };
-    let policy = PolicyServiceServer::new(Unserved { edge: edge.clone() });
+    let policy = PolicyServiceServer::new(Policies { edge: edge.clone() });
     let usage = UsageServiceServer::new(Unserved { edge: edge.clone() });
     let encoder = EncoderServiceServer::new(Unserved { edge });
     transport()
@@ -110,7 +111,11 @@ async fn set_health(reporter: &HealthReporter, serving: bool) {
             })*
         };
     }
-    set!(RouterServiceServer<Routing>, CatalogServiceServer<Catalogs>);
+    set!(
+        RouterServiceServer<Routing>,
+        CatalogServiceServer<Catalogs>,
+        PolicyServiceServer<Policies>
+    );
     let whole = if serving {
         tonic_health::ServingStatus::Serving
     } else {

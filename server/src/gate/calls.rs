@@ -98,11 +98,14 @@ impl CallCheck<'_> {
             (Standing::Hidden, None) => {
                 return Err(Box::new(self.unknown(&call.tool, standings)));
             }
+            (Standing::Hidden, Some(_)) if standings.is_denied(self.snapshot, slot) => {
+                return Err(Box::new(self.unknown(&call.tool, standings)));
+            }
             (Standing::Hidden, Some(_)) => {
-                return Err(Box::new(self.locked(tool, RefusalCode::ScopeMissing)));
+                return Err(Box::new(self.locked(slot, RefusalCode::ScopeMissing, standings)));
             }
             (Standing::Locked, _) => {
-                return Err(Box::new(self.locked(tool, RefusalCode::PreconditionUnmet)));
+                return Err(Box::new(self.locked(slot, RefusalCode::PreconditionUnmet, standings)));
             }
             (Standing::Open, None) => return Err(Box::new(self.not_available(tool, standings))),
             (Standing::Open, Some(shown)) if **shown != ShownTool::new(tool.key, &tool.hash) => {
@@ -166,9 +169,9 @@ impl CallCheck<'_> {
         }
     }
 
-    fn locked(&self, tool: &Tool, code: RefusalCode) -> Refused {
-        let requirement = &self.snapshot.groups[tool.group as usize].requirement;
-        let unlock = requirement.unmet(self.state);
+    fn locked(&self, slot: u32, code: RefusalCode, standings: &Standings) -> Refused {
+        let tool = self.snapshot.tool(slot);
+        let unlock = standings.unlock(self.snapshot, slot);
         let message =
             format!("{} may not run yet: needs {}.", tool.model_name, unlock.join(" and "));
         Refused { unlock, ..Refused::new(code, message) }

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use super::allow::Allowed;
+use super::caps::Caps;
 use super::query::Options;
 use super::rank::{Candidate, Embedded, FoundBy, sort};
 use crate::gate::handle::{ActiveSet, ShownTool, TOOLS_MAX};
@@ -46,6 +47,7 @@ pub struct Choice<'a> {
     embedded: &'a Embedded<'a>,
     options: &'a Options,
     tokens_left: Option<u32>,
+    caps: Caps<'a>,
     taken: HashSet<u32>,
     /// The tools so far.
     pub active: Vec<Chosen>,
@@ -63,8 +65,9 @@ impl<'a> Choice<'a> {
         options: &'a Options,
     ) -> Self {
         let tokens_left = options.schema_token_budget;
+        let caps = Caps::new(&snapshot.policy);
         let (taken, active, left_out) = (HashSet::new(), Vec::new(), Vec::new());
-        Self { snapshot, allowed, embedded, options, tokens_left, taken, active, left_out }
+        Self { snapshot, allowed, embedded, options, tokens_left, caps, taken, active, left_out }
     }
 
     /// Tools of the turn before, in their places. One whose definition changed is promoted anew, at the
@@ -86,11 +89,13 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Tools that are always loaded, then those that the request pinned.
+    /// Tools that are always loaded, then those that the policy and the request pinned.
     pub fn require(&mut self) {
-        for slot in &self.snapshot.always_load {
-            if self.allowed.contains(*slot) {
-                self.promote(*slot, FoundBy::AlwaysLoad);
+        let always = self.snapshot.always_load.iter().map(|slot| (*slot, FoundBy::AlwaysLoad));
+        let pinned = self.snapshot.pinned.iter().map(|slot| (*slot, FoundBy::Pin));
+        for (slot, found_by) in always.chain(pinned) {
+            if self.allowed.contains(slot) {
+                self.promote(slot, found_by);
             }
         }
         for name in &self.options.pinned {
@@ -98,25 +103,43 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// The best candidates that pass the threshold, at most `top_k`. Each intent's best goes before the
-    /// rest, so that a turn with several intents covers all of them.
+    /// The best candidates that pass the threshold, at most `top_k`, and within the policy's caps. Each
+    /// intent's best goes before the rest, so that a turn with several intents covers all of them.
     pub fn rank(&mut self, candidates: &[Candidate]) {
         let by_words = self.embedded.is_words_only(self.snapshot);
         let passes = |c: &Candidate| {
-            by_words || c.found_by == FoundBy::Name || c.overlap >= self.options.threshold
+            let threshold = threshold_of(self.snapshot, self.options, c.slot);
+            by_words || c.found_by == FoundBy::Name || c.overlap >= threshold
         };
         let (mut ordered, failing): (Vec<Candidate>, Vec<Candidate>) =
             candidates.iter().copied().partition(passes);
         // Stable: within the leaders, and within the rest, the best stay first.
         ordered.sort_by_key(|candidate| !candidate.leads);
-        let cut = ordered.len().min(self.options.top_k);
-        let mut chosen = ordered[..cut].to_vec();
+        let (mut chosen, beyond) = self.cut(&ordered);
         sort(&mut chosen);
         for candidate in chosen {
             self.promote(candidate.slot, candidate.found_by);
         }
-        self.leave_out(&ordered[cut..], RefusalCode::BeyondTopK);
+        self.leave_out(&beyond, RefusalCode::BeyondTopK);
         self.leave_out(&failing, RefusalCode::BelowThreshold);
+    }
+
+    /// The first `top_k` that the caps admit, and the others.
+    fn cut(&mut self, ordered: &[Candidate]) -> (Vec<Candidate>, Vec<Candidate>) {
+        let (mut chosen, mut beyond) = (Vec::new(), Vec::new());
+        for candidate in ordered {
+            let is_new = !self.taken.contains(&candidate.slot);
+            let admitted = !is_new || self.caps.admit(self.snapshot, candidate.slot);
+            if chosen.len() == self.options.top_k || !admitted {
+                beyond.push(*candidate);
+                continue;
+            }
+            if is_new {
+                self.caps.count(self.snapshot, candidate.slot);
+            }
+            chosen.push(*candidate);
+        }
+        (chosen, beyond)
     }
 
     fn pin(&mut self, name: &str) {
@@ -153,6 +176,9 @@ impl<'a> Choice<'a> {
 
     fn push(&mut self, slot: u32, found_by: FoundBy, newly_promoted: bool) {
         if self.taken.insert(slot) {
+            if !is_ranked(found_by) {
+                self.caps.count(self.snapshot, slot);
+            }
             let (overlap, mut score) = self.embedded.score_of(self.snapshot, slot);
             if found_by == FoundBy::Name {
                 score = 1.0 + overlap;
@@ -170,4 +196,14 @@ impl<'a> Choice<'a> {
             overlap: c.overlap,
         }));
     }
+}
+
+/// Ranked tools are counted when they are cut, the others when they are taken.
+fn is_ranked(found_by: FoundBy) -> bool {
+    matches!(found_by, FoundBy::Overlap | FoundBy::Name | FoundBy::Words)
+}
+
+/// The least overlap of a tool: the policy's for it, or else the request's.
+pub(super) fn threshold_of(snapshot: &Snapshot, options: &Options, slot: u32) -> f32 {
+    snapshot.tool(slot).threshold.unwrap_or(options.threshold)
 }

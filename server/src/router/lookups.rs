@@ -124,7 +124,7 @@ impl Router {
             return Err(Error::LimitExceeded { limit, maximum, actual });
         }
         let (handle, handle_expires) = self.seal(holder, snapshot.revision, shown);
-        let refusals = explain::refusals(&snapshot, state, left_out);
+        let refusals = explain::refusals(&snapshot, &standings, left_out);
         Ok(Found { snapshot, tools, refusals, handle, handle_expires })
     }
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::account::{self, Account};
 use super::allow::Allowed;
+use super::caps::Caps;
 use super::choose::{Choice, Chosen, LeftOut};
 use super::event;
 use super::explain::{self, LOOK_BEYOND, Refusal};
@@ -27,6 +28,9 @@ const SEARCH_INLINE_MAX: usize = 10_000;
 
 /// The longest that the encoder is waited for when the caller would wait longer.
 const PATIENCE_MAX: Duration = Duration::from_secs(5);
+
+/// How many times `top_k` more candidates are looked at when the policy's caps may leave some out.
+const CAPS_LOOK_BEYOND: usize = 4;
 
 /// In what way an answer is worse than usual. The wire's `DegradedReason` has the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,7 +139,8 @@ impl Router {
         stages.end("admit");
         let (vectors, mut degraded) = self.embed(holder.tenant, &query, deadline).await?;
         stages.end("embed");
-        let query = Arc::new(query);
+        let options = query.options.under(&snapshot.policy);
+        let query = Arc::new(RouteQuery { options, ..query });
         let decide = {
             let (snapshot, query) = (Arc::clone(&snapshot), Arc::clone(&query));
             move || {
@@ -239,7 +244,7 @@ impl Router {
             handle,
             handle_expires,
             pool: pool.filter(|delta| !delta.is_empty()),
-            refusals: explain::refusals(&snapshot, &query.state, decision.left_out.clone()),
+            refusals: explain::refusals(&snapshot, &decision.standings, decision.left_out.clone()),
             account: Account::new(visible, phase2, &query.options),
             degraded: Vec::new(),
             timings: Vec::new(),
@@ -283,7 +288,10 @@ fn decide(
     let allowed = Allowed::new(snapshot, standings, options)?;
     stages.end("gate");
     let embedded = Embedded { intents: &query.intents, vectors: &vectors };
-    let look_at = options.top_k + if options.explain { LOOK_BEYOND } else { 0 };
+    let mut look_at = options.top_k + if options.explain { LOOK_BEYOND } else { 0 };
+    if Caps::exist(&snapshot.policy) {
+        look_at += CAPS_LOOK_BEYOND * options.top_k;
+    }
     let candidates = embedded.rank(snapshot, look_at, allowed.slots.as_ref())?;
     let mut choice = Choice::new(snapshot, &allowed, &embedded, options);
     if let Some(previous) = previous {

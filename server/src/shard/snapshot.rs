@@ -2,18 +2,18 @@
 //! a new one.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::OnceLock;
-
-use tracing::error;
+use std::sync::{Arc, OnceLock};
 
 use super::names::NameIndex;
-use super::requirements::{Group, Grouping};
+use super::requirements::Requirements;
+use super::ruled::RuledCatalog;
 use super::tool::Tool;
 use super::{IndexOptions, VectorIndex, WordIndex};
 use crate::catalog::plan::text_hash;
 use crate::error::Error;
 use crate::identity::ServerName;
-use crate::store::{ContentHash, RemovedTool, Revision, ServerRecord, StoredCatalog};
+use crate::policy::Policy;
+use crate::store::{ContentHash, RemovedTool, Revision, StoredCatalog, StoredPolicy};
 
 /// A tenant's shard at one revision.
 #[derive(Debug)]
@@ -26,10 +26,16 @@ pub struct Snapshot {
     pub names: NameIndex,
     /// Slots by MCP server, ascending.
     pub servers: BTreeMap<ServerName, Vec<u32>>,
-    /// Tools by what they ask of the state.
-    pub groups: Vec<Group>,
+    /// What the tools ask of the state.
+    pub requirements: Requirements,
+    /// The policy of the same revision.
+    pub policy: Arc<Policy>,
+    /// The revision of the policy's last change; `None` when none was ever set.
+    pub policy_revision: Option<Revision>,
     /// Slots of the tools that are always loaded.
     pub always_load: Vec<u32>,
+    /// Slots of the tools that the policy pins.
+    pub pinned: Vec<u32>,
     /// The dense index; `None` while the embeddings can't be had.
     exact: Option<VectorIndex>,
     /// The same with its graph, once that is built: a large shard is served before.
@@ -44,23 +50,34 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Indexes a catalog. `embeddings` are by hash of the summary; with one missing there is no dense
-    /// index.
+    /// Indexes a catalog under its policy. `embeddings` are by hash of the summary; with one missing there is
+    /// no dense index.
     ///
     /// # Errors
-    /// [`Error::Internal`] when the index can't be built.
+    /// [`Error::Internal`] when the index can't be built, or when the policy or a precondition can't be read:
+    /// who may see what is not known then.
     pub fn build(
         catalog: StoredCatalog,
         embeddings: &HashMap<ContentHash, Vec<f32>>,
         dimensions: usize,
     ) -> Result<Self, Error> {
-        let records: HashMap<_, _> =
-            catalog.servers.into_iter().map(|s| (s.record.name.clone(), s.record)).collect();
-        let mut grouping = Grouping::default();
-        let mut tools = Vec::with_capacity(catalog.tools.len());
-        for stored in catalog.tools {
-            tools.extend(parse(stored, &records, &mut grouping));
-        }
+        let policy = policy_of(catalog.policy.as_ref())?;
+        Self::build_under(policy, catalog, embeddings, dimensions)
+    }
+
+    /// As [`Snapshot::build`], under the catalog's policy as it was parsed before.
+    ///
+    /// # Errors
+    /// As [`Snapshot::build`].
+    pub fn build_under(
+        policy: Arc<Policy>,
+        catalog: StoredCatalog,
+        embeddings: &HashMap<ContentHash, Vec<f32>>,
+        dimensions: usize,
+    ) -> Result<Self, Error> {
+        let policy_revision = catalog.policy.as_ref().map(|stored| stored.revision);
+        let RuledCatalog { tools, requirements, pinned } =
+            RuledCatalog::new(catalog.servers, catalog.tools, &policy)?;
         let vectors = match rows(&tools, embeddings, dimensions) {
             Some(rows) => {
                 let exact = VectorIndex::build_exact(dimensions, rows, &IndexOptions::default());
@@ -74,7 +91,10 @@ impl Snapshot {
             revision: catalog.revision,
             names: NameIndex::build(&tools),
             servers: by_server(&tools),
-            groups: number(grouping, &tools),
+            requirements,
+            policy,
+            policy_revision,
+            pinned,
             always_load: slots(&tools, |tool| tool.always_load),
             exact: vectors,
             with_graph: OnceLock::new(),
@@ -132,29 +152,17 @@ impl Snapshot {
     }
 }
 
-/// A damaged tool is left out and logged: one bad row must not hide the rest of the catalog.
-fn parse(
-    stored: crate::store::StoredTool,
-    servers: &HashMap<ServerName, ServerRecord>,
-    grouping: &mut Grouping,
-) -> Option<Tool> {
-    let name = stored.record.model_name.clone();
-    let server = servers.get(&stored.record.server)?;
-    let group = grouping.group_of(server, &stored.record);
-    match Tool::new(stored, group) {
-        Ok(tool) => Some(tool),
-        Err(problem) => {
-            error!(tool = name, problem = problem.problem, "stored definition is damaged");
-            None
-        }
-    }
-}
-
-fn number(mut grouping: Grouping, tools: &[Tool]) -> Vec<Group> {
-    for (slot, tool) in (0u32..).zip(tools) {
-        grouping.add(tool.group, slot, tool.schema_tokens, tool.summary_tokens);
-    }
-    grouping.finish()
+/// The stored policy, parsed; one that says nothing when none was ever set.
+///
+/// # Errors
+/// [`Error::Internal`] when it can't be read: it was checked when it was set.
+pub fn policy_of(stored: Option<&StoredPolicy>) -> Result<Arc<Policy>, Error> {
+    let Some(stored) = stored else { return Ok(Arc::default()) };
+    let policy = Policy::parse(&stored.document).map_err(|mistakes| {
+        let first = mistakes.first().map(ToString::to_string).unwrap_or_default();
+        Error::internal(format!("the stored policy can't be read: {first}"))
+    })?;
+    Ok(Arc::new(policy))
 }
 
 fn rows(

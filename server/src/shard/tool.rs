@@ -1,6 +1,7 @@
 //! One tool as a shard holds it: the parsed record, ready to be ranked, shown and called.
 
-use crate::catalog::definition::{Definition, PartError};
+use super::ruled::Ruled;
+use crate::catalog::definition::Definition;
 use crate::identity::{ToolId, ToolKey};
 use crate::store::{ContentHash, Revision, StoredTool};
 
@@ -27,6 +28,10 @@ pub struct Tool {
     pub always_load: bool,
     /// Never deferred.
     pub critical: bool,
+    /// The policy's least overlap for it, instead of the request's.
+    pub threshold: Option<f32>,
+    /// The rules of the policy that limit how many of their tools are chosen.
+    pub caps: Box<[u32]>,
     /// cl100k_base tokens of what a provider is sent for it.
     pub schema_tokens: u32,
     /// cl100k_base tokens of its line of the summary pool.
@@ -36,15 +41,12 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// Parses a stored tool into requirement group `group`.
-    ///
-    /// # Errors
-    /// The stored definition is not one.
-    pub fn new(stored: StoredTool, group: u32) -> Result<Self, PartError> {
+    /// Makes a tool of a stored one and its parsed definition.
+    #[must_use]
+    pub fn new(stored: StoredTool, definition: Definition, ruled: Ruled) -> Self {
         let record = stored.record;
-        let definition = Definition::parse(&record.definition)?;
         let id = ToolId { server: record.server, name: record.name };
-        Ok(Self {
+        Self {
             key: id.key(),
             id,
             model_name: record.model_name.into(),
@@ -52,13 +54,15 @@ impl Tool {
             search_hint: record.search_hint.into(),
             definition,
             hash: record.hash,
-            group,
-            always_load: record.always_load,
-            critical: record.critical,
+            group: ruled.group,
+            always_load: record.always_load || ruled.always_load,
+            critical: record.critical || ruled.critical,
+            threshold: ruled.threshold,
+            caps: ruled.caps,
             schema_tokens: record.schema_tokens,
             summary_tokens: record.summary_tokens,
             summary_revision: stored.summary_revision,
-        })
+        }
     }
 
     /// One line: the model-facing name and the parameters with their types, `?` after optional ones.
@@ -82,7 +86,7 @@ impl Tool {
     pub fn memory_bytes(&self) -> usize {
         let names = self.id.server.as_str().len() + self.id.name.as_str().len();
         let texts = self.model_name.len() + self.summary.len() + self.search_hint.len();
-        size_of::<Self>() + names + texts + self.definition.memory_bytes()
+        size_of::<Self>() + self.caps.len() * 4 + names + texts + self.definition.memory_bytes()
     }
 }
 

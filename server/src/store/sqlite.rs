@@ -11,8 +11,9 @@ use sqlx::{SqlSafeStr, Transaction};
 use self::failure::{failed, limited};
 use self::open::{Connections, Tuning};
 use super::{
-    Committed, ContentHash, PendingRequest, RecordedRequest, Revision, ServerChange, Store,
-    StoreError, StoreFuture, StoredCatalog, StoredEmbedding, StoredServer, StoredTool, ToolCursor,
+    Committed, ContentHash, PendingRequest, PolicyChange, RecordedRequest, Revision, ServerChange,
+    Store, StoreError, StoreFuture, StoredCatalog, StoredEmbedding, StoredPolicy, StoredServer,
+    StoredTool, ToolCursor,
 };
 use crate::identity::{ServerName, TenantId};
 
@@ -20,6 +21,7 @@ mod commit;
 mod embeddings;
 mod failure;
 mod open;
+mod policies;
 mod read;
 mod removed;
 mod requests;
@@ -198,6 +200,26 @@ impl Store for SqliteStore {
             let mut transaction = self.begin_write().await?;
             let (tenant, server) = (tenant.as_str(), server.as_str());
             let committed = commit::remove_server(&mut transaction, tenant, server, base).await?;
+            transaction.commit().await.map_err(failed)?;
+            Ok(committed)
+        }))
+    }
+
+    fn read_policy<'a>(&'a self, tenant: &'a TenantId) -> StoreFuture<'a, Option<StoredPolicy>> {
+        Box::pin(limited(READ_LIMIT, async {
+            let mut snapshot = self.begin_read().await?;
+            policies::read(&mut snapshot, tenant.as_str()).await
+        }))
+    }
+
+    fn set_policy<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        change: PolicyChange,
+    ) -> StoreFuture<'a, Committed> {
+        Box::pin(limited(WRITE_LIMIT, async move {
+            let mut transaction = self.begin_write().await?;
+            let committed = policies::set(&mut transaction, tenant.as_str(), &change).await?;
             transaction.commit().await.map_err(failed)?;
             Ok(committed)
         }))

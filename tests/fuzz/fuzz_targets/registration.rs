@@ -12,6 +12,7 @@ use toolgate_server::catalog::tools_list::ToolsList;
 use toolgate_server::config::LimitsConfig;
 use toolgate_server::identity::{MODEL_NAME_MAX, ServerName};
 use toolgate_server::schema::ArgumentSchema;
+use toolgate_server::shard::ruled::Ruled;
 use toolgate_server::shard::tool::Tool;
 use toolgate_server::store::{StoredTool, ToolRecord};
 use toolgate_server::tokens;
@@ -43,7 +44,9 @@ fn accepted(text: &str, record: ToolRecord, arguments: &str) {
     assert!(record.model_name.chars().all(legal), "{}", record.model_name);
     let hash = record.hash;
     let model_name = record.model_name.clone();
-    let tool = Tool::new(StoredTool { record, summary_revision: 1 }, 0).expect("it was checked");
+    let definition = Definition::parse(&record.definition).expect("it was checked");
+    let stored = StoredTool { record, summary_revision: 1 };
+    let tool = Tool::new(stored, definition, Ruled::default());
     assert!(tool.signature().starts_with(&model_name));
     let prompt = tool.definition.prompt_form(&model_name);
     serde_json::from_str::<serde_json::Value>(&prompt).expect("what a model is sent is JSON");

@@ -1,7 +1,7 @@
 //! Questions to the plane in few words, and what their answers hold.
 
 use toolgate_server::gate::calls::Call;
-use toolgate_server::router::query::{Detail, Intent, Options, RouteQuery};
+use toolgate_server::router::query::{Detail, Intent, Options, RouteQuery, Unset};
 use toolgate_server::router::route::Answer;
 use toolgate_server::state::AgentState;
 
@@ -32,6 +32,7 @@ pub fn options() -> Options {
         system_tokens: 0,
         model: String::new(),
         explain: false,
+        unset: Unset::default(),
     }
 }
 
