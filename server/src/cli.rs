@@ -12,6 +12,7 @@ mod gate;
 mod json;
 mod model;
 mod output;
+mod policy;
 mod register;
 mod route;
 mod serve;
@@ -49,6 +50,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Route(route) => interruptible(route::run(route)),
         Command::Gate(gate) => interruptible(gate::run(gate)),
         Command::Tools(tools) => interruptible(tools::run(tools)),
+        Command::Policy(policy) => interruptible(policy::run(policy)),
         Command::Model(model) => interruptible(model::run(model)),
         Command::Doctor(doctor) => interruptible(doctor::run(doctor)),
         Command::Eval(eval) => interruptible(eval::run(eval)),

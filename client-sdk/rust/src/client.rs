@@ -1,11 +1,12 @@
 //! The client's handle: connecting, and the channel that all calls share. The RPCs are in `router`,
-//! `catalog` and `health`.
+//! `catalog`, `policy` and `health`.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tonic::transport::{Channel, Endpoint};
 use toolgate_proto::v1::catalog_service_client::CatalogServiceClient;
+use toolgate_proto::v1::policy_service_client::PolicyServiceClient;
 use toolgate_proto::v1::router_service_client::RouterServiceClient;
 
 use crate::error::{Error, innermost};
@@ -83,6 +84,11 @@ impl Client {
 
     pub(crate) fn catalog(&self) -> CatalogServiceClient<Channel> {
         CatalogServiceClient::new(self.channel())
+            .max_decoding_message_size(self.options().max_message_bytes)
+    }
+
+    pub(crate) fn policies(&self) -> PolicyServiceClient<Channel> {
+        PolicyServiceClient::new(self.channel())
             .max_decoding_message_size(self.options().max_message_bytes)
     }
 

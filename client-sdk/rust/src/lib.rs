@@ -26,6 +26,7 @@ mod encoder;
 mod error;
 mod health;
 mod options;
+mod policy;
 mod router;
 
 pub use client::Client;

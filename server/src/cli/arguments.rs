@@ -9,7 +9,7 @@ use toolgate_encoder_worker::worker::{HELP, WorkerArguments};
 
 use super::failure::Failure;
 use super::{
-    completions, config, doctor, eval, gate, model, output, register, route, serve, tools,
+    completions, config, doctor, eval, gate, model, output, policy, register, route, serve, tools,
 };
 use crate::config::units::parse_duration;
 use crate::config::{FlagValue, Parsed, load};
@@ -49,6 +49,7 @@ pub(super) enum Command {
     Route(route::Route),
     Gate(gate::Gate),
     Tools(tools::Tools),
+    Policy(policy::Policy),
     Model(model::Model),
     Doctor(doctor::Doctor),
     Eval(eval::Eval),
@@ -175,6 +176,10 @@ mod tests {
             "toolgate route one two --top-k 3 --threshold -0.5 --explain --state s.json --json",
             "toolgate gate --handle h --call a --arguments {} --call b --arguments {}",
             "toolgate tools --server git --json",
+            "toolgate policy set p.yaml --etag p3",
+            "toolgate policy get --json --tenant acme",
+            "toolgate policy check p.yaml --state s.json",
+            "toolgate policy schema",
             "toolgate model fetch --from dir",
             "toolgate model path",
             "toolgate doctor --json",
@@ -201,6 +206,8 @@ mod tests {
             "toolgate route x --threshold 2",
             "toolgate route x --deadline 5",
             "toolgate register x --mode upsert",
+            "toolgate policy",
+            "toolgate policy set",
             "toolgate serve --set router.top_k",
             "toolgate completions",
             "toolgate eval --catalog d",
