@@ -3,14 +3,17 @@
 #![expect(clippy::unwrap_used, unreachable_pub, reason = "nothing but tests")]
 
 mod accounting;
+mod agreement;
 mod conversation;
 mod degraded;
 mod hidden;
 mod isolation;
 mod limits;
+mod policies;
 mod pool;
 mod preconditions;
 mod ranking;
 mod requests;
 mod shards;
 mod support;
+mod surfaces;
