@@ -28,10 +28,12 @@ from toolgate.enums import (
 )
 from toolgate.errors import FieldViolation, ToolgateError
 from toolgate.gating import ArgumentViolation, Call, GateResult, GateVerdict
+from toolgate.policies import Policy, PolicyVerdict
 from toolgate.preconditions import (
     Precondition,
     all_of,
     any_of,
+    cel,
     has_prior_tool_output,
     is_authenticated,
     milestone_reached,
@@ -69,6 +71,8 @@ __all__ = [
     "Intents",
     "McpServer",
     "OutcomeKind",
+    "Policy",
+    "PolicyVerdict",
     "Precondition",
     "PriorCall",
     "Refusal",
@@ -93,6 +97,7 @@ __all__ = [
     "TrustTier",
     "all_of",
     "any_of",
+    "cel",
     "has_prior_tool_output",
     "is_authenticated",
     "milestone_reached",

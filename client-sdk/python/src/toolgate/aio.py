@@ -15,12 +15,19 @@ from toolgate._channel import (
     ChannelOptions,
     channel_options,
 )
-from toolgate._gen.v1 import catalog_pb2, catalog_pb2_grpc, router_pb2_grpc
+from toolgate._gen.v1 import (
+    catalog_pb2,
+    catalog_pb2_grpc,
+    policy_pb2,
+    policy_pb2_grpc,
+    router_pb2_grpc,
+)
 from toolgate._requests import Intents, RegisterArguments, RouteArguments, ToolsList
 from toolgate.catalog import McpServer, Registration, Removal, Tool
 from toolgate.gating import Call, GateResult
+from toolgate.policies import Policy, PolicyVerdict
 from toolgate.routing import RouteResult, SummaryPool, ToolSchemas
-from toolgate.state import StateLike
+from toolgate.state import StateLike, state_to_proto
 
 Request = TypeVar("Request")
 Answer = TypeVar("Answer")
@@ -61,6 +68,7 @@ class AsyncClient:
             self._channel = grpc.aio.secure_channel(target, credentials, options=settings)
         self._router = router_pb2_grpc.RouterServiceStub(self._channel)
         self._catalog = catalog_pb2_grpc.CatalogServiceStub(self._channel)
+        self._policies = policy_pb2_grpc.PolicyServiceStub(self._channel)
         self._tenant = tenant
         self._timeout = timeout
 
@@ -226,6 +234,62 @@ class AsyncClient:
             page = await self._call(self._catalog.ListTools, request, timeout)
             for tool in page.tools:
                 yield Tool.from_proto(tool)
+            request.page_token = page.next_page_token
+            if not request.page_token:
+                return
+
+    async def set_policy(
+        self, document: str, *, etag: str = "", timeout: float | None = None
+    ) -> Policy:
+        """Replaces the tenant's policy: which tools may be seen and called when.
+
+        Args:
+            document: YAML or JSON, at most 64 KiB; `toolgate policy schema` prints its schema.
+            etag: The etag of the version that this call changes; "" skips the check.
+            timeout: Seconds.
+        """
+        request = policy_pb2.SetPolicyRequest(tenant=self._tenant, document=document, etag=etag)
+        return Policy.from_proto(
+            (await self._call(self._policies.SetPolicy, request, timeout)).policy
+        )
+
+    async def get_policy(self, *, timeout: float | None = None) -> Policy:
+        """Reads the tenant's policy; its document is empty when none was ever set.
+
+        Args:
+            timeout: Seconds.
+        """
+        request = policy_pb2.GetPolicyRequest(tenant=self._tenant)
+        return Policy.from_proto(
+            (await self._call(self._policies.GetPolicy, request, timeout)).policy
+        )
+
+    async def check_policy(
+        self,
+        document: str = "",
+        *,
+        state: StateLike | None = None,
+        page_size: int = PAGE_SIZE,
+        timeout: float | None = None,
+    ) -> AsyncIterator[PolicyVerdict]:
+        """What a policy decides of each tool, by MCP server and name, fetched page by page.
+
+        Args:
+            document: The policy to try. "": the stored one.
+            state: The agent's state.
+            page_size: Items fetched at a time, 1 to 1,000.
+            timeout: Seconds for each page.
+        """
+        request = policy_pb2.CheckPolicyRequest(
+            tenant=self._tenant,
+            document=document,
+            state=state_to_proto(state),
+            page_size=page_size,
+        )
+        while True:
+            page = await self._call(self._policies.CheckPolicy, request, timeout)
+            for verdict in page.verdicts:
+                yield PolicyVerdict.from_proto(verdict)
             request.page_token = page.next_page_token
             if not request.page_token:
                 return
