@@ -18,7 +18,7 @@ seconds=$1
 shift
 cd "$(dirname "$0")"
 root=$(cd ../.. && pwd)
-[ $# -gt 0 ] || set -- handle registration config
+[ $# -gt 0 ] || set -- handle registration config policy
 
 out=${FUZZ_OUT:-$root/target/fuzz}
 host=$(rustc -vV | sed -n 's/^host: //p')
@@ -37,7 +37,7 @@ ours)
     export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$root/target}"
     # --workspace, as the other checks, so that dependencies have the features they were compiled with.
     FUZZ_FLAGS=$flags RUSTC_WORKSPACE_WRAPPER=$PWD/instrument.sh cargo build --quiet --locked \
-        --workspace --bin fuzz_handle --bin fuzz_registration --bin fuzz_config
+        --workspace --bin fuzz_handle --bin fuzz_registration --bin fuzz_config --bin fuzz_policy
     binaries=$CARGO_TARGET_DIR/debug
     ;;
 *)

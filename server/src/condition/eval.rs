@@ -123,11 +123,10 @@ impl<'a, 'f> Evaluation<'a, 'f> {
         if first.as_ref().is_ok_and(|value| *value == decisive) {
             return Ok(true);
         }
-        let second = self.holds(b)?;
-        match first {
-            Ok(_) => Ok(second == decisive),
-            Err(_) if second == decisive => Ok(true),
-            Err(fault) => Err(fault),
+        match (first, self.holds(b)) {
+            (_, Ok(second)) if second == decisive => Ok(true),
+            (Ok(_), Ok(_)) => Ok(false),
+            (Err(fault), _) | (Ok(_), Err(fault)) => Err(fault),
         }
     }
 

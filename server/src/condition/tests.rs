@@ -125,6 +125,8 @@ fn what_has_no_answer_is_a_fault() {
         evaluate("!(state.attributes.missing == 1)").is_err(),
         "a fault is never turned around"
     );
+    let first = "state.attributes.missing == 1 && state.attributes.other == 1";
+    assert_eq!(evaluate(first), Err(Fault::NoSuchKey("missing".to_owned())));
 }
 
 #[test]

@@ -189,3 +189,10 @@ fn the_published_schema_says_the_same() {
         assert!(!valid(text) && Policy::parse(text).is_err(), "{text}");
     }
 }
+
+#[test]
+fn the_example_of_the_readme_is_a_policy() {
+    let readme = include_str!("../../../README.md");
+    let example = readme.split("```yaml").nth(1).and_then(|rest| rest.split("```").next());
+    assert_eq!(parse(example.expect("an example")).rules.len(), 5);
+}
