@@ -124,6 +124,12 @@ impl Condition {
         }
     }
 
+    /// Steps that it takes for lists of a usual length, at most.
+    #[must_use]
+    pub fn steps(&self) -> usize {
+        cost::estimate(&self.node)
+    }
+
     /// Regular expressions in it, which take memory.
     #[must_use]
     pub fn pattern_count(&self) -> usize {

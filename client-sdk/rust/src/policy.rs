@@ -66,6 +66,10 @@ impl Client {
         mut request: v1::CheckPolicyRequest,
     ) -> Result<Vec<v1::PolicyVerdict>, Error> {
         let mut verdicts = Vec::new();
+        if request.page_size == 0 {
+            // The service judges the whole catalog for each page.
+            request.page_size = 1_000;
+        }
         loop {
             let page = self.check_policy(request.clone()).await?;
             verdicts.extend(page.verdicts);

@@ -24,85 +24,98 @@ impl<'a, 'f> Evaluation<'a, 'f> {
         Self { state, fuel, locals: Vec::new() }
     }
 
+    /// The answer of a node that is true or false.
     pub(super) fn holds(&mut self, node: &'a Node) -> Result<bool, Fault> {
-        self.eval(node)?.is_bool()
-    }
-
-    pub(super) fn eval(&mut self, node: &'a Node) -> Result<Value<'a>, Fault> {
-        self.fuel.spend(1)?;
-        Ok(match node {
-            Node::Constant(constant) => Value::of_constant(constant),
-            Node::Input(input) => self.input(*input),
-            // Bound before evaluation; one that is not has no tool to look at.
-            Node::Tool(_) => return Err(Fault::WrongType("bound to a tool")),
-            Node::Local(place) => self.locals[*place].clone(),
-            Node::Field(of, name) => field(&self.eval(of)?, name)?,
-            Node::Has(of, name) => Value::Bool(has(&self.eval(of)?, name)?),
-            Node::Index(of, place) => {
-                let of = self.eval(of)?;
-                let place = self.eval(place)?;
-                self.index(of, &place)?
-            }
-            Node::List(items) => self.list(items)?,
-            Node::Not(inner) => Value::Bool(!self.holds(inner)?),
-            Node::Negate(inner) => negate(&self.eval(inner)?)?,
-            Node::And(a, b) => Value::Bool(!self.either(a, b, false)?),
-            Node::Or(a, b) => Value::Bool(self.either(a, b, true)?),
-            Node::If(parts) => {
-                let branch = if self.holds(&parts[0])? { &parts[1] } else { &parts[2] };
-                self.eval(branch)?
-            }
+        match node {
+            Node::Not(inner) => self.fuel.spend(1).and_then(|()| Ok(!self.holds(inner)?)),
+            Node::And(a, b) => self.fuel.spend(1).and_then(|()| Ok(!self.either(a, b, false)?)),
+            Node::Or(a, b) => self.fuel.spend(1).and_then(|()| self.either(a, b, true)),
             Node::Equal(a, b) => {
-                let a = self.eval(a)?;
-                let b = self.eval(b)?;
-                Value::Bool(equal(&a, &b, self.fuel)?)
+                let (a, b) = (self.eval(a)?, self.eval(b)?);
+                equal(&a, &b, self.fuel)
             }
             Node::Order(order, a, b) => {
-                let a = self.eval(a)?;
-                let b = self.eval(b)?;
-                Value::Bool(ordered(*order, &a, &b, self.fuel)?)
+                let (a, b) = (self.eval(a)?, self.eval(b)?);
+                self.fuel.spend(1)?;
+                ordered(*order, &a, &b, self.fuel)
             }
-            Node::Arithmetic(operator, a, b) => {
-                let a = self.eval(a)?;
-                let b = self.eval(b)?;
-                self.arithmetic(*operator, &a, &b)?
-            }
-            other => self.call(other)?,
-        })
-    }
-
-    fn call(&mut self, node: &'a Node) -> Result<Value<'a>, Fault> {
-        Ok(match node {
             Node::In(item, of) => {
-                let item = self.eval(item)?;
-                let of = self.eval(of)?;
-                Value::Bool(self.is_in(&item, of)?)
+                let (item, of) = (self.eval(item)?, self.eval(of)?);
+                self.fuel.spend(1)?;
+                self.is_in(&item, of)
             }
-            Node::Size(of) => {
-                let of = self.eval(of)?;
-                Value::Int(self.size(&of)?)
-            }
+            Node::Has(of, name) => has(&self.eval(of)?, name),
             Node::Text(test, text, part) => {
-                let text = self.eval(text)?;
-                let part = self.eval(part)?;
-                Value::Bool(self.text(*test, text.as_text()?, part.as_text()?)?)
+                let (text, part) = (self.eval(text)?, self.eval(part)?);
+                self.fuel.spend(1)?;
+                self.text(*test, text.as_text()?, part.as_text()?)
             }
             Node::Matches(text, pattern) => {
                 let text = self.eval(text)?;
                 let text = text.as_text()?;
                 self.fuel.spend(pattern.cost(text))?;
-                Value::Bool(pattern.is_match(text))
+                Ok(pattern.is_match(text))
+            }
+            Node::Quantified(quantifier, range, body) => self.quantified(*quantifier, range, body),
+            Node::PriorOutput(prefix) => self.has_prior_output(prefix),
+            other => self.eval(other)?.is_bool(),
+        }
+    }
+
+    /// The value of a node. Leaves, which are half of all nodes, are settled without a call.
+    #[inline(always)]
+    pub(super) fn eval(&mut self, node: &'a Node) -> Result<Value<'a>, Fault> {
+        self.fuel.spend(1)?;
+        match node {
+            Node::Constant(constant) => Ok(Value::of_constant(constant)),
+            Node::Input(input) => Ok(self.input(*input)),
+            Node::Local(place) => Ok(self.locals[*place].clone()),
+            _ => self.compound(node),
+        }
+    }
+
+    #[inline(never)]
+    fn compound(&mut self, node: &'a Node) -> Result<Value<'a>, Fault> {
+        Ok(match node {
+            Node::Field(of, name) => field(&self.eval(of)?, name)?,
+            Node::Index(of, place) => {
+                let (of, place) = (self.eval(of)?, self.eval(place)?);
+                self.index(of, &place)?
+            }
+            Node::List(items) => self.list(items)?,
+            Node::Negate(inner) => negate(&self.eval(inner)?)?,
+            Node::If(parts) => {
+                let branch = if self.holds(&parts[0])? { &parts[1] } else { &parts[2] };
+                self.eval(branch)?
+            }
+            Node::Arithmetic(operator, a, b) => {
+                let (a, b) = (self.eval(a)?, self.eval(b)?);
+                self.arithmetic(*operator, &a, &b)?
+            }
+            Node::Size(of) => {
+                let of = self.eval(of)?;
+                Value::Int(self.size(&of)?)
             }
             Node::Calendar(of, moment) => match self.eval(moment)? {
                 Value::Timestamp(ms) => Value::Int(calendar::field(*of, ms)),
                 _ => return Err(Fault::WrongType("a timestamp")),
             },
-            Node::Quantified(quantifier, range, body) => {
-                Value::Bool(self.quantified(*quantifier, range, body)?)
-            }
             Node::Collect(range, filter, make) => self.collect(range, filter.as_deref(), make)?,
-            Node::PriorOutput(prefix) => Value::Bool(self.has_prior_output(prefix)?),
-            _ => return Err(Fault::WrongType("an expression")),
+            Node::Not(_)
+            | Node::And(..)
+            | Node::Or(..)
+            | Node::Equal(..)
+            | Node::Order(..)
+            | Node::In(..)
+            | Node::Has(..)
+            | Node::Text(..)
+            | Node::Matches(..)
+            | Node::Quantified(..)
+            | Node::PriorOutput(_) => Value::Bool(self.holds(node)?),
+            // Leaves are settled before; a condition is bound to its tool before it is evaluated.
+            Node::Constant(_) | Node::Input(_) | Node::Local(_) | Node::Tool(_) => {
+                return Err(Fault::WrongType("bound to a tool"));
+            }
         })
     }
 
@@ -222,7 +235,7 @@ impl<'a, 'f> Evaluation<'a, 'f> {
     ) -> Result<bool, Fault> {
         let mut found = 0_usize;
         for element in self.eval(range)?.elements()? {
-            let holds = self.with(element, body)?.is_bool()?;
+            let holds = self.test(element, body)?;
             match quantifier {
                 Quantifier::All if !holds => return Ok(false),
                 Quantifier::Exists if holds => return Ok(true),
@@ -246,13 +259,22 @@ impl<'a, 'f> Evaluation<'a, 'f> {
         for element in self.eval(range)?.elements()? {
             self.fuel.spend(ELEMENT_COST)?;
             if let Some(filter) = filter
-                && !self.with(element.clone(), filter)?.is_bool()?
+                && !self.test(element.clone(), filter)?
             {
                 continue;
             }
             made.push(self.with(element, make)?);
         }
         Ok(Value::List(Rc::new(made)))
+    }
+
+    /// Tests a macro's body with its variable.
+    fn test(&mut self, local: Value<'a>, body: &'a Node) -> Result<bool, Fault> {
+        self.fuel.spend(1)?;
+        self.locals.push(local);
+        let outcome = self.holds(body);
+        self.locals.pop();
+        outcome
     }
 
     /// Evaluates a macro's body with its variable.
@@ -324,6 +346,6 @@ fn has(of: &Value<'_>, name: &str) -> Result<bool, Fault> {
 }
 
 /// Keys may come from the state: a message holds no more than this of one.
-fn shortened(name: &str) -> String {
-    name.chars().take(64).collect()
+fn shortened(name: &str) -> Box<str> {
+    name.chars().take(64).collect::<String>().into()
 }

@@ -2,8 +2,8 @@
 //! them, and why a condition could not be evaluated.
 
 /// Steps that all conditions of one call may take together. A step takes 5 to 50 ns, so that a call's
-/// conditions are settled within 50 ms whatever the policy and the state.
-pub const STEPS_A_CALL: u32 = 1_000_000;
+/// conditions are settled within 25 ms whatever the policy and the state.
+pub const STEPS_A_CALL: u32 = 500_000;
 
 /// Steps of one condition, so that one can't starve the others.
 pub const STEPS_A_CONDITION: u32 = 200_000;
@@ -19,7 +19,7 @@ pub enum Fault {
     OutOfSteps,
     /// A map has no such key.
     #[error("there is no key {0:?}")]
-    NoSuchKey(String),
+    NoSuchKey(Box<str>),
     /// A list has no such place.
     #[error("there is no element {0}")]
     NoSuchElement(i64),
@@ -40,13 +40,15 @@ pub enum Fault {
 /// What is left of the budgets.
 #[derive(Debug)]
 pub struct Fuel {
+    /// Of the call, without the condition at hand.
     of_call: u32,
+    /// Of the condition at hand.
     of_condition: u32,
 }
 
 impl Default for Fuel {
     fn default() -> Self {
-        Self { of_call: STEPS_A_CALL, of_condition: STEPS_A_CONDITION }
+        Self { of_call: STEPS_A_CALL, of_condition: 0 }
     }
 }
 
@@ -54,28 +56,21 @@ impl Fuel {
     /// Steps that were taken so far.
     #[must_use]
     pub fn spent(&self) -> u32 {
-        STEPS_A_CALL - self.of_call
+        STEPS_A_CALL - self.of_call - self.of_condition
     }
 
-    /// Begins the next condition.
+    /// Begins the next condition: what the last one left goes back to the call.
     pub(super) fn begin(&mut self) {
-        self.of_condition = self.of_call.min(STEPS_A_CONDITION);
+        let left = self.of_call + self.of_condition;
+        self.of_condition = left.min(STEPS_A_CONDITION);
+        self.of_call = left - self.of_condition;
     }
 
+    #[inline]
     pub(super) fn spend(&mut self, steps: usize) -> Result<(), Fault> {
-        let steps = u32::try_from(steps).unwrap_or(u32::MAX);
-        match self.of_condition.checked_sub(steps) {
-            Some(left) => {
-                self.of_condition = left;
-                self.of_call -= steps;
-                Ok(())
-            }
-            None => {
-                self.of_call -= self.of_condition;
-                self.of_condition = 0;
-                Err(Fault::OutOfSteps)
-            }
-        }
+        let left = u32::try_from(steps).ok().and_then(|steps| self.of_condition.checked_sub(steps));
+        self.of_condition = left.unwrap_or(0);
+        if left.is_some() { Ok(()) } else { Err(Fault::OutOfSteps) }
     }
 
     /// Comparing or copying this many bytes.

@@ -112,10 +112,7 @@ fn arithmetic_and_logic() {
 
 #[test]
 fn what_has_no_answer_is_a_fault() {
-    assert_eq!(
-        evaluate("state.attributes.missing == 1"),
-        Err(Fault::NoSuchKey("missing".to_owned()))
-    );
+    assert_eq!(evaluate("state.attributes.missing == 1"), Err(Fault::NoSuchKey("missing".into())));
     assert!(matches!(evaluate("state.attributes.plan > 3"), Err(Fault::WrongType(_))));
     assert!(matches!(evaluate("!(state.attributes.seats)"), Err(Fault::WrongType(_))));
     assert_eq!(evaluate("state.calls[7].turn == 1"), Err(Fault::NoSuchElement(7)));
@@ -126,7 +123,7 @@ fn what_has_no_answer_is_a_fault() {
         "a fault is never turned around"
     );
     let first = "state.attributes.missing == 1 && state.attributes.other == 1";
-    assert_eq!(evaluate(first), Err(Fault::NoSuchKey("missing".to_owned())));
+    assert_eq!(evaluate(first), Err(Fault::NoSuchKey("missing".into())));
 }
 
 #[test]

@@ -60,18 +60,14 @@ impl Plane {
                 Some(document) => Arc::new(parse(&document)?),
                 None => policy_of(catalog.policy.as_ref())?,
             };
-            verdicts(catalog, &policy, &state)
+            Ok(verdicts(catalog, &policy, &state))
         };
         tokio::task::spawn_blocking(check).await.map_err(Error::internal)?
     }
 }
 
-fn verdicts(
-    catalog: StoredCatalog,
-    policy: &Arc<Policy>,
-    state: &AgentState,
-) -> Result<Vec<ToolVerdict>, Error> {
-    let ruled = RuledCatalog::new(catalog.servers, catalog.tools, policy)?;
+fn verdicts(catalog: StoredCatalog, policy: &Arc<Policy>, state: &AgentState) -> Vec<ToolVerdict> {
+    let ruled = RuledCatalog::new(catalog.servers, catalog.tools, policy);
     let standings = Standings::under(&ruled.requirements, state);
     let verdict = |tool: &crate::shard::tool::Tool| {
         let group = &ruled.requirements.groups[tool.group as usize];
@@ -91,7 +87,7 @@ fn verdicts(
     };
     let mut verdicts: Vec<_> = ruled.tools.iter().map(verdict).collect();
     verdicts.sort_by(|a, b| key(&a.id).cmp(&key(&b.id)));
-    Ok(verdicts)
+    verdicts
 }
 
 fn key(id: &ToolId) -> (&str, &str) {

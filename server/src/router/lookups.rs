@@ -8,6 +8,7 @@ use super::choose::{Chosen, LeftOut};
 use super::explain::{self, Refusal};
 use super::pool::{self, PoolDelta};
 use super::rank::FoundBy;
+use super::route::STEPS_INLINE_MAX;
 use crate::error::Error;
 use crate::gate::calls::{Call, CallCheck};
 use crate::gate::handle::{ActiveSet, Holder, ShownTool, TOOLS_MAX};
@@ -91,7 +92,7 @@ impl Router {
         since: Option<Revision>,
     ) -> Result<(Arc<Snapshot>, PoolDelta), Error> {
         let snapshot = self.shards.get(holder.tenant, 0).await?;
-        let standings = Standings::of(&snapshot, state);
+        let standings = standings(&snapshot, state).await?;
         let delta = pool::delta(&snapshot, &standings, since);
         Ok((snapshot, delta))
     }
@@ -109,7 +110,7 @@ impl Router {
     ) -> Result<Found, Error> {
         let previous = self.previous(holder, previous)?;
         let snapshot = self.shards.get(holder.tenant, 0).await?;
-        let standings = Standings::of(&snapshot, state);
+        let standings = standings(&snapshot, state).await?;
         // Kept tools stay with the definitions that were shown: only what is asked for now is shown anew.
         let mut shown = previous.map_or_else(Vec::new, |set| set.tools);
         let (mut tools, mut left_out) = (Vec::new(), Vec::new());
@@ -127,6 +128,15 @@ impl Router {
         let refusals = explain::refusals(&snapshot, &standings, left_out);
         Ok(Found { snapshot, tools, refusals, handle, handle_expires })
     }
+}
+
+async fn standings(snapshot: &Arc<Snapshot>, state: &AgentState) -> Result<Standings, Error> {
+    if snapshot.requirements.steps <= STEPS_INLINE_MAX {
+        return Ok(Standings::of(snapshot, state));
+    }
+    let (snapshot, state) = (Arc::clone(snapshot), state.clone());
+    let evaluate = move || Standings::of(&snapshot, &state);
+    tokio::task::spawn_blocking(evaluate).await.map_err(Error::internal)
 }
 
 fn find(snapshot: &Snapshot, standings: &Standings, name: &str) -> Result<u32, LeftOut> {

@@ -26,6 +26,9 @@ use crate::store::Revision;
 /// Catalogs above this many tools are searched off the async threads.
 const SEARCH_INLINE_MAX: usize = 10_000;
 
+/// Conditions that may take more steps than this, about half a millisecond, are evaluated there too.
+pub(super) const STEPS_INLINE_MAX: usize = 20_000;
+
 /// The longest that the encoder is waited for when the caller would wait longer.
 const PATIENCE_MAX: Duration = Duration::from_secs(5);
 
@@ -148,7 +151,9 @@ impl Router {
                     .map(|decision| (decision, stages))
             }
         };
-        let (decision, mut stages) = if snapshot.tools.len() > SEARCH_INLINE_MAX {
+        let is_long = snapshot.tools.len() > SEARCH_INLINE_MAX
+            || snapshot.requirements.steps > STEPS_INLINE_MAX;
+        let (decision, mut stages) = if is_long {
             tokio::task::spawn_blocking(decide).await.map_err(Error::internal)??
         } else {
             decide()?

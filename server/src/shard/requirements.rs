@@ -5,8 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::condition::{Condition, ToolFacts};
-use crate::error::Error;
+use crate::condition::{Condition, Mistake, ToolFacts};
 use crate::policy::Policy;
 use crate::precondition::Precondition;
 use crate::store::{ServerRecord, ToolRecord};
@@ -20,6 +19,8 @@ pub struct Requirements {
     pub scopes: Vec<Box<str>>,
     /// Every condition that some group needs.
     pub conditions: Vec<Condition>,
+    /// Steps that all of them take for states of a usual size, at most.
+    pub steps: usize,
 }
 
 /// The tools that ask the same.
@@ -67,6 +68,17 @@ pub struct Grouping {
     compiled: HashMap<Precondition, Vec<Condition>>,
 }
 
+impl Requirements {
+    /// Bytes that this holds, about.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let needs = |group: &Group| size_of::<Group>() + group.needs.len() * size_of::<Need>();
+        let groups: usize = self.groups.iter().map(needs).sum();
+        // A condition is a tree of some tens of nodes beside its text.
+        groups + self.scopes.len() * 64 + self.conditions.len() * 2_048
+    }
+}
+
 impl Grouping {
     /// No groups yet.
     #[must_use]
@@ -84,13 +96,13 @@ impl Grouping {
     /// The group of a tool, made when it is the first of it.
     ///
     /// # Errors
-    /// [`Error::Internal`] when a stored expression can't be read: the tool can't be judged then.
+    /// A stored expression can't be read: the tool can't be judged then.
     pub fn group_of(
         &mut self,
         server: &ServerRecord,
         tool: &ToolRecord,
         facts: &ToolFacts,
-    ) -> Result<u32, Error> {
+    ) -> Result<u32, Mistake> {
         let mut needs = self.own_needs(server, tool, facts)?;
         let policy = Arc::clone(&self.policy);
         let rules = (0u32..).zip(&policy.rules).filter(|(_, rule)| rule.matches(facts));
@@ -125,17 +137,14 @@ impl Grouping {
         server: &ServerRecord,
         tool: &ToolRecord,
         facts: &ToolFacts,
-    ) -> Result<Vec<Need>, Error> {
+    ) -> Result<Vec<Need>, Mistake> {
         let mut scopes = [server.required_scopes.as_slice(), &tool.required_scopes].concat();
         scopes.sort();
         scopes.dedup();
         let mut demands: Vec<_> = scopes.iter().map(|scope| self.scope(scope)).collect();
         for precondition in server.precondition.iter().chain(&tool.precondition) {
             if !self.compiled.contains_key(precondition) {
-                let conditions = precondition.conditions();
-                let conditions = conditions.map_err(|mistake| {
-                    Error::internal(format!("a stored precondition is damaged: {mistake}"))
-                })?;
+                let conditions = precondition.conditions()?;
                 self.compiled.insert(precondition.clone(), conditions);
             }
             let conditions = self.compiled[precondition].clone();
@@ -175,6 +184,7 @@ impl Grouping {
             return Some(Demand::Condition(*known));
         }
         let next = place(self.found.conditions.len());
+        self.found.steps = self.found.steps.saturating_add(bound.steps());
         self.by_condition.insert(bound.clone(), next);
         self.found.conditions.push(bound);
         Some(Demand::Condition(next))

@@ -9,7 +9,6 @@ use super::requirements::{Grouping, Requirements};
 use super::tool::Tool;
 use crate::catalog::definition::Definition;
 use crate::condition::ToolFacts;
-use crate::error::Error;
 use crate::identity::ServerName;
 use crate::policy::Policy;
 use crate::store::{ServerRecord, StoredServer, StoredTool, ToolRecord};
@@ -43,16 +42,10 @@ pub struct Ruled {
 }
 
 impl RuledCatalog {
-    /// Puts a catalog under a policy. A damaged definition is left out and logged: one bad row must not hide
-    /// the rest of the catalog.
-    ///
-    /// # Errors
-    /// [`Error::Internal`] when a stored precondition can't be read.
-    pub fn new(
-        servers: Vec<StoredServer>,
-        tools: Vec<StoredTool>,
-        policy: &Arc<Policy>,
-    ) -> Result<Self, Error> {
+    /// Puts a catalog under a policy. A tool whose definition or precondition is damaged is left out and
+    /// logged: one bad row must not hide the rest of the catalog.
+    #[must_use]
+    pub fn new(servers: Vec<StoredServer>, tools: Vec<StoredTool>, policy: &Arc<Policy>) -> Self {
         let servers: HashMap<ServerName, ServerRecord> =
             servers.into_iter().map(|s| (s.record.name.clone(), s.record)).collect();
         let mut grouping = Grouping::new(Arc::clone(policy));
@@ -63,27 +56,26 @@ impl RuledCatalog {
         };
         for stored in tools {
             let Some(server) = servers.get(&stored.record.server) else { continue };
-            let name = &stored.record.model_name;
-            match Definition::parse(&stored.record.definition) {
-                Ok(definition) => ruled.add(server, stored, definition, (policy, &mut grouping))?,
-                Err(problem) => {
-                    error!(tool = name, problem = problem.problem, "stored definition is damaged");
-                }
+            let name = stored.record.model_name.clone();
+            if let Err(problem) = ruled.add(server, stored, policy, &mut grouping) {
+                error!(tool = name, problem, "the stored tool is damaged");
             }
         }
         ruled.requirements = grouping.finish();
-        Ok(ruled)
+        ruled
     }
 
     fn add(
         &mut self,
         server: &ServerRecord,
         stored: StoredTool,
-        definition: Definition,
-        (policy, grouping): (&Policy, &mut Grouping),
-    ) -> Result<(), Error> {
+        policy: &Policy,
+        grouping: &mut Grouping,
+    ) -> Result<(), String> {
+        let definition = Definition::parse(&stored.record.definition).map_err(|e| e.problem)?;
         let facts = facts_of(&stored.record, &definition);
-        let group = grouping.group_of(server, &stored.record, &facts)?;
+        let group = grouping.group_of(server, &stored.record, &facts);
+        let group = group.map_err(|mistake| mistake.to_string())?;
         let ruled = Ruled { group, ..ruled(policy, &facts) };
         let slot = u32::try_from(self.tools.len()).expect("fewer tools than 2^32");
         if ruled.pinned {
@@ -124,4 +116,77 @@ fn ruled(policy: &Policy, facts: &ToolFacts) -> Ruled {
     }
     ruled.caps = caps.into();
     ruled
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::ToolName;
+    use crate::precondition::Precondition;
+
+    fn stored(name: &str, condition: &str) -> StoredTool {
+        let record = ToolRecord {
+            server: ServerName::parse("s").expect("a name"),
+            name: ToolName::parse(name).expect("a name"),
+            model_name: format!("mcp__s__{name}"),
+            summary: name.to_owned(),
+            search_hint: String::new(),
+            definition: r#"{"inputSchema": {}, "annotations": {"readOnlyHint": true}}"#.to_owned(),
+            hash: [0; 32],
+            precondition: Some(Precondition::Cel(condition.to_owned())),
+            required_scopes: Vec::new(),
+            always_load: false,
+            critical: false,
+            schema_tokens: 5,
+            summary_tokens: 3,
+        };
+        StoredTool { record, summary_revision: 1 }
+    }
+
+    fn ruled(tools: Vec<StoredTool>, document: &str) -> RuledCatalog {
+        let record = ServerRecord {
+            name: ServerName::parse("s").expect("a name"),
+            description: String::new(),
+            transport_hint: 0,
+            trust_tier: 0,
+            precondition: None,
+            required_scopes: Vec::new(),
+        };
+        let server = StoredServer { record, revision: 1, updated_ms: 0, tool_count: 0 };
+        let policy = Policy::parse(document).expect("a policy");
+        RuledCatalog::new(vec![server], tools, &Arc::new(policy))
+    }
+
+    #[test]
+    fn a_tool_that_cannot_be_judged_is_left_out() {
+        let tools = vec![stored("good", "true"), stored("bad", "gone(1)"), stored("ok", "1 > 2")];
+        let ruled = ruled(tools, "{}");
+        let names: Vec<_> = ruled.tools.iter().map(|tool| tool.id.name.as_str()).collect();
+        assert_eq!(names, ["good", "ok"]);
+        let slots: Vec<_> = ruled.requirements.groups.iter().map(|g| g.slots.clone()).collect();
+        assert_eq!(slots, [[0], [1]]);
+    }
+
+    #[test]
+    fn tools_share_what_is_left_of_a_condition() {
+        let condition = "tool.annotations.readOnlyHint && tool.server + ':w' in state.scopes";
+        let tools = vec![stored("a", condition), stored("b", "'s:w' in state.scopes")];
+        let ruled = ruled(tools, "rules: [{name: r, precondition: {is_authenticated: 's:w'}}]");
+        assert_eq!(ruled.requirements.conditions.len(), 1);
+        assert_eq!(ruled.requirements.groups.len(), 1);
+        assert_eq!(ruled.requirements.groups[0].schema_tokens, 10);
+    }
+
+    #[test]
+    fn the_last_threshold_counts_and_marks_add_up() {
+        let document = "rules:
+          - {name: a, threshold: 0.5, critical: true, top_k: 3}
+          - {name: b, threshold: 0.1, match: {annotations: {readOnlyHint: false}}}
+          - {name: c, threshold: 0.2, pinned: true, match: {tools: [a]}}";
+        let ruled = ruled(vec![stored("a", "true"), stored("b", "true")], document);
+        let thresholds: Vec<_> = ruled.tools.iter().map(|tool| tool.threshold).collect();
+        assert_eq!(thresholds, [Some(0.2), Some(0.5)]);
+        assert_eq!(ruled.pinned, [0]);
+        assert!(ruled.tools.iter().all(|tool| tool.critical && *tool.caps == [0]));
+    }
 }

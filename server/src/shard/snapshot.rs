@@ -54,8 +54,8 @@ impl Snapshot {
     /// no dense index.
     ///
     /// # Errors
-    /// [`Error::Internal`] when the index can't be built, or when the policy or a precondition can't be read:
-    /// who may see what is not known then.
+    /// [`Error::Internal`] when the index can't be built, or when the policy can't be read: who may see what
+    /// is not known then.
     pub fn build(
         catalog: StoredCatalog,
         embeddings: &HashMap<ContentHash, Vec<f32>>,
@@ -77,7 +77,7 @@ impl Snapshot {
     ) -> Result<Self, Error> {
         let policy_revision = catalog.policy.as_ref().map(|stored| stored.revision);
         let RuledCatalog { tools, requirements, pinned } =
-            RuledCatalog::new(catalog.servers, catalog.tools, &policy)?;
+            RuledCatalog::new(catalog.servers, catalog.tools, &policy);
         let vectors = match rows(&tools, embeddings, dimensions) {
             Some(rows) => {
                 let exact = VectorIndex::build_exact(dimensions, rows, &IndexOptions::default());
@@ -148,7 +148,8 @@ impl Snapshot {
         let vectors = self.exact.as_ref().map_or(0, VectorIndex::memory_bytes);
         let removed: usize = self.removed.iter().map(|r| r.model_name.len() + 32).sum();
         let slots = self.tools.len() * 3 * size_of::<u32>();
-        tools + vectors + self.words.memory_bytes() + self.names.memory_bytes() + removed + slots
+        let indexes = vectors + self.words.memory_bytes() + self.names.memory_bytes();
+        tools + indexes + removed + slots + self.requirements.memory_bytes()
     }
 }
 
