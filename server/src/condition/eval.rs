@@ -1,12 +1,13 @@
-//! Evaluates checked conditions, step by counted step. Errors stand as CEL has them: `false && error` is
-//! false, `true || error` is true, everything else that meets an error is one.
+//! Evaluates checked conditions, step by counted step. Faults stand as CEL has errors: `false && fault` is
+//! false, `true || fault` is true, everything else that meets a fault is one. A macro ends at the first element
+//! whose body is one, as those of the `cel` crate do.
 
 use std::rc::Rc;
 
 use super::arithmetic::{doubles, negate, whole};
 use super::calendar;
 use super::fuel::{Fault, Fuel, TEXT_MAX};
-use super::node::{Arithmetic, Input, Node, Quantifier, TextTest};
+use super::node::{Arithmetic, Constant, Input, Node, Quantifier, TextTest};
 use super::value::{Text, Value, equal, ordered};
 use crate::state::{AgentState, CallStatus};
 
@@ -40,6 +41,13 @@ impl<'a, 'f> Evaluation<'a, 'f> {
                 ordered(*order, &a, &b, self.fuel)
             }
             Node::In(item, of) => {
+                // What most conditions are: a named scope or milestone.
+                if let (Node::Constant(Constant::Text(text)), Node::Input(input)) = (&**item, &**of)
+                    && let Value::Set(set) = self.input(*input)
+                {
+                    self.fuel.spend(3 + text.len() / 64)?;
+                    return Ok(set.contains(&**text));
+                }
                 let (item, of) = (self.eval(item)?, self.eval(of)?);
                 self.fuel.spend(1)?;
                 self.is_in(&item, of)
