@@ -18,7 +18,7 @@ use toolgate_server::gate::key::HandleKey;
 use toolgate_server::identity::{ServerName, TenantId, ToolName};
 use toolgate_server::precondition::Precondition;
 use toolgate_server::router::Router;
-use toolgate_server::router::query::{Detail, Intent, Options, RouteQuery, Unset};
+use toolgate_server::router::query::{Intent, Options, RouteQuery};
 use toolgate_server::router::route::Answer;
 use toolgate_server::shard::shards::Shards;
 use toolgate_server::state::AgentState;
@@ -94,27 +94,12 @@ fn unlocked() -> AgentState {
 }
 
 fn query(state: AgentState, known_pool_revision: Option<Revision>) -> RouteQuery {
+    let text = "find what changed since friday".to_owned();
     RouteQuery {
-        intents: vec![Intent { text: "find what changed since friday".to_owned(), weight: 1.0 }],
         state,
-        previous: String::new(),
         known_pool_revision,
-        options: Options {
-            top_k: 10,
-            threshold: 0.28,
-            schema_token_budget: None,
-            detail: Detail::Schemas,
-            pinned: Vec::new(),
-            excluded: Vec::new(),
-            servers: Vec::new(),
-            context_window: Some(200_000),
-            system_tokens: 0,
-            model: String::new(),
-            explain: false,
-            unset: Unset::default(),
-        },
-        min_revision: 0,
-        turn_id: String::new(),
+        options: Options { context_window: Some(200_000), ..Options::default() },
+        ..RouteQuery::of(vec![Intent { text, weight: 1.0 }])
     }
 }
 
@@ -235,6 +220,7 @@ fn server(index: usize) -> StoredServer {
         trust_tier: 0,
         precondition: None,
         required_scopes: Vec::new(),
+        pending: false,
     };
     StoredServer { record, revision: 1, updated_ms: 0, tool_count: TOOLS_OF_A_SERVER as u32 }
 }

@@ -16,6 +16,7 @@ pub mod outcome;
 pub mod plan;
 pub mod policies;
 pub mod registration;
+pub mod signature;
 pub mod summary;
 pub mod tools_list;
 

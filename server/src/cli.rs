@@ -15,9 +15,11 @@ mod output;
 mod policy;
 mod register;
 mod route;
+mod search;
 mod serve;
 mod table;
 mod text;
+mod tokens;
 mod tools;
 
 use std::process::ExitCode;
@@ -48,12 +50,14 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Serve(serve) => serve::run(&serve),
         Command::Register(register) => interruptible(register::run(register)),
         Command::Route(route) => interruptible(route::run(route)),
+        Command::Search(search) => interruptible(search::run(search)),
         Command::Gate(gate) => interruptible(gate::run(gate)),
         Command::Tools(tools) => interruptible(tools::run(tools)),
         Command::Policy(policy) => interruptible(policy::run(policy)),
         Command::Model(model) => interruptible(model::run(model)),
         Command::Doctor(doctor) => interruptible(doctor::run(doctor)),
         Command::Eval(eval) => interruptible(eval::run(eval)),
+        Command::Tokens(tokens) => tokens::run(&tokens),
         Command::Config(config) => config::run(config),
         Command::Completions(completions) => {
             completions::run(&completions, &mut Arguments::command())

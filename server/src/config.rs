@@ -8,7 +8,6 @@ mod file;
 mod key;
 mod load;
 mod mistake;
-mod nearest;
 mod secret;
 mod settings;
 mod table;
@@ -21,8 +20,8 @@ mod worker_address;
 use std::path::Path;
 
 pub use components::{
-    EncoderConfig, HandleConfig, LimitsConfig, LogConfig, LogFormat, LogLevel, PoolConfig,
-    RouterConfig, ServerConfig, ShardConfig, StoreConfig,
+    DeferralConfig, EncoderConfig, HandleConfig, LimitsConfig, LogConfig, LogFormat, LogLevel,
+    PoolConfig, RouterConfig, ServerConfig, ShardConfig, StoreConfig,
 };
 pub use example::example;
 pub use key::{Key, Kind};
@@ -49,6 +48,8 @@ pub struct Config {
     pub shard: ShardConfig,
     /// Defaults of Route.
     pub router: RouterConfig,
+    /// Whether tools are deferred.
+    pub deferral: DeferralConfig,
     /// Signing of active-set handles.
     pub handle: HandleConfig,
     /// Logging.
@@ -96,6 +97,7 @@ impl From<&Settings> for Config {
             encoder: settings.into(),
             shard: settings.into(),
             router: settings.into(),
+            deferral: settings.into(),
             handle: settings.into(),
             log: settings.into(),
         }

@@ -4,7 +4,10 @@
 
 pub mod baseline;
 pub mod catalog_file;
+pub mod clauses;
+pub mod conversation;
 pub mod embeddings;
+pub mod forms;
 pub mod input_error;
 pub mod metrics;
 pub mod query_file;
@@ -27,9 +30,10 @@ pub use input_error::InputError;
 pub use query_file::LabelledQuery;
 pub use report::Report;
 
+use conversation::Conversation;
 use embeddings::Embeddings;
 use metrics::Metrics;
-use ranking::Ranked;
+use ranking::{Ranked, Ranking};
 use report::{Counts, TokenTax};
 use stock::Stock;
 
@@ -44,6 +48,10 @@ pub struct Evaluation {
     pub limits: LimitsConfig,
     /// Also rank by plain summaries ([`baseline::plain_summary`]), for comparison.
     pub with_baseline: bool,
+    /// Also rank each query with its clauses as intents of one turn, for comparison.
+    pub with_clauses: bool,
+    /// Play so many queries as one conversation; 0 for none.
+    pub conversation: usize,
 }
 
 /// What came out.
@@ -66,24 +74,30 @@ impl Evaluation {
         let plain = self.with_baseline.then(|| baseline::plain(&stock.catalog));
         let checked = began.elapsed();
         let summaries = summaries(&stock.catalog, plain.as_ref());
-        let queries: Vec<_> = self.queries.iter().map(|query| query.text.as_str()).collect();
+        let queries = self.texts();
         let embeddings = Embeddings::of(encoders, &summaries, &queries, progress).await?;
         let embedded = began.elapsed();
-        let answers = |catalog: StoredCatalog| {
+        let answers = |catalog: StoredCatalog, in_clauses: bool| {
             let snapshot =
                 Snapshot::build(catalog, embeddings.vectors(), encoders.passages.dimensions())?;
             // Large shards are served exactly only until their graph is there.
             snapshot.build_graph();
-            let ranked = ranking::rank(&snapshot, &self.queries, &embeddings, &stock.names)?;
+            let ranking = Ranking { embeddings: &embeddings, names: &stock.names, in_clauses };
+            let ranked = ranking.rank(&snapshot, &self.queries)?;
             Ok::<_, Error>((Metrics::of(&ranked, &self.queries), ranked))
         };
-        let (metrics, ranked) = answers(stock.catalog.clone())?;
-        let baseline = plain.map(answers).transpose()?.and_then(|(metrics, _)| metrics);
+        let (metrics, ranked) = answers(stock.catalog.clone(), false)?;
+        let baseline = plain.map(|plain| answers(plain, false)).transpose()?;
+        let catalog = &stock.catalog;
+        let clauses = self.with_clauses.then(|| answers(catalog.clone(), true)).transpose()?;
+        let conversation = self.play(&stock.catalog, &embeddings, encoders)?;
         let report = Report {
             encoder: encoders.passages.fingerprint().to_owned(),
             counts: Counts::new(self, &stock, &embeddings),
             metrics,
-            baseline,
+            baseline: baseline.and_then(|(metrics, _)| metrics),
+            clauses: clauses.and_then(|(metrics, _)| metrics),
+            conversation,
             tokens: TokenTax::of(&stock.catalog),
             check_time: checked,
             embed_time: embedded.saturating_sub(checked),
@@ -92,6 +106,25 @@ impl Evaluation {
             renamed: stock.renamed,
         };
         Ok(Evaluated { ranked, report: Report { whole_time: began.elapsed(), ..report } })
+    }
+
+    /// Every text to embed as a query.
+    fn texts(&self) -> Vec<&str> {
+        let whole = self.queries.iter().map(|query| query.text.as_str());
+        let parts = self.queries.iter().filter(|_| self.with_clauses);
+        whole.chain(parts.flat_map(|query| clauses::of(&query.text))).collect()
+    }
+
+    fn play(
+        &self,
+        catalog: &StoredCatalog,
+        embeddings: &Embeddings,
+        encoders: Sides<'_>,
+    ) -> Result<Option<Conversation>, Error> {
+        let turns = &self.queries[..self.conversation.min(self.queries.len())];
+        let dimensions = encoders.passages.dimensions();
+        let play = || Conversation::play(catalog, embeddings, dimensions, turns);
+        (!turns.is_empty()).then(play).transpose()
     }
 }
 

@@ -2,7 +2,9 @@
 //! ranking and storage live elsewhere.
 
 pub mod calls;
+pub mod envelope;
 pub mod handle;
 pub mod key;
+pub mod names;
 pub mod standing;
 pub mod verdict;

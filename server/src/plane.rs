@@ -9,6 +9,7 @@ use tracing::warn;
 use crate::catalog::Catalog;
 use crate::catalog::registration::{Registered, Registration};
 use crate::config::LimitsConfig;
+use crate::deferral::Live;
 use crate::encoder::Encoders;
 use crate::error::Error;
 use crate::gate::key::HandleKey;
@@ -30,6 +31,8 @@ pub struct PlaneConfig {
     pub handle_key: HandleKey,
     /// How long a handle lives.
     pub handle_ttl: Duration,
+    /// Whether tools are deferred; may change while the plane works.
+    pub deferral: Arc<Live>,
 }
 
 /// The routing plane.
@@ -51,7 +54,8 @@ impl Plane {
         let (key, ttl) = (config.handle_key, config.handle_ttl);
         Self {
             catalog: Catalog::new(store, passages, config.limits),
-            router: Router::new(Arc::clone(&shards), intents, key, ttl),
+            router: Router::new(Arc::clone(&shards), intents, key, ttl)
+                .with_deferral(config.deferral),
             shards,
         }
     }

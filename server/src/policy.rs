@@ -101,19 +101,28 @@ impl Policy {
 }
 
 impl Rule {
+    /// Whether it is about every tool of this MCP server, whatever the tool.
+    #[must_use]
+    pub fn covers(&self, server: &str) -> bool {
+        let of = &self.matches;
+        let every_tool = of.tools.is_empty() && of.tags.is_empty() && of.hints == Hints::default();
+        every_tool && any(&of.servers, server)
+    }
+
     /// Whether it is about this tool.
     #[must_use]
     pub fn matches(&self, tool: &ToolFacts) -> bool {
         let of = &self.matches;
-        let any = |globs: &[Glob], text: &str| {
-            globs.is_empty() || globs.iter().any(|glob| glob.matches(text))
-        };
         let tagged = || of.tags.iter().any(|tag| tool.tags.iter().any(|of_tool| **of_tool == *tag));
         any(&of.servers, &tool.server)
             && any(&of.tools, &tool.name)
             && (of.tags.is_empty() || tagged())
             && of.hints.fit(tool)
     }
+}
+
+fn any(globs: &[Glob], text: &str) -> bool {
+    globs.is_empty() || globs.iter().any(|glob| glob.matches(text))
 }
 
 impl Hints {

@@ -3,14 +3,22 @@
 
 pub mod account;
 pub mod allow;
+mod aside;
 pub mod caps;
 pub mod choose;
+pub mod continuity;
+mod decision;
+pub mod deferring;
 pub mod event;
 pub mod explain;
 pub mod lookups;
+pub mod pending;
 pub mod pool;
 pub mod query;
 pub mod rank;
+pub mod room;
 pub mod route;
+pub mod search;
+mod stages;
 
 pub use route::Router;

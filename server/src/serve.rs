@@ -2,6 +2,7 @@
 //! calls, drain, close the store.
 
 mod encoders;
+mod reload;
 
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io;
@@ -18,6 +19,7 @@ use tracing::{info, warn};
 use crate::admin::Admin;
 use crate::api::{self, ApiConfig};
 use crate::config::{Config, KeyError};
+use crate::deferral::Live;
 use crate::error::{Cause, Error};
 use crate::gate::key::HandleKey;
 use crate::plane::{Plane, PlaneConfig};
@@ -28,6 +30,7 @@ use crate::{admin, logging};
 use encoders::Embedding;
 
 pub(crate) use encoders::load_sides;
+pub use reload::Reread;
 
 /// The database's name in the data directory.
 pub const DATABASE: &str = "toolgate.db";
@@ -94,15 +97,20 @@ pub enum ServeError {
     Internal(#[source] Error),
 }
 
-/// Serves until SIGINT or SIGTERM, then drains.
+/// Serves until SIGINT or SIGTERM, then drains. SIGHUP has `reread` read the configuration again.
 ///
 /// # Errors
 /// What kept it from starting, or ended it.
-pub async fn run(config: Config) -> Result<(), ServeError> {
+pub async fn run(config: Config, reread: Reread<'_>) -> Result<(), ServeError> {
     logging::start(config.log);
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
-    serve_until(config, stop).await
+    let live = Arc::new(Live::new(config.deferral.clone()));
+    let serving = Box::pin(serve_with(config, Arc::clone(&live), stop));
+    tokio::select! {
+        served = serving => served,
+        () = reload::on_hangup(&live, reread) => Ok(()),
+    }
 }
 
 /// Serves until `stop`, then drains.
@@ -110,6 +118,15 @@ pub async fn run(config: Config) -> Result<(), ServeError> {
 /// # Errors
 /// As [`run`].
 pub async fn serve_until(config: Config, stop: CancellationToken) -> Result<(), ServeError> {
+    let live = Arc::new(Live::new(config.deferral.clone()));
+    serve_with(config, live, stop).await
+}
+
+async fn serve_with(
+    config: Config,
+    deferral: Arc<Live>,
+    stop: CancellationToken,
+) -> Result<(), ServeError> {
     // Addresses first: a second instance is told before it waits for a model.
     let listener = listen(config.server.listen, "server.listen").await?;
     let admin_listener = listen(config.server.admin_listen, "server.admin_listen").await?;
@@ -124,6 +141,7 @@ pub async fn serve_until(config: Config, stop: CancellationToken) -> Result<(), 
         memory_budget: config.shard.memory_budget,
         handle_key,
         handle_ttl: config.handle.ttl,
+        deferral,
     };
     let encoders = embedding.encoders.clone();
     let plane = Arc::new(Plane::new(Arc::clone(&store) as _, encoders, plane_config));

@@ -14,6 +14,8 @@ pub struct AgentState {
     pub calls: Vec<PriorCall>,
     /// Milestones reached.
     pub milestones: BTreeSet<String>,
+    /// Model-facing names of tools that were discovered earlier in the conversation.
+    pub discovered: Vec<String>,
     /// What else a policy may look at.
     pub attributes: Map<String, Value>,
     /// Who asks; empty while authentication is off.

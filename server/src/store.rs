@@ -79,6 +79,19 @@ pub struct ServerRecord {
     pub precondition: Option<Precondition>,
     /// Every tool of it requires these.
     pub required_scopes: Vec<String>,
+    /// Announced, and its tools not registered yet.
+    pub pending: bool,
+}
+
+/// The wire's number of `TRANSPORT_HINT_BUILT_IN`.
+const BUILT_IN: i32 = 3;
+
+impl ServerRecord {
+    /// Whether its tools are the agent's own, and no MCP server's.
+    #[must_use]
+    pub fn is_built_in(&self) -> bool {
+        self.transport_hint == BUILT_IN
+    }
 }
 
 /// One tool as stored.

@@ -218,6 +218,7 @@ fn registration(server: u64, before: Option<(Revision, u64)>, generation: u64) -
             trust_tier: 1,
             precondition: None,
             required_scopes: Vec::new(),
+            pending: false,
         },
         removals,
         embeddings: upserts

@@ -254,3 +254,47 @@ def test_a_gate_call_needs_a_tenant_that_exists(server: ToolgateProcess, handle:
         refused(grpc.StatusCode.NOT_FOUND, "TENANT_NOT_FOUND"),
     ):
         client.gate(handle, Call(CREATE))
+
+
+def test_b15_a_deferred_tool_names_its_search(notes: Client) -> None:
+    turn = notes.route("write down a note", servers=["notes"], top_k=1, threshold=-1)
+    verdict = notes.gate(turn.handle, Call("mcp__weather__get_forecast"))[0]
+    assert verdict.code is RefusalCode.TOOL_NOT_AVAILABLE
+    assert verdict.search_query == "select:mcp__weather__get_forecast"
+    assert verdict.search_query in verdict.message
+    found = notes.search_tools(verdict.search_query, handle=turn.handle)
+    assert notes.gate(found.handle, Call("mcp__weather__get_forecast"))[0].allowed
+
+
+def test_b15_a_misspelt_name_gets_the_nearest_visible_one(notes: Client) -> None:
+    turn = notes.route("note", threshold=-1, servers=["notes"])
+    verdict = notes.gate(turn.handle, Call("mcp__notes__creat_note", {"title": "a"}))[0]
+    assert (verdict.code, verdict.nearest_tool) == (RefusalCode.UNKNOWN_TOOL, CREATE)
+    assert CREATE in verdict.message
+    deferred = notes.gate(turn.handle, Call("mcp__weather__get_forcast"))[0]
+    assert deferred.search_query == "select:mcp__weather__get_forecast"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "sent_on"),
+    [
+        ("functions." + CREATE, '{"title": "a"}', ""),
+        ("default_api:create_note", '"{\\"title\\": \\"a\\"}"', '{"title": "a"}'),
+        (" notes/create_note", '{"title": "a"}', ""),
+        ("find_notes", "null", "{}"),
+        ("find_notes", '""', "{}"),
+    ],
+)
+def test_b15_envelopes_are_forgiven(notes: Client, name: str, arguments: str, sent_on: str) -> None:
+    turn = notes.route("note", threshold=-1, servers=["notes"])
+    verdict = notes.gate(turn.handle, Call(name, arguments))[0]
+    assert verdict.allowed, verdict
+    assert verdict.arguments_json == sent_on
+
+
+def test_b15_values_are_not(notes: Client) -> None:
+    turn = notes.route("note", threshold=-1, servers=["notes"])
+    verdict = notes.gate(turn.handle, Call(CREATE, '"{\\"title\\": 3}"'))[0]
+    assert verdict.code is RefusalCode.ARGUMENTS_INVALID
+    assert [v.pointer for v in verdict.violations] == ["/title"]
+    assert "minLength" in verdict.input_schema_json

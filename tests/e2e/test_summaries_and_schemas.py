@@ -104,3 +104,43 @@ def test_how_many_names(notes: Client) -> None:
     assert len(notes.batch_get_tool_schemas([f"no/such{i}" for i in range(100)]).refusals) == 100
     with too_many("names"):
         notes.batch_get_tool_schemas([f"no/such{i}" for i in range(101)])
+
+
+def test_d1_the_pool_by_names_and_as_text(notes: Client) -> None:
+    whole = notes.get_summary_pool(render=True)
+    lines = [f"{e.model_name}: {e.summary}" for e in whole.added]
+    assert whole.rendered.splitlines() == lines
+    names = notes.get_summary_pool(names_only=True, render=True)
+    assert names.rendered.splitlines() == [e.model_name for e in whole.added]
+    assert {e.summary for e in names.added} == {""}
+    assert names.pool_tokens < whole.pool_tokens
+
+
+def test_b10_a_change_is_a_block_to_append(notes: Client) -> None:
+    whole = notes.get_summary_pool(render=True)
+    notes.register_server("weather", [WEATHER[0], tool("new_tool", "Just came.")])
+    delta = notes.get_summary_pool(since_revision=whole.revision, render=True)
+    assert delta.rendered == (
+        "These tools are gone:\nmcp__weather__get_rain_alerts\n"
+        "These tools are new, or described anew:\n"
+        "mcp__weather__new_tool: new tool: Just came.\n"
+    )
+    again = notes.get_summary_pool(since_revision=delta.revision, render=True)
+    assert again.rendered == ""
+    # A tool that is loaded meanwhile is not gone.
+    turn = notes.search_tools("select:new_tool")
+    assert turn.tools
+    assert notes.get_summary_pool(since_revision=delta.revision).removed == ()
+
+
+@pytest.mark.parametrize("detail", ["names", "signatures", "references", "schemas"])
+def test_tools_by_name_at_every_detail(notes: Client, detail: str) -> None:
+    [found] = notes.batch_get_tool_schemas([CREATE], detail=detail).tools
+    assert bool(found.input_schema_json) == (detail == "schemas")
+    assert bool(found.signature) == (detail == "signatures")
+    signature = (
+        "mcp__notes__create_note(title: string, pages?: integer, tags?: string[]) - "
+        "Write down a new note so that it can be found again later."
+    )
+    if detail == "signatures":
+        assert (found.signature, found.signature_lossy) == (signature, True)

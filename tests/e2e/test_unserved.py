@@ -13,8 +13,6 @@ from toolgate._gen.v1 import (
     catalog_pb2_grpc,
     encoder_pb2,
     encoder_pb2_grpc,
-    router_pb2,
-    router_pb2_grpc,
     usage_pb2,
     usage_pb2_grpc,
 )
@@ -22,9 +20,6 @@ from toolgate._gen.v1 import (
 Caller = Callable[[grpc.Channel], Any]
 
 UNSERVED: dict[str, Caller] = {
-    "SearchTools": lambda c: router_pb2_grpc.RouterServiceStub(c).SearchTools(
-        router_pb2.SearchToolsRequest(query="x")
-    ),
     "WatchCatalog": lambda c: next(
         catalog_pb2_grpc.CatalogServiceStub(c).WatchCatalog(catalog_pb2.WatchCatalogRequest())
     ),
@@ -49,7 +44,7 @@ def test_unserved(channel: grpc.Channel, name: str) -> None:
 
 def test_the_reason_is_in_our_domain(channel: grpc.Channel) -> None:
     with pytest.raises(grpc.RpcError) as caught:
-        UNSERVED["SearchTools"](channel)
+        UNSERVED["GetUsage"](channel)
     trailers: dict[str, bytes] = dict(caught.value.trailing_metadata())  # type: ignore[arg-type]
     status = status_pb2.Status.FromString(trailers["grpc-status-details-bin"])
     info = error_details_pb2.ErrorInfo()

@@ -69,6 +69,9 @@ def test_route_sends_every_argument(service: FakeService) -> None:
             system_tokens=500,
             model="some-model",
             explain=True,
+            deferral="auto",
+            deferral_percent=5,
+            model_base_url="https://proxy.example",
             known_pool_revision=0,
             min_revision=9,
             turn_id="t1",
@@ -97,6 +100,9 @@ def test_route_sends_every_argument(service: FakeService) -> None:
         model="some-model",
         explain=True,
         system_tokens=500,
+        deferral=router_pb2.DEFERRAL_MODE_AUTO,
+        deferral_percent=5,
+        model_base_url="https://proxy.example",
     )
     assert (sent.active_set_handle, sent.min_revision, sent.turn_id) == ("h0", 9, "t1")
 
@@ -225,6 +231,64 @@ def test_each_registration_has_its_own_request_id(service: FakeService) -> None:
     assert first
     assert second
     assert first != second
+
+
+def test_search_sends_every_argument(service: FakeService) -> None:
+    service.answer(
+        "SearchTools",
+        router_pb2.SearchToolsResponse(
+            tools=[router_pb2.ActiveTool(model_name="mcp__git__log", signature="mcp__git__log()")],
+            active_set_handle="h2",
+            form=router_pb2.SEARCH_FORM_KEYWORDS,
+            pending_servers=["jira"],
+            message="m",
+            searched_tools=7,
+        ),
+    )
+    with Client(service.target, tenant="t") as client:
+        result = client.search_tools(
+            "+git log",
+            max_results=3,
+            detail="signatures",
+            handle="h",
+            min_revision=4,
+            state={"scopes": ["s"]},
+        )
+        client.search_tools("git")
+    sent, plain = service.requests
+    assert (sent.tenant, sent.query, sent.max_results) == ("t", "+git log", 3)
+    assert (sent.detail, sent.active_set_handle) == (router_pb2.DETAIL_SIGNATURES, "h")
+    assert (sent.min_revision, list(sent.state.scopes)) == (4, ["s"])
+    assert not plain.HasField("max_results")
+    assert (result.form, result.handle, result.searched_tools) == ("KEYWORDS", "h2", 7)
+    assert result.to_tool_references() == [{"type": "tool_reference", "tool_name": "mcp__git__log"}]
+    assert result.to_tool_result() == {
+        "tools": [{"name": "mcp__git__log", "signature": "mcp__git__log()"}],
+        "message": "m",
+        "pending_servers": ["jira"],
+    }
+
+
+def test_the_pool_and_announcements_send_every_argument(service: FakeService) -> None:
+    pool = router_pb2.SummaryPoolDelta(revision=3, full=True, rendered="a\n")
+    service.answer("GetSummaryPool", router_pb2.GetSummaryPoolResponse(pool=pool))
+    service.answer(
+        "RegisterServer",
+        catalog_pb2.RegisterServerResponse(
+            server=catalog_pb2.McpServer(name="jira", pending=True), catalog_revision=4
+        ),
+    )
+    with Client(service.target, tenant="t") as client:
+        answer = client.get_summary_pool(
+            since_revision=2, names_only=True, render=True, state={"scopes": ["s"]}
+        )
+        announced = client.announce_server("jira", description="d", required_scopes=["r"])
+    asked, sent = service.requests
+    assert (asked.since_revision, asked.names_only, asked.render) == (2, True, True)
+    assert (list(asked.state.scopes), answer.rendered) == (["s"], "a\n")
+    assert (sent.server, sent.pending, sent.description) == ("jira", True, "d")
+    assert (list(sent.required_scopes), sent.tools_list_json) == (["r"], b"")
+    assert announced.server.pending
 
 
 def test_gate_tells_the_model_what_to_do(service: FakeService) -> None:

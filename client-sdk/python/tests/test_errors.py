@@ -112,3 +112,22 @@ def test_reasons_are_those_of_the_contract() -> None:
         for name in error_pb2.ErrorReason.keys()  # noqa: SIM118
     }
     assert {reason.value for reason in ErrorReason} == contract
+
+
+def test_a_violation_is_not_said_twice(service: FakeService) -> None:
+    broken = error_details_pb2.BadRequest.FieldViolation(
+        field="top_k", description="must be 1 to 100"
+    )
+    service.answer(
+        "Route",
+        fail(
+            grpc.StatusCode.INVALID_ARGUMENT,
+            "top_k: must be 1 to 100",
+            error_details_pb2.ErrorInfo(reason="INVALID_FIELD", domain="toolgate"),
+            error_details_pb2.BadRequest(field_violations=[broken]),
+        ),
+    )
+    with Client(service.target) as client, pytest.raises(ToolgateError) as caught:
+        client.route("x", top_k=1000)
+    assert str(caught.value) == "INVALID_FIELD: top_k: must be 1 to 100"
+    assert caught.value.field_violations == (FieldViolation("top_k", "must be 1 to 100"),)

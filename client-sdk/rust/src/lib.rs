@@ -2,6 +2,10 @@
 //! deadline on every call, retries what may be retried, and turns failures into typed errors. Beside it,
 //! the client of an encoder worker, which servers use. No policy and no caching live here.
 //!
+//! For a conversation, [`history`] reads from its messages what was discovered and called, and takes out what
+//! can't be sent; [`render`] writes tools in the shape of a provider's API; [`layout`] and [`announce`] keep
+//! prompt caches. None of them calls anything.
+//!
 //! ```no_run
 //! use toolgate_client::{Client, ClientOptions, v1};
 //!
@@ -19,16 +23,21 @@
 //! ```
 
 mod advice;
+mod announcing;
 mod call;
 mod catalog;
 mod client;
 mod encoder;
 mod error;
 mod health;
+pub mod history;
+pub mod layout;
 mod options;
 mod policy;
+pub mod render;
 mod router;
 
+pub use announcing::{Announcement, announce};
 pub use client::Client;
 pub use encoder::{EncoderClient, WorkerDescription, WorkerEmbedding};
 pub use error::{CallError, Error, FieldViolation};

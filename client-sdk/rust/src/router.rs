@@ -33,6 +33,22 @@ impl Client {
         .await
     }
 
+    /// Explicit discovery: by name, by MCP server, by keywords, or in natural language.
+    ///
+    /// # Errors
+    /// As every call: see [`Error`].
+    pub async fn search_tools(
+        &self,
+        mut request: v1::SearchToolsRequest,
+    ) -> Result<v1::SearchToolsResponse, Error> {
+        self.fill_tenant(&mut request.tenant);
+        self.call(Rpc::read("SearchTools"), request, |request| {
+            let mut service = self.router();
+            async move { service.search_tools(request).await }
+        })
+        .await
+    }
+
     /// Phase 1: the summaries of the catalog, whole or as a delta since a revision.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 pub(super) mod avx512;
 mod widened;
 
+use super::kept::{Blocks, KeptRows, LANES};
 use super::kernel::{Format, PANEL};
 use crate::device::NumberFormat;
 
@@ -44,9 +45,13 @@ pub(super) fn to_f32(x: u16) -> f32 {
 }
 
 #[inline(always)]
-fn keep(row: &[f32], kept: &mut [u16]) {
-    for (kept, &x) in kept.iter_mut().zip(row) {
-        *kept = from_f32(x);
+fn keep(from: Blocks<'_>, mut to: KeptRows<'_, u16>) {
+    for row in 0..from.rows {
+        for (index, kept) in to.values(row).as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+            for (kept, &x) in kept.iter_mut().zip(from.lanes(row, index * LANES)) {
+                *kept = from_f32(x);
+            }
+        }
     }
 }
 

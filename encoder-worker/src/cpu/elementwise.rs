@@ -172,29 +172,30 @@ impl WithSimd for LayerNorm<'_> {
             |sum, x| simd.add_f32s(sum, x),
         );
         let mean = simd.reduce_sum_f32s(sum) / count;
-        row.iter_mut().for_each(|x| *x -= mean);
-        let variance = simd.reduce_sum_f32s(sum_of_squares(simd, row)) / count;
+        let variance = sum_of_squares(simd, row, mean) / count;
         let scale = 1.0 / (variance + norm.epsilon).sqrt();
-        for ((next, x), factor) in next.iter_mut().zip(&*row).zip(&norm.next) {
-            *next = x * scale * factor;
-        }
-        for ((x, gamma), beta) in row.iter_mut().zip(&norm.gamma).zip(&norm.beta) {
-            *x = *x * scale * gamma + beta;
+        let parameters = norm.gamma.iter().zip(&norm.beta).zip(&norm.next);
+        for ((x, next), ((gamma, beta), factor)) in row.iter_mut().zip(next).zip(parameters) {
+            let normal = (*x - mean) * scale;
+            *next = normal * factor;
+            *x = normal * gamma + beta;
         }
     }
 }
 
-/// Sums that are left to add up.
+/// The sum of `(x - mean)^2`.
 #[inline(always)]
-fn sum_of_squares<S: Simd>(simd: S, row: &[f32]) -> S::f32s {
+fn sum_of_squares<S: Simd>(simd: S, row: &[f32], mean: f32) -> f32 {
     let (vectors, rest) = S::as_simd_f32s(row);
     let mut sums = [simd.splat_f32s(0.0); 4];
+    let mean_of_all = simd.splat_f32s(mean);
     for (i, &x) in vectors.iter().enumerate() {
+        let x = simd.sub_f32s(x, mean_of_all);
         sums[i % 4] = simd.mul_add_e_f32s(x, x, sums[i % 4]);
     }
-    let rest = simd.partial_load_f32s(rest);
-    sums[0] = simd.mul_add_e_f32s(rest, rest, sums[0]);
-    simd.add_f32s(simd.add_f32s(sums[0], sums[1]), simd.add_f32s(sums[2], sums[3]))
+    let rest: f32 = rest.iter().map(|x| (x - mean) * (x - mean)).sum();
+    let sum = simd.add_f32s(simd.add_f32s(sums[0], sums[1]), simd.add_f32s(sums[2], sums[3]));
+    simd.reduce_sum_f32s(sum) + rest
 }
 
 /// Combines a row's vectors, in four chains that don't wait for each other. What a vector lacks at the

@@ -14,9 +14,11 @@ pub(super) mod avx2;
 pub(super) mod avx512;
 pub(super) mod portable;
 
+use std::ops::Range;
+
 use pulp::{Arch, Simd, WithSimd};
 
-use super::elementwise::fold;
+use super::kept::{Blocks, KeptRows, LANES};
 use super::kernel::{Format, PANEL, RowScale};
 use crate::device::NumberFormat;
 
@@ -51,46 +53,49 @@ impl Format for Int8 {
     }
 }
 
-/// Scales each group of a row to `0..=levels`.
-fn keep(grain: Grain, row: &[f32], kept: &mut [u8], scales: &mut [RowScale]) {
-    grain.arch.dispatch(Keep { grain, row, kept, scales });
-}
-
-/// How finely a kernel keeps activations.
-#[derive(Clone, Copy)]
-struct Grain {
-    arch: Arch,
-    /// The greatest kept value.
-    levels: f32,
-    /// Inputs that share a scale.
-    group: usize,
+/// Scales each group of each row to `0..=levels`.
+fn keep(arch: Arch, levels: f32, from: Blocks<'_>, to: KeptRows<'_, u8>) {
+    arch.dispatch(Keep { levels, from, to });
 }
 
 struct Keep<'a> {
-    grain: Grain,
-    row: &'a [f32],
-    kept: &'a mut [u8],
-    scales: &'a mut [RowScale],
+    levels: f32,
+    from: Blocks<'a>,
+    to: KeptRows<'a, u8>,
 }
 
 impl WithSimd for Keep<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let Grain { levels, group, .. } = self.grain;
-        let groups = self.row.chunks(group).zip(self.kept.chunks_mut(group));
-        for ((row, kept), scale) in groups.zip(self.scales) {
-            let (low, high) = range(simd, row);
-            let step = ((high - low) / levels).max(f32::MIN_POSITIVE);
-            let (factor, offset) = (1.0 / step, -low / step);
-            for (kept, x) in kept.iter_mut().zip(row) {
-                // Not `clamp`: its check of the limits keeps the loop from being vectorised.
-                *kept = round_to_u8((x * factor + offset).max(0.0).min(levels));
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        for row in 0..self.from.rows {
+            for group in 0..self.to.groups() {
+                let columns = self.to.columns(group);
+                let (low, high) = range(simd, &self.from, row, columns.clone());
+                let scale = RowScale::of_range(low, high, self.levels);
+                let factor = 1.0 / scale.scale;
+                let offset = -low * factor;
+                let kept = self.to.values(row)[columns.clone()].as_chunks_mut::<LANES>().0;
+                for (index, kept) in kept.iter_mut().enumerate() {
+                    let lanes = self.from.lanes(row, columns.start + index * LANES);
+                    *kept = quantised(lanes, factor, offset, self.levels);
+                }
+                self.to.scales(row)[group] = scale;
             }
-            *scale = RowScale { scale: step, zero: low };
         }
     }
+}
+
+/// Sixteen values on the scale of their group. A whole array, so that it is computed as vectors.
+#[inline(always)]
+fn quantised(lanes: &[f32; LANES], factor: f32, offset: f32, levels: f32) -> [u8; LANES] {
+    let mut bytes = [0; LANES];
+    for i in 0..LANES {
+        // Not `clamp`: its check of the limits keeps the loop from being vectorised.
+        bytes[i] = round_to_u8((lanes[i] * factor + offset).max(0.0).min(levels));
+    }
+    bytes
 }
 
 /// The lowest byte of `x + 1.5 * 2^23` is `x`, rounded; this form is vectorised, a cast is not.
@@ -99,39 +104,49 @@ fn round_to_u8(x: f32) -> u8 {
     (x + 12_582_912.0).to_bits() as u8
 }
 
-/// Least and greatest value of a row, which is a multiple of 16.
+/// Least and greatest value of some columns of a row.
 #[inline(always)]
-fn range<S: Simd>(simd: S, row: &[f32]) -> (f32, f32) {
-    let low = fold::<S>(
-        row,
-        simd.splat_f32s(f32::INFINITY),
-        #[inline(always)]
-        |low, x| simd.min_f32s(low, x),
-    );
-    let high = fold::<S>(
-        row,
-        simd.splat_f32s(f32::NEG_INFINITY),
-        #[inline(always)]
-        |high, x| simd.max_f32s(high, x),
-    );
+fn range<S: Simd>(simd: S, from: &Blocks<'_>, row: usize, columns: Range<usize>) -> (f32, f32) {
+    let (mut low, mut high) = (simd.splat_f32s(f32::INFINITY), simd.splat_f32s(f32::NEG_INFINITY));
+    for index in 0..columns.len() / LANES {
+        let lanes = from.lanes(row, columns.start + index * LANES);
+        let (vectors, _) = S::as_simd_f32s(lanes);
+        for &x in vectors {
+            low = simd.min_f32s(low, x);
+            high = simd.max_f32s(high, x);
+        }
+    }
     (simd.reduce_min_f32s(low), simd.reduce_max_f32s(high))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::portable::Int8Portable;
     use super::*;
+    use crate::cpu::kept::Kept;
+    use crate::cpu::linear::{Dense, Packed};
 
-    fn grain() -> Grain {
-        Grain { arch: Arch::new(), levels: 255.0, group: GROUP }
+    /// The kept values and scales of one row in groups of 128.
+    #[allow(unsafe_code, reason = "nobody else has this row")]
+    fn kept(row: &[f32]) -> (Vec<u8>, Vec<RowScale>) {
+        let dense = Dense { weights: vec![0.0; row.len()], bias: vec![0.0], inputs: row.len() };
+        let linear = Packed::<Int8Portable>::default().pack(&dense, GROUP);
+        let mut kept = Kept::default();
+        kept.grow(1, &linear);
+        // SAFETY: nobody else has `kept`.
+        let rows = unsafe {
+            let to = kept.write(0, 0..row.len(), &linear);
+            keep(Arch::new(), 255.0, Blocks::of_rows(row, row.len()), to);
+            kept.read(0..1, &linear)
+        };
+        (rows.values.to_vec(), rows.scales.to_vec())
     }
 
     #[test]
     fn kept_rows_are_within_half_a_level() {
         for len in [16, 48, 384, 400] {
             let row: Vec<f32> = (0..len).map(|i| ((i * 37) % 101) as f32 * 0.13 - 4.0).collect();
-            let mut kept = vec![0; len];
-            let mut scales = [RowScale::default(); 4];
-            keep(grain(), &row, &mut kept, &mut scales);
+            let (kept, scales) = kept(&row);
             for (i, (x, &a)) in row.iter().zip(&kept).enumerate() {
                 let RowScale { scale, zero } = scales[i / GROUP];
                 let back = scale * f32::from(a) + zero;
@@ -143,12 +158,10 @@ mod tests {
 
     #[test]
     fn constant_rows_and_wild_values_are_harmless() {
-        let mut kept = vec![0; 16];
-        let mut scales = [RowScale::default()];
-        keep(grain(), &[3.5; 16], &mut kept, &mut scales);
-        assert_eq!(scales[0].scale * f32::from(kept[0]) + scales[0].zero, 3.5);
+        let (values, scales) = kept(&[3.5; 16]);
+        assert_eq!(scales[0].scale * f32::from(values[0]) + scales[0].zero, 3.5);
         for wild in [f32::NAN, f32::INFINITY] {
-            keep(grain(), &[wild; 16], &mut kept, &mut scales);
+            kept(&[wild; 16]);
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Weights are packed once, in panels of 64 output columns. A panel is a list of steps; a step holds
 //! the weights of the next few inputs for all 64 columns, in the order in which the product reads them.
 
+use super::kept::{Blocks, KeptRows};
 use crate::device::NumberFormat;
 
 /// Output columns that are computed together: four vectors of the widest kind.
@@ -16,6 +17,14 @@ pub(super) const INPUT_MULTIPLE: usize = 16;
 pub(super) struct RowScale {
     pub(super) scale: f32,
     pub(super) zero: f32,
+}
+
+impl RowScale {
+    /// The scale on which `0..=levels` reaches from `low` to `high`.
+    #[inline(always)]
+    pub(super) fn of_range(low: f32, high: f32, levels: f32) -> Self {
+        Self { scale: ((high - low) / levels).max(f32::MIN_POSITIVE), zero: low }
+    }
 }
 
 impl Default for RowScale {
@@ -82,9 +91,20 @@ impl<'a, V> Rows<'a, V> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Panel<'a, S> {
     pub(super) steps: &'a [S],
+    /// Steps whose inputs share a scale; the last group may have fewer.
+    pub(super) group_steps: usize,
     /// One per group of inputs.
     pub(super) groups: &'a [Columns],
     pub(super) bias: &'a PanelRow,
+    /// The steps that whoever has this panel will want next: a kernel may fetch them ahead of time.
+    pub(super) ahead: &'a [S],
+}
+
+impl<'a, S> Panel<'a, S> {
+    /// This panel, and what will be wanted after it.
+    pub(super) fn before(&self, next: &Self) -> Self {
+        Self { ahead: next.steps, ..*self }
+    }
 }
 
 /// One row of a panel's result.
@@ -120,11 +140,12 @@ pub(super) trait Kernel: Copy + Send + Sync + 'static {
     type Format: Format;
     /// An activation as kept.
     type Value: Copy + Default + Send + Sync + 'static;
-    /// Inputs that share a scale: a multiple of [`INPUT_MULTIPLE`], or [`NO_GROUPS`].
+    /// Inputs that share a scale, where a layer doesn't say that fewer do: a multiple of
+    /// [`INPUT_MULTIPLE`], or [`NO_GROUPS`].
     const GROUP: usize;
 
-    /// Keeps a row of activations, as long as `row`; `scales` gets one scale per group.
-    fn keep(self, row: &[f32], kept: &mut [Self::Value], scales: &mut [RowScale]);
+    /// Keeps activations, and a scale for each group of each row.
+    fn keep(self, from: Blocks<'_>, to: KeptRows<'_, Self::Value>);
 
     /// `out[r] = rows[r] x panel + bias` for every row.
     fn multiply(
@@ -150,11 +171,6 @@ pub(super) use for_rows;
 /// [`Kernel::GROUP`] of formats that scale nothing: all inputs are one group.
 pub(super) const NO_GROUPS: usize = usize::MAX;
 
-/// How many groups of `K` so many inputs are.
-pub(super) fn groups_of<K: Kernel>(inputs: usize) -> usize {
-    inputs.div_ceil(K::GROUP)
-}
-
 /// Cuts `rows` rows into blocks of nearly equal size, `most` at most: a block of one row costs almost
 /// as much as a full one.
 pub(super) fn blocks(rows: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
@@ -169,7 +185,8 @@ pub(super) fn blocks(rows: usize, most: usize) -> impl Iterator<Item = (usize, u
 mod tests {
     use super::*;
     use crate::cpu::isa::Isa;
-    use crate::cpu::linear::{Dense, Linear};
+    use crate::cpu::kept::Kept;
+    use crate::cpu::linear::{Dense, Linear, Packed};
     use crate::cpu::vectors::Vectors;
     use crate::cpu::{bf16, f32, int8};
 
@@ -177,27 +194,45 @@ mod tests {
         (0..count).map(|i| (((i + seed) * 7_919) % 1_009) as f32 / 504.5 - 1.0).collect()
     }
 
+    /// Keeps rows for `linear`.
+    #[allow(unsafe_code, reason = "nobody else has these rows")]
+    fn keep<K: Kernel>(kernel: K, rows: &[f32], linear: &Linear) -> Kept<K::Value> {
+        let (mut kept, inputs) = (Kept::default(), linear.inputs());
+        let count = rows.len() / inputs;
+        kept.grow(count, linear);
+        // SAFETY: nobody else has `kept`.
+        kernel.keep(Blocks::of_rows(rows, inputs), unsafe { kept.write(0, 0..inputs, linear) });
+        kept
+    }
+
+    #[allow(unsafe_code, reason = "nobody else has these rows")]
+    fn all_rows<'a, V: Copy + Default>(
+        kept: &'a Kept<V>,
+        count: usize,
+        linear: &Linear,
+    ) -> Rows<'a, V> {
+        // SAFETY: nobody writes.
+        unsafe { kept.read(0..count, linear) }
+    }
+
     /// A layer of odd sizes by rows of every block size, against plain sums.
     fn check<K: Kernel>(kernel: K, tolerance: f32) {
         let (inputs, outputs, rows) = (300, 130, 14);
         let dense =
             Dense { weights: values(inputs * outputs, 3), bias: values(outputs, 5), inputs };
-        let linear = Linear::<K>::pack(&dense);
+        let mut packed = Packed::<K>::default();
+        let linear = packed.pack(&dense, K::GROUP);
         let padded = linear.inputs();
         let mut input = vec![0.0; rows * padded];
-        let groups = groups_of::<K>(padded);
-        let mut kept = vec![K::Value::default(); rows * padded];
-        let mut scales = vec![RowScale::default(); rows * groups];
         for (r, row) in input.chunks_exact_mut(padded).enumerate() {
             row[..inputs].copy_from_slice(&values(inputs, 11 * r));
-            let scales = &mut scales[r * groups..(r + 1) * groups];
-            kernel.keep(row, &mut kept[r * padded..(r + 1) * padded], scales);
         }
+        let kept = keep(kernel, &input, &linear);
         for count in 1..=rows {
-            let rows = Rows { values: &kept[..count * padded], scales: &scales, inputs: padded };
+            let rows = all_rows(&kept, count, &linear);
             for panel in 0..linear.panels() {
                 let mut out = vec![[f32::NAN; PANEL]; count];
-                kernel.multiply(rows, linear.panel(panel), &mut out);
+                kernel.multiply(rows, packed.panel(&linear, panel), &mut out);
                 for (r, c) in (0..count).flat_map(|r| (0..PANEL).map(move |c| (r, c))) {
                     let output = panel * PANEL + c;
                     let want = if output < outputs {
@@ -251,13 +286,11 @@ mod tests {
     }
 
     fn one_row<K: Kernel>(kernel: K, row: &[f32], dense: &Dense) -> PanelRow {
-        let linear = Linear::<K>::pack(dense);
-        let mut kept = vec![K::Value::default(); row.len()];
-        let mut scales = vec![RowScale::default(); groups_of::<K>(row.len())];
-        kernel.keep(row, &mut kept, &mut scales);
+        let mut packed = Packed::<K>::default();
+        let linear = packed.pack(dense, K::GROUP);
+        let kept = keep(kernel, row, &linear);
         let mut out = [[f32::NAN; PANEL]];
-        let rows = Rows { values: &kept, scales: &scales, inputs: row.len() };
-        kernel.multiply(rows, linear.panel(0), &mut out);
+        kernel.multiply(all_rows(&kept, 1, &linear), packed.panel(&linear, 0), &mut out);
         out[0]
     }
 

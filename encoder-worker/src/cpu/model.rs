@@ -5,8 +5,8 @@ use candle_core::Tensor;
 
 use super::bf16;
 use super::elementwise::Norm;
-use super::kernel::{Format, INPUT_MULTIPLE, Kernel, PANEL};
-use super::linear::{Dense, Linear};
+use super::kernel::{Format, INPUT_MULTIPLE, Kernel, NO_GROUPS, PANEL};
+use super::linear::{Dense, Linear, Packed};
 use crate::device::NumberFormat;
 use crate::load_error::LoadError;
 use crate::weights::Weights;
@@ -15,7 +15,9 @@ use crate::weights::Weights;
 pub(super) struct Model<K: Kernel> {
     pub(super) shape: Shape,
     pub(super) embeddings: Embeddings,
-    pub(super) layers: Vec<Layer<K>>,
+    pub(super) layers: Vec<Layer>,
+    /// The weights of the layers.
+    pub(super) packed: Packed<K>,
 }
 
 /// Widths, in values.
@@ -32,6 +34,11 @@ impl Shape {
     /// Between two rows of activations: what a linear layer takes as inputs.
     pub(super) fn stride(&self) -> usize {
         self.hidden.next_multiple_of(INPUT_MULTIPLE)
+    }
+
+    /// Panels that hold all heads' queries; as many again hold the keys, and the values.
+    pub(super) fn head_panels(&self) -> usize {
+        (self.heads * self.head).div_ceil(PANEL)
     }
 }
 
@@ -50,13 +57,13 @@ enum Table {
 }
 
 /// One layer.
-pub(super) struct Layer<K: Kernel> {
-    /// Queries (scaled), keys and values side by side, heads padded.
-    pub(super) qkv: Linear<K>,
-    pub(super) attention_out: Linear<K>,
+pub(super) struct Layer {
+    /// Queries (scaled), keys and values side by side, heads padded, each from a panel's beginning on.
+    pub(super) qkv: Linear,
+    pub(super) attention_out: Linear,
     pub(super) attention_norm: Norm,
-    pub(super) up: Linear<K>,
-    pub(super) down: Linear<K>,
+    pub(super) up: Linear,
+    pub(super) down: Linear,
     pub(super) down_norm: Norm,
 }
 
@@ -84,14 +91,15 @@ impl<K: Kernel> Model<K> {
     pub(super) fn read(weights: &Weights<'_>) -> Result<Self, LoadError> {
         let reader = Reader { weights, shape: shape(weights)? };
         let mut embeddings = reader.embeddings(K::Format::NAME)?;
-        let mut layers: Vec<Layer<K>> = Vec::new();
+        let (mut layers, mut packed) = (Vec::<Layer>::new(), Packed::default());
         for index in 0..weights.model().bert.num_hidden_layers {
             let before =
                 layers.last_mut().map_or(&mut embeddings.norm, |layer| &mut layer.down_norm);
-            let layer = reader.layer(index, before)?;
+            let layer = reader.layer(index, before, &mut packed)?;
             layers.push(layer);
         }
-        Ok(Self { shape: reader.shape, embeddings, layers })
+        packed.settle();
+        Ok(Self { shape: reader.shape, embeddings, layers, packed })
     }
 }
 
@@ -153,7 +161,12 @@ impl Reader<'_> {
     }
 
     /// Layer `index`, and in `before` what its input is normalised with.
-    fn layer<K: Kernel>(&self, index: usize, before: &mut Norm) -> Result<Layer<K>, LoadError> {
+    fn layer<K: Kernel>(
+        &self,
+        index: usize,
+        before: &mut Norm,
+        packed: &mut Packed<K>,
+    ) -> Result<Layer, LoadError> {
         let (hidden, wide) = (self.shape.hidden, self.weights.model().bert.intermediate_size);
         let at = |name: &str| format!("encoder.layer.{index}.{name}");
         let mut attention_out = self.dense(&at("attention.output.dense"), hidden, hidden)?;
@@ -163,12 +176,14 @@ impl Reader<'_> {
         balance(before, &mut qkv);
         let mut up = self.dense(&at("intermediate.dense"), hidden, wide)?;
         balance(&mut attention_norm, &mut up);
+        // A panel of heads is kept by whoever computed it.
+        let panel = if K::GROUP == NO_GROUPS { NO_GROUPS } else { K::GROUP.min(PANEL) };
         Ok(Layer {
-            qkv: Linear::pack(&qkv),
-            attention_out: Linear::pack(&attention_out),
+            qkv: packed.pack(&qkv, K::GROUP),
+            attention_out: packed.pack(&attention_out, panel),
             attention_norm,
-            up: Linear::pack(&up),
-            down: Linear::pack(&self.dense(&at("output.dense"), wide, hidden)?),
+            up: packed.pack(&up, K::GROUP),
+            down: packed.pack(&self.dense(&at("output.dense"), wide, hidden)?, K::GROUP),
             down_norm: self.norm(&at("output.LayerNorm"))?,
         })
     }
@@ -192,27 +207,27 @@ impl Reader<'_> {
                 all.bias.resize(end, 0.0);
                 all.weights.resize(end * hidden, 0.0);
             }
+            let end = all.bias.len().next_multiple_of(PANEL);
+            all.bias.resize(end, 0.0);
+            all.weights.resize(end * hidden, 0.0);
         }
         Ok(all)
     }
 
-    /// Inputs for the columns that pad the heads.
+    /// Inputs for the columns that pad the heads and their last panel.
     fn pad_head_inputs(&self, dense: &mut Dense) {
         let real = self.weights.model().bert.head_size();
-        let padded = self.shape.head;
-        if real == padded {
-            return;
+        let inputs = self.shape.head_panels() * PANEL;
+        let mut weights = Vec::with_capacity(dense.bias.len() * inputs);
+        for row in dense.weights.chunks_exact(dense.inputs) {
+            let end = weights.len() + inputs;
+            for head in row.chunks_exact(real) {
+                weights.extend_from_slice(head);
+                weights.resize(weights.len() + self.shape.head - real, 0.0);
+            }
+            weights.resize(end, 0.0);
         }
-        let mut weights = Vec::with_capacity(dense.weights.len() / real * padded);
-        for head in dense.weights.chunks_exact(real) {
-            weights.extend_from_slice(head);
-            weights.resize(weights.len() + padded - real, 0.0);
-        }
-        *dense = Dense {
-            weights,
-            bias: std::mem::take(&mut dense.bias),
-            inputs: self.shape.heads * padded,
-        };
+        *dense = Dense { weights, bias: std::mem::take(&mut dense.bias), inputs };
     }
 
     fn dense(&self, at: &str, inputs: usize, outputs: usize) -> Result<Dense, LoadError> {

@@ -26,12 +26,48 @@ const LOOKS: u32 = 200;
 const OPEN: usize = 1 << (usize::BITS - 1);
 
 /// How far a phase is.
-#[derive(Default)]
 struct Phase {
-    /// Parts that somebody has taken.
-    taken: AtomicUsize,
-    /// Parts that are done.
-    done: AtomicUsize,
+    /// Each member's share of the parts. Whoever is through with its own takes from the others': the
+    /// same member works on the same weights from job to job, and nobody waits for one that is late.
+    shares: Box<[Share]>,
+    done: Share,
+}
+
+/// How many parts were taken of a share, or are done. Aligned, so that who waits for one does not slow
+/// who works on the next: processors fetch cache lines in pairs.
+#[derive(Default)]
+#[repr(align(128))]
+struct Share(AtomicUsize);
+
+impl Phase {
+    fn new(members: usize) -> Self {
+        Self { shares: (0..members).map(|_| Share::default()).collect(), done: Share::default() }
+    }
+
+    fn reset(&self) {
+        self.shares.iter().for_each(|share| share.0.store(0, Relaxed));
+        self.done.0.store(0, Relaxed);
+    }
+
+    /// Takes the next of `parts`: of the member's own share, or else of the share after it.
+    fn take(&self, member: usize, parts: usize) -> Option<usize> {
+        let count = self.shares.len();
+        (member..member + count).find_map(|owner| {
+            let owner = owner % count;
+            let share = share(owner, count, parts);
+            let taken = &self.shares[owner].0;
+            if taken.load(Relaxed) >= share.len() {
+                return None;
+            }
+            let part = share.start + taken.fetch_add(1, Relaxed);
+            share.contains(&part).then_some(part)
+        })
+    }
+}
+
+/// A member's share of the parts.
+fn share(member: usize, members: usize, parts: usize) -> Range<usize> {
+    member * parts / members..(member + 1) * parts / members
 }
 
 /// One thread's part in a team's job.
@@ -51,6 +87,16 @@ impl Member<'_> {
         Self { index: 0, count: 1, board: None, next: Cell::new(0) }
     }
 
+    /// Which of `parts` this member takes, unless others are late or done before.
+    pub(super) fn share(&self, parts: usize) -> Range<usize> {
+        share(self.index, self.count, parts)
+    }
+
+    /// The part that this member takes after `part`, if it is of its share.
+    pub(super) fn after(&self, part: usize, parts: usize) -> Option<usize> {
+        self.share(parts).contains(&(part + 1)).then_some(part + 1)
+    }
+
     /// Cuts `units` into `parts` and works on parts until none is left; returns when all are done. All
     /// members go through the same phases.
     ///
@@ -61,15 +107,11 @@ impl Member<'_> {
         let parts = parts.clamp(1, units.max(1));
         let phase = &board.phases[self.next.get()];
         self.next.set(self.next.get() + 1);
-        loop {
-            let part = phase.taken.fetch_add(1, Relaxed);
-            if part >= parts {
-                break;
-            }
+        while let Some(part) = phase.take(self.index, parts) {
             work(part * units / parts..(part + 1) * units / parts);
-            phase.done.fetch_add(1, Release);
+            phase.done.0.fetch_add(1, Release);
         }
-        look_until(|| phase.done.load(Acquire) == parts || board.broken.load(Relaxed));
+        look_until(|| phase.done.0.load(Acquire) == parts || board.broken.load(Relaxed));
         assert!(!board.broken.load(Relaxed), "another thread of the encoder panicked");
     }
 }
@@ -116,7 +158,7 @@ impl Team {
             number: AtomicUsize::new(0),
             door: AtomicUsize::new(0),
             job: Mutex::default(),
-            phases: (0..phases).map(|_| Phase::default()).collect(),
+            phases: (0..phases).map(|_| Phase::new(threads.get())).collect(),
             broken: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             panic: Mutex::default(),
@@ -148,8 +190,7 @@ impl Team {
     pub(super) fn run(&mut self, members: usize, job: Job<'_>) {
         let board = &*self.board;
         for phase in &board.phases {
-            phase.taken.store(0, Relaxed);
-            phase.done.store(0, Relaxed);
+            phase.reset();
         }
         *lock(&board.job) = Some(forget_lifetime(job));
         board.door.store(OPEN, Release);

@@ -5,7 +5,8 @@ use std::marker::PhantomData;
 
 use pulp::{Arch, Simd, WithSimd};
 
-use super::kernel::{Format, Kernel, NO_GROUPS, Panel, PanelRow, RowScale, Rows, blocks, for_rows};
+use super::kept::{Blocks, KeptRows, LANES};
+use super::kernel::{Format, Kernel, NO_GROUPS, Panel, PanelRow, Rows, blocks, for_rows};
 
 /// Rows of one tile: with two vectors of columns, 12 sums of AVX2's 16 registers.
 const ROWS: usize = 6;
@@ -41,8 +42,12 @@ impl<F: Tile> Kernel for Vectors<F> {
     type Value = f32;
     const GROUP: usize = NO_GROUPS;
 
-    fn keep(self, row: &[f32], kept: &mut [f32], _: &mut [RowScale]) {
-        kept.copy_from_slice(row);
+    fn keep(self, from: Blocks<'_>, mut to: KeptRows<'_, f32>) {
+        for row in 0..from.rows {
+            for (index, kept) in to.values(row).as_chunks_mut().0.iter_mut().enumerate() {
+                *kept = *from.lanes(row, index * LANES);
+            }
+        }
     }
 
     fn multiply(self, rows: Rows<'_, f32>, panel: Panel<'_, F::Step>, out: &mut [PanelRow]) {

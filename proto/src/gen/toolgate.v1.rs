@@ -330,6 +330,9 @@ pub struct McpServer {
     /// When the last change was committed.
     #[prost(message, optional, tag = "9")]
     pub update_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// True from an announcement with `pending` to the registration of the tools.
+    #[prost(bool, tag = "10")]
+    pub pending: bool,
 }
 /// What the registrant says about one tool, beside what MCP says.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -374,8 +377,8 @@ pub struct RegisterServerRequest {
     #[prost(enumeration = "TransportHint", tag = "4")]
     pub transport_hint: i32,
     /// The answer of the server's `tools/list` as it came: UTF-8 JSON, either the JSON-RPC result
-    /// (`{"tools": \[...\]}`), the whole JSON-RPC response, or the bare array. Required; at most 2,048 tools
-    /// and 256 KiB a schema.
+    /// (`{"tools": \[...\]}`), the whole JSON-RPC response, or the bare array. Required unless `pending`; at
+    /// most 2,048 tools and 256 KiB a schema.
     #[prost(bytes = "bytes", tag = "5")]
     pub tools_list_json: ::prost::bytes::Bytes,
     /// What is known about tools beside MCP's fields. Absent: nothing.
@@ -403,6 +406,12 @@ pub struct RegisterServerRequest {
     /// Store nothing when any tool is rejected. Default: false.
     #[prost(bool, tag = "13")]
     pub all_or_nothing: bool,
+    /// Announces a server whose tools are not known yet: Route and SearchTools name it as pending until it is
+    /// registered without this, or unregistered. `tools_list_json` and `tool_settings` must be absent. Of a
+    /// server that is registered already nothing else changes: it keeps its tools, preconditions and scopes.
+    /// Default: false.
+    #[prost(bool, tag = "14")]
+    pub pending: bool,
 }
 /// The registration's outcome, tool by tool.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -656,6 +665,9 @@ pub enum TransportHint {
     Stdio = 1,
     /// MCP's streamable HTTP.
     StreamableHttp = 2,
+    /// Not at all: these are the agent's own tools and no MCP server's. They are deferred only where
+    /// `_meta\["toolgate/defer"\]` is true, and weigh less in a keyword search.
+    BuiltIn = 3,
 }
 impl TransportHint {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -667,6 +679,7 @@ impl TransportHint {
             Self::Unspecified => "TRANSPORT_HINT_UNSPECIFIED",
             Self::Stdio => "TRANSPORT_HINT_STDIO",
             Self::StreamableHttp => "TRANSPORT_HINT_STREAMABLE_HTTP",
+            Self::BuiltIn => "TRANSPORT_HINT_BUILT_IN",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -675,6 +688,7 @@ impl TransportHint {
             "TRANSPORT_HINT_UNSPECIFIED" => Some(Self::Unspecified),
             "TRANSPORT_HINT_STDIO" => Some(Self::Stdio),
             "TRANSPORT_HINT_STREAMABLE_HTTP" => Some(Self::StreamableHttp),
+            "TRANSPORT_HINT_BUILT_IN" => Some(Self::BuiltIn),
             _ => None,
         }
     }
@@ -2641,7 +2655,8 @@ pub struct RouteOptions {
     /// The model's context window in tokens; asks for `rho` in the accounting. Absent: no `rho`.
     #[prost(uint32, optional, tag = "8")]
     pub context_window: ::core::option::Option<u32>,
-    /// The model that will see the tools; recorded in the decision event. Absent: unknown.
+    /// The model that will see the tools, for the decision event and for the list of models that nothing is
+    /// deferred for. At most 256 bytes. Absent: unknown, which is taken to be on no list.
     #[prost(string, tag = "9")]
     pub model: ::prost::alloc::string::String,
     /// Also answer with refusals and what would unlock them. Default: false.
@@ -2650,6 +2665,62 @@ pub struct RouteOptions {
     /// cl100k_base tokens of the system prompt, for `rho`. Absent: 0.
     #[prost(uint32, tag = "11")]
     pub system_tokens: u32,
+    /// Whether tools are deferred. Absent: the tenant's mode, else the server's.
+    #[prost(enumeration = "DeferralMode", tag = "12")]
+    pub deferral: i32,
+    /// With DEFERRAL_MODE_AUTO: the share of the context window from which on tools are deferred, 0 to 100
+    /// percent. Absent: 10.
+    #[prost(uint32, optional, tag = "13")]
+    pub deferral_percent: ::core::option::Option<u32>,
+    /// Where the model is called, such as "<https://api.anthropic.com":> behind a host that the server doesn't
+    /// know, nothing is deferred unless a mode was chosen. At most 2 KiB. Absent: a host that it knows.
+    #[prost(string, tag = "14")]
+    pub model_base_url: ::prost::alloc::string::String,
+    /// The most cl100k_base tokens that all full definitions of the active set may cost. When new tools need
+    /// room, kept tools that the conversation has left behind go, the least overlap first. Absent: no cap.
+    #[prost(uint32, optional, tag = "15")]
+    pub active_token_budget: ::core::option::Option<u32>,
+    /// cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
+    /// so far. With it, the set is kept when changing it would cost more in lost cache than it saves.
+    /// Absent: what is lost is not counted.
+    #[prost(uint32, optional, tag = "16")]
+    pub history_tokens: ::core::option::Option<u32>,
+    /// Change the set even when the lost cache costs more. Default: false.
+    #[prost(bool, tag = "17")]
+    pub ignore_cache_cost: bool,
+}
+/// What was decided about deferral, and why.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Deferral {
+    /// The mode that was chosen.
+    #[prost(enumeration = "DeferralMode", tag = "1")]
+    pub mode: i32,
+    /// Who chose it.
+    #[prost(enumeration = "DeferralSource", tag = "2")]
+    pub source: i32,
+    /// True when tools were deferred.
+    #[prost(bool, tag = "3")]
+    pub deferred: bool,
+    /// Why.
+    #[prost(enumeration = "DeferralReason", tag = "4")]
+    pub reason: i32,
+    /// The same for a reader.
+    #[prost(string, tag = "5")]
+    pub message: ::prost::alloc::string::String,
+    /// cl100k_base tokens of the definitions that could be deferred, without the constant that the server is
+    /// configured to subtract.
+    #[prost(uint64, tag = "6")]
+    pub deferrable_tokens: u64,
+    /// From how many on AUTO defers. Set when AUTO compared the two.
+    #[prost(uint64, optional, tag = "7")]
+    pub threshold_tokens: ::core::option::Option<u64>,
+    /// True when a search tool is worth its place in the prompt: some tools are not in the active set, or
+    /// MCP servers are pending.
+    #[prost(bool, tag = "8")]
+    pub offer_search: bool,
+    /// Tools that may be shown but are not in the active set.
+    #[prost(uint32, tag = "9")]
+    pub deferred_tools: u32,
 }
 /// The active set of one turn.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2675,7 +2746,7 @@ pub struct RouteResponse {
     /// tools that could not be had are always here.
     #[prost(message, repeated, tag = "6")]
     pub refusals: ::prost::alloc::vec::Vec<Refusal>,
-    /// MCP servers that are registered but not ready. Always empty in this version.
+    /// MCP servers that are announced but have not registered their tools yet, by name; at most 100.
     #[prost(string, repeated, tag = "7")]
     pub pending_servers: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// What this turn costs and saves.
@@ -2687,6 +2758,42 @@ pub struct RouteResponse {
     /// Time spent, stage by stage, in the order of work.
     #[prost(message, repeated, tag = "10")]
     pub timings: ::prost::alloc::vec::Vec<StageTiming>,
+    /// Whether tools were deferred, and why.
+    #[prost(message, optional, tag = "11")]
+    pub deferral: ::core::option::Option<Deferral>,
+    /// How the active set differs from that of the turn before.
+    #[prost(message, optional, tag = "12")]
+    pub change: ::core::option::Option<ActiveSetChange>,
+}
+/// How an active set differs from that of the turn before. All names are model-facing.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ActiveSetChange {
+    /// Tools whose schemas are to be appended to the prompt: new ones, and those whose definition changed.
+    #[prost(string, repeated, tag = "1")]
+    pub added: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Tools that stay in the places they had.
+    #[prost(string, repeated, tag = "2")]
+    pub kept: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Kept tools that would go if their room were needed: not pinned or always loaded, not called in the last
+    /// three turns, and an overlap of at least 0.05 under the threshold.
+    #[prost(string, repeated, tag = "3")]
+    pub evictable: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Tools that were in the set of the turn before and are not in this one: the token budget needed their
+    /// room, or they may no longer be used.
+    #[prost(string, repeated, tag = "4")]
+    pub removed: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// True when tools were left out (refused with OVER_TOKEN_BUDGET) because making room for them would have
+    /// cost more in lost cache than it saves.
+    #[prost(bool, tag = "5")]
+    pub kept_for_cache: bool,
+    /// Input tokens, at the price of uncached ones, that making room cost, or would have cost, in lost cache:
+    /// 0.9 x the tokens after the first tool that goes (a cached token costs a tenth). 0 when no room was needed.
+    #[prost(uint64, tag = "6")]
+    pub cache_loss_tokens: u64,
+    /// What making room saves, on the same scale: a tenth of the prompt, which a search for the left-out
+    /// tool would read once more, and a tenth of the tools that go over five turns. 0 when no room was needed.
+    #[prost(uint64, tag = "7")]
+    pub cache_saving_tokens: u64,
 }
 /// A tool of the active set.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2727,12 +2834,18 @@ pub struct ActiveTool {
     /// The MCP `annotations`, byte for byte as registered. Set with DETAIL_SCHEMAS, when there are any.
     #[prost(string, tag = "12")]
     pub annotations_json: ::prost::alloc::string::String,
-    /// One line: name, parameters with types, `?` after optional ones. Set with DETAIL_SIGNATURES.
+    /// One line: `name(required: type, optional?: type = default)` and the description's first sentence. Set
+    /// with DETAIL_SIGNATURES.
     #[prost(string, tag = "13")]
     pub signature: ::prost::alloc::string::String,
     /// cl100k_base tokens of what the model is sent for this tool at the asked detail.
     #[prost(uint32, tag = "14")]
     pub schema_tokens: u32,
+    /// True when the signature says less than the input schema about which arguments are valid: a constraint,
+    /// a nested type or an optional parameter was cut. Required parameters never are; descriptions of
+    /// parameters are no part of a signature and don't count. Set with DETAIL_SIGNATURES.
+    #[prost(bool, tag = "15")]
+    pub signature_lossy: bool,
 }
 /// A tool that was left out, or a call that may not run, and why.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2769,7 +2882,8 @@ pub struct TokenAccounting {
     /// Full definitions of all tools of the catalog: what sending everything costs.
     #[prost(uint64, tag = "2")]
     pub full_catalog_tokens: u64,
-    /// The summary pool, phase 1: resident in the prompt's stable prefix.
+    /// The summary pool, phase 1: resident in the prompt's stable prefix. 0 when all tools are in the active
+    /// set because nothing is deferred.
     #[prost(uint64, tag = "3")]
     pub phase1_tokens: u64,
     /// What the active set costs at the asked detail, phase 2.
@@ -2815,6 +2929,11 @@ pub struct SummaryPoolDelta {
     /// cl100k_base tokens of the whole pool after it.
     #[prost(uint64, tag = "5")]
     pub pool_tokens: u64,
+    /// The same as text for a prompt. The whole pool is one line a tool, in the pool's order; a change is a
+    /// block to be appended, whose headings tell the model what came and what went. Registered texts never
+    /// begin a line of their own. Set when asked for; empty when nothing changed.
+    #[prost(string, tag = "6")]
+    pub rendered: ::prost::alloc::string::String,
 }
 /// One line of the summary pool.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2822,7 +2941,7 @@ pub struct SummaryEntry {
     /// The name the model sees.
     #[prost(string, tag = "1")]
     pub model_name: ::prost::alloc::string::String,
-    /// The summary, at most 60 cl100k_base tokens.
+    /// The summary, at most 60 cl100k_base tokens. Empty with `names_only`.
     #[prost(string, tag = "2")]
     pub summary: ::prost::alloc::string::String,
 }
@@ -2851,10 +2970,12 @@ pub struct RequestedCall {
     /// The provider's identifier of the call, handed back as it is. Absent: "".
     #[prost(string, tag = "1")]
     pub call_id: ::prost::alloc::string::String,
-    /// The name as the model wrote it. Required.
+    /// The name as the model wrote it: white space and quotes around it, a provider's prefix such as
+    /// `functions.`, and a missing `mcp__` are looked past when no tool has the name as it stands. Required.
     #[prost(string, tag = "2")]
     pub tool: ::prost::alloc::string::String,
-    /// The arguments as JSON text, at most 1 MiB. Absent or "": `{}`.
+    /// The arguments as JSON text, at most 1 MiB. Absent, "" and `null` mean `{}`; an object written as a
+    /// JSON string, at most twice over, is the object.
     #[prost(string, tag = "3")]
     pub arguments_json: ::prost::alloc::string::String,
 }
@@ -2904,6 +3025,13 @@ pub struct GateVerdict {
     /// What would unlock the tool. Set for PRECONDITION_UNMET and SCOPE_MISSING.
     #[prost(string, repeated, tag = "11")]
     pub unlock: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The arguments to call with. Set when allowed and the request's came otherwise than as a JSON object;
+    /// else those are to be used.
+    #[prost(string, tag = "12")]
+    pub arguments_json: ::prost::alloc::string::String,
+    /// The visible tool whose name is nearest. Set for UNKNOWN_TOOL when there is one.
+    #[prost(string, tag = "13")]
+    pub nearest_tool: ::prost::alloc::string::String,
 }
 /// One mistake in a call's arguments.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2921,7 +3049,18 @@ pub struct SearchToolsRequest {
     /// The tenant. Absent: "default" while authentication is off.
     #[prost(string, tag = "1")]
     pub tenant: ::prost::alloc::string::String,
-    /// `select:a,b`, `+required words`, a server's prefix, keywords or natural language. Required.
+    /// Required; at most 32 KiB, not only white space. One of these forms, tried in this order, letter case
+    /// never mattering:
+    /// `select:a,b,c`   these tools: model-facing name, `server/name`, or an MCP name that only one tool
+    /// has; 1 to 100 names, all of them answered whatever `max_results` says
+    /// a tool's name    that tool, unless the name is a plain word
+    /// `mcp__...`       the tools whose model-facing names begin so
+    /// an MCP server's name    that server's tools
+    /// `+must words`    keywords; only tools that match every `+` term are scored. At most 16 terms
+    /// up to 4 words    keywords
+    /// anything else, and keywords that match nothing    natural language, ranked as Route ranks intents
+    /// A form that finds nothing gives way to the next ones, but `select:` to none, and `mcp__` and `+` never
+    /// to natural language.
     #[prost(string, tag = "2")]
     pub query: ::prost::alloc::string::String,
     /// 1 to 100. Absent: 5.
@@ -2936,14 +3075,19 @@ pub struct SearchToolsRequest {
     /// As in RouteRequest.
     #[prost(string, tag = "6")]
     pub active_set_handle: ::prost::alloc::string::String,
+    /// The catalog revision that the answer must at least be based on. Absent or 0: whatever is there.
+    #[prost(uint64, tag = "7")]
+    pub min_revision: u64,
 }
 /// The tools found.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SearchToolsResponse {
-    /// Best first.
+    /// Best first; for `select:` in the order asked, for a prefix in the catalog's order. `score` is the
+    /// keywords' weight, or what Route ranks by.
     #[prost(message, repeated, tag = "1")]
     pub tools: ::prost::alloc::vec::Vec<ActiveTool>,
-    /// Names the active set with these tools added.
+    /// Names the active set with these tools added. With DETAIL_NAMES nothing is added: a name alone is
+    /// not enough to call a tool.
     #[prost(string, tag = "2")]
     pub active_set_handle: ::prost::alloc::string::String,
     /// When the handle expires.
@@ -2952,9 +3096,29 @@ pub struct SearchToolsResponse {
     /// The catalog revision that this answer is based on.
     #[prost(uint64, tag = "4")]
     pub catalog_revision: u64,
-    /// MCP servers that are registered but not ready.
+    /// MCP servers that are announced but have not registered their tools yet, by name; at most 100.
     #[prost(string, repeated, tag = "5")]
     pub pending_servers: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Names of `select:` that were not had; when nothing was found, the tools that would have been but for
+    /// a precondition, at most 5.
+    #[prost(message, repeated, tag = "6")]
+    pub refusals: ::prost::alloc::vec::Vec<Refusal>,
+    /// How the query was read.
+    #[prost(enumeration = "SearchForm", tag = "7")]
+    pub form: i32,
+    /// Written for the model: what was filtered out, what is pending, what to try. Set when nothing was
+    /// found, or when names of `select:` were not had.
+    #[prost(string, tag = "8")]
+    pub message: ::prost::alloc::string::String,
+    /// Tools that were searched: those that the state and the request allow.
+    #[prost(uint32, tag = "9")]
+    pub searched_tools: u32,
+    /// Tools that match a term but not every `+` term. Set when nothing was found.
+    #[prost(uint32, tag = "10")]
+    pub lacking_required_terms: u32,
+    /// In what way the answer is worse than usual. Empty: in none.
+    #[prost(enumeration = "DegradedReason", repeated, tag = "11")]
+    pub degraded: ::prost::alloc::vec::Vec<i32>,
 }
 /// Asks for the summary pool.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2968,6 +3132,12 @@ pub struct GetSummaryPoolRequest {
     /// As in RouteRequest.
     #[prost(message, optional, tag = "3")]
     pub state: ::core::option::Option<AgentState>,
+    /// Names without summaries. Default: false.
+    #[prost(bool, tag = "4")]
+    pub names_only: bool,
+    /// Also answer with the text for a prompt. Default: false.
+    #[prost(bool, tag = "5")]
+    pub render: bool,
 }
 /// The summary pool: the tools whose scopes the state grants, whatever their preconditions.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2991,6 +3161,9 @@ pub struct BatchGetToolSchemasRequest {
     /// The handle to add these tools to. Absent: a new one.
     #[prost(string, tag = "4")]
     pub active_set_handle: ::prost::alloc::string::String,
+    /// How much of each tool is sent. Absent: full schemas.
+    #[prost(enumeration = "Detail", tag = "5")]
+    pub detail: i32,
 }
 /// Full schemas.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3023,6 +3196,9 @@ pub enum Detail {
     Signatures = 2,
     /// The full definitions.
     Schemas = 3,
+    /// Names, for providers that expand references (`tool_reference` blocks) to definitions that they hold:
+    /// `schema_tokens` counts the full definition, which the model gets to see.
+    References = 4,
 }
 impl Detail {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -3035,6 +3211,7 @@ impl Detail {
             Self::Names => "DETAIL_NAMES",
             Self::Signatures => "DETAIL_SIGNATURES",
             Self::Schemas => "DETAIL_SCHEMAS",
+            Self::References => "DETAIL_REFERENCES",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -3044,6 +3221,139 @@ impl Detail {
             "DETAIL_NAMES" => Some(Self::Names),
             "DETAIL_SIGNATURES" => Some(Self::Signatures),
             "DETAIL_SCHEMAS" => Some(Self::Schemas),
+            "DETAIL_REFERENCES" => Some(Self::References),
+            _ => None,
+        }
+    }
+}
+/// Whether tools are deferred: found when needed, instead of all sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum DeferralMode {
+    /// The default: the tenant's, else the server's.
+    Unspecified = 0,
+    /// They are.
+    Always = 1,
+    /// They are when their definitions take a share of the context window.
+    Auto = 2,
+    /// They are not: every tool that may be shown is in the active set, up to 1,024 tools and 3 MiB of
+    /// definitions, the best first where not all have room.
+    Off = 3,
+}
+impl DeferralMode {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "DEFERRAL_MODE_UNSPECIFIED",
+            Self::Always => "DEFERRAL_MODE_ALWAYS",
+            Self::Auto => "DEFERRAL_MODE_AUTO",
+            Self::Off => "DEFERRAL_MODE_OFF",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "DEFERRAL_MODE_UNSPECIFIED" => Some(Self::Unspecified),
+            "DEFERRAL_MODE_ALWAYS" => Some(Self::Always),
+            "DEFERRAL_MODE_AUTO" => Some(Self::Auto),
+            "DEFERRAL_MODE_OFF" => Some(Self::Off),
+            _ => None,
+        }
+    }
+}
+/// Why tools were deferred, or not. What is uncertain leads to sending more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum DeferralReason {
+    /// Never sent.
+    Unspecified = 0,
+    /// The mode says so.
+    Mode = 1,
+    /// Not deferred: the server's operator turned deferral off for everybody.
+    KillSwitch = 2,
+    /// Not deferred: the model is on the server's list of those that can't search.
+    ModelUnsupported = 3,
+    /// Not deferred: `model_base_url` names a host that the server doesn't know, and nobody chose a mode.
+    UnknownProxy = 4,
+    /// Deferred: the definitions reach the share of the context window.
+    OverThreshold = 5,
+    /// Not deferred: the definitions stay below the share of the context window.
+    UnderThreshold = 6,
+    /// Not deferred: the mode is AUTO and the request has no `context_window`.
+    NoWindow = 7,
+}
+impl DeferralReason {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "DEFERRAL_REASON_UNSPECIFIED",
+            Self::Mode => "DEFERRAL_REASON_MODE",
+            Self::KillSwitch => "DEFERRAL_REASON_KILL_SWITCH",
+            Self::ModelUnsupported => "DEFERRAL_REASON_MODEL_UNSUPPORTED",
+            Self::UnknownProxy => "DEFERRAL_REASON_UNKNOWN_PROXY",
+            Self::OverThreshold => "DEFERRAL_REASON_OVER_THRESHOLD",
+            Self::UnderThreshold => "DEFERRAL_REASON_UNDER_THRESHOLD",
+            Self::NoWindow => "DEFERRAL_REASON_NO_WINDOW",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "DEFERRAL_REASON_UNSPECIFIED" => Some(Self::Unspecified),
+            "DEFERRAL_REASON_MODE" => Some(Self::Mode),
+            "DEFERRAL_REASON_KILL_SWITCH" => Some(Self::KillSwitch),
+            "DEFERRAL_REASON_MODEL_UNSUPPORTED" => Some(Self::ModelUnsupported),
+            "DEFERRAL_REASON_UNKNOWN_PROXY" => Some(Self::UnknownProxy),
+            "DEFERRAL_REASON_OVER_THRESHOLD" => Some(Self::OverThreshold),
+            "DEFERRAL_REASON_UNDER_THRESHOLD" => Some(Self::UnderThreshold),
+            "DEFERRAL_REASON_NO_WINDOW" => Some(Self::NoWindow),
+            _ => None,
+        }
+    }
+}
+/// Who chose the mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum DeferralSource {
+    /// Never sent.
+    Unspecified = 0,
+    /// Nobody: the product's default.
+    Default = 1,
+    /// The server's configuration.
+    Server = 2,
+    /// The server's configuration, for this tenant.
+    Tenant = 3,
+    /// The request.
+    Request = 4,
+}
+impl DeferralSource {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "DEFERRAL_SOURCE_UNSPECIFIED",
+            Self::Default => "DEFERRAL_SOURCE_DEFAULT",
+            Self::Server => "DEFERRAL_SOURCE_SERVER",
+            Self::Tenant => "DEFERRAL_SOURCE_TENANT",
+            Self::Request => "DEFERRAL_SOURCE_REQUEST",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "DEFERRAL_SOURCE_UNSPECIFIED" => Some(Self::Unspecified),
+            "DEFERRAL_SOURCE_DEFAULT" => Some(Self::Default),
+            "DEFERRAL_SOURCE_SERVER" => Some(Self::Server),
+            "DEFERRAL_SOURCE_TENANT" => Some(Self::Tenant),
+            "DEFERRAL_SOURCE_REQUEST" => Some(Self::Request),
             _ => None,
         }
     }
@@ -3103,6 +3413,8 @@ pub enum FoundBy {
     AlwaysLoad = 5,
     /// It was in the active set of the turn before.
     Kept = 6,
+    /// Tools are not deferred this turn.
+    NotDeferred = 7,
 }
 impl FoundBy {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -3118,6 +3430,7 @@ impl FoundBy {
             Self::Pin => "FOUND_BY_PIN",
             Self::AlwaysLoad => "FOUND_BY_ALWAYS_LOAD",
             Self::Kept => "FOUND_BY_KEPT",
+            Self::NotDeferred => "FOUND_BY_NOT_DEFERRED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -3130,6 +3443,48 @@ impl FoundBy {
             "FOUND_BY_PIN" => Some(Self::Pin),
             "FOUND_BY_ALWAYS_LOAD" => Some(Self::AlwaysLoad),
             "FOUND_BY_KEPT" => Some(Self::Kept),
+            "FOUND_BY_NOT_DEFERRED" => Some(Self::NotDeferred),
+            _ => None,
+        }
+    }
+}
+/// How a query was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum SearchForm {
+    /// Never sent.
+    Unspecified = 0,
+    /// As names of tools.
+    Select = 1,
+    /// As the beginning of model-facing names, or as an MCP server's name.
+    Prefix = 2,
+    /// As keywords.
+    Keywords = 3,
+    /// As natural language.
+    Natural = 4,
+}
+impl SearchForm {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "SEARCH_FORM_UNSPECIFIED",
+            Self::Select => "SEARCH_FORM_SELECT",
+            Self::Prefix => "SEARCH_FORM_PREFIX",
+            Self::Keywords => "SEARCH_FORM_KEYWORDS",
+            Self::Natural => "SEARCH_FORM_NATURAL",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SEARCH_FORM_UNSPECIFIED" => Some(Self::Unspecified),
+            "SEARCH_FORM_SELECT" => Some(Self::Select),
+            "SEARCH_FORM_PREFIX" => Some(Self::Prefix),
+            "SEARCH_FORM_KEYWORDS" => Some(Self::Keywords),
+            "SEARCH_FORM_NATURAL" => Some(Self::Natural),
             _ => None,
         }
     }
@@ -3271,7 +3626,7 @@ pub mod router_service_client {
                 .insert(GrpcMethod::new("toolgate.v1.RouterService", "Gate"));
             self.inner.unary(req, path, codec).await
         }
-        /// Explicit discovery. Not served by this version.
+        /// Explicit discovery: by name, by MCP server, by keywords, or in natural language.
         pub async fn search_tools(
             &mut self,
             request: impl tonic::IntoRequest<super::SearchToolsRequest>,
@@ -3373,7 +3728,7 @@ pub mod router_service_server {
             &self,
             request: tonic::Request<super::GateRequest>,
         ) -> std::result::Result<tonic::Response<super::GateResponse>, tonic::Status>;
-        /// Explicit discovery. Not served by this version.
+        /// Explicit discovery: by name, by MCP server, by keywords, or in natural language.
         async fn search_tools(
             &self,
             request: tonic::Request<super::SearchToolsRequest>,

@@ -37,7 +37,12 @@ pub(super) fn parse(wire: v1::RegisterServerRequest) -> Result<Registration, Err
     fields.require(hint.is_ok(), "transport_hint", "must be a value of TransportHint");
     let tier = v1::TrustTier::try_from(wire.trust_tier);
     fields.require(tier.is_ok(), "trust_tier", "must be a value of TrustTier");
-    let mode = mode(wire.mode, &mut fields);
+    let mode = if wire.pending {
+        announced(&wire, &mut fields);
+        Mode::Merge
+    } else {
+        mode(wire.mode, &mut fields)
+    };
     let scopes = scopes("required_scopes", wire.required_scopes, &mut fields);
     let mut budget = Budget::default();
     let of_server = wire.precondition.as_ref();
@@ -55,10 +60,18 @@ pub(super) fn parse(wire: v1::RegisterServerRequest) -> Result<Registration, Err
             .map_or(v1::TrustTier::Standard as i32, |t| t as i32),
         precondition,
         required_scopes: scopes,
+        pending: wire.pending,
     };
     let body: Arc<[u8]> = Arc::from(&wire.tools_list_json[..]);
     let (etag, all_or_nothing) = (wire.etag, wire.all_or_nothing);
     Ok(Registration { server, body, settings, mode, etag, request, all_or_nothing })
+}
+
+/// An announcement knows no tools.
+fn announced(wire: &v1::RegisterServerRequest, fields: &mut Fields) {
+    let problem = "must be absent when pending: register the tools without it";
+    fields.require(wire.tools_list_json.is_empty(), "tools_list_json", problem);
+    fields.require(wire.tool_settings.is_empty(), "tool_settings", problem);
 }
 
 fn mode(wire: i32, fields: &mut Fields) -> Mode {

@@ -3,27 +3,25 @@
 use prost_types::Timestamp;
 use toolgate_proto::v1;
 
+use crate::deferral::{Mode, Reason, Source};
 use crate::gate::verdict::{RefusalCode, Refused, Verdict};
 use crate::identity::TenantId;
-use crate::router::account::{Account, shown};
-use crate::router::choose::Chosen;
+use crate::router::account::Account;
+use crate::router::deferring::Deferral;
 use crate::router::explain::Refusal;
 use crate::router::lookups::Found;
 use crate::router::pool::PoolDelta;
 use crate::router::query::Detail;
 use crate::router::rank::FoundBy;
-use crate::router::route::{Answer, Degraded};
+use crate::router::route::{Active, Answer, Degraded};
+use crate::router::search::{Form, SearchAnswer};
 use crate::shard::snapshot::Snapshot;
 use crate::tokens::TOKENIZER;
 
 /// Route's answer.
 pub(super) fn route(tenant: &TenantId, answer: &Answer) -> v1::RouteResponse {
     let snapshot = &*answer.snapshot;
-    let tool = |active: &crate::router::route::Active| v1::ActiveTool {
-        signature: active.signature.clone(),
-        schema_tokens: active.tokens,
-        ..active_tool(tenant, snapshot, &active.chosen, answer.detail)
-    };
+    let tool = |active: &Active| active_tool(tenant, snapshot, active, answer.detail);
     v1::RouteResponse {
         active_tools: answer.active.iter().map(tool).collect(),
         active_set_handle: answer.handle.clone(),
@@ -31,17 +29,56 @@ pub(super) fn route(tenant: &TenantId, answer: &Answer) -> v1::RouteResponse {
         catalog_revision: snapshot.revision,
         summary_pool: answer.pool.as_ref().map(|delta| pool(snapshot, delta)),
         refusals: answer.refusals.iter().map(|r| refusal(snapshot, r)).collect(),
-        pending_servers: Vec::new(),
+        pending_servers: answer.pending.clone(),
         accounting: Some(accounting(&answer.account)),
         degraded: answer.degraded.iter().map(|d| degraded(*d) as i32).collect(),
         timings: answer.timings.iter().map(|(stage, micros)| timing(stage, *micros)).collect(),
+        deferral: Some(deferral(answer)),
+        change: Some(change(answer)),
+    }
+}
+
+/// How the active set differs from that of the turn before.
+fn change(answer: &Answer) -> v1::ActiveSetChange {
+    let name = |slot: u32| answer.snapshot.tool(slot).model_name.to_string();
+    let (added, kept): (Vec<_>, Vec<_>) =
+        answer.active.iter().partition(|active| active.chosen.newly_promoted);
+    let names = |tools: Vec<&Active>| tools.iter().map(|tool| name(tool.chosen.slot)).collect();
+    let change = &answer.change;
+    v1::ActiveSetChange {
+        added: names(added),
+        kept: names(kept),
+        evictable: change.evictable.iter().copied().map(name).collect(),
+        removed: change.removed.iter().copied().map(name).collect(),
+        kept_for_cache: change.kept_for_cache,
+        cache_loss_tokens: change.cost.lost,
+        cache_saving_tokens: change.cost.saved,
+    }
+}
+
+/// SearchTools' answer.
+pub(super) fn search(tenant: &TenantId, answer: &SearchAnswer) -> v1::SearchToolsResponse {
+    let snapshot = &*answer.snapshot;
+    let tool = |active: &Active| active_tool(tenant, snapshot, active, answer.detail);
+    v1::SearchToolsResponse {
+        tools: answer.tools.iter().map(tool).collect(),
+        active_set_handle: answer.handle.clone(),
+        handle_expire_time: Some(timestamp(answer.handle_expires)),
+        catalog_revision: snapshot.revision,
+        pending_servers: answer.pending.clone(),
+        refusals: answer.refusals.iter().map(|r| refusal(snapshot, r)).collect(),
+        form: form(answer.form) as i32,
+        message: answer.message.clone(),
+        searched_tools: u32::try_from(answer.searched).unwrap_or(u32::MAX),
+        lacking_required_terms: answer.lacking_required,
+        degraded: answer.degraded.iter().map(|d| degraded(*d) as i32).collect(),
     }
 }
 
 /// The answer of BatchGetToolSchemas.
 pub(super) fn schemas(tenant: &TenantId, found: &Found) -> v1::BatchGetToolSchemasResponse {
     let snapshot = &*found.snapshot;
-    let tool = |chosen: &Chosen| active_tool(tenant, snapshot, chosen, Detail::Schemas);
+    let tool = |active: &Active| active_tool(tenant, snapshot, active, found.detail);
     v1::BatchGetToolSchemasResponse {
         tools: found.tools.iter().map(tool).collect(),
         refusals: found.refusals.iter().map(|r| refusal(snapshot, r)).collect(),
@@ -55,7 +92,8 @@ pub(super) fn schemas(tenant: &TenantId, found: &Found) -> v1::BatchGetToolSchem
 pub(super) fn pool(snapshot: &Snapshot, delta: &PoolDelta) -> v1::SummaryPoolDelta {
     let entry = |slot: &u32| {
         let tool = snapshot.tool(*slot);
-        let (model_name, summary) = (tool.model_name.to_string(), tool.summary.to_string());
+        let model_name = tool.model_name.to_string();
+        let summary = if delta.names_only { String::new() } else { tool.summary.to_string() };
         v1::SummaryEntry { model_name, summary }
     };
     v1::SummaryPoolDelta {
@@ -64,6 +102,7 @@ pub(super) fn pool(snapshot: &Snapshot, delta: &PoolDelta) -> v1::SummaryPoolDel
         added: delta.added.iter().map(entry).collect(),
         removed: delta.removed.clone(),
         pool_tokens: delta.pool_tokens,
+        rendered: delta.rendered.clone(),
     }
 }
 
@@ -71,10 +110,18 @@ pub(super) fn pool(snapshot: &Snapshot, delta: &PoolDelta) -> v1::SummaryPoolDel
 pub(super) fn verdict(snapshot: &Snapshot, call_id: &str, verdict: &Verdict) -> v1::GateVerdict {
     let call_id = call_id.to_owned();
     match verdict {
-        Ok(slot) => {
-            let id = &snapshot.tool(*slot).id;
+        Ok(allowed) => {
+            let id = &snapshot.tool(allowed.slot).id;
             let (server, name) = (id.server.as_str().to_owned(), id.name.as_str().to_owned());
-            v1::GateVerdict { call_id, allowed: true, server, name, ..Default::default() }
+            let arguments_json = allowed.arguments.clone().unwrap_or_default();
+            v1::GateVerdict {
+                call_id,
+                allowed: true,
+                server,
+                name,
+                arguments_json,
+                ..Default::default()
+            }
         }
         Err(refused) => v1::GateVerdict { call_id, ..refused_verdict(refused) },
     }
@@ -111,6 +158,7 @@ fn refused_verdict(refused: &Refused) -> v1::GateVerdict {
         input_schema_json: refused.input_schema.clone(),
         violations: refused.violations.iter().map(violation).collect(),
         unlock: refused.unlock.clone(),
+        nearest_tool: refused.nearest.clone(),
         ..Default::default()
     }
 }
@@ -118,9 +166,10 @@ fn refused_verdict(refused: &Refused) -> v1::GateVerdict {
 fn active_tool(
     tenant: &TenantId,
     snapshot: &Snapshot,
-    chosen: &Chosen,
+    active: &Active,
     detail: Detail,
 ) -> v1::ActiveTool {
+    let chosen = &active.chosen;
     let tool = snapshot.tool(chosen.slot);
     let definition = &tool.definition;
     let full = detail == Detail::Schemas;
@@ -138,8 +187,9 @@ fn active_tool(
         input_schema_json: part(definition.input_schema()),
         output_schema_json: part(definition.output_schema()),
         annotations_json: part(definition.annotations()),
-        signature: String::new(),
-        schema_tokens: shown(snapshot, chosen, Detail::Schemas).1,
+        signature: active.signature.as_ref().map_or_else(String::new, |s| s.text.clone()),
+        signature_lossy: active.signature.as_ref().is_some_and(|signature| signature.lossy),
+        schema_tokens: active.tokens,
     }
 }
 
@@ -174,6 +224,45 @@ fn accounting(account: &Account) -> v1::TokenAccounting {
     }
 }
 
+fn deferral(answer: &Answer) -> v1::Deferral {
+    let Deferral { decision, deferred_tools, .. } = answer.deferral;
+    let mode = match decision.mode {
+        Mode::Always => v1::DeferralMode::Always,
+        Mode::Auto(_) => v1::DeferralMode::Auto,
+        Mode::Off => v1::DeferralMode::Off,
+    };
+    let source = match decision.source {
+        Source::Default => v1::DeferralSource::Default,
+        Source::Server => v1::DeferralSource::Server,
+        Source::Tenant => v1::DeferralSource::Tenant,
+        Source::Request => v1::DeferralSource::Request,
+    };
+    let reason = match decision.reason {
+        Reason::Mode => v1::DeferralReason::Mode,
+        Reason::KillSwitch => v1::DeferralReason::KillSwitch,
+        Reason::ModelUnsupported => v1::DeferralReason::ModelUnsupported,
+        Reason::UnknownProxy => v1::DeferralReason::UnknownProxy,
+        Reason::OverThreshold => v1::DeferralReason::OverThreshold,
+        Reason::UnderThreshold => v1::DeferralReason::UnderThreshold,
+        Reason::NoWindow => v1::DeferralReason::NoWindow,
+    };
+    v1::Deferral {
+        mode: mode as i32,
+        source: source as i32,
+        deferred: decision.deferred,
+        reason: reason as i32,
+        message: if decision.deferred || deferred_tools == 0 {
+            decision.message()
+        } else {
+            format!("{}; {deferred_tools} had no room", decision.message())
+        },
+        deferrable_tokens: decision.cost,
+        threshold_tokens: decision.threshold,
+        offer_search: deferred_tools > 0 || !answer.pending.is_empty(),
+        deferred_tools: u32::try_from(deferred_tools).unwrap_or(u32::MAX),
+    }
+}
+
 fn found_by(found_by: FoundBy) -> v1::FoundBy {
     match found_by {
         FoundBy::Overlap => v1::FoundBy::Overlap,
@@ -182,6 +271,7 @@ fn found_by(found_by: FoundBy) -> v1::FoundBy {
         FoundBy::Pin => v1::FoundBy::Pin,
         FoundBy::AlwaysLoad => v1::FoundBy::AlwaysLoad,
         FoundBy::Kept => v1::FoundBy::Kept,
+        FoundBy::NotDeferred => v1::FoundBy::NotDeferred,
     }
 }
 
@@ -189,6 +279,15 @@ fn degraded(degraded: Degraded) -> v1::DegradedReason {
     match degraded {
         Degraded::LexicalOnly => v1::DegradedReason::LexicalOnly,
         Degraded::IntentTruncated => v1::DegradedReason::IntentTruncated,
+    }
+}
+
+fn form(form: Form) -> v1::SearchForm {
+    match form {
+        Form::Select => v1::SearchForm::Select,
+        Form::Prefix => v1::SearchForm::Prefix,
+        Form::Keywords => v1::SearchForm::Keywords,
+        Form::Natural => v1::SearchForm::Natural,
     }
 }
 

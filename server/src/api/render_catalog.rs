@@ -36,6 +36,7 @@ pub(super) fn server(tenant: &TenantId, stored: &StoredServer) -> v1::McpServer 
         etag: stored.etag(),
         revision: stored.revision,
         update_time: Some(Timestamp { seconds, nanos }),
+        pending: record.pending,
     }
 }
 

@@ -6,19 +6,27 @@ use toolgate_proto::v1;
 use super::fields::{Fields, within};
 use super::state;
 use crate::config::{LimitsConfig, RouterConfig};
+use crate::deferral::{Asked, Mode, host_of};
 use crate::error::Error;
 use crate::gate::calls::Call;
 use crate::identity::ServerName;
+use crate::router::lookups::SchemasQuery;
 use crate::router::query::{Detail, Intent, Options, RouteQuery, Unset};
+use crate::router::search::SearchQuery;
+use crate::router::search::grammar::Query;
 
 const WEIGHT_MAX: f32 = 100.0;
 const TOP_K_MAX: u32 = 100;
+const RESULTS_DEFAULT: u32 = 5;
+const NAMES_MAX: usize = 100;
 const PINNED_MAX: usize = 100;
 const EXCLUDED_MAX: usize = 1_000;
 const SERVERS_MAX: usize = 100;
 const TURN_ID_MAX: usize = 128;
 const CALLS_MAX: usize = 128;
 const ARGUMENTS_MAX: usize = 1 << 20;
+const MODEL_MAX: usize = 256;
+const URL_MAX: usize = 2 << 10;
 
 /// Parses what Route is asked.
 pub(super) fn route(
@@ -104,6 +112,8 @@ fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields)
     fields.require(is_cosine, "options.threshold", "must be a cosine, -1 to 1");
     let window = wire.context_window != Some(0);
     fields.require(window, "options.context_window", "must be at least 1 token");
+    let right = wire.model.len() <= MODEL_MAX;
+    fields.require(right, "options.model", "must be at most 256 bytes");
     let field = "options.pinned_tools";
     fields.require(wire.pinned_tools.len() <= PINNED_MAX, field, "must be at most 100 names");
     let field = "options.excluded_tools";
@@ -119,6 +129,7 @@ fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields)
             fields.take(&format!("options.servers[{i}]"), ServerName::parse(name))
         })
         .collect();
+    let deferral = deferral(&wire, fields);
     Options {
         top_k: top_k as usize,
         threshold,
@@ -129,16 +140,89 @@ fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields)
         servers,
         context_window: wire.context_window,
         system_tokens: wire.system_tokens,
-        model: wire.model,
         explain: wire.explain,
+        active_token_budget: wire.active_token_budget,
+        history_tokens: wire.history_tokens,
+        ignore_cache_cost: wire.ignore_cache_cost,
+        deferral,
+        model: wire.model,
         unset,
     }
+}
+
+/// Parses what SearchTools is asked.
+pub(super) fn search(
+    wire: v1::SearchToolsRequest,
+    limits: &LimitsConfig,
+    defaults: &RouterConfig,
+) -> Result<SearchQuery, Error> {
+    within("limits.max_intent_size", limits.max_intent_bytes, wire.query.len())?;
+    let mut fields = Fields::default();
+    let query = fields.take("query", Query::parse(&wire.query));
+    let max_results = wire.max_results.unwrap_or(RESULTS_DEFAULT);
+    let right = (1..=TOP_K_MAX).contains(&max_results);
+    fields.require(right, "max_results", "must be 1 to 100");
+    let detail = detail(wire.detail, "detail", &mut fields);
+    let state = state::parse(wire.state, limits)?;
+    fields.finish()?;
+    Ok(SearchQuery {
+        query: query.ok_or_else(|| Error::field("query", "is missing"))?,
+        max_results: max_results as usize,
+        detail,
+        // Whoever searches looks for more than what Route would show unasked.
+        least_overlap: defaults.threshold / 2.0,
+        state,
+        previous: wire.active_set_handle,
+        min_revision: wire.min_revision,
+    })
+}
+
+/// Parses what BatchGetToolSchemas is asked.
+pub(super) fn schemas(
+    wire: v1::BatchGetToolSchemasRequest,
+    limits: &LimitsConfig,
+) -> Result<SchemasQuery, Error> {
+    let mut fields = Fields::default();
+    let right = (1..=NAMES_MAX).contains(&wire.names.len());
+    fields.require(right, "names", "must be 1 to 100 names");
+    fields.require(wire.names.iter().all(|name| !name.is_empty()), "names", "must not be empty");
+    let detail = detail(wire.detail, "detail", &mut fields);
+    let state = state::parse(wire.state, limits)?;
+    fields.finish()?;
+    Ok(SchemasQuery { names: wire.names, detail, state, previous: wire.active_set_handle })
+}
+
+fn deferral(wire: &v1::RouteOptions, fields: &mut Fields) -> Asked {
+    let percent = wire.deferral_percent.map(u8::try_from);
+    let is_share = |percent| matches!(percent, Ok(0..=100));
+    let right = percent.is_none_or(is_share);
+    fields.require(right, "options.deferral_percent", "must be 0 to 100 percent");
+    let mode = match v1::DeferralMode::try_from(wire.deferral) {
+        Ok(v1::DeferralMode::Unspecified) => None,
+        Ok(v1::DeferralMode::Always) => Some(Mode::Always),
+        Ok(v1::DeferralMode::Auto) => {
+            Some(percent.and_then(Result::ok).map_or(Mode::AUTO, Mode::Auto))
+        }
+        Ok(v1::DeferralMode::Off) => Some(Mode::Off),
+        Err(_) => {
+            fields.require(false, "options.deferral", "must be a value of DeferralMode");
+            None
+        }
+    };
+    let alone = wire.deferral_percent.is_some() && !matches!(mode, Some(Mode::Auto(_)));
+    fields.require(!alone, "options.deferral_percent", "is for DEFERRAL_MODE_AUTO only");
+    let (url, field) = (&wire.model_base_url, "options.model_base_url");
+    fields.require(url.len() <= URL_MAX, field, "must be at most 2 KiB");
+    let host = host_of(url);
+    fields.require(url.is_empty() || host.is_some(), field, "must be a URL with a host");
+    Asked { mode, model_host: host.map(str::to_owned) }
 }
 
 fn detail(wire: i32, field: &str, fields: &mut Fields) -> Detail {
     match v1::Detail::try_from(wire) {
         Ok(v1::Detail::Names) => Detail::Names,
         Ok(v1::Detail::Signatures) => Detail::Signatures,
+        Ok(v1::Detail::References) => Detail::References,
         Ok(v1::Detail::Unspecified | v1::Detail::Schemas) => Detail::Schemas,
         Err(_) => {
             fields.require(false, field, "must be a value of Detail");

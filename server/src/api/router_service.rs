@@ -9,14 +9,10 @@ use toolgate_proto::v1::{
 };
 
 use super::edge::{Edge, tenant};
-use super::fields::Fields;
 use super::{PRINCIPAL, render, request, state};
 use crate::config::RouterConfig;
-use crate::error::Error;
 use crate::gate::handle::Holder;
-use crate::router::lookups::GateQuery;
-
-const NAMES_MAX: usize = 100;
+use crate::router::lookups::{GateQuery, PoolQuery};
 
 /// The router's face.
 pub(super) struct Routing {
@@ -72,9 +68,17 @@ impl RouterService for Routing {
 
     async fn search_tools(
         &self,
-        _: Request<SearchToolsRequest>,
+        call: Request<SearchToolsRequest>,
     ) -> Result<Response<SearchToolsResponse>, Status> {
-        Err(self.edge.unserved("RouterService/SearchTools"))
+        let edge = &self.edge;
+        edge.call("RouterService/SearchTools", call, |message, deadline| async move {
+            let tenant = tenant(&message.tenant)?;
+            let query = request::search(message, &edge.limits, &self.defaults)?;
+            let holder = Holder { tenant: &tenant, principal: PRINCIPAL };
+            let answer = edge.plane.router.search(holder, query, Some(deadline)).await?;
+            Ok(render::search(&tenant, &answer))
+        })
+        .await
     }
 
     async fn get_summary_pool(
@@ -87,8 +91,9 @@ impl RouterService for Routing {
             let state = state::parse(message.state, &edge.limits)?;
             let holder = Holder { tenant: &tenant, principal: PRINCIPAL };
             let router = &edge.plane.router;
-            let (snapshot, delta) =
-                router.summary_pool(holder, &state, message.since_revision).await?;
+            let (since, names_only) = (message.since_revision, message.names_only);
+            let query = PoolQuery { state, since, names_only, render: message.render };
+            let (snapshot, delta) = router.summary_pool(holder, query).await?;
             Ok(GetSummaryPoolResponse { pool: Some(render::pool(&snapshot, &delta)) })
         })
         .await
@@ -101,21 +106,11 @@ impl RouterService for Routing {
         let edge = &self.edge;
         edge.call("RouterService/BatchGetToolSchemas", call, |message, _| async move {
             let tenant = tenant(&message.tenant)?;
-            check_names(&message.names)?;
-            let state = state::parse(message.state, &edge.limits)?;
+            let query = request::schemas(message, &edge.limits)?;
             let holder = Holder { tenant: &tenant, principal: PRINCIPAL };
-            let (names, handle) = (&message.names, &message.active_set_handle);
-            let found = edge.plane.router.schemas(holder, names, &state, handle).await?;
+            let found = edge.plane.router.schemas(holder, &query).await?;
             Ok(render::schemas(&tenant, &found))
         })
         .await
     }
-}
-
-fn check_names(names: &[String]) -> Result<(), Error> {
-    let mut fields = Fields::default();
-    let right = (1..=NAMES_MAX).contains(&names.len());
-    fields.require(right, "names", "must be 1 to 100 names");
-    fields.require(names.iter().all(|name| !name.is_empty()), "names", "must not be empty");
-    fields.finish()
 }

@@ -24,6 +24,7 @@ pub(super) fn parse(
         scopes: wire.scopes.into_iter().collect(),
         calls: wire.calls.into_iter().map(call).collect(),
         milestones: wire.milestones.into_iter().collect(),
+        discovered: wire.discovered_tools,
         attributes: wire.attributes.map(map).unwrap_or_default(),
         principal: super::PRINCIPAL.to_owned(),
         now_ms: i64::try_from(now.as_millis()).unwrap_or(i64::MAX),

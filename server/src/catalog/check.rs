@@ -114,10 +114,11 @@ impl ToolCheck<'_> {
     }
 }
 
-/// A tool's line of the summary pool, as a prompt holds it.
+/// A tool's line of the summary pool, as a prompt holds it: a registered text begins no line of its own.
 #[must_use]
 pub fn pool_line(model_name: &str, summary: &str) -> String {
-    format!("{model_name}: {summary}\n")
+    let words: Vec<&str> = summary.split_whitespace().collect();
+    format!("{model_name}: {}\n", words.join(" "))
 }
 
 fn name_of(text: &str) -> Result<String, PartError> {

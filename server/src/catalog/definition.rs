@@ -11,6 +11,10 @@ use sha2::{Digest, Sha256};
 use super::json_text::minify;
 use crate::store::ContentHash;
 
+/// Keys of `_meta` that settle deferral.
+const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
+const DEFER: &str = "toolgate/defer";
+
 /// A definition that was checked, with the places of its parts.
 #[derive(Debug, Clone)]
 pub struct Definition {
@@ -20,6 +24,7 @@ pub struct Definition {
     output_schema: Option<Range<usize>>,
     annotations: Option<Range<usize>>,
     always_load: bool,
+    asks_to_be_deferred: bool,
     tags: Box<[Box<str>]>,
 }
 
@@ -72,7 +77,8 @@ impl Definition {
             input_schema: place(input),
             output_schema: fields.output_schema.map(place),
             annotations: fields.annotations.map(place),
-            always_load: meta.get("anthropic/alwaysLoad") == Some(&Value::Bool(true)),
+            always_load: says(&meta, ALWAYS_LOAD),
+            asks_to_be_deferred: says(&meta, DEFER),
             tags: tags_of(&meta),
             text: text.into(),
         })
@@ -112,6 +118,12 @@ impl Definition {
     #[must_use]
     pub fn always_load(&self) -> bool {
         self.always_load
+    }
+
+    /// Whether `_meta["toolgate/defer"]` is true: a built-in tool that may be deferred all the same.
+    #[must_use]
+    pub fn asks_to_be_deferred(&self) -> bool {
+        self.asks_to_be_deferred
     }
 
     /// The tags of `_meta`: its `tags`, and `tags` of `fastmcp` or `_fastmcp`.
@@ -169,6 +181,10 @@ fn must_be_object(part: &'static str, raw: &RawValue) -> Result<(), PartError> {
 
 fn read_meta(meta: &RawValue) -> Value {
     serde_json::from_str(meta.get()).unwrap_or_default()
+}
+
+fn says(meta: &Value, key: &str) -> bool {
+    meta.get(key) == Some(&Value::Bool(true))
 }
 
 fn tags_of(meta: &Value) -> Box<[Box<str>]> {

@@ -27,7 +27,7 @@ const EMBED_CHUNK: usize = 512;
 pub struct Registration {
     /// The server as it is to be.
     pub server: ServerRecord,
-    /// The body of its `tools/list`.
+    /// The body of its `tools/list`; not looked at when the server is only announced.
     pub body: Arc<[u8]>,
     /// Settings by MCP name.
     pub settings: HashMap<String, ToolSettings>,
@@ -90,10 +90,16 @@ impl Catalog {
             refuse_rejections(&registration, checked)?;
             let stored = self.store.read_server(tenant, &registration.server.name).await?;
             check_etag(&registration.etag, &stored)?;
-            let plan = Plan::new(&registration.server, checked, stored.as_ref(), registration.mode);
+            let server = server_after(&registration.server, stored.as_ref());
+            let plan = Plan::new(&server, checked, stored.as_ref(), registration.mode);
             self.embed(&plan.new_summaries, &mut embedded, deadline).await?;
             match self
-                .commit(Asked { tenant, registration: &registration }, plan, stored, &embedded)
+                .commit(
+                    Asked { tenant, registration: &registration },
+                    (server, plan),
+                    stored,
+                    &embedded,
+                )
                 .await
             {
                 Err(CommitError::Conflict) => {}
@@ -171,7 +177,7 @@ impl Catalog {
     async fn commit(
         &self,
         asked: Asked<'_>,
-        plan: Plan,
+        (record, plan): (ServerRecord, Plan),
         stored: Stored,
         embedded: &HashMap<ContentHash, Vec<f32>>,
     ) -> Result<Registered, CommitError> {
@@ -189,7 +195,7 @@ impl Catalog {
         let tool_count = tools_after(&outcomes, stored.as_ref());
         let change = ServerChange {
             base: stored.map(|(server, _)| server.revision),
-            server: registration.server.clone(),
+            server: record.clone(),
             upserts: plan.upserts,
             removals: plan.removals,
             embeddings,
@@ -202,13 +208,9 @@ impl Catalog {
             .commit(tenant, change)
             .await
             .map_err(|e| self.commit_error(e, registration))?;
-        let server = StoredServer {
-            record: registration.server.clone(),
-            revision: committed.revision,
-            updated_ms: committed.updated_ms,
-            tool_count,
-        };
-        Ok(Registered { server, revision: committed.revision, outcomes, replayed: false })
+        let Committed { revision, updated_ms } = committed;
+        let server = StoredServer { record, revision, updated_ms, tool_count };
+        Ok(Registered { server, revision, outcomes, replayed: false })
     }
 
     fn commit_error(&self, error: StoreError, registration: &Registration) -> CommitError {
@@ -241,10 +243,27 @@ impl<E: Into<Error>> From<E> for CommitError {
     }
 }
 
+/// The server as it is to be. An announcement changes nothing else of one that is stored: its scopes and
+/// preconditions go on guarding its tools.
+fn server_after(
+    asked: &ServerRecord,
+    stored: Option<&(StoredServer, Vec<StoredTool>)>,
+) -> ServerRecord {
+    match stored {
+        Some((stored, _)) if asked.pending => {
+            ServerRecord { pending: true, ..stored.record.clone() }
+        }
+        _ => asked.clone(),
+    }
+}
+
 fn check_body(
     registration: &Registration,
     limits: &crate::config::LimitsConfig,
 ) -> Result<Vec<Checked>, Error> {
+    if registration.server.pending {
+        return Ok(Vec::new());
+    }
     let list = ToolsList::parse(&registration.body)?;
     let (maximum, actual) = (limits.max_tools_per_registration as u64, list.tools.len() as u64);
     if actual > maximum {

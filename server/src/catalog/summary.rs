@@ -5,6 +5,9 @@ use crate::tokens;
 /// The most cl100k_base tokens of a summary (Tool Attention, phase 1).
 pub const SUMMARY_TOKENS_MAX: u32 = 60;
 
+/// Characters of a sentence that stands for a description.
+pub const SENTENCE_MAX: usize = 160;
+
 /// Words that end in a full stop within a sentence.
 const ABBREVIATIONS: [&str; 4] = ["e.g.", "i.e.", "etc.", "vs."];
 
@@ -32,6 +35,21 @@ pub fn summarise(name: &str, description: &str) -> String {
     let ends = sentence_ends(&description).map(|end| &whole[..start + end]);
     let fitting = ends.take_while(|prefix| tokens::count(prefix) <= SUMMARY_TOKENS_MAX);
     fitting.last().map_or_else(|| cut(&whole, SUMMARY_TOKENS_MAX), str::to_owned)
+}
+
+/// The first sentence of a description in one line, at most [`SENTENCE_MAX`] characters of it.
+#[must_use]
+pub fn first_sentence(description: &str) -> String {
+    let text = collapse(prefix(description, LOOK_AT));
+    let end = sentence_ends(&text).next().unwrap_or(text.len());
+    let sentence = &text[..end];
+    if sentence.chars().count() <= SENTENCE_MAX {
+        return sentence.to_owned();
+    }
+    let kept =
+        sentence.char_indices().nth(SENTENCE_MAX).map_or(sentence, |(at, _)| &sentence[..at]);
+    let words = kept.rsplit_once(' ').map_or(kept, |(words, _)| words);
+    format!("{words}...")
 }
 
 /// Where the sentences of a text end, in bytes; `e.g.` and its like end none.
@@ -141,6 +159,16 @@ mod tests {
         assert!((50..=SUMMARY_TOKENS_MAX).contains(&tokens::count(&summary)), "{summary}");
         let last = summary.rsplit(' ').next().expect("a word");
         assert!(["searches", "the", "archive", "and"].contains(&last), "{last}");
+    }
+
+    #[test]
+    fn first_sentences_are_cut_on_words() {
+        assert_eq!(first_sentence("  Does\n it, e.g. now. And more."), "Does it, e.g. now.");
+        assert_eq!(first_sentence("no end"), "no end");
+        assert_eq!(first_sentence(""), "");
+        let long = first_sentence(&"word ".repeat(100));
+        assert!(long.ends_with("word...") && long.len() <= SENTENCE_MAX + 3, "{long}");
+        assert!(first_sentence(&"字".repeat(500)).chars().count() <= SENTENCE_MAX + 3);
     }
 
     #[test]

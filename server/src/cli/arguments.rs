@@ -9,7 +9,8 @@ use toolgate_encoder_worker::worker::{HELP, WorkerArguments};
 
 use super::failure::Failure;
 use super::{
-    completions, config, doctor, eval, gate, model, output, policy, register, route, serve, tools,
+    completions, config, doctor, eval, gate, model, output, policy, register, route, search, serve,
+    tokens, tools,
 };
 use crate::config::units::parse_duration;
 use crate::config::{FlagValue, Parsed, load};
@@ -26,7 +27,7 @@ Exit codes:
   0  done
   1  failed
   2  the command line makes no sense
-  3  gate refused a call, or a registration rejected a tool
+  3  gate refused a call, a registration rejected a tool, or a search found nothing
   4  no server could be reached
   130  interrupted by Ctrl-C
 
@@ -47,12 +48,14 @@ pub(super) enum Command {
     Serve(serve::Serve),
     Register(register::Register),
     Route(route::Route),
+    Search(search::Search),
     Gate(gate::Gate),
     Tools(tools::Tools),
     Policy(policy::Policy),
     Model(model::Model),
     Doctor(doctor::Doctor),
     Eval(eval::Eval),
+    Tokens(tokens::Tokens),
     Config(config::Config),
     Completions(completions::Completions),
     EncoderWorker(EncoderWorker),
@@ -173,8 +176,10 @@ mod tests {
             "toolgate serve --listen 0.0.0.0:1 --set router.top_k=5 --set log.level=debug",
             "toolgate register a.json b.json --mode merge --tenant acme --all-or-nothing",
             "toolgate register git.json --server git --settings git.toml --json",
+            "toolgate register --pending a --pending b --json",
             "toolgate route one two --top-k 3 --threshold -0.5 --explain --state s.json --json",
             "toolgate gate --handle h --call a --arguments {} --call b --arguments {}",
+            "toolgate search slack --max-results 3 --detail names --state s.json --json",
             "toolgate tools --server git --json",
             "toolgate policy set p.yaml --etag p3",
             "toolgate policy get --json --tenant acme",
@@ -184,6 +189,7 @@ mod tests {
             "toolgate model path",
             "toolgate doctor --json",
             "toolgate eval --catalog d --queries q.jsonl --ranked r.jsonl --json j.json --baseline",
+            "toolgate tokens a.json b --json",
             "toolgate config check f.toml",
             "toolgate config example",
             "toolgate config show --json",
@@ -208,6 +214,7 @@ mod tests {
             "toolgate register x --mode upsert",
             "toolgate policy",
             "toolgate policy set",
+            "toolgate register x --pending a",
             "toolgate serve --set router.top_k",
             "toolgate completions",
             "toolgate eval --catalog d",

@@ -21,6 +21,7 @@ const EXAMPLES: &str = "\
 Examples:
   toolgate eval --catalog catalog.json --queries queries.jsonl
   toolgate eval --catalog servers/ --queries queries.jsonl --baseline
+  toolgate eval --catalog servers/ --queries queries.jsonl --conversation 30
   toolgate eval --catalog catalog.json --queries queries.jsonl --ranked ranked.jsonl --json report.json
 
 A catalog is {\"servers\": [{\"name\", \"description\", \"tools\"}]}, the tools as tools/list has them, or one
@@ -48,6 +49,13 @@ pub(super) struct Eval {
     /// Also rank by plain "name: description" cut to the same number of tokens, for comparison.
     #[arg(long)]
     baseline: bool,
+    /// Also rank by each query's clauses, as several intents of one turn.
+    #[arg(long)]
+    clauses: bool,
+    /// Also play the first so many queries as one conversation, and say how much of its prompts a
+    /// provider's cache could serve.
+    #[arg(long, value_name = "TURNS", default_value_t = 0, hide_default_value = true)]
+    conversation: usize,
     /// The encoder's model directory (encoder.model_dir).
     #[arg(long, value_name = "DIR")]
     model_dir: Option<PathBuf>,
@@ -62,6 +70,8 @@ pub(super) async fn run(eval: Eval) -> Result<Exit, Failure> {
         queries: query_file::read(&eval.queries)?,
         limits: config.limits,
         with_baseline: eval.baseline,
+        with_clauses: eval.clauses,
+        conversation: eval.conversation,
     };
     let outputs: Vec<_> = eval.ranked.iter().chain(&eval.json).collect();
     outputs.into_iter().try_for_each(|path| check_writable(path))?;

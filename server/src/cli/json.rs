@@ -13,11 +13,59 @@ pub(super) fn route(answer: &v1::RouteResponse) -> Value {
         "refusals": answer.refusals.iter().map(refusal).collect::<Vec<_>>(),
         "pending_servers": answer.pending_servers,
         "accounting": answer.accounting.as_ref().map(accounting),
-        "degraded": answer.degraded().map(|reason| short(reason.as_str_name(), "DEGRADED_REASON_")).collect::<Vec<_>>(),
+        "degraded": degraded(answer.degraded()),
+        "deferral": answer.deferral.as_ref().map(deferral),
         "timings": answer.timings.iter()
             .map(|timing| json!({"stage": timing.stage, "micros": timing.micros}))
             .collect::<Vec<_>>(),
+        "change": answer.change.as_ref().map(change),
     })
+}
+
+fn change(change: &v1::ActiveSetChange) -> Value {
+    json!({
+        "added": change.added,
+        "kept": change.kept,
+        "evictable": change.evictable,
+        "removed": change.removed,
+        "kept_for_cache": change.kept_for_cache,
+        "cache_loss_tokens": change.cache_loss_tokens,
+        "cache_saving_tokens": change.cache_saving_tokens,
+    })
+}
+
+fn deferral(deferral: &v1::Deferral) -> Value {
+    json!({
+        "mode": short(deferral.mode().as_str_name(), "DEFERRAL_MODE_"),
+        "source": short(deferral.source().as_str_name(), "DEFERRAL_SOURCE_"),
+        "deferred": deferral.deferred,
+        "reason": short(deferral.reason().as_str_name(), "DEFERRAL_REASON_"),
+        "message": deferral.message,
+        "deferrable_tokens": deferral.deferrable_tokens,
+        "threshold_tokens": deferral.threshold_tokens,
+        "offer_search": deferral.offer_search,
+        "deferred_tools": deferral.deferred_tools,
+    })
+}
+
+pub(super) fn search(answer: &v1::SearchToolsResponse) -> Value {
+    json!({
+        "tools": answer.tools.iter().map(active_tool).collect::<Vec<_>>(),
+        "active_set_handle": answer.active_set_handle,
+        "handle_expire_time": answer.handle_expire_time.as_ref().map(ToString::to_string),
+        "catalog_revision": answer.catalog_revision,
+        "pending_servers": answer.pending_servers,
+        "refusals": answer.refusals.iter().map(refusal).collect::<Vec<_>>(),
+        "form": short(answer.form().as_str_name(), "SEARCH_FORM_"),
+        "message": non_empty(&answer.message),
+        "searched_tools": answer.searched_tools,
+        "lacking_required_terms": answer.lacking_required_terms,
+        "degraded": degraded(answer.degraded()),
+    })
+}
+
+fn degraded(reasons: impl Iterator<Item = v1::DegradedReason>) -> Vec<String> {
+    reasons.map(|reason| short(reason.as_str_name(), "DEGRADED_REASON_")).collect()
 }
 
 fn active_tool(tool: &v1::ActiveTool) -> Value {
@@ -35,6 +83,7 @@ fn active_tool(tool: &v1::ActiveTool) -> Value {
         "output_schema": document(&tool.output_schema_json),
         "annotations": document(&tool.annotations_json),
         "signature": non_empty(&tool.signature),
+        "signature_lossy": tool.signature_lossy,
         "schema_tokens": tool.schema_tokens,
     })
 }
@@ -72,7 +121,9 @@ pub(super) fn verdict(verdict: &v1::GateVerdict) -> Value {
         "name": non_empty(&verdict.name),
         "code": code,
         "message": non_empty(&verdict.message),
+        "arguments": document(&verdict.arguments_json),
         "available_tools": verdict.available_tools,
+        "nearest_tool": non_empty(&verdict.nearest_tool),
         "search_query": non_empty(&verdict.search_query),
         "input_schema": document(&verdict.input_schema_json),
         "violations": verdict.violations.iter()

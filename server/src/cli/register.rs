@@ -21,6 +21,7 @@ Examples:
   toolgate register servers/ --tenant acme
   toolgate register tools.json --server git --settings git.toml
   toolgate register more.json --server git --mode merge
+  toolgate register --pending slack
 
 A file holds the answer of an MCP server's tools/list: the result, the JSON-RPC response around it, or the
 bare array. Of a directory, every *.json is taken. A settings file (TOML or JSON) adds what MCP does not say:
@@ -39,7 +40,7 @@ const DEADLINE: Duration = Duration::from_secs(600);
 #[command(after_help = EXAMPLES)]
 pub(super) struct Register {
     /// Files with a tools/list, or directories of them.
-    #[arg(required = true, value_name = "PATH")]
+    #[arg(required_unless_present = "pending", value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// The MCP server's name. Default: the file's "name", else the file's own name. One file only.
     #[arg(long, value_name = "NAME")]
@@ -50,6 +51,10 @@ pub(super) struct Register {
     /// Preconditions, scopes and summaries (JSON or TOML). One file only.
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
+    /// Announce this MCP server, whose tools are not known yet: answers name it as pending until it is
+    /// registered. May be given more than once.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["paths", "server", "settings"])]
+    pending: Vec<String>,
     /// Store nothing of a file when one of its tools is rejected.
     #[arg(long)]
     all_or_nothing: bool,
@@ -77,6 +82,9 @@ struct Registered {
 }
 
 pub(super) async fn run(register: Register) -> Result<Exit, Failure> {
+    if !register.pending.is_empty() {
+        return announce(&register).await;
+    }
     let files = files::find(&register.paths)?;
     register.check_single(files.len())?;
     let settings = register.settings.as_deref().map(documents::read).transpose()?;
@@ -90,6 +98,26 @@ pub(super) async fn run(register: Register) -> Result<Exit, Failure> {
         report::failures(&done).for_each(|failure| output::print_error(&failure));
     }
     Ok(exit(&done))
+}
+
+/// Names servers whose tools come later.
+async fn announce(register: &Register) -> Result<Exit, Failure> {
+    let client = register.client.connect(DEADLINE).await?;
+    let mut servers = Vec::new();
+    for server in &register.pending {
+        let server = server.clone();
+        let request = v1::RegisterServerRequest { server, pending: true, ..Default::default() };
+        let answer = client.register_server(request).await?;
+        servers.extend(answer.server);
+    }
+    if register.json {
+        let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+        output::print_json(&json!({ "pending": names }))?;
+    } else {
+        let lines = servers.iter().map(|server| format!("{}: pending\n", server.name));
+        output::print(&lines.collect::<String>())?;
+    }
+    Ok(Exit::Done)
 }
 
 impl Register {

@@ -1,6 +1,6 @@
 //! `toolgate route`: the active set for some intents, and what it saves.
 
-mod report;
+pub(super) mod report;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use super::arguments::ClientArguments;
 use super::documents::{self, AgentStateFile};
 use super::failure::{Exit, Failure};
 use super::{json, output};
+use crate::deferral::Mode;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -45,6 +46,16 @@ pub(super) struct Route {
     /// The most tokens that new schemas may cost.
     #[arg(long, value_name = "TOKENS")]
     budget: Option<u32>,
+    /// The most tokens that all schemas of the active set may cost. Kept tools that the conversation has left
+    /// behind go for new ones.
+    #[arg(long, value_name = "TOKENS")]
+    active_budget: Option<u32>,
+    /// Tokens of the messages so far: the set is kept when changing it costs more in lost cache.
+    #[arg(long, value_name = "TOKENS")]
+    history: Option<u32>,
+    /// Change the set even when the lost cache costs more.
+    #[arg(long)]
+    ignore_cache_cost: bool,
     /// How much of each tool the model is sent.
     #[arg(long, value_enum, value_name = "DETAIL", default_value_t = Detail::Schemas)]
     detail: Detail,
@@ -60,6 +71,13 @@ pub(super) struct Route {
     /// The model's context window, to see how much of it the tools take.
     #[arg(long, value_name = "TOKENS")]
     window: Option<u32>,
+    /// Whether tools are found when needed instead of all sent: always, auto, auto:N or off. Default: the
+    /// tenant's mode, else the server's.
+    #[arg(long, value_name = "MODE")]
+    deferral: Option<Mode>,
+    /// The model that will see the tools.
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    model: String,
     /// The handle of the turn before: its tools keep their places.
     #[arg(long, value_name = "HANDLE", default_value = "", hide_default_value = true)]
     handle: String,
@@ -75,13 +93,26 @@ pub(super) struct Route {
 
 /// How much of each tool the model is sent.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Detail {
+pub(super) enum Detail {
     /// Names only.
     Names,
     /// One line each.
     Signatures,
     /// Whole definitions.
     Schemas,
+    /// Names that the provider expands to definitions it holds.
+    References,
+}
+
+impl From<Detail> for v1::Detail {
+    fn from(detail: Detail) -> Self {
+        match detail {
+            Detail::Names => Self::Names,
+            Detail::Signatures => Self::Signatures,
+            Detail::Schemas => Self::Schemas,
+            Detail::References => Self::References,
+        }
+    }
 }
 
 pub(super) async fn run(mut route: Route) -> Result<Exit, Failure> {
@@ -112,10 +143,11 @@ fn parse_threshold(text: &str) -> Result<f32, String> {
 impl Route {
     fn into_request(self, state: Option<v1::AgentState>) -> v1::RouteRequest {
         let intents = self.intents.into_iter().map(|text| v1::Intent { text, weight: None });
-        let detail = match self.detail {
-            Detail::Names => v1::Detail::Names,
-            Detail::Signatures => v1::Detail::Signatures,
-            Detail::Schemas => v1::Detail::Schemas,
+        let (deferral, deferral_percent) = match self.deferral {
+            None => (v1::DeferralMode::Unspecified, None),
+            Some(Mode::Always) => (v1::DeferralMode::Always, None),
+            Some(Mode::Auto(percent)) => (v1::DeferralMode::Auto, Some(percent.into())),
+            Some(Mode::Off) => (v1::DeferralMode::Off, None),
         };
         v1::RouteRequest {
             intents: intents.collect(),
@@ -125,12 +157,18 @@ impl Route {
                 top_k: self.top_k,
                 threshold: self.threshold,
                 schema_token_budget: self.budget,
-                detail: detail.into(),
+                detail: v1::Detail::from(self.detail).into(),
                 pinned_tools: self.pinned,
                 excluded_tools: self.excluded,
                 servers: self.servers,
                 context_window: self.window,
                 explain: self.explain,
+                active_token_budget: self.active_budget,
+                history_tokens: self.history,
+                ignore_cache_cost: self.ignore_cache_cost,
+                deferral: deferral.into(),
+                deferral_percent,
+                model: self.model,
                 ..Default::default()
             }),
             ..Default::default()
@@ -147,7 +185,8 @@ mod tests {
     #[test]
     fn the_line_becomes_the_request() {
         let line = "toolgate route a b --top-k 3 --threshold -0.25 --detail names --server git --pin p \
-                    --exclude x --exclude y --handle h --explain --window 1000 --budget 5";
+                    --exclude x --exclude y --handle h --explain --window 1000 --budget 5 --active-budget 9 \
+                    --history 7 --ignore-cache-cost --deferral auto:7 --model m";
         let parsed = Arguments::try_parse_from(line.split_whitespace()).expect("a good line");
         let Command::Route(route) = parsed.command else {
             panic!("{:?}", parsed.command);
@@ -165,6 +204,12 @@ mod tests {
             servers: vec!["git".into()],
             context_window: Some(1000),
             explain: true,
+            active_token_budget: Some(9),
+            history_tokens: Some(7),
+            ignore_cache_cost: true,
+            deferral: v1::DeferralMode::Auto.into(),
+            deferral_percent: Some(7),
+            model: "m".into(),
             ..Default::default()
         };
         assert_eq!(request.options, Some(want));

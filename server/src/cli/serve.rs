@@ -9,6 +9,7 @@ use super::arguments::ConfigArguments;
 use super::failure::{Exit, Failure};
 use super::output;
 use crate::config::{Config, FlagValue};
+use crate::serve::Reread;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -17,7 +18,8 @@ Examples:
   toolgate serve --gpu 2
   TOOLGATE_LOG_FORMAT=json toolgate serve --config toolgate.toml
 
-`toolgate config example` prints every key. Ctrl-C (or SIGTERM) lets calls in progress finish; a second
+`toolgate config example` prints every key. SIGHUP has the configuration read again: its deferral settings
+take effect at once, others at the next start. Ctrl-C (or SIGTERM) lets calls in progress finish; a second
 one ends the server at once.";
 
 /// Start a server.
@@ -56,7 +58,11 @@ pub(super) struct Serve {
 pub(super) fn run(serve: &Serve) -> Result<Exit, Failure> {
     let parsed = serve.config.load(serve.flags())?;
     let runtime = output::runtime()?;
-    let outcome = runtime.block_on(start(parsed.config));
+    let reread = || {
+        let parsed = serve.config.load(serve.flags());
+        parsed.map(|parsed| parsed.config).map_err(|failure| failure.message().to_owned())
+    };
+    let outcome = runtime.block_on(start(parsed.config, &reread));
     // The drain is over: whatever still runs is not waited for.
     runtime.shutdown_background();
     outcome.map(|()| Exit::Done)
@@ -91,8 +97,8 @@ impl Serve {
 }
 
 /// The server itself.
-async fn start(config: Config) -> Result<(), Failure> {
-    crate::serve::run(config).await.map_err(|error| Failure::new(with_causes(&error)))
+async fn start(config: Config, reread: Reread<'_>) -> Result<(), Failure> {
+    crate::serve::run(config, reread).await.map_err(|error| Failure::new(with_causes(&error)))
 }
 
 /// An error and its causes, each after what it caused.

@@ -22,6 +22,7 @@ fn state() -> AgentState {
         principal: "ann".to_owned(),
         // 2026-11-20T17:05:09.250Z, a Friday.
         now_ms: 1_795_194_309_250,
+        ..AgentState::default()
     }
 }
 

@@ -12,6 +12,7 @@ use super::secret::KeySource;
 use super::settings::Settings;
 use super::value::Value;
 use super::worker_address::WorkerAddress;
+use crate::deferral::{Pattern, Policy};
 
 /// The file below the data directory that keeps a handle key nobody gave.
 const KEPT_KEY: &str = "handle.key";
@@ -126,6 +127,9 @@ pub struct RouterConfig {
     /// The most tools chosen.
     pub top_k: usize,
 }
+
+/// Deferral is decided by [`Policy`], which has the keys' own shape.
+pub type DeferralConfig = Policy;
 
 /// Signing of active-set handles.
 #[derive(Debug, Clone)]
@@ -268,6 +272,27 @@ impl Default for RouterConfig {
     }
 }
 
+impl From<&Settings> for DeferralConfig {
+    fn from(settings: &Settings) -> Self {
+        let mode = match settings.get("deferral.mode").value {
+            Value::Mode(mode) => Some(mode),
+            _ => None,
+        };
+        let tenants = match &settings.get("deferral.tenants").value {
+            Value::TenantModes(modes) => modes.iter().cloned().collect(),
+            _ => unreachable!("deferral.tenants is a list of modes in the table"),
+        };
+        Self {
+            mode,
+            tenants,
+            kill_switch: settings.flag("deferral.kill_switch"),
+            denied_models: settings.patterns("deferral.denied_models"),
+            known_hosts: settings.patterns("deferral.known_hosts"),
+            overhead_tokens: settings.count("deferral.overhead_tokens") as u64,
+        }
+    }
+}
+
 impl From<&Settings> for HandleConfig {
     fn from(settings: &Settings) -> Self {
         let key = match (&settings.get("handle.key").value, &settings.get("handle.key_file").value)
@@ -372,6 +397,13 @@ impl Settings {
         match &self.get(name).value {
             Value::Workers(workers) => workers.clone(),
             _ => unreachable!("{name} is a list of addresses in the table"),
+        }
+    }
+
+    fn patterns(&self, name: &str) -> Vec<Pattern> {
+        match &self.get(name).value {
+            Value::Patterns(patterns) => patterns.clone(),
+            _ => unreachable!("{name} is a list of patterns in the table"),
         }
     }
 

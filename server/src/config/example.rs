@@ -41,7 +41,8 @@ fn push_key(text: &mut String, key: &Key) {
     }
     let value = default_text(key);
     let value = if key.kind.is_list() {
-        format!("[{value}]")
+        let items = value.split(',').filter(|item| !item.is_empty());
+        format!("[{}]", items.map(|item| format!("{item:?}")).collect::<Vec<_>>().join(", "))
     } else if key.kind.is_quoted() {
         format!("{value:?}")
     } else {

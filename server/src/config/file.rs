@@ -8,10 +8,10 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::mistake::{Mistake, Source};
-use super::nearest::nearest;
 use super::settings::{Said, SourceFile};
 use super::table::KEYS;
 use super::value::Raw;
+use crate::nearest::nearest;
 
 /// What the file says; syntax errors and unknown sections are added to `mistakes`.
 pub(super) fn read(file: &SourceFile, mistakes: &mut Vec<Mistake>) -> Vec<Said> {

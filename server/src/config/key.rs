@@ -80,6 +80,12 @@ pub enum Kind {
     Devices,
     /// Addresses of encoder workers, in a list.
     Workers,
+    /// A mode of deferral.
+    Mode,
+    /// Tenants with modes of deferral, in a list.
+    TenantModes,
+    /// Patterns of names, in a list.
+    Patterns,
 }
 
 impl Key {
@@ -128,6 +134,9 @@ impl Kind {
             Self::Workers => "a list of addresses such as \"10.0.0.7:7080\" or \
                               \"dns://workers.example:7080\""
                 .into(),
+            Self::Mode => "a mode: always, auto, auto:N with N from 0 to 100, or off".into(),
+            Self::TenantModes => "a list of tenant=mode such as \"acme=auto:20\"".into(),
+            Self::Patterns => "a list of patterns such as \"*.example.com\"".into(),
         }
     }
 
@@ -152,7 +161,7 @@ impl Kind {
     /// Whether a value is an array in TOML, and is written with commas elsewhere.
     #[must_use]
     pub fn is_list(&self) -> bool {
-        matches!(self, Self::Devices | Self::Workers)
+        matches!(self, Self::Devices | Self::Workers | Self::TenantModes | Self::Patterns)
     }
 }
 

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use super::file;
 use super::key::{Fallback, Key};
 use super::mistake::{ConfigErrors, Mistake, Source};
-use super::nearest::nearest;
 use super::table::{KEYS, find};
 use super::value::{Raw, Value};
+use crate::nearest::nearest;
 
 /// Variables that begin as ours do but are no keys: of the command line and of the model hub.
 const OTHER_VARIABLES: [&str; 4] =

@@ -197,6 +197,45 @@ pub static KEYS: &[Key] = &[
         "The most tools chosen, for requests that do not say.",
     ),
     Key {
+        name: "deferral.mode",
+        kind: Kind::Mode,
+        default: Fallback::Absent,
+        doc: "Whether tools are found when needed instead of all sent, for requests that do not say: \
+              always; auto:N when their definitions take N percent of the context window; off. Absent: \
+              always, but off where model_base_url names an unknown host.",
+    },
+    key(
+        "deferral.tenants",
+        Kind::TenantModes,
+        "",
+        "Modes of single tenants, such as \"acme=off\"; they win over deferral.mode.",
+    ),
+    key(
+        "deferral.kill_switch",
+        Kind::Flag,
+        "false",
+        "Nothing is deferred, whatever tenants and requests say.",
+    ),
+    key(
+        "deferral.denied_models",
+        Kind::Patterns,
+        "",
+        "Models that cannot search for tools, and get all of them: a part of the name, or a whole name \
+         with * for any letters. Other models, unknown ones too, are taken to be able.",
+    ),
+    key(
+        "deferral.known_hosts",
+        Kind::Patterns,
+        "api.anthropic.com,api.openai.com,*.openai.azure.com,*.googleapis.com",
+        "Hosts of models behind which tools are deferred without anybody having chosen a mode.",
+    ),
+    key(
+        "deferral.overhead_tokens",
+        count(0, 1_000_000),
+        "0",
+        "Tokens to subtract from what deferrable tools cost before auto compares it.",
+    ),
+    Key {
         name: "handle.key",
         kind: Kind::Secret,
         default: Fallback::Absent,

@@ -11,6 +11,8 @@ use super::key::Kind;
 use super::secret::SecretKey;
 use super::units::{format_duration, format_size, parse_duration, parse_size};
 use super::worker_address::WorkerAddress;
+use crate::deferral::{Mode, Pattern};
+use crate::identity::TenantId;
 
 /// What a source said, before the key's type is known.
 #[derive(Debug, Clone)]
@@ -62,6 +64,12 @@ pub enum Value {
     Devices(Vec<Device>),
     /// Of [`Kind::Workers`].
     Workers(Vec<WorkerAddress>),
+    /// Of [`Kind::Mode`].
+    Mode(Mode),
+    /// Of [`Kind::TenantModes`].
+    TenantModes(Vec<(TenantId, Mode)>),
+    /// Of [`Kind::Patterns`].
+    Patterns(Vec<Pattern>),
 }
 
 impl fmt::Display for Value {
@@ -82,6 +90,13 @@ impl fmt::Display for Value {
             Self::Device(device) => device.fmt(formatter),
             Self::Devices(devices) => joined(formatter, devices),
             Self::Workers(workers) => joined(formatter, workers),
+            Self::Mode(mode) => mode.fmt(formatter),
+            Self::TenantModes(modes) => {
+                let text =
+                    |(tenant, mode): &(TenantId, Mode)| format!("{}={mode}", tenant.as_str());
+                joined(formatter, &modes.iter().map(text).collect::<Vec<_>>())
+            }
+            Self::Patterns(patterns) => joined(formatter, patterns),
         }
     }
 }
@@ -163,6 +178,9 @@ fn parse(kind: &Kind, text: &str) -> Result<Value, Option<String>> {
         Kind::Device => text.parse().map(Value::Device).map_err(|_| None),
         Kind::Devices => list(text, definite_device).map(Value::Devices),
         Kind::Workers => list(text, |item| item.parse()).map(Value::Workers),
+        Kind::Mode => text.parse().map(Value::Mode).map_err(|_| None),
+        Kind::TenantModes => list(text, tenant_mode).map(Value::TenantModes),
+        Kind::Patterns => list(text, pattern).map(Value::Patterns),
     }
 }
 
@@ -184,6 +202,17 @@ fn definite_device(text: &str) -> Result<Device, String> {
         Ok(Device::Auto) => Err("each worker needs a device of its own".into()),
         parsed => parsed.map_err(|_| "no such device".into()),
     }
+}
+
+/// `acme=auto:20`.
+fn tenant_mode(text: &str) -> Result<(TenantId, Mode), String> {
+    let (tenant, mode) = text.split_once('=').ok_or("no mode after a =")?;
+    let tenant = TenantId::parse(tenant.trim()).map_err(|_| "no tenant's name")?;
+    Ok((tenant, mode.trim().parse()?))
+}
+
+fn pattern(text: &str) -> Result<Pattern, String> {
+    if text.is_empty() { Err("it is empty".into()) } else { Ok(Pattern::new(text)) }
 }
 
 fn within<T: PartialOrd>(value: T, min: &T, max: &T) -> Result<T, Option<String>> {

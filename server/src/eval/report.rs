@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::Evaluation;
+use super::conversation::{Conversation, Layout};
 use super::embeddings::Embeddings;
 use super::metrics::Metrics;
 use super::stock::{Rejected, Renamed, Stock};
@@ -24,6 +25,10 @@ pub struct Report {
     pub metrics: Option<Metrics>,
     /// How well it was found by plain summaries, when that was asked for.
     pub baseline: Option<Metrics>,
+    /// How well it was found with each query's clauses as intents, when that was asked for.
+    pub clauses: Option<Metrics>,
+    /// The queries as one conversation, when that was asked for.
+    pub conversation: Option<Conversation>,
     /// What the catalog costs.
     pub tokens: TokenTax,
     /// Time to check the tools and derive their summaries.
@@ -108,6 +113,8 @@ impl Report {
         json!({
             "metrics": self.metrics.as_ref().map(metrics),
             "baseline": self.baseline.as_ref().map(metrics),
+            "clauses": self.clauses.as_ref().map(metrics),
+            "conversation": self.conversation.as_ref().map(conversation),
             "counts": {
                 "servers": counts.servers,
                 "tools": counts.tools,
@@ -140,6 +147,20 @@ impl Report {
 
 fn metrics(metrics: &Metrics) -> Value {
     metrics.named().map(|(name, value)| (name, json!(value))).collect::<Map<_, _>>().into()
+}
+
+fn conversation(played: &Conversation) -> Value {
+    let layout = |layout: &Layout| {
+        json!({
+            "layout": layout.name,
+            "tokens": layout.tokens,
+            "cached_tokens": layout.cached,
+            "hit_rate": layout.hit_rate(),
+            "priced_tokens": layout.priced(),
+        })
+    };
+    let layouts: Vec<_> = played.layouts.iter().map(layout).collect();
+    json!({"turns": played.turns, "layouts": layouts})
 }
 
 fn rejected(tool: &Rejected) -> Value {

@@ -111,6 +111,7 @@ impl Stock {
             trust_tier: 0,
             precondition: None,
             required_scopes: Vec::new(),
+            pending: false,
         };
         let stored = StoredServer { record, revision: 1, updated_ms: 0, tool_count };
         self.catalog.servers.push(stored);

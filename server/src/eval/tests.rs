@@ -59,7 +59,14 @@ async fn run(queries: Vec<LabelledQuery>) -> Evaluated {
         server("mail", &[("send", "letter to people"), (" ", "refused")]),
     ];
     let limits = LimitsConfig::default();
-    let evaluation = Evaluation { servers, queries, limits, with_baseline: true };
+    let evaluation = Evaluation {
+        servers,
+        queries,
+        limits,
+        with_baseline: true,
+        with_clauses: true,
+        conversation: 2,
+    };
     evaluation
         .run(Sides { passages: &WordEncoder, queries: &WordEncoder }, &|_, _| {})
         .await
@@ -103,4 +110,20 @@ async fn named_tools_come_first_and_the_report_is_json() {
     assert!(json["token_tax"]["full_catalog_tokens"].as_u64().is_some_and(|tokens| tokens > 30));
     let line = serde_json::to_value(&ranked[0]).expect("JSON");
     assert!(line["top"].is_number() && line["ranked"].as_array().is_some_and(|r| r.len() == 3));
+}
+
+#[tokio::test]
+async fn a_conversation_that_only_appends_is_served_from_the_cache() {
+    let evaluated = run(vec![
+        query("open problems", &["git.hub/list_issues"]),
+        query("a letter to people, and problems that are open", &["mail/send"]),
+    ])
+    .await;
+    let played = evaluated.report.conversation.expect("asked for");
+    let [all, ranked, two_phase, ours] = &played.layouts[..] else { panic!("{played:?}") };
+    assert_eq!(played.turns, 2);
+    // A tool is registered between the two turns: what stands behind it is lost, but for what only appends.
+    assert!(ours.hit_rate() > two_phase.hit_rate(), "{played:?}");
+    assert!(ours.hit_rate() > all.hit_rate() && ours.hit_rate() > ranked.hit_rate(), "{played:?}");
+    assert!(evaluated.report.clauses.is_some());
 }

@@ -1,17 +1,20 @@
 //! May these calls run? The handle says what was shown, the state is asked again, and arguments are held
 //! against the schema. Every doubt refuses.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use quick_cache::sync::Cache;
 
+use super::envelope::Arguments;
 use super::handle::{ActiveSet, ShownTool};
+use super::names;
 use super::standing::{Standing, Standings};
-use super::verdict::{RefusalCode, Refused, Verdict};
+use super::verdict::{Allowed, RefusalCode, Refused, Verdict};
 use crate::identity::{TenantId, ToolKey};
-use crate::schema::ArgumentSchema;
+use crate::schema::{ArgumentSchema, Violation};
 use crate::shard::snapshot::Snapshot;
 use crate::shard::tool::Tool;
 use crate::state::AgentState;
@@ -23,12 +26,18 @@ const SCHEMAS_KEPT: usize = 20_000;
 /// Model-facing names in one refusal, at most.
 const AVAILABLE_MAX: usize = 64;
 
+/// Unknown names of one request that a nearer one is looked for.
+const SUGGESTIONS_MAX: usize = 4;
+
+/// Characters of an unknown name that are repeated.
+const NAME_MAX: usize = 128;
+
 /// One call that a model asks for.
 #[derive(Debug, Clone)]
 pub struct Call {
     /// The name as the model wrote it.
     pub tool: String,
-    /// The arguments as JSON text; empty means `{}`.
+    /// The arguments as the model sent them; see [`Arguments`].
     pub arguments: String,
 }
 
@@ -66,6 +75,13 @@ pub struct CallCheck<'a> {
     pub now: SystemTime,
 }
 
+/// What the calls of one request are held against.
+struct Seen<'a> {
+    standings: Standings,
+    shown: HashMap<ToolKey, &'a ShownTool>,
+    suggestions: Cell<usize>,
+}
+
 impl CallCheck<'_> {
     /// The verdicts, in the calls' order.
     #[must_use]
@@ -77,109 +93,145 @@ impl CallCheck<'_> {
             return calls.iter().map(|_| Err(refused.clone())).collect();
         }
         let standings = Standings::of(self.snapshot, self.state);
-        let shown: HashMap<ToolKey, &ShownTool> =
-            self.active.tools.iter().map(|tool| (tool.id, tool)).collect();
-        let one = |call: &Call| self.verdict(call, &standings, &shown);
-        calls.iter().map(one).collect()
+        let shown = self.active.tools.iter().map(|tool| (tool.id, tool)).collect();
+        let suggestions = Cell::new(SUGGESTIONS_MAX);
+        let seen = Seen { standings, shown, suggestions };
+        calls.iter().map(|call| self.verdict(call, &seen)).collect()
     }
 
-    fn verdict(
-        &self,
-        call: &Call,
-        standings: &Standings,
-        shown: &HashMap<ToolKey, &ShownTool>,
-    ) -> Verdict {
-        let Some(slot) = self.find(&call.tool, shown) else {
-            return Err(Box::new(self.unknown(&call.tool, standings)));
-        };
+    fn verdict(&self, call: &Call, seen: &Seen<'_>) -> Verdict {
+        let slot = self.find(&call.tool, seen)?;
         let tool = self.snapshot.tool(slot);
-        let was_shown = shown.get(&tool.key);
-        match (standings.tool(self.snapshot, slot), was_shown) {
-            (Standing::Hidden, None) => {
-                return Err(Box::new(self.unknown(&call.tool, standings)));
-            }
-            (Standing::Hidden, Some(_)) if standings.is_denied(self.snapshot, slot) => {
-                return Err(Box::new(self.unknown(&call.tool, standings)));
+        match (seen.standings.tool(self.snapshot, slot), seen.shown.get(&tool.key)) {
+            (Standing::Hidden, None) => Err(Box::new(self.unknown(&call.tool, seen))),
+            (Standing::Hidden, Some(_)) if seen.standings.is_denied(self.snapshot, slot) => {
+                Err(Box::new(self.unknown(&call.tool, seen)))
             }
             (Standing::Hidden, Some(_)) => {
-                return Err(Box::new(self.locked(slot, RefusalCode::ScopeMissing, standings)));
+                Err(Box::new(self.locked(slot, RefusalCode::ScopeMissing, seen)))
             }
             (Standing::Locked, _) => {
-                return Err(Box::new(self.locked(slot, RefusalCode::PreconditionUnmet, standings)));
+                Err(Box::new(self.locked(slot, RefusalCode::PreconditionUnmet, seen)))
             }
-            (Standing::Open, None) => return Err(Box::new(self.not_available(tool, standings))),
+            (Standing::Open, None) => Err(Box::new(self.not_available(tool, seen))),
             (Standing::Open, Some(shown)) if **shown != ShownTool::new(tool.key, &tool.hash) => {
-                return Err(Box::new(changed(tool)));
+                Err(Box::new(changed(tool)))
             }
-            (Standing::Open, Some(_)) => {}
+            (Standing::Open, Some(_)) => {
+                let arguments = self.check_arguments(tool, &call.arguments)?;
+                Ok(Allowed { slot, arguments })
+            }
         }
-        self.check_arguments(tool, &call.arguments).map(|()| slot)
     }
 
-    /// By the name the model sees; by the MCP name when the active set has one tool of it.
-    fn find(&self, name: &str, shown: &HashMap<ToolKey, &ShownTool>) -> Option<u32> {
-        let names = &self.snapshot.names;
-        names.model_name(name).or_else(|| {
-            let is_shown = |slot: &&u32| shown.contains_key(&self.snapshot.tool(**slot).key);
-            let mut of_that_name = names.mcp_name(name).iter().filter(is_shown);
-            let first = of_that_name.next()?;
-            of_that_name.next().is_none().then_some(*first)
-        })
+    /// By the name as it was written. Of several tools with the same MCP name, the active set decides.
+    fn find(&self, name: &str, seen: &Seen<'_>) -> Result<u32, Box<Refused>> {
+        let is_shown = |slot: u32| seen.shown.contains_key(&self.snapshot.tool(slot).key);
+        let known = |slot| is_shown(slot) || self.is_visible(slot, seen);
+        let slots = names::find(self.snapshot, name, known);
+        if let [slot] = slots[..] {
+            return Ok(slot);
+        }
+        let shown: Vec<u32> = slots.iter().copied().filter(|slot| is_shown(*slot)).collect();
+        match (&shown[..], slots.first()) {
+            ([slot], _) => Ok(*slot),
+            (_, None) => Err(Box::new(self.unknown(name, seen))),
+            (_, Some(first)) => Err(Box::new(self.ambiguous(self.snapshot.tool(*first), seen))),
+        }
     }
 
-    fn check_arguments(&self, tool: &Tool, arguments: &str) -> Result<(), Box<Refused>> {
+    fn is_visible(&self, slot: u32, seen: &Seen<'_>) -> bool {
+        seen.standings.tool(self.snapshot, slot) != Standing::Hidden
+    }
+
+    /// The arguments to call with, where those that were sent came in an envelope.
+    fn check_arguments(&self, tool: &Tool, sent: &str) -> Result<Option<String>, Box<Refused>> {
         let refused = |message: String| Refused::new(RefusalCode::ArgumentsInvalid, message);
         let schema = self.schemas.get(self.tenant, tool).map_err(|problem| {
-            Box::new(refused(format!(
-                "The schema of {} can't be checked: {problem}",
-                tool.model_name
-            )))
+            let message = format!("The schema of {} can't be checked: {problem}", tool.model_name);
+            Box::new(refused(message))
         })?;
-        schema.check(arguments).map_err(|violations| {
-            Box::new(Refused {
-                input_schema: tool.definition.input_schema().to_owned(),
-                violations,
-                ..refused(format!(
-                    "The arguments of {} do not satisfy its schema: correct them and call again.",
-                    tool.model_name
-                ))
-            })
-        })
-    }
-
-    fn unknown(&self, name: &str, standings: &Standings) -> Refused {
-        let name: String = name.chars().take(128).collect();
-        let message = format!("There is no tool {name:?}. Call one of the available tools.");
-        Refused {
-            available: self.available(standings),
-            ..Refused::new(RefusalCode::UnknownTool, message)
-        }
-    }
-
-    fn not_available(&self, tool: &Tool, standings: &Standings) -> Refused {
-        let search = format!("select:{}", tool.model_name);
+        let violations = match Arguments::read(sent) {
+            Ok(Arguments { value, text }) => match schema.check(&value) {
+                Ok(()) => return Ok(text),
+                Err(violations) => violations,
+            },
+            Err(problem) => vec![Violation { pointer: String::new(), problem }],
+        };
         let message = format!(
-            "{} is not loaded: search for {search:?} first, then call it.",
+            "The arguments of {} do not satisfy its schema: correct them and call again.",
             tool.model_name
         );
-        Refused {
-            available: self.available(standings),
-            search,
-            ..Refused::new(RefusalCode::ToolNotAvailable, message)
+        let input_schema = tool.definition.input_schema().to_owned();
+        Err(Box::new(Refused { input_schema, violations, ..refused(message) }))
+    }
+
+    fn unknown(&self, name: &str, seen: &Seen<'_>) -> Refused {
+        let shown: String = name.chars().take(NAME_MAX).collect();
+        let message = format!("There is no tool {shown:?}.");
+        let code = RefusalCode::UnknownTool;
+        let available = self.available(seen);
+        match self.nearest(name, seen) {
+            None => {
+                let message = format!("{message} Call one of the available tools.");
+                Refused { available, ..Refused::new(code, message) }
+            }
+            Some(near) => {
+                let nearest = near.model_name.to_string();
+                let search = format!("select:{nearest}");
+                let is_loaded = seen.shown.contains_key(&near.key);
+                let what = if is_loaded {
+                    "it is loaded: call it".to_owned()
+                } else {
+                    format!("search for {search:?} first, then call it")
+                };
+                let message = format!("{message} Did you mean {nearest}? If so, {what}.");
+                let search = if is_loaded { String::new() } else { search };
+                Refused { available, nearest, search, ..Refused::new(code, message) }
+            }
         }
     }
 
-    fn locked(&self, slot: u32, code: RefusalCode, standings: &Standings) -> Refused {
+    /// For the first few unknown names of a request: looking takes a while in a large catalog.
+    fn nearest(&self, name: &str, seen: &Seen<'_>) -> Option<&Tool> {
+        let left = seen.suggestions.get().checked_sub(1)?;
+        seen.suggestions.set(left);
+        let near = names::suggest(self.snapshot, name, |slot| self.is_visible(slot, seen));
+        near.map(|slot| self.snapshot.tool(slot))
+    }
+
+    fn ambiguous(&self, one: &Tool, seen: &Seen<'_>) -> Refused {
+        let name = one.id.name.as_str();
+        let search = format!("select:{name}");
+        let message = format!(
+            "Several MCP servers have a tool {name:?}: search for {search:?}, then call one by its whole name."
+        );
+        let available = self.available(seen);
+        Refused { available, search, ..Refused::new(RefusalCode::ToolNotAvailable, message) }
+    }
+
+    fn not_available(&self, tool: &Tool, seen: &Seen<'_>) -> Refused {
+        let search = format!("select:{}", tool.model_name);
+        let message = format!(
+            "The schema of {} was not loaded: search for {search:?} first, then call it.",
+            tool.model_name
+        );
+        let available = self.available(seen);
+        Refused { available, search, ..Refused::new(RefusalCode::ToolNotAvailable, message) }
+    }
+
+    fn locked(&self, slot: u32, code: RefusalCode, seen: &Seen<'_>) -> Refused {
         let tool = self.snapshot.tool(slot);
-        let unlock = standings.unlock(self.snapshot, slot);
+        let unlock = seen.standings.unlock(self.snapshot, slot);
         let message =
             format!("{} may not run yet: needs {}.", tool.model_name, unlock.join(" and "));
         Refused { unlock, ..Refused::new(code, message) }
     }
 
-    fn available(&self, standings: &Standings) -> Vec<String> {
+    fn available(&self, seen: &Seen<'_>) -> Vec<String> {
         let slots = self.active.tools.iter().filter_map(|t| self.snapshot.names.key(&t.id));
-        let open = slots.filter(|slot| standings.tool(self.snapshot, *slot) == Standing::Open);
+        let is_open = |slot: &u32| seen.standings.tool(self.snapshot, *slot) == Standing::Open;
+        let open = slots.filter(is_open);
         open.map(|slot| self.snapshot.tool(slot).model_name.to_string())
             .take(AVAILABLE_MAX)
             .collect()

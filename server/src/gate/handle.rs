@@ -12,8 +12,8 @@ use super::key::HandleKey;
 use crate::identity::{TenantId, ToolKey};
 use crate::store::{ContentHash, Revision};
 
-/// The most tools of one active set.
-pub const TOOLS_MAX: usize = 256;
+/// The most tools of one active set: all of a large catalog where nothing is deferred, at 43 bytes each.
+pub const TOOLS_MAX: usize = 1_024;
 
 const VERSION: u8 = 1;
 const HEADER: usize = 1 + 8 + 8;

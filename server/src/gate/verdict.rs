@@ -69,6 +69,8 @@ pub struct Refused {
     pub violations: Vec<Violation>,
     /// What would unlock the tool: each of them is needed.
     pub unlock: Vec<String>,
+    /// The visible tool whose name is nearest to an unknown one; empty when none is near.
+    pub nearest: String,
 }
 
 impl Refused {
@@ -83,9 +85,19 @@ impl Refused {
             input_schema: String::new(),
             violations: Vec::new(),
             unlock: Vec::new(),
+            nearest: String::new(),
         }
     }
 }
 
-/// The verdict on one call: the slot of the tool to run, or the refusal.
-pub type Verdict = Result<u32, Box<Refused>>;
+/// A call that may run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allowed {
+    /// The slot of the tool to run.
+    pub slot: u32,
+    /// The arguments to run it with, where they came in an envelope; else those that were sent.
+    pub arguments: Option<String>,
+}
+
+/// The verdict on one call.
+pub type Verdict = Result<Allowed, Box<Refused>>;

@@ -2,6 +2,7 @@
 
 use super::choose::Chosen;
 use super::query::{Detail, Options};
+use super::route::Active;
 use crate::gate::standing::VisibleTokens;
 use crate::shard::snapshot::Snapshot;
 use crate::tokens;
@@ -48,17 +49,18 @@ impl Account {
     }
 }
 
-/// An active tool's text at the asked detail, and its tokens.
+/// A tool of an answer: its text at the asked detail, and its tokens.
 #[must_use]
-pub fn shown(snapshot: &Snapshot, chosen: &Chosen, detail: Detail) -> (String, u32) {
+pub fn active(snapshot: &Snapshot, chosen: Chosen, detail: Detail) -> Active {
     let tool = snapshot.tool(chosen.slot);
-    match detail {
-        Detail::Schemas => (String::new(), tool.schema_tokens),
-        Detail::Names => (String::new(), tokens::count(&tool.model_name)),
+    let (signature, tokens) = match detail {
+        Detail::Schemas | Detail::References => (None, tool.schema_tokens),
+        Detail::Names => (None, tokens::count(&tool.model_name)),
         Detail::Signatures => {
             let signature = tool.signature();
-            let count = tokens::count(&signature);
-            (signature, count)
+            let count = tokens::count(&signature.text);
+            (Some(signature), count)
         }
-    }
+    };
+    Active { chosen, signature, tokens }
 }

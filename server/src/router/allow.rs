@@ -25,16 +25,20 @@ impl Allowed {
     /// Evaluates the state once, then applies the request's filters.
     ///
     /// # Errors
-    /// [`Error::ServerNotFound`] for a server filter that would silently match nothing.
+    /// [`Error::ServerNotFound`] for a server filter that would silently match nothing; of `pending` servers
+    /// nothing is there yet.
     pub fn new(
         snapshot: &Snapshot,
         standings: Standings,
         options: &Options,
+        pending: &[String],
     ) -> Result<Self, Error> {
         // A server whose tools are all hidden is no server to this caller.
         let is_hidden = |slot: &u32| standings.tool(snapshot, *slot) == Standing::Hidden;
         let is_missing = |name: &&ServerName| {
-            snapshot.servers.get(*name).is_none_or(|slots| slots.iter().all(is_hidden))
+            let has_none =
+                snapshot.servers.get(*name).is_none_or(|slots| slots.iter().all(is_hidden));
+            has_none && !pending.iter().any(|known| known == name.as_str())
         };
         let missing = options.servers.iter().find(is_missing);
         if let Some(name) = missing {
@@ -53,6 +57,12 @@ impl Allowed {
         }
         let servers = options.servers.iter().cloned().collect();
         Ok(Self { standings, slots, excluded, servers })
+    }
+
+    /// How many tools may be chosen.
+    #[must_use]
+    pub fn count(&self, snapshot: &Snapshot) -> usize {
+        self.slots.as_ref().map_or(snapshot.tools.len(), |set| set.count_ones(..))
     }
 
     /// Whether the tool may be chosen.

@@ -5,12 +5,17 @@ use std::collections::HashSet;
 
 use super::allow::Allowed;
 use super::caps::Caps;
-use super::query::Options;
+use super::continuity::Change;
+use super::query::{Options, RouteQuery};
 use super::rank::{Candidate, Embedded, FoundBy, sort};
+use super::room::Room;
 use crate::gate::handle::{ActiveSet, ShownTool, TOOLS_MAX};
 use crate::gate::standing::Standing;
 use crate::gate::verdict::RefusalCode;
 use crate::shard::snapshot::Snapshot;
+
+/// Bytes of definitions that one answer holds where nothing is deferred: clients refuse messages past 4 MiB.
+const BYTES_MAX: usize = 3 << 20;
 
 /// A tool of the active set.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,13 +51,22 @@ pub struct Choice<'a> {
     allowed: &'a Allowed,
     embedded: &'a Embedded<'a>,
     options: &'a Options,
+    /// What newly promoted tools may still cost.
     tokens_left: Option<u32>,
-    caps: Caps<'a>,
+    room: Room<'a>,
     taken: HashSet<u32>,
-    /// The tools so far.
+    active: Vec<Chosen>,
+    left_out: Vec<LeftOut>,
+}
+
+/// What became of a choice.
+pub struct Outcome {
+    /// The tools, in their places.
     pub active: Vec<Chosen>,
     /// What could not be had.
     pub left_out: Vec<LeftOut>,
+    /// How the set differs from that of the turn before.
+    pub change: Change,
 }
 
 impl<'a> Choice<'a> {
@@ -62,21 +76,60 @@ impl<'a> Choice<'a> {
         snapshot: &'a Snapshot,
         allowed: &'a Allowed,
         embedded: &'a Embedded<'a>,
-        options: &'a Options,
+        query: &'a RouteQuery,
     ) -> Self {
-        let tokens_left = options.schema_token_budget;
-        let caps = Caps::new(&snapshot.policy);
-        let (taken, active, left_out) = (HashSet::new(), Vec::new(), Vec::new());
-        Self { snapshot, allowed, embedded, options, tokens_left, caps, taken, active, left_out }
+        let options = &query.options;
+        let may_evict = !embedded.is_words_only(snapshot);
+        Self {
+            snapshot,
+            allowed,
+            embedded,
+            options,
+            tokens_left: options.schema_token_budget,
+            room: Room::new(snapshot, query, needed(snapshot, options), may_evict),
+            taken: HashSet::new(),
+            active: Vec::new(),
+            left_out: Vec::new(),
+        }
+    }
+
+    /// Chooses: kept and discovered tools, required ones, then the best of `candidates`, or all
+    /// tools where nothing is deferred.
+    #[must_use]
+    pub fn make(
+        mut self,
+        previous: Option<&ActiveSet>,
+        discovered: &[String],
+        candidates: &[Candidate],
+        deferred: bool,
+    ) -> Outcome {
+        let named = candidates.iter().filter(|c| c.found_by == FoundBy::Name);
+        self.room.need(named.map(|candidate| candidate.slot));
+        if let Some(previous) = previous {
+            self.keep(previous);
+        }
+        self.discover(discovered);
+        self.room.trim(&mut self.active);
+        self.require();
+        if deferred {
+            self.rank(candidates);
+        } else {
+            self.all(candidates);
+        }
+        let change = self.room.finish(&self.active);
+        Outcome { active: self.active, left_out: self.left_out, change }
     }
 
     /// Tools of the turn before, in their places. One whose definition changed is promoted anew, at the
     /// end; one that may no longer run is dropped.
-    pub fn keep(&mut self, previous: &ActiveSet) {
+    fn keep(&mut self, previous: &ActiveSet) {
         let mut changed = Vec::new();
         for shown in &previous.tools {
-            let slot = self.snapshot.names.key(&shown.id);
-            let Some(slot) = slot.filter(|slot| self.allowed.contains(*slot)) else { continue };
+            let Some(slot) = self.snapshot.names.key(&shown.id) else { continue };
+            if !self.allowed.contains(slot) {
+                self.drop_kept(slot);
+                continue;
+            }
             let tool = self.snapshot.tool(slot);
             if *shown == ShownTool::new(tool.key, &tool.hash) {
                 self.push(slot, FoundBy::Kept, false);
@@ -89,8 +142,28 @@ impl<'a> Choice<'a> {
         }
     }
 
+    /// A hidden tool goes without a word, like one that was unregistered.
+    fn drop_kept(&mut self, slot: u32) {
+        if self.allowed.standings.tool(self.snapshot, slot) != Standing::Hidden {
+            self.room.change.removed.push(slot);
+        }
+    }
+
+    /// Tools that the conversation discovered: kept, and sent again, since they are not in the handle when
+    /// the history that showed them is gone.
+    fn discover(&mut self, names: &[String]) {
+        let slots = names
+            .iter()
+            .filter_map(|name| self.snapshot.names.requested(name, &self.snapshot.tools));
+        for slot in slots.collect::<Vec<_>>() {
+            if self.allowed.contains(slot) {
+                self.promote(slot, FoundBy::Kept);
+            }
+        }
+    }
+
     /// Tools that are always loaded, then those that the policy and the request pinned.
-    pub fn require(&mut self) {
+    fn require(&mut self) {
         let always = self.snapshot.always_load.iter().map(|slot| (*slot, FoundBy::AlwaysLoad));
         let pinned = self.snapshot.pinned.iter().map(|slot| (*slot, FoundBy::Pin));
         for (slot, found_by) in always.chain(pinned) {
@@ -105,7 +178,7 @@ impl<'a> Choice<'a> {
 
     /// The best candidates that pass the threshold, at most `top_k`, and within the policy's caps. Each
     /// intent's best goes before the rest, so that a turn with several intents covers all of them.
-    pub fn rank(&mut self, candidates: &[Candidate]) {
+    fn rank(&mut self, candidates: &[Candidate]) {
         let by_words = self.embedded.is_words_only(self.snapshot);
         let passes = |c: &Candidate| {
             let threshold = threshold_of(self.snapshot, self.options, c.slot);
@@ -125,21 +198,43 @@ impl<'a> Choice<'a> {
     }
 
     /// The first `top_k` that the caps admit, and the others.
-    fn cut(&mut self, ordered: &[Candidate]) -> (Vec<Candidate>, Vec<Candidate>) {
+    fn cut(&self, ordered: &[Candidate]) -> (Vec<Candidate>, Vec<Candidate>) {
+        let mut caps = Caps::new(&self.snapshot.policy);
+        self.active.iter().for_each(|chosen| caps.count(self.snapshot, chosen.slot));
         let (mut chosen, mut beyond) = (Vec::new(), Vec::new());
         for candidate in ordered {
             let is_new = !self.taken.contains(&candidate.slot);
-            let admitted = !is_new || self.caps.admit(self.snapshot, candidate.slot);
+            let admitted = !is_new || caps.admit(self.snapshot, candidate.slot);
             if chosen.len() == self.options.top_k || !admitted {
                 beyond.push(*candidate);
                 continue;
             }
             if is_new {
-                self.caps.count(self.snapshot, candidate.slot);
+                caps.count(self.snapshot, candidate.slot);
             }
             chosen.push(*candidate);
         }
         (chosen, beyond)
+    }
+
+    /// Every tool that may be chosen, in the catalog's order, which is the same for every intent. Where not
+    /// all of them have room, the best go first. The policy's caps are for choosing by rank.
+    fn all(&mut self, candidates: &[Candidate]) {
+        let slots = || (0u32..).take(self.snapshot.tools.len());
+        let slots: Vec<u32> = slots().filter(|slot| self.allowed.contains(*slot)).collect();
+        let bytes = |slot: &u32| self.snapshot.tool(*slot).definition.text().len();
+        let all_fit =
+            slots.len() <= TOOLS_MAX && slots.iter().map(bytes).sum::<usize>() <= BYTES_MAX;
+        if self.tokens_left.is_some() || !all_fit {
+            self.rank(candidates);
+        }
+        let mut left = BYTES_MAX;
+        for slot in slots {
+            if let Some(rest) = left.checked_sub(bytes(&slot)) {
+                left = rest;
+                self.promote(slot, FoundBy::NotDeferred);
+            }
+        }
     }
 
     fn pin(&mut self, name: &str) {
@@ -162,8 +257,9 @@ impl<'a> Choice<'a> {
             return;
         }
         let cost = self.snapshot.tool(slot).schema_tokens;
-        let fits =
-            self.tokens_left.is_none_or(|left| cost <= left) && self.active.len() < TOOLS_MAX;
+        let fits = self.tokens_left.is_none_or(|left| cost <= left)
+            && self.active.len() < TOOLS_MAX
+            && self.room.make(slot, &mut self.active);
         if fits {
             self.tokens_left = self.tokens_left.map(|left| left - cost);
             self.push(slot, found_by, true);
@@ -176,9 +272,7 @@ impl<'a> Choice<'a> {
 
     fn push(&mut self, slot: u32, found_by: FoundBy, newly_promoted: bool) {
         if self.taken.insert(slot) {
-            if !is_ranked(found_by) {
-                self.caps.count(self.snapshot, slot);
-            }
+            self.room.fill(slot);
             let (overlap, mut score) = self.embedded.score_of(self.snapshot, slot);
             if found_by == FoundBy::Name {
                 score = 1.0 + overlap;
@@ -198,12 +292,15 @@ impl<'a> Choice<'a> {
     }
 }
 
-/// Ranked tools are counted when they are cut, the others when they are taken.
-fn is_ranked(found_by: FoundBy) -> bool {
-    matches!(found_by, FoundBy::Overlap | FoundBy::Name | FoundBy::Words)
-}
-
 /// The least overlap of a tool: the policy's for it, or else the request's.
 pub(super) fn threshold_of(snapshot: &Snapshot, options: &Options, slot: u32) -> f32 {
     snapshot.tool(slot).threshold.unwrap_or(options.threshold)
+}
+
+/// Tools that are wanted whatever their overlap.
+fn needed(snapshot: &Snapshot, options: &Options) -> HashSet<u32> {
+    let pinned = options.pinned.iter();
+    let pinned = pinned.filter_map(|name| snapshot.names.requested(name, &snapshot.tools));
+    let by_catalog = snapshot.always_load.iter().chain(&snapshot.pinned).copied();
+    pinned.chain(by_catalog).collect()
 }

@@ -1,11 +1,12 @@
-//! The decision event (Tool Attention, section 5: observability): one structured line per Route call,
-//! without the intent's text.
+//! The decision event (Tool Attention, section 5: observability): one structured line per Route or
+//! SearchTools call, without the intent's text.
 
 use sha2::{Digest, Sha256};
 use tracing::info;
 
 use super::query::RouteQuery;
 use super::route::Answer;
+use super::search::SearchAnswer;
 use crate::identity::TenantId;
 
 /// Logs what was decided. The intents appear only as a hash of their embeddings.
@@ -30,11 +31,29 @@ pub fn log(tenant: &TenantId, query: &RouteQuery, answer: &Answer, vectors: &[Ve
         locked_or_hidden = answer.withheld,
         active = names.join(" "),
         overlaps = overlaps.join(" "),
+        deferred = answer.deferral.decision.deferred,
+        deferral = ?answer.deferral.decision.reason,
         phase1_tokens = answer.account.phase1,
         phase2_tokens = answer.account.phase2,
         full_tokens = answer.account.full_catalog,
         micros,
         "route"
+    );
+}
+
+/// Logs what was searched, without the query.
+pub fn log_search(tenant: &TenantId, answer: &SearchAnswer) {
+    info!(
+        target: "toolgate::decision",
+        tenant = tenant.as_str(),
+        form = ?answer.form,
+        detail = ?answer.detail,
+        revision = answer.snapshot.revision,
+        searched = answer.searched,
+        found = answer.tools.len(),
+        refused = answer.refusals.len(),
+        tokens = answer.tools.iter().map(|tool| u64::from(tool.tokens)).sum::<u64>(),
+        "search"
     );
 }
 

@@ -32,11 +32,30 @@ pub struct Refusal {
     pub overlap: f32,
 }
 
+/// What of the tools that were left out is told: all of them, locked ones included, when an explanation is
+/// asked for; else those that the request named.
+///
+/// # Errors
+/// As [`Embedded::rank`].
+pub fn wanted(
+    snapshot: &Snapshot,
+    allowed: &Allowed,
+    (embedded, options): (&Embedded<'_>, &Options),
+    mut left_out: Vec<LeftOut>,
+) -> Result<Vec<LeftOut>, Error> {
+    if options.explain {
+        left_out.extend(locked_candidates(snapshot, allowed, embedded, options)?);
+    } else {
+        left_out.retain(|tool| !tool.asked_for.is_empty());
+    }
+    Ok(left_out)
+}
+
 /// Locked tools that would have been candidates.
 ///
 /// # Errors
 /// As [`Embedded::rank`].
-pub fn locked_candidates(
+fn locked_candidates(
     snapshot: &Snapshot,
     allowed: &Allowed,
     embedded: &Embedded<'_>,

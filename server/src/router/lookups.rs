@@ -4,11 +4,14 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::Router;
+use super::account;
+use super::aside::aside;
 use super::choose::{Chosen, LeftOut};
 use super::explain::{self, Refusal};
 use super::pool::{self, PoolDelta};
+use super::query::Detail;
 use super::rank::FoundBy;
-use super::route::STEPS_INLINE_MAX;
+use super::route::Active;
 use crate::error::Error;
 use crate::gate::calls::{Call, CallCheck};
 use crate::gate::handle::{ActiveSet, Holder, ShownTool, TOOLS_MAX};
@@ -40,12 +43,40 @@ pub struct Verdicts {
     pub verdicts: Vec<Verdict>,
 }
 
-/// Schemas by name.
+/// Asks for the summary pool.
+#[derive(Debug, Clone, Default)]
+pub struct PoolQuery {
+    /// What the agent has done and may do.
+    pub state: AgentState,
+    /// The revision that the client holds; `None` for the whole pool.
+    pub since: Option<Revision>,
+    /// Names without summaries.
+    pub names_only: bool,
+    /// Also as text for a prompt.
+    pub render: bool,
+}
+
+/// Asks for tools by name.
+#[derive(Debug, Clone)]
+pub struct SchemasQuery {
+    /// Model-facing names or `server/name`.
+    pub names: Vec<String>,
+    /// How much of each tool is sent.
+    pub detail: Detail,
+    /// What the agent has done and may do.
+    pub state: AgentState,
+    /// The handle to add the tools to; empty for a new one.
+    pub previous: String,
+}
+
+/// Tools by name.
 pub struct Found {
     /// The snapshot that every slot here is of.
     pub snapshot: Arc<Snapshot>,
     /// The tools found, in the order asked.
-    pub tools: Vec<Chosen>,
+    pub tools: Vec<Active>,
+    /// How much of each tool is sent.
+    pub detail: Detail,
     /// The names that were not had.
     pub refusals: Vec<Refusal>,
     /// Names the active set with these tools added.
@@ -88,55 +119,49 @@ impl Router {
     pub async fn summary_pool(
         &self,
         holder: Holder<'_>,
-        state: &AgentState,
-        since: Option<Revision>,
+        query: PoolQuery,
     ) -> Result<(Arc<Snapshot>, PoolDelta), Error> {
         let snapshot = self.shards.get(holder.tenant, 0).await?;
-        let standings = standings(&snapshot, state).await?;
-        let delta = pool::delta(&snapshot, &standings, since);
+        let shard = Arc::clone(&snapshot);
+        let read = move || {
+            let standings = Standings::of(&shard, &query.state);
+            let mut delta = pool::delta(&shard, &standings, query.since);
+            if query.names_only {
+                delta = delta.with_names_only(&shard, &standings);
+            }
+            Ok(if query.render { delta.with_text(&shard) } else { delta })
+        };
+        let delta = aside(&snapshot, read).await?;
         Ok((snapshot, delta))
     }
 
-    /// Full schemas by name, and a handle that covers them beside what `previous` covers.
+    /// Tools by name, and a handle that covers them beside what `previous` covers.
     ///
     /// # Errors
     /// As [`Router::gate`], and a handle that is not this holder's.
-    pub async fn schemas(
-        &self,
-        holder: Holder<'_>,
-        names: &[String],
-        state: &AgentState,
-        previous: &str,
-    ) -> Result<Found, Error> {
-        let previous = self.previous(holder, previous)?;
+    pub async fn schemas(&self, holder: Holder<'_>, query: &SchemasQuery) -> Result<Found, Error> {
+        let SchemasQuery { names, detail, state, previous } = query;
+        let (detail, previous) = (*detail, self.previous(holder, previous)?);
         let snapshot = self.shards.get(holder.tenant, 0).await?;
-        let standings = standings(&snapshot, state).await?;
+        let (shard, state) = (Arc::clone(&snapshot), state.clone());
+        let standings = aside(&snapshot, move || Ok(Standings::of(&shard, &state))).await?;
         // Kept tools stay with the definitions that were shown: only what is asked for now is shown anew.
         let mut shown = previous.map_or_else(Vec::new, |set| set.tools);
         let (mut tools, mut left_out) = (Vec::new(), Vec::new());
         for name in names {
             match find(&snapshot, &standings, name) {
-                Ok(slot) => tools.push(chosen(slot, show(&mut shown, snapshot.tool(slot)))),
+                Ok(slot) => {
+                    let chosen = chosen(slot, show(&mut shown, snapshot.tool(slot)));
+                    tools.push(account::active(&snapshot, chosen, detail));
+                }
                 Err(refused) => left_out.push(refused),
             }
         }
-        if shown.len() > TOOLS_MAX {
-            let (limit, maximum, actual) = ("active set", TOOLS_MAX as u64, shown.len() as u64);
-            return Err(Error::LimitExceeded { limit, maximum, actual });
-        }
+        check_room(&shown)?;
         let (handle, handle_expires) = self.seal(holder, snapshot.revision, shown);
         let refusals = explain::refusals(&snapshot, &standings, left_out);
-        Ok(Found { snapshot, tools, refusals, handle, handle_expires })
+        Ok(Found { snapshot, tools, detail, refusals, handle, handle_expires })
     }
-}
-
-async fn standings(snapshot: &Arc<Snapshot>, state: &AgentState) -> Result<Standings, Error> {
-    if snapshot.requirements.steps <= STEPS_INLINE_MAX {
-        return Ok(Standings::of(snapshot, state));
-    }
-    let (snapshot, state) = (Arc::clone(snapshot), state.clone());
-    let evaluate = move || Standings::of(&snapshot, &state);
-    tokio::task::spawn_blocking(evaluate).await.map_err(Error::internal)
 }
 
 fn find(snapshot: &Snapshot, standings: &Standings, name: &str) -> Result<u32, LeftOut> {
@@ -150,8 +175,17 @@ fn find(snapshot: &Snapshot, standings: &Standings, name: &str) -> Result<u32, L
     }
 }
 
+/// Refuses more tools than a handle can name.
+pub(super) fn check_room(shown: &[ShownTool]) -> Result<(), Error> {
+    if shown.len() <= TOOLS_MAX {
+        return Ok(());
+    }
+    let (limit, maximum, actual) = ("active set", TOOLS_MAX as u64, shown.len() as u64);
+    Err(Error::LimitExceeded { limit, maximum, actual })
+}
+
 /// Adds the tool as it is now; true when this definition was not shown before.
-fn show(shown: &mut Vec<ShownTool>, tool: &Tool) -> bool {
+pub(super) fn show(shown: &mut Vec<ShownTool>, tool: &Tool) -> bool {
     let now = ShownTool::new(tool.key, &tool.hash);
     match shown.iter_mut().find(|before| before.id == now.id) {
         Some(before) => std::mem::replace(before, now) != now,

@@ -1,8 +1,13 @@
 //! The summary pool, phase 1: whole, or what changed since a revision. Its order only ever appends.
 
+use crate::catalog::check::pool_line;
 use crate::gate::standing::{Standing, Standings};
 use crate::shard::snapshot::Snapshot;
 use crate::store::Revision;
+
+/// Headings of a change in a prompt.
+const REMOVED: &str = "These tools are gone:\n";
+const ADDED: &str = "These tools are new, or described anew:\n";
 
 /// A change of the summary pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +22,10 @@ pub struct PoolDelta {
     pub removed: Vec<String>,
     /// Tokens of the whole pool after it.
     pub pool_tokens: u64,
+    /// True for names without summaries.
+    pub names_only: bool,
+    /// The same as text for a prompt; empty unless it was asked for.
+    pub rendered: String,
 }
 
 impl PoolDelta {
@@ -44,6 +53,42 @@ pub fn delta(snapshot: &Snapshot, standings: &Standings, since: Option<Revision>
         added: newer.filter(visible).collect(),
         removed: since.map_or_else(Vec::new, |from| removed_after(snapshot, from)),
         pool_tokens: standings.visible_tokens(snapshot).pool,
+        names_only: false,
+        rendered: String::new(),
+    }
+}
+
+impl PoolDelta {
+    /// The same with names only.
+    #[must_use]
+    pub fn with_names_only(self, snapshot: &Snapshot, standings: &Standings) -> Self {
+        let visible = |slot: &u32| standings.tool(snapshot, *slot) != Standing::Hidden;
+        let slots = (0u32..).take(snapshot.tools.len()).filter(visible);
+        let pool_tokens = slots.map(|slot| u64::from(snapshot.tool(slot).name_tokens())).sum();
+        Self { names_only: true, pool_tokens, ..self }
+    }
+
+    /// The same with its text: a whole pool is one line a tool, a change is a block to be appended.
+    #[must_use]
+    pub fn with_text(self, snapshot: &Snapshot) -> Self {
+        let line = |slot: &u32| {
+            let tool = snapshot.tool(*slot);
+            if self.names_only {
+                format!("{}\n", tool.model_name)
+            } else {
+                pool_line(&tool.model_name, &tool.summary)
+            }
+        };
+        let mut rendered = String::new();
+        if !self.removed.is_empty() {
+            rendered.push_str(REMOVED);
+            self.removed.iter().for_each(|name| rendered.extend([name, "\n"]));
+        }
+        if !self.full && !self.added.is_empty() {
+            rendered.push_str(ADDED);
+        }
+        rendered.extend(self.added.iter().map(line));
+        Self { rendered, ..self }
     }
 }
 

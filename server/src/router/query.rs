@@ -1,5 +1,6 @@
 //! What Route is asked, parsed: every value here is within its limits.
 
+use crate::deferral::Asked;
 use crate::identity::ServerName;
 use crate::policy::Policy;
 use crate::state::AgentState;
@@ -24,6 +25,8 @@ pub enum Detail {
     /// Full definitions.
     #[default]
     Schemas,
+    /// Names that the provider expands to definitions.
+    References,
 }
 
 /// How Route chooses.
@@ -51,6 +54,14 @@ pub struct Options {
     pub model: String,
     /// Also answer with refusals.
     pub explain: bool,
+    /// The most tokens that all definitions of the active set may cost.
+    pub active_token_budget: Option<u32>,
+    /// Tokens of the prompt that come after the tools and are cached with them.
+    pub history_tokens: Option<u32>,
+    /// Change the set whatever the lost cache costs.
+    pub ignore_cache_cost: bool,
+    /// Whether tools are deferred.
+    pub deferral: Asked,
     /// Options that the request left out: the tenant's policy may say them.
     pub unset: Unset,
 }
@@ -77,6 +88,30 @@ impl Options {
     }
 }
 
+impl Default for Options {
+    /// As the product's defaults.
+    fn default() -> Self {
+        Self {
+            top_k: 10,
+            threshold: 0.28,
+            schema_token_budget: None,
+            detail: Detail::Schemas,
+            pinned: Vec::new(),
+            excluded: Vec::new(),
+            servers: Vec::new(),
+            context_window: None,
+            system_tokens: 0,
+            model: String::new(),
+            explain: false,
+            active_token_budget: None,
+            history_tokens: None,
+            ignore_cache_cost: false,
+            deferral: Asked::default(),
+            unset: Unset::default(),
+        }
+    }
+}
+
 /// Asks for the active set of one turn.
 #[derive(Debug, Clone)]
 pub struct RouteQuery {
@@ -94,4 +129,20 @@ pub struct RouteQuery {
     pub min_revision: Revision,
     /// A name for this turn, for the decision event.
     pub turn_id: String,
+}
+
+impl RouteQuery {
+    /// A conversation's first turn by an agent that has done nothing, with all defaults.
+    #[must_use]
+    pub fn of(intents: Vec<Intent>) -> Self {
+        Self {
+            intents,
+            state: AgentState::default(),
+            previous: String::new(),
+            known_pool_revision: None,
+            options: Options::default(),
+            min_revision: 0,
+            turn_id: String::new(),
+        }
+    }
 }

@@ -25,6 +25,8 @@ pub enum FoundBy {
     AlwaysLoad,
     /// It was in the active set before.
     Kept,
+    /// Tools are not deferred this turn.
+    NotDeferred,
 }
 
 /// A tool that was found.
@@ -182,7 +184,7 @@ fn names_in(text: &str) -> impl Iterator<Item = &str> {
     words.map(|word| word.trim_matches(['.', '-'])).filter(|word| is_name(word))
 }
 
-fn is_name(word: &str) -> bool {
+pub(super) fn is_name(word: &str) -> bool {
     let mut previous_is_lower = false;
     let mut camel_case = false;
     for c in word.chars() {

@@ -4,36 +4,30 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::account::{self, Account};
-use super::allow::Allowed;
-use super::caps::Caps;
-use super::choose::{Choice, Chosen, LeftOut};
+use super::aside::aside;
+use super::choose::Chosen;
+use super::continuity::Change;
+use super::decision::{Case, Decision};
+use super::deferring::{Costs, Deferral, Deferring};
 use super::event;
-use super::explain::{self, LOOK_BEYOND, Refusal};
+use super::explain::{self, Refusal};
 use super::pool::{self, PoolDelta};
 use super::query::{Detail, RouteQuery};
-use super::rank::Embedded;
+use super::stages::Stages;
+use crate::catalog::signature::Signature;
+use crate::deferral::Live;
 use crate::encoder::Intents;
 use crate::error::Error;
 use crate::gate::calls::Schemas;
 use crate::gate::handle::{ActiveSet, Holder, ShownTool};
 use crate::gate::key::HandleKey;
-use crate::gate::standing::Standings;
 use crate::identity::TenantId;
 use crate::shard::shards::Shards;
 use crate::shard::snapshot::Snapshot;
 use crate::store::Revision;
 
-/// Catalogs above this many tools are searched off the async threads.
-const SEARCH_INLINE_MAX: usize = 10_000;
-
-/// Conditions that may take more steps than this, about half a millisecond, are evaluated there too.
-pub(super) const STEPS_INLINE_MAX: usize = 20_000;
-
 /// The longest that the encoder is waited for when the caller would wait longer.
 const PATIENCE_MAX: Duration = Duration::from_secs(5);
-
-/// How many times `top_k` more candidates are looked at when the policy's caps may leave some out.
-const CAPS_LOOK_BEYOND: usize = 4;
 
 /// In what way an answer is worse than usual. The wire's `DegradedReason` has the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +44,7 @@ pub struct Active {
     /// Which, and how it came here.
     pub chosen: Chosen,
     /// The one-line signature, when asked for.
-    pub signature: String,
+    pub signature: Option<Signature>,
     /// Tokens at the asked detail.
     pub tokens: u32,
 }
@@ -70,10 +64,16 @@ pub struct Answer {
     pub handle_expires: u64,
     /// What changed in the summary pool.
     pub pool: Option<PoolDelta>,
+    /// How the set differs from that of the turn before.
+    pub change: Change,
     /// What was left out.
     pub refusals: Vec<Refusal>,
     /// Tokens.
     pub account: Account,
+    /// Whether tools were deferred, and why.
+    pub deferral: Deferral,
+    /// MCP servers that are announced and have no tools yet.
+    pub pending: Vec<String>,
     /// In what way it is worse than usual.
     pub degraded: Vec<Degraded>,
     /// Microseconds by stage.
@@ -91,25 +91,8 @@ pub struct Router {
     pub(super) key: HandleKey,
     pub(super) handle_ttl: Duration,
     pub(super) schemas: Arc<Schemas>,
-}
-
-/// Times stages; each ends where the next begins.
-struct Stages {
-    started: Instant,
-    timings: Vec<(&'static str, u64)>,
-}
-
-impl Stages {
-    fn begin() -> Self {
-        Self { started: Instant::now(), timings: Vec::with_capacity(5) }
-    }
-
-    fn end(&mut self, stage: &'static str) {
-        let now = Instant::now();
-        let micros = (now - self.started).as_micros();
-        self.timings.push((stage, u64::try_from(micros).unwrap_or(u64::MAX)));
-        self.started = now;
-    }
+    deferral: Arc<Live>,
+    costs: Arc<Costs>,
 }
 
 impl Router {
@@ -121,7 +104,14 @@ impl Router {
         key: HandleKey,
         handle_ttl: Duration,
     ) -> Self {
-        Self { shards, intents, key, handle_ttl, schemas: Arc::default() }
+        let (schemas, deferral, costs) = (Arc::default(), Arc::default(), Arc::default());
+        Self { shards, intents, key, handle_ttl, schemas, deferral, costs }
+    }
+
+    /// The same router under an operator's policy on deferral.
+    #[must_use]
+    pub fn with_deferral(self, deferral: Arc<Live>) -> Self {
+        Self { deferral, ..self }
     }
 
     /// The active set for one turn.
@@ -140,24 +130,25 @@ impl Router {
         let previous = self.previous(holder, &query.previous)?;
         let snapshot = self.shards.get(holder.tenant, query.min_revision).await?;
         stages.end("admit");
-        let (vectors, mut degraded) = self.embed(holder.tenant, &query, deadline).await?;
+        let texts = query.intents.iter().map(|intent| intent.text.clone()).collect();
+        let (vectors, mut degraded) = self.embed(holder.tenant, texts, deadline).await?;
         stages.end("embed");
         let options = query.options.under(&snapshot.policy);
         let query = Arc::new(RouteQuery { options, ..query });
+        let deferring = Deferring {
+            tenant: holder.tenant.clone(),
+            policy: self.deferral.now(),
+            costs: Arc::clone(&self.costs),
+        };
         let decide = {
             let (snapshot, query) = (Arc::clone(&snapshot), Arc::clone(&query));
             move || {
-                decide(&snapshot, &query, previous.as_ref(), vectors, &mut stages)
-                    .map(|decision| (decision, stages))
+                let (snapshot, query, previous) = (&*snapshot, &*query, previous.as_ref());
+                let case = Case { snapshot, query, deferring: &deferring, previous };
+                case.decide(vectors, &mut stages).map(|decision| (decision, stages))
             }
         };
-        let is_long = snapshot.tools.len() > SEARCH_INLINE_MAX
-            || snapshot.requirements.steps > STEPS_INLINE_MAX;
-        let (decision, mut stages) = if is_long {
-            tokio::task::spawn_blocking(decide).await.map_err(Error::internal)??
-        } else {
-            decide()?
-        };
+        let (decision, mut stages) = aside(&snapshot, decide).await?;
         if decision.words_only {
             degraded.push(Degraded::LexicalOnly);
         }
@@ -193,13 +184,13 @@ impl Router {
         (set.seal(&self.key, holder), set.expires)
     }
 
-    async fn embed(
+    /// The texts' embeddings; none when the encoder can't be had, so that words decide.
+    pub(super) async fn embed(
         &self,
         tenant: &TenantId,
-        query: &RouteQuery,
+        texts: Vec<String>,
         deadline: Option<Instant>,
     ) -> Result<(Vec<Vec<f32>>, Vec<Degraded>), Error> {
-        let texts = query.intents.iter().map(|intent| intent.text.clone()).collect();
         let until = patience(deadline);
         let embedding = self.intents.embed(tenant, texts, Some(until));
         let embedded = tokio::time::timeout_at(until.into(), embedding).await;
@@ -228,19 +219,17 @@ impl Router {
         decision: &Decision,
     ) -> Answer {
         let detail = query.options.detail;
-        let active: Vec<Active> = decision
-            .active
-            .iter()
-            .map(|chosen| {
-                let (signature, tokens) = account::shown(&snapshot, chosen, detail);
-                Active { chosen: *chosen, signature, tokens }
-            })
-            .collect();
+        let active = |chosen: &Chosen| account::active(&snapshot, *chosen, detail);
+        let active: Vec<Active> = decision.active.iter().map(active).collect();
         let tools = decision.active.iter().map(|chosen| snapshot.tool(chosen.slot));
         let shown = tools.map(|tool| ShownTool::new(tool.key, &tool.hash)).collect();
         let (handle, handle_expires) = self.seal(holder, snapshot.revision, shown);
         let phase2 = active.iter().map(|tool| u64::from(tool.tokens)).sum();
-        let visible = decision.standings.visible_tokens(&snapshot);
+        let mut visible = decision.standings.visible_tokens(&snapshot);
+        if decision.deferral.sends_everything() {
+            // There is nothing to list that the model does not have.
+            visible.pool = 0;
+        }
         let known = query.known_pool_revision;
         let pool = known.map(|since| pool::delta(&snapshot, &decision.standings, Some(since)));
         Answer {
@@ -249,8 +238,11 @@ impl Router {
             handle,
             handle_expires,
             pool: pool.filter(|delta| !delta.is_empty()),
+            change: decision.change.clone(),
             refusals: explain::refusals(&snapshot, &decision.standings, decision.left_out.clone()),
             account: Account::new(visible, phase2, &query.options),
+            deferral: decision.deferral,
+            pending: decision.pending.clone(),
             degraded: Vec::new(),
             timings: Vec::new(),
             candidates: decision.candidates,
@@ -267,54 +259,4 @@ fn patience(deadline: Option<Instant>) -> Instant {
     let left =
         deadline.map_or(PATIENCE_MAX, |deadline| deadline.saturating_duration_since(now) * 3 / 4);
     now + left.min(PATIENCE_MAX)
-}
-
-/// What was decided, before anything is rendered.
-struct Decision {
-    standings: Standings,
-    active: Vec<Chosen>,
-    left_out: Vec<LeftOut>,
-    vectors: Vec<Vec<f32>>,
-    words_only: bool,
-    candidates: usize,
-    withheld: usize,
-}
-
-/// Gate, search and choose: pure, and the whole cost of a call once its intents are embedded.
-fn decide(
-    snapshot: &Snapshot,
-    query: &RouteQuery,
-    previous: Option<&ActiveSet>,
-    vectors: Vec<Vec<f32>>,
-    stages: &mut Stages,
-) -> Result<Decision, Error> {
-    let options = &query.options;
-    let standings = Standings::of(snapshot, &query.state);
-    let allowed = Allowed::new(snapshot, standings, options)?;
-    stages.end("gate");
-    let embedded = Embedded { intents: &query.intents, vectors: &vectors };
-    let mut look_at = options.top_k + if options.explain { LOOK_BEYOND } else { 0 };
-    if Caps::exist(&snapshot.policy) {
-        look_at += CAPS_LOOK_BEYOND * options.top_k;
-    }
-    let candidates = embedded.rank(snapshot, look_at, allowed.slots.as_ref())?;
-    let mut choice = Choice::new(snapshot, &allowed, &embedded, options);
-    if let Some(previous) = previous {
-        choice.keep(previous);
-    }
-    choice.require();
-    choice.rank(&candidates);
-    let (active, mut left_out) = (choice.active, choice.left_out);
-    if options.explain {
-        left_out.extend(explain::locked_candidates(snapshot, &allowed, &embedded, options)?);
-    } else {
-        left_out.retain(|tool| !tool.asked_for.is_empty());
-    }
-    let words_only = embedded.is_words_only(snapshot);
-    let open = allowed.slots.as_ref().map_or(snapshot.tools.len(), |set| set.count_ones(..));
-    let withheld = snapshot.tools.len() - open;
-    let standings = allowed.standings;
-    stages.end("search");
-    let candidates = candidates.len();
-    Ok(Decision { standings, active, left_out, vectors, words_only, candidates, withheld })
 }

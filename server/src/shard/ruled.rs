@@ -81,7 +81,7 @@ impl RuledCatalog {
         if ruled.pinned {
             self.pinned.push(slot);
         }
-        let tool = Tool::new(stored, definition, ruled);
+        let tool = Tool::new(stored, definition, server.is_built_in(), ruled);
         grouping.add(group, slot, tool.schema_tokens, tool.summary_tokens);
         self.tools.push(tool);
         Ok(())
@@ -151,6 +151,7 @@ mod tests {
             trust_tier: 0,
             precondition: None,
             required_scopes: Vec::new(),
+            pending: false,
         };
         let server = StoredServer { record, revision: 1, updated_ms: 0, tool_count: 0 };
         let policy = Policy::parse(document).expect("a policy");
@@ -187,6 +188,6 @@ mod tests {
         let thresholds: Vec<_> = ruled.tools.iter().map(|tool| tool.threshold).collect();
         assert_eq!(thresholds, [Some(0.2), Some(0.5)]);
         assert_eq!(ruled.pinned, [0]);
-        assert!(ruled.tools.iter().all(|tool| tool.critical && *tool.caps == [0]));
+        assert!(ruled.tools.iter().all(|tool| !tool.deferrable && *tool.caps == [0]));
     }
 }

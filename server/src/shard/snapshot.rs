@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use super::names::NameIndex;
+use super::pending::PendingServer;
 use super::requirements::Requirements;
 use super::ruled::RuledCatalog;
 use super::tool::Tool;
@@ -32,7 +33,9 @@ pub struct Snapshot {
     pub policy: Arc<Policy>,
     /// The revision of the policy's last change; `None` when none was ever set.
     pub policy_revision: Option<Revision>,
-    /// Slots of the tools that are always loaded.
+    /// By slot, what deferring the tool saves: tokens of its definition, 0 for one that is never deferred.
+    pub deferrable_tokens: Box<[u32]>,
+    /// Slots of the tools that are never deferred.
     pub always_load: Vec<u32>,
     /// Slots of the tools that the policy pins.
     pub pinned: Vec<u32>,
@@ -42,6 +45,8 @@ pub struct Snapshot {
     with_graph: OnceLock<VectorIndex>,
     /// The index of words.
     pub words: WordIndex,
+    /// MCP servers whose tools are not registered yet, by name.
+    pub pending: Vec<PendingServer>,
     /// Tools removed since `pool_floor`, by revision.
     pub removed: Vec<RemovedTool>,
     /// The oldest revision that a delta of the summary pool can start from.
@@ -76,6 +81,7 @@ impl Snapshot {
         dimensions: usize,
     ) -> Result<Self, Error> {
         let policy_revision = catalog.policy.as_ref().map(|stored| stored.revision);
+        let pending = PendingServer::all(&catalog.servers, &policy);
         let RuledCatalog { tools, requirements, pinned } =
             RuledCatalog::new(catalog.servers, catalog.tools, &policy);
         let vectors = match rows(&tools, embeddings, dimensions) {
@@ -95,10 +101,12 @@ impl Snapshot {
             policy,
             policy_revision,
             pinned,
-            always_load: slots(&tools, |tool| tool.always_load),
+            deferrable_tokens: tools.iter().map(deferrable_tokens).collect(),
+            always_load: slots(&tools, |tool| !tool.deferrable),
             exact: vectors,
             with_graph: OnceLock::new(),
             words,
+            pending,
             removed: catalog.removed,
             pool_floor: catalog.pool_floor,
             tools,
@@ -147,7 +155,7 @@ impl Snapshot {
         let tools: usize = self.tools.iter().map(Tool::memory_bytes).sum();
         let vectors = self.exact.as_ref().map_or(0, VectorIndex::memory_bytes);
         let removed: usize = self.removed.iter().map(|r| r.model_name.len() + 32).sum();
-        let slots = self.tools.len() * 3 * size_of::<u32>();
+        let slots = self.tools.len() * 4 * size_of::<u32>();
         let indexes = vectors + self.words.memory_bytes() + self.names.memory_bytes();
         tools + indexes + removed + slots + self.requirements.memory_bytes()
     }
@@ -176,6 +184,10 @@ fn rows(
         rows.extend(embeddings.get(&text_hash(&tool.summary))?);
     }
     Some(rows)
+}
+
+fn deferrable_tokens(tool: &Tool) -> u32 {
+    if tool.deferrable { tool.schema_tokens } else { 0 }
 }
 
 fn words_of(tool: &Tool) -> String {

@@ -1,9 +1,17 @@
 //! One tool as a shard holds it: the parsed record, ready to be ranked, shown and called.
 
+use std::sync::OnceLock;
+
 use super::ruled::Ruled;
 use crate::catalog::definition::Definition;
+use crate::catalog::signature::Signature;
 use crate::identity::{ToolId, ToolKey};
 use crate::store::{ContentHash, Revision, StoredTool};
+use crate::tokens;
+
+/// MCP names of tools that search for tools, without `_`, `-` and case: how should a model find a deferred
+/// one?
+const SEARCH_TOOLS: [&str; 2] = ["toolsearch", "searchtools"];
 
 /// A tool of a snapshot; its slot is its place in the summary pool's order.
 #[derive(Debug, Clone)]
@@ -24,10 +32,10 @@ pub struct Tool {
     pub hash: ContentHash,
     /// The snapshot's requirement group that it belongs to.
     pub group: u32,
-    /// Always part of the active set.
-    pub always_load: bool,
-    /// Never deferred.
-    pub critical: bool,
+    /// One of the agent's own tools, and no MCP server's.
+    pub built_in: bool,
+    /// May be deferred; otherwise it is always part of the active set.
+    pub deferrable: bool,
     /// The policy's least overlap for it, instead of the request's.
     pub threshold: Option<f32>,
     /// The rules of the policy that limit how many of their tools are chosen.
@@ -36,18 +44,28 @@ pub struct Tool {
     pub schema_tokens: u32,
     /// cl100k_base tokens of its line of the summary pool.
     pub summary_tokens: u32,
+    name_tokens: OnceLock<u32>,
     /// The revision at which that line last changed.
     pub summary_revision: Revision,
 }
 
 impl Tool {
-    /// Makes a tool of a stored one and its parsed definition.
+    /// Makes a tool of a stored one, its parsed definition, and what the policy's rules make of it. Which
+    /// tools are deferrable goes in this order: always loaded, critical and search tools never; MCP tools;
+    /// built-in ones that ask for it.
     #[must_use]
-    pub fn new(stored: StoredTool, definition: Definition, ruled: Ruled) -> Self {
+    pub fn new(stored: StoredTool, definition: Definition, built_in: bool, ruled: Ruled) -> Self {
         let record = stored.record;
+        let never = record.always_load
+            || record.critical
+            || ruled.always_load
+            || ruled.critical
+            || searches(record.name.as_str());
+        let deferrable = !never && (!built_in || definition.asks_to_be_deferred());
         let id = ToolId { server: record.server, name: record.name };
         Self {
             key: id.key(),
+            name_tokens: OnceLock::new(),
             id,
             model_name: record.model_name.into(),
             summary: record.summary.into(),
@@ -55,8 +73,8 @@ impl Tool {
             definition,
             hash: record.hash,
             group: ruled.group,
-            always_load: record.always_load || ruled.always_load,
-            critical: record.critical || ruled.critical,
+            built_in,
+            deferrable,
             threshold: ruled.threshold,
             caps: ruled.caps,
             schema_tokens: record.schema_tokens,
@@ -65,20 +83,16 @@ impl Tool {
         }
     }
 
-    /// One line: the model-facing name and the parameters with their types, `?` after optional ones.
+    /// cl100k_base tokens of its name in a line of its own; counted when first asked for, since few ask.
     #[must_use]
-    pub fn signature(&self) -> String {
-        let schema: serde_json::Value =
-            serde_json::from_str(self.definition.input_schema()).unwrap_or_default();
-        let required: Vec<&str> = schema["required"]
-            .as_array()
-            .map_or_else(Vec::new, |names| names.iter().filter_map(|n| n.as_str()).collect());
-        let properties = schema["properties"].as_object();
-        let parameters = properties.into_iter().flatten().map(|(name, property)| {
-            let optional = if required.contains(&name.as_str()) { "" } else { "?" };
-            format!("{name}{optional}: {}", type_of(property))
-        });
-        format!("{}({})", self.model_name, parameters.collect::<Vec<_>>().join(", "))
+    pub fn name_tokens(&self) -> u32 {
+        *self.name_tokens.get_or_init(|| tokens::count(&format!("{}\n", self.model_name)))
+    }
+
+    /// The tool in one line, for a model.
+    #[must_use]
+    pub fn signature(&self) -> Signature {
+        Signature::of(&self.model_name, &self.definition)
     }
 
     /// Bytes that this holds.
@@ -90,13 +104,7 @@ impl Tool {
     }
 }
 
-fn type_of(property: &serde_json::Value) -> String {
-    match &property["type"] {
-        serde_json::Value::String(name) => name.clone(),
-        serde_json::Value::Array(names) => {
-            names.iter().filter_map(|n| n.as_str()).collect::<Vec<_>>().join("|")
-        }
-        _ if property.get("enum").is_some() => "enum".to_owned(),
-        _ => "any".to_owned(),
-    }
+fn searches(name: &str) -> bool {
+    let bare: String = name.chars().filter(|c| !matches!(c, '_' | '-')).collect();
+    SEARCH_TOOLS.contains(&bare.to_lowercase().as_str())
 }

@@ -124,6 +124,7 @@ pub(super) fn change(
             trust_tier: 2,
             precondition: None,
             required_scopes: Vec::new(),
+            pending: false,
         },
         upserts,
         removals: Vec::new(),

@@ -135,11 +135,11 @@ async fn what_was_not_shown_is_not_available() {
         "mcp__s__near",
         "the MCP name will do when it is plain"
     );
-    assert_eq!(gate("far").await.unwrap_err().code, RefusalCode::UnknownTool);
+    assert_eq!(gate("far").await.unwrap_err().search, "select:mcp__s__far");
     // Fetched by name, it joins the set.
     let fetched = world.schemas("acme", &["s/far"], &AgentState::default(), &answer.handle).await;
     let fetched = fetched.unwrap();
-    assert!(fetched.tools[0].newly_promoted);
+    assert!(fetched.tools[0].chosen.newly_promoted);
     for name in ["mcp__s__near", "mcp__s__far"] {
         let verdict = world.gate_one("acme", &fetched.handle, call(name), AgentState::default());
         assert_eq!(verdict.await.unwrap(), name);

@@ -10,10 +10,13 @@ use toolgate_server::catalog::plan::Mode;
 use toolgate_server::error::Error;
 use toolgate_server::gate::verdict::RefusalCode;
 use toolgate_server::router::query::{Options, RouteQuery};
+use toolgate_server::router::search::SearchQuery;
 use toolgate_server::state::AgentState;
 use toolgate_server::store::ToolCursor;
 
-use crate::support::{ToolText, World, ask, call, model_names, options, server, tenant, tool};
+use crate::support::{
+    ToolText, World, ask, call, found, look_for, model_names, options, server, tenant, tool,
+};
 
 const TENANTS: [&str; 2] = ["acme", "acme-2"];
 const MARKS: [&str; 2] = ["zebrawort", "yakberry"];
@@ -44,6 +47,10 @@ enum Operation {
         tool: u8,
         server: usize,
     },
+    Search {
+        tool: u8,
+        server: usize,
+    },
     List,
     /// Everything that takes a handle, with the other tenant's.
     Foreign,
@@ -60,7 +67,8 @@ fn operations() -> impl Strategy<Value = Vec<(usize, Operation)>> {
         3 => any::<bool>().prop_map(|keep| Operation::Route { keep }),
         3 => one.clone().prop_map(|(tool, server)| Operation::Gate { tool, server }),
         2 => any::<bool>().prop_map(|since_last| Operation::Pool { since_last }),
-        2 => one.prop_map(|(tool, server)| Operation::Schemas { tool, server }),
+        2 => one.clone().prop_map(|(tool, server)| Operation::Schemas { tool, server }),
+        2 => one.prop_map(|(tool, server)| Operation::Search { tool, server }),
         2 => Just(Operation::List),
         2 => Just(Operation::Foreign),
     ];
@@ -136,6 +144,7 @@ impl Pair {
             Operation::Gate { tool, server } => self.gate(who, *tool, SERVERS[*server]).await,
             Operation::Pool { since_last } => self.pool(who, *since_last).await,
             Operation::Schemas { tool, server } => self.schemas(who, *tool, SERVERS[*server]).await,
+            Operation::Search { tool, server } => self.search(who, *tool, SERVERS[*server]).await,
             Operation::List => self.list(who).await,
             Operation::Foreign => self.foreign(who).await,
         }
@@ -245,6 +254,32 @@ impl Pair {
         assert_eq!((found.tools.len(), found.refusals.len()), if known { (1, 0) } else { (0, 1) });
     }
 
+    async fn search(&mut self, who: usize, number: u8, server: &str) {
+        let name = tool_name(who, number);
+        let known = self.models[who].servers.get(server).is_some_and(|t| t.contains_key(&name));
+        for query in [
+            format!("select:{server}/{name}"),
+            server.to_owned(),
+            format!("+{name}"),
+            "version".to_owned(),
+            format!("which of the tools has the {} hint?", MARKS[who]),
+        ] {
+            let everything = SearchQuery { max_results: 100, ..look_for(&query) };
+            let answer = self.world.try_search(TENANTS[who], everything).await;
+            let Ok(answer) = self.exists(who, answer) else { return };
+            self.clean(who, &answer);
+            let (names, mine) = (found(&answer), self.models[who].model_names());
+            assert!(names.iter().all(|name| mine.contains(name)), "{query}: {names:?}");
+            match query.as_str() {
+                "version" => assert_eq!(names.len(), mine.len()),
+                query if query.starts_with("select:") => {
+                    assert_eq!(names.len(), usize::from(known));
+                }
+                _ => {}
+            }
+        }
+    }
+
     async fn list(&mut self, who: usize) {
         let (id, catalog) = (tenant(TENANTS[who]), &self.world.plane.catalog);
         let servers = self.exists(who, catalog.servers(&id, None, 100).await);
@@ -276,6 +311,9 @@ impl Pair {
         let state = AgentState::default();
         let fetched = self.world.schemas(TENANTS[who], &["git/t1"], &state, &handle).await;
         assert!(matches!(fetched.map(drop), Err(Error::HandleInvalid(_))));
+        let search = SearchQuery { previous: handle.clone(), ..look_for("select:git/t1") };
+        let searched = self.world.try_search(TENANTS[who], search).await;
+        assert!(matches!(searched.map(drop), Err(Error::HandleInvalid(_))));
         // Also for tools that both tenants have.
         let calls = self.models[1 - who].shown.iter().map(|name| call(name)).collect();
         let (_, verdicts) = self.world.gate(TENANTS[who], &handle, calls, state).await;

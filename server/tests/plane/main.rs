@@ -4,16 +4,21 @@
 
 mod accounting;
 mod agreement;
+mod continuity;
 mod conversation;
+mod deferral;
 mod degraded;
+mod gating;
 mod hidden;
 mod isolation;
 mod limits;
+mod pending;
 mod policies;
 mod pool;
 mod preconditions;
 mod ranking;
 mod requests;
+mod search;
 mod shards;
 mod support;
 mod surfaces;

@@ -103,7 +103,7 @@ async fn rules_load_pin_and_set_thresholds() {
     let found: Vec<_> = answer.active.iter().map(|active| active.chosen.found_by).collect();
     assert_eq!(shown(&answer), ["calendar", "clock", "weather"]);
     assert_eq!(found, [FoundBy::AlwaysLoad, FoundBy::Pin, FoundBy::Overlap]);
-    assert!(answer.snapshot.tools.iter().any(|tool| tool.critical));
+    assert!(answer.snapshot.tools.iter().any(|tool| !tool.deferrable));
 }
 
 #[tokio::test]

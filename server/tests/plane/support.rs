@@ -6,7 +6,7 @@ pub mod catalog;
 pub mod encoder;
 pub mod world;
 
-pub use ask::{ask, call, granted, model_names, options, reached, shown};
+pub use ask::{ask, call, found, granted, look_for, model_names, options, reached, shown};
 pub use catalog::{ToolText, server, tool};
 pub use encoder::Mode;
 pub use world::{Setup, World, tenant};

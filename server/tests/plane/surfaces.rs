@@ -4,14 +4,14 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use toolgate_server::gate::verdict::Refused;
+use toolgate_server::router::explain::Refusal;
 use toolgate_server::router::pool::PoolDelta;
 use toolgate_server::router::query::{Options, RouteQuery};
 use toolgate_server::router::route::Answer;
 use toolgate_server::shard::snapshot::Snapshot;
 use toolgate_server::state::AgentState;
 
-use crate::support::{World, ask, call, options, server, tool};
+use crate::support::{World, ask, call, found, look_for, options, server, tool};
 
 /// `denied` exists for nobody, `scoped` and all of `vault` for those with a scope that nobody here has.
 const DOCUMENT: &str = "rules:
@@ -52,6 +52,17 @@ fn name(snapshot: &Snapshot, slot: u32) -> String {
     snapshot.tool(slot).model_name.to_string()
 }
 
+/// Without slots: they number hidden tools too, and never leave the service.
+fn refused(snapshot: &Snapshot, refusals: &[Refusal]) -> String {
+    let mut text = String::new();
+    for refusal in refusals {
+        let name = refusal.slot.map_or_else(|| refusal.asked_for.clone(), |s| name(snapshot, s));
+        writeln!(text, "{name} {:?} {} {:?}", refusal.code, refusal.message, refusal.unlock)
+            .unwrap();
+    }
+    text
+}
+
 fn routed(answer: &Answer) -> String {
     let snapshot = &answer.snapshot;
     let mut text = String::new();
@@ -60,12 +71,10 @@ fn routed(answer: &Answer) -> String {
         let name = name(snapshot, chosen.slot);
         writeln!(text, "{name} {:?} {}", chosen.found_by, active.tokens).unwrap();
     }
-    for refusal in &answer.refusals {
-        let name = refusal.slot.map_or_else(|| refusal.asked_for.clone(), |s| name(snapshot, s));
-        writeln!(text, "{name} {:?} {} {:?}", refusal.code, refusal.message, refusal.unlock)
-            .unwrap();
-    }
+    text += &refused(snapshot, &answer.refusals);
     writeln!(text, "{:?} {:?}", answer.account, answer.degraded).unwrap();
+    let (deferral, change) = (&answer.deferral, &answer.change);
+    writeln!(text, "{deferral:?} {change:?} {:?}", answer.pending).unwrap();
     text + &answer.pool.as_ref().map_or_else(String::new, |delta| pool(snapshot, delta))
 }
 
@@ -89,20 +98,38 @@ async fn route(world: &World, options: Options) -> String {
 async fn gate(world: &World, guess: &str) -> String {
     let answer = world.route("acme", ask("refund invoice")).await;
     let verdict = world.gate_one("acme", &answer.handle, call(guess), AgentState::default()).await;
-    let Err(Refused { code, message, available, search, input_schema, violations, unlock }) =
-        verdict
-    else {
-        return "allowed".to_owned();
-    };
-    format!("{code:?} {message} {available:?} {search} {input_schema} {violations:?} {unlock:?}")
+    match verdict {
+        Ok(allowed) => format!("{allowed:?}"),
+        Err(refused) => format!("{refused:?}"),
+    }
 }
 
 async fn schemas(world: &World, guess: &str) -> String {
     let found =
         world.schemas("acme", &[guess, "s/open"], &AgentState::default(), "").await.unwrap();
-    let tools: Vec<_> = found.tools.iter().map(|tool| name(&found.snapshot, tool.slot)).collect();
-    format!("{tools:?} {:?}", found.refusals)
+    let tools: Vec<_> =
+        found.tools.iter().map(|tool| name(&found.snapshot, tool.chosen.slot)).collect();
+    format!("{tools:?} {}", refused(&found.snapshot, &found.refusals))
 }
+
+async fn search(world: &World, query: &str) -> String {
+    let answer = world.search("acme", look_for(query)).await;
+    let counts = (answer.searched, answer.lacking_required);
+    let (tools, message) = (found(&answer), &answer.message);
+    let refused = refused(&answer.snapshot, &answer.refusals);
+    format!("{:?} {tools:?} {message} {counts:?}\n{refused}", answer.form)
+}
+
+/// Searches that would find hidden tools, but for those that name one alone.
+const SEARCHES: [&str; 7] = [
+    "vault",
+    "mcp__",
+    "mcp__vault__",
+    "refund",
+    "+refund +denied",
+    "+nothing key scoped",
+    "which tool pays money back",
+];
 
 /// What each surface says, by its name.
 async fn surfaces(world: &World) -> Vec<(String, String)> {
@@ -115,6 +142,12 @@ async fn surfaces(world: &World) -> Vec<(String, String)> {
         said.push((format!("Route, excluded {guess}"), route(world, excluded).await));
         said.push((format!("Gate {guess}"), gate(world, guess).await));
         said.push((format!("BatchGetToolSchemas {guess}"), schemas(world, guess).await));
+        for query in [guess.to_owned(), format!("select:{guess}"), format!("+{guess}")] {
+            said.push((format!("SearchTools {query}"), search(world, &query).await));
+        }
+    }
+    for query in SEARCHES {
+        said.push((format!("SearchTools {query}"), search(world, query).await));
     }
     for filter in ["vault", "s", "none"] {
         let servers = vec![toolgate_server::identity::ServerName::parse(filter).unwrap()];
@@ -148,15 +181,19 @@ async fn hidden_tools_are_nowhere() {
 #[tokio::test]
 async fn an_unknown_and_a_hidden_name_are_refused_alike() {
     let world = world(true).await;
-    for ask in [0, 1] {
-        let answer = async |guess: &'static str| {
-            let said =
-                if ask == 0 { gate(&world, guess).await } else { schemas(&world, guess).await };
+    for ask in 0..3 {
+        let answer = async |guess: &str| {
+            let said = match ask {
+                0 => gate(&world, guess).await,
+                1 => schemas(&world, guess).await,
+                _ => search(&world, &format!("select:{guess}")).await,
+            };
             said.replace(guess, "NAME")
         };
-        let unknown = answer("mcp__s__never_there").await;
         for guess in GUESSES {
-            assert_eq!(answer(guess).await, unknown, "{guess}");
+            // As near to the names of visible tools, since suggestions go by that.
+            let unknown = format!("{}q", &guess[..guess.len() - 1]);
+            assert_eq!(answer(guess).await, answer(&unknown).await, "{guess}");
         }
     }
 }

@@ -20,6 +20,7 @@ static STATE: LazyLock<AgentState> = LazyLock::new(|| {
         attributes: attributes.as_object().expect("a map").clone(),
         principal: "ann".to_owned(),
         now_ms: 1_795_194_309_250,
+        ..AgentState::default()
     }
 });
 

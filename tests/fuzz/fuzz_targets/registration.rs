@@ -10,6 +10,7 @@ use toolgate_server::catalog::definition::Definition;
 use toolgate_server::catalog::summary::SUMMARY_TOKENS_MAX;
 use toolgate_server::catalog::tools_list::ToolsList;
 use toolgate_server::config::LimitsConfig;
+use toolgate_server::gate::envelope::Arguments;
 use toolgate_server::identity::{MODEL_NAME_MAX, ServerName};
 use toolgate_server::schema::ArgumentSchema;
 use toolgate_server::shard::ruled::Ruled;
@@ -46,15 +47,17 @@ fn accepted(text: &str, record: ToolRecord, arguments: &str) {
     let model_name = record.model_name.clone();
     let definition = Definition::parse(&record.definition).expect("it was checked");
     let stored = StoredTool { record, summary_revision: 1 };
-    let tool = Tool::new(stored, definition, Ruled::default());
-    assert!(tool.signature().starts_with(&model_name));
+    let tool = Tool::new(stored, definition, false, Ruled::default());
+    assert!(tool.signature().text.starts_with(&model_name));
     let prompt = tool.definition.prompt_form(&model_name);
     serde_json::from_str::<serde_json::Value>(&prompt).expect("what a model is sent is JSON");
     let spelt: serde_json::Value = serde_json::from_str(text).expect("it was checked");
     let respelt = Definition::parse(&spelt.to_string()).expect("the same definition");
     assert_eq!(respelt.hash().expect("it was hashed"), hash, "the spelling changed the hash");
     let schema = ArgumentSchema::compile(tool.definition.input_schema()).expect("it was compiled");
-    if let Err(violations) = schema.check(arguments) {
+    let Ok(arguments) = Arguments::read(arguments) else { return };
+    assert!(arguments.value.is_object());
+    if let Err(violations) = schema.check(&arguments.value) {
         assert!((1..=16).contains(&violations.len()));
     }
 }

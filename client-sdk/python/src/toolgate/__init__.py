@@ -8,14 +8,32 @@
         verdict = client.gate(turn.handle, Call("mcp__slack__slack_get_users", {}))[0]
 
 `AsyncClient` is the same for asyncio. Every failed call raises `ToolgateError`.
+
+For a conversation: `history` reads what was discovered and called, and takes out what can't be
+sent; `render` writes tools in a provider's shape; `layout` and `announce` keep prompt caches. None
+of them calls anything. `toolgate.langchain`, with `toolgate[langchain]`, is the middleware for
+LangChain 1.x.
 """
 
-from toolgate._requests import Intents, RegisterArguments, RouteArguments, ToolsList
+from toolgate import history, layout, render
+from toolgate._requests import (
+    Intents,
+    PoolArguments,
+    RegisterArguments,
+    RouteArguments,
+    SearchArguments,
+    ToolsList,
+)
 from toolgate.aio import AsyncClient
+from toolgate.announcing import Announcement, announce
 from toolgate.catalog import McpServer, Registration, Removal, Tool, ToolOutcome, ToolSettings
 from toolgate.client import Client
+from toolgate.deferral import Deferral
 from toolgate.enums import (
     CallStatus,
+    DeferralMode,
+    DeferralReason,
+    DeferralSource,
     DegradedReason,
     Detail,
     ErrorReason,
@@ -23,6 +41,7 @@ from toolgate.enums import (
     OutcomeKind,
     RefusalCode,
     RegisterMode,
+    SearchForm,
     TransportHint,
     TrustTier,
 )
@@ -48,6 +67,7 @@ from toolgate.routing import (
     TokenAccounting,
     ToolSchemas,
 )
+from toolgate.searching import SearchResult
 from toolgate.state import AgentState, PriorCall, StateLike
 
 __version__ = "0.1.0"
@@ -55,11 +75,16 @@ __version__ = "0.1.0"
 __all__ = [
     "ActiveTool",
     "AgentState",
+    "Announcement",
     "ArgumentViolation",
     "AsyncClient",
     "Call",
     "CallStatus",
     "Client",
+    "Deferral",
+    "DeferralMode",
+    "DeferralReason",
+    "DeferralSource",
     "DegradedReason",
     "Detail",
     "ErrorReason",
@@ -73,6 +98,7 @@ __all__ = [
     "OutcomeKind",
     "Policy",
     "PolicyVerdict",
+    "PoolArguments",
     "Precondition",
     "PriorCall",
     "Refusal",
@@ -83,6 +109,9 @@ __all__ = [
     "Removal",
     "RouteArguments",
     "RouteResult",
+    "SearchArguments",
+    "SearchForm",
+    "SearchResult",
     "StateLike",
     "SummaryEntry",
     "SummaryPool",
@@ -96,9 +125,13 @@ __all__ = [
     "TransportHint",
     "TrustTier",
     "all_of",
+    "announce",
     "any_of",
     "cel",
     "has_prior_tool_output",
+    "history",
     "is_authenticated",
+    "layout",
     "milestone_reached",
+    "render",
 ]

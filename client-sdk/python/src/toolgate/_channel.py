@@ -31,6 +31,27 @@ _SERVICE_CONFIG = {
 ChannelOptions = Sequence[tuple[str, str | int]]
 
 
+def target_of(target: str, encrypted: bool) -> str:
+    """The target as gRPC takes it: `http://` and `https://` are left out, as people write them.
+
+    Raises:
+        ValueError: a scheme that says other than the credentials, or a path.
+    """
+    scheme, separator, rest = target.partition("://")
+    if not separator or scheme not in ("http", "https"):
+        return target
+    if scheme == "https" and not encrypted:
+        raise ValueError(
+            f"{target!r} asks for encryption: give credentials=grpc.ssl_channel_credentials()"
+        )
+    if scheme == "http" and encrypted:
+        raise ValueError(f"{target!r} asks for no encryption, but there are credentials")
+    address = rest.rstrip("/")
+    if not address or "/" in address:
+        raise ValueError(f"{target!r} is no target: say host:port, such as {DEFAULT_TARGET}")
+    return address
+
+
 def channel_options(extra: ChannelOptions) -> list[tuple[str, str | int]]:
     """The defaults, followed by the caller's own, which win."""
     return [

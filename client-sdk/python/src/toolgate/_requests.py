@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 from toolgate._gen.v1 import catalog_pb2, router_pb2
 from toolgate.catalog import ToolSettings
-from toolgate.enums import Detail, RegisterMode, TransportHint, TrustTier, to_wire
+from toolgate.enums import DeferralMode, Detail, RegisterMode, TransportHint, TrustTier, to_wire
 from toolgate.gating import Call
 from toolgate.preconditions import Precondition
 from toolgate.routing import Intent
@@ -31,6 +31,14 @@ class RouteArguments(TypedDict, total=False):
     """The least overlap (cosine) of a chosen tool, -1 to 1. Default: 0.28."""
     schema_token_budget: int
     """The most cl100k_base tokens that newly promoted schemas may cost. Default: no cap."""
+    active_token_budget: int
+    """The most cl100k_base tokens that all schemas of the active set may cost: kept tools that the
+    conversation has left behind go for new ones. Default: no cap."""
+    history_tokens: int
+    """Tokens of the messages so far: the set is kept when changing it costs more in lost cache than
+    it saves. Default: the cache is not counted."""
+    ignore_cache_cost: bool
+    """Change the set even when the lost cache costs more. Default: False."""
     detail: Detail | str
     """How much of each tool is sent: "names", "signatures" or "schemas" (the default)."""
     pinned_tools: Iterable[str]
@@ -51,8 +59,43 @@ class RouteArguments(TypedDict, total=False):
     """The summary pool's revision that the caller holds; asks for what changed since."""
     min_revision: int
     """The catalog revision that the answer must at least be based on. Default: any."""
+    deferral: DeferralMode | str
+    """Whether tools are found when needed instead of all sent: "always", "auto" or "off".
+    Default: the tenant's mode, else the server's."""
+    deferral_percent: int
+    """With "auto": the share of the context window from which on tools are deferred, 0 to 100."""
+    model_base_url: str
+    """Where the model is called: behind an unknown host nothing is deferred unless a mode was
+    chosen."""
     turn_id: str
     """A name for this turn in the decision event, at most 128 characters."""
+
+
+class SearchArguments(TypedDict, total=False):
+    """Optional arguments of `search_tools`."""
+
+    state: StateLike | None
+    """What the agent has done and may do. Default: nothing."""
+    handle: str
+    """The handle to add the tools to. Default: a new one."""
+    max_results: int
+    """The most tools, 1 to 100; `select:` is answered whole. Default: 5."""
+    detail: Detail | str
+    """How much of each tool is sent: "names", "signatures", "references" or "schemas" (the
+    default). Names alone don't make a tool callable."""
+    min_revision: int
+    """The catalog revision that the answer must at least be based on. Default: any."""
+
+
+class PoolArguments(TypedDict, total=False):
+    """Optional arguments of `get_summary_pool`."""
+
+    state: StateLike | None
+    """What the agent has done and may do. Default: nothing."""
+    names_only: bool
+    """Names without summaries. Default: False."""
+    render: bool
+    """Also answer with the text for a prompt. Default: False."""
 
 
 class RegisterArguments(TypedDict, total=False):
@@ -110,6 +153,9 @@ def _route_options(arguments: RouteArguments) -> router_pb2.RouteOptions:
         top_k=arguments.get("top_k"),
         threshold=arguments.get("threshold"),
         schema_token_budget=arguments.get("schema_token_budget"),
+        active_token_budget=arguments.get("active_token_budget"),
+        history_tokens=arguments.get("history_tokens"),
+        ignore_cache_cost=arguments.get("ignore_cache_cost", False),
         detail=to_wire(router_pb2.Detail, "DETAIL_", arguments.get("detail", Detail.UNSPECIFIED)),
         pinned_tools=texts(arguments.get("pinned_tools", ()), "pinned_tools"),
         excluded_tools=texts(arguments.get("excluded_tools", ()), "excluded_tools"),
@@ -118,6 +164,34 @@ def _route_options(arguments: RouteArguments) -> router_pb2.RouteOptions:
         model=arguments.get("model", ""),
         explain=arguments.get("explain", False),
         system_tokens=arguments.get("system_tokens", 0),
+        deferral=to_wire(
+            router_pb2.DeferralMode,
+            "DEFERRAL_MODE_",
+            arguments.get("deferral", DeferralMode.UNSPECIFIED),
+        ),
+        deferral_percent=arguments.get("deferral_percent"),
+        model_base_url=arguments.get("model_base_url", ""),
+    )
+
+
+def search_request(
+    tenant: str, query: str, arguments: SearchArguments
+) -> router_pb2.SearchToolsRequest:
+    """Builds a SearchToolsRequest.
+
+    Raises:
+        TypeError: an unknown argument, or one of the wrong type.
+        ValueError: a value that the wire cannot carry.
+    """
+    _refuse_unknown("search_tools", arguments, SearchArguments)
+    return router_pb2.SearchToolsRequest(
+        tenant=tenant,
+        query=query,
+        max_results=arguments.get("max_results"),
+        detail=to_wire(router_pb2.Detail, "DETAIL_", arguments.get("detail", Detail.UNSPECIFIED)),
+        state=state_to_proto(arguments.get("state")),
+        active_set_handle=arguments.get("handle", ""),
+        min_revision=arguments.get("min_revision", 0),
     )
 
 
@@ -167,21 +241,40 @@ def register_request(
     )
 
 
+def announce_request(
+    tenant: str, server: str, description: str, required_scopes: Iterable[str]
+) -> catalog_pb2.RegisterServerRequest:
+    """Builds the RegisterServerRequest of a server whose tools are not known yet."""
+    return catalog_pb2.RegisterServerRequest(
+        tenant=tenant,
+        server=server,
+        description=description,
+        required_scopes=texts(required_scopes, "required_scopes"),
+        pending=True,
+    )
+
+
 def pool_request(
-    tenant: str, since_revision: int | None, state: StateLike | None
+    tenant: str, since_revision: int | None, arguments: PoolArguments
 ) -> router_pb2.GetSummaryPoolRequest:
     """Builds a GetSummaryPoolRequest."""
+    _refuse_unknown("get_summary_pool", arguments, PoolArguments)
     return router_pb2.GetSummaryPoolRequest(
-        tenant=tenant, since_revision=since_revision, state=state_to_proto(state)
+        tenant=tenant,
+        since_revision=since_revision,
+        state=state_to_proto(arguments.get("state")),
+        names_only=arguments.get("names_only", False),
+        render=arguments.get("render", False),
     )
 
 
 def schemas_request(
-    tenant: str, names: Iterable[str], state: StateLike | None, handle: str
+    tenant: str, names: Iterable[str], state: StateLike | None, handle: str, detail: Detail | str
 ) -> router_pb2.BatchGetToolSchemasRequest:
     """Builds a BatchGetToolSchemasRequest."""
     return router_pb2.BatchGetToolSchemasRequest(
         tenant=tenant,
+        detail=to_wire(router_pb2.Detail, "DETAIL_", detail),
         names=texts(names, "names"),
         state=state_to_proto(state),
         active_set_handle=handle,

@@ -34,6 +34,8 @@ class McpServer:
     """The catalog revision of the last change."""
     update_time: datetime
     """When the last change was committed, in UTC."""
+    pending: bool
+    """True from an announcement to the registration of the tools."""
 
     @classmethod
     def from_proto(cls, message: catalog_pb2.McpServer) -> "McpServer":
@@ -55,6 +57,7 @@ class McpServer:
             etag=message.etag,
             revision=message.revision,
             update_time=message.update_time.ToDatetime(UTC),
+            pending=message.pending,
         )
 
 

@@ -13,6 +13,7 @@ from toolgate._channel import (
     PAGE_SIZE,
     ChannelOptions,
     channel_options,
+    target_of,
 )
 from toolgate._gen.v1 import (
     catalog_pb2,
@@ -21,11 +22,20 @@ from toolgate._gen.v1 import (
     policy_pb2_grpc,
     router_pb2_grpc,
 )
-from toolgate._requests import Intents, RegisterArguments, RouteArguments, ToolsList
+from toolgate._requests import (
+    Intents,
+    PoolArguments,
+    RegisterArguments,
+    RouteArguments,
+    SearchArguments,
+    ToolsList,
+)
 from toolgate.catalog import McpServer, Registration, Removal, Tool
+from toolgate.enums import Detail
 from toolgate.gating import Call, GateResult
 from toolgate.policies import Policy, PolicyVerdict
 from toolgate.routing import RouteResult, SummaryPool, ToolSchemas
+from toolgate.searching import SearchResult
 from toolgate.state import StateLike, state_to_proto
 
 Request = TypeVar("Request")
@@ -54,17 +64,18 @@ class Client:
         """Opens the channel; it connects with the first call.
 
         Args:
-            target: Where Toolgate listens, `host:port` or any gRPC target.
+            target: Where Toolgate listens: `host:port`, `http://host:port`, or any gRPC target.
             tenant: The tenant of every call. "": "default" while authentication is off.
             timeout: Seconds that a call may take unless it says otherwise.
             credentials: TLS credentials. None: no encryption.
             options: Further gRPC channel options; they win over this client's own.
         """
         settings = channel_options(options)
+        address = target_of(target, encrypted=credentials is not None)
         if credentials is None:
-            self._channel = grpc.insecure_channel(target, options=settings)
+            self._channel = grpc.insecure_channel(address, options=settings)
         else:
-            self._channel = grpc.secure_channel(target, credentials, options=settings)
+            self._channel = grpc.secure_channel(address, credentials, options=settings)
         self._router = router_pb2_grpc.RouterServiceStub(self._channel)
         self._catalog = catalog_pb2_grpc.CatalogServiceStub(self._channel)
         self._policies = policy_pb2_grpc.PolicyServiceStub(self._channel)
@@ -109,21 +120,39 @@ class Client:
         request = _requests.gate_request(self._tenant, handle, calls, state, min_revision)
         return GateResult.from_proto(self._call(self._router.Gate, request, timeout))
 
+    def search_tools(
+        self,
+        query: str,
+        *,
+        timeout: float | None = None,
+        **arguments: Unpack[SearchArguments],
+    ) -> SearchResult:
+        """Explicit discovery: by name, by MCP server, by keywords, or in natural language.
+
+        Args:
+            query: `select:a,b`, a tool's or an MCP server's name, `+required words`, keywords, or a
+                sentence; at most 32 KiB.
+            timeout: Seconds.
+            **arguments: See `SearchArguments`.
+        """
+        request = _requests.search_request(self._tenant, query, arguments)
+        return SearchResult.from_proto(self._call(self._router.SearchTools, request, timeout))
+
     def get_summary_pool(
         self,
         *,
         since_revision: int | None = None,
-        state: StateLike | None = None,
         timeout: float | None = None,
+        **arguments: Unpack[PoolArguments],
     ) -> SummaryPool:
         """Phase 1: the summaries of the catalog, whole or as a delta.
 
         Args:
             since_revision: The revision that the caller holds. None: the whole pool.
-            state: The agent's state.
             timeout: Seconds.
+            **arguments: See `PoolArguments`.
         """
-        request = _requests.pool_request(self._tenant, since_revision, state)
+        request = _requests.pool_request(self._tenant, since_revision, arguments)
         return SummaryPool.from_proto(
             self._call(self._router.GetSummaryPool, request, timeout).pool
         )
@@ -134,6 +163,7 @@ class Client:
         *,
         state: StateLike | None = None,
         handle: str = "",
+        detail: Detail | str = Detail.SCHEMAS,
         timeout: float | None = None,
     ) -> ToolSchemas:
         """Phase 2 on demand: full schemas by tool name.
@@ -142,9 +172,10 @@ class Client:
             names: Model-facing names or `server/name`, 1 to 100.
             state: The agent's state.
             handle: The handle to add these tools to. "": a new one.
+            detail: How much of each tool is sent: "names", "signatures", "references" or "schemas".
             timeout: Seconds.
         """
-        request = _requests.schemas_request(self._tenant, names, state, handle)
+        request = _requests.schemas_request(self._tenant, names, state, handle, detail)
         return ToolSchemas.from_proto(
             self._call(self._router.BatchGetToolSchemas, request, timeout)
         )
@@ -167,6 +198,28 @@ class Client:
             **arguments: See `RegisterArguments`.
         """
         request = _requests.register_request(self._tenant, server, tools, arguments)
+        return Registration.from_proto(self._call(self._catalog.RegisterServer, request, timeout))
+
+    def announce_server(
+        self,
+        server: str,
+        *,
+        description: str = "",
+        required_scopes: Iterable[str] = (),
+        timeout: float | None = None,
+    ) -> Registration:
+        """Announces an MCP server whose tools are not known yet.
+
+        Answers name it as pending until it is registered or unregistered. Of one that is registered
+        already nothing else changes.
+
+        Args:
+            server: The MCP server's name.
+            description: What it is for.
+            required_scopes: Scopes that a caller needs to be told of it.
+            timeout: Seconds.
+        """
+        request = _requests.announce_request(self._tenant, server, description, required_scopes)
         return Registration.from_proto(self._call(self._catalog.RegisterServer, request, timeout))
 
     def unregister_server(

@@ -64,6 +64,17 @@ class Detail(WireEnum):
     NAMES = "NAMES"
     SIGNATURES = "SIGNATURES"
     SCHEMAS = "SCHEMAS"
+    REFERENCES = "REFERENCES"
+
+
+class SearchForm(WireEnum):
+    """How SearchTools read a query."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    SELECT = "SELECT"
+    PREFIX = "PREFIX"
+    KEYWORDS = "KEYWORDS"
+    NATURAL = "NATURAL"
 
 
 class FoundBy(WireEnum):
@@ -76,6 +87,7 @@ class FoundBy(WireEnum):
     PIN = "PIN"
     ALWAYS_LOAD = "ALWAYS_LOAD"
     KEPT = "KEPT"
+    NOT_DEFERRED = "NOT_DEFERRED"
 
 
 class DegradedReason(WireEnum):
@@ -85,6 +97,38 @@ class DegradedReason(WireEnum):
     LEXICAL_ONLY = "LEXICAL_ONLY"
     STALE_CATALOG = "STALE_CATALOG"
     INTENT_TRUNCATED = "INTENT_TRUNCATED"
+
+
+class DeferralMode(WireEnum):
+    """Whether tools are found when needed, instead of all sent."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    ALWAYS = "ALWAYS"
+    AUTO = "AUTO"
+    OFF = "OFF"
+
+
+class DeferralSource(WireEnum):
+    """Who chose the mode."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    DEFAULT = "DEFAULT"
+    SERVER = "SERVER"
+    TENANT = "TENANT"
+    REQUEST = "REQUEST"
+
+
+class DeferralReason(WireEnum):
+    """Why tools were deferred, or not."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    MODE = "MODE"
+    KILL_SWITCH = "KILL_SWITCH"
+    MODEL_UNSUPPORTED = "MODEL_UNSUPPORTED"
+    UNKNOWN_PROXY = "UNKNOWN_PROXY"
+    OVER_THRESHOLD = "OVER_THRESHOLD"
+    UNDER_THRESHOLD = "UNDER_THRESHOLD"
+    NO_WINDOW = "NO_WINDOW"
 
 
 class OutcomeKind(WireEnum):
@@ -113,6 +157,7 @@ class TransportHint(WireEnum):
     UNSPECIFIED = "UNSPECIFIED"
     STDIO = "STDIO"
     STREAMABLE_HTTP = "STREAMABLE_HTTP"
+    BUILT_IN = "BUILT_IN"
 
 
 class TrustTier(WireEnum):

@@ -52,7 +52,10 @@ class ToolgateError(Exception):
         super().__init__(str(self))
 
     def __str__(self) -> str:
-        fields = "".join(f"; {v.field}: {v.description}" for v in self.field_violations)
+        said = self.message
+        # The service's message says its violations already, unless they are many.
+        more = [v for v in self.field_violations if not (v.field in said and v.description in said)]
+        fields = "".join(f"; {v.field}: {v.description}" for v in more)
         return f"{self.reason or self.code.name}: {self.message}{fields}"
 
     def __reduce__(self) -> tuple[object, ...]:

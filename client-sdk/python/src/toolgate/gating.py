@@ -31,6 +31,16 @@ class Call:
         function = call["function"]
         return cls(function["name"], function["arguments"], call["id"])
 
+    @classmethod
+    def from_openai_responses(cls, item: Mapping[str, Any]) -> "Call":
+        """Reads a `function_call` item of OpenAI's Responses API."""
+        return cls(item["name"], item["arguments"], item["call_id"])
+
+    @classmethod
+    def from_gemini(cls, call: Mapping[str, Any]) -> "Call":
+        """Reads a `functionCall` of Gemini's API; older models give it no identifier."""
+        return cls(call["name"], call.get("args") or {}, call.get("id") or "")
+
     def to_proto(self) -> router_pb2.RequestedCall:
         """The wire's form; JSON text is passed on unread, mistakes included."""
         text = (
@@ -77,6 +87,10 @@ class GateVerdict:
     """Where the arguments are wrong."""
     unlock: tuple[str, ...]
     """What would unlock the tool."""
+    arguments_json: str
+    """The arguments to call with, where the call's own came otherwise than as a JSON object."""
+    nearest_tool: str
+    """For an unknown name, the nearest visible one; "" when none is near."""
 
     def to_tool_error(self) -> dict[str, Any]:
         """The tool result to hand to the model in place of the call's own: a JSON object.
@@ -118,6 +132,8 @@ class GateVerdict:
             input_schema_json=message.input_schema_json,
             violations=tuple(ArgumentViolation(v.pointer, v.message) for v in message.violations),
             unlock=tuple(message.unlock),
+            arguments_json=message.arguments_json,
+            nearest_tool=message.nearest_tool,
         )
 
 

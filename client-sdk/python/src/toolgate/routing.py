@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from toolgate._gen.v1 import error_pb2, router_pb2
+from toolgate.deferral import Deferral
 from toolgate.enums import DegradedReason, FoundBy, RefusalCode, from_wire
 
 
@@ -49,9 +50,11 @@ class ActiveTool:
     annotations_json: str
     """The MCP `annotations`; "" when there are none or full schemas were not asked for."""
     signature: str
-    """Name and parameters in one line; "" unless signatures were asked for."""
+    """Name, parameters and a sentence in one line; "" unless signatures were asked for."""
     schema_tokens: int
     """cl100k_base tokens of what the model is sent for this tool at the asked detail."""
+    signature_lossy: bool
+    """True when the signature says less than the schema about which arguments are valid."""
 
     @property
     def input_schema(self) -> dict[str, Any]:
@@ -85,6 +88,7 @@ class ActiveTool:
             annotations_json=message.annotations_json,
             signature=message.signature,
             schema_tokens=message.schema_tokens,
+            signature_lossy=message.signature_lossy,
         )
 
 
@@ -161,7 +165,7 @@ class SummaryEntry:
     model_name: str
     """The name the model sees."""
     summary: str
-    """The summary, at most 60 cl100k_base tokens."""
+    """The summary, at most 60 cl100k_base tokens; "" with `names_only`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +182,8 @@ class SummaryPool:
     """Model-facing names to remove, before `added` is appended."""
     pool_tokens: int
     """cl100k_base tokens of the whole pool after it."""
+    rendered: str = ""
+    """The same as text for a prompt; "" unless it was asked for, or when nothing changed."""
 
     def apply_to(self, held: dict[str, str]) -> dict[str, str]:
         """The summaries by model-facing name after this change of `held`, which is left alone."""
@@ -199,6 +205,7 @@ class SummaryPool:
             added=tuple(SummaryEntry(e.model_name, e.summary) for e in message.added),
             removed=tuple(message.removed),
             pool_tokens=message.pool_tokens,
+            rendered=message.rendered,
         )
 
 
@@ -219,13 +226,15 @@ class RouteResult:
     refusals: tuple[Refusal, ...]
     """Tools left out: all considered ones with `explain`, else only pinned ones."""
     pending_servers: tuple[str, ...]
-    """MCP servers that are registered but not ready."""
+    """MCP servers that are announced but have not registered their tools yet."""
     accounting: TokenAccounting
     """What this turn costs and saves."""
     degraded: tuple[DegradedReason, ...]
     """In what way the answer is worse than usual; empty: in none."""
     timings: dict[str, int]
     """Microseconds by stage, in the order of work."""
+    deferral: Deferral
+    """Whether tools were deferred, and why."""
 
     def __iter__(self) -> Iterator[ActiveTool]:
         return iter(self.tools)
@@ -234,33 +243,25 @@ class RouteResult:
         return len(self.tools)
 
     def to_anthropic_tools(self) -> list[dict[str, Any]]:
-        """The active set as the `tools` of Anthropic's Messages API.
+        """The active set as the `tools` of Anthropic's Messages API; `render` has more.
 
         Raises:
             ValueError: full schemas were not asked for.
         """
-        return [
-            {"name": t.model_name, "description": t.description, "input_schema": t.input_schema}
-            for t in self.tools
-        ]
+        # Imported here because rendering is built on the types of this module.
+        from toolgate import render
+
+        return render.anthropic(self).tools
 
     def to_openai_tools(self) -> list[dict[str, Any]]:
-        """The active set as the `tools` of OpenAI's Chat Completions API.
+        """The active set as the `tools` of OpenAI's Chat Completions API; `render` has more.
 
         Raises:
             ValueError: full schemas were not asked for.
         """
-        return [
-            {
-                "type": "function",
-                "function": {
-                    "name": tool.model_name,
-                    "description": tool.description,
-                    "parameters": tool.input_schema,
-                },
-            }
-            for tool in self.tools
-        ]
+        from toolgate import render
+
+        return render.openai_chat(self).tools
 
     @classmethod
     def from_proto(cls, message: router_pb2.RouteResponse) -> "RouteResult":
@@ -280,6 +281,7 @@ class RouteResult:
                 for reason in message.degraded
             ),
             timings={timing.stage: timing.micros for timing in message.timings},
+            deferral=Deferral.from_proto(message.deferral),
         )
 
 

@@ -135,9 +135,9 @@ impl RouterService for Script {
 
     async fn search_tools(
         &self,
-        _: Request<SearchToolsRequest>,
+        request: Request<SearchToolsRequest>,
     ) -> Result<Response<SearchToolsResponse>, Status> {
-        Err(Status::unimplemented("not served"))
+        self.answer(&request, &request.get_ref().tenant, SearchToolsResponse::default()).await
     }
 
     async fn get_summary_pool(

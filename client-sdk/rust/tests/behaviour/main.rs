@@ -57,6 +57,7 @@ async fn every_rpc_carries_tenant_and_deadline() {
     let client = connect(&script, options()).await;
     assert_eq!(route(&client).await.expect("routed").active_set_handle, "h1");
     client.gate(v1::GateRequest::default()).await.expect("gated");
+    client.search_tools(v1::SearchToolsRequest::default()).await.expect("found");
     client.get_summary_pool(v1::GetSummaryPoolRequest::default()).await.expect("a pool");
     client
         .batch_get_tool_schemas(v1::BatchGetToolSchemasRequest::default())
@@ -68,12 +69,12 @@ async fn every_rpc_carries_tenant_and_deadline() {
     client.list_servers(v1::ListServersRequest::default()).await.expect("servers");
     client.list_tools(v1::ListToolsRequest::default()).await.expect("tools");
     let asked = script.asked();
-    assert_eq!(asked.len(), 9);
+    assert_eq!(asked.len(), 10);
     assert!(asked.iter().all(|call| call.tenant == "acme"));
     assert!(asked.iter().all(|call| call.grpc_timeout.is_some()), "{asked:?}");
     let own = v1::RouteRequest { tenant: "other".into(), ..Default::default() };
     client.route(own).await.expect("routed");
-    assert_eq!(script.asked()[9].tenant, "other");
+    assert_eq!(script.asked()[10].tenant, "other");
 }
 
 #[tokio::test]

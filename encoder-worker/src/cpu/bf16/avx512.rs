@@ -6,9 +6,8 @@ use pulp::Arch;
 
 use super::{Bf16, STEP, Step};
 use crate::cpu::isa::{Isa, vectorised};
-use crate::cpu::kernel::{
-    Kernel, NO_GROUPS, PANEL, Panel, PanelRow, RowScale, Rows, blocks, for_rows,
-};
+use crate::cpu::kept::{Blocks, KeptRows};
+use crate::cpu::kernel::{Kernel, NO_GROUPS, PANEL, Panel, PanelRow, Rows, blocks, for_rows};
 
 /// Rows of one tile: 24 sums, 4 weights and 1 activation of the 32 registers.
 const ROWS: usize = 6;
@@ -28,11 +27,16 @@ impl Kernel for Bf16Avx512 {
     type Value = u16;
     const GROUP: usize = NO_GROUPS;
 
-    fn keep(self, row: &[f32], kept: &mut [u16], _: &mut [RowScale]) {
+    fn keep(self, from: Blocks<'_>, to: KeptRows<'_, u16>) {
+        let mut to = Some(to);
         vectorised(
             self.0,
             #[inline(always)]
-            || super::keep(row, kept),
+            || {
+                if let Some(to) = to.take() {
+                    super::keep(from, to);
+                }
+            },
         );
     }
 

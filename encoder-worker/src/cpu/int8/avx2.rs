@@ -7,8 +7,9 @@ use std::arch::x86_64::*;
 
 use pulp::Arch;
 
-use super::{GROUP, Grain, Int8, STEP, Step};
+use super::{GROUP, Int8, STEP, Step};
 use crate::cpu::isa::Isa;
+use crate::cpu::kept::{Blocks, KeptRows};
 use crate::cpu::kernel::{
     Columns, Kernel, PANEL, Panel, PanelRow, RowScale, Rows, blocks, for_rows,
 };
@@ -38,8 +39,8 @@ macro_rules! kernel {
             const GROUP: usize = $group;
 
 
-            fn keep(self, row: &[f32], kept: &mut [u8], scales: &mut [RowScale]) {
-                super::keep(Grain { arch: self.0, levels: $levels, group: $group }, row, kept, scales);
+            fn keep(self, from: Blocks<'_>, to: KeptRows<'_, u8>) {
+                super::keep(self.0, $levels, from, to);
             }
 
             #[allow(unsafe_code, reason = "the instructions were found when this value was made")]
@@ -65,9 +66,9 @@ macro_rules! kernel {
             out.fill(*panel.bias);
             for column in (0..PANEL).step_by(TILE) {
                 let values = rows.take_steps::<N, STEP>(first, panel.steps.len());
-                for (g, steps) in panel.steps.chunks($group / STEP).enumerate() {
+                for (g, steps) in panel.steps.chunks(panel.group_steps).enumerate() {
                     let mut sums = [[_mm256_setzero_si256(); 2]; N];
-                    for (k, step) in (g * ($group / STEP)..).zip(steps) {
+                    for (k, step) in (g * panel.group_steps..).zip(steps) {
                         let weights = load_weights(step, column);
                         for r in 0..N {
                             // SAFETY: each row was cut to as many steps as the panel has.

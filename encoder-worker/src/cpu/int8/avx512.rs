@@ -1,25 +1,24 @@
 //! 8-bit products with AVX-512 VNNI: `vpdpbusd` multiplies 64 pairs and adds them in fours.
 
+mod keep;
+
 use std::arch::x86_64::*;
 
-use pulp::Arch;
-
-use super::{GROUP, Grain, Int8, STEP, Step};
+use super::{GROUP, Int8, STEP, Step};
 use crate::cpu::isa::Isa;
-use crate::cpu::kernel::{
-    Columns, Kernel, PANEL, Panel, PanelRow, RowScale, Rows, blocks, for_rows,
-};
+use crate::cpu::kept::{Blocks, KeptRows};
+use crate::cpu::kernel::{Columns, Kernel, Panel, PanelRow, RowScale, Rows, blocks, for_rows};
 
 /// Rows of one tile: 24 sums, 4 weights and 1 activation of the 32 registers.
 const ROWS: usize = 6;
 
 /// Exists only where the CPU has the instructions.
 #[derive(Clone, Copy)]
-pub(in crate::cpu) struct Int8Avx512(Arch);
+pub(in crate::cpu) struct Int8Avx512(());
 
 impl Int8Avx512 {
     pub(in crate::cpu) fn new(isa: Isa) -> Option<Self> {
-        isa.avx512_vnni.then_some(Self(isa.arch))
+        isa.avx512_vnni.then_some(Self(()))
     }
 }
 
@@ -28,16 +27,48 @@ impl Kernel for Int8Avx512 {
     type Value = u8;
     const GROUP: usize = GROUP;
 
-    fn keep(self, row: &[f32], kept: &mut [u8], scales: &mut [RowScale]) {
-        super::keep(Grain { arch: self.0, levels: 255.0, group: GROUP }, row, kept, scales);
+    #[allow(unsafe_code, reason = "the instructions were found when this value was made")]
+    fn keep(self, from: Blocks<'_>, to: KeptRows<'_, u8>) {
+        // SAFETY: `Isa` found these features, or there would be no `Self`.
+        unsafe { keep::keep(from, to) }
     }
 
     #[allow(unsafe_code, reason = "the instructions were found when this value was made")]
     fn multiply(self, rows: Rows<'_, u8>, panel: Panel<'_, Step>, out: &mut [PanelRow]) {
-        for (start, len) in blocks(out.len(), ROWS) {
-            let out = &mut out[start..start + len];
+        for (index, (first, len)) in blocks(out.len(), ROWS).enumerate() {
+            let out = &mut out[first..first + len];
+            let ahead = Ahead::of_block(panel.ahead, index);
             // SAFETY: `Isa` found these features, or there would be no `Self`.
-            unsafe { for_rows!(len, [1, 2, 3, 4, 5], 6, tile::<N>(rows, start, panel, out)) }
+            unsafe {
+                for_rows!(len, [1, 2, 3, 4, 5], 6, tile::<N>((rows, first), panel, ahead, out));
+            }
+        }
+    }
+}
+
+/// What a block fetches for the panel after this one. The first block waits for its own weights; the
+/// second and the third, which have them near, fetch half of each later step.
+#[derive(Clone, Copy)]
+struct Ahead<'a> {
+    steps: &'a [Step],
+    half: usize,
+}
+
+impl<'a> Ahead<'a> {
+    fn of_block(steps: &'a [Step], block: usize) -> Self {
+        match block {
+            1 | 2 => Self { steps, half: block - 1 },
+            _ => Self { steps: &[], half: 0 },
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn fetch(&self, step: usize) {
+        if let Some(step) = self.steps.get(step) {
+            let lines = &step.0[self.half * size_of::<Step>() / 2..];
+            _mm_prefetch::<_MM_HINT_T1>(&raw const lines[0]);
+            _mm_prefetch::<_MM_HINT_T1>(&raw const lines[64]);
         }
     }
 }
@@ -47,17 +78,18 @@ impl Kernel for Int8Avx512 {
 #[allow(unsafe_code, reason = "a check of bounds in the innermost loop spills the sums")]
 #[allow(clippy::needless_range_loop, reason = "iterators over vectors are not inlined here")]
 fn tile<const N: usize>(
-    rows: Rows<'_, u8>,
-    first: usize,
+    (rows, first): (Rows<'_, u8>, usize),
     panel: Panel<'_, Step>,
+    ahead: Ahead<'_>,
     out: &mut [PanelRow],
 ) {
     let values = rows.take_steps::<N, STEP>(first, panel.steps.len());
     out.fill(*panel.bias);
-    for (g, steps) in panel.steps.chunks(GROUP / STEP).enumerate() {
+    for (g, steps) in panel.steps.chunks(panel.group_steps).enumerate() {
         let mut sums = [[_mm512_setzero_si512(); 4]; N];
-        for (k, step) in (g * (GROUP / STEP)..).zip(steps) {
+        for (k, step) in (g * panel.group_steps..).zip(steps) {
             let weights = load_step(step);
+            ahead.fetch(k);
             for r in 0..N {
                 // SAFETY: each row was cut to as many steps as the panel has.
                 let value = unsafe { *values[r].get_unchecked(k) };
@@ -105,7 +137,7 @@ fn load_step(step: &Step) -> [__m512i; 4] {
 #[inline]
 #[target_feature(enable = "avx512f")]
 #[allow(unsafe_code, reason = "loads have no safe form")]
-fn load(from: &[f32; PANEL], vector: usize) -> __m512 {
+fn load<const L: usize>(from: &[f32; L], vector: usize) -> __m512 {
     let from = &from[16 * vector..16 * vector + 16];
     // SAFETY: the slice holds 16 floats.
     unsafe { _mm512_loadu_ps(from.as_ptr()) }

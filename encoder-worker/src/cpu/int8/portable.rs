@@ -2,8 +2,9 @@
 
 use pulp::Arch;
 
-use super::{GROUP, Grain, Int8, STEP, Step};
+use super::{GROUP, Int8, STEP, Step};
 use crate::cpu::isa::vectorised;
+use crate::cpu::kept::{Blocks, KeptRows};
 use crate::cpu::kernel::{Columns, Kernel, PANEL, Panel, PanelRow, RowScale, Rows};
 
 /// Runs everywhere.
@@ -15,8 +16,8 @@ impl Kernel for Int8Portable {
     type Value = u8;
     const GROUP: usize = GROUP;
 
-    fn keep(self, row: &[f32], kept: &mut [u8], scales: &mut [RowScale]) {
-        super::keep(Grain { arch: self.0, levels: 255.0, group: GROUP }, row, kept, scales);
+    fn keep(self, from: Blocks<'_>, to: KeptRows<'_, u8>) {
+        super::keep(self.0, 255.0, from, to);
     }
 
     fn multiply(self, rows: Rows<'_, u8>, panel: Panel<'_, Step>, out: &mut [PanelRow]) {
@@ -28,7 +29,9 @@ impl Kernel for Int8Portable {
                 #[inline(always)]
                 || {
                     *out = *panel.bias;
-                    let groups = row.chunks(GROUP).zip(panel.steps.chunks(GROUP / STEP));
+                    let groups = row
+                        .chunks(STEP * panel.group_steps)
+                        .zip(panel.steps.chunks(panel.group_steps));
                     for (g, (row, steps)) in groups.enumerate() {
                         add(sums(row, steps), scales[g], &panel.groups[g], out);
                     }

@@ -22,6 +22,7 @@ pub(in crate::cli) struct RegistrationSettings {
 enum Transport {
     Stdio,
     StreamableHttp,
+    BuiltIn,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -59,6 +60,7 @@ impl RegistrationSettings {
             request.set_transport_hint(match transport {
                 Transport::Stdio => v1::TransportHint::Stdio,
                 Transport::StreamableHttp => v1::TransportHint::StreamableHttp,
+                Transport::BuiltIn => v1::TransportHint::BuiltIn,
             });
         }
         if let Some(trust) = self.trust_tier {

@@ -4,6 +4,7 @@ use crate::cli::output::{self, STRONG};
 use crate::cli::table::{Column, render};
 use crate::cli::text::{counted, grouped};
 use crate::eval::Report;
+use crate::eval::conversation::{ANSWER_TOKENS, Conversation};
 use crate::eval::metrics::Metrics;
 
 /// Names that one warning lists; the JSON report has all.
@@ -50,9 +51,10 @@ pub(super) fn report(report: &Report) -> String {
     };
     format!(
         "{STRONG}{tools} of {servers}; {queries} queries, {labelled} labelled{truncated}{STRONG:#}\n\n\
-         {}\n{}",
+         {}\n{}{}",
         measures(report),
-        costs(report)
+        costs(report),
+        report.conversation.as_ref().map_or_else(String::new, cache)
     )
 }
 
@@ -74,7 +76,33 @@ fn measures(report: &Report) -> String {
         std::iter::once(name.to_owned()).chain(values).collect()
     };
     let baseline = report.baseline.as_ref().map(|metrics| row("plain", metrics));
-    render(&columns, std::iter::once(row("toolgate", metrics)).chain(baseline))
+    let clauses = report.clauses.as_ref().map(|metrics| row("toolgate, by clauses", metrics));
+    render(&columns, std::iter::once(row("toolgate", metrics)).chain(baseline).chain(clauses))
+}
+
+/// What a provider's cache serves of a conversation, by layout.
+fn cache(played: &Conversation) -> String {
+    let columns = [
+        Column::Left("PROMPT"),
+        Column::Right("TOKENS A TURN"),
+        Column::Right("FROM THE CACHE"),
+        Column::Right("PRICED AS"),
+    ];
+    let turns = played.turns.max(1) as f64;
+    let rows = played.layouts.iter().map(|layout| {
+        vec![
+            layout.name.to_owned(),
+            grouped((layout.tokens as f64 / turns).round() as u64),
+            format!("{:.1}%", 100.0 * layout.hit_rate()),
+            grouped((layout.priced() / turns).round() as u64),
+        ]
+    });
+    format!(
+        "\nA conversation of {}, with one tool registered halfway; each turn's call and answer are \
+         taken as {ANSWER_TOKENS} tokens, a cached token as a tenth of another:\n{}",
+        counted(played.turns, "turn"),
+        render(&columns, rows)
+    )
 }
 
 fn costs(report: &Report) -> String {
@@ -113,6 +141,8 @@ mod tests {
             },
             metrics: Some(Metrics { recall: [0.25, 0.5, 0.75, 1.0, 1.0], ndcg: 0.625 }),
             baseline: None,
+            clauses: None,
+            conversation: None,
             tokens: TokenTax { schemas: 240_000, largest_schema: 900, pool: 36_000 },
             check_time: Duration::from_millis(300),
             embed_time: Duration::from_millis(1_200),

@@ -17,9 +17,17 @@ pub(super) fn report(answer: &v1::RouteResponse) -> String {
     if let Some(tokens) = &answer.accounting {
         text.push_str(&savings(tokens));
     }
+    if let Some(deferral) = answer.deferral.as_ref().filter(|deferral| !deferral.deferred) {
+        push(&mut text, format_args!("Tools are {}\n", deferral.message));
+    }
+    if !answer.pending_servers.is_empty() {
+        let pending = answer.pending_servers.join(", ");
+        push(&mut text, format_args!("Still connecting: {pending}\n"));
+    }
     for reason in answer.degraded() {
         push(&mut text, format_args!("{ODD}note:{ODD:#} {}\n", degraded(reason)));
     }
+    text.push_str(&answer.change.as_ref().map_or_else(String::new, change));
     text.push_str(&timings(&answer.timings));
     text.push_str(&handle(answer, SystemTime::now()));
     text.push_str(&refusals(&answer.refusals));
@@ -49,6 +57,26 @@ fn active_set(answer: &v1::RouteResponse) -> String {
         ]
     });
     render(&columns, rows)
+}
+
+/// What went, and what stayed only for the prompt's cache; nothing of a turn that only appends.
+fn change(change: &v1::ActiveSetChange) -> String {
+    let mut text = String::new();
+    if !change.removed.is_empty() {
+        push(&mut text, format_args!("Left the set: {}\n", change.removed.join(", ")));
+    }
+    if change.kept_for_cache {
+        push(
+            &mut text,
+            format_args!(
+                "{ODD}note:{ODD:#} the set was kept: making room would lose {} tokens of cache and save {}; \
+                 --ignore-cache-cost makes it all the same\n",
+                grouped(change.cache_loss_tokens),
+                grouped(change.cache_saving_tokens)
+            ),
+        );
+    }
+    text
 }
 
 fn savings(tokens: &v1::TokenAccounting) -> String {
@@ -131,7 +159,7 @@ fn refusals(refusals: &[v1::Refusal]) -> String {
     format!("\nLeft out: {}\n{}", counted(refusals.len(), "tool"), render(&columns, rows))
 }
 
-fn found_by(way: v1::FoundBy) -> &'static str {
+pub(in crate::cli) fn found_by(way: v1::FoundBy) -> &'static str {
     match way {
         v1::FoundBy::Overlap => "overlap",
         v1::FoundBy::Name => "its name",
@@ -139,11 +167,12 @@ fn found_by(way: v1::FoundBy) -> &'static str {
         v1::FoundBy::Pin => "pin",
         v1::FoundBy::AlwaysLoad => "always loaded",
         v1::FoundBy::Kept => "turn before",
+        v1::FoundBy::NotDeferred => "not deferred",
         v1::FoundBy::Unspecified => "",
     }
 }
 
-fn degraded(reason: v1::DegradedReason) -> String {
+pub(in crate::cli) fn degraded(reason: v1::DegradedReason) -> String {
     match reason {
         v1::DegradedReason::LexicalOnly => {
             "the encoder cannot be reached, so tools were ranked by words alone".into()

@@ -171,13 +171,13 @@ async fn put_server(
     tool_count: u64,
 ) -> Result<(), StoreError> {
     let sql = "INSERT INTO servers (tenant, name, description, transport_hint, trust_tier,
-             precondition, required_scopes, revision, updated_ms, tool_count)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+             precondition, required_scopes, revision, updated_ms, tool_count, pending)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
          ON CONFLICT DO UPDATE SET description = excluded.description,
              transport_hint = excluded.transport_hint, trust_tier = excluded.trust_tier,
              precondition = excluded.precondition, required_scopes = excluded.required_scopes,
              revision = excluded.revision, updated_ms = excluded.updated_ms,
-             tool_count = excluded.tool_count";
+             tool_count = excluded.tool_count, pending = excluded.pending";
     let put = sqlx::query(sql)
         .bind(tenant)
         .bind(server.name.as_str())
@@ -188,7 +188,8 @@ async fn put_server(
         .bind(rows::to_json(&server.required_scopes)?)
         .bind(rows::integer(committed.revision)?)
         .bind(committed.updated_ms)
-        .bind(rows::integer(tool_count)?);
+        .bind(rows::integer(tool_count)?)
+        .bind(server.pending);
     put.execute(connection).await.map(drop).map_err(failed)
 }
 

@@ -18,6 +18,7 @@ pub(super) fn server(row: &SqliteRow) -> Result<StoredServer, StoreError> {
         trust_tier: number(row, "trust_tier")?,
         precondition: optional_json(row, "precondition")?,
         required_scopes: json(row, "required_scopes")?,
+        pending: get(row, "pending")?,
     };
     Ok(StoredServer {
         record,

@@ -1,39 +1,39 @@
 //! Questions to the plane in few words, and what their answers hold.
 
 use toolgate_server::gate::calls::Call;
-use toolgate_server::router::query::{Detail, Intent, Options, RouteQuery, Unset};
+use toolgate_server::router::query::{Detail, Intent, Options, RouteQuery};
 use toolgate_server::router::route::Answer;
+use toolgate_server::router::search::grammar::Query;
+use toolgate_server::router::search::{SearchAnswer, SearchQuery};
 use toolgate_server::state::AgentState;
 
 /// One intent, the defaults of the product, an agent that has done nothing.
 pub fn ask(text: &str) -> RouteQuery {
-    RouteQuery {
-        intents: vec![Intent { text: text.to_owned(), weight: 1.0 }],
-        state: AgentState::default(),
-        previous: String::new(),
-        known_pool_revision: None,
-        options: options(),
-        min_revision: 0,
-        turn_id: String::new(),
-    }
+    RouteQuery::of(vec![Intent { text: text.to_owned(), weight: 1.0 }])
 }
 
 /// The defaults of the product.
 pub fn options() -> Options {
-    Options {
-        top_k: 10,
-        threshold: 0.28,
-        schema_token_budget: None,
+    Options::default()
+}
+
+/// A search with the defaults of the product, by an agent that has done nothing.
+pub fn look_for(query: &str) -> SearchQuery {
+    SearchQuery {
+        query: Query::parse(query).expect("a query"),
+        max_results: 5,
         detail: Detail::Schemas,
-        pinned: Vec::new(),
-        excluded: Vec::new(),
-        servers: Vec::new(),
-        context_window: None,
-        system_tokens: 0,
-        model: String::new(),
-        explain: false,
-        unset: Unset::default(),
+        least_overlap: 0.14,
+        state: AgentState::default(),
+        previous: String::new(),
+        min_revision: 0,
     }
+}
+
+/// The model-facing names that a search found, in its order.
+pub fn found(answer: &SearchAnswer) -> Vec<String> {
+    let slots = answer.tools.iter().map(|active| active.chosen.slot);
+    slots.map(|slot| answer.snapshot.tool(slot).model_name.to_string()).collect()
 }
 
 /// A state with these scopes granted.

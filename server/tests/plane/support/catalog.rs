@@ -66,6 +66,7 @@ pub fn server(name: &str, tools: Vec<ToolText>) -> Registration {
             trust_tier: 0,
             precondition: None,
             required_scopes: Vec::new(),
+            pending: false,
         },
         body: body.into_bytes().into(),
         settings,

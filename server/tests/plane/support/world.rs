@@ -6,19 +6,21 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use toolgate_server::catalog::registration::{Registered, Registration};
 use toolgate_server::config::LimitsConfig;
+use toolgate_server::deferral::{Live, Policy};
 use toolgate_server::encoder::Encoders;
 use toolgate_server::error::Error;
 use toolgate_server::gate::calls::Call;
 use toolgate_server::gate::handle::Holder;
 use toolgate_server::gate::key::HandleKey;
-use toolgate_server::gate::verdict::{Refused, Verdict};
+use toolgate_server::gate::verdict::{Allowed, Refused, Verdict};
 use toolgate_server::identity::{ServerName, TenantId};
 use toolgate_server::plane::policies::ToolVerdict;
 use toolgate_server::plane::{Plane, PlaneConfig};
-use toolgate_server::router::lookups::{Found, GateQuery};
+use toolgate_server::router::lookups::{Found, GateQuery, PoolQuery, SchemasQuery};
 use toolgate_server::router::pool::PoolDelta;
-use toolgate_server::router::query::RouteQuery;
+use toolgate_server::router::query::{Detail, RouteQuery};
 use toolgate_server::router::route::Answer;
+use toolgate_server::router::search::{SearchAnswer, SearchQuery};
 use toolgate_server::shard::snapshot::Snapshot;
 use toolgate_server::state::AgentState;
 use toolgate_server::store::sqlite::SqliteStore;
@@ -33,6 +35,7 @@ pub struct Setup {
     pub memory_budget: u64,
     pub handle_ttl: Duration,
     pub fingerprint: &'static str,
+    pub deferral: Policy,
 }
 
 impl Default for Setup {
@@ -42,6 +45,7 @@ impl Default for Setup {
             memory_budget: 64 << 20,
             handle_ttl: Duration::from_secs(600),
             fingerprint: "fake-1",
+            deferral: Policy::default(),
         }
     }
 }
@@ -49,6 +53,7 @@ impl Default for Setup {
 pub struct World {
     pub plane: Arc<Plane>,
     pub encoder: Arc<FakeEncoder>,
+    pub deferral: Arc<Live>,
     folder: Arc<TempDir>,
 }
 
@@ -70,15 +75,17 @@ impl World {
     async fn over(folder: Arc<TempDir>, setup: Setup) -> Self {
         let store = SqliteStore::open(&folder.path().join("catalog.db")).await.expect("a store");
         let encoder = Arc::new(FakeEncoder::new(setup.fingerprint));
+        let deferral = Arc::new(Live::new(setup.deferral));
         let config = PlaneConfig {
             limits: setup.limits,
             memory_budget: setup.memory_budget,
             handle_key: HandleKey::from_bytes(&[7; 32]).expect("a key"),
             handle_ttl: setup.handle_ttl,
+            deferral: Arc::clone(&deferral),
         };
         let plane =
             Plane::new(Arc::new(store), Encoders::bare(&(Arc::clone(&encoder) as _)), config);
-        Self { plane: Arc::new(plane), encoder, folder }
+        Self { plane: Arc::new(plane), encoder, deferral, folder }
     }
 
     pub async fn try_register(
@@ -167,7 +174,7 @@ impl World {
     ) -> Result<String, Refused> {
         let (snapshot, verdicts) = self.gate(tenant_name, handle, vec![call], state).await;
         let verdict = verdicts.into_iter().next().expect("a verdict");
-        let name = |slot| snapshot.tool(slot).model_name.to_string();
+        let name = |allowed: Allowed| snapshot.tool(allowed.slot).model_name.to_string();
         verdict.map(name).map_err(|refused| *refused)
     }
 
@@ -177,9 +184,13 @@ impl World {
         state: &AgentState,
         since: Option<Revision>,
     ) -> (Arc<Snapshot>, PoolDelta) {
+        let query = PoolQuery { state: state.clone(), since, ..PoolQuery::default() };
+        self.pool_as(tenant_name, query).await
+    }
+
+    pub async fn pool_as(&self, tenant_name: &str, query: PoolQuery) -> (Arc<Snapshot>, PoolDelta) {
         let tenant = tenant(tenant_name);
-        let pool = self.plane.router.summary_pool(holder(&tenant), state, since);
-        pool.await.expect("a pool")
+        self.plane.router.summary_pool(holder(&tenant), query).await.expect("a pool")
     }
 
     pub async fn schemas(
@@ -191,7 +202,22 @@ impl World {
     ) -> Result<Found, Error> {
         let tenant = tenant(tenant_name);
         let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
-        self.plane.router.schemas(holder(&tenant), &names, state, previous).await
+        let (state, previous) = (state.clone(), previous.to_owned());
+        let query = SchemasQuery { names, detail: Detail::Schemas, state, previous };
+        self.plane.router.schemas(holder(&tenant), &query).await
+    }
+
+    pub async fn try_search(
+        &self,
+        tenant_name: &str,
+        query: SearchQuery,
+    ) -> Result<SearchAnswer, Error> {
+        let tenant = tenant(tenant_name);
+        self.plane.router.search(holder(&tenant), query, None).await
+    }
+
+    pub async fn search(&self, tenant_name: &str, query: SearchQuery) -> SearchAnswer {
+        self.try_search(tenant_name, query).await.expect("an answer")
     }
 }
 

@@ -34,6 +34,10 @@ class _TransportHintEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Transpo
     """Standard input and output of a process."""
     TRANSPORT_HINT_STREAMABLE_HTTP: _TransportHint.ValueType  # 2
     """MCP's streamable HTTP."""
+    TRANSPORT_HINT_BUILT_IN: _TransportHint.ValueType  # 3
+    """Not at all: these are the agent's own tools and no MCP server's. They are deferred only where
+    `_meta["toolgate/defer"]` is true, and weigh less in a keyword search.
+    """
 
 class TransportHint(_TransportHint, metaclass=_TransportHintEnumTypeWrapper):
     """How an MCP server is reached."""
@@ -44,6 +48,10 @@ TRANSPORT_HINT_STDIO: TransportHint.ValueType  # 1
 """Standard input and output of a process."""
 TRANSPORT_HINT_STREAMABLE_HTTP: TransportHint.ValueType  # 2
 """MCP's streamable HTTP."""
+TRANSPORT_HINT_BUILT_IN: TransportHint.ValueType  # 3
+"""Not at all: these are the agent's own tools and no MCP server's. They are deferred only where
+`_meta["toolgate/defer"]` is true, and weigh less in a keyword search.
+"""
 Global___TransportHint: _TypeAlias = TransportHint  # noqa: Y015
 
 class _TrustTier:
@@ -153,6 +161,7 @@ class McpServer(_message.Message):
     ETAG_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
+    PENDING_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """`tenants/{tenant}/servers/{name}`."""
     name: _builtins.str
@@ -169,6 +178,8 @@ class McpServer(_message.Message):
     """Changes with every change of the server or its tools."""
     revision: _builtins.int
     """The catalog revision of the last change."""
+    pending: _builtins.bool
+    """True from an announcement with `pending` to the registration of the tools."""
     @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:
         """When the last change was committed."""
@@ -185,10 +196,11 @@ class McpServer(_message.Message):
         etag: _builtins.str = ...,
         revision: _builtins.int = ...,
         update_time: _timestamp_pb2.Timestamp | None = ...,
+        pending: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "etag", b"etag", "id", b"id", "name", b"name", "revision", b"revision", "tool_count", b"tool_count", "transport_hint", b"transport_hint", "trust_tier", b"trust_tier", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "etag", b"etag", "id", b"id", "name", b"name", "pending", b"pending", "revision", b"revision", "tool_count", b"tool_count", "transport_hint", b"transport_hint", "trust_tier", b"trust_tier", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -267,6 +279,7 @@ class RegisterServerRequest(_message.Message):
     ETAG_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     ALL_OR_NOTHING_FIELD_NUMBER: _builtins.int
+    PENDING_FIELD_NUMBER: _builtins.int
     tenant: _builtins.str
     """The tenant: 1 to 64 characters of [a-z0-9-]. Absent: "default" while authentication is off."""
     server: _builtins.str
@@ -277,8 +290,8 @@ class RegisterServerRequest(_message.Message):
     """How the server is reached. Absent: not said."""
     tools_list_json: _builtins.bytes
     """The answer of the server's `tools/list` as it came: UTF-8 JSON, either the JSON-RPC result
-    (`{"tools": [...]}`), the whole JSON-RPC response, or the bare array. Required; at most 2,048 tools
-    and 256 KiB a schema.
+    (`{"tools": [...]}`), the whole JSON-RPC response, or the bare array. Required unless `pending`; at
+    most 2,048 tools and 256 KiB a schema.
     """
     trust_tier: Global___TrustTier.ValueType
     """How far the server's texts are trusted. Absent: standard."""
@@ -292,6 +305,12 @@ class RegisterServerRequest(_message.Message):
     """
     all_or_nothing: _builtins.bool
     """Store nothing when any tool is rejected. Default: false."""
+    pending: _builtins.bool
+    """Announces a server whose tools are not known yet: Route and SearchTools name it as pending until it is
+    registered without this, or unregistered. `tools_list_json` and `tool_settings` must be absent. Of a
+    server that is registered already nothing else changes: it keeps its tools, preconditions and scopes.
+    Default: false.
+    """
     @_builtins.property
     def tool_settings(self) -> _containers.RepeatedCompositeFieldContainer[Global___ToolSettings]:
         """What is known about tools beside MCP's fields. Absent: nothing."""
@@ -320,10 +339,11 @@ class RegisterServerRequest(_message.Message):
         etag: _builtins.str = ...,
         request_id: _builtins.str = ...,
         all_or_nothing: _builtins.bool = ...,
+        pending: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["precondition", b"precondition"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["all_or_nothing", b"all_or_nothing", "description", b"description", "etag", b"etag", "mode", b"mode", "precondition", b"precondition", "request_id", b"request_id", "required_scopes", b"required_scopes", "server", b"server", "tenant", b"tenant", "tool_settings", b"tool_settings", "tools_list_json", b"tools_list_json", "transport_hint", b"transport_hint", "trust_tier", b"trust_tier"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["all_or_nothing", b"all_or_nothing", "description", b"description", "etag", b"etag", "mode", b"mode", "pending", b"pending", "precondition", b"precondition", "request_id", b"request_id", "required_scopes", b"required_scopes", "server", b"server", "tenant", b"tenant", "tool_settings", b"tool_settings", "tools_list_json", b"tools_list_json", "transport_hint", b"transport_hint", "trust_tier", b"trust_tier"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -36,6 +36,10 @@ class _DetailEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Detail.ValueTy
     """Names and a one-line signature."""
     DETAIL_SCHEMAS: _Detail.ValueType  # 3
     """The full definitions."""
+    DETAIL_REFERENCES: _Detail.ValueType  # 4
+    """Names, for providers that expand references (`tool_reference` blocks) to definitions that they hold:
+    `schema_tokens` counts the full definition, which the model gets to see.
+    """
 
 class Detail(_Detail, metaclass=_DetailEnumTypeWrapper):
     """How much of each tool is sent."""
@@ -48,7 +52,119 @@ DETAIL_SIGNATURES: Detail.ValueType  # 2
 """Names and a one-line signature."""
 DETAIL_SCHEMAS: Detail.ValueType  # 3
 """The full definitions."""
+DETAIL_REFERENCES: Detail.ValueType  # 4
+"""Names, for providers that expand references (`tool_reference` blocks) to definitions that they hold:
+`schema_tokens` counts the full definition, which the model gets to see.
+"""
 Global___Detail: _TypeAlias = Detail  # noqa: Y015
+
+class _DeferralMode:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _DeferralModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DeferralMode.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    DEFERRAL_MODE_UNSPECIFIED: _DeferralMode.ValueType  # 0
+    """The default: the tenant's, else the server's."""
+    DEFERRAL_MODE_ALWAYS: _DeferralMode.ValueType  # 1
+    """They are."""
+    DEFERRAL_MODE_AUTO: _DeferralMode.ValueType  # 2
+    """They are when their definitions take a share of the context window."""
+    DEFERRAL_MODE_OFF: _DeferralMode.ValueType  # 3
+    """They are not: every tool that may be shown is in the active set, up to 1,024 tools and 3 MiB of
+    definitions, the best first where not all have room.
+    """
+
+class DeferralMode(_DeferralMode, metaclass=_DeferralModeEnumTypeWrapper):
+    """Whether tools are deferred: found when needed, instead of all sent."""
+
+DEFERRAL_MODE_UNSPECIFIED: DeferralMode.ValueType  # 0
+"""The default: the tenant's, else the server's."""
+DEFERRAL_MODE_ALWAYS: DeferralMode.ValueType  # 1
+"""They are."""
+DEFERRAL_MODE_AUTO: DeferralMode.ValueType  # 2
+"""They are when their definitions take a share of the context window."""
+DEFERRAL_MODE_OFF: DeferralMode.ValueType  # 3
+"""They are not: every tool that may be shown is in the active set, up to 1,024 tools and 3 MiB of
+definitions, the best first where not all have room.
+"""
+Global___DeferralMode: _TypeAlias = DeferralMode  # noqa: Y015
+
+class _DeferralReason:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _DeferralReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DeferralReason.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    DEFERRAL_REASON_UNSPECIFIED: _DeferralReason.ValueType  # 0
+    """Never sent."""
+    DEFERRAL_REASON_MODE: _DeferralReason.ValueType  # 1
+    """The mode says so."""
+    DEFERRAL_REASON_KILL_SWITCH: _DeferralReason.ValueType  # 2
+    """Not deferred: the server's operator turned deferral off for everybody."""
+    DEFERRAL_REASON_MODEL_UNSUPPORTED: _DeferralReason.ValueType  # 3
+    """Not deferred: the model is on the server's list of those that can't search."""
+    DEFERRAL_REASON_UNKNOWN_PROXY: _DeferralReason.ValueType  # 4
+    """Not deferred: `model_base_url` names a host that the server doesn't know, and nobody chose a mode."""
+    DEFERRAL_REASON_OVER_THRESHOLD: _DeferralReason.ValueType  # 5
+    """Deferred: the definitions reach the share of the context window."""
+    DEFERRAL_REASON_UNDER_THRESHOLD: _DeferralReason.ValueType  # 6
+    """Not deferred: the definitions stay below the share of the context window."""
+    DEFERRAL_REASON_NO_WINDOW: _DeferralReason.ValueType  # 7
+    """Not deferred: the mode is AUTO and the request has no `context_window`."""
+
+class DeferralReason(_DeferralReason, metaclass=_DeferralReasonEnumTypeWrapper):
+    """Why tools were deferred, or not. What is uncertain leads to sending more."""
+
+DEFERRAL_REASON_UNSPECIFIED: DeferralReason.ValueType  # 0
+"""Never sent."""
+DEFERRAL_REASON_MODE: DeferralReason.ValueType  # 1
+"""The mode says so."""
+DEFERRAL_REASON_KILL_SWITCH: DeferralReason.ValueType  # 2
+"""Not deferred: the server's operator turned deferral off for everybody."""
+DEFERRAL_REASON_MODEL_UNSUPPORTED: DeferralReason.ValueType  # 3
+"""Not deferred: the model is on the server's list of those that can't search."""
+DEFERRAL_REASON_UNKNOWN_PROXY: DeferralReason.ValueType  # 4
+"""Not deferred: `model_base_url` names a host that the server doesn't know, and nobody chose a mode."""
+DEFERRAL_REASON_OVER_THRESHOLD: DeferralReason.ValueType  # 5
+"""Deferred: the definitions reach the share of the context window."""
+DEFERRAL_REASON_UNDER_THRESHOLD: DeferralReason.ValueType  # 6
+"""Not deferred: the definitions stay below the share of the context window."""
+DEFERRAL_REASON_NO_WINDOW: DeferralReason.ValueType  # 7
+"""Not deferred: the mode is AUTO and the request has no `context_window`."""
+Global___DeferralReason: _TypeAlias = DeferralReason  # noqa: Y015
+
+class _DeferralSource:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _DeferralSourceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DeferralSource.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    DEFERRAL_SOURCE_UNSPECIFIED: _DeferralSource.ValueType  # 0
+    """Never sent."""
+    DEFERRAL_SOURCE_DEFAULT: _DeferralSource.ValueType  # 1
+    """Nobody: the product's default."""
+    DEFERRAL_SOURCE_SERVER: _DeferralSource.ValueType  # 2
+    """The server's configuration."""
+    DEFERRAL_SOURCE_TENANT: _DeferralSource.ValueType  # 3
+    """The server's configuration, for this tenant."""
+    DEFERRAL_SOURCE_REQUEST: _DeferralSource.ValueType  # 4
+    """The request."""
+
+class DeferralSource(_DeferralSource, metaclass=_DeferralSourceEnumTypeWrapper):
+    """Who chose the mode."""
+
+DEFERRAL_SOURCE_UNSPECIFIED: DeferralSource.ValueType  # 0
+"""Never sent."""
+DEFERRAL_SOURCE_DEFAULT: DeferralSource.ValueType  # 1
+"""Nobody: the product's default."""
+DEFERRAL_SOURCE_SERVER: DeferralSource.ValueType  # 2
+"""The server's configuration."""
+DEFERRAL_SOURCE_TENANT: DeferralSource.ValueType  # 3
+"""The server's configuration, for this tenant."""
+DEFERRAL_SOURCE_REQUEST: DeferralSource.ValueType  # 4
+"""The request."""
+Global___DeferralSource: _TypeAlias = DeferralSource  # noqa: Y015
 
 class _DegradedReason:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -98,6 +214,8 @@ class _FoundByEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FoundBy.Value
     """It is always loaded."""
     FOUND_BY_KEPT: _FoundBy.ValueType  # 6
     """It was in the active set of the turn before."""
+    FOUND_BY_NOT_DEFERRED: _FoundBy.ValueType  # 7
+    """Tools are not deferred this turn."""
 
 class FoundBy(_FoundBy, metaclass=_FoundByEnumTypeWrapper):
     """How a tool came into the active set."""
@@ -116,7 +234,41 @@ FOUND_BY_ALWAYS_LOAD: FoundBy.ValueType  # 5
 """It is always loaded."""
 FOUND_BY_KEPT: FoundBy.ValueType  # 6
 """It was in the active set of the turn before."""
+FOUND_BY_NOT_DEFERRED: FoundBy.ValueType  # 7
+"""Tools are not deferred this turn."""
 Global___FoundBy: _TypeAlias = FoundBy  # noqa: Y015
+
+class _SearchForm:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _SearchFormEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SearchForm.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    SEARCH_FORM_UNSPECIFIED: _SearchForm.ValueType  # 0
+    """Never sent."""
+    SEARCH_FORM_SELECT: _SearchForm.ValueType  # 1
+    """As names of tools."""
+    SEARCH_FORM_PREFIX: _SearchForm.ValueType  # 2
+    """As the beginning of model-facing names, or as an MCP server's name."""
+    SEARCH_FORM_KEYWORDS: _SearchForm.ValueType  # 3
+    """As keywords."""
+    SEARCH_FORM_NATURAL: _SearchForm.ValueType  # 4
+    """As natural language."""
+
+class SearchForm(_SearchForm, metaclass=_SearchFormEnumTypeWrapper):
+    """How a query was read."""
+
+SEARCH_FORM_UNSPECIFIED: SearchForm.ValueType  # 0
+"""Never sent."""
+SEARCH_FORM_SELECT: SearchForm.ValueType  # 1
+"""As names of tools."""
+SEARCH_FORM_PREFIX: SearchForm.ValueType  # 2
+"""As the beginning of model-facing names, or as an MCP server's name."""
+SEARCH_FORM_KEYWORDS: SearchForm.ValueType  # 3
+"""As keywords."""
+SEARCH_FORM_NATURAL: SearchForm.ValueType  # 4
+"""As natural language."""
+Global___SearchForm: _TypeAlias = SearchForm  # noqa: Y015
 
 @_typing.final
 class Intent(_message.Message):
@@ -228,6 +380,12 @@ class RouteOptions(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     EXPLAIN_FIELD_NUMBER: _builtins.int
     SYSTEM_TOKENS_FIELD_NUMBER: _builtins.int
+    DEFERRAL_FIELD_NUMBER: _builtins.int
+    DEFERRAL_PERCENT_FIELD_NUMBER: _builtins.int
+    MODEL_BASE_URL_FIELD_NUMBER: _builtins.int
+    ACTIVE_TOKEN_BUDGET_FIELD_NUMBER: _builtins.int
+    HISTORY_TOKENS_FIELD_NUMBER: _builtins.int
+    IGNORE_CACHE_COST_FIELD_NUMBER: _builtins.int
     top_k: _builtins.int
     """The most tools to choose, 1 to 100; pinned and kept ones come on top. Absent: 10."""
     threshold: _builtins.float
@@ -239,11 +397,34 @@ class RouteOptions(_message.Message):
     context_window: _builtins.int
     """The model's context window in tokens; asks for `rho` in the accounting. Absent: no `rho`."""
     model: _builtins.str
-    """The model that will see the tools; recorded in the decision event. Absent: unknown."""
+    """The model that will see the tools, for the decision event and for the list of models that nothing is
+    deferred for. At most 256 bytes. Absent: unknown, which is taken to be on no list.
+    """
     explain: _builtins.bool
     """Also answer with refusals and what would unlock them. Default: false."""
     system_tokens: _builtins.int
     """cl100k_base tokens of the system prompt, for `rho`. Absent: 0."""
+    deferral: Global___DeferralMode.ValueType
+    """Whether tools are deferred. Absent: the tenant's mode, else the server's."""
+    deferral_percent: _builtins.int
+    """With DEFERRAL_MODE_AUTO: the share of the context window from which on tools are deferred, 0 to 100
+    percent. Absent: 10.
+    """
+    model_base_url: _builtins.str
+    """Where the model is called, such as "https://api.anthropic.com": behind a host that the server doesn't
+    know, nothing is deferred unless a mode was chosen. At most 2 KiB. Absent: a host that it knows.
+    """
+    active_token_budget: _builtins.int
+    """The most cl100k_base tokens that all full definitions of the active set may cost. When new tools need
+    room, kept tools that the conversation has left behind go, the least overlap first. Absent: no cap.
+    """
+    history_tokens: _builtins.int
+    """cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
+    so far. With it, the set is kept when changing it would cost more in lost cache than it saves.
+    Absent: what is lost is not counted.
+    """
+    ignore_cache_cost: _builtins.bool
+    """Change the set even when the lost cache costs more. Default: false."""
     @_builtins.property
     def pinned_tools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Tools to have in the active set whatever their overlap, by model-facing or `server/name`; their
@@ -272,13 +453,25 @@ class RouteOptions(_message.Message):
         model: _builtins.str = ...,
         explain: _builtins.bool = ...,
         system_tokens: _builtins.int = ...,
+        deferral: Global___DeferralMode.ValueType = ...,
+        deferral_percent: _builtins.int | None = ...,
+        model_base_url: _builtins.str = ...,
+        active_token_budget: _builtins.int | None = ...,
+        history_tokens: _builtins.int | None = ...,
+        ignore_cache_cost: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_context_window", b"_context_window", "_schema_token_budget", b"_schema_token_budget", "_threshold", b"_threshold", "_top_k", b"_top_k", "context_window", b"context_window", "schema_token_budget", b"schema_token_budget", "threshold", b"threshold", "top_k", b"top_k"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_active_token_budget", b"_active_token_budget", "_context_window", b"_context_window", "_deferral_percent", b"_deferral_percent", "_history_tokens", b"_history_tokens", "_schema_token_budget", b"_schema_token_budget", "_threshold", b"_threshold", "_top_k", b"_top_k", "active_token_budget", b"active_token_budget", "context_window", b"context_window", "deferral_percent", b"deferral_percent", "history_tokens", b"history_tokens", "schema_token_budget", b"schema_token_budget", "threshold", b"threshold", "top_k", b"top_k"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_context_window", b"_context_window", "_schema_token_budget", b"_schema_token_budget", "_threshold", b"_threshold", "_top_k", b"_top_k", "context_window", b"context_window", "detail", b"detail", "excluded_tools", b"excluded_tools", "explain", b"explain", "model", b"model", "pinned_tools", b"pinned_tools", "schema_token_budget", b"schema_token_budget", "servers", b"servers", "system_tokens", b"system_tokens", "threshold", b"threshold", "top_k", b"top_k"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_active_token_budget", b"_active_token_budget", "_context_window", b"_context_window", "_deferral_percent", b"_deferral_percent", "_history_tokens", b"_history_tokens", "_schema_token_budget", b"_schema_token_budget", "_threshold", b"_threshold", "_top_k", b"_top_k", "active_token_budget", b"active_token_budget", "context_window", b"context_window", "deferral", b"deferral", "deferral_percent", b"deferral_percent", "detail", b"detail", "excluded_tools", b"excluded_tools", "explain", b"explain", "history_tokens", b"history_tokens", "ignore_cache_cost", b"ignore_cache_cost", "model", b"model", "model_base_url", b"model_base_url", "pinned_tools", b"pinned_tools", "schema_token_budget", b"schema_token_budget", "servers", b"servers", "system_tokens", b"system_tokens", "threshold", b"threshold", "top_k", b"top_k"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__active_token_budget: _TypeAlias = _typing.Literal["active_token_budget"]  # noqa: Y015
+    _WhichOneofArgType__active_token_budget: _TypeAlias = _typing.Literal["_active_token_budget", b"_active_token_budget"]  # noqa: Y015
     _WhichOneofReturnType__context_window: _TypeAlias = _typing.Literal["context_window"]  # noqa: Y015
     _WhichOneofArgType__context_window: _TypeAlias = _typing.Literal["_context_window", b"_context_window"]  # noqa: Y015
+    _WhichOneofReturnType__deferral_percent: _TypeAlias = _typing.Literal["deferral_percent"]  # noqa: Y015
+    _WhichOneofArgType__deferral_percent: _TypeAlias = _typing.Literal["_deferral_percent", b"_deferral_percent"]  # noqa: Y015
+    _WhichOneofReturnType__history_tokens: _TypeAlias = _typing.Literal["history_tokens"]  # noqa: Y015
+    _WhichOneofArgType__history_tokens: _TypeAlias = _typing.Literal["_history_tokens", b"_history_tokens"]  # noqa: Y015
     _WhichOneofReturnType__schema_token_budget: _TypeAlias = _typing.Literal["schema_token_budget"]  # noqa: Y015
     _WhichOneofArgType__schema_token_budget: _TypeAlias = _typing.Literal["_schema_token_budget", b"_schema_token_budget"]  # noqa: Y015
     _WhichOneofReturnType__threshold: _TypeAlias = _typing.Literal["threshold"]  # noqa: Y015
@@ -286,7 +479,13 @@ class RouteOptions(_message.Message):
     _WhichOneofReturnType__top_k: _TypeAlias = _typing.Literal["top_k"]  # noqa: Y015
     _WhichOneofArgType__top_k: _TypeAlias = _typing.Literal["_top_k", b"_top_k"]  # noqa: Y015
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__active_token_budget) -> _WhichOneofReturnType__active_token_budget | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__context_window) -> _WhichOneofReturnType__context_window | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__deferral_percent) -> _WhichOneofReturnType__deferral_percent | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__history_tokens) -> _WhichOneofReturnType__history_tokens | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__schema_token_budget) -> _WhichOneofReturnType__schema_token_budget | None: ...
     @_typing.overload
@@ -295,6 +494,66 @@ class RouteOptions(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__top_k) -> _WhichOneofReturnType__top_k | None: ...
 
 Global___RouteOptions: _TypeAlias = RouteOptions  # noqa: Y015
+
+@_typing.final
+class Deferral(_message.Message):
+    """What was decided about deferral, and why."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODE_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    DEFERRED_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    DEFERRABLE_TOKENS_FIELD_NUMBER: _builtins.int
+    THRESHOLD_TOKENS_FIELD_NUMBER: _builtins.int
+    OFFER_SEARCH_FIELD_NUMBER: _builtins.int
+    DEFERRED_TOOLS_FIELD_NUMBER: _builtins.int
+    mode: Global___DeferralMode.ValueType
+    """The mode that was chosen."""
+    source: Global___DeferralSource.ValueType
+    """Who chose it."""
+    deferred: _builtins.bool
+    """True when tools were deferred."""
+    reason: Global___DeferralReason.ValueType
+    """Why."""
+    message: _builtins.str
+    """The same for a reader."""
+    deferrable_tokens: _builtins.int
+    """cl100k_base tokens of the definitions that could be deferred, without the constant that the server is
+    configured to subtract.
+    """
+    threshold_tokens: _builtins.int
+    """From how many on AUTO defers. Set when AUTO compared the two."""
+    offer_search: _builtins.bool
+    """True when a search tool is worth its place in the prompt: some tools are not in the active set, or
+    MCP servers are pending.
+    """
+    deferred_tools: _builtins.int
+    """Tools that may be shown but are not in the active set."""
+    def __init__(
+        self,
+        *,
+        mode: Global___DeferralMode.ValueType = ...,
+        source: Global___DeferralSource.ValueType = ...,
+        deferred: _builtins.bool = ...,
+        reason: Global___DeferralReason.ValueType = ...,
+        message: _builtins.str = ...,
+        deferrable_tokens: _builtins.int = ...,
+        threshold_tokens: _builtins.int | None = ...,
+        offer_search: _builtins.bool = ...,
+        deferred_tools: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_threshold_tokens", b"_threshold_tokens", "threshold_tokens", b"threshold_tokens"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_threshold_tokens", b"_threshold_tokens", "deferrable_tokens", b"deferrable_tokens", "deferred", b"deferred", "deferred_tools", b"deferred_tools", "message", b"message", "mode", b"mode", "offer_search", b"offer_search", "reason", b"reason", "source", b"source", "threshold_tokens", b"threshold_tokens"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__threshold_tokens: _TypeAlias = _typing.Literal["threshold_tokens"]  # noqa: Y015
+    _WhichOneofArgType__threshold_tokens: _TypeAlias = _typing.Literal["_threshold_tokens", b"_threshold_tokens"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__threshold_tokens) -> _WhichOneofReturnType__threshold_tokens | None: ...
+
+Global___Deferral: _TypeAlias = Deferral  # noqa: Y015
 
 @_typing.final
 class RouteResponse(_message.Message):
@@ -312,6 +571,8 @@ class RouteResponse(_message.Message):
     ACCOUNTING_FIELD_NUMBER: _builtins.int
     DEGRADED_FIELD_NUMBER: _builtins.int
     TIMINGS_FIELD_NUMBER: _builtins.int
+    DEFERRAL_FIELD_NUMBER: _builtins.int
+    CHANGE_FIELD_NUMBER: _builtins.int
     active_set_handle: _builtins.str
     """Names this active set to Gate and to the next Route. Opaque, signed."""
     catalog_revision: _builtins.int
@@ -340,7 +601,7 @@ class RouteResponse(_message.Message):
 
     @_builtins.property
     def pending_servers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """MCP servers that are registered but not ready. Always empty in this version."""
+        """MCP servers that are announced but have not registered their tools yet, by name; at most 100."""
 
     @_builtins.property
     def accounting(self) -> Global___TokenAccounting:
@@ -353,6 +614,14 @@ class RouteResponse(_message.Message):
     @_builtins.property
     def timings(self) -> _containers.RepeatedCompositeFieldContainer[Global___StageTiming]:
         """Time spent, stage by stage, in the order of work."""
+
+    @_builtins.property
+    def deferral(self) -> Global___Deferral:
+        """Whether tools were deferred, and why."""
+
+    @_builtins.property
+    def change(self) -> Global___ActiveSetChange:
+        """How the active set differs from that of the turn before."""
 
     def __init__(
         self,
@@ -367,14 +636,80 @@ class RouteResponse(_message.Message):
         accounting: Global___TokenAccounting | None = ...,
         degraded: _abc.Iterable[Global___DegradedReason.ValueType] | None = ...,
         timings: _abc.Iterable[Global___StageTiming] | None = ...,
+        deferral: Global___Deferral | None = ...,
+        change: Global___ActiveSetChange | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["accounting", b"accounting", "handle_expire_time", b"handle_expire_time", "summary_pool", b"summary_pool"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["accounting", b"accounting", "change", b"change", "deferral", b"deferral", "handle_expire_time", b"handle_expire_time", "summary_pool", b"summary_pool"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accounting", b"accounting", "active_set_handle", b"active_set_handle", "active_tools", b"active_tools", "catalog_revision", b"catalog_revision", "degraded", b"degraded", "handle_expire_time", b"handle_expire_time", "pending_servers", b"pending_servers", "refusals", b"refusals", "summary_pool", b"summary_pool", "timings", b"timings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accounting", b"accounting", "active_set_handle", b"active_set_handle", "active_tools", b"active_tools", "catalog_revision", b"catalog_revision", "change", b"change", "deferral", b"deferral", "degraded", b"degraded", "handle_expire_time", b"handle_expire_time", "pending_servers", b"pending_servers", "refusals", b"refusals", "summary_pool", b"summary_pool", "timings", b"timings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RouteResponse: _TypeAlias = RouteResponse  # noqa: Y015
+
+@_typing.final
+class ActiveSetChange(_message.Message):
+    """How an active set differs from that of the turn before. All names are model-facing."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ADDED_FIELD_NUMBER: _builtins.int
+    KEPT_FIELD_NUMBER: _builtins.int
+    EVICTABLE_FIELD_NUMBER: _builtins.int
+    REMOVED_FIELD_NUMBER: _builtins.int
+    KEPT_FOR_CACHE_FIELD_NUMBER: _builtins.int
+    CACHE_LOSS_TOKENS_FIELD_NUMBER: _builtins.int
+    CACHE_SAVING_TOKENS_FIELD_NUMBER: _builtins.int
+    kept_for_cache: _builtins.bool
+    """True when tools were left out (refused with OVER_TOKEN_BUDGET) because making room for them would have
+    cost more in lost cache than it saves.
+    """
+    cache_loss_tokens: _builtins.int
+    """Input tokens, at the price of uncached ones, that making room cost, or would have cost, in lost cache:
+    0.9 x the tokens after the first tool that goes (a cached token costs a tenth). 0 when no room was needed.
+    """
+    cache_saving_tokens: _builtins.int
+    """What making room saves, on the same scale: a tenth of the prompt, which a search for the left-out
+    tool would read once more, and a tenth of the tools that go over five turns. 0 when no room was needed.
+    """
+    @_builtins.property
+    def added(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Tools whose schemas are to be appended to the prompt: new ones, and those whose definition changed."""
+
+    @_builtins.property
+    def kept(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Tools that stay in the places they had."""
+
+    @_builtins.property
+    def evictable(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Kept tools that would go if their room were needed: not pinned or always loaded, not called in the last
+        three turns, and an overlap of at least 0.05 under the threshold.
+        """
+
+    @_builtins.property
+    def removed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Tools that were in the set of the turn before and are not in this one: the token budget needed their
+        room, or they may no longer be used.
+        """
+
+    def __init__(
+        self,
+        *,
+        added: _abc.Iterable[_builtins.str] | None = ...,
+        kept: _abc.Iterable[_builtins.str] | None = ...,
+        evictable: _abc.Iterable[_builtins.str] | None = ...,
+        removed: _abc.Iterable[_builtins.str] | None = ...,
+        kept_for_cache: _builtins.bool = ...,
+        cache_loss_tokens: _builtins.int = ...,
+        cache_saving_tokens: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["added", b"added", "cache_loss_tokens", b"cache_loss_tokens", "cache_saving_tokens", b"cache_saving_tokens", "evictable", b"evictable", "kept", b"kept", "kept_for_cache", b"kept_for_cache", "removed", b"removed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ActiveSetChange: _TypeAlias = ActiveSetChange  # noqa: Y015
 
 @_typing.final
 class ActiveTool(_message.Message):
@@ -396,6 +731,7 @@ class ActiveTool(_message.Message):
     ANNOTATIONS_JSON_FIELD_NUMBER: _builtins.int
     SIGNATURE_FIELD_NUMBER: _builtins.int
     SCHEMA_TOKENS_FIELD_NUMBER: _builtins.int
+    SIGNATURE_LOSSY_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """`tenants/{tenant}/servers/{server}/tools/{name}`."""
     server: _builtins.str
@@ -421,9 +757,16 @@ class ActiveTool(_message.Message):
     annotations_json: _builtins.str
     """The MCP `annotations`, byte for byte as registered. Set with DETAIL_SCHEMAS, when there are any."""
     signature: _builtins.str
-    """One line: name, parameters with types, `?` after optional ones. Set with DETAIL_SIGNATURES."""
+    """One line: `name(required: type, optional?: type = default)` and the description's first sentence. Set
+    with DETAIL_SIGNATURES.
+    """
     schema_tokens: _builtins.int
     """cl100k_base tokens of what the model is sent for this tool at the asked detail."""
+    signature_lossy: _builtins.bool
+    """True when the signature says less than the input schema about which arguments are valid: a constraint,
+    a nested type or an optional parameter was cut. Required parameters never are; descriptions of
+    parameters are no part of a signature and don't count. Set with DETAIL_SIGNATURES.
+    """
     def __init__(
         self,
         *,
@@ -441,10 +784,11 @@ class ActiveTool(_message.Message):
         annotations_json: _builtins.str = ...,
         signature: _builtins.str = ...,
         schema_tokens: _builtins.int = ...,
+        signature_lossy: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["annotations_json", b"annotations_json", "description", b"description", "found_by", b"found_by", "id", b"id", "input_schema_json", b"input_schema_json", "model_name", b"model_name", "name", b"name", "newly_promoted", b"newly_promoted", "output_schema_json", b"output_schema_json", "overlap", b"overlap", "schema_tokens", b"schema_tokens", "score", b"score", "server", b"server", "signature", b"signature"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["annotations_json", b"annotations_json", "description", b"description", "found_by", b"found_by", "id", b"id", "input_schema_json", b"input_schema_json", "model_name", b"model_name", "name", b"name", "newly_promoted", b"newly_promoted", "output_schema_json", b"output_schema_json", "overlap", b"overlap", "schema_tokens", b"schema_tokens", "score", b"score", "server", b"server", "signature", b"signature", "signature_lossy", b"signature_lossy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -518,7 +862,9 @@ class TokenAccounting(_message.Message):
     full_catalog_tokens: _builtins.int
     """Full definitions of all tools of the catalog: what sending everything costs."""
     phase1_tokens: _builtins.int
-    """The summary pool, phase 1: resident in the prompt's stable prefix."""
+    """The summary pool, phase 1: resident in the prompt's stable prefix. 0 when all tools are in the active
+    set because nothing is deferred.
+    """
     phase2_tokens: _builtins.int
     """What the active set costs at the asked detail, phase 2."""
     saved_tokens: _builtins.int
@@ -592,12 +938,18 @@ class SummaryPoolDelta(_message.Message):
     ADDED_FIELD_NUMBER: _builtins.int
     REMOVED_FIELD_NUMBER: _builtins.int
     POOL_TOKENS_FIELD_NUMBER: _builtins.int
+    RENDERED_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
     """The revision that the pool has after it."""
     full: _builtins.bool
     """True when `added` is the whole pool and everything else is to be forgotten."""
     pool_tokens: _builtins.int
     """cl100k_base tokens of the whole pool after it."""
+    rendered: _builtins.str
+    """The same as text for a prompt. The whole pool is one line a tool, in the pool's order; a change is a
+    block to be appended, whose headings tell the model what came and what went. Registered texts never
+    begin a line of their own. Set when asked for; empty when nothing changed.
+    """
     @_builtins.property
     def added(self) -> _containers.RepeatedCompositeFieldContainer[Global___SummaryEntry]:
         """New and changed summaries, to be appended in this order; of one whose name the pool already holds, the
@@ -616,10 +968,11 @@ class SummaryPoolDelta(_message.Message):
         added: _abc.Iterable[Global___SummaryEntry] | None = ...,
         removed: _abc.Iterable[_builtins.str] | None = ...,
         pool_tokens: _builtins.int = ...,
+        rendered: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["added", b"added", "full", b"full", "pool_tokens", b"pool_tokens", "removed", b"removed", "revision", b"revision"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["added", b"added", "full", b"full", "pool_tokens", b"pool_tokens", "removed", b"removed", "rendered", b"rendered", "revision", b"revision"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -636,7 +989,7 @@ class SummaryEntry(_message.Message):
     model_name: _builtins.str
     """The name the model sees."""
     summary: _builtins.str
-    """The summary, at most 60 cl100k_base tokens."""
+    """The summary, at most 60 cl100k_base tokens. Empty with `names_only`."""
     def __init__(
         self,
         *,
@@ -705,9 +1058,13 @@ class RequestedCall(_message.Message):
     call_id: _builtins.str
     """The provider's identifier of the call, handed back as it is. Absent: ""."""
     tool: _builtins.str
-    """The name as the model wrote it. Required."""
+    """The name as the model wrote it: white space and quotes around it, a provider's prefix such as
+    `functions.`, and a missing `mcp__` are looked past when no tool has the name as it stands. Required.
+    """
     arguments_json: _builtins.str
-    """The arguments as JSON text, at most 1 MiB. Absent or "": `{}`."""
+    """The arguments as JSON text, at most 1 MiB. Absent, "" and `null` mean `{}`; an object written as a
+    JSON string, at most twice over, is the object.
+    """
     def __init__(
         self,
         *,
@@ -768,6 +1125,8 @@ class GateVerdict(_message.Message):
     INPUT_SCHEMA_JSON_FIELD_NUMBER: _builtins.int
     VIOLATIONS_FIELD_NUMBER: _builtins.int
     UNLOCK_FIELD_NUMBER: _builtins.int
+    ARGUMENTS_JSON_FIELD_NUMBER: _builtins.int
+    NEAREST_TOOL_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """As in the request."""
     allowed: _builtins.bool
@@ -784,6 +1143,12 @@ class GateVerdict(_message.Message):
     """The search to make, such as `select:mcp__jira__create_issue`. Set when a search would help."""
     input_schema_json: _builtins.str
     """The tool's `inputSchema`. Set for ARGUMENTS_INVALID."""
+    arguments_json: _builtins.str
+    """The arguments to call with. Set when allowed and the request's came otherwise than as a JSON object;
+    else those are to be used.
+    """
+    nearest_tool: _builtins.str
+    """The visible tool whose name is nearest. Set for UNKNOWN_TOOL when there is one."""
     @_builtins.property
     def available_tools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Model-facing names that may be called instead. Set for TOOL_NOT_AVAILABLE and UNKNOWN_TOOL."""
@@ -810,10 +1175,12 @@ class GateVerdict(_message.Message):
         input_schema_json: _builtins.str = ...,
         violations: _abc.Iterable[Global___ArgumentViolation] | None = ...,
         unlock: _abc.Iterable[_builtins.str] | None = ...,
+        arguments_json: _builtins.str = ...,
+        nearest_tool: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed", b"allowed", "available_tools", b"available_tools", "call_id", b"call_id", "code", b"code", "input_schema_json", b"input_schema_json", "message", b"message", "name", b"name", "search_query", b"search_query", "server", b"server", "unlock", b"unlock", "violations", b"violations"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed", b"allowed", "arguments_json", b"arguments_json", "available_tools", b"available_tools", "call_id", b"call_id", "code", b"code", "input_schema_json", b"input_schema_json", "message", b"message", "name", b"name", "nearest_tool", b"nearest_tool", "search_query", b"search_query", "server", b"server", "unlock", b"unlock", "violations", b"violations"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -857,16 +1224,31 @@ class SearchToolsRequest(_message.Message):
     DETAIL_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     ACTIVE_SET_HANDLE_FIELD_NUMBER: _builtins.int
+    MIN_REVISION_FIELD_NUMBER: _builtins.int
     tenant: _builtins.str
     """The tenant. Absent: "default" while authentication is off."""
     query: _builtins.str
-    """`select:a,b`, `+required words`, a server's prefix, keywords or natural language. Required."""
+    """Required; at most 32 KiB, not only white space. One of these forms, tried in this order, letter case
+    never mattering:
+      `select:a,b,c`   these tools: model-facing name, `server/name`, or an MCP name that only one tool
+                       has; 1 to 100 names, all of them answered whatever `max_results` says
+      a tool's name    that tool, unless the name is a plain word
+      `mcp__...`       the tools whose model-facing names begin so
+      an MCP server's name    that server's tools
+      `+must words`    keywords; only tools that match every `+` term are scored. At most 16 terms
+      up to 4 words    keywords
+      anything else, and keywords that match nothing    natural language, ranked as Route ranks intents
+    A form that finds nothing gives way to the next ones, but `select:` to none, and `mcp__` and `+` never
+    to natural language.
+    """
     max_results: _builtins.int
     """1 to 100. Absent: 5."""
     detail: Global___Detail.ValueType
     """How much of each tool is sent. Absent: full schemas."""
     active_set_handle: _builtins.str
     """As in RouteRequest."""
+    min_revision: _builtins.int
+    """The catalog revision that the answer must at least be based on. Absent or 0: whatever is there."""
     @_builtins.property
     def state(self) -> _state_pb2.AgentState:
         """As in RouteRequest."""
@@ -880,10 +1262,11 @@ class SearchToolsRequest(_message.Message):
         detail: Global___Detail.ValueType = ...,
         state: _state_pb2.AgentState | None = ...,
         active_set_handle: _builtins.str = ...,
+        min_revision: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_results", b"_max_results", "max_results", b"max_results", "state", b"state"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_results", b"_max_results", "active_set_handle", b"active_set_handle", "detail", b"detail", "max_results", b"max_results", "query", b"query", "state", b"state", "tenant", b"tenant"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_results", b"_max_results", "active_set_handle", b"active_set_handle", "detail", b"detail", "max_results", b"max_results", "min_revision", b"min_revision", "query", b"query", "state", b"state", "tenant", b"tenant"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_results: _TypeAlias = _typing.Literal["max_results"]  # noqa: Y015
     _WhichOneofArgType__max_results: _TypeAlias = _typing.Literal["_max_results", b"_max_results"]  # noqa: Y015
@@ -902,13 +1285,33 @@ class SearchToolsResponse(_message.Message):
     HANDLE_EXPIRE_TIME_FIELD_NUMBER: _builtins.int
     CATALOG_REVISION_FIELD_NUMBER: _builtins.int
     PENDING_SERVERS_FIELD_NUMBER: _builtins.int
+    REFUSALS_FIELD_NUMBER: _builtins.int
+    FORM_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    SEARCHED_TOOLS_FIELD_NUMBER: _builtins.int
+    LACKING_REQUIRED_TERMS_FIELD_NUMBER: _builtins.int
+    DEGRADED_FIELD_NUMBER: _builtins.int
     active_set_handle: _builtins.str
-    """Names the active set with these tools added."""
+    """Names the active set with these tools added. With DETAIL_NAMES nothing is added: a name alone is
+    not enough to call a tool.
+    """
     catalog_revision: _builtins.int
     """The catalog revision that this answer is based on."""
+    form: Global___SearchForm.ValueType
+    """How the query was read."""
+    message: _builtins.str
+    """Written for the model: what was filtered out, what is pending, what to try. Set when nothing was
+    found, or when names of `select:` were not had.
+    """
+    searched_tools: _builtins.int
+    """Tools that were searched: those that the state and the request allow."""
+    lacking_required_terms: _builtins.int
+    """Tools that match a term but not every `+` term. Set when nothing was found."""
     @_builtins.property
     def tools(self) -> _containers.RepeatedCompositeFieldContainer[Global___ActiveTool]:
-        """Best first."""
+        """Best first; for `select:` in the order asked, for a prefix in the catalog's order. `score` is the
+        keywords' weight, or what Route ranks by.
+        """
 
     @_builtins.property
     def handle_expire_time(self) -> _timestamp_pb2.Timestamp:
@@ -916,7 +1319,17 @@ class SearchToolsResponse(_message.Message):
 
     @_builtins.property
     def pending_servers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """MCP servers that are registered but not ready."""
+        """MCP servers that are announced but have not registered their tools yet, by name; at most 100."""
+
+    @_builtins.property
+    def refusals(self) -> _containers.RepeatedCompositeFieldContainer[Global___Refusal]:
+        """Names of `select:` that were not had; when nothing was found, the tools that would have been but for
+        a precondition, at most 5.
+        """
+
+    @_builtins.property
+    def degraded(self) -> _containers.RepeatedScalarFieldContainer[Global___DegradedReason.ValueType]:
+        """In what way the answer is worse than usual. Empty: in none."""
 
     def __init__(
         self,
@@ -926,10 +1339,16 @@ class SearchToolsResponse(_message.Message):
         handle_expire_time: _timestamp_pb2.Timestamp | None = ...,
         catalog_revision: _builtins.int = ...,
         pending_servers: _abc.Iterable[_builtins.str] | None = ...,
+        refusals: _abc.Iterable[Global___Refusal] | None = ...,
+        form: Global___SearchForm.ValueType = ...,
+        message: _builtins.str = ...,
+        searched_tools: _builtins.int = ...,
+        lacking_required_terms: _builtins.int = ...,
+        degraded: _abc.Iterable[Global___DegradedReason.ValueType] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["handle_expire_time", b"handle_expire_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_set_handle", b"active_set_handle", "catalog_revision", b"catalog_revision", "handle_expire_time", b"handle_expire_time", "pending_servers", b"pending_servers", "tools", b"tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_set_handle", b"active_set_handle", "catalog_revision", b"catalog_revision", "degraded", b"degraded", "form", b"form", "handle_expire_time", b"handle_expire_time", "lacking_required_terms", b"lacking_required_terms", "message", b"message", "pending_servers", b"pending_servers", "refusals", b"refusals", "searched_tools", b"searched_tools", "tools", b"tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -944,10 +1363,16 @@ class GetSummaryPoolRequest(_message.Message):
     TENANT_FIELD_NUMBER: _builtins.int
     SINCE_REVISION_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
+    NAMES_ONLY_FIELD_NUMBER: _builtins.int
+    RENDER_FIELD_NUMBER: _builtins.int
     tenant: _builtins.str
     """The tenant. Absent: "default" while authentication is off."""
     since_revision: _builtins.int
     """The revision that the client holds. Absent: the whole pool."""
+    names_only: _builtins.bool
+    """Names without summaries. Default: false."""
+    render: _builtins.bool
+    """Also answer with the text for a prompt. Default: false."""
     @_builtins.property
     def state(self) -> _state_pb2.AgentState:
         """As in RouteRequest."""
@@ -958,10 +1383,12 @@ class GetSummaryPoolRequest(_message.Message):
         tenant: _builtins.str = ...,
         since_revision: _builtins.int | None = ...,
         state: _state_pb2.AgentState | None = ...,
+        names_only: _builtins.bool = ...,
+        render: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_since_revision", b"_since_revision", "since_revision", b"since_revision", "state", b"state"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_since_revision", b"_since_revision", "since_revision", b"since_revision", "state", b"state", "tenant", b"tenant"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_since_revision", b"_since_revision", "names_only", b"names_only", "render", b"render", "since_revision", b"since_revision", "state", b"state", "tenant", b"tenant"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__since_revision: _TypeAlias = _typing.Literal["since_revision"]  # noqa: Y015
     _WhichOneofArgType__since_revision: _TypeAlias = _typing.Literal["_since_revision", b"_since_revision"]  # noqa: Y015
@@ -1003,10 +1430,13 @@ class BatchGetToolSchemasRequest(_message.Message):
     NAMES_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     ACTIVE_SET_HANDLE_FIELD_NUMBER: _builtins.int
+    DETAIL_FIELD_NUMBER: _builtins.int
     tenant: _builtins.str
     """The tenant. Absent: "default" while authentication is off."""
     active_set_handle: _builtins.str
     """The handle to add these tools to. Absent: a new one."""
+    detail: Global___Detail.ValueType
+    """How much of each tool is sent. Absent: full schemas."""
     @_builtins.property
     def names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Model-facing names or `server/name`, 1 to 100."""
@@ -1022,10 +1452,11 @@ class BatchGetToolSchemasRequest(_message.Message):
         names: _abc.Iterable[_builtins.str] | None = ...,
         state: _state_pb2.AgentState | None = ...,
         active_set_handle: _builtins.str = ...,
+        detail: Global___Detail.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_set_handle", b"active_set_handle", "names", b"names", "state", b"state", "tenant", b"tenant"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_set_handle", b"active_set_handle", "detail", b"detail", "names", b"names", "state", b"state", "tenant", b"tenant"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -83,7 +83,7 @@ class RouterServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def SearchTools(self, request, context):
-        """Explicit discovery. Not served by this version.
+        """Explicit discovery: by name, by MCP server, by keywords, or in natural language.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -40,7 +40,7 @@ class RouterServiceStub:
     Gate: _grpc.UnaryUnaryMultiCallable[_router_pb2.GateRequest, _router_pb2.GateResponse]
     """After the model: may these calls run?"""
     SearchTools: _grpc.UnaryUnaryMultiCallable[_router_pb2.SearchToolsRequest, _router_pb2.SearchToolsResponse]
-    """Explicit discovery. Not served by this version."""
+    """Explicit discovery: by name, by MCP server, by keywords, or in natural language."""
     GetSummaryPool: _grpc.UnaryUnaryMultiCallable[_router_pb2.GetSummaryPoolRequest, _router_pb2.GetSummaryPoolResponse]
     """Phase 1: the summaries of the catalog, whole or as a delta since a revision."""
     BatchGetToolSchemas: _grpc.UnaryUnaryMultiCallable[_router_pb2.BatchGetToolSchemasRequest, _router_pb2.BatchGetToolSchemasResponse]
@@ -58,7 +58,7 @@ class RouterServiceAsyncStub(RouterServiceStub):
     Gate: _aio.UnaryUnaryMultiCallable[_router_pb2.GateRequest, _router_pb2.GateResponse]  # type: ignore[assignment]
     """After the model: may these calls run?"""
     SearchTools: _aio.UnaryUnaryMultiCallable[_router_pb2.SearchToolsRequest, _router_pb2.SearchToolsResponse]  # type: ignore[assignment]
-    """Explicit discovery. Not served by this version."""
+    """Explicit discovery: by name, by MCP server, by keywords, or in natural language."""
     GetSummaryPool: _aio.UnaryUnaryMultiCallable[_router_pb2.GetSummaryPoolRequest, _router_pb2.GetSummaryPoolResponse]  # type: ignore[assignment]
     """Phase 1: the summaries of the catalog, whole or as a delta since a revision."""
     BatchGetToolSchemas: _aio.UnaryUnaryMultiCallable[_router_pb2.BatchGetToolSchemasRequest, _router_pb2.BatchGetToolSchemasResponse]  # type: ignore[assignment]
@@ -91,7 +91,7 @@ class RouterServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _router_pb2.SearchToolsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_router_pb2.SearchToolsResponse, _abc.Awaitable[_router_pb2.SearchToolsResponse]]:
-        """Explicit discovery. Not served by this version."""
+        """Explicit discovery: by name, by MCP server, by keywords, or in natural language."""
 
     @_abc_1.abstractmethod
     def GetSummaryPool(

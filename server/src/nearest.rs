@@ -1,12 +1,12 @@
-//! "Did you mean": the known name nearest to an unknown one. No configuration knowledge here.
+//! "Did you mean": the known name nearest to an unknown one. Knows nothing of what the names are of.
 
 /// The candidate that `name` was probably meant to be, or `None` when none is near.
-pub(super) fn nearest<'a>(
-    name: &str,
-    candidates: impl Iterator<Item = &'a str>,
-) -> Option<&'a str> {
-    let allowed = (name.chars().count() / 4).clamp(1, 4);
+pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let length = name.chars().count();
+    let allowed = (length / 4).clamp(1, 4);
     candidates
+        // As many letters must be added or taken away at least.
+        .filter(|candidate| candidate.chars().count().abs_diff(length) <= allowed)
         .map(|candidate| (distance(name, candidate), candidate))
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)

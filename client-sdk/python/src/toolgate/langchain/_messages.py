@@ -1,0 +1,79 @@
+"""LangChain's messages: as a history, as this turn's intents, and the calls that are open."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
+
+from toolgate import history
+from toolgate.history import History
+from toolgate.routing import Intent
+
+_INTENT_BYTES = 16 * 1024
+_OBSERVATION_WEIGHT = 0.5
+
+
+def read(messages: Sequence[AnyMessage], snapshot: Mapping[str, Any] | None) -> History:
+    """What the messages say about tools."""
+    return history.scan(map(_entry, messages), snapshot)
+
+
+def snapshot_of(seen: History) -> dict[str, Any]:
+    """A snapshot to scan the same messages with again, when some of them may be gone.
+
+    Its turns end with the last call: turns without one would be counted anew each time.
+    """
+    turns = max((call.turn + 1 for call in seen.calls), default=0)
+    return {**seen.snapshot(), "turns": turns}
+
+
+def intents(messages: Sequence[AnyMessage]) -> list[Intent]:
+    """What the user said last, and what a tool answered since; empty when there is no text."""
+    found = []
+    for message in reversed(messages):
+        if isinstance(message, HumanMessage):
+            found.append(Intent(_cut(message.text)))
+            break
+        if isinstance(message, ToolMessage) and not found:
+            found.append(Intent(_cut(message.text), _OBSERVATION_WEIGHT))
+    return [intent for intent in reversed(found) if intent.text.strip()]
+
+
+def open_calls(messages: Sequence[AnyMessage]) -> list[ToolCall]:
+    """The calls of the model's last message that nobody has answered."""
+    answered: set[str | None] = set()
+    for message in reversed(messages):
+        if isinstance(message, AIMessage):
+            return [call for call in message.tool_calls if call["id"] not in answered]
+        if isinstance(message, ToolMessage):
+            answered.add(message.tool_call_id)
+    return []
+
+
+def _entry(message: AnyMessage) -> dict[str, Any]:
+    if isinstance(message, AIMessage):
+        calls = [
+            {"id": call["id"], "function": {"name": call["name"]}} for call in message.tool_calls
+        ]
+        return {"role": "assistant", "content": _without_calls(message), "tool_calls": calls}
+    if isinstance(message, ToolMessage):
+        result: dict[str, Any] = {
+            "type": "tool_result",
+            "tool_use_id": message.tool_call_id,
+            "content": message.content,
+        }
+        if message.status == "error":
+            result["is_error"] = True
+        return {"role": "user", "content": [result]}
+    # LangChain has results in tool messages only: whatever else looks like one is not read.
+    return {"role": "user"}
+
+
+def _without_calls(message: AIMessage) -> list[Any]:
+    # LangChain repeats Anthropic's `tool_use` blocks in `tool_calls`.
+    blocks = message.content if isinstance(message.content, list) else []
+    return [b for b in blocks if not isinstance(b, dict) or b.get("type") != "tool_use"]
+
+
+def _cut(text: str) -> str:
+    return text.encode(errors="ignore")[:_INTENT_BYTES].decode(errors="ignore")

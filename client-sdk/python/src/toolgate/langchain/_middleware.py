@@ -1,0 +1,266 @@
+"""The middleware: routes before the model, shows it the active set, gates its calls after it."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from typing import Annotated, Any, NotRequired, Unpack
+
+import grpc
+from langchain.agents.middleware.types import (
+    AgentMiddleware,
+    AgentState,
+    ModelRequest,
+    ModelResponse,
+    PrivateStateAttr,
+)
+from langchain_core.messages import ToolCall, ToolMessage
+from langchain_core.tools import BaseTool
+from langgraph.runtime import Runtime
+
+from toolgate._requests import RouteArguments
+from toolgate.aio import AsyncClient
+from toolgate.client import Client
+from toolgate.enums import ErrorReason
+from toolgate.errors import ToolgateError
+from toolgate.gating import Call
+from toolgate.langchain import _messages
+from toolgate.routing import Intent
+from toolgate.state import AgentState as ToolgateAgentState
+
+_LOG = logging.getLogger("toolgate.langchain")
+_FAULTS = frozenset(
+    {
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        grpc.StatusCode.INTERNAL,
+        grpc.StatusCode.UNKNOWN,
+    }
+)
+_NOT_GATED = {
+    "error": "gate_unavailable",
+    "message": "Whether this call may run could not be checked just now, so it did not run. "
+    "Try it once more, or go on without it.",
+}
+_MODEL_FACING = "mcp__"
+
+Ask = Callable[[Any], Any]
+"""A call to make with the client, whichever it is."""
+Steps = Generator[Ask, Any, dict[str, Any] | None]
+"""What a hook does: it yields calls, is sent their answers, and returns the state's update."""
+Grants = Mapping[str, Any] | Callable[["ToolgateState", "Runtime[Any]"], Mapping[str, Any]]
+
+
+class ToolgateState(AgentState[Any]):
+    """What the middleware keeps in the graph's state, and so in its checkpoints."""
+
+    toolgate_handle: NotRequired[Annotated[str, PrivateStateAttr]]
+    toolgate_active: NotRequired[Annotated[list[str], PrivateStateAttr]]
+    toolgate_history: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
+
+
+class ToolgateMiddleware(AgentMiddleware[Any, Any]):
+    """Shows the model the active set of its turn, and lets only calls run that Gate allows.
+
+        agent = create_agent(model, middleware=[ToolgateMiddleware(client, tools)])
+
+    Each model call is routed by the user's last message and, within a turn, by what the last tool
+    answered. Calls that may not run are answered with the refusal, in words for the model, so that
+    it can correct itself. Everything that a conversation needs is in the graph's state: one
+    instance serves any number of them, and a checkpointed one goes on elsewhere.
+
+    When Toolgate can't be reached, the model keeps the active set that it has, or sees all tools;
+    calls are refused until they can be checked.
+    """
+
+    state_schema = ToolgateState
+
+    def __init__(
+        self,
+        client: Client | AsyncClient,
+        tools: Sequence[BaseTool],
+        *,
+        grants: Grants | None = None,
+        **route: Unpack[RouteArguments],
+    ) -> None:
+        """Takes over the tools that the agent has from MCP servers.
+
+        Args:
+            client: Blocking, for both `invoke` and `ainvoke` (in a thread); or asynchronous, for
+                `ainvoke` alone.
+            tools: All tools that Toolgate manages, under model-facing names (`model_facing`). They
+                are registered with the agent; don't give them to `create_agent` too. Tools given
+                there are always shown and never gated.
+            grants: The agent's `scopes`, `milestones` and `attributes`, which no history can say: a
+                mapping, or a function of the graph's state and runtime. Default: none.
+            **route: Further arguments of `route`, such as `top_k` or `servers`.
+
+        Raises:
+            TypeError: an argument that the middleware itself fills.
+        """
+        super().__init__()
+        filled = route.keys() & {"state", "handle", "known_pool_revision"}
+        if filled:
+            raise TypeError(f"the middleware fills {', '.join(sorted(filled))} itself")
+        self.tools = list(tools)
+        self._managed = {tool.name: tool for tool in self.tools}
+        self._client = client
+        self._grants = grants
+        self._route = route
+
+    def before_model(self, state: ToolgateState, runtime: "Runtime[Any]") -> dict[str, Any] | None:
+        """Routes; see `AgentMiddleware.before_model`."""
+        return self._run(self._before(state, runtime))
+
+    async def abefore_model(
+        self, state: ToolgateState, runtime: "Runtime[Any]"
+    ) -> dict[str, Any] | None:
+        """Routes; see `AgentMiddleware.abefore_model`."""
+        return await self._arun(self._before(state, runtime))
+
+    def wrap_model_call(
+        self,
+        request: "ModelRequest[Any]",
+        handler: Callable[["ModelRequest[Any]"], "ModelResponse[Any]"],
+    ) -> "ModelResponse[Any]":
+        """Shows the model the active set; see `AgentMiddleware.wrap_model_call`."""
+        return handler(self._with_active_set(request))
+
+    async def awrap_model_call(
+        self,
+        request: "ModelRequest[Any]",
+        handler: Callable[["ModelRequest[Any]"], Awaitable["ModelResponse[Any]"]],
+    ) -> "ModelResponse[Any]":
+        """Shows the model the active set; see `AgentMiddleware.awrap_model_call`."""
+        return await handler(self._with_active_set(request))
+
+    def after_model(self, state: ToolgateState, runtime: "Runtime[Any]") -> dict[str, Any] | None:
+        """Gates the model's calls; see `AgentMiddleware.after_model`."""
+        return self._run(self._after(state, runtime))
+
+    async def aafter_model(
+        self, state: ToolgateState, runtime: "Runtime[Any]"
+    ) -> dict[str, Any] | None:
+        """Gates the model's calls; see `AgentMiddleware.aafter_model`."""
+        return await self._arun(self._after(state, runtime))
+
+    def _before(self, state: ToolgateState, runtime: "Runtime[Any]") -> Steps:
+        seen = _messages.read(state["messages"], state.get("toolgate_history"))
+        update: dict[str, Any] = {"toolgate_history": _messages.snapshot_of(seen)}
+        intents = _messages.intents(state["messages"])
+        if not intents:
+            return update
+        agent = seen.state(**self._granted(state, runtime))
+        handle = state.get("toolgate_handle", "")
+        try:
+            try:
+                turn = yield self._ask_route(intents, agent, handle)
+            except ToolgateError as error:
+                if not handle or error.reason != ErrorReason.HANDLE_INVALID:
+                    raise
+                turn = yield self._ask_route(intents, agent, "")
+        except ToolgateError as error:
+            _raise_unless_fault(error)
+            return update
+        active = [tool.model_name for tool in turn]
+        return {**update, "toolgate_handle": turn.handle, "toolgate_active": active}
+
+    def _after(self, state: ToolgateState, runtime: "Runtime[Any]") -> Steps:
+        calls = [call for call in _messages.open_calls(state["messages"]) if self._is_ours(call)]
+        if not calls:
+            return None
+        handle = state.get("toolgate_handle", "")
+        if not handle:
+            return {"messages": [_refusal(call, _NOT_GATED) for call in calls]}
+        seen = _messages.read(state["messages"], state.get("toolgate_history"))
+        agent = seen.state(**self._granted(state, runtime))
+        asked = [Call(call["name"], call["args"], call["id"] or "") for call in calls]
+        try:
+            verdicts = yield lambda client: client.gate(handle, asked, state=agent)
+        except ToolgateError as error:
+            _raise_unless_fault(error)
+            return {"messages": [_refusal(call, _NOT_GATED) for call in calls]}
+        refused = [
+            _refusal(call, verdict.to_tool_error())
+            for call, verdict in zip(calls, verdicts, strict=True)
+            if not verdict.allowed
+        ]
+        return {"messages": refused} if refused else None
+
+    def _ask_route(self, intents: list[Intent], agent: ToolgateAgentState, handle: str) -> Ask:
+        return lambda client: client.route(intents, state=agent, handle=handle, **self._route)
+
+    def _granted(self, state: ToolgateState, runtime: "Runtime[Any]") -> Mapping[str, Any]:
+        grants = self._grants(state, runtime) if callable(self._grants) else self._grants
+        return grants or {}
+
+    def _is_ours(self, call: ToolCall) -> bool:
+        """Tools of the agent's own are not gated; a name that looks like a catalog's tool is."""
+        return call["name"] in self._managed or call["name"].startswith(_MODEL_FACING)
+
+    def _with_active_set(self, request: "ModelRequest[Any]") -> "ModelRequest[Any]":
+        """The agent's own tools first, then the active set in its order, so that caches hold."""
+        active = request.state.get("toolgate_active")
+        if not isinstance(active, list):
+            return request
+        own = [tool for tool in request.tools if not self._manages(tool)]
+        shown = [self._managed[name] for name in active if name in self._managed]
+        return request.override(tools=[*own, *shown])
+
+    def _manages(self, tool: BaseTool | dict[str, Any]) -> bool:
+        return isinstance(tool, BaseTool) and tool.name in self._managed
+
+    def _run(self, steps: Steps) -> dict[str, Any] | None:
+        client = self._client
+        if isinstance(client, AsyncClient):
+            steps.close()
+            raise TypeError("an AsyncClient serves ainvoke only: give a Client for invoke")
+        try:
+            ask = next(steps)
+            while True:
+                try:
+                    answer = ask(client)
+                except ToolgateError as error:
+                    ask = steps.throw(error)
+                else:
+                    ask = steps.send(answer)
+        except StopIteration as end:
+            return _update(end.value)
+
+    async def _arun(self, steps: Steps) -> dict[str, Any] | None:
+        client = self._client
+        try:
+            ask = next(steps)
+            while True:
+                try:
+                    if isinstance(client, AsyncClient):
+                        answer = await ask(client)
+                    else:
+                        answer = await asyncio.to_thread(ask, client)
+                except ToolgateError as error:
+                    ask = steps.throw(error)
+                else:
+                    ask = steps.send(answer)
+        except StopIteration as end:
+            return _update(end.value)
+
+
+def _update(value: Any) -> dict[str, Any] | None:
+    return value if isinstance(value, dict) else None
+
+
+def _refusal(call: ToolCall, error: Mapping[str, Any]) -> ToolMessage:
+    return ToolMessage(
+        json.dumps(error, ensure_ascii=False),
+        tool_call_id=call["id"] or "",
+        name=call["name"],
+        status="error",
+    )
+
+
+def _raise_unless_fault(error: ToolgateError) -> None:
+    """A fault of the service passes; a mistake in what was asked is the caller's to mend."""
+    if error.code not in _FAULTS:
+        raise error
+    _LOG.warning("toolgate: %s", error.reason or error.code.name)

@@ -1,0 +1,130 @@
+"""The cases of client-sdk/conformance, which every client runs."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolgate import ActiveTool, announce, history, layout, render
+from toolgate._gen.v1 import router_pb2
+
+CASES = Path(__file__).resolve().parents[2] / "conformance"
+RENDERERS = {
+    "anthropic": render.anthropic,
+    "gemini": render.gemini,
+    "mcp": render.mcp,
+    "openai_chat": render.openai_chat,
+    "openai_responses": render.openai_responses,
+}
+
+
+def cases(pattern: str) -> list[Any]:
+    return [
+        pytest.param(path.stem, case, id=f"{path.stem}: {case['name']}")
+        for path in sorted(CASES.glob(pattern))
+        for case in json.loads(path.read_text())["cases"]
+    ]
+
+
+def active_tool(tool: dict[str, Any]) -> ActiveTool:
+    def as_text(key: str) -> str:
+        return json.dumps(tool[key]) if key in tool else ""
+
+    return ActiveTool.from_proto(
+        router_pb2.ActiveTool(
+            model_name=tool["model_name"],
+            description=tool["description"],
+            input_schema_json=as_text("input_schema"),
+            output_schema_json=as_text("output_schema"),
+            annotations_json=as_text("annotations"),
+        )
+    )
+
+
+@pytest.mark.parametrize(("group", "case"), cases("history/scan-*.json"))
+def test_scan(group: str, case: dict[str, Any]) -> None:
+    seen = history.scan(case["messages"], case.get("snapshot"))
+    snapshot = seen.snapshot()
+    assert {key: snapshot[key] for key in case["expect"]} == case["expect"], group
+    seen.state().to_proto()
+
+
+def covered() -> list[Any]:
+    """Cases whose calls have identifiers of their own, without which they can't be known again."""
+    found = []
+    for param in cases("history/scan-*.json"):
+        ids = [call["id"] for call in param.values[1]["expect"]["calls"]]
+        if "" not in ids and len(set(ids)) == len(ids):
+            found.append(param)
+    return found
+
+
+@pytest.mark.parametrize(("group", "case"), covered())
+def test_scanning_again_after_a_compaction_changes_nothing(
+    group: str, case: dict[str, Any]
+) -> None:
+    seen = history.scan(case["messages"], case.get("snapshot"))
+    again = history.scan(
+        history.compacted(case["messages"], case["messages"], case.get("snapshot"))
+    )
+    assert (again.discovered, again.calls) == (seen.discovered, seen.calls), group
+
+
+@pytest.mark.parametrize(("group", "case"), cases("history/strip.json"))
+def test_strip(group: str, case: dict[str, Any]) -> None:
+    before = json.dumps(case["messages"])
+    stripped = history.strip(case["messages"], case["available"], references=case["references"])
+    assert stripped.messages == case["expect"]["messages"], group
+    removed = [
+        {"message": r.message, "kind": r.kind, "name": r.name, "reason": r.reason}
+        for r in stripped.removed
+    ]
+    assert removed == case["expect"]["removed"]
+    assert json.dumps(case["messages"]) == before, "the history that was given is left alone"
+    again = history.strip(stripped.messages, case["available"], references=case["references"])
+    assert (again.messages, again.removed) == (stripped.messages, ())
+
+
+@pytest.mark.parametrize(("provider", "case"), cases("render/*.json"))
+def test_render(provider: str, case: dict[str, Any]) -> None:
+    options = dict(case["options"])
+    if "deferred" in options:
+        options["deferred"] = [active_tool(tool) for tool in options["deferred"]]
+    rendered = RENDERERS[provider](map(active_tool, case["tools"]), **options)
+    assert rendered.tools == case["expect"]["tools"]
+    losses = [
+        {"tool": loss.tool, "pointer": loss.pointer, "keyword": loss.keyword, "note": loss.note}
+        for loss in rendered.losses
+    ]
+    assert losses == case["expect"]["losses"]
+
+
+@pytest.mark.parametrize(("group", "case"), cases("prompt/layout.json"))
+def test_layout(group: str, case: dict[str, Any]) -> None:
+    tools = [ActiveTool.from_proto(router_pb2.ActiveTool(**tool)) for tool in case["tools"]]
+    summaries = dict(case["summaries"])
+    assert case["expect"] == {
+        "anthropic_system": layout.anthropic_system(case["system"], summaries),
+        "openai_system": layout.openai_system(case["system"], summaries),
+        "user_message": layout.user_message(case["content"], tools),
+        "responses_input": layout.responses_input(case["content"], tools),
+    }, group
+
+
+@pytest.mark.parametrize(("group", "case"), cases("prompt/announce.json"))
+def test_announce(group: str, case: dict[str, Any]) -> None:
+    said = announce(dict(case["searchable"]), loaded=case["loaded"], announced=case["announced"])
+    assert case["expect"] == {
+        "full": said.full,
+        "added": [list(item) for item in said.added.items()],
+        "removed": list(said.removed),
+        "announced": list(said.announced),
+        "text": said.text(),
+    }, group
+
+
+def test_every_file_of_cases_is_run() -> None:
+    found = {path.stem for path in (CASES / "render").glob("*.json")}
+    assert found == set(RENDERERS)
+    assert len(cases("history/scan-*.json")) > 30

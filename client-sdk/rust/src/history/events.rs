@@ -1,0 +1,166 @@
+//! What one entry of a history says, whichever API it belongs to: who speaks, which tools were found, which
+//! calls were made, and how they ended.
+
+use serde_json::Value;
+
+use super::reading::{blocks, field, first, items, name, says_error, text};
+
+/// One thing that an entry says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Event<'a> {
+    /// The entry is the model's, or somebody else's.
+    Spoke { model: bool },
+    /// A tool's definition was loaded.
+    Found { tool: &'a str },
+    /// The model called a tool. The key pairs it with its answer; without one, the answer comes next.
+    Called { key: Option<String>, tool: &'a str },
+    /// A call ended.
+    Answered { key: Option<String>, failed: bool },
+}
+
+/// The events of one message, Responses item or JSON-RPC message; none for anything else.
+pub(super) fn read(entry: &Value) -> Vec<Event<'_>> {
+    let mut events = Vec::new();
+    let kind = text(field(entry, "type"));
+    if responses_item(&mut events, kind, entry) {
+        return events;
+    }
+    if !text(field(entry, "role")).is_empty() {
+        message(&mut events, entry);
+    } else if entry.get("method").is_some() || entry.get("jsonrpc").is_some() {
+        json_rpc(&mut events, entry);
+    } else if kind.is_empty() && field(entry, "content").is_array() {
+        mcp_result(&mut events, None, entry);
+    }
+    events
+}
+
+fn responses_item<'a>(events: &mut Vec<Event<'a>>, kind: &str, item: &'a Value) -> bool {
+    match kind {
+        "function_call" | "custom_tool_call" => {
+            events.push(Event::Spoke { model: true });
+            called(events, field(item, "call_id"), field(item, "name"));
+        }
+        "function_call_output" | "custom_tool_call_output" => {
+            events.push(Event::Spoke { model: false });
+            let failed = says_error(field(item, "output"));
+            events.push(Event::Answered { key: key(field(item, "call_id")), failed });
+        }
+        "mcp_call" => hosted_mcp_call(events, item),
+        "tool_search_call" | "reasoning" => events.push(Event::Spoke { model: true }),
+        // These stand among the model's items or among ours; they belong to neither's turn.
+        "tool_search_output" | "additional_tools" => loaded_tools(events, item),
+        _ => return false,
+    }
+    true
+}
+
+fn hosted_mcp_call<'a>(events: &mut Vec<Event<'a>>, item: &'a Value) {
+    events.push(Event::Spoke { model: true });
+    called(events, field(item, "id"), field(item, "name"));
+    let failed = !field(item, "error").is_null() || text(field(item, "status")) == "failed";
+    if failed || !field(item, "output").is_null() {
+        events.push(Event::Answered { key: key(field(item, "id")), failed });
+    }
+}
+
+fn loaded_tools<'a>(events: &mut Vec<Event<'a>>, item: &'a Value) {
+    for tool in items(field(item, "tools")) {
+        if text(field(tool, "type")) == "namespace" {
+            for inner in items(field(tool, "tools")) {
+                found(events, field(inner, "name"));
+            }
+        } else {
+            found(events, field(tool, "name"));
+        }
+    }
+}
+
+fn message<'a>(events: &mut Vec<Event<'a>>, entry: &'a Value) {
+    let role = text(field(entry, "role"));
+    let content = field(entry, "content");
+    events.push(Event::Spoke { model: matches!(role, "assistant" | "model") });
+    for part in blocks(content) {
+        block(events, part);
+    }
+    for call in items(field(entry, "tool_calls")) {
+        if let Some(function) = first(call, ["function", "custom"]) {
+            called(events, field(call, "id"), field(function, "name"));
+        }
+    }
+    if role == "tool" {
+        let failed = text(field(entry, "status")) == "error" || says_error(content);
+        events.push(Event::Answered { key: key(field(entry, "tool_call_id")), failed });
+    }
+}
+
+fn block<'a>(events: &mut Vec<Event<'a>>, block: &'a Value) {
+    match text(field(block, "type")) {
+        "tool_use" | "mcp_tool_use" => called(events, field(block, "id"), field(block, "name")),
+        "tool_result" | "mcp_tool_result" => tool_result(events, block),
+        "tool_search_tool_result" => {
+            for reference in items(field(field(block, "content"), "tool_references")) {
+                found(events, field(reference, "tool_name"));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn tool_result<'a>(events: &mut Vec<Event<'a>>, block: &'a Value) {
+    let content = field(block, "content");
+    for item in items(content) {
+        if text(field(item, "type")) == "tool_reference" {
+            found(events, field(item, "tool_name"));
+        }
+    }
+    let flag = first(block, ["is_error", "isError"]);
+    let failed = flag.map_or_else(|| says_error(content), |flag| *flag != Value::Bool(false));
+    let answered = first(block, ["tool_use_id", "toolUseId"]).unwrap_or(&Value::Null);
+    events.push(Event::Answered { key: key(answered), failed });
+}
+
+fn json_rpc<'a>(events: &mut Vec<Event<'a>>, entry: &'a Value) {
+    let id = match field(entry, "id") {
+        Value::String(id) => Some(format!("json-rpc:{id}")),
+        Value::Number(id) if !id.is_f64() => Some(format!("json-rpc:{id}")),
+        _ => None,
+    };
+    if text(field(entry, "method")) == "tools/call" {
+        events.push(Event::Spoke { model: true });
+        let tool = name(field(field(entry, "params"), "name"));
+        if !tool.is_empty() {
+            events.push(Event::Called { key: id, tool });
+        }
+    } else if !field(entry, "error").is_null() {
+        events.push(Event::Spoke { model: false });
+        events.push(Event::Answered { key: id, failed: true });
+    } else if let Some(result) = entry.get("result") {
+        mcp_result(events, id, result);
+    }
+}
+
+fn mcp_result(events: &mut Vec<Event<'_>>, key: Option<String>, result: &Value) {
+    events.push(Event::Spoke { model: false });
+    let flag = first(result, ["isError", "is_error"]);
+    let failed = flag.is_some_and(|flag| *flag != Value::Bool(false));
+    events.push(Event::Answered { key, failed });
+}
+
+fn called<'a>(events: &mut Vec<Event<'a>>, id: &Value, tool: &'a Value) {
+    let tool = name(tool);
+    if !tool.is_empty() {
+        events.push(Event::Called { key: key(id), tool });
+    }
+}
+
+fn found<'a>(events: &mut Vec<Event<'a>>, tool: &'a Value) {
+    let tool = name(tool);
+    if !tool.is_empty() {
+        events.push(Event::Found { tool });
+    }
+}
+
+fn key(id: &Value) -> Option<String> {
+    Some(text(id)).filter(|id| !id.is_empty()).map(ToOwned::to_owned)
+}

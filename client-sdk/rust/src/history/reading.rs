@@ -1,0 +1,74 @@
+//! Reads foreign JSON: what is not of the expected type counts as absent.
+
+use serde_json::{Map, Value};
+
+const MAX_NAME: usize = 128;
+const MAX_RESULT: usize = 64 * 1024;
+
+/// The field of an object.
+pub(super) fn field<'a>(value: &'a Value, key: &str) -> &'a Value {
+    value.get(key).unwrap_or(&Value::Null)
+}
+
+/// The first of these fields that is not null: vendors write some in snake and in camel case.
+pub(super) fn first<'a>(value: &'a Value, keys: [&str; 2]) -> Option<&'a Value> {
+    keys.iter().map(|key| field(value, key)).find(|found| !found.is_null())
+}
+
+/// A text, or an empty one.
+pub(super) fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// The items of a list.
+pub(super) fn items(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The blocks of a message's content: a list of them, or a single one. A text has none.
+pub(super) fn blocks(content: &Value) -> &[Value] {
+    match content {
+        Value::Array(blocks) => blocks,
+        Value::Object(_) => std::slice::from_ref(content),
+        _ => &[],
+    }
+}
+
+/// A tool's name; empty for what can't be one.
+pub(super) fn name(value: &Value) -> &str {
+    let found = text(value);
+    if found.chars().nth(MAX_NAME).is_some() { "" } else { found }
+}
+
+/// Whether a result says that it is an error, for APIs that have no flag for it: it does when it is a JSON
+/// object with a non-empty `error` or a true `isError`. A doubtful result so counts as failed, which unlocks
+/// nothing.
+pub(super) fn says_error(content: &Value) -> bool {
+    let joined;
+    let found = if let Value::String(found) = content {
+        found.as_str()
+    } else {
+        joined = items(content).iter().map(|block| text(field(block, "text"))).collect::<String>();
+        joined.as_str()
+    };
+    if !found.trim_start().starts_with('{') || found.chars().nth(MAX_RESULT).is_some() {
+        return false;
+    }
+    let Ok(Value::Object(result)) = serde_json::from_str(found) else { return false };
+    result.get("error").is_some_and(is_truthy) || is_flagged(result)
+}
+
+fn is_flagged(result: Map<String, Value>) -> bool {
+    first(&Value::Object(result), ["isError", "is_error"]) == Some(&Value::Bool(true))
+}
+
+fn is_truthy(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(value) => *value,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+    }
+}

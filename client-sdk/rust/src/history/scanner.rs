@@ -1,0 +1,145 @@
+//! Folds the events of a history into what it says.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+
+use super::events::Event;
+use super::{CallStatus, History, SeenCall, snapshot};
+
+// The state is at most 64 KiB on the wire; the rest is for scopes, milestones and attributes.
+const DISCOVERED_BYTES: usize = 24 * 1024;
+const CALLS_BYTES: usize = 24 * 1024;
+const CALL_OVERHEAD: usize = 16;
+const NAME_OVERHEAD: usize = 4;
+
+#[derive(Debug, Default)]
+pub(super) struct Scanner {
+    found: Vec<String>,
+    found_names: HashSet<String>,
+    calls: Vec<SeenCall>,
+    /// Calls whose answers may come, by identifier.
+    open: HashMap<String, usize>,
+    /// Calls without an identifier whose answers have not come, oldest first.
+    anonymous: std::collections::VecDeque<usize>,
+    /// Calls of a snapshot that the messages have not repeated, by identifier.
+    restored: HashMap<String, usize>,
+    /// The next turn of the model.
+    next_turn: u32,
+    turns: u32,
+    model_speaks: bool,
+}
+
+impl Scanner {
+    /// Takes in what a snapshot holds.
+    pub(super) fn restore(&mut self, entry: &Value) {
+        let restored = snapshot::read(entry);
+        for tool in &restored.discovered {
+            self.find(tool);
+        }
+        let known: HashSet<String> = self.calls.iter().map(|call| call.id.clone()).collect();
+        for call in restored.calls {
+            if !call.id.is_empty() {
+                if known.contains(&call.id) {
+                    continue;
+                }
+                self.restored.insert(call.id.clone(), self.calls.len());
+                self.open.insert(call.id.clone(), self.calls.len());
+            }
+            self.calls.push(call);
+        }
+        self.turns = self.turns.max(restored.turns);
+        self.next_turn = self.turns;
+        self.model_speaks = false;
+    }
+
+    pub(super) fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Spoke { model } => {
+                if model && !self.model_speaks {
+                    self.next_turn = self.next_turn.saturating_add(1);
+                    self.turns = self.turns.max(self.next_turn);
+                }
+                self.model_speaks = model;
+            }
+            Event::Found { tool } => self.find(tool),
+            Event::Called { key, tool } => self.call(key, tool),
+            Event::Answered { key, failed } => self.answer(key, failed),
+        }
+    }
+
+    pub(super) fn finish(self) -> History {
+        let newest = self.found.iter().rev();
+        let kept = fitting(newest.map(|name| (name, name.len() + NAME_OVERHEAD)), DISCOVERED_BYTES);
+        let discovered = kept.into_iter().rev().cloned().collect();
+        History { discovered, calls: newest_calls(&self.calls), turns: self.turns }
+    }
+
+    fn find(&mut self, tool: &str) {
+        if self.found_names.insert(tool.to_owned()) {
+            self.found.push(tool.to_owned());
+        }
+    }
+
+    fn call(&mut self, key: Option<String>, tool: &str) {
+        let id = key.unwrap_or_default();
+        if let Some(&known) = self.restored.get(&id)
+            && self.calls[known].tool == tool
+        {
+            // This turn was counted before the compaction.
+            self.restored.remove(&id);
+            self.next_turn = self.calls[known].turn.saturating_add(1);
+            self.turns = self.turns.max(self.next_turn);
+            return;
+        }
+        // Some providers use an identifier again: with another tool, it is another call.
+        if self.open.get(&id).is_some_and(|&open| self.calls[open].tool == tool) {
+            return;
+        }
+        if id.is_empty() {
+            self.anonymous.push_back(self.calls.len());
+        } else {
+            self.open.insert(id.clone(), self.calls.len());
+        }
+        let turn = self.next_turn.saturating_sub(1);
+        let status = CallStatus::Unspecified;
+        self.calls.push(SeenCall { tool: tool.to_owned(), status, turn, id });
+    }
+
+    fn answer(&mut self, key: Option<String>, failed: bool) {
+        let answered = match key {
+            Some(id) => self.open.remove(&id),
+            None => self.anonymous.pop_front(),
+        };
+        let Some(index) = answered else { return };
+        self.calls[index].status = if failed { CallStatus::Failed } else { CallStatus::Succeeded };
+        if !failed {
+            let tool = self.calls[index].tool.clone();
+            self.find(&tool);
+        }
+    }
+}
+
+/// The newest calls, but the last success of each tool first: preconditions ask for it.
+fn newest_calls(calls: &[SeenCall]) -> Vec<SeenCall> {
+    let mut succeeded = HashSet::new();
+    let (first, others): (Vec<usize>, Vec<usize>) = (0..calls.len()).rev().partition(|&index| {
+        calls[index].status == CallStatus::Succeeded && succeeded.insert(&calls[index].tool)
+    });
+    let order = first.into_iter().chain(others);
+    let sizes = order.map(|index| (index, calls[index].tool.len() + CALL_OVERHEAD));
+    let mut kept = fitting(sizes, CALLS_BYTES);
+    kept.sort_unstable();
+    kept.into_iter().map(|index| calls[index].clone()).collect()
+}
+
+/// The items that fit the budget of bytes, taken in order until one does not fit.
+fn fitting<T>(sizes: impl Iterator<Item = (T, usize)>, budget: usize) -> Vec<T> {
+    let mut left = budget;
+    sizes
+        .map_while(|(item, size)| {
+            left = left.checked_sub(size)?;
+            Some(item)
+        })
+        .collect()
+}

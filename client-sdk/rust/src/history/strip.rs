@@ -1,0 +1,254 @@
+//! Takes references that the next request can't resolve out of a history, before it is sent.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use super::reading::{field, items, name, text};
+use super::snapshot::is_snapshot;
+
+const NOTHING_LEFT: &str = "The tools that were found here are no longer available.";
+const SEARCH_TOOLS: [&str; 2] = ["tool_search_tool_regex", "tool_search_tool_bm25"];
+
+/// Why something was taken out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// The request defines no such tool.
+    Vanished,
+    /// The model, or what stands before it, can't take references.
+    Unsupported,
+}
+
+/// One thing that was taken out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Removed {
+    /// Index of the entry in the history that was given.
+    pub message: usize,
+    /// Its type, such as `tool_reference`.
+    pub kind: String,
+    /// The tool that it named; of a search, the search tool; empty when it named none.
+    pub name: String,
+    /// Why it was taken out.
+    pub reason: Reason,
+}
+
+/// A history that can be sent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stripped {
+    /// The history.
+    pub messages: Vec<Value>,
+    /// What was taken out, in the history's order. Snapshots are not listed.
+    pub removed: Vec<Removed>,
+}
+
+/// A history without references to tools that the next request can't resolve.
+///
+/// Tool calls and their results stay, paired as they were. A result or message that would be left empty says
+/// instead that its tools are gone. Anthropic's `tool_reference` blocks and server-side tool searches are seen
+/// to, and OpenAI's `tool_search_call`, `tool_search_output` and `additional_tools` items; snapshots are taken
+/// out.
+///
+/// `available` names all tools that the request will define, deferred ones included; `references` says whether
+/// the model, and what stands before it, can take references and searches.
+#[must_use]
+pub fn strip<T: AsRef<str>>(
+    messages: &[Value],
+    available: impl IntoIterator<Item = T>,
+    references: bool,
+) -> Stripped {
+    let names: Vec<T> = available.into_iter().collect();
+    let available = names.iter().map(AsRef::as_ref).collect();
+    let mut stripper = Stripper { removed: Vec::new(), available, references, message: 0 };
+    let mut kept = Vec::new();
+    for (index, message) in messages.iter().enumerate() {
+        stripper.message = index;
+        if !is_snapshot(message)
+            && let Some(left) = stripper.entry(message)
+        {
+            kept.push((index, left));
+        }
+    }
+    let messages = stripper.without_lone_reasoning(kept);
+    stripper.removed.sort_by_key(|removed| removed.message);
+    Stripped { messages, removed: stripper.removed }
+}
+
+struct Stripper<'a> {
+    removed: Vec<Removed>,
+    available: HashSet<&'a str>,
+    references: bool,
+    message: usize,
+}
+
+impl Stripper<'_> {
+    /// What is left of an entry.
+    fn entry(&mut self, entry: &Value) -> Option<Value> {
+        match text(field(entry, "type")) {
+            "tool_search_call" if !self.references => self.unsupported("tool_search_call", ""),
+            "tool_search_output" => self.loaded_tools("tool_search_output", entry),
+            "additional_tools" => {
+                let before = self.removed.len();
+                let left = self.loaded_tools("additional_tools", entry)?;
+                let emptied =
+                    before < self.removed.len() && items(field(&left, "tools")).is_empty();
+                (!emptied).then_some(left)
+            }
+            _ => Some(self.with_content(entry)),
+        }
+    }
+
+    /// OpenAI refuses a reasoning item without the item that it led to.
+    fn without_lone_reasoning(&mut self, kept: Vec<(usize, Value)>) -> Vec<Value> {
+        let left: HashSet<usize> = kept.iter().map(|(index, _)| *index).collect();
+        let removed = self.removed.iter().map(|removed| removed.message);
+        let gone: HashSet<usize> = removed.filter(|index| !left.contains(index)).collect();
+        let lone: Vec<bool> = (0..kept.len())
+            .map(|place| {
+                let (index, entry) = &kept[place];
+                let follower = kept.get(place + 1).map(|(_, entry)| entry);
+                gone.contains(&(index + 1))
+                    && text(field(entry, "type")) == "reasoning"
+                    && !follower.is_some_and(is_led_to)
+            })
+            .collect();
+        let mut messages = Vec::with_capacity(kept.len());
+        for ((index, entry), is_lone) in kept.into_iter().zip(lone) {
+            if is_lone {
+                self.message = index;
+                self.unsupported("reasoning", "");
+            } else {
+                messages.push(entry);
+            }
+        }
+        messages
+    }
+
+    fn loaded_tools(&mut self, kind: &str, entry: &Value) -> Option<Value> {
+        if !self.references {
+            return self.unsupported(kind, "");
+        }
+        let before = self.removed.len();
+        let tools = self.keep(items(field(entry, "tools")), Self::loaded_tool);
+        Some(self.changed_since(before, entry, "tools", tools))
+    }
+
+    fn loaded_tool(&mut self, tool: &Value) -> Option<Value> {
+        match text(field(tool, "type")) {
+            "namespace" => {
+                let inner = self.keep(items(field(tool, "tools")), Self::loaded_tool);
+                (!inner.is_empty()).then(|| with(tool, "tools", Value::Array(inner)))
+            }
+            "function" | "custom" => self.has("tool", field(tool, "name")).then(|| tool.clone()),
+            _ => Some(tool.clone()),
+        }
+    }
+
+    fn with_content(&mut self, entry: &Value) -> Value {
+        let before = self.removed.len();
+        let mut kept = self.keep(items(field(entry, "content")), Self::block);
+        if kept.is_empty() {
+            kept.push(nothing_left());
+        }
+        self.changed_since(before, entry, "content", kept)
+    }
+
+    fn block(&mut self, block: &Value) -> Option<Value> {
+        let called = field(block, "name");
+        match text(field(block, "type")) {
+            "tool_result" | "mcp_tool_result" => {
+                let before = self.removed.len();
+                let mut kept = self.keep(items(field(block, "content")), Self::reference);
+                if kept.is_empty() {
+                    kept.push(nothing_left());
+                }
+                Some(self.changed_since(before, block, "content", kept))
+            }
+            "tool_search_tool_result" => self.search_result(block),
+            "server_tool_use" if !self.references && SEARCH_TOOLS.contains(&text(called)) => {
+                self.unsupported("server_tool_use", text(called))
+            }
+            "tool_use" if !self.references && block.get("caller").is_some() => {
+                let _: Option<Value> = self.unsupported("caller", name(called));
+                let mut left = block.clone();
+                left.as_object_mut().map(|fields| fields.remove("caller"));
+                Some(left)
+            }
+            _ => Some(block.clone()),
+        }
+    }
+
+    fn search_result(&mut self, block: &Value) -> Option<Value> {
+        if !self.references {
+            return self.unsupported("tool_search_tool_result", "");
+        }
+        let found = field(block, "content");
+        let before = self.removed.len();
+        let kept = self.keep(items(field(found, "tool_references")), Self::reference);
+        let left = self.changed_since(before, found, "tool_references", kept);
+        Some(if before == self.removed.len() {
+            block.clone()
+        } else {
+            with(block, "content", left)
+        })
+    }
+
+    fn reference(&mut self, item: &Value) -> Option<Value> {
+        let stays = text(field(item, "type")) != "tool_reference"
+            || self.has("tool_reference", field(item, "tool_name"));
+        stays.then(|| item.clone())
+    }
+
+    /// Whether a reference may stay; notes it when not.
+    fn has(&mut self, kind: &str, tool: &Value) -> bool {
+        let called = name(tool);
+        let stays = self.references && self.available.contains(called);
+        if !stays {
+            let reason = if self.references { Reason::Vanished } else { Reason::Unsupported };
+            self.note(kind, called, reason);
+        }
+        stays
+    }
+
+    fn unsupported(&mut self, kind: &str, called: &str) -> Option<Value> {
+        self.note(kind, called, Reason::Unsupported);
+        None
+    }
+
+    fn note(&mut self, kind: &str, called: &str, reason: Reason) {
+        let (kind, name) = (kind.to_owned(), called.to_owned());
+        self.removed.push(Removed { message: self.message, kind, name, reason });
+    }
+
+    fn keep(
+        &mut self,
+        values: &[Value],
+        change: fn(&mut Self, &Value) -> Option<Value>,
+    ) -> Vec<Value> {
+        values.iter().filter_map(|value| change(self, value)).collect()
+    }
+
+    /// The object with another list, if anything was taken out since.
+    fn changed_since(&self, before: usize, object: &Value, key: &str, list: Vec<Value>) -> Value {
+        if before == self.removed.len() {
+            return object.clone();
+        }
+        with(object, key, Value::Array(list))
+    }
+}
+
+fn with(object: &Value, key: &str, value: Value) -> Value {
+    let mut changed = object.clone();
+    if let Value::Object(fields) = &mut changed {
+        fields.insert(key.to_owned(), value);
+    }
+    changed
+}
+
+fn nothing_left() -> Value {
+    json!({ "type": "text", "text": NOTHING_LEFT })
+}
+
+/// Whether an item of the Responses API is one that reasoning leads to.
+fn is_led_to(entry: &Value) -> bool {
+    text(field(entry, "type")).ends_with("_call") || text(field(entry, "role")) == "assistant"
+}

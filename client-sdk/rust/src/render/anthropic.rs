@@ -1,0 +1,140 @@
+//! Definitions for Anthropic's Messages API.
+
+use serde_json::{Value, json};
+use toolgate_proto::v1::ActiveTool;
+
+use super::root::plain_root;
+use super::schema::{
+    Losses, Schema, input_schema, is_name, list_at, object_at, pointer, render_each,
+};
+use super::{RenderError, Rendered};
+
+/// Parts of the names of models that take no `defer_loading`. A model not named here takes it.
+pub const UNSUPPORTED_MODELS: [&str; 4] = ["haiku", "claude-2", "claude-3", "claude-instant"];
+
+/// Which of Anthropic's own searches to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SearchTool {
+    /// By words.
+    Bm25,
+    /// By pattern.
+    Regex,
+}
+
+/// How to render for Anthropic.
+#[derive(Debug, Clone)]
+pub struct AnthropicOptions<'a> {
+    /// Tools that the model sees once a search or a `tool_reference` has loaded them. Default: none.
+    pub deferred: &'a [ActiveTool],
+    /// The model that will see them. Default: unknown, which can defer.
+    pub model: &'a str,
+    /// Which search to send with deferred tools; none when the caller has one of its own. Default: BM25.
+    pub search_tool: Option<SearchTool>,
+    /// Parts of the names of models that can't defer. Default: [`UNSUPPORTED_MODELS`].
+    pub unsupported: &'a [&'a str],
+    /// Whether the last loaded tool ends a cached prefix; deferred tools are outside of it. Default: no.
+    pub cache_breakpoint: bool,
+}
+
+impl Default for AnthropicOptions<'_> {
+    fn default() -> Self {
+        Self {
+            deferred: &[],
+            model: "",
+            search_tool: Some(SearchTool::Bm25),
+            unsupported: &UNSUPPORTED_MODELS,
+            cache_breakpoint: false,
+        }
+    }
+}
+
+/// Whether a model takes `defer_loading` and `tool_reference`, by a list of those that don't.
+#[must_use]
+pub fn can_defer(model: &str, unsupported: &[&str]) -> bool {
+    let model = model.to_lowercase();
+    !unsupported.iter().any(|part| model.contains(&part.to_lowercase()))
+}
+
+/// The active set as `tools` of the Messages API: the tool search, loaded tools, deferred ones.
+///
+/// Where the model can't defer, deferred tools are sent as loaded ones and no tool search is sent: rather too
+/// much than a tool too few. A tool that is in both lists is loaded.
+///
+/// # Errors
+/// [`RenderError`] when a tool came without its full schema.
+pub fn anthropic(
+    tools: &[ActiveTool],
+    options: &AnthropicOptions<'_>,
+) -> Result<Rendered, RenderError> {
+    let loaded = render_each(tools, can_name, define)?;
+    let is_loaded = |tool: &ActiveTool| tools.iter().any(|t| t.model_name == tool.model_name);
+    let deferred = options.deferred.iter().filter(|tool| !is_loaded(tool));
+    let mut later = render_each(deferred, can_name, define)?;
+    let defers = can_defer(options.model, options.unsupported);
+    let search = options.search_tool.filter(|_| defers && !later.tools.is_empty());
+    let mut seen: Vec<Value> = search.map(definition_of).into_iter().collect();
+    seen.extend(loaded.tools);
+    if !defers {
+        seen.append(&mut later.tools);
+    }
+    if options.cache_breakpoint
+        && let Some(last) = seen.last_mut()
+    {
+        last["cache_control"] = json!({ "type": "ephemeral" });
+    }
+    for mut tool in later.tools {
+        tool["defer_loading"] = true.into();
+        seen.push(tool);
+    }
+    let losses = [loaded.losses, later.losses].concat();
+    Ok(Rendered { tools: seen, losses })
+}
+
+fn definition_of(search: SearchTool) -> Value {
+    let kind = match search {
+        SearchTool::Bm25 => "bm25",
+        SearchTool::Regex => "regex",
+    };
+    json!({
+        "type": format!("tool_search_tool_{kind}_20251119"),
+        "name": format!("tool_search_tool_{kind}"),
+    })
+}
+
+fn can_name(name: &str) -> bool {
+    is_name(name, 128, "_-")
+}
+
+fn define(tool: &ActiveTool, losses: &mut Losses) -> Result<Value, RenderError> {
+    let schema = plain_root(input_schema(tool)?, &[], losses);
+    let schema = without_refused_properties(schema, losses);
+    let mut definition = json!({ "name": tool.model_name, "input_schema": schema });
+    if !tool.description.is_empty() {
+        definition["description"] = tool.description.as_str().into();
+    }
+    Ok(definition)
+}
+
+fn without_refused_properties(mut schema: Schema, losses: &mut Losses) -> Schema {
+    let Some(properties) = object_at(&schema, "properties") else { return schema };
+    let is_taken = |name: &str| is_name(name, 64, "_.-");
+    let refused: Vec<String> = properties.keys().filter(|name| !is_taken(name)).cloned().collect();
+    if refused.is_empty() {
+        return schema;
+    }
+    for name in &refused {
+        let place = pointer("/properties", name);
+        losses.add(&place, "properties", "dropped: not taken as a name");
+    }
+    let kept: Schema = properties
+        .iter()
+        .filter(|(name, _)| is_taken(name))
+        .map(|(n, s)| (n.clone(), s.clone()))
+        .collect();
+    let is_kept = |name: &&Value| !name.as_str().is_some_and(|n| refused.iter().any(|r| r == n));
+    let required: Vec<Value> =
+        list_at(&schema, "required").iter().filter(is_kept).cloned().collect();
+    schema.insert("properties".into(), kept.into());
+    schema.insert("required".into(), required.into());
+    schema
+}

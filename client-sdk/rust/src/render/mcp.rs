@@ -1,0 +1,31 @@
+//! Definitions in the shape of an MCP server's `tools/list`.
+
+use serde_json::{Value, json};
+use toolgate_proto::v1::ActiveTool;
+
+use super::schema::{Losses, input_schema, parse, render_each};
+use super::{RenderError, Rendered};
+
+/// The active set as `tools` of an answer to `tools/list`, under model-facing names. Schemas and annotations are
+/// as registered; MCP's `title`, `icons` and `_meta` are not part of an active set.
+///
+/// # Errors
+/// [`RenderError`] when a tool came without its full schema.
+pub fn mcp(tools: &[ActiveTool]) -> Result<Rendered, RenderError> {
+    render_each(tools, |name| !name.is_empty(), define)
+}
+
+fn define(tool: &ActiveTool, _: &mut Losses) -> Result<Value, RenderError> {
+    let mut definition = json!({ "name": tool.model_name, "inputSchema": input_schema(tool)? });
+    if !tool.description.is_empty() {
+        definition["description"] = tool.description.as_str().into();
+    }
+    let parts =
+        [("outputSchema", &tool.output_schema_json), ("annotations", &tool.annotations_json)];
+    for (part, json) in parts {
+        if !json.is_empty() {
+            definition[part] = parse(tool, part, json)?;
+        }
+    }
+    Ok(definition)
+}

@@ -1,0 +1,112 @@
+//! What all renderers share: the losses of a tool, its schema, and where one stands within another.
+
+use std::fmt::Display;
+
+use serde_json::{Map, Value};
+use toolgate_proto::v1::ActiveTool;
+
+use super::{Loss, RenderError, Rendered};
+
+/// Levels of a schema that are read; the service refuses deeper ones.
+pub(super) const MAX_NESTING: usize = 64;
+
+/// A JSON object.
+pub(super) type Schema = Map<String, Value>;
+
+/// Collects the losses of one tool.
+#[derive(Debug)]
+pub(super) struct Losses {
+    tool: String,
+    found: Vec<Loss>,
+}
+
+impl Losses {
+    /// Notes one; the same one again, where a schema is used twice, is noted once.
+    pub(super) fn add(&mut self, pointer: &str, keyword: &str, note: impl Into<String>) {
+        let loss = Loss {
+            tool: self.tool.clone(),
+            pointer: pointer.to_owned(),
+            keyword: keyword.to_owned(),
+            note: note.into(),
+        };
+        if !self.found.contains(&loss) {
+            self.found.push(loss);
+        }
+    }
+}
+
+/// Renders tools one by one. One whose name the provider refuses would fail the whole request, and is left
+/// out.
+pub(super) fn render_each<'a>(
+    tools: impl IntoIterator<Item = &'a ActiveTool>,
+    can_name: fn(&str) -> bool,
+    define: fn(&ActiveTool, &mut Losses) -> Result<Value, RenderError>,
+) -> Result<Rendered, RenderError> {
+    let mut rendered = Rendered { tools: Vec::new(), losses: Vec::new() };
+    for tool in tools {
+        let mut losses = Losses { tool: tool.model_name.clone(), found: Vec::new() };
+        if can_name(&tool.model_name) {
+            rendered.tools.push(define(tool, &mut losses)?);
+        } else {
+            losses.add("", "name", "the provider takes no such name: the tool is left out");
+        }
+        rendered.losses.append(&mut losses.found);
+    }
+    Ok(rendered)
+}
+
+/// The registered `inputSchema`.
+pub(super) fn input_schema(tool: &ActiveTool) -> Result<Schema, RenderError> {
+    if tool.input_schema_json.is_empty() {
+        return Err(RenderError::NoSchema { tool: tool.model_name.clone() });
+    }
+    let parsed = parse(tool, "inputSchema", &tool.input_schema_json)?;
+    Ok(parsed.as_object().cloned().unwrap_or_default())
+}
+
+/// A part of the definition that came as text.
+pub(super) fn parse(
+    tool: &ActiveTool,
+    part: &'static str,
+    json: &str,
+) -> Result<Value, RenderError> {
+    serde_json::from_str(json).map_err(|source| RenderError::NotJson {
+        tool: tool.model_name.clone(),
+        part,
+        source,
+    })
+}
+
+/// Whether a name has 1 to `longest` characters, all of them ASCII letters, digits or among `more`.
+pub(super) fn is_name(name: &str, longest: usize, more: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || more.contains(c);
+    (1..=longest).contains(&name.len()) && name.chars().all(fits)
+}
+
+/// A JSON Pointer (RFC 6901) further down.
+pub(super) fn pointer(base: &str, part: impl Display) -> String {
+    let escaped = part.to_string().replace('~', "~0").replace('/', "~1");
+    format!("{base}/{escaped}")
+}
+
+/// The object that a keyword holds.
+pub(super) fn object_at<'a>(schema: &'a Schema, key: &str) -> Option<&'a Schema> {
+    schema.get(key).and_then(Value::as_object)
+}
+
+/// The list that a keyword holds.
+pub(super) fn list_at<'a>(schema: &'a Schema, key: &str) -> &'a [Value] {
+    schema.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// What a reference within the document names; nothing for any other reference.
+pub(super) fn resolve<'a>(root: &'a Schema, reference: &Value) -> Option<&'a Schema> {
+    let reference = reference.as_str()?;
+    if reference == "#" {
+        return Some(root);
+    }
+    let mut parts = reference.strip_prefix("#/")?.split('/');
+    let step = |part: &str| part.replace("~1", "/").replace("~0", "~");
+    let first = root.get(&step(parts.next()?))?;
+    parts.try_fold(first, |found, part| found.get(step(part)))?.as_object()
+}

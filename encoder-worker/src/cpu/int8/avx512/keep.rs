@@ -1,0 +1,105 @@
+//! How activations become 8 bits with AVX-512: as `int8::keep` does it for all CPUs, but a group of 128 or
+//! 64 stays in registers from its range to its bytes.
+
+use std::arch::x86_64::*;
+
+use super::load;
+use crate::cpu::kept::{Blocks, KeptRows, LANES};
+use crate::cpu::kernel::RowScale;
+
+/// The greatest kept value.
+const LEVELS: f32 = 255.0;
+
+/// Keeps each group of each row on the scale of its range.
+#[target_feature(enable = "avx512f")]
+pub(super) fn keep(from: Blocks<'_>, mut to: KeptRows<'_, u8>) {
+    for row in 0..from.rows {
+        for group in 0..to.groups() {
+            let columns = to.columns(group);
+            to.scales(row)[group] = {
+                let (start, len) = (columns.start, columns.len());
+                let kept = &mut to.values(row)[columns];
+                match len / LANES {
+                    8 => keep_group::<8>(&from, (row, start), kept),
+                    4 => keep_group::<4>(&from, (row, start), kept),
+                    _ => keep_odd_group(&from, (row, start), kept),
+                }
+            };
+        }
+    }
+}
+
+/// `N` vectors of a row.
+#[inline]
+#[target_feature(enable = "avx512f")]
+#[allow(clippy::needless_range_loop, reason = "iterators over vectors are not inlined here")]
+fn keep_group<const N: usize>(
+    from: &Blocks<'_>,
+    (row, column): (usize, usize),
+    kept: &mut [u8],
+) -> RowScale {
+    let mut values = [_mm512_setzero_ps(); N];
+    for i in 0..N {
+        values[i] = load(from.lanes(row, column + i * LANES), 0);
+    }
+    let (mut low, mut high) = (values[0], values[0]);
+    for i in 1..N {
+        low = _mm512_min_ps(low, values[i]);
+        high = _mm512_max_ps(high, values[i]);
+    }
+    let scale = Scale::of(low, high);
+    let kept = kept.as_chunks_mut::<LANES>().0;
+    for i in 0..N {
+        scale.store(values[i], &mut kept[i]);
+    }
+    scale.row
+}
+
+/// The last group of a row, which may be short.
+#[inline]
+#[target_feature(enable = "avx512f")]
+#[allow(clippy::needless_range_loop, reason = "iterators over vectors are not inlined here")]
+fn keep_odd_group(from: &Blocks<'_>, (row, column): (usize, usize), kept: &mut [u8]) -> RowScale {
+    let kept = kept.as_chunks_mut::<LANES>().0;
+    let mut low = _mm512_set1_ps(f32::INFINITY);
+    let mut high = _mm512_set1_ps(f32::NEG_INFINITY);
+    for i in 0..kept.len() {
+        let value = load(from.lanes(row, column + i * LANES), 0);
+        low = _mm512_min_ps(low, value);
+        high = _mm512_max_ps(high, value);
+    }
+    let scale = Scale::of(low, high);
+    for i in 0..kept.len() {
+        scale.store(load(from.lanes(row, column + i * LANES), 0), &mut kept[i]);
+    }
+    scale.row
+}
+
+/// How a group becomes 8 bits.
+struct Scale {
+    row: RowScale,
+    factor: __m512,
+    offset: __m512,
+}
+
+impl Scale {
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn of(low: __m512, high: __m512) -> Self {
+        let (low, high) = (_mm512_reduce_min_ps(low), _mm512_reduce_max_ps(high));
+        let row = RowScale::of_range(low, high, LEVELS);
+        let factor = 1.0 / row.scale;
+        Self { row, factor: _mm512_set1_ps(factor), offset: _mm512_set1_ps(-low * factor) }
+    }
+
+    /// What is out of range, as only what is not finite can be, ends at the range's ends.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    #[allow(unsafe_code, reason = "stores have no safe form")]
+    fn store(&self, value: __m512, to: &mut [u8; LANES]) {
+        let levels = _mm512_cvtps_epi32(_mm512_fmadd_ps(value, self.factor, self.offset));
+        let levels = _mm512_max_epi32(levels, _mm512_setzero_si512());
+        // SAFETY: the array has the vector's 16 bytes.
+        unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), _mm512_cvtusepi32_epi8(levels)) }
+    }
+}

@@ -1,0 +1,104 @@
+//! Patterns of models and hosts: `*` stands for any letters, case does not matter.
+
+use std::fmt;
+
+/// A pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern(String);
+
+impl Pattern {
+    /// A pattern from its text.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        Self(text.trim().to_lowercase())
+    }
+
+    /// Whether the whole of `text` is as the pattern says.
+    #[must_use]
+    pub fn matches(&self, text: &str) -> bool {
+        let text = text.to_lowercase();
+        let Some((first, rest)) = self.0.split_once('*') else { return text == self.0 };
+        let Some(mut left) = text.strip_prefix(first) else { return false };
+        let mut parts = rest.split('*').peekable();
+        while let Some(part) = parts.next() {
+            if parts.peek().is_none() {
+                return left.ends_with(part);
+            }
+            match left.find(part) {
+                Some(at) => left = &left[at + part.len()..],
+                None => return false,
+            }
+        }
+        true
+    }
+
+    /// Whether `text` is as the pattern says; one without `*` may stand anywhere in it.
+    #[must_use]
+    pub fn is_within(&self, text: &str) -> bool {
+        if self.0.contains('*') {
+            self.matches(text)
+        } else {
+            text.to_lowercase().contains(&self.0)
+        }
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// The host of a URL, or of `host:port`; `None` when there is none to be seen.
+#[must_use]
+pub fn host_of(url: &str) -> Option<&str> {
+    let rest = url.trim().split_once("://").map_or(url.trim(), |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let host = match host.strip_prefix('[') {
+        Some(address) => address.split_once(']')?.0,
+        None => host.split_once(':').map_or(host, |(host, _)| host),
+    };
+    (!host.is_empty()).then_some(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_stand_for_anything() {
+        for (pattern, text, whole, within) in [
+            ("haiku", "claude-Haiku-3", false, true),
+            ("haiku", "HAIKU", true, true),
+            ("*haiku*", "claude-haiku-3", true, true),
+            ("claude-*-3", "claude-haiku-3", true, true),
+            ("claude-*-3", "claude-haiku-4", false, false),
+            ("a*b*c", "abxbc", true, true),
+            ("a*a", "a", false, false),
+            ("*", "", true, true),
+            ("*.openai.azure.com", "x.openai.azure.com", true, true),
+            ("*.openai.azure.com", "x.openai.azure.com.evil", false, false),
+        ] {
+            let parsed = Pattern::new(pattern);
+            assert_eq!(parsed.matches(text), whole, "{pattern} {text}");
+            assert_eq!(parsed.is_within(text), within, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn hosts_are_taken_out_of_urls() {
+        for (url, host) in [
+            ("https://api.anthropic.com/v1", Some("api.anthropic.com")),
+            ("http://u:p@proxy.example:8080?x", Some("proxy.example")),
+            ("https://api.anthropic.com@proxy.example", Some("proxy.example")),
+            ("https://proxy.example\\@api.anthropic.com", Some("proxy.example")),
+            ("localhost:4000", Some("localhost")),
+            ("https://[::1]:4000/", Some("::1")),
+            ("https:///v1", None),
+            ("", None),
+        ] {
+            assert_eq!(host_of(url), host, "{url}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Prompts as lists of parts, and what one has in common with the beginning of the one before.
+
+use crate::identity::ToolKey;
+use crate::shard::tool::Tool;
+use crate::store::ContentHash;
+
+use super::Layout;
+
+/// A piece of a prompt that is there whole or not at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    what: What,
+    tokens: u32,
+}
+
+/// What tells parts apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Message(usize),
+    Answer(usize),
+    Schema(ToolKey, ContentHash),
+    Summary(ToolKey),
+}
+
+impl Part {
+    /// The user's message of a turn.
+    pub(super) fn message(turn: usize, tokens: u32) -> Self {
+        Self { what: What::Message(turn), tokens }
+    }
+
+    /// What came back in a turn.
+    pub(super) fn answer(turn: usize, tokens: u32) -> Self {
+        Self { what: What::Answer(turn), tokens }
+    }
+
+    /// A tool's definition.
+    pub(super) fn schema(tool: &Tool) -> Self {
+        Self { what: What::Schema(tool.key, tool.hash), tokens: tool.schema_tokens }
+    }
+
+    /// A tool's line of the summary pool.
+    pub(super) fn summary(tool: &Tool) -> Self {
+        Self { what: What::Summary(tool.key), tokens: tool.summary_tokens }
+    }
+}
+
+/// The prompts of one layout: their sums, and the last of them.
+#[derive(Debug, Default)]
+pub(super) struct Prompts {
+    tokens: u64,
+    cached: u64,
+    last: Vec<Part>,
+}
+
+impl Prompts {
+    /// The next prompt, in pieces.
+    pub(super) fn push<const N: usize>(&mut self, pieces: [&[Part]; N]) {
+        let prompt = pieces.concat();
+        let same = prompt.iter().zip(&self.last).take_while(|(a, b)| a == b);
+        self.cached += same.map(|(part, _)| u64::from(part.tokens)).sum::<u64>();
+        self.tokens += prompt.iter().map(|part| u64::from(part.tokens)).sum::<u64>();
+        self.last = prompt;
+    }
+
+    /// The sums, under a name.
+    pub(super) fn total(&self, name: &'static str) -> Layout {
+        Layout { name, tokens: self.tokens, cached: self.cached }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cache_serves_what_both_begin_with() {
+        let part = |turn, tokens| Part::message(turn, tokens);
+        let mut prompts = Prompts::default();
+        prompts.push([&[part(0, 10), part(1, 20)]]);
+        prompts.push([&[part(0, 10)], &[part(2, 5), part(1, 20)]]);
+        prompts.push([&[part(0, 10), part(2, 5), part(1, 20), part(3, 1)]]);
+        let total = prompts.total("x");
+        assert_eq!((total.tokens, total.cached), (30 + 35 + 36, 10 + 35));
+        assert!((total.priced() - (56.0 + 4.5)).abs() < 1e-9);
+    }
+}

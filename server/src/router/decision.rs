@@ -1,0 +1,95 @@
+//! The decision of one Route call: gate, deferral, search and choice. Pure but for the clock, and the whole
+//! cost of a call once its intents are embedded.
+
+use super::allow::Allowed;
+use super::caps::Caps;
+use super::choose::{Choice, Chosen, LeftOut, Outcome};
+use super::continuity::Change;
+use super::deferring::{Deferral, Deferring};
+use super::explain::{self, LOOK_BEYOND};
+use super::pending;
+use super::query::{Options, RouteQuery};
+use super::rank::Embedded;
+use super::stages::Stages;
+use crate::error::Error;
+use crate::gate::handle::ActiveSet;
+use crate::gate::standing::Standings;
+use crate::shard::snapshot::Snapshot;
+
+/// How many times `top_k` more candidates are looked at when the policy's caps may leave some out.
+const CAPS_LOOK_BEYOND: usize = 4;
+
+/// What was decided, before anything is rendered.
+pub(super) struct Decision {
+    pub(super) standings: Standings,
+    pub(super) active: Vec<Chosen>,
+    pub(super) left_out: Vec<LeftOut>,
+    pub(super) change: Change,
+    pub(super) deferral: Deferral,
+    pub(super) pending: Vec<String>,
+    pub(super) vectors: Vec<Vec<f32>>,
+    pub(super) words_only: bool,
+    pub(super) candidates: usize,
+    pub(super) withheld: usize,
+}
+
+/// What a decision goes by.
+pub(super) struct Case<'a> {
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) query: &'a RouteQuery,
+    pub(super) deferring: &'a Deferring,
+    pub(super) previous: Option<&'a ActiveSet>,
+}
+
+impl Case<'_> {
+    /// Decides.
+    ///
+    /// # Errors
+    /// An unknown server filter; a defect of the index.
+    pub(super) fn decide(
+        self,
+        vectors: Vec<Vec<f32>>,
+        stages: &mut Stages,
+    ) -> Result<Decision, Error> {
+        let Self { snapshot, query, deferring, previous } = self;
+        let options = &query.options;
+        let standings = Standings::of(snapshot, &query.state);
+        let pending = pending::visible(snapshot, &standings, &query.state);
+        let allowed = Allowed::new(snapshot, standings, options, &pending)?;
+        stages.end("gate");
+        let deferral = deferring.decide(snapshot, &allowed, options);
+        let embedded = Embedded { intents: &query.intents, vectors: &vectors };
+        let look_at = look_at(snapshot, options);
+        let candidates = embedded.rank(snapshot, look_at, allowed.slots.as_ref())?;
+        let choice = Choice::new(snapshot, &allowed, &embedded, query);
+        let deferred = deferral.decision.deferred;
+        let outcome = choice.make(previous, &query.state.discovered, &candidates, deferred);
+        let Outcome { active, left_out, change } = outcome;
+        let left_out = explain::wanted(snapshot, &allowed, (&embedded, options), left_out)?;
+        let words_only = embedded.is_words_only(snapshot);
+        let withheld = snapshot.tools.len() - allowed.count(snapshot);
+        let deferral = deferral.with_active(active.len());
+        let standings = allowed.standings;
+        stages.end("search");
+        let candidates = candidates.len();
+        Ok(Decision {
+            standings,
+            active,
+            left_out,
+            change,
+            deferral,
+            pending,
+            vectors,
+            words_only,
+            candidates,
+            withheld,
+        })
+    }
+}
+
+/// How many candidates are ranked.
+fn look_at(snapshot: &Snapshot, options: &Options) -> usize {
+    let for_caps = if Caps::exist(&snapshot.policy) { CAPS_LOOK_BEYOND * options.top_k } else { 0 };
+    let to_explain = if options.explain { LOOK_BEYOND } else { 0 };
+    options.top_k + to_explain + for_caps
+}

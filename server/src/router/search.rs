@@ -1,0 +1,244 @@
+//! Explicit discovery: a query in the grammar of the contract, answered from the tools that the state
+//! allows. What words alone can settle is settled without the encoder.
+
+mod empty;
+pub mod grammar;
+mod keywords;
+mod lookup;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::Router;
+use super::account;
+use super::aside::aside;
+use super::choose::{Chosen, LeftOut};
+use super::event;
+use super::explain::{self, Refusal};
+use super::lookups::{check_room, show};
+use super::pending;
+use super::query::{Detail, Intent};
+use super::rank::{Candidate, Embedded, FoundBy};
+use super::route::{Active, Degraded};
+use crate::error::Error;
+use crate::gate::handle::{Holder, ShownTool};
+use crate::gate::standing::Standings;
+use crate::shard::snapshot::Snapshot;
+use crate::state::AgentState;
+use crate::store::Revision;
+use empty::Nothing;
+use grammar::Query;
+use lookup::Looked;
+
+/// Pending servers that a message names.
+const PENDING_NAMED: usize = 10;
+
+/// What SearchTools is asked.
+#[derive(Debug, Clone)]
+pub struct SearchQuery {
+    /// What for.
+    pub query: Query,
+    /// The most tools of the answer; `select:` is answered whole.
+    pub max_results: usize,
+    /// How much of each tool is sent.
+    pub detail: Detail,
+    /// The least overlap of a tool that natural language finds.
+    pub least_overlap: f32,
+    /// What the agent has done and may do.
+    pub state: AgentState,
+    /// The handle to add the tools to; empty for a new one.
+    pub previous: String,
+    /// The revision that the answer must at least be based on.
+    pub min_revision: Revision,
+}
+
+/// How a query was read. The wire's `SearchForm` has the same names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// As names.
+    Select,
+    /// As the beginning of names, or a server's name.
+    Prefix,
+    /// As keywords.
+    Keywords,
+    /// As natural language.
+    Natural,
+}
+
+/// What SearchTools answers.
+#[derive(Debug, Clone)]
+pub struct SearchAnswer {
+    /// The snapshot that every slot here is of.
+    pub snapshot: Arc<Snapshot>,
+    /// How the query was read.
+    pub form: Form,
+    /// How much of each tool is sent.
+    pub detail: Detail,
+    /// The tools, best first.
+    pub tools: Vec<Active>,
+    /// Names the active set with these tools added.
+    pub handle: String,
+    /// When it expires, in seconds since 1970 (UTC).
+    pub handle_expires: u64,
+    /// Names that were not had, and locked tools that would have been found.
+    pub refusals: Vec<Refusal>,
+    /// Why there is nothing, or not everything, for the model; empty when there is.
+    pub message: String,
+    /// Tools that were searched.
+    pub searched: usize,
+    /// Tools that match a term but not every required one, when nothing was found.
+    pub lacking_required: u32,
+    /// MCP servers that are announced and have no tools yet.
+    pub pending: Vec<String>,
+    /// In what way it is worse than usual.
+    pub degraded: Vec<Degraded>,
+}
+
+/// What was found, before anything is rendered.
+#[derive(Debug)]
+struct Findings {
+    form: Form,
+    tools: Vec<Candidate>,
+    left_out: Vec<LeftOut>,
+    message: String,
+    searched: usize,
+    lacking_required: u32,
+}
+
+impl Router {
+    /// Finds tools.
+    ///
+    /// # Errors
+    /// An unknown tenant, a handle that is not this holder's or has no room left, a revision not reached,
+    /// a deadline that passed, a store that can't be read. Without the encoder, words decide.
+    pub async fn search(
+        &self,
+        holder: Holder<'_>,
+        query: SearchQuery,
+        deadline: Option<Instant>,
+    ) -> Result<SearchAnswer, Error> {
+        let previous = self.previous(holder, &query.previous)?;
+        let snapshot = self.shards.get(holder.tenant, query.min_revision).await?;
+        let (standings, looked, query) = {
+            let shard = Arc::clone(&snapshot);
+            let look = move || {
+                let standings = Standings::of(&shard, &query.state);
+                let looked = lookup::look(&shard, &query, &standings);
+                Ok((Arc::new(standings), looked, Arc::new(query)))
+            };
+            aside(&snapshot, look).await?
+        };
+        let mut degraded = Vec::new();
+        let findings = match looked {
+            Looked::Settled(findings) => findings,
+            Looked::AskEncoder(text) => {
+                let texts = vec![text.clone()];
+                let (vectors, worse) = self.embed(holder.tenant, texts, deadline).await?;
+                degraded = worse;
+                if vectors.is_empty() || snapshot.vectors().is_none() {
+                    degraded.push(Degraded::LexicalOnly);
+                }
+                let (shard, query) = (Arc::clone(&snapshot), Arc::clone(&query));
+                let standings = Arc::clone(&standings);
+                let meaning = move || natural(&shard, &query, &standings, (&text, &vectors));
+                aside(&snapshot, meaning).await?
+            }
+        };
+        let shown = previous.map_or_else(Vec::new, |set| set.tools);
+        let pending = pending::visible(&snapshot, &standings, &query.state);
+        let mut answer = self.shown(holder, snapshot, &query, (findings, &standings, shown))?;
+        answer.message = with_pending(answer.message, answer.tools.is_empty(), &pending);
+        (answer.pending, answer.degraded) = (pending, degraded);
+        event::log_search(holder.tenant, &answer);
+        Ok(answer)
+    }
+
+    /// The answer with its handle. Names alone are not enough to call a tool, so they add none.
+    fn shown(
+        &self,
+        holder: Holder<'_>,
+        snapshot: Arc<Snapshot>,
+        query: &SearchQuery,
+        (findings, standings, mut shown): (Findings, &Standings, Vec<ShownTool>),
+    ) -> Result<SearchAnswer, Error> {
+        let mut tools = Vec::with_capacity(findings.tools.len());
+        for found in &findings.tools {
+            let newly_promoted =
+                query.detail != Detail::Names && show(&mut shown, snapshot.tool(found.slot));
+            let Candidate { slot, overlap, score, found_by, .. } = *found;
+            let chosen = Chosen { slot, overlap, score, found_by, newly_promoted };
+            tools.push(account::active(&snapshot, chosen, query.detail));
+        }
+        check_room(&shown)?;
+        let (handle, handle_expires) = self.seal(holder, snapshot.revision, shown);
+        Ok(SearchAnswer {
+            form: findings.form,
+            detail: query.detail,
+            handle,
+            handle_expires,
+            refusals: explain::refusals(&snapshot, standings, findings.left_out),
+            message: findings.message,
+            pending: Vec::new(),
+            searched: findings.searched,
+            lacking_required: findings.lacking_required,
+            degraded: Vec::new(),
+            tools,
+            snapshot,
+        })
+    }
+}
+
+/// An empty answer names the servers that may yet have what was looked for.
+fn with_pending(message: String, is_empty: bool, pending: &[String]) -> String {
+    if !is_empty || pending.is_empty() {
+        return message;
+    }
+    let (named, more) = pending.split_at(pending.len().min(PENDING_NAMED));
+    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+    let names = named.join(", ") + &more;
+    format!("{message} These MCP servers are still connecting: {names}. Search again in a while.")
+}
+
+/// The tools nearest to a sentence, as Route ranks them; by words when nothing was embedded.
+fn natural(
+    snapshot: &Snapshot,
+    query: &SearchQuery,
+    standings: &Standings,
+    (text, vectors): (&str, &[Vec<f32>]),
+) -> Result<Findings, Error> {
+    let intents = [Intent { text: text.to_owned(), weight: 1.0 }];
+    let embedded = Embedded { intents: &intents, vectors };
+    let by_words = embedded.is_words_only(snapshot);
+    let allowed = standings.open(snapshot);
+    let fits = |found: &Candidate| match found.found_by {
+        FoundBy::Name => true,
+        _ if by_words => found.score > 0.0,
+        _ => found.overlap >= query.least_overlap,
+    };
+    let rank = |k, allowed: Option<&_>| -> Result<Vec<Candidate>, Error> {
+        let mut ranked = embedded.rank(snapshot, k, allowed)?;
+        ranked.retain(fits);
+        ranked.truncate(k);
+        Ok(ranked)
+    };
+    let tools = rank(query.max_results, allowed.as_ref())?;
+    let searched = allowed.as_ref().map_or(snapshot.tools.len(), |set| set.count_ones(..));
+    let mut nothing = Nothing::default();
+    if tools.is_empty() {
+        let locked = lookup::locked(snapshot, standings);
+        let ranked = rank(empty::LOCKED_MAX, Some(&locked))?;
+        nothing.locked = ranked.iter().map(|found| found.slot).collect();
+    }
+    Ok(Findings {
+        form: Form::Natural,
+        left_out: nothing.left_out(),
+        message: if tools.is_empty() {
+            nothing.message(snapshot, standings)
+        } else {
+            String::new()
+        },
+        tools,
+        searched,
+        lacking_required: 0,
+    })
+}

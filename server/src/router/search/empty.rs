@@ -1,0 +1,97 @@
+//! What to say when nothing was found: what was filtered out, and what to try instead.
+
+use crate::gate::names;
+use crate::gate::standing::Standings;
+use crate::gate::verdict::RefusalCode;
+use crate::router::choose::LeftOut;
+use crate::shard::snapshot::Snapshot;
+
+/// Locked tools that are named.
+pub(super) const LOCKED_MAX: usize = 5;
+
+/// Unknown names that are repeated, and those that a nearer one is looked for.
+const UNKNOWN_MAX: usize = 10;
+const SUGGESTED_MAX: usize = 3;
+
+/// Characters of an unknown name that are repeated.
+const NAME_MAX: usize = 128;
+
+/// Why a search came back empty.
+#[derive(Debug, Default)]
+pub(super) struct Nothing {
+    /// Tools that would have been found but for a precondition.
+    pub(super) locked: Vec<u32>,
+    /// Tools that match a term, but not every required one.
+    pub(super) lacking_required: u32,
+    /// The required terms.
+    pub(super) required: Vec<String>,
+    /// Names that mean nothing, each with the nearest one that does.
+    pub(super) unknown: Vec<(String, Option<u32>)>,
+}
+
+impl Nothing {
+    /// Notes a name that means nothing.
+    pub(super) fn add_unknown(
+        &mut self,
+        snapshot: &Snapshot,
+        name: &str,
+        visible: impl Fn(u32) -> bool,
+    ) {
+        let looks = self.unknown.len() < SUGGESTED_MAX;
+        let near = looks.then(|| names::suggest(snapshot, name, visible)).flatten();
+        if self.unknown.len() < UNKNOWN_MAX {
+            self.unknown.push((name.chars().take(NAME_MAX).collect(), near));
+        }
+    }
+
+    /// The locked tools as refusals.
+    pub(super) fn left_out(&self) -> Vec<LeftOut> {
+        let code = RefusalCode::PreconditionUnmet;
+        let left_out = |slot: &u32| LeftOut {
+            slot: Some(*slot),
+            asked_for: String::new(),
+            code,
+            overlap: 0.0,
+        };
+        self.locked.iter().take(LOCKED_MAX).map(left_out).collect()
+    }
+
+    /// The message, or none when every name was had.
+    pub(super) fn message_if_any(&self, snapshot: &Snapshot, standings: &Standings) -> String {
+        let all_had = self.unknown.is_empty() && self.locked.is_empty();
+        if all_had { String::new() } else { self.message(snapshot, standings) }
+    }
+
+    /// For the model: what was filtered out, and what to try.
+    pub(super) fn message(&self, snapshot: &Snapshot, standings: &Standings) -> String {
+        let mut parts: Vec<String> = self.unknown.iter().map(|u| unknown(snapshot, u)).collect();
+        if !self.required.is_empty() {
+            parts.push(self.lacking());
+        }
+        parts.extend(self.locked.iter().take(LOCKED_MAX).map(|slot| {
+            let tool = snapshot.tool(*slot);
+            let unlock = standings.unlock(snapshot, *slot).join(" and ");
+            format!("{} may not be used yet: it needs {unlock}.", tool.model_name)
+        }));
+        if parts.is_empty() {
+            parts.push("No tool fits: try other words, or an MCP server's name.".to_owned());
+        }
+        parts.join(" ")
+    }
+
+    fn lacking(&self) -> String {
+        let required: Vec<_> = self.required.iter().map(|term| format!("+{term}")).collect();
+        let required = required.join(" ");
+        match self.lacking_required {
+            0 => format!("No tool matches {required} or any other term."),
+            some => format!(
+                "No tool matches every one of {required}; {some} match a term: leave out a + to see them."
+            ),
+        }
+    }
+}
+
+fn unknown(snapshot: &Snapshot, (name, near): &(String, Option<u32>)) -> String {
+    let near = near.map(|slot| format!(" Did you mean {}?", snapshot.tool(slot).model_name));
+    format!("There is no tool {name:?}.{}", near.unwrap_or_default())
+}

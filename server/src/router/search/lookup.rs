@@ -1,0 +1,180 @@
+//! What names, prefixes and keywords find in a shard, and whether the encoder must be asked.
+
+use fixedbitset::FixedBitSet;
+
+use super::empty::Nothing;
+use super::grammar::{Query, Term};
+use super::keywords;
+use super::{Findings, Form, SearchQuery};
+use crate::gate::names;
+use crate::gate::standing::{Standing, Standings};
+use crate::gate::verdict::RefusalCode;
+use crate::router::choose::LeftOut;
+use crate::router::rank::{Candidate, FoundBy, is_name};
+use crate::shard::snapshot::Snapshot;
+
+/// What model-facing names begin with.
+const PREFIX: &str = "mcp__";
+
+/// Tools of one name that several servers have, in an answer to that name.
+const NAMESAKES_MAX: usize = 10;
+
+/// How far words got.
+pub(super) enum Looked {
+    /// The answer.
+    Settled(Findings),
+    /// Only the meaning of this text can tell.
+    AskEncoder(String),
+}
+
+/// Tools that a precondition keeps from being called.
+pub(super) fn locked(snapshot: &Snapshot, standings: &Standings) -> FixedBitSet {
+    let slots = 0..snapshot.tools.len();
+    let is_locked = |slot: &usize| {
+        u32::try_from(*slot).is_ok_and(|slot| standings.tool(snapshot, slot) == Standing::Locked)
+    };
+    let mut set = FixedBitSet::with_capacity(snapshot.tools.len());
+    set.extend(slots.filter(is_locked));
+    set
+}
+
+/// Answers what can be answered by words.
+pub(super) fn look(snapshot: &Snapshot, query: &SearchQuery, standings: &Standings) -> Looked {
+    let allowed = standings.open(snapshot);
+    let searched = allowed.as_ref().map_or(snapshot.tools.len(), |set| set.count_ones(..));
+    let look = Look { snapshot, query, standings, allowed, searched };
+    match &query.query {
+        Query::Select(names) => Looked::Settled(look.select(names)),
+        Query::Text { text, terms } => look.text(text, terms),
+    }
+}
+
+struct Look<'a> {
+    snapshot: &'a Snapshot,
+    query: &'a SearchQuery,
+    standings: &'a Standings,
+    allowed: Option<FixedBitSet>,
+    searched: usize,
+}
+
+impl Look<'_> {
+    /// Every named tool, loaded or not: selecting one that is loaded already succeeds quietly.
+    fn select(&self, names: &[String]) -> Findings {
+        let mut tools: Vec<Candidate> = Vec::new();
+        let (mut left_out, mut nothing) = (Vec::new(), Nothing::default());
+        for name in names {
+            let slots = names::find(self.snapshot, name, |slot| self.is_visible(slot));
+            let (open, shut): (Vec<u32>, Vec<u32>) =
+                slots.into_iter().partition(|slot| self.contains(*slot));
+            for slot in open.iter().take(NAMESAKES_MAX) {
+                if tools.iter().all(|tool| tool.slot != *slot) {
+                    tools.push(found(*slot, 0, FoundBy::Name));
+                }
+            }
+            match shut.first() {
+                _ if !open.is_empty() => {}
+                Some(slot) => {
+                    nothing.locked.push(*slot);
+                    left_out.push(refused(Some(*slot), name, RefusalCode::PreconditionUnmet));
+                }
+                None => {
+                    left_out.push(refused(None, name, RefusalCode::UnknownTool));
+                    nothing.add_unknown(self.snapshot, name, |slot| self.is_visible(slot));
+                }
+            }
+        }
+        let message = nothing.message_if_any(self.snapshot, self.standings);
+        Findings { left_out, message, ..self.findings(Form::Select, tools) }
+    }
+
+    fn text(&self, text: &str, terms: &[Term]) -> Looked {
+        if let Some(findings) = self.named(text) {
+            return Looked::Settled(findings);
+        }
+        let hits = keywords::search(self.snapshot, terms, self.allowed.as_ref());
+        if !hits.hits.is_empty() {
+            let best = hits.hits.iter().take(self.query.max_results);
+            let tools = best.map(|hit| found(hit.slot, hit.score, FoundBy::Words)).collect();
+            return Looked::Settled(self.findings(Form::Keywords, tools));
+        }
+        // A name that does not exist has no meaning that could be near to anything.
+        let is_name = begins_with(text, PREFIX);
+        if !self.query.query.has_required() && !is_name {
+            return Looked::AskEncoder(text.to_owned());
+        }
+        let locked = locked(self.snapshot, self.standings);
+        let locked = keywords::search(self.snapshot, terms, Some(&locked));
+        let mut nothing = Nothing {
+            locked: locked.hits.iter().map(|hit| hit.slot).collect(),
+            lacking_required: hits.lacking_required,
+            required: terms.iter().filter(|t| t.required).map(|t| t.text.clone()).collect(),
+            ..Nothing::default()
+        };
+        if is_name {
+            nothing.add_unknown(self.snapshot, text, |slot| self.is_visible(slot));
+        }
+        Looked::Settled(Findings {
+            left_out: nothing.left_out(),
+            message: nothing.message(self.snapshot, self.standings),
+            lacking_required: hits.lacking_required,
+            ..self.findings(Form::Keywords, Vec::new())
+        })
+    }
+
+    /// A tool's name, the beginning of names, or a server's name.
+    fn named(&self, text: &str) -> Option<Findings> {
+        // A plain word that is also some tool's name is a keyword like any other.
+        if text.contains('/') || (is_name(text) && !text.contains(char::is_whitespace)) {
+            let open = names::find(self.snapshot, text, |slot| self.contains(slot));
+            if let [slot] = open[..] {
+                return Some(self.findings(Form::Select, vec![found(slot, 0, FoundBy::Name)]));
+            }
+        }
+        let begins = begins_with(text, PREFIX);
+        let mut slots: Vec<u32> = if begins {
+            let named = |slot: &u32| begins_with(&self.snapshot.tool(*slot).model_name, text);
+            self.slots().filter(named).collect()
+        } else {
+            let server = |slot: &u32| {
+                self.snapshot.tool(*slot).id.server.as_str().eq_ignore_ascii_case(text)
+            };
+            self.slots().filter(server).collect()
+        };
+        slots.sort_by_key(|slot| &self.snapshot.tool(*slot).model_name);
+        slots.truncate(self.query.max_results);
+        let tools: Vec<_> = slots.into_iter().map(|slot| found(slot, 0, FoundBy::Name)).collect();
+        (!tools.is_empty()).then(|| self.findings(Form::Prefix, tools))
+    }
+
+    fn findings(&self, form: Form, tools: Vec<Candidate>) -> Findings {
+        let (left_out, message) = (Vec::new(), String::new());
+        Findings { form, tools, left_out, message, searched: self.searched, lacking_required: 0 }
+    }
+
+    /// The slots that may be found.
+    fn slots(&self) -> impl Iterator<Item = u32> {
+        (0u32..).take(self.snapshot.tools.len()).filter(|slot| self.contains(*slot))
+    }
+
+    fn contains(&self, slot: u32) -> bool {
+        self.allowed.as_ref().is_none_or(|set| set.contains(slot as usize))
+    }
+
+    fn is_visible(&self, slot: u32) -> bool {
+        self.standings.tool(self.snapshot, slot) != Standing::Hidden
+    }
+}
+
+fn begins_with(text: &str, prefix: &str) -> bool {
+    let start = text.as_bytes().get(..prefix.len());
+    start.is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
+}
+
+fn found(slot: u32, weight: u32, found_by: FoundBy) -> Candidate {
+    // Weights are far below 2^24, where f32 stops counting by ones.
+    Candidate { slot, overlap: 0.0, score: weight as f32, found_by, leads: false }
+}
+
+fn refused(slot: Option<u32>, name: &str, code: RefusalCode) -> LeftOut {
+    LeftOut { slot, asked_for: name.to_owned(), code, overlap: 0.0 }
+}

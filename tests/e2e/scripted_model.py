@@ -1,0 +1,67 @@
+"""A chat model that says what a test tells it to, and keeps what it was shown."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
+from pydantic import Field, PrivateAttr
+
+
+class ScriptedModel(BaseChatModel):
+    """Answers with the script's messages in turn."""
+
+    script: list[AIMessage] = Field(default_factory=list)
+    shown_tools: list[list[str]] = Field(default_factory=list)
+    shown_messages: list[list[BaseMessage]] = Field(default_factory=list)
+    _bound: list[str] = PrivateAttr(default_factory=list)
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(
+        self,
+        tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool],
+        *,
+        tool_choice: str | None = None,
+        **kwargs: Any,
+    ) -> Runnable[Any, AIMessage]:
+        # A copy shares the lists, so that the test sees what was shown to it.
+        bound = self.model_copy()
+        bound._bound = [tool.name for tool in tools if isinstance(tool, BaseTool)]
+        return bound
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        answer = self.script[len(self.shown_tools)]
+        self.shown_tools.append(self._bound)
+        self.shown_messages.append(messages)
+        return ChatResult(generations=[ChatGeneration(message=answer)])
+
+
+def says(text: str) -> AIMessage:
+    return AIMessage(text)
+
+
+def calls(*named: tuple[str, dict[str, Any]]) -> AIMessage:
+    """Calls tools, each with an identifier of its own."""
+    return AIMessage(
+        "",
+        tool_calls=[
+            {"name": name, "args": arguments, "id": f"call_{next(_ids)}"}
+            for name, arguments in named
+        ],
+    )
+
+
+_ids = iter(range(1, 1_000_000))

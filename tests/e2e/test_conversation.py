@@ -1,0 +1,157 @@
+"""A conversation as an agent's author writes it, with the SDK's own parts and a real server."""
+
+import json
+from itertools import count
+from typing import Any
+
+import pytest
+from catalogs import NOTES, SHIPPED, WEATHER
+
+from toolgate import (
+    Call,
+    Client,
+    RouteResult,
+    ToolSettings,
+    announce,
+    has_prior_tool_output,
+    history,
+    layout,
+    render,
+)
+
+FIND, DELETE = "mcp__notes__find_notes", "mcp__notes__delete_note"
+SONNET, HAIKU = "claude-sonnet-4-5", "claude-3-5-haiku"
+
+_ids = count(1)
+
+
+def calls(tool: str, answer: str, *, failed: bool = False) -> list[dict[str, Any]]:
+    """The model's call and its result, as the Messages API has them."""
+    made = f"toolu_{next(_ids)}"
+    result = {"type": "tool_result", "tool_use_id": made, "content": answer, "is_error": failed}
+    return [
+        {"role": "assistant", "content": [{"type": "tool_use", "id": made, "name": tool}]},
+        {"role": "user", "content": [result]},
+    ]
+
+
+def names(turn: RouteResult) -> list[str]:
+    return [tool.model_name for tool in turn]
+
+
+@pytest.fixture
+def guarded(client: Client) -> Client:
+    """Notes can be deleted once they were searched."""
+    needs = ToolSettings("delete_note", precondition=has_prior_tool_output(FIND))
+    client.register_server("notes", NOTES, tool_settings=[needs])
+    client.register_server("weather", WEATHER)
+    return client
+
+
+def test_a_precondition_follows_the_history_through_a_compaction(guarded: Client) -> None:
+    intent = "delete the note about milk forever"
+    messages: list[Any] = [layout.user_message(intent, [])]
+
+    def route() -> RouteResult:
+        return guarded.route(intent, state=history.scan(messages).state(), threshold=0.0)
+
+    assert DELETE not in names(route())
+    messages += calls(FIND, "the index is broken", failed=True)
+    assert DELETE not in names(route()), "a failed call is no output"
+    messages += calls(FIND, "one note")
+    assert DELETE in names(route())
+
+    messages = history.compacted(messages, [layout.user_message("Summary: one note.", [])])
+    turn = route()
+    assert DELETE in names(turn)
+    state = history.scan(messages).state()
+    call = Call(DELETE, {"text": "milk"})
+    assert guarded.gate(turn.handle, call, state=state)[0].allowed
+    assert not guarded.gate(turn.handle, call)[0].allowed
+    assert history.strip(messages, names(turn)).messages == messages[1:]
+
+
+def test_references_to_a_server_that_is_gone_are_taken_out(guarded: Client) -> None:
+    found = [{"type": "tool_reference", "tool_name": tool} for tool in (FIND, DELETE)]
+    found.append({"type": "tool_reference", "tool_name": "mcp__weather__get_forecast"})
+    use, result = calls("tool_search", "")
+    result["content"][0]["content"] = found
+    messages = [{"role": "user", "content": "x"}, use, result]
+    assert set(history.scan(messages).discovered) >= {FIND, DELETE}
+
+    guarded.unregister_server("notes")
+    pool = guarded.get_summary_pool().apply_to({})
+    stripped = history.strip(messages, pool.keys())
+    assert {removed.name for removed in stripped.removed} == {FIND, DELETE}
+    assert stripped.messages[2]["content"][0]["content"] == [found[2]]
+    unsupported = history.strip(messages, pool.keys(), references=render.can_defer(HAIKU))
+    assert [b["type"] for b in unsupported.messages[2]["content"][0]["content"]] == ["text"]
+
+
+def test_what_a_model_is_told_it_can_search_follows_the_catalog(guarded: Client) -> None:
+    pool = guarded.get_summary_pool()
+    held = pool.apply_to({})
+    turn = guarded.route("search through my notes", top_k=1, threshold=0.0)
+    first = announce(held, loaded=names(turn))
+    assert first.full
+    assert set(first.added) == set(held) - set(names(turn))
+
+    guarded.unregister_server("weather")
+    change = guarded.get_summary_pool(since_revision=pool.revision)
+    later = announce(change.apply_to(held), loaded=names(turn), announced=first.announced)
+    assert set(later.removed) == {"mcp__weather__get_forecast", "mcp__weather__get_rain_alerts"}
+    assert later.added == {}
+
+
+def test_deferred_tools_go_where_the_model_takes_them(guarded: Client) -> None:
+    loaded = guarded.route("search through my notes", top_k=1, threshold=0.0)
+    pool = guarded.get_summary_pool().apply_to({})
+    others = guarded.batch_get_tool_schemas([n for n in pool if n not in names(loaded)]).tools
+    tools = render.anthropic(loaded, deferred=others, model=SONNET).tools
+    assert [t["name"] for t in tools if not t.get("defer_loading")] == [
+        "tool_search_tool_bm25",
+        *names(loaded),
+    ]
+    assert sum(bool(t.get("defer_loading")) for t in tools) == len(others) > 0
+    everything = render.anthropic(loaded, deferred=others, model=HAIKU).tools
+    assert len(everything) == len(tools) - 1
+    assert not any("defer_loading" in t or t["name"].startswith("tool_search") for t in everything)
+
+
+INTENTS = (
+    "what changed in the repository since yesterday?",
+    "read the file with the release notes",
+    "tell the team in slack that the release is out",
+    "who wrote the last commit?",
+    "list what is in this folder",
+    "reply in the thread about the incident",
+)
+
+
+def test_thirty_turns_append_only(client: Client) -> None:
+    for server in ("git", "slack", "filesystem"):
+        client.register_server(server, SHIPPED / f"{server}.json")
+    pool = client.get_summary_pool()
+    summaries = pool.apply_to({})
+    system = json.dumps(layout.anthropic_system("Be brief.", summaries))
+    messages: list[Any] = []
+    shown: list[Any] = []
+    handle, prompt = "", ""
+    for number in range(30):
+        state = history.scan(messages).state()
+        intent = INTENTS[number % len(INTENTS)]
+        turn = client.route(
+            intent, state=state, handle=handle, top_k=3, known_pool_revision=pool.revision
+        )
+        assert turn.summary_pool is None, "the catalog did not change"
+        handle = turn.handle
+        tools = render.openai_responses(turn).tools
+        assert tools[: len(shown)] == shown, "kept tools keep their places"
+        shown = tools
+        new = [tool for tool in turn if tool.newly_promoted]
+        messages.append(layout.user_message(intent, new))
+        now = system + "".join(map(json.dumps, messages))
+        assert now.startswith(prompt)
+        prompt = now
+        messages += calls(names(turn)[0], "done") if names(turn) else []
+    assert len(shown) > 3

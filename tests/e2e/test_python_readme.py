@@ -1,0 +1,91 @@
+"""The examples of the Python client's README run as they stand there."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from anthropic.types import Message, TextBlock, ToolUseBlock, Usage
+from catalogs import NOTES
+from langchain_core.messages import HumanMessage
+from langchain_core.tools import tool
+from scripted_model import ScriptedModel, calls, says
+
+from toolgate import Client, ToolSettings, has_prior_tool_output
+
+README = Path(__file__).resolve().parents[2] / "client-sdk" / "python" / "README.md"
+FIND, DELETE = "mcp__notes__find_notes", "mcp__notes__delete_note"
+
+
+def example(marker: str) -> str:
+    """The one example that has this text."""
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    (found,) = [block for block in blocks if marker in block]
+    return str(found)
+
+
+class FakeAnthropic:
+    """Answers with a script of tool uses and texts; keeps the requests."""
+
+    def __init__(self, *script: str) -> None:
+        self.messages = self
+        self.requests: list[dict[str, Any]] = []
+        self._script = list(script)
+
+    def create(self, **request: Any) -> Message:
+        self.requests.append(request)
+        said, made = self._script.pop(0), f"toolu_{len(self.requests)}"
+        block: Any = TextBlock(type="text", text=said)
+        if said.startswith("mcp__"):
+            arguments: dict[str, object] = {"text": "milk"}
+            block = ToolUseBlock(type="tool_use", id=made, name=said, input=arguments)
+        usage = Usage(input_tokens=1, output_tokens=1)
+        return Message(
+            id=made, content=[block], model="m", role="assistant", type="message", usage=usage
+        )
+
+
+@pytest.fixture
+def guarded(client: Client) -> Client:
+    needs = ToolSettings("delete_note", precondition=has_prior_tool_output(FIND))
+    client.register_server("notes", NOTES, tool_settings=[needs])
+    return client
+
+
+def test_the_conversation(guarded: Client) -> None:
+    scope: dict[str, Any] = {}
+    exec(compile(example("class Conversation"), str(README), "exec"), scope)
+    model = FakeAnthropic(DELETE, FIND, "Found it.", DELETE, "Deleted.")
+    ran: list[str] = []
+
+    def run_tool(server: str, name: str, arguments: Any) -> str:
+        ran.append(f"{server}/{name}")
+        return f"done with {arguments['text']}"
+
+    conversation = scope["Conversation"](guarded, model, "claude-sonnet-4-5", run_tool)
+    assert conversation.say("delete the note about milk; search through my notes") == "Found it."
+    assert ran == ["notes/find_notes"]
+    conversation.compact("One note about milk was found.")
+    assert conversation.say("now delete the note about milk forever") == "Deleted."
+    assert ran == ["notes/find_notes", "notes/delete_note"]
+    refusal = model.requests[1]["messages"][-1]["content"][0]
+    assert refusal["is_error"]
+    assert json.loads(refusal["content"])["error"] == "precondition_unmet"
+    assert [message["role"] for message in model.requests[3]["messages"]] == ["user", "user"]
+    systems = {str(request["system"]) for request in model.requests}
+    assert len(systems) == 1, "the stable prefix stays"
+
+
+def test_langchain(client: Client) -> None:
+    @tool
+    def find_notes(text: str) -> str:
+        """Search through the notes that were written earlier."""
+        return f"one note about {text}"
+
+    model = ScriptedModel(script=[calls((FIND, {"text": "milk"})), says("One note.")])
+    scope: dict[str, Any] = {"client": client, "tools": [find_notes], "model": model}
+    exec(compile(example("create_agent(model"), str(README), "exec"), scope)
+    result = scope["agent"].invoke({"messages": [HumanMessage("search through my notes")]})
+    assert result["messages"][-2].content == "one note about milk"
+    assert model.shown_tools[0] == [FIND]
