@@ -42,7 +42,7 @@ pub struct SearchQuery {
     pub max_results: usize,
     /// How much of each tool is sent.
     pub detail: Detail,
-    /// The least overlap of a tool that natural language finds.
+    /// The least overlap of a tool that natural language finds, where the policy says no threshold.
     pub least_overlap: f32,
     /// What the agent has done and may do.
     pub state: AgentState,
@@ -199,6 +199,13 @@ fn with_pending(message: String, is_empty: bool, pending: &[String]) -> String {
     format!("{message} These MCP servers are still connecting: {names}. Search again in a while.")
 }
 
+/// The least overlap of a tool that is found by meaning: half of what the policy says, or else the query's.
+fn least_overlap(snapshot: &Snapshot, query: &SearchQuery, slot: u32) -> f32 {
+    let said = snapshot.tool(slot).threshold.or(snapshot.policy.defaults.threshold);
+    // Below zero, half would be more.
+    said.map_or(query.least_overlap, |threshold| threshold.min(threshold / 2.0))
+}
+
 /// The tools nearest to a sentence, as Route ranks them; by words when nothing was embedded.
 fn natural(
     snapshot: &Snapshot,
@@ -213,7 +220,7 @@ fn natural(
     let fits = |found: &Candidate| match found.found_by {
         FoundBy::Name => true,
         _ if by_words => found.score > 0.0,
-        _ => found.overlap >= query.least_overlap,
+        _ => found.overlap >= least_overlap(snapshot, query, found.slot),
     };
     let rank = |k, allowed: Option<&_>| -> Result<Vec<Candidate>, Error> {
         let mut ranked = embedded.rank(snapshot, k, allowed)?;

@@ -9,7 +9,9 @@ use toolgate_server::router::query::{Options, RouteQuery, Unset};
 use toolgate_server::router::rank::FoundBy;
 use toolgate_server::state::AgentState;
 
-use crate::support::{ToolText, World, ask, call, granted, options, reached, server, shown, tool};
+use crate::support::{
+    ToolText, World, ask, call, found, granted, look_for, options, reached, server, shown, tool,
+};
 
 /// `n` tools that fit the same intent.
 fn refunds(n: usize) -> Vec<ToolText> {
@@ -104,6 +106,23 @@ async fn rules_load_pin_and_set_thresholds() {
     assert_eq!(shown(&answer), ["calendar", "clock", "weather"]);
     assert_eq!(found, [FoundBy::AlwaysLoad, FoundBy::Pin, FoundBy::Overlap]);
     assert!(answer.snapshot.tools.iter().any(|tool| !tool.deferrable));
+}
+
+#[tokio::test]
+async fn a_search_by_meaning_goes_by_half_the_policys_threshold() {
+    let world =
+        world(vec![tool("refund", "refund invoice"), tool("weather", "forecasts rain")]).await;
+    let names = async |document: &str| {
+        world.set_policy("acme", document, "").await.unwrap();
+        let query = look_for("please refund all of the money of this invoice right now");
+        let mut names = found(&world.search("acme", query).await);
+        names.sort();
+        names
+    };
+    assert_eq!(names("{}").await, ["mcp__s__refund"]);
+    assert!(names("rules: [{name: r, match: {tools: [refund]}, threshold: 1}]").await.is_empty());
+    let all = ["mcp__s__refund", "mcp__s__weather"];
+    assert_eq!(names("defaults: {threshold: -1}").await, all);
 }
 
 #[tokio::test]
