@@ -107,7 +107,12 @@ check-shell: tools ## Shellcheck on every script
 
 .PHONY: test-rust
 test-rust: ## Rust tests
-	$(CARGO) test --workspace --locked --no-fail-fast
+	TOOLGATE_AGREEMENT_CASES=$${TOOLGATE_AGREEMENT_CASES:-20000} \
+		$(CARGO) test --workspace --locked --no-fail-fast
+
+.PHONY: test-agreement
+test-agreement: ## A million generated cases in which Route, Gate and a reference evaluator must agree
+	TOOLGATE_AGREEMENT_CASES=1000000 $(CARGO) test --workspace --locked --test plane -- agreement
 
 .PHONY: test-kernels
 test-kernels: ## The CUDA kernels, run on the CPU against plain loops; their PTX is of this source

@@ -24,9 +24,9 @@ use toolgate_server::router::route::Answer;
 use toolgate_server::shard::shards::Shards;
 use toolgate_server::state::AgentState;
 use toolgate_server::store::{
-    Committed, ContentHash, Hour, PendingRequest, RecordedRequest, Revision, ServerChange,
-    ServerRecord, Store, StoreError, StoreFuture, StoredCatalog, StoredEmbedding, StoredServer,
-    StoredTool, ToolCursor, ToolRecord, UsageAddition, UsageCount,
+    Committed, ContentHash, Hour, PendingRequest, PolicyChange, RecordedRequest, Revision,
+    ServerChange, ServerRecord, Store, StoreError, StoreFuture, StoredCatalog, StoredEmbedding,
+    StoredPolicy, StoredServer, StoredTool, ToolCursor, ToolRecord, UsageAddition, UsageCount,
 };
 use toolgate_server::usage::Ledger;
 
@@ -37,6 +37,10 @@ const TOOLS_OF_A_SERVER: usize = 50;
 /// Tools about one thing: their embeddings are near each other, as those of real tools are.
 const TOOLS_OF_A_TOPIC: usize = 20;
 
+/// Distinct conditions, and the tools that have them.
+const CONDITIONS: [usize; 4] = [0, 10, 100, 1_000];
+const CONDITIONS_TOOLS: usize = 1_000;
+
 /// What the locked nine tenths of the tools wait for.
 const MILESTONE: &str = "plan_approved";
 
@@ -44,7 +48,7 @@ fn route(c: &mut Criterion) {
     let runtime = Builder::new_multi_thread().enable_all().build().expect("a runtime");
     let mut group = c.benchmark_group("route");
     for tools in SIZES {
-        let plane = Plane::new(&runtime, tools);
+        let plane = Plane::new(&runtime, FakeStore::new(tools));
         for (name, state, known) in [
             ("all_open", unlocked(), None),
             ("nine_tenths_locked", AgentState::default(), None),
@@ -58,6 +62,23 @@ fn route(c: &mut Criterion) {
                 b.iter(|| black_box(runtime.block_on(plane.route(query.clone()))));
             });
         }
+    }
+    group.finish();
+}
+
+/// What distinct conditions add to a call: the tools share them evenly, and all of them hold.
+fn conditions(c: &mut Criterion) {
+    let runtime = Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let mut group = c.benchmark_group("conditions");
+    for conditions in CONDITIONS {
+        let plane = Plane::new(&runtime, FakeStore::new(CONDITIONS_TOOLS).under(conditions));
+        let query = query(unlocked(), None);
+        let answer = runtime.block_on(plane.route(query.clone()));
+        assert!(!answer.active.is_empty(), "a condition does not hold");
+        print_stages("conditions", conditions, &answer);
+        group.bench_with_input(BenchmarkId::from_parameter(conditions), &query, |b, query| {
+            b.iter(|| black_box(runtime.block_on(plane.route(query.clone()))));
+        });
     }
     group.finish();
 }
@@ -91,8 +112,9 @@ struct Plane {
 }
 
 impl Plane {
-    fn new(runtime: &Runtime, tools: usize) -> Self {
-        let store = Arc::new(FakeStore::new(tools));
+    fn new(runtime: &Runtime, store: FakeStore) -> Self {
+        let tools = store.catalog.tools.len();
+        let store = Arc::new(store);
         let encoder: Arc<dyn Encoder> = Arc::new(FakeEncoder(embedding(tools / 2)));
         let usage = Arc::new(Ledger::new(Arc::clone(&store) as _));
         let shards = Arc::new(Shards::new(store, Arc::clone(&encoder), 4 << 30));
@@ -147,8 +169,20 @@ impl FakeStore {
             tools.iter().enumerate().map(|(index, tool)| (hash(tool), embedding(index))).collect();
         let servers = (0..tools.len().div_ceil(TOOLS_OF_A_SERVER)).map(server).collect();
         let (revision, pool_floor) = (1, 1);
-        let catalog = StoredCatalog { revision, servers, tools, removed: Vec::new(), pool_floor };
+        let (removed, policy) = (Vec::new(), None);
+        let catalog = StoredCatalog { revision, servers, tools, removed, pool_floor, policy };
         Self { catalog, embeddings }
+    }
+
+    /// The same tools, each with one of so many conditions instead of what it had.
+    fn under(mut self, conditions: usize) -> Self {
+        for (index, tool) in self.catalog.tools.iter_mut().enumerate() {
+            let source =
+                |n| format!("!('blocked-{n}' in state.milestones) && state.calls.size() < 9");
+            let cel = (conditions > 0).then(|| Precondition::Cel(source(index % conditions)));
+            tool.record.precondition = cel;
+        }
+        self
     }
 }
 
@@ -330,10 +364,18 @@ impl Store for FakeStore {
         unused()
     }
 
+    fn read_policy<'a>(&'a self, _: &'a TenantId) -> StoreFuture<'a, Option<StoredPolicy>> {
+        unused()
+    }
+
+    fn set_policy<'a>(&'a self, _: &'a TenantId, _: PolicyChange) -> StoreFuture<'a, Committed> {
+        unused()
+    }
+
     fn ping(&self) -> StoreFuture<'_, ()> {
         Box::pin(std::future::ready(Ok(())))
     }
 }
 
-criterion_group!(benches, route);
+criterion_group!(benches, route, conditions);
 criterion_main!(benches);

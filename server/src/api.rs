@@ -5,6 +5,7 @@ mod catalog_service;
 mod edge;
 mod fields;
 mod listing;
+mod policy_service;
 mod precondition;
 mod register;
 mod render;
@@ -12,8 +13,12 @@ mod render_catalog;
 mod request;
 mod router_service;
 mod server;
+mod state;
 mod status;
 mod unserved;
 mod usage_service;
+
+/// No principal while authentication is off.
+const PRINCIPAL: &str = "";
 
 pub use server::{ApiConfig, serve};

@@ -14,6 +14,7 @@ pub mod definition;
 pub mod json_text;
 pub mod outcome;
 pub mod plan;
+pub mod policies;
 pub mod registration;
 pub mod signature;
 pub mod summary;

@@ -12,6 +12,7 @@ mod gate;
 mod json;
 mod model;
 mod output;
+mod policy;
 mod register;
 mod route;
 mod search;
@@ -54,6 +55,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Gate(gate) => interruptible(gate::run(gate)),
         Command::Tools(tools) => interruptible(tools::run(tools)),
         Command::Usage(usage) => interruptible(usage::run(usage)),
+        Command::Policy(policy) => interruptible(policy::run(policy)),
         Command::Model(model) => interruptible(model::run(model)),
         Command::Doctor(doctor) => interruptible(doctor::run(doctor)),
         Command::Eval(eval) => interruptible(eval::run(eval)),

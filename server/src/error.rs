@@ -66,11 +66,11 @@ pub enum Error {
     #[error("there is no MCP server {0:?}: ListServers names those that are there")]
     ServerNotFound(String),
     /// The stored version is another one.
-    #[error("the etag is {actual:?}, not {expected:?}: read the server again, then retry")]
+    #[error("the etag is {actual:?}, not {expected:?}: read it again, then retry")]
     EtagMismatch {
         /// The etag that the caller expected.
         expected: String,
-        /// The stored etag; empty when the server is not stored.
+        /// The stored etag; empty when nothing is stored.
         actual: String,
     },
     /// The request id stands for another request.

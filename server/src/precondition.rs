@@ -1,11 +1,12 @@
-//! Deterministic predicates over the agent's state (Tool Attention, section 4: precondition gating), and
-//! what would have to change for one to hold. No input but the state takes part.
+//! Preconditions as they are registered and stored: named predicates over the agent's state (Tool Attention,
+//! section 4: precondition gating), CEL expressions, and combinations of both. What they say is in
+//! [`crate::condition`].
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::state::AgentState;
+use crate::condition::{Condition, Mistake};
 
 /// A predicate that must hold before a tool may be shown or called.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -23,71 +24,38 @@ pub enum Precondition {
     Any(Vec<Precondition>),
     /// It does not hold.
     Not(Box<Precondition>),
+    /// A CEL expression that is true.
+    Cel(String),
 }
 
 impl Precondition {
-    /// Whether the state satisfies it.
-    #[must_use]
-    pub fn holds(&self, state: &AgentState) -> bool {
+    /// What must hold, outermost conjunctions taken apart: each of them is needed.
+    ///
+    /// # Errors
+    /// A mistake in a CEL expression.
+    pub fn conditions(&self) -> Result<Vec<Condition>, Mistake> {
         match self {
-            Self::IsAuthenticated(scope) => state.scopes.contains(scope),
-            Self::HasPriorToolOutput(prefix) => has_prior_output(state, prefix),
-            Self::MilestoneReached(name) => state.milestones.contains(name),
-            Self::All(inner) => inner.iter().all(|p| p.holds(state)),
-            Self::Any(inner) => inner.iter().any(|p| p.holds(state)),
-            Self::Not(inner) => !inner.holds(state),
+            Self::All(inner) => {
+                let inner = inner.iter().map(Self::conditions).collect::<Result<Vec<_>, _>>()?;
+                Ok(inner.into_iter().flatten().collect())
+            }
+            other => Ok(vec![other.condition()?]),
         }
     }
 
-    /// The unmet parts, outermost conjunctions taken apart: each of them is needed. Empty when it holds.
-    #[must_use]
-    pub fn unmet(&self, state: &AgentState) -> Vec<String> {
-        if self.holds(state) {
-            return Vec::new();
-        }
-        match self {
-            Self::All(inner) => inner.iter().flat_map(|p| p.unmet(state)).collect(),
-            other => vec![other.to_string()],
-        }
+    fn condition(&self) -> Result<Condition, Mistake> {
+        let list =
+            |inner: &[Self]| inner.iter().map(Self::condition).collect::<Result<Vec<_>, _>>();
+        Ok(match self {
+            Self::IsAuthenticated(scope) => Condition::scope(scope),
+            Self::HasPriorToolOutput(prefix) => Condition::prior_output(prefix),
+            Self::MilestoneReached(name) => Condition::milestone(name),
+            Self::All(inner) => Condition::all(&list(inner)?),
+            Self::Any(inner) => Condition::any(&list(inner)?),
+            Self::Not(inner) => Condition::negation(&inner.condition()?),
+            Self::Cel(source) => Condition::compile(source)?,
+        })
     }
-}
-
-/// Everything that one tool asks of the state: its own conditions and its MCP server's.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct Requirement {
-    /// Scopes that must be granted, sorted, without repetition.
-    pub scopes: Vec<String>,
-    /// Preconditions that must hold, all of them.
-    pub preconditions: Vec<Precondition>,
-}
-
-impl Requirement {
-    /// Whether the state satisfies it.
-    #[must_use]
-    pub fn holds(&self, state: &AgentState) -> bool {
-        self.lacks_no_scope(state) && self.preconditions.iter().all(|p| p.holds(state))
-    }
-
-    /// Whether every required scope is granted.
-    #[must_use]
-    pub fn lacks_no_scope(&self, state: &AgentState) -> bool {
-        self.scopes.iter().all(|scope| state.scopes.contains(scope))
-    }
-
-    /// What would unlock the tool: each of them is needed. Empty when it holds.
-    #[must_use]
-    pub fn unmet(&self, state: &AgentState) -> Vec<String> {
-        let missing = self.scopes.iter().filter(|scope| !state.scopes.contains(*scope));
-        let scopes = missing.map(|scope| format!("scope {scope:?}"));
-        scopes.chain(self.preconditions.iter().flat_map(|p| p.unmet(state))).collect()
-    }
-}
-
-fn has_prior_output(state: &AgentState, prefix: &str) -> bool {
-    state.calls.iter().filter(|call| call.succeeded).any(|call| {
-        let bare = call.tool.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
-        call.tool.starts_with(prefix) || bare.is_some_and(|(_, name)| name.starts_with(prefix))
-    })
 }
 
 impl fmt::Display for Precondition {
@@ -99,6 +67,7 @@ impl fmt::Display for Precondition {
             Self::All(inner) => write_list(f, "all", inner),
             Self::Any(inner) => write_list(f, "any", inner),
             Self::Not(inner) => write!(f, "not({inner})"),
+            Self::Cel(source) => f.write_str(source),
         }
     }
 }
@@ -111,46 +80,60 @@ fn write_list(f: &mut fmt::Formatter<'_>, name: &str, inner: &[Precondition]) ->
 #[cfg(test)]
 mod tests {
     use super::Precondition::{
-        All, Any, HasPriorToolOutput, IsAuthenticated, MilestoneReached, Not,
+        All, Any, Cel, HasPriorToolOutput, IsAuthenticated, MilestoneReached, Not,
     };
     use super::*;
-    use crate::state::PriorCall;
+    use crate::condition::Fuel;
+    use crate::state::{AgentState, CallStatus, PriorCall};
 
     fn state() -> AgentState {
-        let call = |tool: &str, succeeded| PriorCall { tool: tool.to_owned(), succeeded, turn: 0 };
+        let call = |tool: &str, status| PriorCall { tool: tool.to_owned(), status, turn: 0 };
         AgentState {
             scopes: ["issues:write".to_owned()].into(),
-            calls: vec![call("mcp__git__git_status", true), call("git_push", false)],
+            calls: vec![
+                call("mcp__git__git_status", CallStatus::Succeeded),
+                call("git_push", CallStatus::Failed),
+            ],
             milestones: ["plan_approved".to_owned()].into(),
             ..AgentState::default()
         }
     }
 
-    fn check(precondition: &Precondition, expected: bool, unmet: &[&str]) {
-        assert_eq!(precondition.holds(&state()), expected, "{precondition}");
-        assert_eq!(precondition.unmet(&state()), unmet, "{precondition}");
+    #[track_caller]
+    fn check(precondition: &Precondition, unmet: &[&str]) {
+        let conditions = precondition.conditions().expect("conditions");
+        let holds = |c: &Condition| c.holds(&state(), &mut Fuel::default()).expect("an answer");
+        let failing = conditions.iter().filter(|condition| !holds(condition));
+        let failing: Vec<_> = failing.map(Condition::to_string).collect();
+        assert_eq!(failing, unmet, "{precondition}");
     }
 
     #[test]
     fn named_predicates() {
-        check(&IsAuthenticated("issues:write".into()), true, &[]);
-        check(&IsAuthenticated("issues".into()), false, &["is_authenticated(\"issues\")"]);
-        check(&HasPriorToolOutput("git_status".into()), true, &[]);
-        check(&HasPriorToolOutput("mcp__git__".into()), true, &[]);
-        let failed = &["has_prior_tool_output(\"git_push\")"];
-        check(&HasPriorToolOutput("git_push".into()), false, failed);
-        check(&MilestoneReached("plan_approved".into()), true, &[]);
+        check(&IsAuthenticated("issues:write".into()), &[]);
+        check(&IsAuthenticated("issues".into()), &["is_authenticated(\"issues\")"]);
+        check(&HasPriorToolOutput("git_status".into()), &[]);
+        check(&HasPriorToolOutput("mcp__git__".into()), &[]);
+        check(&HasPriorToolOutput("git_push".into()), &["has_prior_tool_output(\"git_push\")"]);
+        check(&MilestoneReached("plan_approved".into()), &[]);
     }
 
     #[test]
     fn combinations() {
         let granted = || IsAuthenticated("issues:write".into());
         let (a, b) = (MilestoneReached("a".into()), MilestoneReached("b".into()));
-        check(&Not(Box::new(granted())), false, &["not(is_authenticated(\"issues:write\"))"]);
-        check(&Any(vec![a.clone(), granted()]), true, &[]);
+        check(&Not(Box::new(granted())), &["not(is_authenticated(\"issues:write\"))"]);
+        check(&Any(vec![a.clone(), granted()]), &[]);
         let both = &["milestone_reached(\"a\")", "milestone_reached(\"b\")"];
-        check(&All(vec![a.clone(), granted(), b.clone()]), false, both);
-        let either = &["any(milestone_reached(\"a\"), milestone_reached(\"b\"))"];
-        check(&Any(vec![a, b]), false, either);
+        check(&All(vec![a.clone(), granted(), All(vec![b.clone()])]), both);
+        check(&Any(vec![a, b]), &["any(milestone_reached(\"a\"), milestone_reached(\"b\"))"]);
+        check(&Any(vec![Cel("1 > 2".into()), granted()]), &[]);
+        check(&Cel("1 > 2".into()), &["1 > 2"]);
+    }
+
+    #[test]
+    fn a_wrong_expression_is_a_mistake_wherever_it_stands() {
+        let wrong = Not(Box::new(All(vec![Cel("nobody == 1".into())])));
+        assert!(wrong.conditions().expect_err("a mistake").problem.contains("nobody"));
     }
 }

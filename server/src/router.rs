@@ -4,6 +4,7 @@
 pub mod account;
 pub mod allow;
 mod aside;
+pub mod caps;
 pub mod choose;
 pub mod continuity;
 mod decision;

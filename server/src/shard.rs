@@ -2,7 +2,9 @@
 //! and bitmaps; how a slot came to be, and who may see it, is for the layers above.
 
 pub mod names;
+pub mod pending;
 pub mod requirements;
+pub mod ruled;
 pub mod shards;
 pub mod snapshot;
 pub mod tool;

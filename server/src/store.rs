@@ -36,8 +36,8 @@ pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>>
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The MCP server changed since the change was prepared: prepare it again.
-    #[error("the MCP server changed meanwhile")]
+    /// What is changed was changed since the change was prepared: prepare it again.
+    #[error("it was changed meanwhile")]
     Conflict,
     /// Two tools of the tenant would have the same model-facing name.
     #[error("the model-facing name {0:?} is taken")]
@@ -160,6 +160,28 @@ pub struct RemovedTool {
     pub revision: Revision,
 }
 
+/// A tenant's policy as stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredPolicy {
+    /// The document, byte for byte as it was set.
+    pub document: String,
+    /// The catalog revision of its last change.
+    pub revision: Revision,
+    /// When that was committed, in milliseconds since 1970 (UTC).
+    pub updated_ms: i64,
+}
+
+/// A change of a tenant's policy.
+#[derive(Debug, Clone)]
+pub struct PolicyChange {
+    /// The revision of the policy that the change was prepared from; `None` when there was none.
+    pub base: Option<Revision>,
+    /// The document.
+    pub document: String,
+    /// Whether it hides tools from some callers, so that a changed tool may come or go for them.
+    pub hides: bool,
+}
+
 /// One tenant's catalog at one revision.
 #[derive(Debug, Clone, Default)]
 pub struct StoredCatalog {
@@ -173,8 +195,11 @@ pub struct StoredCatalog {
     /// again is not among them: that tool's `summary_revision` says the same and more.
     pub removed: Vec<RemovedTool>,
     /// The oldest revision that a delta of the summary pool can start from. It rises to the present one
-    /// when a change of scopes, or the removal of a tool with scopes, makes callers see different tools.
+    /// when a change of scopes or of the policy, or the removal of a tool that not everybody sees, makes
+    /// callers see different tools.
     pub pool_floor: Revision,
+    /// The policy at that revision; `None` when none was ever set.
+    pub policy: Option<StoredPolicy>,
 }
 
 /// An embedding and the text it is of.
@@ -347,6 +372,17 @@ pub trait Store: Send + Sync + 'static {
 
     /// Forgets all tenants' counters of usage of hours before `hour`.
     fn forget_usage(&self, hour: Hour) -> StoreFuture<'_, ()>;
+
+    /// The tenant's policy; `None` when none was ever set.
+    fn read_policy<'a>(&'a self, tenant: &'a TenantId) -> StoreFuture<'a, Option<StoredPolicy>>;
+
+    /// Replaces the policy under the next catalog revision, and begins deltas of the summary pool anew.
+    /// [`StoreError::Conflict`] when the policy's revision is no longer `base`.
+    fn set_policy<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        change: PolicyChange,
+    ) -> StoreFuture<'a, Committed>;
 
     /// Answers when the store can be read.
     fn ping(&self) -> StoreFuture<'_, ()>;

@@ -13,6 +13,7 @@ from toolgate import (
     OutcomeKind,
     ToolSettings,
     all_of,
+    cel,
     is_authenticated,
     milestone_reached,
 )
@@ -268,17 +269,29 @@ def test_the_largest_preconditions_are_taken(
     assert catalog.RegisterServer(request).server.tool_count == 1
 
 
-def test_expressions_are_not_served_yet(
-    catalog: catalog_pb2_grpc.CatalogServiceStub, tenant: str
-) -> None:
-    request = catalog_pb2.RegisterServerRequest(
-        tenant=tenant,
-        server="docs",
-        tools_list_json=body([GOOD]),
-        precondition=state_pb2.Precondition(cel="true"),
-    )
-    with refused(grpc.StatusCode.UNIMPLEMENTED, "NOT_IMPLEMENTED"):
-        catalog.RegisterServer(request)
+@pytest.mark.parametrize(
+    ("expression", "problem"),
+    [
+        ("nobody == 1", "line 1, column 1: unknown variable `nobody`"),
+        ("true &&\n  frob(1)", "line 2, column 7: unknown function `frob`"),
+        ("size(state.calls)", "must be a bool"),
+        ("(" * 500, "nested too deep"),
+        ("state.calls.all(a, state.calls.all(b, state.calls.all(c, a == c)))", "steps"),
+        ("true" + " " * 3000, "at most 2048"),
+    ],
+)
+def test_wrong_expressions(client: Client, expression: str, problem: str) -> None:
+    with invalid("INVALID_FIELD", field="precondition") as caught:
+        client.register_server("docs", [GOOD], precondition=cel(expression))
+    assert problem in caught.field_violations[0].description
+
+
+def test_too_many_expressions(client: Client) -> None:
+    long = "true" + " " * 2000
+    settings = [ToolSettings(f"t{i}", precondition=cel(long)) for i in range(40)]
+    tools = [tool(f"t{i}") for i in range(40)]
+    with invalid("INVALID_FIELD", field="tool_settings[32].precondition"):
+        client.register_server("docs", tools, tool_settings=settings)
 
 
 @pytest.mark.parametrize(

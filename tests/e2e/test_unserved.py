@@ -13,8 +13,6 @@ from toolgate._gen.v1 import (
     catalog_pb2_grpc,
     encoder_pb2,
     encoder_pb2_grpc,
-    policy_pb2,
-    policy_pb2_grpc,
 )
 
 Caller = Callable[[grpc.Channel], Any]
@@ -25,15 +23,6 @@ UNSERVED: dict[str, Caller] = {
     ),
     "ApproveTools": lambda c: catalog_pb2_grpc.CatalogServiceStub(c).ApproveTools(
         catalog_pb2.ApproveToolsRequest()
-    ),
-    "SetPolicy": lambda c: policy_pb2_grpc.PolicyServiceStub(c).SetPolicy(
-        policy_pb2.SetPolicyRequest()
-    ),
-    "GetPolicy": lambda c: policy_pb2_grpc.PolicyServiceStub(c).GetPolicy(
-        policy_pb2.GetPolicyRequest()
-    ),
-    "CheckPolicy": lambda c: policy_pb2_grpc.PolicyServiceStub(c).CheckPolicy(
-        policy_pb2.CheckPolicyRequest()
     ),
     "Embed": lambda c: encoder_pb2_grpc.EncoderServiceStub(c).Embed(
         encoder_pb2.EmbedRequest(texts=["x"])

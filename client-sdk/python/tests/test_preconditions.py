@@ -6,6 +6,7 @@ from toolgate import (
     Precondition,
     all_of,
     any_of,
+    cel,
     has_prior_tool_output,
     is_authenticated,
     milestone_reached,
@@ -47,7 +48,7 @@ def test_a_chain_of_the_same_operator_is_one_node() -> None:
 
 
 def test_survives_the_wire() -> None:
-    precondition = any_of(SCOPE & ~FROZEN, all_of(PRIOR))
+    precondition = any_of(SCOPE & ~FROZEN, all_of(PRIOR), cel("size(state.calls) > 2"))
     assert from_proto(precondition.to_proto()) == precondition
 
 
@@ -60,7 +61,7 @@ def test_python_and_is_refused_rather_than_dropping_an_operand() -> None:
         SCOPE and PRIOR  # noqa: B018
 
 
-@pytest.mark.parametrize("build", [is_authenticated, has_prior_tool_output, milestone_reached])
+@pytest.mark.parametrize("build", [is_authenticated, has_prior_tool_output, milestone_reached, cel])
 def test_an_empty_argument_is_refused(build: object) -> None:
     assert callable(build)
     with pytest.raises(ValueError, match="not empty"):

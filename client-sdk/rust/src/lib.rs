@@ -33,6 +33,7 @@ mod health;
 pub mod history;
 pub mod layout;
 mod options;
+mod policy;
 pub mod render;
 mod router;
 mod usage;

@@ -253,7 +253,9 @@ pub mod precondition {
         /// Holds when the inner one does not.
         #[prost(message, tag = "6")]
         Not(::prost::alloc::boxed::Box<super::Precondition>),
-        /// A CEL expression. Not served by this version: refused with NOT_IMPLEMENTED.
+        /// Holds when this CEL expression (cel.dev) over `state`, `tool`, `principal` and `now` is true; one that
+        /// can't be evaluated does not hold. At most 2 KiB, 64 KiB in one request; a mistake in it is an error
+        /// with its place.
         #[prost(string, tag = "7")]
         Cel(::prost::alloc::string::String),
     }
@@ -2020,16 +2022,16 @@ pub mod encoder_service_server {
 /// A tenant's policy document.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Policy {
-    /// YAML or JSON, at most 64 KiB.
+    /// YAML or JSON, at most 64 KiB, byte for byte as it was set. Empty: none was ever set.
     #[prost(string, tag = "1")]
     pub document: ::prost::alloc::string::String,
-    /// Changes with every change of the document.
+    /// Changes with every change of the document. Empty: none was ever set.
     #[prost(string, tag = "2")]
     pub etag: ::prost::alloc::string::String,
-    /// The catalog revision of the last change.
+    /// The catalog revision of the last change; 0 when none was ever set.
     #[prost(uint64, tag = "3")]
     pub revision: u64,
-    /// When the last change was committed.
+    /// When the last change was committed. Absent: none was ever set.
     #[prost(message, optional, tag = "4")]
     pub update_time: ::core::option::Option<::prost_types::Timestamp>,
 }
@@ -2039,7 +2041,7 @@ pub struct SetPolicyRequest {
     /// The tenant. Absent: "default" while authentication is off.
     #[prost(string, tag = "1")]
     pub tenant: ::prost::alloc::string::String,
-    /// YAML or JSON, at most 64 KiB. Required.
+    /// YAML or JSON, at most 64 KiB. Required; `{}` says nothing.
     #[prost(string, tag = "2")]
     pub document: ::prost::alloc::string::String,
     /// The etag of the version that this call changes; "" to skip the check.
@@ -2079,6 +2081,13 @@ pub struct CheckPolicyRequest {
     /// The state to check it against. Absent: nothing granted, nothing done.
     #[prost(message, optional, tag = "3")]
     pub state: ::core::option::Option<AgentState>,
+    /// The most verdicts to return, 1 to 1,000; more is cut to 1,000. Absent or 0: 100.
+    #[prost(int32, tag = "4")]
+    pub page_size: i32,
+    /// The `next_page_token` of the page before; the document and the state must be the same. Absent: the
+    /// first page.
+    #[prost(string, tag = "5")]
+    pub page_token: ::prost::alloc::string::String,
 }
 /// The policy's verdicts.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2086,6 +2095,9 @@ pub struct CheckPolicyResponse {
     /// One per tool, by MCP server and name.
     #[prost(message, repeated, tag = "1")]
     pub verdicts: ::prost::alloc::vec::Vec<PolicyVerdict>,
+    /// Asks for the next page; empty on the last one.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
 }
 /// What a policy decides of one tool.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2099,13 +2111,14 @@ pub struct PolicyVerdict {
     /// True when the tool may be shown and called.
     #[prost(bool, tag = "3")]
     pub allowed: bool,
-    /// Why not. Set when refused.
+    /// Why not. Set when refused: UNKNOWN_TOOL for a tool that is denied to all, SCOPE_MISSING for one that
+    /// the state may not see, PRECONDITION_UNMET for one that it may see and not call.
     #[prost(enumeration = "RefusalCode", tag = "4")]
     pub code: i32,
-    /// The rule that decided. Empty: none did.
+    /// The rule that decided. Empty: none did; the registration itself refuses, or nothing does.
     #[prost(string, tag = "5")]
     pub rule: ::prost::alloc::string::String,
-    /// What would unlock it.
+    /// What would unlock it: each of them is needed. Empty: nothing would.
     #[prost(string, repeated, tag = "6")]
     pub unlock: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
@@ -2120,7 +2133,8 @@ pub mod policy_service_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// The tenant's precondition policies. Not served by this version.
+    /// The tenant's policy: which tools may be seen and called when, and how they are chosen. The document's
+    /// JSON schema is printed by `toolgate policy schema`.
     #[derive(Debug, Clone)]
     pub struct PolicyServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -2201,7 +2215,8 @@ pub mod policy_service_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Replaces the tenant's policy document.
+        /// Replaces the tenant's policy document. It is checked whole before anything is stored: a mistake is
+        /// INVALID_FIELD with its place, an etag that does not match is ETAG_MISMATCH.
         pub async fn set_policy(
             &mut self,
             request: impl tonic::IntoRequest<super::SetPolicyRequest>,
@@ -2226,7 +2241,7 @@ pub mod policy_service_client {
                 .insert(GrpcMethod::new("toolgate.v1.PolicyService", "SetPolicy"));
             self.inner.unary(req, path, codec).await
         }
-        /// Reads the tenant's policy document.
+        /// Reads the tenant's policy document; an empty one when none was ever set.
         pub async fn get_policy(
             &mut self,
             request: impl tonic::IntoRequest<super::GetPolicyRequest>,
@@ -2291,7 +2306,8 @@ pub mod policy_service_server {
     /// Generated trait containing gRPC methods that should be implemented for use with PolicyServiceServer.
     #[async_trait]
     pub trait PolicyService: std::marker::Send + std::marker::Sync + 'static {
-        /// Replaces the tenant's policy document.
+        /// Replaces the tenant's policy document. It is checked whole before anything is stored: a mistake is
+        /// INVALID_FIELD with its place, an etag that does not match is ETAG_MISMATCH.
         async fn set_policy(
             &self,
             request: tonic::Request<super::SetPolicyRequest>,
@@ -2299,7 +2315,7 @@ pub mod policy_service_server {
             tonic::Response<super::SetPolicyResponse>,
             tonic::Status,
         >;
-        /// Reads the tenant's policy document.
+        /// Reads the tenant's policy document; an empty one when none was ever set.
         async fn get_policy(
             &self,
             request: tonic::Request<super::GetPolicyRequest>,
@@ -2316,7 +2332,8 @@ pub mod policy_service_server {
             tonic::Status,
         >;
     }
-    /// The tenant's precondition policies. Not served by this version.
+    /// The tenant's policy: which tools may be seen and called when, and how they are chosen. The document's
+    /// JSON schema is printed by `toolgate policy schema`.
     #[derive(Debug)]
     pub struct PolicyServiceServer<T> {
         inner: Arc<T>,

@@ -34,7 +34,10 @@ impl CatalogService for Catalogs {
         let plane = &self.edge.plane;
         let work = |message: RegisterServerRequest, deadline| async move {
             let tenant = tenant(&message.tenant)?;
-            let registration = register::parse(message)?;
+            // Compiling expressions takes a core for a while, so it leaves the async threads.
+            let parse = move || register::parse(message);
+            let registration =
+                tokio::task::spawn_blocking(parse).await.map_err(Error::internal)??;
             let registered = plane.register(&tenant, registration, Some(deadline)).await?;
             Ok(render_catalog::registered(&tenant, &registered))
         };

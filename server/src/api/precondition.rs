@@ -3,16 +3,37 @@
 use toolgate_proto::v1;
 use toolgate_proto::v1::precondition::Condition;
 
+use crate::condition;
 use crate::error::Error;
 use crate::precondition::Precondition;
 
 const NODES_MAX: usize = 64;
 const DEPTH_MAX: usize = 8;
 
+/// Bytes of all CEL expressions of one request, and of their regular expressions: the same as a policy may
+/// have.
+const EXPRESSIONS_MAX: usize = 64 << 10;
+const PATTERNS_MAX: usize = 64;
+
+/// What the preconditions of one request may still have.
+pub(super) struct Budget {
+    expressions: usize,
+    patterns: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { expressions: EXPRESSIONS_MAX, patterns: PATTERNS_MAX }
+    }
+}
+
 /// Parses a precondition that stands in `field`.
-pub(super) fn parse(field: &str, wire: &v1::Precondition) -> Result<Precondition, Error> {
-    let mut nodes = 0;
-    node(field, wire, 1, &mut nodes)
+pub(super) fn parse(
+    field: &str,
+    wire: &v1::Precondition,
+    budget: &mut Budget,
+) -> Result<Precondition, Error> {
+    Parser { field, nodes: 0, budget }.node(wire, 1)
 }
 
 /// Renders a precondition.
@@ -27,51 +48,78 @@ pub(super) fn render(precondition: &Precondition) -> v1::Precondition {
         Precondition::All(inner) => Condition::All(list(inner)),
         Precondition::Any(inner) => Condition::Any(list(inner)),
         Precondition::Not(inner) => Condition::Not(Box::new(render(inner))),
+        Precondition::Cel(source) => Condition::Cel(source.clone()),
     };
     v1::Precondition { condition: Some(condition) }
 }
 
-fn node(
-    field: &str,
-    wire: &v1::Precondition,
-    depth: usize,
-    nodes: &mut usize,
-) -> Result<Precondition, Error> {
-    *nodes += 1;
-    if *nodes > NODES_MAX || depth > DEPTH_MAX {
-        let problem = format!("at most {NODES_MAX} nodes, nested at most {DEPTH_MAX} deep");
-        return Err(Error::field(field, problem));
-    }
-    let Some(condition) = &wire.condition else {
-        return Err(Error::field(field, "says no condition: set one of its fields"));
-    };
-    let mut list = |wire: &v1::PreconditionList| {
-        if wire.preconditions.is_empty() {
-            return Err(Error::field(field, "`all` and `any` need at least one operand"));
-        }
-        let inner = wire.preconditions.iter();
-        inner.map(|inner| node(field, inner, depth + 1, nodes)).collect::<Result<Vec<_>, _>>()
-    };
-    Ok(match condition {
-        Condition::IsAuthenticated(scope) => {
-            Precondition::IsAuthenticated(text(field, "a scope", scope)?)
-        }
-        Condition::HasPriorToolOutput(prefix) => {
-            Precondition::HasPriorToolOutput(text(field, "a tool's name or prefix", prefix)?)
-        }
-        Condition::MilestoneReached(name) => {
-            Precondition::MilestoneReached(text(field, "a milestone", name)?)
-        }
-        Condition::All(inner) => Precondition::All(list(inner)?),
-        Condition::Any(inner) => Precondition::Any(list(inner)?),
-        Condition::Not(inner) => Precondition::Not(Box::new(node(field, inner, depth + 1, nodes)?)),
-        Condition::Cel(_) => return Err(Error::NotImplemented("Precondition.cel")),
-    })
+/// One precondition on its way in.
+struct Parser<'a> {
+    field: &'a str,
+    nodes: usize,
+    budget: &'a mut Budget,
 }
 
-fn text(field: &str, what: &str, value: &str) -> Result<String, Error> {
-    if value.is_empty() || value.len() > 256 {
-        return Err(Error::field(field, format!("names {what} of 1 to 256 bytes")));
+impl Parser<'_> {
+    fn node(&mut self, wire: &v1::Precondition, depth: usize) -> Result<Precondition, Error> {
+        self.nodes += 1;
+        if self.nodes > NODES_MAX || depth > DEPTH_MAX {
+            let problem = format!("at most {NODES_MAX} nodes, nested at most {DEPTH_MAX} deep");
+            return Err(self.wrong(problem));
+        }
+        let Some(condition) = &wire.condition else {
+            return Err(self.wrong("says no condition: set one of its fields"));
+        };
+        Ok(match condition {
+            Condition::IsAuthenticated(scope) => {
+                Precondition::IsAuthenticated(self.text("a scope", scope)?)
+            }
+            Condition::HasPriorToolOutput(prefix) => {
+                Precondition::HasPriorToolOutput(self.text("a tool's name or prefix", prefix)?)
+            }
+            Condition::MilestoneReached(name) => {
+                Precondition::MilestoneReached(self.text("a milestone", name)?)
+            }
+            Condition::All(inner) => Precondition::All(self.list(inner, depth)?),
+            Condition::Any(inner) => Precondition::Any(self.list(inner, depth)?),
+            Condition::Not(inner) => Precondition::Not(Box::new(self.node(inner, depth + 1)?)),
+            Condition::Cel(source) => self.expression(source)?,
+        })
     }
-    Ok(value.to_owned())
+
+    fn list(
+        &mut self,
+        wire: &v1::PreconditionList,
+        depth: usize,
+    ) -> Result<Vec<Precondition>, Error> {
+        if wire.preconditions.is_empty() {
+            return Err(self.wrong("`all` and `any` need at least one operand"));
+        }
+        wire.preconditions.iter().map(|inner| self.node(inner, depth + 1)).collect()
+    }
+
+    fn expression(&mut self, source: &str) -> Result<Precondition, Error> {
+        let Some(left) = self.budget.expressions.checked_sub(source.len()) else {
+            return Err(self.wrong("the request's CEL expressions are longer than 64 KiB together"));
+        };
+        self.budget.expressions = left;
+        let compiled = condition::Condition::compile(source);
+        let compiled = compiled.map_err(|mistake| self.wrong(mistake.to_string()))?;
+        let Some(left) = self.budget.patterns.checked_sub(compiled.pattern_count()) else {
+            return Err(self.wrong("the request's CEL expressions have more than 64 patterns"));
+        };
+        self.budget.patterns = left;
+        Ok(Precondition::Cel(source.to_owned()))
+    }
+
+    fn text(&self, what: &str, value: &str) -> Result<String, Error> {
+        if value.is_empty() || value.len() > 256 {
+            return Err(self.wrong(format!("names {what} of 1 to 256 bytes")));
+        }
+        Ok(value.to_owned())
+    }
+
+    fn wrong(&self, problem: impl Into<String>) -> Error {
+        Error::field(self.field, problem)
+    }
 }

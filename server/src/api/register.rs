@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use toolgate_proto::v1;
 
 use super::fields::Fields;
-use super::precondition;
+use super::precondition::{self, Budget};
 use crate::catalog::check::ToolSettings;
 use crate::catalog::plan::Mode;
 use crate::catalog::registration::Registration;
@@ -44,8 +44,10 @@ pub(super) fn parse(wire: v1::RegisterServerRequest) -> Result<Registration, Err
         mode(wire.mode, &mut fields)
     };
     let scopes = scopes("required_scopes", wire.required_scopes, &mut fields);
-    let precondition = condition("precondition", wire.precondition.as_ref(), &mut fields)?;
-    let settings = settings(wire.tool_settings, &mut fields)?;
+    let mut budget = Budget::default();
+    let of_server = wire.precondition.as_ref();
+    let precondition = condition("precondition", of_server, &mut fields, &mut budget);
+    let settings = settings(wire.tool_settings, &mut fields, &mut budget);
     fields.finish()?;
     let name = name.ok_or_else(|| Error::field("server", "is missing"))?;
     let server = ServerRecord {
@@ -86,17 +88,20 @@ fn mode(wire: i32, fields: &mut Fields) -> Mode {
 fn settings(
     wire: Vec<v1::ToolSettings>,
     fields: &mut Fields,
-) -> Result<HashMap<String, ToolSettings>, Error> {
+    budget: &mut Budget,
+) -> HashMap<String, ToolSettings> {
     let mut settings = HashMap::with_capacity(wire.len());
     for (i, tool) in wire.into_iter().enumerate() {
         let field = |part: &str| format!("tool_settings[{i}].{part}");
         fields.require(!tool.name.is_empty(), &field("name"), "must name a tool of the body");
         let fits = tool.search_hint.len() <= HINT_MAX;
         fields.require(fits, &field("search_hint"), "must be at most 1 KiB");
+        let wire = tool.precondition.as_ref();
+        let precondition = condition(&field("precondition"), wire, fields, budget);
         let one = ToolSettings {
             summary: tool.summary,
             search_hint: tool.search_hint,
-            precondition: condition(&field("precondition"), tool.precondition.as_ref(), fields)?,
+            precondition,
             required_scopes: scopes(&field("required_scopes"), tool.required_scopes, fields),
             always_load: tool.always_load,
             critical: tool.critical,
@@ -104,21 +109,16 @@ fn settings(
         let is_new = settings.insert(tool.name, one).is_none();
         fields.require(is_new, &field("name"), "is there twice");
     }
-    Ok(settings)
+    settings
 }
 
-/// A condition that this version does not serve fails the call as a whole: stored without it, the tool
-/// would be open.
 fn condition(
     field: &str,
     wire: Option<&v1::Precondition>,
     fields: &mut Fields,
-) -> Result<Option<Precondition>, Error> {
-    let Some(wire) = wire else { return Ok(None) };
-    match precondition::parse(field, wire) {
-        Err(error @ Error::NotImplemented(_)) => Err(error),
-        parsed => Ok(fields.take(field, parsed)),
-    }
+    budget: &mut Budget,
+) -> Option<Precondition> {
+    fields.take(field, precondition::parse(field, wire?, budget))
 }
 
 fn scopes(field: &str, wire: Vec<String>, fields: &mut Fields) -> Vec<String> {

@@ -1,20 +1,19 @@
 //! Route and Gate requests from the wire: every limit is checked here, and what comes out can't be wrong
 //! again.
 
-use prost::Message;
 use toolgate_proto::v1;
 
 use super::fields::{Fields, within};
+use super::state;
 use crate::config::{LimitsConfig, RouterConfig};
 use crate::deferral::{Asked, Mode, host_of};
 use crate::error::Error;
 use crate::gate::calls::Call;
 use crate::identity::ServerName;
 use crate::router::lookups::SchemasQuery;
-use crate::router::query::{Detail, Intent, Options, RouteQuery};
+use crate::router::query::{Detail, Intent, Options, RouteQuery, Unset};
 use crate::router::search::SearchQuery;
 use crate::router::search::grammar::Query;
-use crate::state::{AgentState, PriorCall};
 
 const WEIGHT_MAX: f32 = 100.0;
 const TOP_K_MAX: u32 = 100;
@@ -40,7 +39,7 @@ pub(super) fn route(
     let options = options(wire.options.unwrap_or_default(), defaults, &mut fields);
     let turn_id_fits = wire.turn_id.len() <= TURN_ID_MAX;
     fields.require(turn_id_fits, "turn_id", "must be at most 128 bytes");
-    let state = state(wire.state, limits)?;
+    let state = state::parse(wire.state, limits)?;
     fields.finish()?;
     Ok(RouteQuery {
         intents,
@@ -79,26 +78,6 @@ pub(super) fn require_handle(handle: &str) -> Result<(), Error> {
     if handle.is_empty() { Err(Error::field("active_set_handle", problem)) } else { Ok(()) }
 }
 
-/// Parses an agent's state; an absent one has done nothing and may do nothing special.
-pub(super) fn state(
-    wire: Option<v1::AgentState>,
-    limits: &LimitsConfig,
-) -> Result<AgentState, Error> {
-    let wire = wire.unwrap_or_default();
-    within("limits.max_state_size", limits.max_state_bytes, wire.encoded_len())?;
-    let call = |call: v1::PriorCall| PriorCall {
-        succeeded: call.status() == v1::CallStatus::Succeeded,
-        turn: call.turn,
-        tool: call.tool,
-    };
-    Ok(AgentState {
-        scopes: wire.scopes.into_iter().collect(),
-        calls: wire.calls.into_iter().map(call).collect(),
-        milestones: wire.milestones.into_iter().collect(),
-        discovered: wire.discovered_tools,
-    })
-}
-
 fn intents(
     wire: Vec<v1::Intent>,
     limits: &LimitsConfig,
@@ -123,20 +102,9 @@ fn intents(
     Ok(intents)
 }
 
-fn check_lists(wire: &v1::RouteOptions, fields: &mut Fields) {
-    let field = "options.pinned_tools";
-    fields.require(wire.pinned_tools.len() <= PINNED_MAX, field, "must be at most 100 names");
-    let field = "options.excluded_tools";
-    fields.require(wire.excluded_tools.len() <= EXCLUDED_MAX, field, "must be at most 1,000 names");
-    fields.require(
-        wire.servers.len() <= SERVERS_MAX,
-        "options.servers",
-        "must be at most 100 names",
-    );
-}
-
 fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields) -> Options {
     let detail = detail(wire.detail, "options.detail", fields);
+    let unset = Unset { top_k: wire.top_k.is_none(), threshold: wire.threshold.is_none() };
     let top_k = wire.top_k.unwrap_or(u32::try_from(defaults.top_k).unwrap_or(TOP_K_MAX));
     fields.require((1..=TOP_K_MAX).contains(&top_k), "options.top_k", "must be 1 to 100");
     let threshold = wire.threshold.unwrap_or(defaults.threshold);
@@ -146,13 +114,7 @@ fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields)
     fields.require(window, "options.context_window", "must be at least 1 token");
     let right = wire.model.len() <= MODEL_MAX;
     fields.require(right, "options.model", "must be at most 256 bytes");
-    check_lists(&wire, fields);
-    let named = wire.servers.iter().take(SERVERS_MAX).enumerate();
-    let servers = named
-        .filter_map(|(i, name)| {
-            fields.take(&format!("options.servers[{i}]"), ServerName::parse(name))
-        })
-        .collect();
+    let servers = servers(&wire, fields);
     let deferral = deferral(&wire, fields);
     Options {
         top_k: top_k as usize,
@@ -170,7 +132,27 @@ fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields)
         ignore_cache_cost: wire.ignore_cache_cost,
         deferral,
         model: wire.model,
+        unset,
     }
+}
+
+/// Checks the lists of names; of MCP servers, they are parsed.
+fn servers(wire: &v1::RouteOptions, fields: &mut Fields) -> Vec<ServerName> {
+    let field = "options.pinned_tools";
+    fields.require(wire.pinned_tools.len() <= PINNED_MAX, field, "must be at most 100 names");
+    let field = "options.excluded_tools";
+    fields.require(wire.excluded_tools.len() <= EXCLUDED_MAX, field, "must be at most 1,000 names");
+    fields.require(
+        wire.servers.len() <= SERVERS_MAX,
+        "options.servers",
+        "must be at most 100 names",
+    );
+    let named = wire.servers.iter().take(SERVERS_MAX).enumerate();
+    named
+        .filter_map(|(i, name)| {
+            fields.take(&format!("options.servers[{i}]"), ServerName::parse(name))
+        })
+        .collect()
 }
 
 /// Parses what SearchTools is asked.
@@ -186,7 +168,7 @@ pub(super) fn search(
     let right = (1..=TOP_K_MAX).contains(&max_results);
     fields.require(right, "max_results", "must be 1 to 100");
     let detail = detail(wire.detail, "detail", &mut fields);
-    let state = state(wire.state, limits)?;
+    let state = state::parse(wire.state, limits)?;
     fields.finish()?;
     Ok(SearchQuery {
         query: query.ok_or_else(|| Error::field("query", "is missing"))?,
@@ -210,7 +192,7 @@ pub(super) fn schemas(
     fields.require(right, "names", "must be 1 to 100 names");
     fields.require(wire.names.iter().all(|name| !name.is_empty()), "names", "must not be empty");
     let detail = detail(wire.detail, "detail", &mut fields);
-    let state = state(wire.state, limits)?;
+    let state = state::parse(wire.state, limits)?;
     fields.finish()?;
     Ok(SchemasQuery { names: wire.names, detail, state, previous: wire.active_set_handle })
 }

@@ -9,13 +9,10 @@ use toolgate_proto::v1::{
 };
 
 use super::edge::{Edge, tenant};
-use super::{render, request};
+use super::{PRINCIPAL, render, request, state};
 use crate::config::RouterConfig;
 use crate::gate::handle::Holder;
 use crate::router::lookups::{GateQuery, PoolQuery};
-
-/// No principal while authentication is off.
-const PRINCIPAL: &str = "";
 
 /// The router's face.
 pub(super) struct Routing {
@@ -48,7 +45,7 @@ impl RouterService for Routing {
             let tenant = tenant(&message.tenant)?;
             let calls = request::calls(&message.calls)?;
             request::require_handle(&message.active_set_handle)?;
-            let state = request::state(message.state, &edge.limits)?;
+            let state = state::parse(message.state, &edge.limits)?;
             let holder = Holder { tenant: &tenant, principal: PRINCIPAL };
             let query = GateQuery {
                 handle: message.active_set_handle,
@@ -92,7 +89,7 @@ impl RouterService for Routing {
         let edge = &self.edge;
         edge.call("RouterService/GetSummaryPool", call, |message, _| async move {
             let tenant = tenant(&message.tenant)?;
-            let state = request::state(message.state, &edge.limits)?;
+            let state = state::parse(message.state, &edge.limits)?;
             let holder = Holder { tenant: &tenant, principal: PRINCIPAL };
             let router = &edge.plane.router;
             let (since, names_only) = (message.since_revision, message.names_only);

@@ -20,6 +20,7 @@ use tower::layer::util::{Identity, Stack};
 
 use super::catalog_service::Catalogs;
 use super::edge::Edge;
+use super::policy_service::Policies;
 use super::router_service::Routing;
 use super::unserved::Unserved;
 use super::usage_service::Ledgers;
@@ -86,7 +87,7 @@ fn services(edge: Edge, config: &ApiConfig) -> Router<Stack<ExplainUndecoded, Id
     };
     let routing = Routing { edge: edge.clone(), defaults: config.router };
     let catalogs = Catalogs { edge: edge.clone() };
-    let policy = PolicyServiceServer::new(Unserved { edge: edge.clone() });
+    let policy = PolicyServiceServer::new(Policies { edge: edge.clone() });
     let usage = UsageServiceServer::new(Ledgers { edge: edge.clone() });
     let encoder = EncoderServiceServer::new(Unserved { edge });
     transport()
@@ -111,7 +112,12 @@ async fn set_health(reporter: &HealthReporter, serving: bool) {
             })*
         };
     }
-    set!(RouterServiceServer<Routing>, CatalogServiceServer<Catalogs>, UsageServiceServer<Ledgers>);
+    set!(
+        RouterServiceServer<Routing>,
+        CatalogServiceServer<Catalogs>,
+        PolicyServiceServer<Policies>,
+        UsageServiceServer<Ledgers>
+    );
     let whole = if serving {
         tonic_health::ServingStatus::Serving
     } else {

@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
@@ -24,7 +25,12 @@ pub struct Definition {
     annotations: Option<Range<usize>>,
     always_load: bool,
     asks_to_be_deferred: bool,
+    tags: Box<[Box<str>]>,
 }
+
+/// Tags of a tool, and bytes of a tag, that are kept; more are passed over.
+const TAGS_KEPT: usize = 32;
+const TAG_MAX: usize = 128;
 
 /// The fields of an MCP `Tool`, each as it stands in the text (MCP 2025-11-25, "Tools", data types).
 #[derive(Deserialize)]
@@ -65,8 +71,7 @@ impl Definition {
         must_be_object("inputSchema", input)?;
         fields.output_schema.map_or(Ok(()), |raw| must_be_object("outputSchema", raw))?;
         fields.annotations.map_or(Ok(()), |raw| must_be_object("annotations", raw))?;
-        let meta = fields.meta.and_then(|raw| serde_json::from_str(raw.get()).ok());
-        let meta: serde_json::Value = meta.unwrap_or_default();
+        let meta = fields.meta.map_or_else(Value::default, read_meta);
         Ok(Self {
             description: description_of(fields.description)?.into(),
             input_schema: place(input),
@@ -74,6 +79,7 @@ impl Definition {
             annotations: fields.annotations.map(place),
             always_load: says(&meta, ALWAYS_LOAD),
             asks_to_be_deferred: says(&meta, DEFER),
+            tags: tags_of(&meta),
             text: text.into(),
         })
     }
@@ -120,10 +126,24 @@ impl Definition {
         self.asks_to_be_deferred
     }
 
+    /// The tags of `_meta`: its `tags`, and `tags` of `fastmcp` or `_fastmcp`.
+    #[must_use]
+    pub fn tags(&self) -> &[Box<str>] {
+        &self.tags
+    }
+
+    /// A hint of the annotations; `None` when it is absent, or neither true nor false.
+    #[must_use]
+    pub fn hint(&self, name: &str) -> Option<bool> {
+        let annotations: Value = serde_json::from_str(self.annotations()).ok()?;
+        annotations.get(name)?.as_bool()
+    }
+
     /// Bytes that this holds.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        size_of::<Self>() + self.text.len() + self.description.len()
+        let tags: usize = self.tags.iter().map(|tag| tag.len() + size_of::<Box<str>>()).sum();
+        size_of::<Self>() + self.text.len() + self.description.len() + tags
     }
 
     /// SHA-256 of the canonical form (JCS, RFC 8785): the same for any spelling of the same definition.
@@ -159,8 +179,22 @@ fn must_be_object(part: &'static str, raw: &RawValue) -> Result<(), PartError> {
     if raw.get().starts_with('{') { Ok(()) } else { Err(wrong(part, problem)) }
 }
 
-fn says(meta: &serde_json::Value, key: &str) -> bool {
-    meta.get(key) == Some(&serde_json::Value::Bool(true))
+fn read_meta(meta: &RawValue) -> Value {
+    serde_json::from_str(meta.get()).unwrap_or_default()
+}
+
+fn says(meta: &Value, key: &str) -> bool {
+    meta.get(key) == Some(&Value::Bool(true))
+}
+
+fn tags_of(meta: &Value) -> Box<[Box<str>]> {
+    let places = ["/tags", "/fastmcp/tags", "/_fastmcp/tags"];
+    let lists = places.iter().filter_map(|place| meta.pointer(place)?.as_array());
+    let texts = lists.flatten().filter_map(Value::as_str).filter(|tag| tag.len() <= TAG_MAX);
+    let mut tags: Vec<Box<str>> = texts.take(TAGS_KEPT).map(Into::into).collect();
+    tags.sort();
+    tags.dedup();
+    tags.into()
 }
 
 /// Where `part`, a slice of `text`, begins and ends.
@@ -191,6 +225,24 @@ mod tests {
         assert!(tool.always_load());
         let sent = r#"{"name":"m","description":"Does\n it","inputSchema":{"type":"object"}}"#;
         assert_eq!(tool.prompt_form("m"), sent);
+    }
+
+    #[test]
+    fn tags_and_hints_are_read_leniently() {
+        let parse = |meta: &str, annotations: &str| {
+            let text = format!(
+                r#"{{"inputSchema": {{}}, "_meta": {meta}, "annotations": {annotations}}}"#
+            );
+            Definition::parse(&text).expect("a definition")
+        };
+        let meta = r#"{"tags": ["b", 3, "a"], "fastmcp": {"tags": ["a", "c"]}}"#;
+        let tool = parse(meta, r#"{"readOnlyHint": true, "openWorldHint": "no"}"#);
+        assert_eq!(tool.tags(), ["a".into(), "b".into(), "c".into()] as [Box<str>; 3]);
+        let hints = ["readOnlyHint", "openWorldHint", "destructiveHint"].map(|h| tool.hint(h));
+        assert_eq!(hints, [Some(true), None, None]);
+        assert!(parse("3", "{}").tags().is_empty());
+        let many: Vec<_> = (0..99).map(|n| n.to_string()).collect();
+        assert_eq!(parse(&serde_json::json!({"tags": many}).to_string(), "{}").tags().len(), 32);
     }
 
     #[test]

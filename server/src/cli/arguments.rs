@@ -9,8 +9,8 @@ use toolgate_encoder_worker::worker::{HELP, WorkerArguments};
 
 use super::failure::Failure;
 use super::{
-    completions, config, doctor, eval, gate, model, output, register, route, search, serve, tokens,
-    tools, usage,
+    completions, config, doctor, eval, gate, model, output, policy, register, route, search, serve,
+    tokens, tools, usage,
 };
 use crate::config::units::parse_duration;
 use crate::config::{FlagValue, Parsed, load};
@@ -52,6 +52,7 @@ pub(super) enum Command {
     Gate(gate::Gate),
     Tools(tools::Tools),
     Usage(usage::Usage),
+    Policy(policy::Policy),
     Model(model::Model),
     Doctor(doctor::Doctor),
     Eval(eval::Eval),
@@ -184,6 +185,10 @@ mod tests {
             "toolgate usage",
             "toolgate usage --since 2026-11-01 --until 2026-11-02T10:00:00Z --json --tenant acme",
             "toolgate usage --since 7d",
+            "toolgate policy set p.yaml --etag p3",
+            "toolgate policy get --json --tenant acme",
+            "toolgate policy check p.yaml --state s.json",
+            "toolgate policy schema",
             "toolgate model fetch --from dir",
             "toolgate model path",
             "toolgate doctor --json",
@@ -211,6 +216,8 @@ mod tests {
             "toolgate route x --threshold 2",
             "toolgate route x --deadline 5",
             "toolgate register x --mode upsert",
+            "toolgate policy",
+            "toolgate policy set",
             "toolgate register x --pending a",
             "toolgate serve --set router.top_k",
             "toolgate usage --since yesterday",

@@ -104,11 +104,14 @@ impl CallCheck<'_> {
         let tool = self.snapshot.tool(slot);
         match (seen.standings.tool(self.snapshot, slot), seen.shown.get(&tool.key)) {
             (Standing::Hidden, None) => Err(Box::new(self.unknown(&call.tool, seen))),
+            (Standing::Hidden, Some(_)) if seen.standings.is_denied(self.snapshot, slot) => {
+                Err(Box::new(self.unknown(&call.tool, seen)))
+            }
             (Standing::Hidden, Some(_)) => {
-                Err(Box::new(self.locked(tool, RefusalCode::ScopeMissing)))
+                Err(Box::new(self.locked(slot, RefusalCode::ScopeMissing, seen)))
             }
             (Standing::Locked, _) => {
-                Err(Box::new(self.locked(tool, RefusalCode::PreconditionUnmet)))
+                Err(Box::new(self.locked(slot, RefusalCode::PreconditionUnmet, seen)))
             }
             (Standing::Open, None) => Err(Box::new(self.not_available(tool, seen))),
             (Standing::Open, Some(shown)) if **shown != ShownTool::new(tool.key, &tool.hash) => {
@@ -217,9 +220,9 @@ impl CallCheck<'_> {
         Refused { available, search, ..Refused::new(RefusalCode::ToolNotAvailable, message) }
     }
 
-    fn locked(&self, tool: &Tool, code: RefusalCode) -> Refused {
-        let requirement = &self.snapshot.groups[tool.group as usize].requirement;
-        let unlock = requirement.unmet(self.state);
+    fn locked(&self, slot: u32, code: RefusalCode, seen: &Seen<'_>) -> Refused {
+        let tool = self.snapshot.tool(slot);
+        let unlock = seen.standings.unlock(self.snapshot, slot);
         let message =
             format!("{} may not run yet: needs {}.", tool.model_name, unlock.join(" and "));
         Refused { unlock, ..Refused::new(code, message) }

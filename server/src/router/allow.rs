@@ -82,7 +82,7 @@ impl Allowed {
     #[must_use]
     pub fn locked(&self, snapshot: &Snapshot) -> FixedBitSet {
         let mut locked = FixedBitSet::with_capacity(snapshot.tools.len());
-        for group in &snapshot.groups {
+        for group in &snapshot.requirements.groups {
             let of_group = group.slots.iter().copied();
             let is_locked = |slot: &u32| self.standings.tool(snapshot, *slot) == Standing::Locked;
             let asked_for = |slot: &u32| !self.excludes(snapshot, *slot);

@@ -1,17 +1,22 @@
-//! Work over whole shards, off the async threads where the shard is large.
+//! Work over whole shards, off the async threads where the shard is large or its conditions are heavy.
 
 use crate::error::Error;
 use crate::shard::snapshot::Snapshot;
 
 /// Catalogs above this many tools are searched off the async threads.
-const INLINE_MAX: usize = 10_000;
+const TOOLS_INLINE_MAX: usize = 10_000;
 
-/// Runs work over a shard.
+/// Conditions that may take more steps than this, about half a millisecond, are evaluated there too.
+const STEPS_INLINE_MAX: usize = 20_000;
+
+/// Runs work that asks the standing of a shard's tools, or searches them.
 pub(super) async fn aside<T: Send + 'static>(
     snapshot: &Snapshot,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    if snapshot.tools.len() <= INLINE_MAX {
+    let is_light =
+        snapshot.tools.len() <= TOOLS_INLINE_MAX && snapshot.requirements.steps <= STEPS_INLINE_MAX;
+    if is_light {
         return work();
     }
     tokio::task::spawn_blocking(work).await.map_err(Error::internal)?

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use super::allow::Allowed;
+use super::caps::Caps;
 use super::continuity::Change;
 use super::query::{Options, RouteQuery};
 use super::rank::{Candidate, Embedded, FoundBy, sort};
@@ -161,11 +162,13 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Tools that are always loaded, then those that the request pinned.
+    /// Tools that are always loaded, then those that the policy and the request pinned.
     fn require(&mut self) {
-        for slot in &self.snapshot.always_load {
-            if self.allowed.contains(*slot) {
-                self.promote(*slot, FoundBy::AlwaysLoad);
+        let always = self.snapshot.always_load.iter().map(|slot| (*slot, FoundBy::AlwaysLoad));
+        let pinned = self.snapshot.pinned.iter().map(|slot| (*slot, FoundBy::Pin));
+        for (slot, found_by) in always.chain(pinned) {
+            if self.allowed.contains(slot) {
+                self.promote(slot, found_by);
             }
         }
         for name in &self.options.pinned {
@@ -173,29 +176,49 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// The best candidates that pass the threshold, at most `top_k`. Each intent's best goes before the
-    /// rest, so that a turn with several intents covers all of them.
+    /// The best candidates that pass the threshold, at most `top_k`, and within the policy's caps. Each
+    /// intent's best goes before the rest, so that a turn with several intents covers all of them.
     fn rank(&mut self, candidates: &[Candidate]) {
         let by_words = self.embedded.is_words_only(self.snapshot);
         let passes = |c: &Candidate| {
-            by_words || c.found_by == FoundBy::Name || c.overlap >= self.options.threshold
+            let threshold = threshold_of(self.snapshot, self.options, c.slot);
+            by_words || c.found_by == FoundBy::Name || c.overlap >= threshold
         };
         let (mut ordered, failing): (Vec<Candidate>, Vec<Candidate>) =
             candidates.iter().copied().partition(passes);
         // Stable: within the leaders, and within the rest, the best stay first.
         ordered.sort_by_key(|candidate| !candidate.leads);
-        let cut = ordered.len().min(self.options.top_k);
-        let mut chosen = ordered[..cut].to_vec();
+        let (mut chosen, beyond) = self.cut(&ordered);
         sort(&mut chosen);
         for candidate in chosen {
             self.promote(candidate.slot, candidate.found_by);
         }
-        self.leave_out(&ordered[cut..], RefusalCode::BeyondTopK);
+        self.leave_out(&beyond, RefusalCode::BeyondTopK);
         self.leave_out(&failing, RefusalCode::BelowThreshold);
     }
 
+    /// The first `top_k` that the caps admit, and the others.
+    fn cut(&self, ordered: &[Candidate]) -> (Vec<Candidate>, Vec<Candidate>) {
+        let mut caps = Caps::new(&self.snapshot.policy);
+        self.active.iter().for_each(|chosen| caps.count(self.snapshot, chosen.slot));
+        let (mut chosen, mut beyond) = (Vec::new(), Vec::new());
+        for candidate in ordered {
+            let is_new = !self.taken.contains(&candidate.slot);
+            let admitted = !is_new || caps.admit(self.snapshot, candidate.slot);
+            if chosen.len() == self.options.top_k || !admitted {
+                beyond.push(*candidate);
+                continue;
+            }
+            if is_new {
+                caps.count(self.snapshot, candidate.slot);
+            }
+            chosen.push(*candidate);
+        }
+        (chosen, beyond)
+    }
+
     /// Every tool that may be chosen, in the catalog's order, which is the same for every intent. Where not
-    /// all of them have room, the best go first.
+    /// all of them have room, the best go first. The policy's caps are for choosing by rank.
     fn all(&mut self, candidates: &[Candidate]) {
         let slots = || (0u32..).take(self.snapshot.tools.len());
         let slots: Vec<u32> = slots().filter(|slot| self.allowed.contains(*slot)).collect();
@@ -269,9 +292,15 @@ impl<'a> Choice<'a> {
     }
 }
 
+/// The least overlap of a tool: the policy's for it, or else the request's.
+pub(super) fn threshold_of(snapshot: &Snapshot, options: &Options, slot: u32) -> f32 {
+    snapshot.tool(slot).threshold.unwrap_or(options.threshold)
+}
+
 /// Tools that are wanted whatever their overlap.
 fn needed(snapshot: &Snapshot, options: &Options) -> HashSet<u32> {
     let pinned = options.pinned.iter();
     let pinned = pinned.filter_map(|name| snapshot.names.requested(name, &snapshot.tools));
-    pinned.chain(snapshot.always_load.iter().copied()).collect()
+    let by_catalog = snapshot.always_load.iter().chain(&snapshot.pinned).copied();
+    pinned.chain(by_catalog).collect()
 }

@@ -103,7 +103,7 @@ pub struct Change {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::PriorCall;
+    use crate::state::{CallStatus, PriorCall};
 
     #[test]
     fn a_long_history_is_dearer_than_a_search() {
@@ -116,7 +116,8 @@ mod tests {
     }
 
     fn called(turns: &[u32]) -> AgentState {
-        let call = |&turn| PriorCall { tool: "mcp__a__b".to_owned(), succeeded: true, turn };
+        let call =
+            |&turn| PriorCall { tool: "mcp__a__b".to_owned(), status: CallStatus::Succeeded, turn };
         AgentState { calls: turns.iter().map(call).collect(), ..AgentState::default() }
     }
 
@@ -130,7 +131,11 @@ mod tests {
         assert!(left(&quiet, 0.24));
         assert!(!left(&called(&[5]), 0.0));
         let mut long_ago = called(&[2]);
-        long_ago.calls.push(PriorCall { tool: "other".to_owned(), succeeded: true, turn: 5 });
+        long_ago.calls.push(PriorCall {
+            tool: "other".to_owned(),
+            status: CallStatus::Succeeded,
+            turn: 5,
+        });
         assert!(left(&long_ago, 0.0));
     }
 }

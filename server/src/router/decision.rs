@@ -2,18 +2,22 @@
 //! cost of a call once its intents are embedded.
 
 use super::allow::Allowed;
+use super::caps::Caps;
 use super::choose::{Choice, Chosen, LeftOut, Outcome};
 use super::continuity::Change;
 use super::deferring::{Deferral, Deferring};
 use super::explain::{self, LOOK_BEYOND};
 use super::pending;
-use super::query::RouteQuery;
+use super::query::{Options, RouteQuery};
 use super::rank::{Candidate, Embedded};
 use super::stages::Stages;
 use crate::error::Error;
 use crate::gate::handle::ActiveSet;
 use crate::gate::standing::Standings;
 use crate::shard::snapshot::Snapshot;
+
+/// How many times `top_k` more candidates are looked at when the policy's caps may leave some out.
+const CAPS_LOOK_BEYOND: usize = 4;
 
 /// What was decided, before anything is rendered.
 pub(super) struct Decision {
@@ -54,7 +58,7 @@ impl Case<'_> {
         stages.end("gate");
         let deferral = deferring.decide(snapshot, &allowed, options);
         let embedded = Embedded { intents: &query.intents, vectors: &vectors };
-        let look_at = options.top_k + if options.explain { LOOK_BEYOND } else { 0 };
+        let look_at = look_at(snapshot, options);
         let candidates = embedded.rank(snapshot, look_at, allowed.slots.as_ref())?;
         let choice = Choice::new(snapshot, &allowed, &embedded, query);
         let deferred = deferral.decision.deferred;
@@ -77,4 +81,11 @@ impl Case<'_> {
             candidates,
         })
     }
+}
+
+/// How many candidates are ranked.
+fn look_at(snapshot: &Snapshot, options: &Options) -> usize {
+    let for_caps = if Caps::exist(&snapshot.policy) { CAPS_LOOK_BEYOND * options.top_k } else { 0 };
+    let to_explain = if options.explain { LOOK_BEYOND } else { 0 };
+    options.top_k + to_explain + for_caps
 }

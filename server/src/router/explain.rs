@@ -1,13 +1,13 @@
 //! Refusals on request: what was considered and left out, why, and what would unlock it.
 
 use super::allow::Allowed;
-use super::choose::LeftOut;
+use super::choose::{LeftOut, threshold_of};
 use super::query::Options;
 use super::rank::Embedded;
 use crate::error::Error;
+use crate::gate::standing::Standings;
 use crate::gate::verdict::RefusalCode;
 use crate::shard::snapshot::Snapshot;
-use crate::state::AgentState;
 
 /// The most refusals of one answer.
 pub const REFUSALS_MAX: usize = 100;
@@ -67,7 +67,9 @@ fn locked_candidates(
     }
     let by_words = embedded.is_words_only(snapshot);
     let ranked = embedded.rank(snapshot, options.top_k, Some(&locked))?;
-    let wanted = ranked.into_iter().filter(|c| by_words || c.overlap >= options.threshold);
+    let wanted = ranked
+        .into_iter()
+        .filter(|c| by_words || c.overlap >= threshold_of(snapshot, options, c.slot));
     let left_out = |c: super::rank::Candidate| LeftOut {
         slot: Some(c.slot),
         asked_for: String::new(),
@@ -79,30 +81,28 @@ fn locked_candidates(
 
 /// Best first, each tool once, at most [`REFUSALS_MAX`].
 #[must_use]
-pub fn refusals(snapshot: &Snapshot, state: &AgentState, left_out: Vec<LeftOut>) -> Vec<Refusal> {
+pub fn refusals(
+    snapshot: &Snapshot,
+    standings: &Standings,
+    left_out: Vec<LeftOut>,
+) -> Vec<Refusal> {
     let mut left_out = left_out;
     left_out.sort_by(|a, b| b.overlap.total_cmp(&a.overlap).then(a.slot.cmp(&b.slot)));
     let mut seen = std::collections::HashSet::new();
     left_out.retain(|tool| tool.slot.is_none_or(|slot| seen.insert(slot)));
     left_out.truncate(REFUSALS_MAX);
-    left_out.into_iter().map(|tool| refusal(snapshot, state, tool)).collect()
+    left_out.into_iter().map(|tool| refusal(snapshot, standings, tool)).collect()
 }
 
-/// What would unlock a tool: each of them is needed.
-#[must_use]
-pub fn unlock(snapshot: &Snapshot, state: &AgentState, slot: u32) -> Vec<String> {
-    snapshot.groups[snapshot.tool(slot).group as usize].requirement.unmet(state)
-}
-
-fn refusal(snapshot: &Snapshot, state: &AgentState, tool: LeftOut) -> Refusal {
-    let unlock = tool.slot.map_or_else(Vec::new, |slot| unlock(snapshot, state, slot));
+fn refusal(snapshot: &Snapshot, standings: &Standings, tool: LeftOut) -> Refusal {
+    let unlock = tool.slot.map_or_else(Vec::new, |slot| standings.unlock(snapshot, slot));
     let message = match tool.code {
         RefusalCode::UnknownTool => "there is no such tool".to_owned(),
         RefusalCode::PreconditionUnmet => format!("needs {}", unlock.join(" and ")),
         RefusalCode::BelowThreshold => {
             format!("overlap {:.3} is below the threshold", tool.overlap)
         }
-        RefusalCode::BeyondTopK => "better tools filled top_k".to_owned(),
+        RefusalCode::BeyondTopK => "better tools filled top_k, or a cap of the policy".to_owned(),
         RefusalCode::OverTokenBudget => over_budget(snapshot, &tool),
         RefusalCode::Excluded => "the request excludes it".to_owned(),
         other => other.name().to_lowercase(),

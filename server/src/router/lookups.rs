@@ -154,7 +154,8 @@ impl Router {
         let SchemasQuery { names, detail, state, previous } = query;
         let (detail, previous) = (*detail, self.previous(holder, previous)?);
         let snapshot = self.shards.get(holder.tenant, 0).await?;
-        let standings = Standings::of(&snapshot, state);
+        let (shard, state) = (Arc::clone(&snapshot), state.clone());
+        let standings = aside(&snapshot, move || Ok(Standings::of(&shard, &state))).await?;
         // Kept tools stay with the definitions that were shown: only what is asked for now is shown anew.
         let mut shown = previous.map_or_else(Vec::new, |set| set.tools);
         let (mut tools, mut left_out) = (Vec::new(), Vec::new());
@@ -169,7 +170,7 @@ impl Router {
         }
         check_room(&shown)?;
         let (handle, handle_expires) = self.seal(holder, snapshot.revision, shown);
-        let refusals = explain::refusals(&snapshot, state, left_out);
+        let refusals = explain::refusals(&snapshot, &standings, left_out);
         Ok(Found { snapshot, tools, detail, refusals, handle, handle_expires })
     }
 }

@@ -1,23 +1,21 @@
 //! MCP servers that are announced and have no tools yet, as one caller may know of them.
 
 use crate::gate::standing::{Standing, Standings};
+use crate::shard::pending::PendingServer;
 use crate::shard::snapshot::Snapshot;
 use crate::state::AgentState;
 
 /// The most servers that one answer names.
 pub const PENDING_MAX: usize = 100;
 
-/// The names of pending servers, at most [`PENDING_MAX`], but for those that the caller's scopes hide. One that has tools already is
-/// hidden as they are.
+/// The names of pending servers, at most [`PENDING_MAX`], but for those that the caller's scopes or the policy
+/// hide. One that has tools already is hidden as they are.
 #[must_use]
 pub fn visible(snapshot: &Snapshot, standings: &Standings, state: &AgentState) -> Vec<String> {
     let is_hidden = |slot: &u32| standings.tool(snapshot, *slot) == Standing::Hidden;
-    let may_know = |server: &&crate::shard::snapshot::PendingServer| match snapshot
-        .servers
-        .get(&server.name)
-    {
+    let may_know = |server: &&PendingServer| match snapshot.servers.get(&server.name) {
         Some(slots) => !slots.iter().all(is_hidden),
-        None => server.requirement.lacks_no_scope(state),
+        None => server.may_be_known(state),
     };
     let known = snapshot.pending.iter().filter(may_know).take(PENDING_MAX);
     known.map(|server| server.name.as_str().to_owned()).collect()

@@ -2,6 +2,7 @@
 
 use crate::deferral::Asked;
 use crate::identity::ServerName;
+use crate::policy::Policy;
 use crate::state::AgentState;
 use crate::store::Revision;
 
@@ -61,6 +62,30 @@ pub struct Options {
     pub ignore_cache_cost: bool,
     /// Whether tools are deferred.
     pub deferral: Asked,
+    /// Options that the request left out: the tenant's policy may say them.
+    pub unset: Unset,
+}
+
+/// Which options a request left out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Unset {
+    /// `top_k`.
+    pub top_k: bool,
+    /// `threshold`.
+    pub threshold: bool,
+}
+
+impl Options {
+    /// These options with what the policy says for those that the request left out.
+    #[must_use]
+    pub fn under(&self, policy: &Policy) -> Self {
+        let (said, unset) = (&policy.defaults, self.unset);
+        Self {
+            top_k: said.top_k.filter(|_| unset.top_k).unwrap_or(self.top_k),
+            threshold: said.threshold.filter(|_| unset.threshold).unwrap_or(self.threshold),
+            ..self.clone()
+        }
+    }
 }
 
 impl Default for Options {
@@ -82,6 +107,7 @@ impl Default for Options {
             history_tokens: None,
             ignore_cache_cost: false,
             deferral: Asked::default(),
+            unset: Unset::default(),
         }
     }
 }

@@ -133,7 +133,8 @@ impl Router {
         let texts = query.intents.iter().map(|intent| intent.text.clone()).collect();
         let (vectors, mut degraded) = self.embed(holder.tenant, texts, deadline).await?;
         stages.end("embed");
-        let query = Arc::new(query);
+        let options = query.options.under(&snapshot.policy);
+        let query = Arc::new(RouteQuery { options, ..query });
         let deferring = Deferring {
             tenant: holder.tenant.clone(),
             policy: self.deferral.now(),
@@ -239,7 +240,7 @@ impl Router {
             handle_expires,
             pool: pool.filter(|delta| !delta.is_empty()),
             change: decision.change.clone(),
-            refusals: explain::refusals(&snapshot, &query.state, decision.left_out.clone()),
+            refusals: explain::refusals(&snapshot, &decision.standings, decision.left_out.clone()),
             account: Account::new(visible, phase2, &query.options),
             deferral: decision.deferral,
             pending: decision.pending.clone(),

@@ -42,7 +42,7 @@ pub struct SearchQuery {
     pub max_results: usize,
     /// How much of each tool is sent.
     pub detail: Detail,
-    /// The least overlap of a tool that natural language finds.
+    /// The least overlap of a tool that natural language finds, where the policy says no threshold.
     pub least_overlap: f32,
     /// What the agent has done and may do.
     pub state: AgentState,
@@ -146,7 +146,7 @@ impl Router {
         };
         let shown = previous.map_or_else(Vec::new, |set| set.tools);
         let pending = pending::visible(&snapshot, &standings, &query.state);
-        let mut answer = self.shown(holder, snapshot, &query, (findings, shown))?;
+        let mut answer = self.shown(holder, snapshot, &query, (findings, &standings, shown))?;
         answer.message = with_pending(answer.message, answer.tools.is_empty(), &pending);
         (answer.pending, answer.degraded) = (pending, degraded);
         event::log_search(holder.tenant, &answer);
@@ -159,7 +159,7 @@ impl Router {
         holder: Holder<'_>,
         snapshot: Arc<Snapshot>,
         query: &SearchQuery,
-        (findings, mut shown): (Findings, Vec<ShownTool>),
+        (findings, standings, mut shown): (Findings, &Standings, Vec<ShownTool>),
     ) -> Result<SearchAnswer, Error> {
         let mut tools = Vec::with_capacity(findings.tools.len());
         for found in &findings.tools {
@@ -176,7 +176,7 @@ impl Router {
             detail: query.detail,
             handle,
             handle_expires,
-            refusals: explain::refusals(&snapshot, &query.state, findings.left_out),
+            refusals: explain::refusals(&snapshot, standings, findings.left_out),
             message: findings.message,
             pending: Vec::new(),
             searched: findings.searched,
@@ -199,6 +199,13 @@ fn with_pending(message: String, is_empty: bool, pending: &[String]) -> String {
     format!("{message} These MCP servers are still connecting: {names}. Search again in a while.")
 }
 
+/// The least overlap of a tool that is found by meaning: half of what the policy says, or else the query's.
+fn least_overlap(snapshot: &Snapshot, query: &SearchQuery, slot: u32) -> f32 {
+    let said = snapshot.tool(slot).threshold.or(snapshot.policy.defaults.threshold);
+    // Below zero, half would be more.
+    said.map_or(query.least_overlap, |threshold| threshold.min(threshold / 2.0))
+}
+
 /// The tools nearest to a sentence, as Route ranks them; by words when nothing was embedded.
 fn natural(
     snapshot: &Snapshot,
@@ -213,7 +220,7 @@ fn natural(
     let fits = |found: &Candidate| match found.found_by {
         FoundBy::Name => true,
         _ if by_words => found.score > 0.0,
-        _ => found.overlap >= query.least_overlap,
+        _ => found.overlap >= least_overlap(snapshot, query, found.slot),
     };
     let rank = |k, allowed: Option<&_>| -> Result<Vec<Candidate>, Error> {
         let mut ranked = embedded.rank(snapshot, k, allowed)?;
@@ -233,7 +240,7 @@ fn natural(
         form: Form::Natural,
         left_out: nothing.left_out(),
         message: if tools.is_empty() {
-            nothing.message(snapshot, &query.state)
+            nothing.message(snapshot, standings)
         } else {
             String::new()
         },

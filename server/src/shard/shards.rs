@@ -10,11 +10,12 @@ use quick_cache::sync::Cache;
 use tokio::sync::Semaphore;
 use tracing::warn;
 
-use super::snapshot::Snapshot;
+use super::snapshot::{Snapshot, policy_of};
 use crate::catalog::plan::text_hash;
 use crate::encoder::Encoder;
 use crate::error::Error;
 use crate::identity::TenantId;
+use crate::policy::Policy;
 use crate::store::{ContentHash, Revision, Store, StoredCatalog, StoredEmbedding};
 
 /// Texts in one call to the encoder, which has several workers embed them side by side. Each call's are
@@ -156,7 +157,11 @@ impl Shards {
         let catalog = catalog.ok_or_else(|| Error::TenantNotFound(tenant.as_str().to_owned()))?;
         let embeddings = self.embeddings(tenant, &catalog).await?;
         let dimensions = self.encoder.dimensions();
-        let build = move || Snapshot::build(catalog, &embeddings, dimensions);
+        let known = self.cache.get(tenant).map(|built| built.snapshot);
+        let build = move || {
+            let policy = policy_after(known.as_deref(), &catalog)?;
+            Snapshot::build_under(policy, catalog, &embeddings, dimensions)
+        };
         let built = tokio::task::spawn_blocking(build).await.map_err(Error::internal)??;
         let snapshot = Arc::new(built);
         let built = Built { snapshot: Arc::clone(&snapshot), at: Instant::now() };
@@ -197,6 +202,15 @@ impl Shards {
             embeddings.extend(made.into_iter().map(|e| (e.text_hash, e.vector)));
         }
         Ok(embeddings)
+    }
+}
+
+/// The catalog's policy, parsed; the one of the shard before it while that is the same.
+fn policy_after(known: Option<&Snapshot>, catalog: &StoredCatalog) -> Result<Arc<Policy>, Error> {
+    let revision = catalog.policy.as_ref().map(|stored| stored.revision);
+    match known {
+        Some(known) if known.policy_revision == revision => Ok(Arc::clone(&known.policy)),
+        _ => policy_of(catalog.policy.as_ref()),
     }
 }
 

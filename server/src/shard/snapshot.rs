@@ -2,28 +2,19 @@
 //! a new one.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::OnceLock;
-
-use tracing::error;
+use std::sync::{Arc, OnceLock};
 
 use super::names::NameIndex;
-use super::requirements::{Group, Grouping};
+use super::pending::PendingServer;
+use super::requirements::Requirements;
+use super::ruled::RuledCatalog;
 use super::tool::Tool;
 use super::{IndexOptions, VectorIndex, WordIndex};
 use crate::catalog::plan::text_hash;
 use crate::error::Error;
 use crate::identity::ServerName;
-use crate::precondition::Requirement;
-use crate::store::{ContentHash, RemovedTool, Revision, ServerRecord, StoredCatalog, StoredServer};
-
-/// An MCP server that is announced.
-#[derive(Debug, Clone)]
-pub struct PendingServer {
-    /// Its name.
-    pub name: ServerName,
-    /// What its tools will ask of the state at least.
-    pub requirement: Requirement,
-}
+use crate::policy::Policy;
+use crate::store::{ContentHash, RemovedTool, Revision, StoredCatalog, StoredPolicy};
 
 /// A tenant's shard at one revision.
 #[derive(Debug)]
@@ -36,12 +27,18 @@ pub struct Snapshot {
     pub names: NameIndex,
     /// Slots by MCP server, ascending.
     pub servers: BTreeMap<ServerName, Vec<u32>>,
-    /// Tools by what they ask of the state.
-    pub groups: Vec<Group>,
+    /// What the tools ask of the state.
+    pub requirements: Requirements,
+    /// The policy of the same revision.
+    pub policy: Arc<Policy>,
+    /// The revision of the policy's last change; `None` when none was ever set.
+    pub policy_revision: Option<Revision>,
     /// By slot, what deferring the tool saves: tokens of its definition, 0 for one that is never deferred.
     pub deferrable_tokens: Box<[u32]>,
     /// Slots of the tools that are never deferred.
     pub always_load: Vec<u32>,
+    /// Slots of the tools that the policy pins.
+    pub pinned: Vec<u32>,
     /// The dense index; `None` while the embeddings can't be had.
     exact: Option<VectorIndex>,
     /// The same with its graph, once that is built: a large shard is served before.
@@ -58,24 +55,35 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Indexes a catalog. `embeddings` are by hash of the summary; with one missing there is no dense
-    /// index.
+    /// Indexes a catalog under its policy. `embeddings` are by hash of the summary; with one missing there is
+    /// no dense index.
     ///
     /// # Errors
-    /// [`Error::Internal`] when the index can't be built.
+    /// [`Error::Internal`] when the index can't be built, or when the policy can't be read: who may see what
+    /// is not known then.
     pub fn build(
         catalog: StoredCatalog,
         embeddings: &HashMap<ContentHash, Vec<f32>>,
         dimensions: usize,
     ) -> Result<Self, Error> {
-        let pending = pending_of(&catalog.servers);
-        let records: HashMap<_, _> =
-            catalog.servers.into_iter().map(|s| (s.record.name.clone(), s.record)).collect();
-        let mut grouping = Grouping::default();
-        let mut tools = Vec::with_capacity(catalog.tools.len());
-        for stored in catalog.tools {
-            tools.extend(parse(stored, &records, &mut grouping));
-        }
+        let policy = policy_of(catalog.policy.as_ref())?;
+        Self::build_under(policy, catalog, embeddings, dimensions)
+    }
+
+    /// As [`Snapshot::build`], under the catalog's policy as it was parsed before.
+    ///
+    /// # Errors
+    /// As [`Snapshot::build`].
+    pub fn build_under(
+        policy: Arc<Policy>,
+        catalog: StoredCatalog,
+        embeddings: &HashMap<ContentHash, Vec<f32>>,
+        dimensions: usize,
+    ) -> Result<Self, Error> {
+        let policy_revision = catalog.policy.as_ref().map(|stored| stored.revision);
+        let pending = PendingServer::all(&catalog.servers, &policy);
+        let RuledCatalog { tools, requirements, pinned } =
+            RuledCatalog::new(catalog.servers, catalog.tools, &policy);
         let vectors = match rows(&tools, embeddings, dimensions) {
             Some(rows) => {
                 let exact = VectorIndex::build_exact(dimensions, rows, &IndexOptions::default());
@@ -89,7 +97,10 @@ impl Snapshot {
             revision: catalog.revision,
             names: NameIndex::build(&tools),
             servers: by_server(&tools),
-            groups: number(grouping, &tools),
+            requirements,
+            policy,
+            policy_revision,
+            pinned,
             deferrable_tokens: tools.iter().map(deferrable_tokens).collect(),
             always_load: slots(&tools, |tool| !tool.deferrable),
             exact: vectors,
@@ -145,44 +156,22 @@ impl Snapshot {
         let vectors = self.exact.as_ref().map_or(0, VectorIndex::memory_bytes);
         let removed: usize = self.removed.iter().map(|r| r.model_name.len() + 32).sum();
         let slots = self.tools.len() * 4 * size_of::<u32>();
-        tools + vectors + self.words.memory_bytes() + self.names.memory_bytes() + removed + slots
+        let indexes = vectors + self.words.memory_bytes() + self.names.memory_bytes();
+        tools + indexes + removed + slots + self.requirements.memory_bytes()
     }
 }
 
-/// A damaged tool is left out and logged: one bad row must not hide the rest of the catalog.
-fn parse(
-    stored: crate::store::StoredTool,
-    servers: &HashMap<ServerName, ServerRecord>,
-    grouping: &mut Grouping,
-) -> Option<Tool> {
-    let name = stored.record.model_name.clone();
-    let server = servers.get(&stored.record.server)?;
-    let group = grouping.group_of(server, &stored.record);
-    match Tool::new(stored, server.is_built_in(), group) {
-        Ok(tool) => Some(tool),
-        Err(problem) => {
-            error!(tool = name, problem = problem.problem, "stored definition is damaged");
-            None
-        }
-    }
-}
-
-fn pending_of(servers: &[StoredServer]) -> Vec<PendingServer> {
-    let pending = servers.iter().map(|server| &server.record).filter(|record| record.pending);
-    let requirement = |record: &ServerRecord| Requirement {
-        scopes: record.required_scopes.clone(),
-        preconditions: record.precondition.iter().cloned().collect(),
-    };
-    pending
-        .map(|record| PendingServer { name: record.name.clone(), requirement: requirement(record) })
-        .collect()
-}
-
-fn number(mut grouping: Grouping, tools: &[Tool]) -> Vec<Group> {
-    for (slot, tool) in (0u32..).zip(tools) {
-        grouping.add(tool.group, slot, tool.schema_tokens, tool.summary_tokens);
-    }
-    grouping.finish()
+/// The stored policy, parsed; one that says nothing when none was ever set.
+///
+/// # Errors
+/// [`Error::Internal`] when it can't be read: it was checked when it was set.
+pub fn policy_of(stored: Option<&StoredPolicy>) -> Result<Arc<Policy>, Error> {
+    let Some(stored) = stored else { return Ok(Arc::default()) };
+    let policy = Policy::parse(&stored.document).map_err(|mistakes| {
+        let first = mistakes.first().map(ToString::to_string).unwrap_or_default();
+        Error::internal(format!("the stored policy can't be read: {first}"))
+    })?;
+    Ok(Arc::new(policy))
 }
 
 fn rows(

@@ -2,7 +2,8 @@
 
 use std::sync::OnceLock;
 
-use crate::catalog::definition::{Definition, PartError};
+use super::ruled::Ruled;
+use crate::catalog::definition::Definition;
 use crate::catalog::signature::Signature;
 use crate::identity::{ToolId, ToolKey};
 use crate::store::{ContentHash, Revision, StoredTool};
@@ -35,6 +36,10 @@ pub struct Tool {
     pub built_in: bool,
     /// May be deferred; otherwise it is always part of the active set.
     pub deferrable: bool,
+    /// The policy's least overlap for it, instead of the request's.
+    pub threshold: Option<f32>,
+    /// The rules of the policy that limit how many of their tools are chosen.
+    pub caps: Box<[u32]>,
     /// cl100k_base tokens of what a provider is sent for it.
     pub schema_tokens: u32,
     /// cl100k_base tokens of its line of the summary pool.
@@ -45,18 +50,20 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// Parses a stored tool into requirement group `group`. Which tools are deferrable goes in this order:
-    /// always loaded, critical and search tools never; MCP tools; built-in ones that ask for it.
-    ///
-    /// # Errors
-    /// The stored definition is not one.
-    pub fn new(stored: StoredTool, built_in: bool, group: u32) -> Result<Self, PartError> {
+    /// Makes a tool of a stored one, its parsed definition, and what the policy's rules make of it. Which
+    /// tools are deferrable goes in this order: always loaded, critical and search tools never; MCP tools;
+    /// built-in ones that ask for it.
+    #[must_use]
+    pub fn new(stored: StoredTool, definition: Definition, built_in: bool, ruled: Ruled) -> Self {
         let record = stored.record;
-        let definition = Definition::parse(&record.definition)?;
-        let never = record.always_load || record.critical || searches(record.name.as_str());
+        let never = record.always_load
+            || record.critical
+            || ruled.always_load
+            || ruled.critical
+            || searches(record.name.as_str());
         let deferrable = !never && (!built_in || definition.asks_to_be_deferred());
         let id = ToolId { server: record.server, name: record.name };
-        Ok(Self {
+        Self {
             key: id.key(),
             name_tokens: OnceLock::new(),
             id,
@@ -65,13 +72,15 @@ impl Tool {
             search_hint: record.search_hint.into(),
             definition,
             hash: record.hash,
-            group,
+            group: ruled.group,
             built_in,
             deferrable,
+            threshold: ruled.threshold,
+            caps: ruled.caps,
             schema_tokens: record.schema_tokens,
             summary_tokens: record.summary_tokens,
             summary_revision: stored.summary_revision,
-        })
+        }
     }
 
     /// cl100k_base tokens of its name in a line of its own; counted when first asked for, since few ask.
@@ -91,7 +100,7 @@ impl Tool {
     pub fn memory_bytes(&self) -> usize {
         let names = self.id.server.as_str().len() + self.id.name.as_str().len();
         let texts = self.model_name.len() + self.summary.len() + self.search_hint.len();
-        size_of::<Self>() + names + texts + self.definition.memory_bytes()
+        size_of::<Self>() + self.caps.len() * 4 + names + texts + self.definition.memory_bytes()
     }
 }
 

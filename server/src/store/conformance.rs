@@ -2,8 +2,8 @@
 //! tests of them. Each function is given an empty store.
 
 use super::{
-    ContentHash, PendingRequest, Revision, ServerChange, ServerRecord, Store, StoreError,
-    StoredCatalog, StoredEmbedding, ToolRecord,
+    ContentHash, PendingRequest, PolicyChange, Revision, ServerChange, ServerRecord, Store,
+    StoreError, StoredCatalog, StoredEmbedding, ToolRecord,
 };
 use crate::identity::{ServerName, TenantId, ToolName};
 
@@ -12,6 +12,7 @@ mod concurrency;
 mod deltas;
 mod embeddings;
 mod model;
+mod policies;
 mod properties;
 mod reads;
 mod requests;
@@ -21,6 +22,7 @@ pub(super) use commits::*;
 pub(super) use concurrency::*;
 pub(super) use deltas::*;
 pub(super) use embeddings::*;
+pub(super) use policies::*;
 pub(super) use properties::*;
 pub(super) use reads::*;
 pub(super) use requests::*;
@@ -51,6 +53,11 @@ macro_rules! conformance_tests {
             a_request_is_remembered_with_its_change,
             a_request_id_stands_for_one_request,
             an_unchanged_request_is_recorded_once,
+            a_policy_is_read_back_with_its_catalog,
+            a_stale_policy_is_refused,
+            a_policy_begins_deltas_anew,
+            a_policy_that_hides_tells_nobody_of_changes,
+            policies_of_tenants_do_not_meet,
             one_commit_wins_each_base,
             readers_see_whole_changes,
             usage_is_added_up_by_hour,

@@ -12,9 +12,9 @@ use sqlx::{SqlSafeStr, Transaction};
 use self::failure::{failed, limited};
 use self::open::{Connections, Tuning};
 use super::{
-    Committed, ContentHash, Hour, PendingRequest, RecordedRequest, Revision, ServerChange, Store,
-    StoreError, StoreFuture, StoredCatalog, StoredEmbedding, StoredServer, StoredTool, ToolCursor,
-    UsageAddition, UsageCount,
+    Committed, ContentHash, Hour, PendingRequest, PolicyChange, RecordedRequest, Revision,
+    ServerChange, Store, StoreError, StoreFuture, StoredCatalog, StoredEmbedding, StoredPolicy,
+    StoredServer, StoredTool, ToolCursor, UsageAddition, UsageCount,
 };
 use crate::identity::{ServerName, TenantId};
 
@@ -22,6 +22,7 @@ mod commit;
 mod embeddings;
 mod failure;
 mod open;
+mod policies;
 mod read;
 mod removed;
 mod requests;
@@ -235,6 +236,26 @@ impl Store for SqliteStore {
             {}
             Ok(())
         })
+    }
+
+    fn read_policy<'a>(&'a self, tenant: &'a TenantId) -> StoreFuture<'a, Option<StoredPolicy>> {
+        Box::pin(limited(READ_LIMIT, async {
+            let mut snapshot = self.begin_read().await?;
+            policies::read(&mut snapshot, tenant.as_str()).await
+        }))
+    }
+
+    fn set_policy<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        change: PolicyChange,
+    ) -> StoreFuture<'a, Committed> {
+        Box::pin(limited(WRITE_LIMIT, async move {
+            let mut transaction = self.begin_write().await?;
+            let committed = policies::set(&mut transaction, tenant.as_str(), &change).await?;
+            transaction.commit().await.map_err(failed)?;
+            Ok(committed)
+        }))
     }
 
     fn ping(&self) -> StoreFuture<'_, ()> {

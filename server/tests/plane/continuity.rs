@@ -4,7 +4,7 @@
 use toolgate_server::gate::verdict::RefusalCode;
 use toolgate_server::router::query::{Options, RouteQuery};
 use toolgate_server::router::route::Answer;
-use toolgate_server::state::{AgentState, PriorCall};
+use toolgate_server::state::{AgentState, CallStatus, PriorCall};
 
 use crate::support::{Mode, ToolText, World, ask, call, model_names, options, server, shown, tool};
 
@@ -40,7 +40,7 @@ fn names(answer: &Answer, slots: &[u32]) -> Vec<String> {
 }
 
 fn called(tool: &str, turn: u32) -> AgentState {
-    let call = PriorCall { tool: tool.to_owned(), succeeded: true, turn };
+    let call = PriorCall { tool: tool.to_owned(), status: CallStatus::Succeeded, turn };
     AgentState { calls: vec![call], ..AgentState::default() }
 }
 

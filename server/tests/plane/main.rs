@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, unreachable_pub, reason = "nothing but tests")]
 
 mod accounting;
+mod agreement;
 mod continuity;
 mod conversation;
 mod deferral;
@@ -12,6 +13,7 @@ mod hidden;
 mod isolation;
 mod limits;
 mod pending;
+mod policies;
 mod pool;
 mod preconditions;
 mod ranking;
@@ -19,4 +21,5 @@ mod requests;
 mod search;
 mod shards;
 mod support;
+mod surfaces;
 mod usage;

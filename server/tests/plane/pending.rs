@@ -75,3 +75,27 @@ async fn a_guarded_announcement_is_hidden() {
     assert_eq!(world.route("acme", admin).await.pending, ["vault"]);
     assert!(world.try_route("beta", ask("x")).await.is_err(), "another tenant has no catalog");
 }
+
+#[tokio::test]
+async fn the_policy_hides_announcements_too() {
+    let world = World::new().await;
+    for name in ["slack", "vault", "closed"] {
+        world.register("acme", announced(name, &[])).await;
+    }
+    let document = "rules:
+      - {name: a, match: {servers: [vau*]}, required_scopes: [admin]}
+      - {name: b, match: {servers: [closed]}, denied: true}
+      - {name: c, match: {servers: [slack], tools: [send]}, denied: true}";
+    world.set_policy("acme", document, "").await.unwrap();
+    let slack = vec!["slack".to_owned()];
+    assert_eq!(
+        pending(&world).await,
+        (slack.clone(), slack),
+        "a rule on some tools hides no server"
+    );
+    let admin = RouteQuery { state: granted(&["admin"]), ..ask("x") };
+    assert_eq!(world.route("acme", admin).await.pending, ["slack", "vault"]);
+    let only = Options { servers: vec![ServerName::parse("closed").unwrap()], ..options() };
+    let asked = world.try_route("acme", RouteQuery { options: only, ..ask("x") }).await;
+    assert!(asked.is_err(), "as if it had never been announced");
+}

@@ -5,7 +5,7 @@ use toolgate_server::precondition::Precondition::{
     All, Any, HasPriorToolOutput, IsAuthenticated, MilestoneReached, Not,
 };
 use toolgate_server::router::query::{Options, RouteQuery};
-use toolgate_server::state::{AgentState, PriorCall};
+use toolgate_server::state::{AgentState, CallStatus, PriorCall};
 
 use crate::support::{
     World, ask, call, granted, model_names, options, reached, server, shown, tool,
@@ -81,7 +81,10 @@ async fn combinations_decide_as_written_in_route_and_gate() {
     let mut registration = server("s", tools);
     registration.server.precondition = Some(Not(Box::new(milestone("frozen"))));
     world.register("acme", registration).await;
-    let prior = |tool: &str, succeeded| PriorCall { tool: tool.to_owned(), succeeded, turn: 0 };
+    let prior = |tool: &str, succeeded| {
+        let status = if succeeded { CallStatus::Succeeded } else { CallStatus::Failed };
+        PriorCall { tool: tool.to_owned(), status, turn: 0 }
+    };
     let with_calls = |calls| AgentState { calls, ..AgentState::default() };
     let mut both = granted(&["pay"]);
     both.milestones = reached(&["a"]).milestones;

@@ -13,6 +13,7 @@ use toolgate_server::config::LimitsConfig;
 use toolgate_server::gate::envelope::Arguments;
 use toolgate_server::identity::{MODEL_NAME_MAX, ServerName};
 use toolgate_server::schema::ArgumentSchema;
+use toolgate_server::shard::ruled::Ruled;
 use toolgate_server::shard::tool::Tool;
 use toolgate_server::store::{StoredTool, ToolRecord};
 use toolgate_server::tokens;
@@ -44,8 +45,9 @@ fn accepted(text: &str, record: ToolRecord, arguments: &str) {
     assert!(record.model_name.chars().all(legal), "{}", record.model_name);
     let hash = record.hash;
     let model_name = record.model_name.clone();
+    let definition = Definition::parse(&record.definition).expect("it was checked");
     let stored = StoredTool { record, summary_revision: 1 };
-    let tool = Tool::new(stored, false, 0).expect("it was checked");
+    let tool = Tool::new(stored, definition, false, Ruled::default());
     assert!(tool.signature().text.starts_with(&model_name));
     let prompt = tool.definition.prompt_form(&model_name);
     serde_json::from_str::<serde_json::Value>(&prompt).expect("what a model is sent is JSON");

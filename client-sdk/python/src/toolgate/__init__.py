@@ -49,10 +49,12 @@ from toolgate.enums import (
 )
 from toolgate.errors import FieldViolation, ToolgateError
 from toolgate.gating import ArgumentViolation, Call, GateResult, GateVerdict
+from toolgate.policies import Policy, PolicyVerdict
 from toolgate.preconditions import (
     Precondition,
     all_of,
     any_of,
+    cel,
     has_prior_tool_output,
     is_authenticated,
     milestone_reached,
@@ -98,6 +100,8 @@ __all__ = [
     "Intents",
     "McpServer",
     "OutcomeKind",
+    "Policy",
+    "PolicyVerdict",
     "PoolArguments",
     "Precondition",
     "PriorCall",
@@ -131,6 +135,7 @@ __all__ = [
     "all_of",
     "announce",
     "any_of",
+    "cel",
     "has_prior_tool_output",
     "history",
     "is_authenticated",

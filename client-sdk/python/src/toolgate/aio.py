@@ -17,7 +17,14 @@ from toolgate._channel import (
     channel_options,
     target_of,
 )
-from toolgate._gen.v1 import catalog_pb2, catalog_pb2_grpc, router_pb2_grpc, usage_pb2_grpc
+from toolgate._gen.v1 import (
+    catalog_pb2,
+    catalog_pb2_grpc,
+    policy_pb2,
+    policy_pb2_grpc,
+    router_pb2_grpc,
+    usage_pb2_grpc,
+)
 from toolgate._requests import (
     Intents,
     PoolArguments,
@@ -29,9 +36,10 @@ from toolgate._requests import (
 from toolgate.catalog import McpServer, Registration, Removal, Tool
 from toolgate.enums import Detail, UsageGranularity
 from toolgate.gating import Call, GateResult
+from toolgate.policies import Policy, PolicyVerdict
 from toolgate.routing import RouteResult, SummaryPool, ToolSchemas
 from toolgate.searching import SearchResult
-from toolgate.state import StateLike
+from toolgate.state import StateLike, state_to_proto
 from toolgate.usage import Usage, usage_request
 
 Request = TypeVar("Request")
@@ -75,6 +83,7 @@ class AsyncClient:
         self._router = router_pb2_grpc.RouterServiceStub(self._channel)
         self._catalog = catalog_pb2_grpc.CatalogServiceStub(self._channel)
         self._usage = usage_pb2_grpc.UsageServiceStub(self._channel)
+        self._policies = policy_pb2_grpc.PolicyServiceStub(self._channel)
         self._tenant = tenant
         self._timeout = timeout
 
@@ -306,6 +315,62 @@ class AsyncClient:
         """
         request = usage_request(self._tenant, start, end, granularity)
         return Usage.from_proto(await self._call(self._usage.GetUsage, request, timeout))
+
+    async def set_policy(
+        self, document: str, *, etag: str = "", timeout: float | None = None
+    ) -> Policy:
+        """Replaces the tenant's policy: which tools may be seen and called when.
+
+        Args:
+            document: YAML or JSON, at most 64 KiB; `toolgate policy schema` prints its schema.
+            etag: The etag of the version that this call changes; "" skips the check.
+            timeout: Seconds.
+        """
+        request = policy_pb2.SetPolicyRequest(tenant=self._tenant, document=document, etag=etag)
+        return Policy.from_proto(
+            (await self._call(self._policies.SetPolicy, request, timeout)).policy
+        )
+
+    async def get_policy(self, *, timeout: float | None = None) -> Policy:
+        """Reads the tenant's policy; its document is empty when none was ever set.
+
+        Args:
+            timeout: Seconds.
+        """
+        request = policy_pb2.GetPolicyRequest(tenant=self._tenant)
+        return Policy.from_proto(
+            (await self._call(self._policies.GetPolicy, request, timeout)).policy
+        )
+
+    async def check_policy(
+        self,
+        document: str = "",
+        *,
+        state: StateLike | None = None,
+        page_size: int = PAGE_SIZE,
+        timeout: float | None = None,
+    ) -> AsyncIterator[PolicyVerdict]:
+        """What a policy decides of each tool, by MCP server and name, fetched page by page.
+
+        Args:
+            document: The policy to try. "": the stored one.
+            state: The agent's state.
+            page_size: Items fetched at a time, 1 to 1,000.
+            timeout: Seconds for each page.
+        """
+        request = policy_pb2.CheckPolicyRequest(
+            tenant=self._tenant,
+            document=document,
+            state=state_to_proto(state),
+            page_size=page_size,
+        )
+        while True:
+            page = await self._call(self._policies.CheckPolicy, request, timeout)
+            for verdict in page.verdicts:
+                yield PolicyVerdict.from_proto(verdict)
+            request.page_token = page.next_page_token
+            if not request.page_token:
+                return
 
     async def close(self) -> None:
         """Closes the channel; calls under way are cancelled."""

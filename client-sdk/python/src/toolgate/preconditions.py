@@ -97,6 +97,11 @@ def milestone_reached(name: str) -> Precondition:
     return _named("milestone_reached", name)
 
 
+def cel(expression: str) -> Precondition:
+    """Holds when the CEL expression over `state`, `tool`, `principal` and `now` is true."""
+    return _named("cel", expression)
+
+
 def all_of(*operands: Precondition) -> Precondition:
     """Holds when each operand does; an `all` among them is merged into this one.
 

@@ -1,11 +1,10 @@
 //! What to say when nothing was found: what was filtered out, and what to try instead.
 
 use crate::gate::names;
+use crate::gate::standing::Standings;
 use crate::gate::verdict::RefusalCode;
 use crate::router::choose::LeftOut;
-use crate::router::explain;
 use crate::shard::snapshot::Snapshot;
-use crate::state::AgentState;
 
 /// Locked tools that are named.
 pub(super) const LOCKED_MAX: usize = 5;
@@ -58,20 +57,20 @@ impl Nothing {
     }
 
     /// The message, or none when every name was had.
-    pub(super) fn message_if_any(&self, snapshot: &Snapshot, state: &AgentState) -> String {
+    pub(super) fn message_if_any(&self, snapshot: &Snapshot, standings: &Standings) -> String {
         let all_had = self.unknown.is_empty() && self.locked.is_empty();
-        if all_had { String::new() } else { self.message(snapshot, state) }
+        if all_had { String::new() } else { self.message(snapshot, standings) }
     }
 
     /// For the model: what was filtered out, and what to try.
-    pub(super) fn message(&self, snapshot: &Snapshot, state: &AgentState) -> String {
+    pub(super) fn message(&self, snapshot: &Snapshot, standings: &Standings) -> String {
         let mut parts: Vec<String> = self.unknown.iter().map(|u| unknown(snapshot, u)).collect();
         if !self.required.is_empty() {
             parts.push(self.lacking());
         }
         parts.extend(self.locked.iter().take(LOCKED_MAX).map(|slot| {
             let tool = snapshot.tool(*slot);
-            let unlock = explain::unlock(snapshot, state, *slot).join(" and ");
+            let unlock = standings.unlock(snapshot, *slot).join(" and ");
             format!("{} may not be used yet: it needs {unlock}.", tool.model_name)
         }));
         if parts.is_empty() {

@@ -83,7 +83,7 @@ impl Look<'_> {
                 }
             }
         }
-        let message = nothing.message_if_any(self.snapshot, &self.query.state);
+        let message = nothing.message_if_any(self.snapshot, self.standings);
         Findings { left_out, message, ..self.findings(Form::Select, tools) }
     }
 
@@ -115,7 +115,7 @@ impl Look<'_> {
         }
         Looked::Settled(Findings {
             left_out: nothing.left_out(),
-            message: nothing.message(self.snapshot, &self.query.state),
+            message: nothing.message(self.snapshot, self.standings),
             lacking_required: hits.lacking_required,
             ..self.findings(Form::Keywords, Vec::new())
         })

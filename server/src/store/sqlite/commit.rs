@@ -7,7 +7,7 @@ use sqlx::sqlite::SqliteConnection;
 
 use super::failure::failed;
 use super::tools::{self, StoredLine};
-use super::{embeddings, removed, requests, rows};
+use super::{embeddings, policies, removed, requests, rows};
 use crate::store::{Committed, Revision, ServerChange, ServerRecord, StoreError, ToolRecord};
 
 pub(super) async fn commit(
@@ -40,8 +40,11 @@ pub(super) async fn commit(
     tools::refuse_taken_names(connection, tenant, &change.upserts).await?;
     let revision = committed.revision;
     tools::insert(connection, (tenant, server), &change.upserts, &lines, revision).await?;
-    forget(connection, tenant, revision, &lines, change).await?;
-    if changes_who_sees(before_scopes.as_deref(), &lines, change)? {
+    // Under a policy that hides tools, no caller can be told of a tool that was there before.
+    let hides = policies::hides(connection, tenant).await?;
+    forget(connection, (tenant, revision), &lines, change, hides).await?;
+    let touches_hidden = hides && !lines.is_empty();
+    if touches_hidden || changes_who_sees(before_scopes.as_deref(), &lines, change)? {
         removed::restart(connection, tenant, revision).await?;
     }
     embeddings::save(connection, tenant, &change.fingerprint, &change.embeddings).await?;
@@ -72,7 +75,8 @@ pub(super) async fn remove_server(
     }
     let gone: Vec<_> = lines.values().map(|line| line.model_name.as_str()).collect();
     removed::update(connection, tenant, committed.revision, &gone, &[]).await?;
-    if before.scopes != NO_SCOPES || lines.values().any(|line| line.scopes != NO_SCOPES) {
+    let scoped = before.scopes != NO_SCOPES || lines.values().any(|line| line.scopes != NO_SCOPES);
+    if scoped || (!lines.is_empty() && policies::hides(connection, tenant).await?) {
         removed::restart(connection, tenant, committed.revision).await?;
     }
     let texts = lines.values().map(|line| &line.summary_hash);
@@ -149,7 +153,10 @@ async fn refuse_too_many(
 }
 
 /// Takes the tenant's next revision.
-async fn next(connection: &mut SqliteConnection, tenant: &str) -> Result<Committed, StoreError> {
+pub(super) async fn next(
+    connection: &mut SqliteConnection,
+    tenant: &str,
+) -> Result<Committed, StoreError> {
     let sql = "INSERT INTO tenants (tenant, revision, pool_floor) VALUES (?1, 1, 0)
          ON CONFLICT DO UPDATE SET revision = revision + 1 RETURNING revision";
     let row = sqlx::query(sql).bind(tenant).fetch_one(connection).await.map_err(failed)?;
@@ -189,10 +196,10 @@ async fn put_server(
 /// Forgets what only the replaced rows had: their names and the embeddings of their summaries.
 async fn forget(
     connection: &mut SqliteConnection,
-    tenant: &str,
-    revision: Revision,
+    (tenant, revision): (&str, Revision),
     lines: &HashMap<String, StoredLine>,
     change: &ServerChange,
+    hides: bool,
 ) -> Result<(), StoreError> {
     let upserts = || change.upserts.iter();
     let known: HashSet<_> = upserts().map(|tool| tool.model_name.as_str()).collect();
@@ -200,7 +207,7 @@ async fn forget(
     let gone: Vec<_> = before.filter(|name| !known.contains(name)).collect();
     // A line that not everybody sees does not tell everybody that the old one is gone.
     let is_open = |tool: &&ToolRecord| {
-        change.server.required_scopes.is_empty() && tool.required_scopes.is_empty()
+        !hides && change.server.required_scopes.is_empty() && tool.required_scopes.is_empty()
     };
     let taken: Vec<_> = upserts().filter(is_open).map(|tool| tool.model_name.as_str()).collect();
     removed::update(connection, tenant, revision, &gone, &taken).await?;

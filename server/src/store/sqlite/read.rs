@@ -6,7 +6,7 @@ use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use tokio_stream::StreamExt;
 
 use super::failure::failed;
-use super::{removed, rows};
+use super::{policies, removed, rows};
 use crate::store::{Revision, StoreError, StoredCatalog, StoredServer, StoredTool, ToolCursor};
 
 /// Reads what [`rows::tool`] needs of the tenant ?1.
@@ -51,6 +51,7 @@ pub(super) async fn catalog(
         tools,
         removed: removed::list(snapshot, tenant).await?,
         pool_floor: rows::number(&row, "pool_floor")?,
+        policy: policies::read(snapshot, tenant).await?,
     }))
 }
 

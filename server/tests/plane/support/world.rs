@@ -14,6 +14,7 @@ use toolgate_server::gate::handle::Holder;
 use toolgate_server::gate::key::HandleKey;
 use toolgate_server::gate::verdict::{Allowed, Refused, Verdict};
 use toolgate_server::identity::{ServerName, TenantId};
+use toolgate_server::plane::policies::ToolVerdict;
 use toolgate_server::plane::{Plane, PlaneConfig};
 use toolgate_server::router::lookups::{Found, GateQuery, PoolQuery, SchemasQuery};
 use toolgate_server::router::pool::PoolDelta;
@@ -22,8 +23,8 @@ use toolgate_server::router::route::Answer;
 use toolgate_server::router::search::{SearchAnswer, SearchQuery};
 use toolgate_server::shard::snapshot::Snapshot;
 use toolgate_server::state::AgentState;
-use toolgate_server::store::Revision;
 use toolgate_server::store::sqlite::SqliteStore;
+use toolgate_server::store::{Revision, StoredPolicy};
 
 use super::encoder::FakeEncoder;
 
@@ -109,6 +110,26 @@ impl World {
         let server = ServerName::parse(server).expect("a server name");
         let (committed, _) = self.plane.unregister(&tenant(tenant_name), &server, "").await?;
         Ok(committed.revision)
+    }
+
+    pub async fn set_policy(
+        &self,
+        tenant_name: &str,
+        document: &str,
+        etag: &str,
+    ) -> Result<StoredPolicy, Error> {
+        self.plane.set_policy(&tenant(tenant_name), document.to_owned(), etag).await
+    }
+
+    /// What a document, or the stored policy, makes of each tool.
+    pub async fn check_policy(
+        &self,
+        tenant_name: &str,
+        document: Option<&str>,
+        state: AgentState,
+    ) -> Result<Vec<ToolVerdict>, Error> {
+        let document = document.map(str::to_owned);
+        self.plane.check_policy(&tenant(tenant_name), document, state).await
     }
 
     pub async fn try_route(&self, tenant_name: &str, query: RouteQuery) -> Result<Answer, Error> {

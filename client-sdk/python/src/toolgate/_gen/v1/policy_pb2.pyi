@@ -32,14 +32,14 @@ class Policy(_message.Message):
     REVISION_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     document: _builtins.str
-    """YAML or JSON, at most 64 KiB."""
+    """YAML or JSON, at most 64 KiB, byte for byte as it was set. Empty: none was ever set."""
     etag: _builtins.str
-    """Changes with every change of the document."""
+    """Changes with every change of the document. Empty: none was ever set."""
     revision: _builtins.int
-    """The catalog revision of the last change."""
+    """The catalog revision of the last change; 0 when none was ever set."""
     @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:
-        """When the last change was committed."""
+        """When the last change was committed. Absent: none was ever set."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class SetPolicyRequest(_message.Message):
     tenant: _builtins.str
     """The tenant. Absent: "default" while authentication is off."""
     document: _builtins.str
-    """YAML or JSON, at most 64 KiB. Required."""
+    """YAML or JSON, at most 64 KiB. Required; `{}` says nothing."""
     etag: _builtins.str
     """The etag of the version that this call changes; "" to skip the check."""
     def __init__(
@@ -166,10 +166,18 @@ class CheckPolicyRequest(_message.Message):
     TENANT_FIELD_NUMBER: _builtins.int
     DOCUMENT_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     tenant: _builtins.str
     """The tenant. Absent: "default" while authentication is off."""
     document: _builtins.str
     """The document to check. Absent: the stored one."""
+    page_size: _builtins.int
+    """The most verdicts to return, 1 to 1,000; more is cut to 1,000. Absent or 0: 100."""
+    page_token: _builtins.str
+    """The `next_page_token` of the page before; the document and the state must be the same. Absent: the
+    first page.
+    """
     @_builtins.property
     def state(self) -> _state_pb2.AgentState:
         """The state to check it against. Absent: nothing granted, nothing done."""
@@ -180,10 +188,12 @@ class CheckPolicyRequest(_message.Message):
         tenant: _builtins.str = ...,
         document: _builtins.str = ...,
         state: _state_pb2.AgentState | None = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document", "state", b"state", "tenant", b"tenant"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document", "page_size", b"page_size", "page_token", b"page_token", "state", b"state", "tenant", b"tenant"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -196,6 +206,9 @@ class CheckPolicyResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     VERDICTS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Asks for the next page; empty on the last one."""
     @_builtins.property
     def verdicts(self) -> _containers.RepeatedCompositeFieldContainer[Global___PolicyVerdict]:
         """One per tool, by MCP server and name."""
@@ -204,10 +217,11 @@ class CheckPolicyResponse(_message.Message):
         self,
         *,
         verdicts: _abc.Iterable[Global___PolicyVerdict] | None = ...,
+        next_page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["verdicts", b"verdicts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "verdicts", b"verdicts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -232,12 +246,14 @@ class PolicyVerdict(_message.Message):
     allowed: _builtins.bool
     """True when the tool may be shown and called."""
     code: _error_pb2.RefusalCode.ValueType
-    """Why not. Set when refused."""
+    """Why not. Set when refused: UNKNOWN_TOOL for a tool that is denied to all, SCOPE_MISSING for one that
+    the state may not see, PRECONDITION_UNMET for one that it may see and not call.
+    """
     rule: _builtins.str
-    """The rule that decided. Empty: none did."""
+    """The rule that decided. Empty: none did; the registration itself refuses, or nothing does."""
     @_builtins.property
     def unlock(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What would unlock it."""
+        """What would unlock it: each of them is needed. Empty: nothing would."""
 
     def __init__(
         self,

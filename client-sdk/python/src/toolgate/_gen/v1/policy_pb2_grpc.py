@@ -26,7 +26,8 @@ if _version_not_supported:
 
 
 class PolicyServiceStub(object):
-    """The tenant's precondition policies. Not served by this version.
+    """The tenant's policy: which tools may be seen and called when, and how they are chosen. The document's
+    JSON schema is printed by `toolgate policy schema`.
     """
 
     def __init__(self, channel):
@@ -53,18 +54,20 @@ class PolicyServiceStub(object):
 
 
 class PolicyServiceServicer(object):
-    """The tenant's precondition policies. Not served by this version.
+    """The tenant's policy: which tools may be seen and called when, and how they are chosen. The document's
+    JSON schema is printed by `toolgate policy schema`.
     """
 
     def SetPolicy(self, request, context):
-        """Replaces the tenant's policy document.
+        """Replaces the tenant's policy document. It is checked whole before anything is stored: a mistake is
+        INVALID_FIELD with its place, an etag that does not match is ETAG_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetPolicy(self, request, context):
-        """Reads the tenant's policy document.
+        """Reads the tenant's policy document; an empty one when none was ever set.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -104,7 +107,8 @@ def add_PolicyServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class PolicyService(object):
-    """The tenant's precondition policies. Not served by this version.
+    """The tenant's policy: which tools may be seen and called when, and how they are chosen. The document's
+    JSON schema is printed by `toolgate policy schema`.
     """
 
     @staticmethod

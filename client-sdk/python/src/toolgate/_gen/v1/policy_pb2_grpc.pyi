@@ -27,33 +27,43 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class PolicyServiceStub:
-    """The tenant's precondition policies. Not served by this version."""
+    """The tenant's policy: which tools may be seen and called when, and how they are chosen. The document's
+    JSON schema is printed by `toolgate policy schema`.
+    """
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> PolicyServiceAsyncStub: ...
     SetPolicy: _grpc.UnaryUnaryMultiCallable[_policy_pb2.SetPolicyRequest, _policy_pb2.SetPolicyResponse]
-    """Replaces the tenant's policy document."""
+    """Replaces the tenant's policy document. It is checked whole before anything is stored: a mistake is
+    INVALID_FIELD with its place, an etag that does not match is ETAG_MISMATCH.
+    """
     GetPolicy: _grpc.UnaryUnaryMultiCallable[_policy_pb2.GetPolicyRequest, _policy_pb2.GetPolicyResponse]
-    """Reads the tenant's policy document."""
+    """Reads the tenant's policy document; an empty one when none was ever set."""
     CheckPolicy: _grpc.UnaryUnaryMultiCallable[_policy_pb2.CheckPolicyRequest, _policy_pb2.CheckPolicyResponse]
     """Shows, for a state, what the policy decides of each tool."""
 
 @_typing.type_check_only
 class PolicyServiceAsyncStub(PolicyServiceStub):
-    """The tenant's precondition policies. Not served by this version."""
+    """The tenant's policy: which tools may be seen and called when, and how they are chosen. The document's
+    JSON schema is printed by `toolgate policy schema`.
+    """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     SetPolicy: _aio.UnaryUnaryMultiCallable[_policy_pb2.SetPolicyRequest, _policy_pb2.SetPolicyResponse]  # type: ignore[assignment]
-    """Replaces the tenant's policy document."""
+    """Replaces the tenant's policy document. It is checked whole before anything is stored: a mistake is
+    INVALID_FIELD with its place, an etag that does not match is ETAG_MISMATCH.
+    """
     GetPolicy: _aio.UnaryUnaryMultiCallable[_policy_pb2.GetPolicyRequest, _policy_pb2.GetPolicyResponse]  # type: ignore[assignment]
-    """Reads the tenant's policy document."""
+    """Reads the tenant's policy document; an empty one when none was ever set."""
     CheckPolicy: _aio.UnaryUnaryMultiCallable[_policy_pb2.CheckPolicyRequest, _policy_pb2.CheckPolicyResponse]  # type: ignore[assignment]
     """Shows, for a state, what the policy decides of each tool."""
 
 class PolicyServiceServicer(metaclass=_abc_1.ABCMeta):
-    """The tenant's precondition policies. Not served by this version."""
+    """The tenant's policy: which tools may be seen and called when, and how they are chosen. The document's
+    JSON schema is printed by `toolgate policy schema`.
+    """
 
     @_abc_1.abstractmethod
     def SetPolicy(
@@ -61,7 +71,9 @@ class PolicyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _policy_pb2.SetPolicyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_policy_pb2.SetPolicyResponse, _abc.Awaitable[_policy_pb2.SetPolicyResponse]]:
-        """Replaces the tenant's policy document."""
+        """Replaces the tenant's policy document. It is checked whole before anything is stored: a mistake is
+        INVALID_FIELD with its place, an etag that does not match is ETAG_MISMATCH.
+        """
 
     @_abc_1.abstractmethod
     def GetPolicy(
@@ -69,7 +81,7 @@ class PolicyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _policy_pb2.GetPolicyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_policy_pb2.GetPolicyResponse, _abc.Awaitable[_policy_pb2.GetPolicyResponse]]:
-        """Reads the tenant's policy document."""
+        """Reads the tenant's policy document; an empty one when none was ever set."""
 
     @_abc_1.abstractmethod
     def CheckPolicy(

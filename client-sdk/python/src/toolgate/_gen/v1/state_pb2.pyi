@@ -144,7 +144,10 @@ class Precondition(_message.Message):
     milestone_reached: _builtins.str
     """Holds when the milestone was reached. An empty name is an error."""
     cel: _builtins.str
-    """A CEL expression. Not served by this version: refused with NOT_IMPLEMENTED."""
+    """Holds when this CEL expression (cel.dev) over `state`, `tool`, `principal` and `now` is true; one that
+    can't be evaluated does not hold. At most 2 KiB, 64 KiB in one request; a mistake in it is an error
+    with its place.
+    """
     @_builtins.property
     def all(self) -> Global___PreconditionList:
         """Holds when each of them does. An empty list is an error."""

@@ -1,0 +1,65 @@
+"""The policy calls of both clients against a small service."""
+
+import asyncio
+
+from conftest import FakeService
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from toolgate import AsyncClient, Client, RefusalCode
+from toolgate._gen.v1 import error_pb2, policy_pb2
+
+STORED = policy_pb2.Policy(
+    document="{}", etag="p2", revision=2, update_time=Timestamp(seconds=1, nanos=5_000_000)
+)
+LOCKED = policy_pb2.PolicyVerdict(
+    server="git",
+    name="push",
+    code=error_pb2.REFUSAL_CODE_PRECONDITION_UNMET,
+    rule="plan-first",
+    unlock=["planned"],
+)
+
+
+def pages(request: policy_pb2.CheckPolicyRequest, _: object) -> policy_pb2.CheckPolicyResponse:
+    if request.page_token:
+        return policy_pb2.CheckPolicyResponse(verdicts=[LOCKED])
+    allowed = policy_pb2.PolicyVerdict(server="git", name="log", allowed=True)
+    return policy_pb2.CheckPolicyResponse(verdicts=[allowed], next_page_token="more")
+
+
+def test_a_policy_is_set_and_read(service: FakeService) -> None:
+    service.answer("SetPolicy", policy_pb2.SetPolicyResponse(policy=STORED))
+    service.answer("GetPolicy", policy_pb2.GetPolicyResponse(policy=policy_pb2.Policy()))
+    with Client(service.target, tenant="acme") as client:
+        stored = client.set_policy("{}", etag="p1")
+        none = client.get_policy()
+    assert (stored.document, stored.etag, stored.revision) == ("{}", "p2", 2)
+    assert stored.update_time is not None
+    assert stored.update_time.timestamp() == 1.005
+    assert (none.document, none.etag, none.update_time) == ("", "", None)
+    sent = service.requests[0]
+    assert (sent.tenant, sent.document, sent.etag) == ("acme", "{}", "p1")
+
+
+def test_verdicts_are_fetched_page_by_page(service: FakeService) -> None:
+    service.answer("CheckPolicy", pages)
+    with Client(service.target) as client:
+        log, push = client.check_policy("{}", state={"scopes": ["a"]})
+    assert (log.name, log.allowed, log.code) == ("log", True, RefusalCode.UNSPECIFIED)
+    assert (push.allowed, push.rule, push.unlock) == (False, "plan-first", ("planned",))
+    assert push.code is RefusalCode.PRECONDITION_UNMET
+    assert [list(request.state.scopes) for request in service.requests] == [["a"], ["a"]]
+
+
+def test_the_asyncio_client_does_the_same(service: FakeService) -> None:
+    service.answer("CheckPolicy", pages)
+    service.answer("SetPolicy", policy_pb2.SetPolicyResponse(policy=STORED))
+    service.answer("GetPolicy", policy_pb2.GetPolicyResponse(policy=STORED))
+
+    async def ask() -> None:
+        async with AsyncClient(service.target) as client:
+            assert (await client.set_policy("{}")).etag == "p2"
+            assert (await client.get_policy()).revision == 2
+            assert [v.name async for v in client.check_policy()] == ["log", "push"]
+
+    asyncio.run(ask())

@@ -1,0 +1,82 @@
+//! The RPCs of `PolicyService`, and whole listings of verdicts.
+
+use toolgate_proto::v1;
+
+use crate::call::{Repeat, Rpc};
+use crate::client::Client;
+use crate::error::Error;
+
+impl Client {
+    /// Replaces the tenant's policy. With an `etag`, a connection that breaks is not tried again: the second
+    /// try would find the etag of the first one's change.
+    ///
+    /// # Errors
+    /// As every call: see [`Error`].
+    pub async fn set_policy(
+        &self,
+        mut request: v1::SetPolicyRequest,
+    ) -> Result<v1::SetPolicyResponse, Error> {
+        self.fill_tenant(&mut request.tenant);
+        let repeat = if request.etag.is_empty() { Repeat::Safe } else { Repeat::OnlyIfRefused };
+        self.call(Rpc { name: "SetPolicy", repeat }, request, |request| {
+            let mut service = self.policies();
+            async move { service.set_policy(request).await }
+        })
+        .await
+    }
+
+    /// Reads the tenant's policy; an empty document when none was ever set.
+    ///
+    /// # Errors
+    /// As every call: see [`Error`].
+    pub async fn get_policy(
+        &self,
+        mut request: v1::GetPolicyRequest,
+    ) -> Result<v1::GetPolicyResponse, Error> {
+        self.fill_tenant(&mut request.tenant);
+        self.call(Rpc::read("GetPolicy"), request, |request| {
+            let mut service = self.policies();
+            async move { service.get_policy(request).await }
+        })
+        .await
+    }
+
+    /// One page of what a policy decides of each tool.
+    ///
+    /// # Errors
+    /// As every call: see [`Error`].
+    pub async fn check_policy(
+        &self,
+        mut request: v1::CheckPolicyRequest,
+    ) -> Result<v1::CheckPolicyResponse, Error> {
+        self.fill_tenant(&mut request.tenant);
+        self.call(Rpc::read("CheckPolicy"), request, |request| {
+            let mut service = self.policies();
+            async move { service.check_policy(request).await }
+        })
+        .await
+    }
+
+    /// What a policy decides of every tool, page by page.
+    ///
+    /// # Errors
+    /// As every call: see [`Error`].
+    pub async fn all_policy_verdicts(
+        &self,
+        mut request: v1::CheckPolicyRequest,
+    ) -> Result<Vec<v1::PolicyVerdict>, Error> {
+        let mut verdicts = Vec::new();
+        if request.page_size == 0 {
+            // The service judges the whole catalog for each page.
+            request.page_size = 1_000;
+        }
+        loop {
+            let page = self.check_policy(request.clone()).await?;
+            verdicts.extend(page.verdicts);
+            if page.next_page_token.is_empty() {
+                return Ok(verdicts);
+            }
+            request.page_token = page.next_page_token;
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What is wrong with an expression, and where.
+
+use std::fmt;
+
+use cel::ParseErrors;
+
+use super::lower::Wrong;
+use super::parser;
+
+/// A mistake in a CEL expression.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistake {
+    /// Line within the expression, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// What is wrong and what would be right.
+    pub problem: String,
+}
+
+impl Mistake {
+    pub(super) fn of_syntax(errors: &ParseErrors) -> Self {
+        let first = errors.errors.first();
+        let (line, column) = first.map_or((1, 1), |error| error.pos);
+        let place = |number: isize| usize::try_from(number).unwrap_or(1).max(1);
+        let text = first.map_or("", |error| error.msg.as_str());
+        let problem = if text.contains("Recursion limit") {
+            "is nested too deep".to_owned()
+        } else {
+            let text = text.trim_start_matches("Syntax error: ");
+            format!("syntax error: {}", shortened(text))
+        };
+        Self { line: place(line), column: place(column), problem }
+    }
+
+    pub(super) fn at(source: &str, wrong: Wrong) -> Self {
+        let (line, column) = place(source, wrong.id);
+        Self { line, column, problem: wrong.problem }
+    }
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}: {}", self.line, self.column, self.problem)
+    }
+}
+
+/// Line and column of a node. The parser tells places with its errors only, so it is given one behind the end
+/// of the source.
+fn place(source: &str, id: u64) -> (usize, usize) {
+    let failed = parser().parse(&format!("{source}\n)")).err();
+    let offsets = failed.and_then(|e| e.errors.into_iter().find_map(|e| e.source_info));
+    let start = offsets.and_then(|offsets| offsets.offset_for(id)).map_or(0, |(start, _)| start);
+    let before = &source[..source.floor_char_boundary(start as usize)];
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().map_or(0, |text| text.chars().count()) + 1;
+    (line, column)
+}
+
+fn shortened(text: &str) -> String {
+    if text.len() <= 160 {
+        return text.to_owned();
+    }
+    format!("{}...", &text[..text.floor_char_boundary(160)])
+}

@@ -1,0 +1,62 @@
+//! The policy's caps: how many tools of one MCP server, and how many of a rule's tools, are chosen by rank.
+//! Tools that are there for another reason count, but are never left out for a cap.
+
+use std::collections::HashMap;
+
+use crate::identity::ServerName;
+use crate::policy::Policy;
+use crate::shard::snapshot::Snapshot;
+
+/// Counts what was chosen.
+pub struct Caps<'a> {
+    policy: &'a Policy,
+    of_server: HashMap<&'a ServerName, usize>,
+    of_rule: HashMap<u32, usize>,
+    of_rule_and_server: HashMap<(u32, &'a ServerName), usize>,
+}
+
+impl<'a> Caps<'a> {
+    /// Nothing was chosen yet.
+    #[must_use]
+    pub fn new(policy: &'a Policy) -> Self {
+        let (of_server, of_rule, of_rule_and_server) =
+            (HashMap::new(), HashMap::new(), HashMap::new());
+        Self { policy, of_server, of_rule, of_rule_and_server }
+    }
+
+    /// Whether the policy has caps at all, so that a search must look beyond `top_k`.
+    #[must_use]
+    pub fn exist(policy: &Policy) -> bool {
+        let caps = |choosing: &crate::policy::Choosing| {
+            choosing.top_k.is_some() || choosing.max_per_server.is_some()
+        };
+        policy.defaults.max_per_server.is_some() || policy.rules.iter().any(|r| caps(&r.choosing))
+    }
+
+    /// Whether one more tool, this one, stays within every cap.
+    #[must_use]
+    pub fn admit(&self, snapshot: &Snapshot, slot: u32) -> bool {
+        let tool = snapshot.tool(slot);
+        let server = &tool.id.server;
+        let below = |cap: Option<usize>, count: Option<&usize>| {
+            cap.is_none_or(|cap| count.copied().unwrap_or(0) < cap)
+        };
+        let of_rule = |rule: &u32| {
+            let choosing = &self.policy.rules[*rule as usize].choosing;
+            let here = self.of_rule_and_server.get(&(*rule, server));
+            below(choosing.top_k, self.of_rule.get(rule)) && below(choosing.max_per_server, here)
+        };
+        below(self.policy.defaults.max_per_server, self.of_server.get(server))
+            && tool.caps.iter().all(of_rule)
+    }
+
+    /// Counts a tool that was chosen.
+    pub fn count(&mut self, snapshot: &'a Snapshot, slot: u32) {
+        let tool = snapshot.tool(slot);
+        *self.of_server.entry(&tool.id.server).or_default() += 1;
+        for rule in &tool.caps {
+            *self.of_rule.entry(*rule).or_default() += 1;
+            *self.of_rule_and_server.entry((*rule, &tool.id.server)).or_default() += 1;
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! From a stored catalog to tools under the tenant's policy: what its rules make of each of them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tracing::error;
+
+use super::requirements::{Grouping, Requirements};
+use super::tool::Tool;
+use crate::catalog::definition::Definition;
+use crate::condition::ToolFacts;
+use crate::identity::ServerName;
+use crate::policy::Policy;
+use crate::store::{ServerRecord, StoredServer, StoredTool, ToolRecord};
+
+/// A catalog's tools by slot, under a policy.
+#[derive(Debug)]
+pub struct RuledCatalog {
+    /// The tools by slot.
+    pub tools: Vec<Tool>,
+    /// What they ask of the state.
+    pub requirements: Requirements,
+    /// Slots of the tools that the policy pins.
+    pub pinned: Vec<u32>,
+}
+
+/// What rules make of one tool.
+#[derive(Debug, Default)]
+pub struct Ruled {
+    /// Its requirement group.
+    pub group: u32,
+    /// Always part of the active set.
+    pub always_load: bool,
+    /// Never deferred.
+    pub critical: bool,
+    /// In the active set whatever its overlap.
+    pub pinned: bool,
+    /// The least overlap.
+    pub threshold: Option<f32>,
+    /// Rules that limit how many of their tools are chosen.
+    pub caps: Box<[u32]>,
+}
+
+impl RuledCatalog {
+    /// Puts a catalog under a policy. A tool whose definition or precondition is damaged is left out and
+    /// logged: one bad row must not hide the rest of the catalog.
+    #[must_use]
+    pub fn new(servers: Vec<StoredServer>, tools: Vec<StoredTool>, policy: &Arc<Policy>) -> Self {
+        let servers: HashMap<ServerName, ServerRecord> =
+            servers.into_iter().map(|s| (s.record.name.clone(), s.record)).collect();
+        let mut grouping = Grouping::new(Arc::clone(policy));
+        let mut ruled = Self {
+            tools: Vec::with_capacity(tools.len()),
+            requirements: Requirements::default(),
+            pinned: Vec::new(),
+        };
+        for stored in tools {
+            let Some(server) = servers.get(&stored.record.server) else { continue };
+            let name = stored.record.model_name.clone();
+            if let Err(problem) = ruled.add(server, stored, policy, &mut grouping) {
+                error!(tool = name, problem, "the stored tool is damaged");
+            }
+        }
+        ruled.requirements = grouping.finish();
+        ruled
+    }
+
+    fn add(
+        &mut self,
+        server: &ServerRecord,
+        stored: StoredTool,
+        policy: &Policy,
+        grouping: &mut Grouping,
+    ) -> Result<(), String> {
+        let definition = Definition::parse(&stored.record.definition).map_err(|e| e.problem)?;
+        let facts = facts_of(&stored.record, &definition);
+        let group = grouping.group_of(server, &stored.record, &facts);
+        let group = group.map_err(|mistake| mistake.to_string())?;
+        let ruled = Ruled { group, ..ruled(policy, &facts) };
+        let slot = u32::try_from(self.tools.len()).expect("fewer tools than 2^32");
+        if ruled.pinned {
+            self.pinned.push(slot);
+        }
+        let tool = Tool::new(stored, definition, server.is_built_in(), ruled);
+        grouping.add(group, slot, tool.schema_tokens, tool.summary_tokens);
+        self.tools.push(tool);
+        Ok(())
+    }
+}
+
+/// What rules and conditions may know of a tool; absent hints have MCP's defaults.
+fn facts_of(record: &ToolRecord, definition: &Definition) -> ToolFacts {
+    ToolFacts {
+        server: record.server.as_str().into(),
+        name: record.name.as_str().into(),
+        model_name: record.model_name.as_str().into(),
+        tags: definition.tags().into(),
+        read_only: definition.hint("readOnlyHint").unwrap_or(false),
+        destructive: definition.hint("destructiveHint").unwrap_or(true),
+        idempotent: definition.hint("idempotentHint").unwrap_or(false),
+        open_world: definition.hint("openWorldHint").unwrap_or(true),
+    }
+}
+
+fn ruled(policy: &Policy, facts: &ToolFacts) -> Ruled {
+    let mut ruled = Ruled::default();
+    let mut caps = Vec::new();
+    for (n, rule) in (0u32..).zip(&policy.rules).filter(|(_, rule)| rule.matches(facts)) {
+        ruled.always_load |= rule.always_load;
+        ruled.critical |= rule.critical;
+        ruled.pinned |= rule.pinned;
+        ruled.threshold = rule.choosing.threshold.or(ruled.threshold);
+        if rule.choosing.top_k.is_some() || rule.choosing.max_per_server.is_some() {
+            caps.push(n);
+        }
+    }
+    ruled.caps = caps.into();
+    ruled
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::ToolName;
+    use crate::precondition::Precondition;
+
+    fn stored(name: &str, condition: &str) -> StoredTool {
+        let record = ToolRecord {
+            server: ServerName::parse("s").expect("a name"),
+            name: ToolName::parse(name).expect("a name"),
+            model_name: format!("mcp__s__{name}"),
+            summary: name.to_owned(),
+            search_hint: String::new(),
+            definition: r#"{"inputSchema": {}, "annotations": {"readOnlyHint": true}}"#.to_owned(),
+            hash: [0; 32],
+            precondition: Some(Precondition::Cel(condition.to_owned())),
+            required_scopes: Vec::new(),
+            always_load: false,
+            critical: false,
+            schema_tokens: 5,
+            summary_tokens: 3,
+        };
+        StoredTool { record, summary_revision: 1 }
+    }
+
+    fn ruled(tools: Vec<StoredTool>, document: &str) -> RuledCatalog {
+        let record = ServerRecord {
+            name: ServerName::parse("s").expect("a name"),
+            description: String::new(),
+            transport_hint: 0,
+            trust_tier: 0,
+            precondition: None,
+            required_scopes: Vec::new(),
+            pending: false,
+        };
+        let server = StoredServer { record, revision: 1, updated_ms: 0, tool_count: 0 };
+        let policy = Policy::parse(document).expect("a policy");
+        RuledCatalog::new(vec![server], tools, &Arc::new(policy))
+    }
+
+    #[test]
+    fn a_tool_that_cannot_be_judged_is_left_out() {
+        let tools = vec![stored("good", "true"), stored("bad", "gone(1)"), stored("ok", "1 > 2")];
+        let ruled = ruled(tools, "{}");
+        let names: Vec<_> = ruled.tools.iter().map(|tool| tool.id.name.as_str()).collect();
+        assert_eq!(names, ["good", "ok"]);
+        let slots: Vec<_> = ruled.requirements.groups.iter().map(|g| g.slots.clone()).collect();
+        assert_eq!(slots, [[0], [1]]);
+    }
+
+    #[test]
+    fn tools_share_what_is_left_of_a_condition() {
+        let condition = "tool.annotations.readOnlyHint && tool.server + ':w' in state.scopes";
+        let tools = vec![stored("a", condition), stored("b", "'s:w' in state.scopes")];
+        let ruled = ruled(tools, "rules: [{name: r, precondition: {is_authenticated: 's:w'}}]");
+        assert_eq!(ruled.requirements.conditions.len(), 1);
+        assert_eq!(ruled.requirements.groups.len(), 1);
+        assert_eq!(ruled.requirements.groups[0].schema_tokens, 10);
+    }
+
+    #[test]
+    fn the_last_threshold_counts_and_marks_add_up() {
+        let document = "rules:
+          - {name: a, threshold: 0.5, critical: true, top_k: 3}
+          - {name: b, threshold: 0.1, match: {annotations: {readOnlyHint: false}}}
+          - {name: c, threshold: 0.2, pinned: true, match: {tools: [a]}}";
+        let ruled = ruled(vec![stored("a", "true"), stored("b", "true")], document);
+        let thresholds: Vec<_> = ruled.tools.iter().map(|tool| tool.threshold).collect();
+        assert_eq!(thresholds, [Some(0.2), Some(0.5)]);
+        assert_eq!(ruled.pinned, [0]);
+        assert!(ruled.tools.iter().all(|tool| !tool.deferrable && *tool.caps == [0]));
+    }
+}

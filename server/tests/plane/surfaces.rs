@@ -1,0 +1,210 @@
+//! Every surface that an agent can reach, asked of two catalogs: one with tools that the policy hides, one
+//! that never had them. Each must say the same of both, to the letter.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use toolgate_server::router::explain::Refusal;
+use toolgate_server::router::pool::PoolDelta;
+use toolgate_server::router::query::{Options, RouteQuery};
+use toolgate_server::router::route::Answer;
+use toolgate_server::shard::snapshot::Snapshot;
+use toolgate_server::state::AgentState;
+
+use crate::support::{World, ask, call, found, look_for, options, server, tool};
+
+/// `denied` exists for nobody, `scoped` and all of `vault` for those with a scope that nobody here has.
+const DOCUMENT: &str = "rules:
+  - {name: never, match: {tools: [denied]}, denied: true, pinned: true, always_load: true}
+  - {name: staff, match: {tools: [scoped]}, required_scopes: [staff], pinned: true}
+  - {name: vault, match: {servers: [vault]}, required_scopes: [vault]}";
+
+/// Names that a caller may try, of hidden tools and of none.
+const GUESSES: [&str; 9] = [
+    "mcp__s__denied",
+    "mcp__s__scoped",
+    "mcp__vault__key",
+    "s/denied",
+    "s/scoped",
+    "vault/key",
+    "denied",
+    "key",
+    "mcp__s__never_there",
+];
+
+async fn world(with_hidden: bool) -> World {
+    let world = World::new().await;
+    let mut tools = vec![tool("open", "refund invoice"), tool("locked", "refund").after("planned")];
+    // The same number of changes either way, so that revisions are the same.
+    let mut vault = Vec::new();
+    if with_hidden {
+        tools.push(tool("denied", "refund invoice"));
+        tools.push(tool("scoped", "refund invoice"));
+        vault.push(tool("key", "refund invoice"));
+    }
+    world.register("acme", server("vault", vault)).await;
+    world.register("acme", server("s", tools)).await;
+    world.set_policy("acme", DOCUMENT, "").await.unwrap();
+    world
+}
+
+fn name(snapshot: &Snapshot, slot: u32) -> String {
+    snapshot.tool(slot).model_name.to_string()
+}
+
+/// Without slots: they number hidden tools too, and never leave the service.
+fn refused(snapshot: &Snapshot, refusals: &[Refusal]) -> String {
+    let mut text = String::new();
+    for refusal in refusals {
+        let name = refusal.slot.map_or_else(|| refusal.asked_for.clone(), |s| name(snapshot, s));
+        writeln!(text, "{name} {:?} {} {:?}", refusal.code, refusal.message, refusal.unlock)
+            .unwrap();
+    }
+    text
+}
+
+fn routed(answer: &Answer) -> String {
+    let snapshot = &answer.snapshot;
+    let mut text = String::new();
+    for active in &answer.active {
+        let chosen = &active.chosen;
+        let name = name(snapshot, chosen.slot);
+        writeln!(text, "{name} {:?} {}", chosen.found_by, active.tokens).unwrap();
+    }
+    text += &refused(snapshot, &answer.refusals);
+    writeln!(text, "{:?} {:?}", answer.account, answer.degraded).unwrap();
+    let (deferral, change) = (&answer.deferral, &answer.change);
+    writeln!(text, "{deferral:?} {change:?} {:?}", answer.pending).unwrap();
+    text + &answer.pool.as_ref().map_or_else(String::new, |delta| pool(snapshot, delta))
+}
+
+fn pool(snapshot: &Snapshot, delta: &PoolDelta) -> String {
+    let added: Vec<_> = delta.added.iter().map(|slot| name(snapshot, *slot)).collect();
+    format!("{} {added:?} {:?} {}\n", delta.full, delta.removed, delta.pool_tokens)
+}
+
+async fn route(world: &World, options: Options) -> String {
+    let query = RouteQuery {
+        options: Options { explain: true, threshold: -1.0, ..options },
+        known_pool_revision: Some(0),
+        ..ask("refund invoice with mcp__s__denied, scoped, key and vault")
+    };
+    match world.try_route("acme", query).await {
+        Ok(answer) => routed(&answer),
+        Err(error) => format!("{error}"),
+    }
+}
+
+async fn gate(world: &World, guess: &str) -> String {
+    let answer = world.route("acme", ask("refund invoice")).await;
+    let verdict = world.gate_one("acme", &answer.handle, call(guess), AgentState::default()).await;
+    match verdict {
+        Ok(allowed) => format!("{allowed:?}"),
+        Err(refused) => format!("{refused:?}"),
+    }
+}
+
+async fn schemas(world: &World, guess: &str) -> String {
+    let found =
+        world.schemas("acme", &[guess, "s/open"], &AgentState::default(), "").await.unwrap();
+    let tools: Vec<_> =
+        found.tools.iter().map(|tool| name(&found.snapshot, tool.chosen.slot)).collect();
+    format!("{tools:?} {}", refused(&found.snapshot, &found.refusals))
+}
+
+async fn search(world: &World, query: &str) -> String {
+    let answer = world.search("acme", look_for(query)).await;
+    let counts = (answer.searched, answer.lacking_required);
+    let (tools, message) = (found(&answer), &answer.message);
+    let refused = refused(&answer.snapshot, &answer.refusals);
+    format!("{:?} {tools:?} {message} {counts:?}\n{refused}", answer.form)
+}
+
+/// Searches that would find hidden tools, but for those that name one alone.
+const SEARCHES: [&str; 7] = [
+    "vault",
+    "mcp__",
+    "mcp__vault__",
+    "refund",
+    "+refund +denied",
+    "+nothing key scoped",
+    "which tool pays money back",
+];
+
+/// What each surface says, by its name.
+async fn surfaces(world: &World) -> Vec<(String, String)> {
+    let named = |list: &str| vec![list.to_owned()];
+    let mut said = vec![("Route".to_owned(), route(world, options()).await)];
+    for guess in GUESSES {
+        let pinned = Options { pinned: named(guess), ..options() };
+        said.push((format!("Route, pinned {guess}"), route(world, pinned).await));
+        let excluded = Options { excluded: named(guess), ..options() };
+        said.push((format!("Route, excluded {guess}"), route(world, excluded).await));
+        said.push((format!("Gate {guess}"), gate(world, guess).await));
+        said.push((format!("BatchGetToolSchemas {guess}"), schemas(world, guess).await));
+        for query in [guess.to_owned(), format!("select:{guess}"), format!("+{guess}")] {
+            said.push((format!("SearchTools {query}"), search(world, &query).await));
+        }
+    }
+    for query in SEARCHES {
+        said.push((format!("SearchTools {query}"), search(world, query).await));
+    }
+    for filter in ["vault", "s", "none"] {
+        let servers = vec![toolgate_server::identity::ServerName::parse(filter).unwrap()];
+        let filtered = Options { servers, ..options() };
+        said.push((format!("Route, server {filter}"), route(world, filtered).await));
+    }
+    for since in [None, Some(0), Some(1), Some(2), Some(99)] {
+        let (snapshot, delta) = world.pool("acme", &AgentState::default(), since).await;
+        let snapshot: Arc<Snapshot> = snapshot;
+        said.push((format!("GetSummaryPool {since:?}"), pool(&snapshot, &delta)));
+    }
+    said
+}
+
+#[tokio::test]
+async fn hidden_tools_are_nowhere() {
+    let (with_hidden, without) =
+        (surfaces(&world(true).await).await, surfaces(&world(false).await).await);
+    assert_eq!(with_hidden.len(), without.len());
+    for (hidden, absent) in with_hidden.iter().zip(&without) {
+        assert_eq!(hidden, absent);
+    }
+    // The comparison can fail: whoever has the scopes is told more.
+    let world = world(true).await;
+    let state = crate::support::granted(&["staff", "vault"]);
+    let (_, seen) = world.pool("acme", &state, None).await;
+    let (_, unseen) = world.pool("acme", &AgentState::default(), None).await;
+    assert_eq!((seen.added.len(), unseen.added.len()), (4, 2));
+}
+
+#[tokio::test]
+async fn an_unknown_and_a_hidden_name_are_refused_alike() {
+    let world = world(true).await;
+    for ask in 0..3 {
+        let answer = async |guess: &str| {
+            let said = match ask {
+                0 => gate(&world, guess).await,
+                1 => schemas(&world, guess).await,
+                _ => search(&world, &format!("select:{guess}")).await,
+            };
+            said.replace(guess, "NAME")
+        };
+        for guess in GUESSES {
+            // As near to the names of visible tools, since suggestions go by that.
+            let unknown = format!("{}q", &guess[..guess.len() - 1]);
+            assert_eq!(answer(guess).await, answer(&unknown).await, "{guess}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_happens_to_hidden_tools_is_not_told() {
+    let world = world(true).await;
+    let (snapshot, _) = world.pool("acme", &AgentState::default(), None).await;
+    let left = vec![tool("open", "refund invoice"), tool("locked", "refund").after("planned")];
+    world.register("acme", server("s", left)).await;
+    world.unregister("acme", "vault").await.unwrap();
+    let (_, delta) = world.pool("acme", &AgentState::default(), Some(snapshot.revision)).await;
+    assert!(delta.full && delta.removed.is_empty(), "{delta:?}");
+}
