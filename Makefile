@@ -24,8 +24,8 @@ SHELL_SCRIPTS := .ci/run $(wildcard tests/*/*.sh) $(wildcard encoder-worker/cuda
 	encoder-worker/kernels/host/test.sh
 
 # The order in which `make test` runs its steps: quick ones first, then what compiles, then what runs.
-STEPS := check-fmt check-shell check-proto check-python check-dependencies check-generated \
-	check-clippy check-cuda check-docs test-kernels test-rust fuzz-smoke test-python test-e2e test-demo
+STEPS := check-fmt check-shell check-proto check-python check-dependencies check-behaviours \
+	check-generated check-clippy check-cuda check-docs test-kernels test-rust fuzz-smoke test-python test-e2e test-demo
 
 ##@ Use
 
@@ -53,7 +53,7 @@ test: ## Everything CI checks, step by step, with the time of each
 	@tests/ci/run_steps.sh tools $(STEPS)
 
 .PHONY: lint
-lint: check-fmt check-shell check-proto check-python check-dependencies check-clippy check-cuda check-docs ## The checks that only read
+lint: check-fmt check-shell check-proto check-python check-dependencies check-behaviours check-clippy check-cuda check-docs ## The checks that only read
 
 .PHONY: check-fmt
 check-fmt: tools ## Layout of Rust, Python and proto files
@@ -88,6 +88,10 @@ check-dependencies: ## Licences, bans and sources of all crates, against deny.to
 	$(PYTHON) tests/ci/check_dependencies.py
 	@if $(CARGO) deny --version >/dev/null 2>&1; then \
 		$(CARGO) deny --log-level error check licenses bans sources; fi
+
+.PHONY: check-behaviours
+check-behaviours: ## Every test that docs/behaviours.md names is there
+	$(PYTHON) tests/ci/check_behaviours.py
 
 .PHONY: check-python
 check-python: tools ## Ruff and strict mypy

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::hint::black_box;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use toolgate_server::config::LimitsConfig;
 use toolgate_server::encoder::{EmbedFuture, Embedded, Encoder, Encoders};
 use toolgate_server::gate::handle::Holder;
 use toolgate_server::gate::key::HandleKey;
+use toolgate_server::gate::standing::Standings;
 use toolgate_server::identity::{ServerName, TenantId, ToolName};
 use toolgate_server::precondition::Precondition;
 use toolgate_server::router::Router;
@@ -23,10 +25,11 @@ use toolgate_server::router::route::Answer;
 use toolgate_server::shard::shards::Shards;
 use toolgate_server::state::AgentState;
 use toolgate_server::store::{
-    Committed, ContentHash, PendingRequest, PolicyChange, RecordedRequest, Revision, ServerChange,
-    ServerRecord, Store, StoreError, StoreFuture, StoredCatalog, StoredEmbedding, StoredPolicy,
-    StoredServer, StoredTool, ToolCursor, ToolRecord,
+    Committed, ContentHash, Hour, PendingRequest, PolicyChange, RecordedRequest, Revision,
+    ServerChange, ServerRecord, Store, StoreError, StoreFuture, StoredCatalog, StoredEmbedding,
+    StoredPolicy, StoredServer, StoredTool, ToolCursor, ToolRecord, UsageAddition, UsageCount,
 };
+use toolgate_server::usage::Ledger;
 
 const SIZES: [usize; 4] = [100, 1_000, 10_000, 100_000];
 const DIMENSIONS: usize = 384;
@@ -72,7 +75,8 @@ fn conditions(c: &mut Criterion) {
         let plane = Plane::new(&runtime, FakeStore::new(CONDITIONS_TOOLS).under(conditions));
         let query = query(unlocked(), None);
         let answer = runtime.block_on(plane.route(query.clone()));
-        assert_eq!(answer.withheld, 0, "a condition does not hold");
+        let standings = Standings::of(&answer.snapshot, &unlocked());
+        assert!(standings.open(&answer.snapshot).is_none(), "a condition does not hold");
         print_stages("conditions", conditions, &answer);
         group.bench_with_input(BenchmarkId::from_parameter(conditions), &query, |b, query| {
             b.iter(|| black_box(runtime.block_on(plane.route(query.clone()))));
@@ -114,10 +118,11 @@ impl Plane {
         let tools = store.catalog.tools.len();
         let store = Arc::new(store);
         let encoder: Arc<dyn Encoder> = Arc::new(FakeEncoder(embedding(tools / 2)));
+        let usage = Arc::new(Ledger::new(Arc::clone(&store) as _));
         let shards = Arc::new(Shards::new(store, Arc::clone(&encoder), 4 << 30));
         let key = HandleKey::from_bytes(&[7; 32]).expect("32 bytes");
-        let router =
-            Router::new(shards, Encoders::bare(&encoder).intents, key, Duration::from_secs(3_600));
+        let intents = Encoders::bare(&encoder).intents;
+        let router = Router::new(shards, intents, usage, key, Duration::from_secs(3_600));
         let plane = Self { router, tenant: TenantId::parse("bench").expect("a tenant") };
         runtime.block_on(async {
             while plane.route(query(unlocked(), None)).await.snapshot.lacks_graph() {
@@ -349,6 +354,23 @@ impl Store for FakeStore {
     }
 
     fn set_policy<'a>(&'a self, _: &'a TenantId, _: PolicyChange) -> StoreFuture<'a, Committed> {
+        unused()
+    }
+
+    fn add_usage<'a>(&'a self, _: &'a [UsageAddition]) -> StoreFuture<'a, ()> {
+        unused()
+    }
+
+    fn read_usage<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: Range<Hour>,
+        _: Hour,
+    ) -> StoreFuture<'a, Vec<UsageCount>> {
+        unused()
+    }
+
+    fn forget_usage(&self, _: Hour) -> StoreFuture<'_, ()> {
         unused()
     }
 

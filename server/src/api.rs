@@ -16,6 +16,7 @@ mod server;
 mod state;
 mod status;
 mod unserved;
+mod usage_service;
 
 /// No principal while authentication is off.
 const PRINCIPAL: &str = "";

@@ -21,6 +21,7 @@ mod table;
 mod text;
 mod tokens;
 mod tools;
+mod usage;
 
 use std::process::ExitCode;
 
@@ -54,6 +55,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Gate(gate) => interruptible(gate::run(gate)),
         Command::Tools(tools) => interruptible(tools::run(tools)),
         Command::Policy(policy) => interruptible(policy::run(policy)),
+        Command::Usage(usage) => interruptible(usage::run(usage)),
         Command::Model(model) => interruptible(model::run(model)),
         Command::Doctor(doctor) => interruptible(doctor::run(doctor)),
         Command::Eval(eval) => interruptible(eval::run(eval)),

@@ -21,7 +21,7 @@ use std::path::Path;
 
 pub use components::{
     DeferralConfig, EncoderConfig, HandleConfig, LimitsConfig, LogConfig, LogFormat, LogLevel,
-    PoolConfig, RouterConfig, ServerConfig, ShardConfig, StoreConfig,
+    PoolConfig, RouterConfig, ServerConfig, ShardConfig, StoreConfig, UsageConfig,
 };
 pub use example::example;
 pub use key::{Key, Kind};
@@ -52,6 +52,8 @@ pub struct Config {
     pub deferral: DeferralConfig,
     /// Signing of active-set handles.
     pub handle: HandleConfig,
+    /// The usage ledger.
+    pub usage: UsageConfig,
     /// Logging.
     pub log: LogConfig,
 }
@@ -99,6 +101,7 @@ impl From<&Settings> for Config {
             router: settings.into(),
             deferral: settings.into(),
             handle: settings.into(),
+            usage: settings.into(),
             log: settings.into(),
         }
     }

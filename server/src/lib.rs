@@ -26,4 +26,5 @@ pub mod state;
 pub mod store;
 pub mod telemetry;
 pub mod tokens;
+pub mod usage;
 pub mod workers;

@@ -17,6 +17,7 @@ use crate::identity::{ServerName, TenantId};
 use crate::router::Router;
 use crate::shard::shards::Shards;
 use crate::store::{Committed, Revision, Store};
+use crate::usage::Ledger;
 
 pub mod policies;
 
@@ -41,6 +42,8 @@ pub struct Plane {
     pub catalog: Catalog,
     /// What is routed.
     pub router: Router,
+    /// What it cost.
+    pub usage: Arc<Ledger>,
     shards: Arc<Shards>,
 }
 
@@ -52,10 +55,12 @@ impl Plane {
         let budget = config.memory_budget;
         let shards = Arc::new(Shards::new(Arc::clone(&store), Arc::clone(&passages), budget));
         let (key, ttl) = (config.handle_key, config.handle_ttl);
+        let usage = Arc::new(Ledger::new(Arc::clone(&store)));
         Self {
             catalog: Catalog::new(store, passages, config.limits),
-            router: Router::new(Arc::clone(&shards), intents, key, ttl)
+            router: Router::new(Arc::clone(&shards), intents, Arc::clone(&usage), key, ttl)
                 .with_deferral(config.deferral),
+            usage,
             shards,
         }
     }

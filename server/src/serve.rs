@@ -26,7 +26,7 @@ use crate::plane::{Plane, PlaneConfig};
 use crate::store::StoreError;
 use crate::store::sqlite::SqliteStore;
 use crate::telemetry::Metrics;
-use crate::{admin, logging};
+use crate::{admin, logging, usage};
 use encoders::Embedding;
 
 pub(crate) use encoders::load_sides;
@@ -134,19 +134,14 @@ async fn serve_with(
     let store = Arc::new(open_store(&config).await?);
     let metrics = Arc::new(Metrics::default());
     let embedding = Embedding::start(&config.encoder, &metrics.encoder()).await?;
-    let key = config.handle.key.load().map_err(ServeError::Key)?;
-    let handle_key = HandleKey::from_bytes(key.as_bytes()).expect("the configuration checks keys");
-    let plane_config = PlaneConfig {
-        limits: config.limits,
-        memory_budget: config.shard.memory_budget,
-        handle_key,
-        handle_ttl: config.handle.ttl,
-        deferral,
-    };
     let encoders = embedding.encoders.clone();
-    let plane = Arc::new(Plane::new(Arc::clone(&store) as _, encoders, plane_config));
+    let plane =
+        Arc::new(Plane::new(Arc::clone(&store) as _, encoders, plane_config(&config, deferral)?));
     announce(&listener, &admin_listener);
     let over = CancellationToken::new();
+    let ledger = Arc::clone(&plane.usage);
+    let usage = usage::keep(ledger, config.usage, Arc::clone(&metrics), over.clone());
+    let usage = tokio::spawn(usage);
     let admin =
         Admin { plane: Arc::clone(&plane), metrics: Arc::clone(&metrics), draining: stop.clone() };
     let admin = tokio::spawn(admin::serve(admin_listener, admin, over.clone()));
@@ -154,6 +149,9 @@ async fn serve_with(
     let served = api::serve(listener, plane, metrics, api, stop.clone()).await;
     over.cancel();
     embedding.stop().await;
+    if let Err(error) = usage.await {
+        warn!(%error, "the usage ledger failed");
+    }
     if let Ok(Err(error)) = admin.await {
         warn!(%error, "the admin port failed");
     }
@@ -162,6 +160,18 @@ async fn serve_with(
     }
     info!("stopped");
     served.map_err(|error| ServeError::Transport(error.into()))
+}
+
+fn plane_config(config: &Config, deferral: Arc<Live>) -> Result<PlaneConfig, ServeError> {
+    let key = config.handle.key.load().map_err(ServeError::Key)?;
+    let handle_key = HandleKey::from_bytes(key.as_bytes()).expect("the configuration checks keys");
+    Ok(PlaneConfig {
+        limits: config.limits,
+        memory_budget: config.shard.memory_budget,
+        handle_key,
+        handle_ttl: config.handle.ttl,
+        deferral,
+    })
 }
 
 /// Holds the data directory: indexes follow only the changes that their own process makes. The lock goes

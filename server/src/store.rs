@@ -2,6 +2,7 @@
 //! takes the tenant first. Indexes, snapshots and caches are derived and live elsewhere.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -12,6 +13,9 @@ use crate::precondition::Precondition;
 #[cfg(test)]
 mod conformance;
 pub mod sqlite;
+mod usage;
+
+pub use usage::{AMOUNT_MAX, Hour, UsageAddition, UsageCount};
 
 /// Counts the changes of one tenant's catalog, from 1.
 pub type Revision = u64;
@@ -364,6 +368,21 @@ pub trait Store: Send + Sync + 'static {
         tenant: &'a TenantId,
         change: PolicyChange,
     ) -> StoreFuture<'a, Committed>;
+
+    /// Adds to counters of usage, all of them or none. A counter stays at [`AMOUNT_MAX`].
+    fn add_usage<'a>(&'a self, additions: &'a [UsageAddition]) -> StoreFuture<'a, ()>;
+
+    /// The tenant's counters of usage within `hours`, by hour and item; those of each `width` hours, at
+    /// least 1, counted from 1970, are added up under the first of them.
+    fn read_usage<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        hours: Range<Hour>,
+        width: Hour,
+    ) -> StoreFuture<'a, Vec<UsageCount>>;
+
+    /// Forgets all tenants' counters of usage of hours before `hour`.
+    fn forget_usage(&self, hour: Hour) -> StoreFuture<'_, ()>;
 
     /// Answers when the store can be read.
     fn ping(&self) -> StoreFuture<'_, ()>;

@@ -40,6 +40,11 @@ pub struct Metrics {
     decisions: Family<Label, Counter>,
     tokens_full: Counter,
     tokens_promoted: Counter,
+    tokens_phase1: Counter,
+    tokens_saved: Counter,
+    tokens_overspent: Counter,
+    usage_flush_failures: Counter,
+    usage_lost: Counter,
     shard_memory: Gauge,
     encoder: EncoderMetrics,
 }
@@ -55,6 +60,11 @@ impl Default for Metrics {
             decisions: Family::default(),
             tokens_full: Counter::default(),
             tokens_promoted: Counter::default(),
+            tokens_phase1: Counter::default(),
+            tokens_saved: Counter::default(),
+            tokens_overspent: Counter::default(),
+            usage_flush_failures: Counter::default(),
+            usage_lost: Counter::default(),
             shard_memory: Gauge::default(),
             encoder: EncoderMetrics::default(),
         };
@@ -79,10 +89,28 @@ impl Metrics {
         r.register("toolgate_schema_tokens_full", full, self.tokens_full.clone());
         let promoted = "cl100k_base tokens of promoted schemas";
         r.register("toolgate_schema_tokens_promoted", promoted, self.tokens_promoted.clone());
+        self.register_deferral();
+        let r = &mut self.registry;
         let memory = "Memory that the shards hold, about";
         let name = "toolgate_shard_memory";
         r.register_with_unit(name, memory, Unit::Bytes, self.shard_memory.clone());
         self.encoder.register(r);
+    }
+
+    fn register_deferral(&mut self) {
+        let r = &mut self.registry;
+        let phase1 = "cl100k_base tokens of summary pools, counted for every Route call";
+        r.register("toolgate_summary_tokens", phase1, self.tokens_phase1.clone());
+        let saved =
+            "cl100k_base tokens that both phases saved, of Route calls for which deferral paid";
+        r.register("toolgate_tokens_saved", saved, self.tokens_saved.clone());
+        let overspent =
+            "cl100k_base tokens that both phases cost above sending every schema, of the others";
+        r.register("toolgate_tokens_overspent", overspent, self.tokens_overspent.clone());
+        let failures = "Times that the usage ledger could not be written";
+        r.register("toolgate_usage_flush_failures", failures, self.usage_flush_failures.clone());
+        let lost = "Additions to the usage ledger that found no room while the store failed";
+        r.register("toolgate_usage_lost", lost, self.usage_lost.clone());
     }
 
     /// The metrics of embedding, for those who embed.
@@ -112,10 +140,25 @@ impl Metrics {
         self.decisions.get_or_create(&[("code", code)]).inc();
     }
 
-    /// What a Route call promoted, and what sending everything would have cost.
-    pub fn tokens(&self, full: u64, promoted: u64) {
+    /// What a Route call's summaries and promoted schemas cost, and what sending everything would have.
+    pub fn tokens(&self, full: u64, phase1: u64, promoted: u64) {
         self.tokens_full.inc_by(full);
+        self.tokens_phase1.inc_by(phase1);
         self.tokens_promoted.inc_by(promoted);
+        let spent = phase1.saturating_add(promoted);
+        // Counters only rise, so the two ways that it may go have one each.
+        self.tokens_saved.inc_by(full.saturating_sub(spent));
+        self.tokens_overspent.inc_by(spent.saturating_sub(full));
+    }
+
+    /// The usage ledger could not be written.
+    pub fn usage_flush_failed(&self) {
+        self.usage_flush_failures.inc();
+    }
+
+    /// Additions to the usage ledger found no room.
+    pub fn usage_lost(&self, additions: u64) {
+        self.usage_lost.inc_by(additions);
     }
 
     /// The exposition text (OpenMetrics 1.0), with the shards' memory in bytes set to this reading.

@@ -21,7 +21,11 @@ from toolgate import Call, Client, ToolgateError
 from toolgate._gen.v1 import router_pb2, router_pb2_grpc
 
 UNAVAILABLE = grpc.StatusCode.UNAVAILABLE
-SERVICES = ["toolgate.v1.RouterService", "toolgate.v1.CatalogService"]
+SERVICES = [
+    "toolgate.v1.RouterService",
+    "toolgate.v1.CatalogService",
+    "toolgate.v1.UsageService",
+]
 
 
 # Health and reflection

@@ -13,8 +13,6 @@ from toolgate._gen.v1 import (
     catalog_pb2_grpc,
     encoder_pb2,
     encoder_pb2_grpc,
-    usage_pb2,
-    usage_pb2_grpc,
 )
 
 Caller = Callable[[grpc.Channel], Any]
@@ -26,7 +24,6 @@ UNSERVED: dict[str, Caller] = {
     "ApproveTools": lambda c: catalog_pb2_grpc.CatalogServiceStub(c).ApproveTools(
         catalog_pb2.ApproveToolsRequest()
     ),
-    "GetUsage": lambda c: usage_pb2_grpc.UsageServiceStub(c).GetUsage(usage_pb2.GetUsageRequest()),
     "Embed": lambda c: encoder_pb2_grpc.EncoderServiceStub(c).Embed(
         encoder_pb2.EmbedRequest(texts=["x"])
     ),
@@ -44,7 +41,7 @@ def test_unserved(channel: grpc.Channel, name: str) -> None:
 
 def test_the_reason_is_in_our_domain(channel: grpc.Channel) -> None:
     with pytest.raises(grpc.RpcError) as caught:
-        UNSERVED["GetUsage"](channel)
+        UNSERVED["WatchCatalog"](channel)
     trailers: dict[str, bytes] = dict(caught.value.trailing_metadata())  # type: ignore[arg-type]
     status = status_pb2.Status.FromString(trailers["grpc-status-details-bin"])
     info = error_details_pb2.ErrorInfo()

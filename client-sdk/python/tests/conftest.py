@@ -10,7 +10,12 @@ from google.protobuf import any_pb2
 from google.protobuf.message import Message
 from google.rpc import status_pb2
 
-from toolgate._gen.v1 import catalog_pb2_grpc, policy_pb2_grpc, router_pb2_grpc
+from toolgate._gen.v1 import (
+    catalog_pb2_grpc,
+    policy_pb2_grpc,
+    router_pb2_grpc,
+    usage_pb2_grpc,
+)
 
 Handler = Callable[[Any, grpc.ServicerContext], Any]
 
@@ -46,6 +51,7 @@ def service() -> Iterator[FakeService]:
     router_pb2_grpc.add_RouterServiceServicer_to_server(fake, server)  # type: ignore[arg-type]
     catalog_pb2_grpc.add_CatalogServiceServicer_to_server(fake, server)  # type: ignore[arg-type]
     policy_pb2_grpc.add_PolicyServiceServicer_to_server(fake, server)  # type: ignore[arg-type]
+    usage_pb2_grpc.add_UsageServiceServicer_to_server(fake, server)  # type: ignore[arg-type]
     fake.target = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     server.start()
     yield fake

@@ -24,7 +24,7 @@ from toolgate import (
     enums,
     is_authenticated,
 )
-from toolgate._gen.v1 import catalog_pb2, error_pb2, router_pb2, state_pb2
+from toolgate._gen.v1 import catalog_pb2, error_pb2, router_pb2, state_pb2, usage_pb2
 
 SCHEMA = '{"type":"object","properties":{"q":{"type":"string"}}}'
 ROUTED = router_pb2.RouteResponse(
@@ -391,6 +391,8 @@ def test_a_number_from_a_newer_service_is_unspecified() -> None:
         (enums.TransportHint, catalog_pb2.TransportHint, "TRANSPORT_HINT_"),
         (enums.TrustTier, catalog_pb2.TrustTier, "TRUST_TIER_"),
         (enums.CallStatus, state_pb2.CallStatus, "CALL_STATUS_"),
+        (enums.UsageGranularity, usage_pb2.UsageGranularity, "USAGE_GRANULARITY_"),
+        (enums.DeferralVerdict, usage_pb2.DeferralVerdict, "DEFERRAL_VERDICT_"),
     ],
 )
 def test_enums_are_those_of_the_contract(

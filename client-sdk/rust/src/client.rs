@@ -1,5 +1,5 @@
 //! The client's handle: connecting, and the channel that all calls share. The RPCs are in `router`,
-//! `catalog`, `policy` and `health`.
+//! `catalog`, `policy`, `usage` and `health`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use tonic::transport::{Channel, Endpoint};
 use toolgate_proto::v1::catalog_service_client::CatalogServiceClient;
 use toolgate_proto::v1::policy_service_client::PolicyServiceClient;
 use toolgate_proto::v1::router_service_client::RouterServiceClient;
+use toolgate_proto::v1::usage_service_client::UsageServiceClient;
 
 use crate::error::{Error, innermost};
 use crate::options::ClientOptions;
@@ -89,6 +90,11 @@ impl Client {
 
     pub(crate) fn policies(&self) -> PolicyServiceClient<Channel> {
         PolicyServiceClient::new(self.channel())
+            .max_decoding_message_size(self.options().max_message_bytes)
+    }
+
+    pub(crate) fn usage(&self) -> UsageServiceClient<Channel> {
+        UsageServiceClient::new(self.channel())
             .max_decoding_message_size(self.options().max_message_bytes)
     }
 

@@ -36,6 +36,7 @@ mod options;
 mod policy;
 pub mod render;
 mod router;
+mod usage;
 
 pub use announcing::{Announcement, announce};
 pub use client::Client;

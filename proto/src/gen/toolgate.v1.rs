@@ -4105,15 +4105,19 @@ pub struct GetUsageRequest {
     /// The tenant. Absent: "default" while authentication is off.
     #[prost(string, tag = "1")]
     pub tenant: ::prost::alloc::string::String,
-    /// The first moment to count. Absent: the beginning.
+    /// The first moment to count, from 1970 to 9999; brought forward to the full hour before it. Absent:
+    /// the beginning.
     #[prost(message, optional, tag = "2")]
     pub start_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// The first moment not to count. Absent: now.
+    /// The first moment not to count, after `start_time`; put off to the full hour after it. Absent: now.
     #[prost(message, optional, tag = "3")]
     pub end_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// How long the buckets of the answer are. Absent: no buckets.
+    #[prost(enumeration = "UsageGranularity", tag = "4")]
+    pub granularity: i32,
 }
-/// The ledger, added up.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+/// The ledger, added up. Amounts stop at 2^63 - 1.
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GetUsageResponse {
     /// Route calls answered.
     #[prost(uint64, tag = "1")]
@@ -4127,12 +4131,156 @@ pub struct GetUsageResponse {
     /// cl100k_base tokens that sending every schema on every turn would have cost.
     #[prost(uint64, tag = "4")]
     pub full_catalog_tokens: u64,
-    /// cl100k_base tokens of summary pools.
+    /// cl100k_base tokens of summary pools, counted on every turn as if no prompt were ever cached.
     #[prost(uint64, tag = "5")]
     pub phase1_tokens: u64,
-    /// cl100k_base tokens of promoted schemas.
+    /// cl100k_base tokens of promoted schemas, all of each turn's.
     #[prost(uint64, tag = "6")]
     pub phase2_tokens: u64,
+    /// cl100k_base tokens of those among them that the turn before did not show.
+    #[prost(uint64, tag = "7")]
+    pub phase2_new_tokens: u64,
+    /// `full_catalog_tokens - phase2_tokens`.
+    #[prost(sint64, tag = "8")]
+    pub saved_gross_tokens: i64,
+    /// `full_catalog_tokens - phase1_tokens - phase2_tokens`; negative when deferral did not pay.
+    #[prost(sint64, tag = "9")]
+    pub saved_net_tokens: i64,
+    /// Refused calls by code, the most frequent first. Codes that did not occur are left out.
+    #[prost(message, repeated, tag = "10")]
+    pub refusals: ::prost::alloc::vec::Vec<RefusalCount>,
+    /// Whether deferral paid over the span.
+    #[prost(enumeration = "DeferralVerdict", tag = "11")]
+    pub deferral: i32,
+    /// The span in buckets, oldest first, at most 10,000. Those in which nothing happened are left out.
+    #[prost(message, repeated, tag = "12")]
+    pub buckets: ::prost::alloc::vec::Vec<UsageBucket>,
+    /// The full hour that counting began with. Absent: the beginning.
+    #[prost(message, optional, tag = "13")]
+    pub start_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// The full hour that counting ended before.
+    #[prost(message, optional, tag = "14")]
+    pub end_time: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// How often Gate refused a call for one reason.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RefusalCount {
+    /// Why. REFUSAL_CODE_UNSPECIFIED: for a reason that this version does not know.
+    #[prost(enumeration = "RefusalCode", tag = "1")]
+    pub code: i32,
+    /// Refused calls.
+    #[prost(uint64, tag = "2")]
+    pub calls: u64,
+}
+/// One hour or day of the ledger; fields as in `GetUsageResponse`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UsageBucket {
+    /// When it begins.
+    #[prost(message, optional, tag = "1")]
+    pub start_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Route calls answered.
+    #[prost(uint64, tag = "2")]
+    pub route_calls: u64,
+    /// Calls that Gate allowed.
+    #[prost(uint64, tag = "3")]
+    pub allowed_calls: u64,
+    /// Calls that Gate refused.
+    #[prost(uint64, tag = "4")]
+    pub refused_calls: u64,
+    /// cl100k_base tokens that sending every schema on every turn would have cost.
+    #[prost(uint64, tag = "5")]
+    pub full_catalog_tokens: u64,
+    /// cl100k_base tokens of summary pools.
+    #[prost(uint64, tag = "6")]
+    pub phase1_tokens: u64,
+    /// cl100k_base tokens of promoted schemas.
+    #[prost(uint64, tag = "7")]
+    pub phase2_tokens: u64,
+    /// cl100k_base tokens of those that the turn before did not show.
+    #[prost(uint64, tag = "8")]
+    pub phase2_new_tokens: u64,
+    /// `full_catalog_tokens - phase2_tokens`.
+    #[prost(sint64, tag = "9")]
+    pub saved_gross_tokens: i64,
+    /// `full_catalog_tokens - phase1_tokens - phase2_tokens`.
+    #[prost(sint64, tag = "10")]
+    pub saved_net_tokens: i64,
+}
+/// How long a bucket of the ledger is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum UsageGranularity {
+    /// No buckets.
+    Unspecified = 0,
+    /// Hours.
+    Hour = 1,
+    /// Days, from midnight to midnight UTC.
+    Day = 2,
+}
+impl UsageGranularity {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "USAGE_GRANULARITY_UNSPECIFIED",
+            Self::Hour => "USAGE_GRANULARITY_HOUR",
+            Self::Day => "USAGE_GRANULARITY_DAY",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "USAGE_GRANULARITY_UNSPECIFIED" => Some(Self::Unspecified),
+            "USAGE_GRANULARITY_HOUR" => Some(Self::Hour),
+            "USAGE_GRANULARITY_DAY" => Some(Self::Day),
+            _ => None,
+        }
+    }
+}
+/// Whether deferral paid: whether phases 1 and 2 together cost less than every schema on every turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum DeferralVerdict {
+    /// Never sent.
+    Unspecified = 0,
+    /// There was no Route call to judge by.
+    NoCalls = 1,
+    /// `saved_net_tokens` is above 0.
+    Paid = 2,
+    /// It did not pay, mostly because of phase 2: the promoted schemas were at least half of the full
+    /// catalog.
+    MostToolsUsed = 3,
+    /// It did not pay, mostly because of phase 1: the catalog is so small that its summaries cost about as
+    /// much as its schemas.
+    CatalogTooSmall = 4,
+}
+impl DeferralVerdict {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "DEFERRAL_VERDICT_UNSPECIFIED",
+            Self::NoCalls => "DEFERRAL_VERDICT_NO_CALLS",
+            Self::Paid => "DEFERRAL_VERDICT_PAID",
+            Self::MostToolsUsed => "DEFERRAL_VERDICT_MOST_TOOLS_USED",
+            Self::CatalogTooSmall => "DEFERRAL_VERDICT_CATALOG_TOO_SMALL",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "DEFERRAL_VERDICT_UNSPECIFIED" => Some(Self::Unspecified),
+            "DEFERRAL_VERDICT_NO_CALLS" => Some(Self::NoCalls),
+            "DEFERRAL_VERDICT_PAID" => Some(Self::Paid),
+            "DEFERRAL_VERDICT_MOST_TOOLS_USED" => Some(Self::MostToolsUsed),
+            "DEFERRAL_VERDICT_CATALOG_TOO_SMALL" => Some(Self::CatalogTooSmall),
+            _ => None,
+        }
+    }
 }
 /// Generated client implementations.
 pub mod usage_service_client {
@@ -4145,7 +4293,7 @@ pub mod usage_service_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// The tenant's token ledger. Not served by this version.
+    /// The tenant's token ledger: what its turns cost, and what sending every schema would have cost.
     #[derive(Debug, Clone)]
     pub struct UsageServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -4226,7 +4374,7 @@ pub mod usage_service_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Adds up the ledger over a span of time.
+        /// Adds up the ledger over a span of time. What was answered before this call is in it.
         pub async fn get_usage(
             &mut self,
             request: impl tonic::IntoRequest<super::GetUsageRequest>,
@@ -4266,7 +4414,7 @@ pub mod usage_service_server {
     /// Generated trait containing gRPC methods that should be implemented for use with UsageServiceServer.
     #[async_trait]
     pub trait UsageService: std::marker::Send + std::marker::Sync + 'static {
-        /// Adds up the ledger over a span of time.
+        /// Adds up the ledger over a span of time. What was answered before this call is in it.
         async fn get_usage(
             &self,
             request: tonic::Request<super::GetUsageRequest>,
@@ -4275,7 +4423,7 @@ pub mod usage_service_server {
             tonic::Status,
         >;
     }
-    /// The tenant's token ledger. Not served by this version.
+    /// The tenant's token ledger: what its turns cost, and what sending every schema would have cost.
     #[derive(Debug)]
     pub struct UsageServiceServer<T> {
         inner: Arc<T>,

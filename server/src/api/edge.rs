@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 use toolgate_serving::time_asked;
+use tracing::Instrument as _;
 
 use super::status;
 use crate::config::LimitsConfig;
@@ -53,11 +54,12 @@ impl Edge {
         F: Future<Output = Result<R, Error>>,
     {
         let started = Instant::now();
+        let span = tracing::info_span!("call", rpc = method);
         let deadline = started + self.time_allowed(method, request.metadata());
         let outcome = match self.admit() {
             Err(refusal) => Err(refusal),
             Ok(_permit) => {
-                let work = work(request.into_inner(), deadline);
+                let work = work(request.into_inner(), deadline).instrument(span);
                 let timed = tokio::time::timeout_at(deadline.into(), work).await;
                 timed.unwrap_or(Err(Error::DeadlineExceeded))
             }

@@ -32,7 +32,8 @@ impl RouterService for Routing {
             for (stage, micros) in &answer.timings {
                 edge.metrics.stage(stage, *micros);
             }
-            edge.metrics.tokens(answer.account.full_catalog, answer.account.phase2);
+            let account = &answer.account;
+            edge.metrics.tokens(account.full_catalog, account.phase1, account.phase2);
             Ok(render::route(&tenant, &answer))
         })
         .await

@@ -23,6 +23,7 @@ use super::edge::Edge;
 use super::policy_service::Policies;
 use super::router_service::Routing;
 use super::unserved::Unserved;
+use super::usage_service::Ledgers;
 use crate::config::{LimitsConfig, RouterConfig, ServerConfig};
 use crate::plane::Plane;
 use crate::telemetry::Metrics;
@@ -87,7 +88,7 @@ fn services(edge: Edge, config: &ApiConfig) -> Router<Stack<ExplainUndecoded, Id
     let routing = Routing { edge: edge.clone(), defaults: config.router };
     let catalogs = Catalogs { edge: edge.clone() };
     let policy = PolicyServiceServer::new(Policies { edge: edge.clone() });
-    let usage = UsageServiceServer::new(Unserved { edge: edge.clone() });
+    let usage = UsageServiceServer::new(Ledgers { edge: edge.clone() });
     let encoder = EncoderServiceServer::new(Unserved { edge });
     transport()
         // What the transport refuses by itself still gets a reason.
@@ -114,7 +115,8 @@ async fn set_health(reporter: &HealthReporter, serving: bool) {
     set!(
         RouterServiceServer<Routing>,
         CatalogServiceServer<Catalogs>,
-        PolicyServiceServer<Policies>
+        PolicyServiceServer<Policies>,
+        UsageServiceServer<Ledgers>
     );
     let whole = if serving {
         tonic_health::ServingStatus::Serving

@@ -3,27 +3,13 @@
 
 use tonic::{Request, Response, Status};
 use toolgate_proto::v1::encoder_service_server::EncoderService;
-use toolgate_proto::v1::usage_service_server::UsageService;
-use toolgate_proto::v1::{
-    DescribeRequest, DescribeResponse, EmbedRequest, EmbedResponse, GetUsageRequest,
-    GetUsageResponse,
-};
+use toolgate_proto::v1::{DescribeRequest, DescribeResponse, EmbedRequest, EmbedResponse};
 
 use super::edge::Edge;
 
 /// The face of what is not served.
 pub(super) struct Unserved {
     pub(super) edge: Edge,
-}
-
-#[tonic::async_trait]
-impl UsageService for Unserved {
-    async fn get_usage(
-        &self,
-        _: Request<GetUsageRequest>,
-    ) -> Result<Response<GetUsageResponse>, Status> {
-        Err(self.edge.unserved("UsageService/GetUsage"))
-    }
 }
 
 #[tonic::async_trait]

@@ -10,7 +10,7 @@ use toolgate_encoder_worker::worker::{HELP, WorkerArguments};
 use super::failure::Failure;
 use super::{
     completions, config, doctor, eval, gate, model, output, policy, register, route, search, serve,
-    tokens, tools,
+    tokens, tools, usage,
 };
 use crate::config::units::parse_duration;
 use crate::config::{FlagValue, Parsed, load};
@@ -52,6 +52,7 @@ pub(super) enum Command {
     Gate(gate::Gate),
     Tools(tools::Tools),
     Policy(policy::Policy),
+    Usage(usage::Usage),
     Model(model::Model),
     Doctor(doctor::Doctor),
     Eval(eval::Eval),
@@ -185,6 +186,9 @@ mod tests {
             "toolgate policy get --json --tenant acme",
             "toolgate policy check p.yaml --state s.json",
             "toolgate policy schema",
+            "toolgate usage",
+            "toolgate usage --since 2026-11-01 --until 2026-11-02T10:00:00Z --json --tenant acme",
+            "toolgate usage --since 7d",
             "toolgate model fetch --from dir",
             "toolgate model path",
             "toolgate doctor --json",
@@ -216,6 +220,8 @@ mod tests {
             "toolgate policy set",
             "toolgate register x --pending a",
             "toolgate serve --set router.top_k",
+            "toolgate usage --since yesterday",
+            "toolgate usage --until 7",
             "toolgate completions",
             "toolgate eval --catalog d",
         ] {

@@ -179,6 +179,45 @@ fn outcome(outcome: &v1::ToolOutcome) -> Value {
     })
 }
 
+/// What was used in the span of that name.
+pub(super) fn usage(span: &str, answer: &v1::GetUsageResponse) -> Value {
+    let refusals = answer.refusals.iter();
+    json!({
+        "span": span,
+        "start_time": answer.start_time.as_ref().map(ToString::to_string),
+        "end_time": answer.end_time.as_ref().map(ToString::to_string),
+        "route_calls": answer.route_calls,
+        "allowed_calls": answer.allowed_calls,
+        "refused_calls": answer.refused_calls,
+        "full_catalog_tokens": answer.full_catalog_tokens,
+        "phase1_tokens": answer.phase1_tokens,
+        "phase2_tokens": answer.phase2_tokens,
+        "phase2_new_tokens": answer.phase2_new_tokens,
+        "saved_gross_tokens": answer.saved_gross_tokens,
+        "saved_net_tokens": answer.saved_net_tokens,
+        "refusals": refusals
+            .map(|count| json!({"code": refusal_code(count.code()), "calls": count.calls}))
+            .collect::<Vec<_>>(),
+        "deferral": short(answer.deferral().as_str_name(), "DEFERRAL_VERDICT_"),
+        "buckets": answer.buckets.iter().map(usage_bucket).collect::<Vec<_>>(),
+    })
+}
+
+fn usage_bucket(bucket: &v1::UsageBucket) -> Value {
+    json!({
+        "start_time": bucket.start_time.as_ref().map(ToString::to_string),
+        "route_calls": bucket.route_calls,
+        "allowed_calls": bucket.allowed_calls,
+        "refused_calls": bucket.refused_calls,
+        "full_catalog_tokens": bucket.full_catalog_tokens,
+        "phase1_tokens": bucket.phase1_tokens,
+        "phase2_tokens": bucket.phase2_tokens,
+        "phase2_new_tokens": bucket.phase2_new_tokens,
+        "saved_gross_tokens": bucket.saved_gross_tokens,
+        "saved_net_tokens": bucket.saved_net_tokens,
+    })
+}
+
 /// The name of an enum's value without its prefix.
 pub(super) fn short(name: &str, prefix: &str) -> String {
     name.strip_prefix(prefix).unwrap_or(name).to_lowercase()

@@ -255,6 +255,18 @@ pub static KEYS: &[Key] = &[
         "How long an active-set handle is good.",
     ),
     key(
+        "usage.flush_interval",
+        span(100, 3_600_000),
+        "5s",
+        "How often the usage ledger is written to the store: what a crash takes of it at most.",
+    ),
+    key(
+        "usage.retention_days",
+        count(1, 3_660),
+        "400",
+        "For how many days the usage ledger is kept.",
+    ),
+    key(
         "log.level",
         Kind::Choice(&["error", "warn", "info", "debug", "trace"]),
         "info",

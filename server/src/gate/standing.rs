@@ -97,6 +97,13 @@ impl Standings {
         Some(open)
     }
 
+    /// How many tools stand so.
+    #[must_use]
+    pub fn count(&self, snapshot: &Snapshot, standing: Standing) -> usize {
+        let groups = snapshot.requirements.groups.iter().zip(&self.by_group);
+        groups.filter(|(_, of)| **of == standing).map(|(group, _)| group.slots.len()).sum()
+    }
+
     /// Tokens of the tools that are not hidden.
     #[must_use]
     pub fn visible_tokens(&self, snapshot: &Snapshot) -> VisibleTokens {

@@ -2,10 +2,11 @@
 
 use super::choose::Chosen;
 use super::query::{Detail, Options};
-use super::route::Active;
+use super::route::{Active, Answer};
 use crate::gate::standing::VisibleTokens;
 use crate::shard::snapshot::Snapshot;
 use crate::tokens;
+use crate::usage::Amounts;
 
 /// Tokens of one turn, by cl100k_base.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,6 +47,20 @@ impl Account {
     pub fn saved(&self) -> i64 {
         let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         signed(self.full_catalog) - signed(self.phase1) - signed(self.phase2)
+    }
+}
+
+/// What the ledger counts of a turn.
+#[must_use]
+pub fn counted(answer: &Answer) -> Amounts {
+    let newly = answer.active.iter().filter(|active| active.chosen.newly_promoted);
+    Amounts {
+        route_calls: 1,
+        full_tokens: answer.account.full_catalog,
+        phase1_tokens: answer.account.phase1,
+        phase2_tokens: answer.account.phase2,
+        new_tokens: newly.map(|active| u64::from(active.tokens)).sum(),
+        ..Amounts::default()
     }
 }
 

@@ -9,7 +9,7 @@ use super::deferring::{Deferral, Deferring};
 use super::explain::{self, LOOK_BEYOND};
 use super::pending;
 use super::query::{Options, RouteQuery};
-use super::rank::Embedded;
+use super::rank::{Candidate, Embedded};
 use super::stages::Stages;
 use crate::error::Error;
 use crate::gate::handle::ActiveSet;
@@ -29,8 +29,7 @@ pub(super) struct Decision {
     pub(super) pending: Vec<String>,
     pub(super) vectors: Vec<Vec<f32>>,
     pub(super) words_only: bool,
-    pub(super) candidates: usize,
-    pub(super) withheld: usize,
+    pub(super) candidates: Vec<Candidate>,
 }
 
 /// What a decision goes by.
@@ -67,11 +66,9 @@ impl Case<'_> {
         let Outcome { active, left_out, change } = outcome;
         let left_out = explain::wanted(snapshot, &allowed, (&embedded, options), left_out)?;
         let words_only = embedded.is_words_only(snapshot);
-        let withheld = snapshot.tools.len() - allowed.count(snapshot);
         let deferral = deferral.with_active(active.len());
         let standings = allowed.standings;
         stages.end("search");
-        let candidates = candidates.len();
         Ok(Decision {
             standings,
             active,
@@ -82,7 +79,6 @@ impl Case<'_> {
             vectors,
             words_only,
             candidates,
-            withheld,
         })
     }
 }

@@ -1,23 +1,34 @@
-//! The decision event (Tool Attention, section 5: observability): one structured line per Route or
-//! SearchTools call, without the intent's text.
+//! The decision events (Tool Attention, section 5: observability): one structured record per Route, SearchTools
+//! or Gate call, in the call's span. None has a word of an intent, a query, an argument or a state.
+
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
-use tracing::info;
+use tracing::{Level, enabled, info};
 
+use super::decision::Decision;
 use super::query::RouteQuery;
 use super::route::Answer;
 use super::search::SearchAnswer;
+use crate::gate::standing::Standing;
 use crate::identity::TenantId;
+use crate::shard::snapshot::Snapshot;
+use crate::store::Revision;
+use crate::usage::Amounts;
 
-/// Logs what was decided. The intents appear only as a hash of their embeddings.
-pub fn log(tenant: &TenantId, query: &RouteQuery, answer: &Answer, vectors: &[Vec<f32>]) {
-    if !tracing::enabled!(target: "toolgate::decision", tracing::Level::INFO) {
+/// Logs what Route decided. The intents appear only as a hash of their embeddings; names are followed by
+/// overlap and score.
+pub(super) fn route(tenant: &TenantId, query: &RouteQuery, answer: &Answer, decision: &Decision) {
+    if !enabled!(target: "toolgate::decision", Level::INFO) {
         return;
     }
-    let names: Vec<_> =
-        answer.active.iter().map(|a| &*answer.snapshot.tool(a.chosen.slot).model_name).collect();
-    let overlaps: Vec<_> =
-        answer.active.iter().map(|a| format!("{:.3}", a.chosen.overlap)).collect();
+    let snapshot = &*answer.snapshot;
+    let scored = |slot, overlap, score| scored(snapshot, slot, overlap, score);
+    let candidates: Vec<_> =
+        decision.candidates.iter().map(|c| scored(c.slot, c.overlap, c.score)).collect();
+    let chosen = answer.active.iter().map(|active| active.chosen);
+    let active: Vec<_> = chosen.map(|c| scored(c.slot, c.overlap, c.score)).collect();
+    let refused = |standing| decision.standings.count(snapshot, standing);
     let micros: u64 = answer.timings.iter().map(|(_, micros)| micros).sum();
     info!(
         target: "toolgate::decision",
@@ -25,14 +36,15 @@ pub fn log(tenant: &TenantId, query: &RouteQuery, answer: &Answer, vectors: &[Ve
         turn = query.turn_id,
         model = query.options.model,
         intents = query.intents.len(),
-        embedding = embedding_hash(vectors),
-        revision = answer.snapshot.revision,
-        candidates = answer.candidates,
-        locked_or_hidden = answer.withheld,
-        active = names.join(" "),
-        overlaps = overlaps.join(" "),
+        embedding = embedding_hash(&decision.vectors),
+        revision = snapshot.revision,
+        candidates = candidates.join(" "),
+        locked = refused(Standing::Locked),
+        hidden = refused(Standing::Hidden),
+        active = active.join(" "),
         deferred = answer.deferral.decision.deferred,
         deferral = ?answer.deferral.decision.reason,
+        degraded = ?answer.degraded,
         phase1_tokens = answer.account.phase1,
         phase2_tokens = answer.account.phase2,
         full_tokens = answer.account.full_catalog,
@@ -57,7 +69,33 @@ pub fn log_search(tenant: &TenantId, answer: &SearchAnswer) {
     );
 }
 
+/// Logs what Gate decided, as codes and counts.
+pub(super) fn gate(tenant: &TenantId, revision: Revision, counted: &Amounts, took: Duration) {
+    if !enabled!(target: "toolgate::decision", Level::INFO) {
+        return;
+    }
+    let refused: Vec<_> =
+        counted.refused.iter().map(|(code, calls)| format!("{code}:{calls}")).collect();
+    info!(
+        target: "toolgate::decision",
+        tenant = tenant.as_str(),
+        revision,
+        allowed = counted.allowed_calls,
+        refused = refused.join(" "),
+        micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+        "gate"
+    );
+}
+
+fn scored(snapshot: &Snapshot, slot: u32, overlap: f32, score: f32) -> String {
+    format!("{}:{overlap:.3}:{score:.3}", snapshot.tool(slot).model_name)
+}
+
+/// Empty when nothing was embedded.
 fn embedding_hash(vectors: &[Vec<f32>]) -> String {
+    if vectors.is_empty() {
+        return String::new();
+    }
     let mut hasher = Sha256::new();
     for value in vectors.iter().flatten() {
         hasher.update(value.to_le_bytes());

@@ -1,12 +1,13 @@
 //! What a conversation asks beside Route: verdicts on calls, the summary pool, schemas by name.
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use super::Router;
 use super::account;
 use super::aside::aside;
 use super::choose::{Chosen, LeftOut};
+use super::event;
 use super::explain::{self, Refusal};
 use super::pool::{self, PoolDelta};
 use super::query::Detail;
@@ -21,6 +22,7 @@ use crate::shard::snapshot::Snapshot;
 use crate::shard::tool::Tool;
 use crate::state::AgentState;
 use crate::store::Revision;
+use crate::usage::Amounts;
 
 /// What Gate is asked.
 #[derive(Debug, Clone)]
@@ -92,6 +94,15 @@ impl Router {
     /// An unknown tenant, a revision not reached, a store that can't be read. A handle that is not this
     /// holder's refuses every call instead.
     pub async fn gate(&self, holder: Holder<'_>, query: GateQuery) -> Result<Verdicts, Error> {
+        let started = Instant::now();
+        let gated = self.judge(holder, query).await?;
+        let counted = counted(&gated.verdicts);
+        event::gate(holder.tenant, gated.snapshot.revision, &counted, started.elapsed());
+        self.usage.count(holder.tenant, &counted);
+        Ok(gated)
+    }
+
+    async fn judge(&self, holder: Holder<'_>, query: GateQuery) -> Result<Verdicts, Error> {
         let GateQuery { handle, calls, state, min_revision } = query;
         let snapshot = self.shards.get(holder.tenant, min_revision).await?;
         let Ok(active) = ActiveSet::open(&handle, &self.key, holder) else {
@@ -162,6 +173,18 @@ impl Router {
         let refusals = explain::refusals(&snapshot, &standings, left_out);
         Ok(Found { snapshot, tools, detail, refusals, handle, handle_expires })
     }
+}
+
+/// What the ledger counts of verdicts.
+fn counted(verdicts: &[Verdict]) -> Amounts {
+    let mut counted = Amounts::default();
+    for verdict in verdicts {
+        match verdict {
+            Ok(_) => counted.allowed_calls += 1,
+            Err(refused) => *counted.refused.entry(refused.code.name().into()).or_default() += 1,
+        }
+    }
+    counted
 }
 
 fn find(snapshot: &Snapshot, standings: &Standings, name: &str) -> Result<u32, LeftOut> {

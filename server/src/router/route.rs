@@ -25,6 +25,7 @@ use crate::identity::TenantId;
 use crate::shard::shards::Shards;
 use crate::shard::snapshot::Snapshot;
 use crate::store::Revision;
+use crate::usage::Ledger;
 
 /// The longest that the encoder is waited for when the caller would wait longer.
 const PATIENCE_MAX: Duration = Duration::from_secs(5);
@@ -78,16 +79,13 @@ pub struct Answer {
     pub degraded: Vec<Degraded>,
     /// Microseconds by stage.
     pub timings: Vec<(&'static str, u64)>,
-    /// Candidates that were ranked, for the decision event.
-    pub candidates: usize,
-    /// Tools that the state withheld, for the decision event.
-    pub withheld: usize,
 }
 
 /// Routes the calls of all tenants.
 pub struct Router {
     pub(super) shards: Arc<Shards>,
     pub(super) intents: Arc<Intents>,
+    pub(super) usage: Arc<Ledger>,
     pub(super) key: HandleKey,
     pub(super) handle_ttl: Duration,
     pub(super) schemas: Arc<Schemas>,
@@ -96,16 +94,18 @@ pub struct Router {
 }
 
 impl Router {
-    /// A router over `shards`, whose handles are signed with `key` and live for `handle_ttl`.
+    /// A router over `shards`, which counts in `usage`, whose handles are signed with `key` and live for
+    /// `handle_ttl`.
     #[must_use]
     pub fn new(
         shards: Arc<Shards>,
         intents: Arc<Intents>,
+        usage: Arc<Ledger>,
         key: HandleKey,
         handle_ttl: Duration,
     ) -> Self {
         let (schemas, deferral, costs) = (Arc::default(), Arc::default(), Arc::default());
-        Self { shards, intents, key, handle_ttl, schemas, deferral, costs }
+        Self { shards, intents, usage, key, handle_ttl, schemas, deferral, costs }
     }
 
     /// The same router under an operator's policy on deferral.
@@ -155,7 +155,8 @@ impl Router {
         let mut answer = self.promote(holder, snapshot, &query, &decision);
         stages.end("promote");
         (answer.degraded, answer.timings) = (degraded, stages.timings);
-        event::log(holder.tenant, &query, &answer, &decision.vectors);
+        self.usage.count(holder.tenant, &account::counted(&answer));
+        event::route(holder.tenant, &query, &answer, &decision);
         Ok(answer)
     }
 
@@ -245,8 +246,6 @@ impl Router {
             pending: decision.pending.clone(),
             degraded: Vec::new(),
             timings: Vec::new(),
-            candidates: decision.candidates,
-            withheld: decision.withheld,
             snapshot,
         }
     }

@@ -16,6 +16,7 @@ mod policies;
 mod properties;
 mod reads;
 mod requests;
+mod usage;
 
 pub(super) use commits::*;
 pub(super) use concurrency::*;
@@ -25,6 +26,7 @@ pub(super) use policies::*;
 pub(super) use properties::*;
 pub(super) use reads::*;
 pub(super) use requests::*;
+pub(super) use usage::*;
 
 /// One test for each function of the suite. `$open` answers a fixture with a field `store`.
 macro_rules! conformance_tests {
@@ -58,6 +60,12 @@ macro_rules! conformance_tests {
             policies_of_tenants_do_not_meet,
             one_commit_wins_each_base,
             readers_see_whole_changes,
+            usage_is_added_up_by_hour,
+            usage_of_tenants_does_not_meet,
+            usage_stays_at_its_most,
+            usage_is_folded_into_wider_buckets,
+            old_usage_is_forgotten_for_all_tenants,
+            usage_added_at_once_is_all_there,
         );
 
         #[test]

@@ -2,6 +2,7 @@
 //! read. SQL lives in the modules below; here is what each call may cost.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,9 +12,9 @@ use sqlx::{SqlSafeStr, Transaction};
 use self::failure::{failed, limited};
 use self::open::{Connections, Tuning};
 use super::{
-    Committed, ContentHash, PendingRequest, PolicyChange, RecordedRequest, Revision, ServerChange,
-    Store, StoreError, StoreFuture, StoredCatalog, StoredEmbedding, StoredPolicy, StoredServer,
-    StoredTool, ToolCursor,
+    Committed, ContentHash, Hour, PendingRequest, PolicyChange, RecordedRequest, Revision,
+    ServerChange, Store, StoreError, StoreFuture, StoredCatalog, StoredEmbedding, StoredPolicy,
+    StoredServer, StoredTool, ToolCursor, UsageAddition, UsageCount,
 };
 use crate::identity::{ServerName, TenantId};
 
@@ -29,6 +30,7 @@ mod rows;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod usage;
 
 /// The longest that a read of a few rows may take.
 const READ_LIMIT: Duration = Duration::from_secs(10);
@@ -223,6 +225,37 @@ impl Store for SqliteStore {
             transaction.commit().await.map_err(failed)?;
             Ok(committed)
         }))
+    }
+
+    fn add_usage<'a>(&'a self, additions: &'a [UsageAddition]) -> StoreFuture<'a, ()> {
+        Box::pin(limited(WRITE_LIMIT, async move {
+            let mut transaction = self.begin_write().await?;
+            usage::add(&mut transaction, additions).await?;
+            transaction.commit().await.map_err(failed)
+        }))
+    }
+
+    fn read_usage<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        hours: Range<Hour>,
+        width: Hour,
+    ) -> StoreFuture<'a, Vec<UsageCount>> {
+        Box::pin(limited(LOAD_LIMIT, usage::read(&self.readers, tenant.as_str(), hours, width)))
+    }
+
+    fn forget_usage(&self, hour: Hour) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            while limited(WRITE_LIMIT, async {
+                let mut transaction = self.begin_write().await?;
+                let has_more = usage::forget(&mut transaction, hour).await?;
+                transaction.commit().await.map_err(failed)?;
+                Ok(has_more)
+            })
+            .await?
+            {}
+            Ok(())
+        })
     }
 
     fn ping(&self) -> StoreFuture<'_, ()> {

@@ -22,3 +22,4 @@ mod search;
 mod shards;
 mod support;
 mod surfaces;
+mod usage;

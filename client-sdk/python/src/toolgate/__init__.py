@@ -34,6 +34,7 @@ from toolgate.enums import (
     DeferralMode,
     DeferralReason,
     DeferralSource,
+    DeferralVerdict,
     DegradedReason,
     Detail,
     ErrorReason,
@@ -44,6 +45,7 @@ from toolgate.enums import (
     SearchForm,
     TransportHint,
     TrustTier,
+    UsageGranularity,
 )
 from toolgate.errors import FieldViolation, ToolgateError
 from toolgate.gating import ArgumentViolation, Call, GateResult, GateVerdict
@@ -69,6 +71,7 @@ from toolgate.routing import (
 )
 from toolgate.searching import SearchResult
 from toolgate.state import AgentState, PriorCall, StateLike
+from toolgate.usage import Usage, UsageAmounts, UsageBucket
 
 __version__ = "0.1.0"
 
@@ -85,6 +88,7 @@ __all__ = [
     "DeferralMode",
     "DeferralReason",
     "DeferralSource",
+    "DeferralVerdict",
     "DegradedReason",
     "Detail",
     "ErrorReason",
@@ -124,6 +128,10 @@ __all__ = [
     "ToolsList",
     "TransportHint",
     "TrustTier",
+    "Usage",
+    "UsageAmounts",
+    "UsageBucket",
+    "UsageGranularity",
     "all_of",
     "announce",
     "any_of",

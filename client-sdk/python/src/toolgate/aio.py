@@ -1,6 +1,7 @@
 """The asyncio client. The blocking one (`client.py`) has the same methods."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import Self, TypeVar, Unpack
 
@@ -22,6 +23,7 @@ from toolgate._gen.v1 import (
     policy_pb2,
     policy_pb2_grpc,
     router_pb2_grpc,
+    usage_pb2_grpc,
 )
 from toolgate._requests import (
     Intents,
@@ -32,12 +34,13 @@ from toolgate._requests import (
     ToolsList,
 )
 from toolgate.catalog import McpServer, Registration, Removal, Tool
-from toolgate.enums import Detail
+from toolgate.enums import Detail, UsageGranularity
 from toolgate.gating import Call, GateResult
 from toolgate.policies import Policy, PolicyVerdict
 from toolgate.routing import RouteResult, SummaryPool, ToolSchemas
 from toolgate.searching import SearchResult
 from toolgate.state import StateLike, state_to_proto
+from toolgate.usage import Usage, usage_request
 
 Request = TypeVar("Request")
 Answer = TypeVar("Answer")
@@ -80,6 +83,7 @@ class AsyncClient:
         self._router = router_pb2_grpc.RouterServiceStub(self._channel)
         self._catalog = catalog_pb2_grpc.CatalogServiceStub(self._channel)
         self._policies = policy_pb2_grpc.PolicyServiceStub(self._channel)
+        self._usage = usage_pb2_grpc.UsageServiceStub(self._channel)
         self._tenant = tenant
         self._timeout = timeout
 
@@ -348,6 +352,25 @@ class AsyncClient:
             request.page_token = page.next_page_token
             if not request.page_token:
                 return
+
+    async def get_usage(
+        self,
+        *,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        granularity: UsageGranularity | str | None = None,
+        timeout: float | None = None,
+    ) -> Usage:
+        """The tenant's token ledger, added up; it is kept by the hour.
+
+        Args:
+            start: The first moment to count, with a time zone. None: the beginning.
+            end: The first moment not to count, with a time zone. None: now.
+            granularity: "hour" or "day" (UTC) to get the span's buckets too. None: no buckets.
+            timeout: Seconds.
+        """
+        request = usage_request(self._tenant, start, end, granularity)
+        return Usage.from_proto(await self._call(self._usage.GetUsage, request, timeout))
 
     async def close(self) -> None:
         """Closes the channel; calls under way are cancelled."""

@@ -177,6 +177,24 @@ class CallStatus(WireEnum):
     FAILED = "FAILED"
 
 
+class UsageGranularity(WireEnum):
+    """How long a bucket of the usage ledger is."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    HOUR = "HOUR"
+    DAY = "DAY"
+
+
+class DeferralVerdict(WireEnum):
+    """Whether deferral paid, and if not, why."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    NO_CALLS = "NO_CALLS"
+    PAID = "PAID"
+    MOST_TOOLS_USED = "MOST_TOOLS_USED"
+    CATALOG_TOO_SMALL = "CATALOG_TOO_SMALL"
+
+
 def from_wire(members: type[E], wire: Any, prefix: str, number: int) -> E:
     """The member for a wire number; `UNSPECIFIED` for a number that this client does not know."""
     try:

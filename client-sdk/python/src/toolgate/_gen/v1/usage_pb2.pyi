@@ -3,9 +3,13 @@
 isort:skip_file
 """
 
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from toolgate._gen.v1 import error_pb2 as _error_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -17,6 +21,70 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _UsageGranularity:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _UsageGranularityEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_UsageGranularity.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    USAGE_GRANULARITY_UNSPECIFIED: _UsageGranularity.ValueType  # 0
+    """No buckets."""
+    USAGE_GRANULARITY_HOUR: _UsageGranularity.ValueType  # 1
+    """Hours."""
+    USAGE_GRANULARITY_DAY: _UsageGranularity.ValueType  # 2
+    """Days, from midnight to midnight UTC."""
+
+class UsageGranularity(_UsageGranularity, metaclass=_UsageGranularityEnumTypeWrapper):
+    """How long a bucket of the ledger is."""
+
+USAGE_GRANULARITY_UNSPECIFIED: UsageGranularity.ValueType  # 0
+"""No buckets."""
+USAGE_GRANULARITY_HOUR: UsageGranularity.ValueType  # 1
+"""Hours."""
+USAGE_GRANULARITY_DAY: UsageGranularity.ValueType  # 2
+"""Days, from midnight to midnight UTC."""
+Global___UsageGranularity: _TypeAlias = UsageGranularity  # noqa: Y015
+
+class _DeferralVerdict:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _DeferralVerdictEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DeferralVerdict.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    DEFERRAL_VERDICT_UNSPECIFIED: _DeferralVerdict.ValueType  # 0
+    """Never sent."""
+    DEFERRAL_VERDICT_NO_CALLS: _DeferralVerdict.ValueType  # 1
+    """There was no Route call to judge by."""
+    DEFERRAL_VERDICT_PAID: _DeferralVerdict.ValueType  # 2
+    """`saved_net_tokens` is above 0."""
+    DEFERRAL_VERDICT_MOST_TOOLS_USED: _DeferralVerdict.ValueType  # 3
+    """It did not pay, mostly because of phase 2: the promoted schemas were at least half of the full
+    catalog.
+    """
+    DEFERRAL_VERDICT_CATALOG_TOO_SMALL: _DeferralVerdict.ValueType  # 4
+    """It did not pay, mostly because of phase 1: the catalog is so small that its summaries cost about as
+    much as its schemas.
+    """
+
+class DeferralVerdict(_DeferralVerdict, metaclass=_DeferralVerdictEnumTypeWrapper):
+    """Whether deferral paid: whether phases 1 and 2 together cost less than every schema on every turn."""
+
+DEFERRAL_VERDICT_UNSPECIFIED: DeferralVerdict.ValueType  # 0
+"""Never sent."""
+DEFERRAL_VERDICT_NO_CALLS: DeferralVerdict.ValueType  # 1
+"""There was no Route call to judge by."""
+DEFERRAL_VERDICT_PAID: DeferralVerdict.ValueType  # 2
+"""`saved_net_tokens` is above 0."""
+DEFERRAL_VERDICT_MOST_TOOLS_USED: DeferralVerdict.ValueType  # 3
+"""It did not pay, mostly because of phase 2: the promoted schemas were at least half of the full
+catalog.
+"""
+DEFERRAL_VERDICT_CATALOG_TOO_SMALL: DeferralVerdict.ValueType  # 4
+"""It did not pay, mostly because of phase 1: the catalog is so small that its summaries cost about as
+much as its schemas.
+"""
+Global___DeferralVerdict: _TypeAlias = DeferralVerdict  # noqa: Y015
+
 @_typing.final
 class GetUsageRequest(_message.Message):
     """Asks for the ledger."""
@@ -26,15 +94,20 @@ class GetUsageRequest(_message.Message):
     TENANT_FIELD_NUMBER: _builtins.int
     START_TIME_FIELD_NUMBER: _builtins.int
     END_TIME_FIELD_NUMBER: _builtins.int
+    GRANULARITY_FIELD_NUMBER: _builtins.int
     tenant: _builtins.str
     """The tenant. Absent: "default" while authentication is off."""
+    granularity: Global___UsageGranularity.ValueType
+    """How long the buckets of the answer are. Absent: no buckets."""
     @_builtins.property
     def start_time(self) -> _timestamp_pb2.Timestamp:
-        """The first moment to count. Absent: the beginning."""
+        """The first moment to count, from 1970 to 9999; brought forward to the full hour before it. Absent:
+        the beginning.
+        """
 
     @_builtins.property
     def end_time(self) -> _timestamp_pb2.Timestamp:
-        """The first moment not to count. Absent: now."""
+        """The first moment not to count, after `start_time`; put off to the full hour after it. Absent: now."""
 
     def __init__(
         self,
@@ -42,10 +115,11 @@ class GetUsageRequest(_message.Message):
         tenant: _builtins.str = ...,
         start_time: _timestamp_pb2.Timestamp | None = ...,
         end_time: _timestamp_pb2.Timestamp | None = ...,
+        granularity: Global___UsageGranularity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["end_time", b"end_time", "start_time", b"start_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["end_time", b"end_time", "start_time", b"start_time", "tenant", b"tenant"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end_time", b"end_time", "granularity", b"granularity", "start_time", b"start_time", "tenant", b"tenant"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -53,7 +127,7 @@ Global___GetUsageRequest: _TypeAlias = GetUsageRequest  # noqa: Y015
 
 @_typing.final
 class GetUsageResponse(_message.Message):
-    """The ledger, added up."""
+    """The ledger, added up. Amounts stop at 2^63 - 1."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -63,6 +137,118 @@ class GetUsageResponse(_message.Message):
     FULL_CATALOG_TOKENS_FIELD_NUMBER: _builtins.int
     PHASE1_TOKENS_FIELD_NUMBER: _builtins.int
     PHASE2_TOKENS_FIELD_NUMBER: _builtins.int
+    PHASE2_NEW_TOKENS_FIELD_NUMBER: _builtins.int
+    SAVED_GROSS_TOKENS_FIELD_NUMBER: _builtins.int
+    SAVED_NET_TOKENS_FIELD_NUMBER: _builtins.int
+    REFUSALS_FIELD_NUMBER: _builtins.int
+    DEFERRAL_FIELD_NUMBER: _builtins.int
+    BUCKETS_FIELD_NUMBER: _builtins.int
+    START_TIME_FIELD_NUMBER: _builtins.int
+    END_TIME_FIELD_NUMBER: _builtins.int
+    route_calls: _builtins.int
+    """Route calls answered."""
+    allowed_calls: _builtins.int
+    """Calls that Gate allowed."""
+    refused_calls: _builtins.int
+    """Calls that Gate refused."""
+    full_catalog_tokens: _builtins.int
+    """cl100k_base tokens that sending every schema on every turn would have cost."""
+    phase1_tokens: _builtins.int
+    """cl100k_base tokens of summary pools, counted on every turn as if no prompt were ever cached."""
+    phase2_tokens: _builtins.int
+    """cl100k_base tokens of promoted schemas, all of each turn's."""
+    phase2_new_tokens: _builtins.int
+    """cl100k_base tokens of those among them that the turn before did not show."""
+    saved_gross_tokens: _builtins.int
+    """`full_catalog_tokens - phase2_tokens`."""
+    saved_net_tokens: _builtins.int
+    """`full_catalog_tokens - phase1_tokens - phase2_tokens`; negative when deferral did not pay."""
+    deferral: Global___DeferralVerdict.ValueType
+    """Whether deferral paid over the span."""
+    @_builtins.property
+    def refusals(self) -> _containers.RepeatedCompositeFieldContainer[Global___RefusalCount]:
+        """Refused calls by code, the most frequent first. Codes that did not occur are left out."""
+
+    @_builtins.property
+    def buckets(self) -> _containers.RepeatedCompositeFieldContainer[Global___UsageBucket]:
+        """The span in buckets, oldest first, at most 10,000. Those in which nothing happened are left out."""
+
+    @_builtins.property
+    def start_time(self) -> _timestamp_pb2.Timestamp:
+        """The full hour that counting began with. Absent: the beginning."""
+
+    @_builtins.property
+    def end_time(self) -> _timestamp_pb2.Timestamp:
+        """The full hour that counting ended before."""
+
+    def __init__(
+        self,
+        *,
+        route_calls: _builtins.int = ...,
+        allowed_calls: _builtins.int = ...,
+        refused_calls: _builtins.int = ...,
+        full_catalog_tokens: _builtins.int = ...,
+        phase1_tokens: _builtins.int = ...,
+        phase2_tokens: _builtins.int = ...,
+        phase2_new_tokens: _builtins.int = ...,
+        saved_gross_tokens: _builtins.int = ...,
+        saved_net_tokens: _builtins.int = ...,
+        refusals: _abc.Iterable[Global___RefusalCount] | None = ...,
+        deferral: Global___DeferralVerdict.ValueType = ...,
+        buckets: _abc.Iterable[Global___UsageBucket] | None = ...,
+        start_time: _timestamp_pb2.Timestamp | None = ...,
+        end_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["end_time", b"end_time", "start_time", b"start_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed_calls", b"allowed_calls", "buckets", b"buckets", "deferral", b"deferral", "end_time", b"end_time", "full_catalog_tokens", b"full_catalog_tokens", "phase1_tokens", b"phase1_tokens", "phase2_new_tokens", b"phase2_new_tokens", "phase2_tokens", b"phase2_tokens", "refusals", b"refusals", "refused_calls", b"refused_calls", "route_calls", b"route_calls", "saved_gross_tokens", b"saved_gross_tokens", "saved_net_tokens", b"saved_net_tokens", "start_time", b"start_time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetUsageResponse: _TypeAlias = GetUsageResponse  # noqa: Y015
+
+@_typing.final
+class RefusalCount(_message.Message):
+    """How often Gate refused a call for one reason."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CODE_FIELD_NUMBER: _builtins.int
+    CALLS_FIELD_NUMBER: _builtins.int
+    code: _error_pb2.RefusalCode.ValueType
+    """Why. REFUSAL_CODE_UNSPECIFIED: for a reason that this version does not know."""
+    calls: _builtins.int
+    """Refused calls."""
+    def __init__(
+        self,
+        *,
+        code: _error_pb2.RefusalCode.ValueType = ...,
+        calls: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls", "code", b"code"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RefusalCount: _TypeAlias = RefusalCount  # noqa: Y015
+
+@_typing.final
+class UsageBucket(_message.Message):
+    """One hour or day of the ledger; fields as in `GetUsageResponse`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    START_TIME_FIELD_NUMBER: _builtins.int
+    ROUTE_CALLS_FIELD_NUMBER: _builtins.int
+    ALLOWED_CALLS_FIELD_NUMBER: _builtins.int
+    REFUSED_CALLS_FIELD_NUMBER: _builtins.int
+    FULL_CATALOG_TOKENS_FIELD_NUMBER: _builtins.int
+    PHASE1_TOKENS_FIELD_NUMBER: _builtins.int
+    PHASE2_TOKENS_FIELD_NUMBER: _builtins.int
+    PHASE2_NEW_TOKENS_FIELD_NUMBER: _builtins.int
+    SAVED_GROSS_TOKENS_FIELD_NUMBER: _builtins.int
+    SAVED_NET_TOKENS_FIELD_NUMBER: _builtins.int
     route_calls: _builtins.int
     """Route calls answered."""
     allowed_calls: _builtins.int
@@ -75,20 +261,34 @@ class GetUsageResponse(_message.Message):
     """cl100k_base tokens of summary pools."""
     phase2_tokens: _builtins.int
     """cl100k_base tokens of promoted schemas."""
+    phase2_new_tokens: _builtins.int
+    """cl100k_base tokens of those that the turn before did not show."""
+    saved_gross_tokens: _builtins.int
+    """`full_catalog_tokens - phase2_tokens`."""
+    saved_net_tokens: _builtins.int
+    """`full_catalog_tokens - phase1_tokens - phase2_tokens`."""
+    @_builtins.property
+    def start_time(self) -> _timestamp_pb2.Timestamp:
+        """When it begins."""
+
     def __init__(
         self,
         *,
+        start_time: _timestamp_pb2.Timestamp | None = ...,
         route_calls: _builtins.int = ...,
         allowed_calls: _builtins.int = ...,
         refused_calls: _builtins.int = ...,
         full_catalog_tokens: _builtins.int = ...,
         phase1_tokens: _builtins.int = ...,
         phase2_tokens: _builtins.int = ...,
+        phase2_new_tokens: _builtins.int = ...,
+        saved_gross_tokens: _builtins.int = ...,
+        saved_net_tokens: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["start_time", b"start_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed_calls", b"allowed_calls", "full_catalog_tokens", b"full_catalog_tokens", "phase1_tokens", b"phase1_tokens", "phase2_tokens", b"phase2_tokens", "refused_calls", b"refused_calls", "route_calls", b"route_calls"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed_calls", b"allowed_calls", "full_catalog_tokens", b"full_catalog_tokens", "phase1_tokens", b"phase1_tokens", "phase2_new_tokens", b"phase2_new_tokens", "phase2_tokens", b"phase2_tokens", "refused_calls", b"refused_calls", "route_calls", b"route_calls", "saved_gross_tokens", b"saved_gross_tokens", "saved_net_tokens", b"saved_net_tokens", "start_time", b"start_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___GetUsageResponse: _TypeAlias = GetUsageResponse  # noqa: Y015
+Global___UsageBucket: _TypeAlias = UsageBucket  # noqa: Y015

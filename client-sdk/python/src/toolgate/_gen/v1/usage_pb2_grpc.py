@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class UsageServiceStub(object):
-    """The tenant's token ledger. Not served by this version.
+    """The tenant's token ledger: what its turns cost, and what sending every schema would have cost.
     """
 
     def __init__(self, channel):
@@ -43,11 +43,11 @@ class UsageServiceStub(object):
 
 
 class UsageServiceServicer(object):
-    """The tenant's token ledger. Not served by this version.
+    """The tenant's token ledger: what its turns cost, and what sending every schema would have cost.
     """
 
     def GetUsage(self, request, context):
-        """Adds up the ledger over a span of time.
+        """Adds up the ledger over a span of time. What was answered before this call is in it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -70,7 +70,7 @@ def add_UsageServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class UsageService(object):
-    """The tenant's token ledger. Not served by this version.
+    """The tenant's token ledger: what its turns cost, and what sending every schema would have cost.
     """
 
     @staticmethod

@@ -27,25 +27,25 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class UsageServiceStub:
-    """The tenant's token ledger. Not served by this version."""
+    """The tenant's token ledger: what its turns cost, and what sending every schema would have cost."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> UsageServiceAsyncStub: ...
     GetUsage: _grpc.UnaryUnaryMultiCallable[_usage_pb2.GetUsageRequest, _usage_pb2.GetUsageResponse]
-    """Adds up the ledger over a span of time."""
+    """Adds up the ledger over a span of time. What was answered before this call is in it."""
 
 @_typing.type_check_only
 class UsageServiceAsyncStub(UsageServiceStub):
-    """The tenant's token ledger. Not served by this version."""
+    """The tenant's token ledger: what its turns cost, and what sending every schema would have cost."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetUsage: _aio.UnaryUnaryMultiCallable[_usage_pb2.GetUsageRequest, _usage_pb2.GetUsageResponse]  # type: ignore[assignment]
-    """Adds up the ledger over a span of time."""
+    """Adds up the ledger over a span of time. What was answered before this call is in it."""
 
 class UsageServiceServicer(metaclass=_abc_1.ABCMeta):
-    """The tenant's token ledger. Not served by this version."""
+    """The tenant's token ledger: what its turns cost, and what sending every schema would have cost."""
 
     @_abc_1.abstractmethod
     def GetUsage(
@@ -53,6 +53,6 @@ class UsageServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _usage_pb2.GetUsageRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_usage_pb2.GetUsageResponse, _abc.Awaitable[_usage_pb2.GetUsageResponse]]:
-        """Adds up the ledger over a span of time."""
+        """Adds up the ledger over a span of time. What was answered before this call is in it."""
 
 def add_UsageServiceServicer_to_server(servicer: UsageServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

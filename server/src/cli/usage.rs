@@ -1,0 +1,128 @@
+//! `toolgate usage`: what turns cost, what deferral saved, and whether it paid.
+
+mod moment;
+mod report;
+
+use std::time::{Duration, SystemTime};
+
+use clap::Args;
+use serde_json::{Value, json};
+use toolgate_client::v1;
+use toolgate_client::well_known::Timestamp;
+
+use self::moment::{SECONDS_OF_A_DAY, midnight, parse};
+use self::report::Row;
+use super::arguments::ClientArguments;
+use super::failure::{Exit, Failure};
+use super::json::usage;
+use super::output;
+
+const EXAMPLES: &str = "\
+Examples:
+  toolgate usage                                today, 7 days, 30 days and all
+  toolgate usage --since 2026-11-01 --until 2026-11-15
+  toolgate usage --since 12h
+  toolgate usage --json | jq '.spans[] | {span, saved_net_tokens}'
+
+Days are UTC. The ledger is kept by the hour: --since and --until are widened to full hours.";
+
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// Show the tenant's token ledger: calls, tokens, and what deferral saved.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Usage {
+    /// The first moment to count: a date, a time (RFC 3339), or how long ago, such as 12h or 7d. Without
+    /// it, the beginning.
+    #[arg(long, value_parser = parse, value_name = "WHEN")]
+    since: Option<Timestamp>,
+    /// The first moment not to count, written the same way. Without it, now.
+    #[arg(long, value_parser = parse, value_name = "WHEN")]
+    until: Option<Timestamp>,
+    /// Print JSON, with days.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    client: ClientArguments,
+}
+
+/// A span to ask for.
+struct Span {
+    name: String,
+    start: Option<Timestamp>,
+    end: Option<Timestamp>,
+    /// Its days are asked for, to draw them.
+    is_drawn: bool,
+}
+
+pub(super) async fn run(arguments: Usage) -> Result<Exit, Failure> {
+    let spans = spans(&arguments)?;
+    let client = arguments.client.connect(DEADLINE).await?;
+    let (mut rows, mut drawn) = (Vec::new(), 0);
+    for span in spans {
+        let days = v1::UsageGranularity::Day;
+        let request = v1::GetUsageRequest {
+            start_time: span.start,
+            end_time: span.end,
+            granularity: if span.is_drawn { days.into() } else { 0 },
+            ..Default::default()
+        };
+        if span.is_drawn {
+            drawn = rows.len();
+        }
+        rows.push(Row { span: span.name, usage: client.get_usage(request).await? });
+    }
+    if arguments.json {
+        let spans: Vec<Value> = rows.iter().map(|row| usage(&row.span, &row.usage)).collect();
+        output::print_json(&json!({ "spans": spans }))?;
+    } else {
+        output::print(&report::report(&rows, drawn))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn spans(arguments: &Usage) -> Result<Vec<Span>, Failure> {
+    let (start, end) = (arguments.since, arguments.until);
+    if start.is_none() && end.is_none() {
+        return Ok(usual_spans(SystemTime::now().into()));
+    }
+    let seconds = |moment: Timestamp| (moment.seconds, moment.nanos);
+    if let (Some(start), Some(end)) = (start, end)
+        && seconds(start) >= seconds(end)
+    {
+        return Err(Failure::usage(format!("--since {start} must be before --until {end}")));
+    }
+    Ok(vec![Span { name: "span".into(), start, end, is_drawn: true }])
+}
+
+fn usual_spans(now: Timestamp) -> Vec<Span> {
+    let last = |name: &str, days: i64| {
+        let seconds = midnight(&now) - (days - 1) * SECONDS_OF_A_DAY;
+        let start = Some(Timestamp { seconds, nanos: 0 });
+        Span { name: name.to_owned(), start, end: None, is_drawn: days == 30 }
+    };
+    let all = Span { name: "all".into(), start: None, end: None, is_drawn: false };
+    vec![last("today", 1), last("7 days", 7), last("30 days", 30), all]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usual_spans_begin_at_midnight() {
+        let now: Timestamp = "2026-11-20T18:55:01Z".parse().expect("a time");
+        let starts: Vec<_> = usual_spans(now)
+            .iter()
+            .map(|span| (span.name.clone(), span.start.map(|start| start.to_string())))
+            .collect();
+        let want = [
+            ("today", Some("2026-11-20T00:00:00Z")),
+            ("7 days", Some("2026-11-14T00:00:00Z")),
+            ("30 days", Some("2026-10-22T00:00:00Z")),
+            ("all", None),
+        ];
+        let owned = want.map(|(name, start)| (name.to_owned(), start.map(str::to_owned)));
+        assert_eq!(starts, owned);
+    }
+}

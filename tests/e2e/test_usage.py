@@ -1,0 +1,247 @@
+"""The usage ledger: what is counted, what survives, and what `toolgate usage` says of it."""
+
+import json
+import os
+import subprocess
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import grpc
+import pytest
+from catalogs import NOTES, WEATHER, invalid, refused
+from conftest import StartServer
+from toolgate_process import ToolgateProcess
+
+from toolgate import Call, Client, DeferralVerdict, RefusalCode
+from toolgate._gen.v1 import usage_pb2, usage_pb2_grpc
+
+
+def midnight() -> datetime:
+    return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def test_turns_and_verdicts_are_counted(notes: Client) -> None:
+    first = notes.route("write down a note", threshold=-1, top_k=2)
+    second = notes.route("write down a note", threshold=-1, top_k=2, handle=first.handle)
+    notes.gate(
+        second.handle,
+        [
+            Call("mcp__notes__create_note", {"title": "x"}),
+            Call("mcp__notes__create_note", {"oops": 1}),
+            Call("nothing", {}),
+            Call("nothing", {}),
+        ],
+    )
+    usage = notes.get_usage()
+    total, turns = usage.total, (first.accounting, second.accounting)
+    assert total.route_calls == 2
+    assert total.full_catalog_tokens == sum(turn.full_catalog_tokens for turn in turns)
+    assert total.phase1_tokens == sum(turn.phase1_tokens for turn in turns)
+    assert total.phase2_tokens == sum(turn.phase2_tokens for turn in turns)
+    assert total.phase2_new_tokens == first.accounting.phase2_tokens
+    assert total.saved_gross_tokens == total.full_catalog_tokens - total.phase2_tokens
+    assert total.saved_net_tokens == sum(turn.saved_tokens for turn in turns)
+    assert (total.allowed_calls, total.refused_calls) == (1, 3)
+    assert list(usage.refusals.items()) == [
+        (RefusalCode.UNKNOWN_TOOL, 2),
+        (RefusalCode.ARGUMENTS_INVALID, 1),
+    ]
+    assert usage.buckets == ()
+    assert usage.start is None
+    assert usage.end > datetime.now(UTC)
+
+
+def test_buckets_add_up_to_the_total(notes: Client) -> None:
+    notes.route("hello")
+    for granularity in ("hour", "day"):
+        usage = notes.get_usage(granularity=granularity)
+        assert sum(bucket.amounts.route_calls for bucket in usage.buckets) == 1
+        start = usage.buckets[0].start
+        assert (start.minute, start.second) == (0, 0)
+        assert granularity == "hour" or start.hour == 0
+
+
+def test_a_span_counts_its_hours_only(notes: Client) -> None:
+    notes.route("hello")
+    now = datetime.now(UTC)
+    assert notes.get_usage(start=now).total.route_calls == 1, "brought forward to the full hour"
+    assert notes.get_usage(end=now).total.route_calls == 1, "put off to the full hour"
+    assert notes.get_usage(end=now - timedelta(hours=2)).total.route_calls == 0
+    later = notes.get_usage(start=now + timedelta(hours=1), end=now + timedelta(hours=2))
+    assert later.total.route_calls == 0
+    assert later.deferral is DeferralVerdict.NO_CALLS
+
+
+def test_bad_spans_are_refused_in_words(notes: Client, server: ToolgateProcess) -> None:
+    now = datetime.now(UTC)
+    with invalid(field="start_time"):
+        notes.get_usage(start=now, end=now)
+    with invalid(field="start_time"):
+        notes.get_usage(start=now + timedelta(hours=1))
+    with grpc.insecure_channel(server.target) as channel:
+        stub = usage_pb2_grpc.UsageServiceStub(channel)
+        for seconds, nanos in ((-1, 0), (253_402_300_800, 0), (2**63 - 1, 0), (0, -1), (0, 10**9)):
+            request = usage_pb2.GetUsageRequest()
+            request.end_time.seconds, request.end_time.nanos = seconds, nanos
+            with invalid(field="end_time"):
+                stub.GetUsage(request, timeout=10)
+        with invalid(field="granularity"):
+            stub.GetUsage(usage_pb2.GetUsageRequest(granularity=7), timeout=10)  # type: ignore[arg-type]
+
+
+def test_a_tenant_without_a_catalog_is_said(client: Client) -> None:
+    with refused(grpc.StatusCode.NOT_FOUND, "TENANT_NOT_FOUND"):
+        client.get_usage()
+
+
+def test_tenants_never_mix(server: ToolgateProcess, tenant: str) -> None:
+    names = (f"{tenant}-a", f"{tenant}-b")
+    for turns, name in enumerate(names, start=1):
+        with server.client(name) as client:
+            client.register_server("notes", NOTES)
+            for _ in range(turns):
+                client.route("hello")
+    for turns, name in enumerate(names, start=1):
+        with server.client(name) as client:
+            assert client.get_usage().total.route_calls == turns
+
+
+def test_a_small_catalog_that_is_used_whole_does_not_pay(notes: Client) -> None:
+    notes.route("notes and weather", threshold=-1)
+    usage = notes.get_usage()
+    assert usage.total.saved_net_tokens < 0
+    assert usage.deferral is DeferralVerdict.MOST_TOOLS_USED
+
+
+def test_a_restart_keeps_the_ledger(binary: Path, tmp_path: Path) -> None:
+    # The long interval shows that it is written when the server stops.
+    process = ToolgateProcess(binary, tmp_path, {"usage.flush_interval": "1h"}).start()
+    with process.client() as client:
+        client.register_server("notes", NOTES)
+        client.route("hello")
+    assert process.stop() == 0
+    process.start()
+    with process.client() as client:
+        assert client.get_usage().total.route_calls == 1
+        client.route("hello")
+        assert client.get_usage().total.route_calls == 2
+    assert process.stop() == 0
+
+
+def test_a_kill_takes_no_more_than_the_last_interval(binary: Path, tmp_path: Path) -> None:
+    process = ToolgateProcess(binary, tmp_path, {"usage.flush_interval": "200ms"}).start()
+    with process.client() as client:
+        client.register_server("notes", NOTES)
+        for _ in range(3):
+            client.route("hello")
+        # Nobody asks for the ledger, which would write it.
+        time.sleep(2)
+        for _ in range(2):
+            client.route("hello")
+        process.kill()
+    process.start()
+    with process.client() as client:
+        assert 3 <= client.get_usage().total.route_calls <= 5
+    assert process.stop() == 0
+
+
+def test_metrics_of_deferral(start_server: StartServer) -> None:
+    process = start_server({})
+    with process.client() as client:
+        client.register_server("notes", NOTES)
+        paid = client.route("zzz", threshold=1).accounting
+        whole = client.route("notes", threshold=-1).accounting
+    assert paid.saved_tokens > 0 > whole.saved_tokens
+    metrics = process.get("/metrics")[1].splitlines()
+    assert f"toolgate_tokens_saved_total {paid.saved_tokens}" in metrics
+    assert f"toolgate_tokens_overspent_total {-whole.saved_tokens}" in metrics
+    phase1 = paid.phase1_tokens + whole.phase1_tokens
+    assert f"toolgate_summary_tokens_total {phase1}" in metrics
+    assert "toolgate_usage_flush_failures_total 0" in metrics
+
+
+def test_decision_events_are_in_the_span_of_their_call(start_server: StartServer) -> None:
+    process = start_server({"log.format": "json"})
+    with process.client("acme") as client:
+        client.register_server("notes", NOTES)
+        turn = client.route("zanzibarintent", threshold=-1, turn_id="t1")
+        client.gate(turn.handle, Call("mcp__notes__create_note", {"zanzibar": "secret"}))
+    log = process.log_text()
+    assert "zanzibar" not in log
+    assert turn.handle not in log
+    events = [json.loads(line) for line in log.splitlines()]
+    by_name = {e["message"]: e for e in events if e["target"] == "toolgate::decision"}
+    route, gate = by_name["route"], by_name["gate"]
+    assert route["span"]["rpc"] == "RouterService/Route"
+    assert (route["tenant"], route["turn"]) == ("acme", "t1")
+    assert route["phase2_tokens"] == turn.accounting.phase2_tokens
+    assert gate["span"]["rpc"] == "RouterService/Gate"
+    assert (gate["allowed"], gate["refused"]) == (0, "ARGUMENTS_INVALID:1")
+
+
+# The command line
+
+
+def say(binary: Path, server: ToolgateProcess, tenant: str, *flags: str) -> str:
+    command = [str(binary), "usage", "--endpoint", f"http://{server.target}", "--tenant", tenant]
+    environment = {**os.environ, "NO_COLOR": "1"}
+    done = subprocess.run(
+        [*command, *flags], env=environment, capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_command_says_what_was_saved(
+    binary: Path, server: ToolgateProcess, notes: Client, tenant: str
+) -> None:
+    notes.register_server("weather", [*WEATHER, *NOTES])
+    notes.route("zzz", threshold=1)
+    notes.route("zzz", threshold=1)
+    said = say(binary, server, tenant)
+    assert "\x1b" not in said
+    spans = [line.split() for line in said.splitlines()]
+    for name in (["today"], ["7", "days"], ["30", "days"], ["all"]):
+        row = next(words for words in spans if words[: len(name)] == name)
+        assert row[len(name)] == "2"
+    assert "saved a day since" in said
+    assert "Deferral paid over 30 days" in said
+
+
+def test_the_command_is_honest_when_it_did_not_pay(
+    binary: Path, server: ToolgateProcess, notes: Client, tenant: str
+) -> None:
+    notes.route("notes and weather", threshold=-1)
+    said = say(binary, server, tenant)
+    assert "Deferral did not pay over 30 days" in said
+    assert "most tools are used anyway" in said
+    assert "Send every schema" in said
+
+
+def test_the_command_gives_json_and_takes_spans(
+    binary: Path, server: ToolgateProcess, notes: Client, tenant: str
+) -> None:
+    turn = notes.route("hello", threshold=-1)
+    notes.gate(turn.handle, Call("nothing", {}))
+    today = midnight().date().isoformat()
+    spans = json.loads(say(binary, server, tenant, "--json", "--since", today))["spans"]
+    assert len(spans) == 1
+    assert spans[0]["route_calls"] == 1
+    assert spans[0]["refusals"] == [{"code": "UNKNOWN_TOOL", "calls": 1}]
+    assert spans[0]["start_time"] == f"{today}T00:00:00Z"
+    assert [bucket["route_calls"] for bucket in spans[0]["buckets"]] == [1]
+    usual = json.loads(say(binary, server, tenant, "--json"))["spans"]
+    assert [span["span"] for span in usual] == ["today", "7 days", "30 days", "all"]
+    past = say(binary, server, tenant, "--until", "2020-01-01")
+    assert "No Route call over this span" in past
+
+
+@pytest.mark.parametrize(
+    "flags", [["--since", "yesterday"], ["--since", "2026-01-02", "--until", "2026-01-01"]]
+)
+def test_flags_that_make_no_sense(binary: Path, server: ToolgateProcess, flags: list[str]) -> None:
+    command = [str(binary), "usage", "--endpoint", f"http://{server.target}", *flags]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2
+    assert flags[1] in done.stderr
