@@ -16,7 +16,6 @@ use toolgate_server::config::LimitsConfig;
 use toolgate_server::encoder::{EmbedFuture, Embedded, Encoder, Encoders};
 use toolgate_server::gate::handle::Holder;
 use toolgate_server::gate::key::HandleKey;
-use toolgate_server::gate::standing::Standings;
 use toolgate_server::identity::{ServerName, TenantId, ToolName};
 use toolgate_server::precondition::Precondition;
 use toolgate_server::router::Router;
@@ -75,8 +74,7 @@ fn conditions(c: &mut Criterion) {
         let plane = Plane::new(&runtime, FakeStore::new(CONDITIONS_TOOLS).under(conditions));
         let query = query(unlocked(), None);
         let answer = runtime.block_on(plane.route(query.clone()));
-        let standings = Standings::of(&answer.snapshot, &unlocked());
-        assert!(standings.open(&answer.snapshot).is_none(), "a condition does not hold");
+        assert!(!answer.active.is_empty(), "a condition does not hold");
         print_stages("conditions", conditions, &answer);
         group.bench_with_input(BenchmarkId::from_parameter(conditions), &query, |b, query| {
             b.iter(|| black_box(runtime.block_on(plane.route(query.clone()))));
@@ -349,14 +347,6 @@ impl Store for FakeStore {
         unused()
     }
 
-    fn read_policy<'a>(&'a self, _: &'a TenantId) -> StoreFuture<'a, Option<StoredPolicy>> {
-        unused()
-    }
-
-    fn set_policy<'a>(&'a self, _: &'a TenantId, _: PolicyChange) -> StoreFuture<'a, Committed> {
-        unused()
-    }
-
     fn add_usage<'a>(&'a self, _: &'a [UsageAddition]) -> StoreFuture<'a, ()> {
         unused()
     }
@@ -371,6 +361,14 @@ impl Store for FakeStore {
     }
 
     fn forget_usage(&self, _: Hour) -> StoreFuture<'_, ()> {
+        unused()
+    }
+
+    fn read_policy<'a>(&'a self, _: &'a TenantId) -> StoreFuture<'a, Option<StoredPolicy>> {
+        unused()
+    }
+
+    fn set_policy<'a>(&'a self, _: &'a TenantId, _: PolicyChange) -> StoreFuture<'a, Committed> {
         unused()
     }
 

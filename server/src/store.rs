@@ -358,17 +358,6 @@ pub trait Store: Send + Sync + 'static {
         base: Revision,
     ) -> StoreFuture<'a, Committed>;
 
-    /// The tenant's policy; `None` when none was ever set.
-    fn read_policy<'a>(&'a self, tenant: &'a TenantId) -> StoreFuture<'a, Option<StoredPolicy>>;
-
-    /// Replaces the policy under the next catalog revision, and begins deltas of the summary pool anew.
-    /// [`StoreError::Conflict`] when the policy's revision is no longer `base`.
-    fn set_policy<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        change: PolicyChange,
-    ) -> StoreFuture<'a, Committed>;
-
     /// Adds to counters of usage, all of them or none. A counter stays at [`AMOUNT_MAX`].
     fn add_usage<'a>(&'a self, additions: &'a [UsageAddition]) -> StoreFuture<'a, ()>;
 
@@ -383,6 +372,17 @@ pub trait Store: Send + Sync + 'static {
 
     /// Forgets all tenants' counters of usage of hours before `hour`.
     fn forget_usage(&self, hour: Hour) -> StoreFuture<'_, ()>;
+
+    /// The tenant's policy; `None` when none was ever set.
+    fn read_policy<'a>(&'a self, tenant: &'a TenantId) -> StoreFuture<'a, Option<StoredPolicy>>;
+
+    /// Replaces the policy under the next catalog revision, and begins deltas of the summary pool anew.
+    /// [`StoreError::Conflict`] when the policy's revision is no longer `base`.
+    fn set_policy<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        change: PolicyChange,
+    ) -> StoreFuture<'a, Committed>;
 
     /// Answers when the store can be read.
     fn ping(&self) -> StoreFuture<'_, ()>;

@@ -50,8 +50,8 @@ def service() -> Iterator[FakeService]:
     server = grpc.server(futures.ThreadPoolExecutor(max_workers=2))
     router_pb2_grpc.add_RouterServiceServicer_to_server(fake, server)  # type: ignore[arg-type]
     catalog_pb2_grpc.add_CatalogServiceServicer_to_server(fake, server)  # type: ignore[arg-type]
-    policy_pb2_grpc.add_PolicyServiceServicer_to_server(fake, server)  # type: ignore[arg-type]
     usage_pb2_grpc.add_UsageServiceServicer_to_server(fake, server)  # type: ignore[arg-type]
+    policy_pb2_grpc.add_PolicyServiceServicer_to_server(fake, server)  # type: ignore[arg-type]
     fake.target = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     server.start()
     yield fake

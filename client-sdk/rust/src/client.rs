@@ -88,13 +88,12 @@ impl Client {
             .max_decoding_message_size(self.options().max_message_bytes)
     }
 
-    pub(crate) fn policies(&self) -> PolicyServiceClient<Channel> {
-        PolicyServiceClient::new(self.channel())
-            .max_decoding_message_size(self.options().max_message_bytes)
-    }
-
     pub(crate) fn usage(&self) -> UsageServiceClient<Channel> {
         UsageServiceClient::new(self.channel())
+    }
+
+    pub(crate) fn policies(&self) -> PolicyServiceClient<Channel> {
+        PolicyServiceClient::new(self.channel())
             .max_decoding_message_size(self.options().max_message_bytes)
     }
 

@@ -102,18 +102,6 @@ fn intents(
     Ok(intents)
 }
 
-fn check_lists(wire: &v1::RouteOptions, fields: &mut Fields) {
-    let field = "options.pinned_tools";
-    fields.require(wire.pinned_tools.len() <= PINNED_MAX, field, "must be at most 100 names");
-    let field = "options.excluded_tools";
-    fields.require(wire.excluded_tools.len() <= EXCLUDED_MAX, field, "must be at most 1,000 names");
-    fields.require(
-        wire.servers.len() <= SERVERS_MAX,
-        "options.servers",
-        "must be at most 100 names",
-    );
-}
-
 fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields) -> Options {
     let detail = detail(wire.detail, "options.detail", fields);
     let unset = Unset { top_k: wire.top_k.is_none(), threshold: wire.threshold.is_none() };
@@ -126,13 +114,7 @@ fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields)
     fields.require(window, "options.context_window", "must be at least 1 token");
     let right = wire.model.len() <= MODEL_MAX;
     fields.require(right, "options.model", "must be at most 256 bytes");
-    check_lists(&wire, fields);
-    let named = wire.servers.iter().take(SERVERS_MAX).enumerate();
-    let servers = named
-        .filter_map(|(i, name)| {
-            fields.take(&format!("options.servers[{i}]"), ServerName::parse(name))
-        })
-        .collect();
+    let servers = servers(&wire, fields);
     let deferral = deferral(&wire, fields);
     Options {
         top_k: top_k as usize,
@@ -152,6 +134,25 @@ fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields)
         model: wire.model,
         unset,
     }
+}
+
+/// Checks the lists of names; of MCP servers, they are parsed.
+fn servers(wire: &v1::RouteOptions, fields: &mut Fields) -> Vec<ServerName> {
+    let field = "options.pinned_tools";
+    fields.require(wire.pinned_tools.len() <= PINNED_MAX, field, "must be at most 100 names");
+    let field = "options.excluded_tools";
+    fields.require(wire.excluded_tools.len() <= EXCLUDED_MAX, field, "must be at most 1,000 names");
+    fields.require(
+        wire.servers.len() <= SERVERS_MAX,
+        "options.servers",
+        "must be at most 100 names",
+    );
+    let named = wire.servers.iter().take(SERVERS_MAX).enumerate();
+    named
+        .filter_map(|(i, name)| {
+            fields.take(&format!("options.servers[{i}]"), ServerName::parse(name))
+        })
+        .collect()
 }
 
 /// Parses what SearchTools is asked.

@@ -207,26 +207,6 @@ impl Store for SqliteStore {
         }))
     }
 
-    fn read_policy<'a>(&'a self, tenant: &'a TenantId) -> StoreFuture<'a, Option<StoredPolicy>> {
-        Box::pin(limited(READ_LIMIT, async {
-            let mut snapshot = self.begin_read().await?;
-            policies::read(&mut snapshot, tenant.as_str()).await
-        }))
-    }
-
-    fn set_policy<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        change: PolicyChange,
-    ) -> StoreFuture<'a, Committed> {
-        Box::pin(limited(WRITE_LIMIT, async move {
-            let mut transaction = self.begin_write().await?;
-            let committed = policies::set(&mut transaction, tenant.as_str(), &change).await?;
-            transaction.commit().await.map_err(failed)?;
-            Ok(committed)
-        }))
-    }
-
     fn add_usage<'a>(&'a self, additions: &'a [UsageAddition]) -> StoreFuture<'a, ()> {
         Box::pin(limited(WRITE_LIMIT, async move {
             let mut transaction = self.begin_write().await?;
@@ -256,6 +236,26 @@ impl Store for SqliteStore {
             {}
             Ok(())
         })
+    }
+
+    fn read_policy<'a>(&'a self, tenant: &'a TenantId) -> StoreFuture<'a, Option<StoredPolicy>> {
+        Box::pin(limited(READ_LIMIT, async {
+            let mut snapshot = self.begin_read().await?;
+            policies::read(&mut snapshot, tenant.as_str()).await
+        }))
+    }
+
+    fn set_policy<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        change: PolicyChange,
+    ) -> StoreFuture<'a, Committed> {
+        Box::pin(limited(WRITE_LIMIT, async move {
+            let mut transaction = self.begin_write().await?;
+            let committed = policies::set(&mut transaction, tenant.as_str(), &change).await?;
+            transaction.commit().await.map_err(failed)?;
+            Ok(committed)
+        }))
     }
 
     fn ping(&self) -> StoreFuture<'_, ()> {

@@ -81,8 +81,8 @@ class Client:
             self._channel = grpc.secure_channel(address, credentials, options=settings)
         self._router = router_pb2_grpc.RouterServiceStub(self._channel)
         self._catalog = catalog_pb2_grpc.CatalogServiceStub(self._channel)
-        self._policies = policy_pb2_grpc.PolicyServiceStub(self._channel)
         self._usage = usage_pb2_grpc.UsageServiceStub(self._channel)
+        self._policies = policy_pb2_grpc.PolicyServiceStub(self._channel)
         self._tenant = tenant
         self._timeout = timeout
 
@@ -286,6 +286,25 @@ class Client:
             if not request.page_token:
                 return
 
+    def get_usage(
+        self,
+        *,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        granularity: UsageGranularity | str | None = None,
+        timeout: float | None = None,
+    ) -> Usage:
+        """The tenant's token ledger, added up; it is kept by the hour.
+
+        Args:
+            start: The first moment to count, with a time zone. None: the beginning.
+            end: The first moment not to count, with a time zone. None: now.
+            granularity: "hour" or "day" (UTC) to get the span's buckets too. None: no buckets.
+            timeout: Seconds.
+        """
+        request = usage_request(self._tenant, start, end, granularity)
+        return Usage.from_proto(self._call(self._usage.GetUsage, request, timeout))
+
     def set_policy(self, document: str, *, etag: str = "", timeout: float | None = None) -> Policy:
         """Replaces the tenant's policy: which tools may be seen and called when.
 
@@ -334,25 +353,6 @@ class Client:
             request.page_token = page.next_page_token
             if not request.page_token:
                 return
-
-    def get_usage(
-        self,
-        *,
-        start: datetime | None = None,
-        end: datetime | None = None,
-        granularity: UsageGranularity | str | None = None,
-        timeout: float | None = None,
-    ) -> Usage:
-        """The tenant's token ledger, added up; it is kept by the hour.
-
-        Args:
-            start: The first moment to count, with a time zone. None: the beginning.
-            end: The first moment not to count, with a time zone. None: now.
-            granularity: "hour" or "day" (UTC) to get the span's buckets too. None: no buckets.
-            timeout: Seconds.
-        """
-        request = usage_request(self._tenant, start, end, granularity)
-        return Usage.from_proto(self._call(self._usage.GetUsage, request, timeout))
 
     def close(self) -> None:
         """Closes the channel; calls under way are cancelled."""
