@@ -90,6 +90,7 @@ impl Client {
 
     pub(crate) fn usage(&self) -> UsageServiceClient<Channel> {
         UsageServiceClient::new(self.channel())
+            .max_decoding_message_size(self.options().max_message_bytes)
     }
 
     pub(crate) fn policies(&self) -> PolicyServiceClient<Channel> {
