@@ -115,6 +115,9 @@ impl<'a> Choice<'a> {
             self.rank(candidates);
         } else {
             self.all(candidates);
+            // What ranking cut may be sent after all.
+            let sent: HashSet<u32> = self.active.iter().map(|chosen| chosen.slot).collect();
+            self.left_out.retain(|tool| tool.slot.is_none_or(|slot| !sent.contains(&slot)));
         }
         let change = self.room.finish(&self.active);
         Outcome { active: self.active, left_out: self.left_out, change }

@@ -61,6 +61,16 @@ async fn always_defers_and_off_sends_everything() {
 }
 
 #[tokio::test]
+async fn what_is_sent_is_not_refused_as_well() {
+    let world = world(Policy::default()).await;
+    let budget = Some(100_000);
+    let options = Options { explain: true, schema_token_budget: budget, ..mode(Mode::Off) };
+    let answer = world.route("acme", turn(options)).await;
+    assert_eq!(answer.active.len(), TOOLS.len());
+    assert!(answer.refusals.is_empty(), "{:?}", answer.refusals);
+}
+
+#[tokio::test]
 async fn auto_begins_where_the_definitions_reach_the_share() {
     let world = world(Policy::default()).await;
     let all = world.route("acme", turn(mode(Mode::Off))).await;
