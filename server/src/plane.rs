@@ -19,6 +19,7 @@ use crate::shard::shards::Shards;
 use crate::store::{Committed, Revision, Store};
 use crate::usage::Ledger;
 
+pub mod listing;
 pub mod policies;
 
 /// What a plane is made of beside its store and encoder.

@@ -11,6 +11,7 @@ mod decision;
 pub mod deferring;
 pub mod event;
 pub mod explain;
+pub mod listing;
 pub mod lookups;
 pub mod pending;
 pub mod pool;

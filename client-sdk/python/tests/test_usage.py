@@ -21,6 +21,8 @@ def answer() -> usage_pb2.GetUsageResponse:
         phase1_tokens=80,
         phase2_tokens=60,
         phase2_new_tokens=50,
+        lookup_calls=2,
+        on_demand_tokens=7,
         saved_gross_tokens=40,
         saved_net_tokens=-40,
         refusals=[
@@ -40,6 +42,7 @@ def check(usage: Usage) -> None:
     assert (total.route_calls, total.allowed_calls, total.refused_calls) == (3, 2, 4)
     assert (total.full_catalog_tokens, total.phase1_tokens) == (100, 80)
     assert (total.phase2_tokens, total.phase2_new_tokens) == (60, 50)
+    assert (total.lookup_calls, total.on_demand_tokens) == (2, 7)
     assert (total.saved_gross_tokens, total.saved_net_tokens) == (40, -40)
     assert usage.refusals == {RefusalCode.UNKNOWN_TOOL: 3, RefusalCode.UNSPECIFIED: 1}
     assert usage.deferral is DeferralVerdict.MOST_TOOLS_USED

@@ -120,10 +120,15 @@ impl Client {
     ///
     /// # Errors
     /// As every call: see [`Error`].
-    pub async fn all_tools(&self, server: Option<&str>) -> Result<Vec<v1::Tool>, Error> {
+    pub async fn all_tools(
+        &self,
+        server: Option<&str>,
+        as_agent: Option<v1::AgentState>,
+    ) -> Result<Vec<v1::Tool>, Error> {
         let mut tools = Vec::new();
         let mut request = v1::ListToolsRequest {
             server: server.unwrap_or_default().to_owned(),
+            as_agent,
             ..Default::default()
         };
         loop {

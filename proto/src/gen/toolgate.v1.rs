@@ -521,7 +521,7 @@ pub struct ListServersResponse {
     pub next_page_token: ::prost::alloc::string::String,
 }
 /// Asks for a page of tools.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListToolsRequest {
     /// The tenant. Absent: "default" while authentication is off.
     #[prost(string, tag = "1")]
@@ -535,6 +535,10 @@ pub struct ListToolsRequest {
     /// `next_page_token` of the page before. Absent: the first page.
     #[prost(string, tag = "4")]
     pub page_token: ::prost::alloc::string::String,
+    /// List what an agent in this state may see, its locked tools among it. Absent: everything, as for
+    /// whoever keeps the catalog.
+    #[prost(message, optional, tag = "5")]
+    pub as_agent: ::core::option::Option<AgentState>,
 }
 /// A page of tools.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -4143,7 +4147,8 @@ pub struct GetUsageResponse {
     /// `full_catalog_tokens - phase2_tokens`.
     #[prost(sint64, tag = "8")]
     pub saved_gross_tokens: i64,
-    /// `full_catalog_tokens - phase1_tokens - phase2_tokens`; negative when deferral did not pay.
+    /// `full_catalog_tokens - phase1_tokens - phase2_tokens - on_demand_tokens`; negative when deferral did not
+    /// pay.
     #[prost(sint64, tag = "9")]
     pub saved_net_tokens: i64,
     /// Refused calls by code, the most frequent first. Codes that did not occur are left out.
@@ -4161,6 +4166,12 @@ pub struct GetUsageResponse {
     /// The full hour that counting ended before.
     #[prost(message, optional, tag = "14")]
     pub end_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// SearchTools and BatchGetToolSchemas calls answered.
+    #[prost(uint64, tag = "15")]
+    pub lookup_calls: u64,
+    /// cl100k_base tokens of the tools that those calls sent: what was spent on demand.
+    #[prost(uint64, tag = "16")]
+    pub on_demand_tokens: u64,
 }
 /// How often Gate refused a call for one reason.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -4202,9 +4213,15 @@ pub struct UsageBucket {
     /// `full_catalog_tokens - phase2_tokens`.
     #[prost(sint64, tag = "9")]
     pub saved_gross_tokens: i64,
-    /// `full_catalog_tokens - phase1_tokens - phase2_tokens`.
+    /// `full_catalog_tokens - phase1_tokens - phase2_tokens - on_demand_tokens`.
     #[prost(sint64, tag = "10")]
     pub saved_net_tokens: i64,
+    /// SearchTools and BatchGetToolSchemas calls answered.
+    #[prost(uint64, tag = "11")]
+    pub lookup_calls: u64,
+    /// cl100k_base tokens of the tools that those calls sent.
+    #[prost(uint64, tag = "12")]
+    pub on_demand_tokens: u64,
 }
 /// How long a bucket of the ledger is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -4239,7 +4256,8 @@ impl UsageGranularity {
         }
     }
 }
-/// Whether deferral paid: whether phases 1 and 2 together cost less than every schema on every turn.
+/// Whether deferral paid: whether phases 1 and 2 and what was sent on
+/// demand cost less than every schema on every turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum DeferralVerdict {

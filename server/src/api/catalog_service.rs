@@ -15,9 +15,10 @@ use toolgate_proto::v1::{
 
 use super::edge::{Edge, tenant};
 use super::listing::{self, Place};
-use super::{register, render_catalog};
+use super::{register, render_catalog, state};
 use crate::error::Error;
 use crate::identity::{ServerName, TenantId};
+use crate::plane::listing::ToolPage;
 use crate::store::StoredTool;
 
 /// The catalog's face.
@@ -98,7 +99,7 @@ impl CatalogService for Catalogs {
         &self,
         call: Request<ListToolsRequest>,
     ) -> Result<Response<ListToolsResponse>, Status> {
-        let work = |message: ListToolsRequest, _| async move { self.tools(&message).await };
+        let work = |message: ListToolsRequest, _| async move { self.tools(message).await };
         self.edge.call("CatalogService/ListTools", call, work).await
     }
 
@@ -121,14 +122,15 @@ impl CatalogService for Catalogs {
 }
 
 impl Catalogs {
-    async fn tools(&self, message: &ListToolsRequest) -> Result<ListToolsResponse, Error> {
+    async fn tools(&self, message: ListToolsRequest) -> Result<ListToolsResponse, Error> {
         let tenant = tenant(&message.tenant)?;
         let filter = &message.server;
         let server = if filter.is_empty() { None } else { Some(ServerName::parse(filter)?) };
         let size = listing::page_size(message.page_size)?;
         let after = listing::after_tool(&message.page_token, filter)?;
-        let catalog = &self.edge.plane.catalog;
-        let mut page = catalog.tools(&tenant, server.as_ref(), after.as_ref(), size + 1).await?;
+        let agent = message.as_agent.map(|agent| state::parse(Some(agent), &self.edge.limits));
+        let page = ToolPage { server, after, size: size + 1 };
+        let mut page = self.edge.plane.list_tools(&tenant, page, agent.transpose()?).await?;
         let fits = listing::within_bytes(page.iter().map(|tool| tool.record.definition.len()));
         let rows = fits.min(size as usize);
         let has_more = page.len() > rows;

@@ -108,6 +108,8 @@ fn render(usage: &Usage, begins: Option<Hour>, ends: Hour) -> GetUsageResponse {
         phase1_tokens: total.phase1_tokens,
         phase2_tokens: total.phase2_tokens,
         phase2_new_tokens: total.new_tokens,
+        lookup_calls: total.lookup_calls,
+        on_demand_tokens: total.on_demand_tokens,
         saved_gross_tokens: total.saved_gross(),
         saved_net_tokens: total.saved_net(),
         refusals: refusals(total),
@@ -129,6 +131,8 @@ fn bucket(bucket: &Bucket) -> v1::UsageBucket {
         phase1_tokens: amounts.phase1_tokens,
         phase2_tokens: amounts.phase2_tokens,
         phase2_new_tokens: amounts.new_tokens,
+        lookup_calls: amounts.lookup_calls,
+        on_demand_tokens: amounts.on_demand_tokens,
         saved_gross_tokens: amounts.saved_gross(),
         saved_net_tokens: amounts.saved_net(),
     }

@@ -193,6 +193,8 @@ pub(super) fn usage(span: &str, answer: &v1::GetUsageResponse) -> Value {
         "phase1_tokens": answer.phase1_tokens,
         "phase2_tokens": answer.phase2_tokens,
         "phase2_new_tokens": answer.phase2_new_tokens,
+        "lookup_calls": answer.lookup_calls,
+        "on_demand_tokens": answer.on_demand_tokens,
         "saved_gross_tokens": answer.saved_gross_tokens,
         "saved_net_tokens": answer.saved_net_tokens,
         "refusals": refusals
@@ -213,6 +215,8 @@ fn usage_bucket(bucket: &v1::UsageBucket) -> Value {
         "phase1_tokens": bucket.phase1_tokens,
         "phase2_tokens": bucket.phase2_tokens,
         "phase2_new_tokens": bucket.phase2_new_tokens,
+        "lookup_calls": bucket.lookup_calls,
+        "on_demand_tokens": bucket.on_demand_tokens,
         "saved_gross_tokens": bucket.saved_gross_tokens,
         "saved_net_tokens": bucket.saved_net_tokens,
     })

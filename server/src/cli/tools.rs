@@ -1,6 +1,7 @@
 //! `toolgate tools`: what the catalog holds.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -9,6 +10,7 @@ use toolgate_client::v1;
 
 use super::arguments::ClientArguments;
 use super::failure::{Exit, Failure};
+use super::route::read_state;
 use super::table::{Column, render};
 use super::text::{counted, grouped, one_line};
 use super::{json as wire, output};
@@ -17,6 +19,7 @@ const EXAMPLES: &str = "\
 Examples:
   toolgate tools
   toolgate tools --server git
+  toolgate tools --state state.json
   toolgate tools --json | jq -r '.tools[].model_name'";
 
 /// Of one page.
@@ -30,6 +33,9 @@ pub(super) struct Tools {
     /// Only this MCP server's.
     #[arg(long, value_name = "NAME")]
     server: Option<String>,
+    /// Only what an agent in this state may see (JSON or TOML, as for `toolgate route`).
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
     /// Print JSON, with whole definitions.
     #[arg(long)]
     json: bool,
@@ -38,8 +44,9 @@ pub(super) struct Tools {
 }
 
 pub(super) async fn run(arguments: Tools) -> Result<Exit, Failure> {
+    let state = read_state(arguments.state)?;
     let client = arguments.client.connect(DEADLINE).await?;
-    let tools = client.all_tools(arguments.server.as_deref()).await?;
+    let tools = client.all_tools(arguments.server.as_deref(), state).await?;
     if arguments.json {
         let tools: Vec<Value> = tools.iter().map(wire::tool).collect();
         output::print_json(&json!({ "tools": tools }))?;

@@ -50,6 +50,13 @@ impl Account {
     }
 }
 
+/// What the ledger counts of tools that were asked for by name or by a search.
+#[must_use]
+pub fn looked_up(tools: &[Active]) -> Amounts {
+    let on_demand_tokens = tools.iter().map(|tool| u64::from(tool.tokens)).sum();
+    Amounts { lookup_calls: 1, on_demand_tokens, ..Amounts::default() }
+}
+
 /// What the ledger counts of a turn.
 #[must_use]
 pub fn counted(answer: &Answer) -> Amounts {

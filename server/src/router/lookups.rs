@@ -169,6 +169,7 @@ impl Router {
             }
         }
         check_room(&shown)?;
+        self.usage.count(holder.tenant, &account::looked_up(&tools));
         let (handle, handle_expires) = self.seal(holder, snapshot.revision, shown);
         let refusals = explain::refusals(&snapshot, &standings, left_out);
         Ok(Found { snapshot, tools, detail, refusals, handle, handle_expires })

@@ -149,6 +149,7 @@ impl Router {
         let mut answer = self.shown(holder, snapshot, &query, (findings, &standings, shown))?;
         answer.message = with_pending(answer.message, answer.tools.is_empty(), &pending);
         (answer.pending, answer.degraded) = (pending, degraded);
+        self.usage.count(holder.tenant, &account::looked_up(&answer.tools));
         event::log_search(holder.tenant, &answer);
         Ok(answer)
     }

@@ -23,6 +23,10 @@ pub struct Amounts {
     pub phase2_tokens: u64,
     /// The part of active sets that the turn before did not show.
     pub new_tokens: u64,
+    /// SearchTools and BatchGetToolSchemas calls answered.
+    pub lookup_calls: u64,
+    /// Tools that those calls sent.
+    pub on_demand_tokens: u64,
     /// Calls that Gate refused, by the code's name.
     pub refused: BTreeMap<Cow<'static, str>, u64>,
 }
@@ -57,10 +61,11 @@ impl Amounts {
         signed(self.full_tokens).saturating_sub(signed(self.phase2_tokens))
     }
 
-    /// The same less the summary pools; negative when deferral did not pay.
+    /// The same less the summary pools and what was sent on demand; negative when deferral did not pay.
     #[must_use]
     pub fn saved_net(&self) -> i64 {
-        self.saved_gross().saturating_sub(signed(self.phase1_tokens))
+        let beside = self.phase1_tokens.saturating_add(self.on_demand_tokens);
+        self.saved_gross().saturating_sub(signed(beside))
     }
 
     /// What is not 0, under the store's names.
@@ -84,7 +89,7 @@ impl Amounts {
     }
 
     /// In the order of [`Amounts::fixed`].
-    fn named(&self) -> [(&'static str, u64); 6] {
+    fn named(&self) -> [(&'static str, u64); 8] {
         [
             ("route_calls", self.route_calls),
             ("allowed_calls", self.allowed_calls),
@@ -92,10 +97,12 @@ impl Amounts {
             ("phase1_tokens", self.phase1_tokens),
             ("phase2_tokens", self.phase2_tokens),
             ("new_tokens", self.new_tokens),
+            ("lookup_calls", self.lookup_calls),
+            ("on_demand_tokens", self.on_demand_tokens),
         ]
     }
 
-    fn fixed(&mut self) -> [&mut u64; 6] {
+    fn fixed(&mut self) -> [&mut u64; 8] {
         [
             &mut self.route_calls,
             &mut self.allowed_calls,
@@ -103,6 +110,8 @@ impl Amounts {
             &mut self.phase1_tokens,
             &mut self.phase2_tokens,
             &mut self.new_tokens,
+            &mut self.lookup_calls,
+            &mut self.on_demand_tokens,
         ]
     }
 }
@@ -131,6 +140,8 @@ mod tests {
             phase1_tokens: 30,
             phase2_tokens: 50,
             new_tokens: 40,
+            lookup_calls: 5,
+            on_demand_tokens: 10,
             refused: refusals(&[("UNKNOWN_TOOL", 3), ("SCOPE_MISSING", 4)]),
         }
     }
@@ -147,10 +158,12 @@ mod tests {
             phase1_tokens: 60,
             phase2_tokens: 100,
             new_tokens: 80,
+            lookup_calls: 10,
+            on_demand_tokens: 20,
             refused: refusals(&[("HANDLE_EXPIRED", 1), ("SCOPE_MISSING", 8), ("UNKNOWN_TOOL", 6)]),
         };
         assert_eq!(sum, doubled);
-        assert_eq!((sum.refused_calls(), sum.saved_gross(), sum.saved_net()), (15, 100, 40));
+        assert_eq!((sum.refused_calls(), sum.saved_gross(), sum.saved_net()), (15, 100, 20));
     }
 
     #[test]

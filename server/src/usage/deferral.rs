@@ -7,7 +7,7 @@ use super::amounts::Amounts;
 pub enum Deferral {
     /// There was no Route call to judge by.
     NoCalls,
-    /// Both phases together cost less than every schema on every turn.
+    /// Both phases and what was sent on demand cost less than every schema on every turn.
     Paid,
     /// They did not, and the promoted schemas alone were at least half of the catalog.
     MostToolsUsed,

@@ -60,7 +60,7 @@ impl Ledger {
             let known = entry.acknowledged..=entry.sent;
             assert!(known.contains(&found), "{server}: {found} is not within {known:?}");
             assert!(stored.revision >= entry.revision, "{server}: {stored:?}");
-            let tools = client.all_tools(Some(&server)).await.expect("its tools");
+            let tools = client.all_tools(Some(&server), None).await.expect("its tools");
             let mut definitions: Vec<_> = tools.into_iter().map(|t| t.definition_json).collect();
             definitions.sort();
             assert_eq!(definitions, tools_of(index, found), "{server} is not whole");

@@ -4,14 +4,17 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use toolgate_server::identity::ServerName;
+use toolgate_server::plane::listing::ToolPage;
 use toolgate_server::router::explain::Refusal;
 use toolgate_server::router::pool::PoolDelta;
 use toolgate_server::router::query::{Options, RouteQuery};
 use toolgate_server::router::route::Answer;
 use toolgate_server::shard::snapshot::Snapshot;
 use toolgate_server::state::AgentState;
+use toolgate_server::store::ToolCursor;
 
-use crate::support::{World, ask, call, found, look_for, options, server, tool};
+use crate::support::{World, ask, call, found, look_for, options, server, tenant, tool};
 
 /// `denied` exists for nobody, `scoped` and all of `vault` for those with a scope that nobody here has.
 const DOCUMENT: &str = "rules:
@@ -131,6 +134,24 @@ const SEARCHES: [&str; 7] = [
     "which tool pays money back",
 ];
 
+/// By pages of one, so that where a page ends is told too.
+async fn listed(world: &World, filter: Option<&str>) -> String {
+    let server = filter.map(|name| ServerName::parse(name).unwrap());
+    let mut page = ToolPage { server, after: None, size: 1 };
+    let mut text = String::new();
+    loop {
+        let state = Some(AgentState::default());
+        let rows = match world.plane.list_tools(&tenant("acme"), page.clone(), state).await {
+            Ok(rows) => rows,
+            Err(error) => return format!("{text}{error}"),
+        };
+        let Some(record) = rows.first().map(|row| &row.record) else { return text };
+        let (server, name) = (record.server.as_str(), record.name.as_str());
+        writeln!(text, "{server}/{name}").unwrap();
+        page.after = Some(ToolCursor { server: server.to_owned(), name: name.to_owned() });
+    }
+}
+
 /// What each surface says, by its name.
 async fn surfaces(world: &World) -> Vec<(String, String)> {
     let named = |list: &str| vec![list.to_owned()];
@@ -149,8 +170,10 @@ async fn surfaces(world: &World) -> Vec<(String, String)> {
     for query in SEARCHES {
         said.push((format!("SearchTools {query}"), search(world, query).await));
     }
+    said.push(("ListTools".to_owned(), listed(world, None).await));
     for filter in ["vault", "s", "none"] {
-        let servers = vec![toolgate_server::identity::ServerName::parse(filter).unwrap()];
+        said.push((format!("ListTools {filter}"), listed(world, Some(filter)).await));
+        let servers = vec![ServerName::parse(filter).unwrap()];
         let filtered = Options { servers, ..options() };
         said.push((format!("Route, server {filter}"), route(world, filtered).await));
     }
@@ -176,6 +199,14 @@ async fn hidden_tools_are_nowhere() {
     let (_, seen) = world.pool("acme", &state, None).await;
     let (_, unseen) = world.pool("acme", &AgentState::default(), None).await;
     assert_eq!((seen.added.len(), unseen.added.len()), (4, 2));
+    let page = ToolPage { server: None, after: None, size: 10 };
+    let listed = async |agent| world.plane.list_tools(&tenant("acme"), page.clone(), agent).await;
+    let counts = [None, Some(state), Some(AgentState::default())];
+    let mut seen = Vec::new();
+    for agent in counts {
+        seen.push(listed(agent).await.unwrap().len());
+    }
+    assert_eq!(seen, [5, 4, 2], "everything, with the scopes, without");
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use toolgate_server::state::AgentState;
 use toolgate_server::usage::{Amounts, Deferral};
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::support::{Setup, ToolText, World, ask, call, options, server, tool};
+use crate::support::{Setup, ToolText, World, ask, call, look_for, options, server, tool};
 
 async fn used(world: &World, tenant: &str) -> Amounts {
     let tenant = TenantId::parse(tenant).unwrap();
@@ -52,6 +52,21 @@ async fn turns_and_verdicts_are_added_up() {
 
     let again = world.restarted(Setup::default()).await;
     assert_eq!(used(&again, "acme").await, used_by_acme);
+}
+
+#[tokio::test]
+async fn what_is_sent_on_demand_is_counted() {
+    let world = World::new().await;
+    world.register("acme", server("s", forty())).await;
+    let found = world.search("acme", look_for("select:t1,t2")).await;
+    let state = AgentState::default();
+    let fetched = world.schemas("acme", &["mcp__s__t3"], &state, &found.handle).await.unwrap();
+    let sent = found.tools.iter().chain(&fetched.tools).map(|tool| u64::from(tool.tokens));
+    let used = used(&world, "acme").await;
+    assert_eq!((used.lookup_calls, used.on_demand_tokens), (2, sent.sum()));
+    assert!(used.on_demand_tokens > 0 && used.route_calls == 0);
+    let spent = i64::try_from(used.on_demand_tokens).unwrap();
+    assert_eq!((used.saved_gross(), used.saved_net()), (0, -spent));
 }
 
 #[tokio::test]

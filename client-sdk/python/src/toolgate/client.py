@@ -267,17 +267,26 @@ class Client:
                 return
 
     def list_tools(
-        self, server: str = "", *, page_size: int = PAGE_SIZE, timeout: float | None = None
+        self,
+        server: str = "",
+        *,
+        as_agent: StateLike | None = None,
+        page_size: int = PAGE_SIZE,
+        timeout: float | None = None,
     ) -> Iterator[Tool]:
         """The tenant's tools by MCP server and name, fetched page by page as they are asked for.
 
         Args:
             server: Only this MCP server's tools. "": all.
+            as_agent: List what an agent in this state may see. None: everything.
             page_size: Items fetched at a time, 1 to 1,000.
             timeout: Seconds for each page.
         """
         request = catalog_pb2.ListToolsRequest(
-            tenant=self._tenant, server=server, page_size=page_size
+            tenant=self._tenant,
+            server=server,
+            page_size=page_size,
+            as_agent=None if as_agent is None else state_to_proto(as_agent),
         )
         while True:
             page = self._call(self._catalog.ListTools, request, timeout)

@@ -27,10 +27,14 @@ class UsageAmounts:
     """Promoted schemas, all of each turn's."""
     phase2_new_tokens: int
     """Those among them that the turn before did not show."""
+    lookup_calls: int
+    """SearchTools and BatchGetToolSchemas calls answered."""
+    on_demand_tokens: int
+    """The tools that those calls sent: what was spent on demand."""
     saved_gross_tokens: int
     """`full_catalog_tokens - phase2_tokens`."""
     saved_net_tokens: int
-    """`full_catalog_tokens - phase1_tokens - phase2_tokens`; negative when deferral did not pay."""
+    """The same less `phase1_tokens` and `on_demand_tokens`; negative when deferral did not pay."""
 
     @classmethod
     def from_proto(
@@ -45,6 +49,8 @@ class UsageAmounts:
             phase1_tokens=message.phase1_tokens,
             phase2_tokens=message.phase2_tokens,
             phase2_new_tokens=message.phase2_new_tokens,
+            lookup_calls=message.lookup_calls,
+            on_demand_tokens=message.on_demand_tokens,
             saved_gross_tokens=message.saved_gross_tokens,
             saved_net_tokens=message.saved_net_tokens,
         )

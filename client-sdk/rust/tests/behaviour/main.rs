@@ -291,7 +291,7 @@ async fn endpoints_are_checked() {
 async fn listings_are_followed_to_the_end() {
     let script = Script::default();
     let client = connect(&script, options()).await;
-    let tools = client.all_tools(Some("git")).await.expect("tools");
+    let tools = client.all_tools(Some("git"), None).await.expect("tools");
     let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["first", "second", "third"]);
     assert!(tools.iter().all(|tool| tool.server == "git"));

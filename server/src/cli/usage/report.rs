@@ -35,6 +35,7 @@ pub(super) fn report(rows: &[Row], drawn: usize) -> String {
         Column::Right("ALL SCHEMAS"),
         Column::Right("SUMMARIES"),
         Column::Right("PROMOTED"),
+        Column::Right("ON DEMAND"),
         Column::Right("SAVED"),
         Column::Right("SHARE"),
     ];
@@ -57,6 +58,7 @@ fn cells(row: &Row) -> Vec<String> {
         grouped(usage.full_catalog_tokens),
         grouped(usage.phase1_tokens),
         grouped(usage.phase2_tokens),
+        grouped(usage.on_demand_tokens),
         grouped_signed(usage.saved_net_tokens),
         share(usage.saved_net_tokens as f64, usage.full_catalog_tokens),
     ]
@@ -225,8 +227,8 @@ mod tests {
         };
         assert_eq!(
             plain(usage),
-            "SPAN     ROUTES  ALLOWED  REFUSED  ALL SCHEMAS  SUMMARIES  PROMOTED    SAVED  SHARE\n\
-             30 days   1,234        7        3      200,000     30,000    20,000  150,000    75%\n\
+            "SPAN     ROUTES  ALLOWED  REFUSED  ALL SCHEMAS  SUMMARIES  PROMOTED  ON DEMAND    SAVED  SHARE\n\
+             30 days   1,234        7        3      200,000     30,000    20,000          0  150,000    75%\n\
              \n\
              saved a day since 2026-11-16: ▁x··█ (· no calls, x saved nothing)\n\
              refused: UNKNOWN_TOOL 2, SCOPE_MISSING 1\n\

@@ -613,6 +613,7 @@ class ListToolsRequest(_message.Message):
     SERVER_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    AS_AGENT_FIELD_NUMBER: _builtins.int
     tenant: _builtins.str
     """The tenant. Absent: "default" while authentication is off."""
     server: _builtins.str
@@ -621,6 +622,12 @@ class ListToolsRequest(_message.Message):
     """1 to 1,000. Absent or 0: 100; more is cut to 1,000."""
     page_token: _builtins.str
     """`next_page_token` of the page before. Absent: the first page."""
+    @_builtins.property
+    def as_agent(self) -> _state_pb2.AgentState:
+        """List what an agent in this state may see, its locked tools among it. Absent: everything, as for
+        whoever keeps the catalog.
+        """
+
     def __init__(
         self,
         *,
@@ -628,10 +635,11 @@ class ListToolsRequest(_message.Message):
         server: _builtins.str = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        as_agent: _state_pb2.AgentState | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["as_agent", b"as_agent"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token", "server", b"server", "tenant", b"tenant"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_agent", b"as_agent", "page_size", b"page_size", "page_token", b"page_token", "server", b"server", "tenant", b"tenant"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

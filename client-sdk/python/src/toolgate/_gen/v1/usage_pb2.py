@@ -26,25 +26,25 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from toolgate._gen.v1 import error_pb2 as toolgate_dot_v1_dot_error__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17toolgate/v1/usage.proto\x12\x0btoolgate.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17toolgate/v1/error.proto\"\xb3\x01\n\x0fGetUsageRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12.\n\nstart_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0bgranularity\x18\x04 \x01(\x0e\x32\x1d.toolgate.v1.UsageGranularity\"\xd7\x03\n\x10GetUsageResponse\x12\x13\n\x0broute_calls\x18\x01 \x01(\x04\x12\x15\n\rallowed_calls\x18\x02 \x01(\x04\x12\x15\n\rrefused_calls\x18\x03 \x01(\x04\x12\x1b\n\x13\x66ull_catalog_tokens\x18\x04 \x01(\x04\x12\x15\n\rphase1_tokens\x18\x05 \x01(\x04\x12\x15\n\rphase2_tokens\x18\x06 \x01(\x04\x12\x19\n\x11phase2_new_tokens\x18\x07 \x01(\x04\x12\x1a\n\x12saved_gross_tokens\x18\x08 \x01(\x12\x12\x18\n\x10saved_net_tokens\x18\t \x01(\x12\x12+\n\x08refusals\x18\n \x03(\x0b\x32\x19.toolgate.v1.RefusalCount\x12.\n\x08\x64\x65\x66\x65rral\x18\x0b \x01(\x0e\x32\x1c.toolgate.v1.DeferralVerdict\x12)\n\x07\x62uckets\x18\x0c \x03(\x0b\x32\x18.toolgate.v1.UsageBucket\x12.\n\nstart_time\x18\r \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"E\n\x0cRefusalCount\x12&\n\x04\x63ode\x18\x01 \x01(\x0e\x32\x18.toolgate.v1.RefusalCode\x12\r\n\x05\x63\x61lls\x18\x02 \x01(\x04\"\x9c\x02\n\x0bUsageBucket\x12.\n\nstart_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0broute_calls\x18\x02 \x01(\x04\x12\x15\n\rallowed_calls\x18\x03 \x01(\x04\x12\x15\n\rrefused_calls\x18\x04 \x01(\x04\x12\x1b\n\x13\x66ull_catalog_tokens\x18\x05 \x01(\x04\x12\x15\n\rphase1_tokens\x18\x06 \x01(\x04\x12\x15\n\rphase2_tokens\x18\x07 \x01(\x04\x12\x19\n\x11phase2_new_tokens\x18\x08 \x01(\x04\x12\x1a\n\x12saved_gross_tokens\x18\t \x01(\x12\x12\x18\n\x10saved_net_tokens\x18\n \x01(\x12*l\n\x10UsageGranularity\x12!\n\x1dUSAGE_GRANULARITY_UNSPECIFIED\x10\x00\x12\x1a\n\x16USAGE_GRANULARITY_HOUR\x10\x01\x12\x19\n\x15USAGE_GRANULARITY_DAY\x10\x02*\xbb\x01\n\x0f\x44\x65\x66\x65rralVerdict\x12 \n\x1c\x44\x45\x46\x45RRAL_VERDICT_UNSPECIFIED\x10\x00\x12\x1d\n\x19\x44\x45\x46\x45RRAL_VERDICT_NO_CALLS\x10\x01\x12\x19\n\x15\x44\x45\x46\x45RRAL_VERDICT_PAID\x10\x02\x12$\n DEFERRAL_VERDICT_MOST_TOOLS_USED\x10\x03\x12&\n\"DEFERRAL_VERDICT_CATALOG_TOO_SMALL\x10\x04\x32W\n\x0cUsageService\x12G\n\x08GetUsage\x12\x1c.toolgate.v1.GetUsageRequest\x1a\x1d.toolgate.v1.GetUsageResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17toolgate/v1/usage.proto\x12\x0btoolgate.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17toolgate/v1/error.proto\"\xb3\x01\n\x0fGetUsageRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12.\n\nstart_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0bgranularity\x18\x04 \x01(\x0e\x32\x1d.toolgate.v1.UsageGranularity\"\x87\x04\n\x10GetUsageResponse\x12\x13\n\x0broute_calls\x18\x01 \x01(\x04\x12\x15\n\rallowed_calls\x18\x02 \x01(\x04\x12\x15\n\rrefused_calls\x18\x03 \x01(\x04\x12\x1b\n\x13\x66ull_catalog_tokens\x18\x04 \x01(\x04\x12\x15\n\rphase1_tokens\x18\x05 \x01(\x04\x12\x15\n\rphase2_tokens\x18\x06 \x01(\x04\x12\x19\n\x11phase2_new_tokens\x18\x07 \x01(\x04\x12\x1a\n\x12saved_gross_tokens\x18\x08 \x01(\x12\x12\x18\n\x10saved_net_tokens\x18\t \x01(\x12\x12+\n\x08refusals\x18\n \x03(\x0b\x32\x19.toolgate.v1.RefusalCount\x12.\n\x08\x64\x65\x66\x65rral\x18\x0b \x01(\x0e\x32\x1c.toolgate.v1.DeferralVerdict\x12)\n\x07\x62uckets\x18\x0c \x03(\x0b\x32\x18.toolgate.v1.UsageBucket\x12.\n\nstart_time\x18\r \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0clookup_calls\x18\x0f \x01(\x04\x12\x18\n\x10on_demand_tokens\x18\x10 \x01(\x04\"E\n\x0cRefusalCount\x12&\n\x04\x63ode\x18\x01 \x01(\x0e\x32\x18.toolgate.v1.RefusalCode\x12\r\n\x05\x63\x61lls\x18\x02 \x01(\x04\"\xcc\x02\n\x0bUsageBucket\x12.\n\nstart_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0broute_calls\x18\x02 \x01(\x04\x12\x15\n\rallowed_calls\x18\x03 \x01(\x04\x12\x15\n\rrefused_calls\x18\x04 \x01(\x04\x12\x1b\n\x13\x66ull_catalog_tokens\x18\x05 \x01(\x04\x12\x15\n\rphase1_tokens\x18\x06 \x01(\x04\x12\x15\n\rphase2_tokens\x18\x07 \x01(\x04\x12\x19\n\x11phase2_new_tokens\x18\x08 \x01(\x04\x12\x1a\n\x12saved_gross_tokens\x18\t \x01(\x12\x12\x18\n\x10saved_net_tokens\x18\n \x01(\x12\x12\x14\n\x0clookup_calls\x18\x0b \x01(\x04\x12\x18\n\x10on_demand_tokens\x18\x0c \x01(\x04*l\n\x10UsageGranularity\x12!\n\x1dUSAGE_GRANULARITY_UNSPECIFIED\x10\x00\x12\x1a\n\x16USAGE_GRANULARITY_HOUR\x10\x01\x12\x19\n\x15USAGE_GRANULARITY_DAY\x10\x02*\xbb\x01\n\x0f\x44\x65\x66\x65rralVerdict\x12 \n\x1c\x44\x45\x46\x45RRAL_VERDICT_UNSPECIFIED\x10\x00\x12\x1d\n\x19\x44\x45\x46\x45RRAL_VERDICT_NO_CALLS\x10\x01\x12\x19\n\x15\x44\x45\x46\x45RRAL_VERDICT_PAID\x10\x02\x12$\n DEFERRAL_VERDICT_MOST_TOOLS_USED\x10\x03\x12&\n\"DEFERRAL_VERDICT_CATALOG_TOO_SMALL\x10\x04\x32W\n\x0cUsageService\x12G\n\x08GetUsage\x12\x1c.toolgate.v1.GetUsageRequest\x1a\x1d.toolgate.v1.GetUsageResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'toolgate.v1.usage_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_USAGEGRANULARITY']._serialized_start=1112
-  _globals['_USAGEGRANULARITY']._serialized_end=1220
-  _globals['_DEFERRALVERDICT']._serialized_start=1223
-  _globals['_DEFERRALVERDICT']._serialized_end=1410
+  _globals['_USAGEGRANULARITY']._serialized_start=1208
+  _globals['_USAGEGRANULARITY']._serialized_end=1316
+  _globals['_DEFERRALVERDICT']._serialized_start=1319
+  _globals['_DEFERRALVERDICT']._serialized_end=1506
   _globals['_GETUSAGEREQUEST']._serialized_start=99
   _globals['_GETUSAGEREQUEST']._serialized_end=278
   _globals['_GETUSAGERESPONSE']._serialized_start=281
-  _globals['_GETUSAGERESPONSE']._serialized_end=752
-  _globals['_REFUSALCOUNT']._serialized_start=754
-  _globals['_REFUSALCOUNT']._serialized_end=823
-  _globals['_USAGEBUCKET']._serialized_start=826
-  _globals['_USAGEBUCKET']._serialized_end=1110
-  _globals['_USAGESERVICE']._serialized_start=1412
-  _globals['_USAGESERVICE']._serialized_end=1499
+  _globals['_GETUSAGERESPONSE']._serialized_end=800
+  _globals['_REFUSALCOUNT']._serialized_start=802
+  _globals['_REFUSALCOUNT']._serialized_end=871
+  _globals['_USAGEBUCKET']._serialized_start=874
+  _globals['_USAGEBUCKET']._serialized_end=1206
+  _globals['_USAGESERVICE']._serialized_start=1508
+  _globals['_USAGESERVICE']._serialized_end=1595
 # @@protoc_insertion_point(module_scope)

@@ -67,7 +67,9 @@ class _DeferralVerdictEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Defer
     """
 
 class DeferralVerdict(_DeferralVerdict, metaclass=_DeferralVerdictEnumTypeWrapper):
-    """Whether deferral paid: whether phases 1 and 2 together cost less than every schema on every turn."""
+    """Whether deferral paid: whether phases 1 and 2 and what was sent on
+    demand cost less than every schema on every turn.
+    """
 
 DEFERRAL_VERDICT_UNSPECIFIED: DeferralVerdict.ValueType  # 0
 """Never sent."""
@@ -145,6 +147,8 @@ class GetUsageResponse(_message.Message):
     BUCKETS_FIELD_NUMBER: _builtins.int
     START_TIME_FIELD_NUMBER: _builtins.int
     END_TIME_FIELD_NUMBER: _builtins.int
+    LOOKUP_CALLS_FIELD_NUMBER: _builtins.int
+    ON_DEMAND_TOKENS_FIELD_NUMBER: _builtins.int
     route_calls: _builtins.int
     """Route calls answered."""
     allowed_calls: _builtins.int
@@ -162,9 +166,15 @@ class GetUsageResponse(_message.Message):
     saved_gross_tokens: _builtins.int
     """`full_catalog_tokens - phase2_tokens`."""
     saved_net_tokens: _builtins.int
-    """`full_catalog_tokens - phase1_tokens - phase2_tokens`; negative when deferral did not pay."""
+    """`full_catalog_tokens - phase1_tokens - phase2_tokens - on_demand_tokens`; negative when deferral did not
+    pay.
+    """
     deferral: Global___DeferralVerdict.ValueType
     """Whether deferral paid over the span."""
+    lookup_calls: _builtins.int
+    """SearchTools and BatchGetToolSchemas calls answered."""
+    on_demand_tokens: _builtins.int
+    """cl100k_base tokens of the tools that those calls sent: what was spent on demand."""
     @_builtins.property
     def refusals(self) -> _containers.RepeatedCompositeFieldContainer[Global___RefusalCount]:
         """Refused calls by code, the most frequent first. Codes that did not occur are left out."""
@@ -198,10 +208,12 @@ class GetUsageResponse(_message.Message):
         buckets: _abc.Iterable[Global___UsageBucket] | None = ...,
         start_time: _timestamp_pb2.Timestamp | None = ...,
         end_time: _timestamp_pb2.Timestamp | None = ...,
+        lookup_calls: _builtins.int = ...,
+        on_demand_tokens: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["end_time", b"end_time", "start_time", b"start_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed_calls", b"allowed_calls", "buckets", b"buckets", "deferral", b"deferral", "end_time", b"end_time", "full_catalog_tokens", b"full_catalog_tokens", "phase1_tokens", b"phase1_tokens", "phase2_new_tokens", b"phase2_new_tokens", "phase2_tokens", b"phase2_tokens", "refusals", b"refusals", "refused_calls", b"refused_calls", "route_calls", b"route_calls", "saved_gross_tokens", b"saved_gross_tokens", "saved_net_tokens", b"saved_net_tokens", "start_time", b"start_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed_calls", b"allowed_calls", "buckets", b"buckets", "deferral", b"deferral", "end_time", b"end_time", "full_catalog_tokens", b"full_catalog_tokens", "lookup_calls", b"lookup_calls", "on_demand_tokens", b"on_demand_tokens", "phase1_tokens", b"phase1_tokens", "phase2_new_tokens", b"phase2_new_tokens", "phase2_tokens", b"phase2_tokens", "refusals", b"refusals", "refused_calls", b"refused_calls", "route_calls", b"route_calls", "saved_gross_tokens", b"saved_gross_tokens", "saved_net_tokens", b"saved_net_tokens", "start_time", b"start_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -249,6 +261,8 @@ class UsageBucket(_message.Message):
     PHASE2_NEW_TOKENS_FIELD_NUMBER: _builtins.int
     SAVED_GROSS_TOKENS_FIELD_NUMBER: _builtins.int
     SAVED_NET_TOKENS_FIELD_NUMBER: _builtins.int
+    LOOKUP_CALLS_FIELD_NUMBER: _builtins.int
+    ON_DEMAND_TOKENS_FIELD_NUMBER: _builtins.int
     route_calls: _builtins.int
     """Route calls answered."""
     allowed_calls: _builtins.int
@@ -266,7 +280,11 @@ class UsageBucket(_message.Message):
     saved_gross_tokens: _builtins.int
     """`full_catalog_tokens - phase2_tokens`."""
     saved_net_tokens: _builtins.int
-    """`full_catalog_tokens - phase1_tokens - phase2_tokens`."""
+    """`full_catalog_tokens - phase1_tokens - phase2_tokens - on_demand_tokens`."""
+    lookup_calls: _builtins.int
+    """SearchTools and BatchGetToolSchemas calls answered."""
+    on_demand_tokens: _builtins.int
+    """cl100k_base tokens of the tools that those calls sent."""
     @_builtins.property
     def start_time(self) -> _timestamp_pb2.Timestamp:
         """When it begins."""
@@ -284,10 +302,12 @@ class UsageBucket(_message.Message):
         phase2_new_tokens: _builtins.int = ...,
         saved_gross_tokens: _builtins.int = ...,
         saved_net_tokens: _builtins.int = ...,
+        lookup_calls: _builtins.int = ...,
+        on_demand_tokens: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["start_time", b"start_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed_calls", b"allowed_calls", "full_catalog_tokens", b"full_catalog_tokens", "phase1_tokens", b"phase1_tokens", "phase2_new_tokens", b"phase2_new_tokens", "phase2_tokens", b"phase2_tokens", "refused_calls", b"refused_calls", "route_calls", b"route_calls", "saved_gross_tokens", b"saved_gross_tokens", "saved_net_tokens", b"saved_net_tokens", "start_time", b"start_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed_calls", b"allowed_calls", "full_catalog_tokens", b"full_catalog_tokens", "lookup_calls", b"lookup_calls", "on_demand_tokens", b"on_demand_tokens", "phase1_tokens", b"phase1_tokens", "phase2_new_tokens", b"phase2_new_tokens", "phase2_tokens", b"phase2_tokens", "refused_calls", b"refused_calls", "route_calls", b"route_calls", "saved_gross_tokens", b"saved_gross_tokens", "saved_net_tokens", b"saved_net_tokens", "start_time", b"start_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
