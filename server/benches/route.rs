@@ -218,15 +218,7 @@ fn tool(template: &ToolRecord, index: usize) -> StoredTool {
 }
 
 fn server(index: usize) -> StoredServer {
-    let record = ServerRecord {
-        name: server_name(index),
-        description: String::new(),
-        transport_hint: 0,
-        trust_tier: 0,
-        precondition: None,
-        required_scopes: Vec::new(),
-        pending: false,
-    };
+    let record = ServerRecord::new(server_name(index));
     StoredServer { record, revision: 1, updated_ms: 0, tool_count: TOOLS_OF_A_SERVER as u32 }
 }
 

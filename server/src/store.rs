@@ -91,6 +91,20 @@ pub struct ServerRecord {
 const BUILT_IN: i32 = 3;
 
 impl ServerRecord {
+    /// A server of which nothing is said but its name.
+    #[must_use]
+    pub fn new(name: ServerName) -> Self {
+        Self {
+            name,
+            description: String::new(),
+            transport_hint: 0,
+            trust_tier: 0,
+            precondition: None,
+            required_scopes: Vec::new(),
+            pending: false,
+        }
+    }
+
     /// Whether its tools are the agent's own, and no MCP server's.
     #[must_use]
     pub fn is_built_in(&self) -> bool {

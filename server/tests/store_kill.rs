@@ -212,13 +212,9 @@ fn registration(server: u64, before: Option<(Revision, u64)>, generation: u64) -
     ServerChange {
         base: before.map(|(revision, _)| revision),
         server: ServerRecord {
-            name: server_name(server),
             description: format!("generation {generation}"),
-            transport_hint: 0,
             trust_tier: 1,
-            precondition: None,
-            required_scopes: Vec::new(),
-            pending: false,
+            ..ServerRecord::new(server_name(server))
         },
         removals,
         embeddings: upserts

@@ -104,15 +104,7 @@ impl Stock {
         }
         let tool_count = u32::try_from(self.catalog.tools.len() - before).unwrap_or(u32::MAX);
         let description = server.description.clone();
-        let record = ServerRecord {
-            name,
-            description,
-            transport_hint: 0,
-            trust_tier: 0,
-            precondition: None,
-            required_scopes: Vec::new(),
-            pending: false,
-        };
+        let record = ServerRecord { description, ..ServerRecord::new(name) };
         let stored = StoredServer { record, revision: 1, updated_ms: 0, tool_count };
         self.catalog.servers.push(stored);
     }

@@ -144,15 +144,7 @@ mod tests {
     }
 
     fn ruled(tools: Vec<StoredTool>, document: &str) -> RuledCatalog {
-        let record = ServerRecord {
-            name: ServerName::parse("s").expect("a name"),
-            description: String::new(),
-            transport_hint: 0,
-            trust_tier: 0,
-            precondition: None,
-            required_scopes: Vec::new(),
-            pending: false,
-        };
+        let record = ServerRecord::new(ServerName::parse("s").expect("a name"));
         let server = StoredServer { record, revision: 1, updated_ms: 0, tool_count: 0 };
         let policy = Policy::parse(document).expect("a policy");
         RuledCatalog::new(vec![server], tools, &Arc::new(policy))

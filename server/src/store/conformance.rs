@@ -126,13 +126,10 @@ pub(super) fn change(
     ServerChange {
         base,
         server: ServerRecord {
-            name: server_name(server),
             description: format!("what {server} is for"),
             transport_hint: 1,
             trust_tier: 2,
-            precondition: None,
-            required_scopes: Vec::new(),
-            pending: false,
+            ..ServerRecord::new(server_name(server))
         },
         upserts,
         removals: Vec::new(),

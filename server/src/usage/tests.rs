@@ -39,15 +39,7 @@ fn tenant(name: &str) -> TenantId {
 }
 
 fn empty_server() -> ServerChange {
-    let server = ServerRecord {
-        name: ServerName::parse("s").expect("a name"),
-        description: String::new(),
-        transport_hint: 0,
-        trust_tier: 0,
-        precondition: None,
-        required_scopes: Vec::new(),
-        pending: false,
-    };
+    let server = ServerRecord::new(ServerName::parse("s").expect("a name"));
     let (base, upserts, removals, embeddings) = Default::default();
     let (fingerprint, max_tools, request) = (String::new(), 1, None);
     ServerChange { base, server, upserts, removals, embeddings, fingerprint, max_tools, request }

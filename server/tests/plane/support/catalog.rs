@@ -59,15 +59,7 @@ pub fn server(name: &str, tools: Vec<ToolText>) -> Registration {
     let changed = tools.into_iter().filter(|tool| tool.settings != ToolSettings::default());
     let settings: HashMap<_, _> = changed.map(|tool| (tool.name, tool.settings)).collect();
     Registration {
-        server: ServerRecord {
-            name: ServerName::parse(name).expect("a server name"),
-            description: String::new(),
-            transport_hint: 0,
-            trust_tier: 0,
-            precondition: None,
-            required_scopes: Vec::new(),
-            pending: false,
-        },
+        server: ServerRecord::new(ServerName::parse(name).expect("a server name")),
         body: body.into_bytes().into(),
         settings,
         mode: Mode::Replace,

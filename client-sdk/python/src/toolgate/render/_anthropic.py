@@ -53,9 +53,9 @@ def anthropic(
         cache_breakpoint: Whether the last loaded tool ends a cached prefix. Deferred tools are
             outside of the prefix.
     """
-    loaded = render_each(tools, _can_name, _define)
+    loaded = render_each(tools, _NAME, _define)
     names = {tool["name"] for tool in loaded.tools}
-    later = render_each((t for t in deferred if t.model_name not in names), _can_name, _define)
+    later = render_each((t for t in deferred if t.model_name not in names), _NAME, _define)
     defers = can_defer(model, unsupported)
     first: list[dict[str, Any]] = []
     if defers and later.tools and search_tool is not None:
@@ -69,10 +69,6 @@ def anthropic(
 
 def _search(kind: SearchTool) -> dict[str, Any]:
     return {"type": f"tool_search_tool_{kind}_20251119", "name": f"tool_search_tool_{kind}"}
-
-
-def _can_name(name: str) -> bool:
-    return _NAME.fullmatch(name) is not None
 
 
 def _define(tool: ActiveTool, losses: Losses) -> dict[str, Any]:

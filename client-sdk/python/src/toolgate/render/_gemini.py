@@ -22,11 +22,7 @@ def gemini(tools: Iterable[ActiveTool]) -> Rendered:
     Args:
         tools: Tools with full schemas.
     """
-    return render_each(tools, _can_name, _declare)
-
-
-def _can_name(name: str) -> bool:
-    return _NAME.fullmatch(name) is not None
+    return render_each(tools, _NAME, _declare)
 
 
 def _declare(tool: ActiveTool, losses: Losses) -> dict[str, Any]:

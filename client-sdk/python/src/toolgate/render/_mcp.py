@@ -1,11 +1,14 @@
 """Definitions in the shape of an MCP server's `tools/list`."""
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Any
 
 from toolgate.render._schema import Losses, Rendered, render_each
 from toolgate.routing import ActiveTool
+
+_NAME = re.compile(r".+", re.DOTALL)
 
 
 def mcp(tools: Iterable[ActiveTool]) -> Rendered:
@@ -17,7 +20,7 @@ def mcp(tools: Iterable[ActiveTool]) -> Rendered:
     Args:
         tools: Tools with full schemas.
     """
-    return render_each(tools, bool, _define)
+    return render_each(tools, _NAME, _define)
 
 
 def _define(tool: ActiveTool, _losses: Losses) -> dict[str, Any]:

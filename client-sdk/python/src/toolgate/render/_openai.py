@@ -21,7 +21,7 @@ def openai_chat(tools: Iterable[ActiveTool]) -> Rendered:
     Args:
         tools: Tools with full schemas.
     """
-    return render_each(tools, _can_name, _chat)
+    return render_each(tools, _NAME, _chat)
 
 
 def openai_responses(tools: Iterable[ActiveTool]) -> Rendered:
@@ -30,11 +30,7 @@ def openai_responses(tools: Iterable[ActiveTool]) -> Rendered:
     Args:
         tools: Tools with full schemas.
     """
-    return render_each(tools, _can_name, _responses)
-
-
-def _can_name(name: str) -> bool:
-    return _NAME.fullmatch(name) is not None
+    return render_each(tools, _NAME, _responses)
 
 
 def _chat(tool: ActiveTool, losses: Losses) -> dict[str, Any]:

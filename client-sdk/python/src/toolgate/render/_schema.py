@@ -1,5 +1,6 @@
 """What all renderers share: their result, the list of what was lost, and walking a JSON Schema."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -68,18 +69,19 @@ class Losses:
 
 def render_each(
     tools: Iterable[ActiveTool],
-    can_name: Callable[[str], bool],
+    names: re.Pattern[str],
     define: Callable[[ActiveTool, Losses], dict[str, Any]],
 ) -> Rendered:
     """Renders tools one by one.
 
-    One whose name the provider refuses would fail the whole request, and is left out.
+    One whose name is not among `names`, those that the provider takes, would fail the whole
+    request, and is left out.
     """
     rendered = []
     losses: list[Loss] = []
     for tool in tools:
         of_tool = Losses(tool.model_name)
-        if can_name(tool.model_name):
+        if names.fullmatch(tool.model_name):
             rendered.append(define(tool, of_tool))
         else:
             of_tool.add("", "name", "the provider takes no such name: the tool is left out")
