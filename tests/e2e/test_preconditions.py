@@ -148,6 +148,20 @@ def test_gate_asks_again(client: Client) -> None:
     assert frozen.code is RefusalCode.PRECONDITION_UNMET
 
 
+def test_parallel_calls_are_judged_independently(client: Client) -> None:
+    settings = [ToolSettings("close_issue", precondition=FETCHED)]
+    client.register_server("web", [tool("fetch_page"), tool("close_issue")], tool_settings=settings)
+    turn = client.route("close it", threshold=-1, state={"calls": [OK]})
+    calls = [Call("mcp__web__fetch_page"), Call("mcp__web__close_issue"), Call("mcp__web__gone")]
+    codes = [verdict.code for verdict in client.gate(turn.handle, calls)]
+    assert codes == [
+        RefusalCode.UNSPECIFIED,
+        RefusalCode.PRECONDITION_UNMET,  # The call beside it has not run yet.
+        RefusalCode.UNKNOWN_TOOL,
+    ]
+    assert [client.gate(turn.handle, call)[0].code for call in calls] == codes
+
+
 def test_gate_asks_for_scopes_again(client: Client) -> None:
     client.register_server("issues", [tool("close_issue")], required_scopes=["write"])
     turn = client.route("close it", threshold=-1, state={"scopes": ["write"]})
