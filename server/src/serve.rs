@@ -57,11 +57,11 @@ pub enum ServeError {
         /// The data directory.
         folder: String,
     },
-    /// The data directory can't be locked.
-    #[error("{path} can't be locked")]
-    Lock {
-        /// The lock file.
-        path: String,
+    /// The data directory can't be made or written.
+    #[error("the data directory {folder} can't be made or written; `toolgate doctor` looks closer")]
+    Folder {
+        /// The data directory.
+        folder: String,
         /// Why.
         #[source]
         source: io::Error,
@@ -178,7 +178,7 @@ fn plane_config(config: &Config, deferral: Arc<Live>) -> Result<PlaneConfig, Ser
 /// with the process, however that ends.
 fn lock(folder: &Path) -> Result<File, ServeError> {
     let path = folder.join(LOCK);
-    let failed = |source| ServeError::Lock { path: path.display().to_string(), source };
+    let failed = |source| ServeError::Folder { folder: folder.display().to_string(), source };
     let mut private = DirBuilder::new();
     private.recursive(true);
     #[cfg(unix)]

@@ -37,7 +37,7 @@ pub enum Error {
     },
     /// The request is larger than the client may send; nothing was sent.
     #[error(
-        "{rpc}: the request has {bytes} bytes, more than the {limit} that one message may have; send less at a time, or raise max_message_bytes here and at the service"
+        "{rpc}: the request has {bytes} bytes, more than the {limit} that one message may have; send less at a time, or raise the client's max_message_bytes and the service's limits.max_message_size"
     )]
     TooLarge {
         /// The RPC, such as `RegisterServer`.

@@ -17,9 +17,8 @@ use crate::model_fetch::default_model_dir;
 /// What `--help` says after the options.
 pub const HELP: &str = "\
 Examples:
-  toolgate-encoder-worker
-  toolgate-encoder-worker --device cuda:0 --max-batch-tokens 16384
-  toolgate-encoder-worker --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 --log-format json
+  --device cuda:0 --max-batch-tokens 16384                         the first GPU, in large batches
+  --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 --log-format json   on free ports, for a supervisor
 
 The log event \"listening\" has the addresses in its fields grpc and admin; \"serving\" comes when the
 encoder is warm. SIGTERM (or Ctrl-C) lets calls in progress finish; a second one ends the worker at once.

@@ -10,7 +10,7 @@ use toolgate_encoder_worker::worker::{HELP, WorkerArguments};
 use super::failure::Failure;
 use super::{
     completions, config, doctor, eval, gate, model, output, policy, register, route, search, serve,
-    tokens, tools, usage,
+    servers, tokens, tools, usage,
 };
 use crate::config::units::parse_duration;
 use crate::config::{FlagValue, Parsed, load};
@@ -21,7 +21,7 @@ Examples:
   toolgate serve                                start a server on 127.0.0.1:7070
   toolgate register servers/                    register every tools/list in a directory
   toolgate route \"what changed since friday?\"   ask which tools fit
-  toolgate doctor                               find out why something does not work
+  toolgate doctor                               what a server would lack here
 
 Exit codes:
   0  done
@@ -47,6 +47,8 @@ pub(super) struct Arguments {
 pub(super) enum Command {
     Serve(serve::Serve),
     Register(register::Register),
+    Unregister(servers::Unregister),
+    Servers(servers::Servers),
     Route(route::Route),
     Search(search::Search),
     Gate(gate::Gate),

@@ -1,4 +1,4 @@
-//! Files that users write for the command line: agent states and registration settings, as JSON or TOML.
+//! Files that users write for the command line: agent states and registration settings, as JSON, TOML or YAML.
 
 mod precondition;
 mod settings;
@@ -16,14 +16,17 @@ pub(super) use settings::RegistrationSettings;
 pub(super) use state::AgentStateFile;
 pub(super) use tools_list::ToolsListFile;
 
-/// Reads a document; TOML when the name ends so, JSON otherwise.
+/// Reads a document; TOML or YAML when the name ends so, JSON otherwise.
 pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
     let text = read_text(path)?;
-    let is_toml = path.extension().is_some_and(|extension| extension == "toml");
-    let parsed = if is_toml {
-        toml::from_str(&text).map_err(|error| error.to_string().trim_end().to_owned())
-    } else {
-        serde_json::from_str(&text).map_err(|error| error.to_string())
+    let parsed = match path.extension().and_then(|extension| extension.to_str()) {
+        Some("toml") => {
+            toml::from_str(&text).map_err(|error| error.to_string().trim_end().to_owned())
+        }
+        Some("yaml" | "yml") => {
+            serde_saphyr::from_str(&text).map_err(|error| error.without_snippet().to_string())
+        }
+        _ => serde_json::from_str(&text).map_err(|error| error.to_string()),
     };
     parsed.map_err(|problem| Failure::new(format!("{}: {problem}", path.display())))
 }
@@ -54,6 +57,7 @@ mod tests {
             (file("a.json", b"{\n  \"scopes\": 3}"), "line 2"),
             (file("b.json", b"{\"scope\": []}"), "unknown field `scope`"),
             (file("c.toml", b"scopes = [\"a\"]\nmilestone = 1"), "milestone"),
+            (file("c.yaml", b"scopes: [a]\nmilestone: 1"), "milestone"),
             (file("d.json", b"{\"scopes\": [\"\xff\"]}"), "not UTF-8 at byte 13"),
             (directory.path().join("absent.json"), "cannot be read"),
         ] {

@@ -39,7 +39,7 @@ pub(super) struct Gate {
     /// A call's arguments as JSON, or @FILE. Given for no call, or for each in the same order.
     #[arg(long = "arguments", value_name = "JSON")]
     arguments: Vec<String>,
-    /// What the agent has done and may do (JSON or TOML).
+    /// What the agent has done and may do (JSON, TOML or YAML).
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
     /// Print JSON.

@@ -48,7 +48,7 @@ pub(super) struct Register {
     /// What becomes of tools that the server had before and the file does not name.
     #[arg(long, value_enum, value_name = "MODE", default_value_t = Mode::Replace)]
     mode: Mode,
-    /// Preconditions, scopes and summaries (JSON or TOML). One file only.
+    /// Preconditions, scopes and summaries (JSON, TOML or YAML). One file only.
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
     /// Announce this MCP server, whose tools are not known yet: answers name it as pending until it is

@@ -34,7 +34,7 @@ pub(super) struct Route {
     /// What the agent wants this turn, in words. Several are one turn's: a tool needs to fit one of them.
     #[arg(required = true, value_name = "INTENT")]
     intents: Vec<String>,
-    /// What the agent has done and may do (JSON or TOML).
+    /// What the agent has done and may do (JSON, TOML or YAML).
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
     /// The most tools to choose, 1 to 100. Default: the server's.

@@ -38,7 +38,7 @@ pub(super) struct Search {
     /// How much of each tool is sent. Names alone don't make a tool callable.
     #[arg(long, value_enum, value_name = "DETAIL", default_value_t = Detail::Schemas)]
     detail: Detail,
-    /// What the agent has done and may do (JSON or TOML).
+    /// What the agent has done and may do (JSON, TOML or YAML).
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
     /// The handle to add the tools to.

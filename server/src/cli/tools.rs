@@ -19,7 +19,7 @@ const EXAMPLES: &str = "\
 Examples:
   toolgate tools
   toolgate tools --server git
-  toolgate tools --state state.json
+  toolgate tools --state examples/state.json
   toolgate tools --json | jq -r '.tools[].model_name'";
 
 /// Of one page.
@@ -33,7 +33,7 @@ pub(super) struct Tools {
     /// Only this MCP server's.
     #[arg(long, value_name = "NAME")]
     server: Option<String>,
-    /// Only what an agent in this state may see (JSON or TOML, as for `toolgate route`).
+    /// Only what an agent in this state may see (JSON, TOML or YAML, as for `toolgate route`).
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
     /// Print JSON, with whole definitions.
@@ -44,6 +44,7 @@ pub(super) struct Tools {
 }
 
 pub(super) async fn run(arguments: Tools) -> Result<Exit, Failure> {
+    let is_whole = arguments.server.is_none() && arguments.state.is_none();
     let state = read_state(arguments.state)?;
     let client = arguments.client.connect(DEADLINE).await?;
     let tools = client.all_tools(arguments.server.as_deref(), state).await?;
@@ -51,14 +52,19 @@ pub(super) async fn run(arguments: Tools) -> Result<Exit, Failure> {
         let tools: Vec<Value> = tools.iter().map(wire::tool).collect();
         output::print_json(&json!({ "tools": tools }))?;
     } else {
-        output::print(&report(&tools))?;
+        output::print(&report(&tools, is_whole))?;
     }
     Ok(Exit::Done)
 }
 
-fn report(tools: &[v1::Tool]) -> String {
+fn report(tools: &[v1::Tool], is_whole: bool) -> String {
     if tools.is_empty() {
-        return "No tools. `toolgate register FILE` adds an MCP server's.\n".into();
+        let advice = if is_whole {
+            " `toolgate register FILE` adds an MCP server's."
+        } else {
+            " `toolgate tools` lists all there are."
+        };
+        return format!("No tools.{advice}\n");
     }
     let columns =
         [Column::Left("TOOL"), Column::Right("TOKENS"), Column::Left(""), Column::Left("SUMMARY")];
@@ -112,7 +118,7 @@ mod tests {
             always_load,
             ..Default::default()
         };
-        let text = report(&[tool("git", "log", true), tool("time", "now", false)]);
+        let text = report(&[tool("git", "log", true), tool("time", "now", false)], true);
         for part in [
             "mcp__git__log    1,000  always  Does a thing.",
             "mcp__time__now   1,000          Does a thing.",
@@ -120,6 +126,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{text}\nlacks {part}");
         }
-        assert!(report(&[]).contains("toolgate register"));
+        assert!(report(&[], true).contains("toolgate register"));
+        assert!(report(&[], false).contains("`toolgate tools` lists"));
     }
 }
