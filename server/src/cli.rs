@@ -17,6 +17,7 @@ mod register;
 mod route;
 mod search;
 mod serve;
+mod servers;
 mod table;
 mod text;
 mod tokens;
@@ -54,6 +55,8 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Search(search) => interruptible(search::run(search)),
         Command::Gate(gate) => interruptible(gate::run(gate)),
         Command::Tools(tools) => interruptible(tools::run(tools)),
+        Command::Servers(servers) => interruptible(servers::list(servers)),
+        Command::Unregister(unregister) => interruptible(servers::remove(unregister)),
         Command::Usage(usage) => interruptible(usage::run(usage)),
         Command::Policy(policy) => interruptible(policy::run(policy)),
         Command::Model(model) => interruptible(model::run(model)),

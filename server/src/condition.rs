@@ -106,13 +106,14 @@ impl Condition {
         Self::new(&format!("not({inner})"), Node::Not(Box::new((*inner.node).clone())))
     }
 
-    /// The condition for one tool: what it says of the tool is settled.
+    /// The condition for one tool: what it says of the tool is settled. What that took is added to `steps`.
     #[must_use]
-    pub fn bind(&self, tool: &ToolFacts) -> Self {
+    pub fn bind(&self, tool: &ToolFacts, steps: &mut usize) -> Self {
         if !bind::reads_tool(&self.node) {
             return self.clone();
         }
-        Self { text: Arc::clone(&self.text), node: Arc::new(bind::bind(&self.node, tool)) }
+        let node = bind::bind(&self.node, tool, steps);
+        Self { text: Arc::clone(&self.text), node: Arc::new(node) }
     }
 
     /// Its answer, when it has one whatever the state.
@@ -128,6 +129,12 @@ impl Condition {
     #[must_use]
     pub fn steps(&self) -> usize {
         cost::estimate(&self.node)
+    }
+
+    /// Nodes of its tree, which take memory.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        bind::size(&self.node)
     }
 
     /// Regular expressions in it, which take memory.

@@ -92,6 +92,13 @@ impl Policy {
         document::parse(text)
     }
 
+    /// Steps that it takes to tell which rules match a tool, at most: patterns and tags, and the rules.
+    #[must_use]
+    pub fn steps_a_tool(&self) -> usize {
+        let lists = |of: &Match| of.servers.len() + of.tools.len() + of.tags.len();
+        self.rules.iter().map(|rule| 1 + lists(&rule.matches)).sum()
+    }
+
     /// Whether some tools don't exist for some callers, so that a change of what a rule matches changes who
     /// sees what.
     #[must_use]
@@ -101,6 +108,28 @@ impl Policy {
 }
 
 impl Rule {
+    /// What may be wrong with it when it matches so many tools of a catalog; empty when nothing seems to be.
+    #[must_use]
+    pub fn hint(&self, tools: u32) -> String {
+        let patterns = self.matches.tools.iter().map(Glob::to_string);
+        let mut odd =
+            patterns.filter(|pattern| pattern.starts_with("mcp__") || pattern.contains('/'));
+        match (tools, odd.next()) {
+            (0, Some(pattern)) => format!(
+                "matches no tool: {pattern:?} is held against MCP names, as in `servers: [git], tools: [git_log]`"
+            ),
+            (0, None) => "matches no tool".to_owned(),
+            _ if self.says_nothing() => "says nothing of the tools that it matches".to_owned(),
+            _ => String::new(),
+        }
+    }
+
+    fn says_nothing(&self) -> bool {
+        let flags = [self.denied, self.always_load, self.critical, self.pinned];
+        let demands = self.scopes.len() + self.conditions.len();
+        !flags.contains(&true) && demands == 0 && self.choosing == Choosing::default()
+    }
+
     /// Whether it is about every tool of this MCP server, whatever the tool.
     #[must_use]
     pub fn covers(&self, server: &str) -> bool {

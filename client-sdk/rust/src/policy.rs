@@ -57,24 +57,25 @@ impl Client {
         .await
     }
 
-    /// What a policy decides of every tool, page by page.
+    /// All pages of what a policy decides of each tool, as one.
     ///
     /// # Errors
     /// As every call: see [`Error`].
-    pub async fn all_policy_verdicts(
+    pub async fn check_policy_whole(
         &self,
         mut request: v1::CheckPolicyRequest,
-    ) -> Result<Vec<v1::PolicyVerdict>, Error> {
-        let mut verdicts = Vec::new();
+    ) -> Result<v1::CheckPolicyResponse, Error> {
+        let mut whole = v1::CheckPolicyResponse::default();
         if request.page_size == 0 {
             // The service judges the whole catalog for each page.
             request.page_size = 1_000;
         }
         loop {
             let page = self.check_policy(request.clone()).await?;
-            verdicts.extend(page.verdicts);
+            whole.verdicts.extend(page.verdicts);
+            whole.rules.extend(page.rules);
             if page.next_page_token.is_empty() {
-                return Ok(verdicts);
+                return Ok(whole);
             }
             request.page_token = page.next_page_token;
         }

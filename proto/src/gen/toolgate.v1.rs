@@ -145,6 +145,8 @@ pub enum RefusalCode {
     OverTokenBudget = 12,
     /// The request excluded the tool or its MCP server (Route only).
     Excluded = 13,
+    /// A cap of the policy is reached: so many tools of an MCP server, or of a rule, were chosen by rank.
+    BeyondCap = 14,
 }
 impl RefusalCode {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -167,6 +169,7 @@ impl RefusalCode {
             Self::BeyondTopK => "REFUSAL_CODE_BEYOND_TOP_K",
             Self::OverTokenBudget => "REFUSAL_CODE_OVER_TOKEN_BUDGET",
             Self::Excluded => "REFUSAL_CODE_EXCLUDED",
+            Self::BeyondCap => "REFUSAL_CODE_BEYOND_CAP",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -186,6 +189,7 @@ impl RefusalCode {
             "REFUSAL_CODE_BEYOND_TOP_K" => Some(Self::BeyondTopK),
             "REFUSAL_CODE_OVER_TOKEN_BUDGET" => Some(Self::OverTokenBudget),
             "REFUSAL_CODE_EXCLUDED" => Some(Self::Excluded),
+            "REFUSAL_CODE_BEYOND_CAP" => Some(Self::BeyondCap),
             _ => None,
         }
     }
@@ -2053,11 +2057,27 @@ pub struct SetPolicyRequest {
     pub etag: ::prost::alloc::string::String,
 }
 /// The policy as stored.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SetPolicyResponse {
     /// The policy as stored.
     #[prost(message, optional, tag = "1")]
     pub policy: ::core::option::Option<Policy>,
+    /// Each rule, in the document's order, with how many tools of the catalog it matches.
+    #[prost(message, repeated, tag = "2")]
+    pub rules: ::prost::alloc::vec::Vec<RuleCoverage>,
+}
+/// How far a rule reaches.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RuleCoverage {
+    /// The rule's name.
+    #[prost(string, tag = "1")]
+    pub rule: ::prost::alloc::string::String,
+    /// Tools of the catalog that it matches.
+    #[prost(uint32, tag = "2")]
+    pub tools: u32,
+    /// What may be wrong with a rule that matches no tool, or that says nothing of those it matches. Empty: nothing.
+    #[prost(string, tag = "3")]
+    pub hint: ::prost::alloc::string::String,
 }
 /// Asks for the policy.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2102,6 +2122,9 @@ pub struct CheckPolicyResponse {
     /// Asks for the next page; empty on the last one.
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
+    /// Each rule, in the document's order, with how many tools of the catalog it matches. On the first page only.
+    #[prost(message, repeated, tag = "3")]
+    pub rules: ::prost::alloc::vec::Vec<RuleCoverage>,
 }
 /// What a policy decides of one tool.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2640,7 +2663,8 @@ pub struct RouteOptions {
     /// The least overlap (cosine) of a chosen tool, -1 to 1. Absent: 0.28.
     #[prost(float, optional, tag = "2")]
     pub threshold: ::core::option::Option<f32>,
-    /// The most cl100k_base tokens that newly promoted schemas may cost. Absent: no cap.
+    /// The most cl100k_base tokens that newly promoted schemas may cost. Always-loaded tools count, and are sent
+    /// even where they cost more. Absent: no cap.
     #[prost(uint32, optional, tag = "3")]
     pub schema_token_budget: ::core::option::Option<u32>,
     /// How much of each tool is sent. Absent: full schemas.

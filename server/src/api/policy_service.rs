@@ -14,7 +14,7 @@ use super::edge::{Edge, tenant};
 use super::listing::{self, Place};
 use super::{render, state};
 use crate::error::Error;
-use crate::plane::policies::ToolVerdict;
+use crate::plane::policies::{Coverage, PolicyCheck, ToolVerdict};
 use crate::store::{StoredPolicy, ToolCursor};
 
 /// What page tokens of verdicts say that they are of. No MCP server has this name.
@@ -34,8 +34,9 @@ impl PolicyService for Policies {
         let plane = &self.edge.plane;
         let work = |message: SetPolicyRequest, _| async move {
             let tenant = tenant(&message.tenant)?;
-            let stored = plane.set_policy(&tenant, message.document, &message.etag).await?;
-            Ok(SetPolicyResponse { policy: Some(policy(stored)) })
+            let set = plane.set_policy(&tenant, message.document, &message.etag).await?;
+            let (stored, rules) = set;
+            Ok(SetPolicyResponse { policy: Some(policy(stored)), rules: coverage(&rules) })
         };
         self.edge.call("PolicyService/SetPolicy", call, work).await
     }
@@ -64,8 +65,8 @@ impl PolicyService for Policies {
             let after = listing::after_tool(&message.page_token, LISTING)?;
             let state = state::parse(message.state, &edge.limits)?;
             let document = Some(message.document).filter(|document| !document.is_empty());
-            let verdicts = edge.plane.check_policy(&tenant, document, state).await?;
-            page(&verdicts, after.as_ref(), size as usize)
+            let check = edge.plane.check_policy(&tenant, document, state).await?;
+            page(&check, after.as_ref(), size as usize)
         };
         self.edge.call("PolicyService/CheckPolicy", call, work).await
     }
@@ -84,7 +85,7 @@ fn policy(stored: StoredPolicy) -> v1::Policy {
 }
 
 fn page(
-    verdicts: &[ToolVerdict],
+    check: &PolicyCheck,
     after: Option<&ToolCursor>,
     size: usize,
 ) -> Result<CheckPolicyResponse, Error> {
@@ -92,6 +93,7 @@ fn page(
         let (server, name) = (verdict.id.server.as_str(), verdict.id.name.as_str());
         after.is_some_and(|cursor| (server, name) <= (&cursor.server, &cursor.name))
     };
+    let verdicts = &check.verdicts;
     let rest = &verdicts[verdicts.partition_point(is_before)..];
     let mut page: Vec<_> = rest.iter().take(size).map(verdict).collect();
     page.truncate(listing::within_bytes(page.iter().map(Message::encoded_len)));
@@ -101,7 +103,17 @@ fn page(
         name: last.name.clone(),
     });
     let next_page_token = last.map_or_else(|| Ok(String::new()), |place| place.token())?;
-    Ok(CheckPolicyResponse { verdicts: page, next_page_token })
+    let rules = if after.is_none() { coverage(&check.coverage) } else { Vec::new() };
+    Ok(CheckPolicyResponse { verdicts: page, next_page_token, rules })
+}
+
+fn coverage(rules: &[Coverage]) -> Vec<v1::RuleCoverage> {
+    let rule = |of: &Coverage| v1::RuleCoverage {
+        rule: of.rule.to_string(),
+        tools: of.tools,
+        hint: of.hint.clone(),
+    };
+    rules.iter().map(rule).collect()
 }
 
 fn verdict(verdict: &ToolVerdict) -> v1::PolicyVerdict {

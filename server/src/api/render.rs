@@ -141,6 +141,7 @@ pub(super) fn code(code: RefusalCode) -> v1::RefusalCode {
         RefusalCode::BelowThreshold => v1::RefusalCode::BelowThreshold,
         RefusalCode::BeyondTopK => v1::RefusalCode::BeyondTopK,
         RefusalCode::OverTokenBudget => v1::RefusalCode::OverTokenBudget,
+        RefusalCode::BeyondCap => v1::RefusalCode::BeyondCap,
         RefusalCode::Excluded => v1::RefusalCode::Excluded,
     }
 }

@@ -15,12 +15,12 @@ use super::json::refusal_code;
 use super::output;
 use super::route::read_state;
 use super::table::{Column, render};
-use super::text::{counted, one_line};
+use super::text::{counted, grouped, one_line};
 use crate::policy;
 
 const EXAMPLES: &str = "\
 Examples:
-  toolgate policy check policy.yaml --state state.json     try it before it is set
+  toolgate policy check examples/policy.yaml --state examples/state.json     try it before it is set
   toolgate policy set policy.yaml
   toolgate policy get > policy.yaml
   toolgate policy check --state state.json --json
@@ -64,7 +64,7 @@ enum Action {
     Check {
         /// The document, YAML or JSON. Without it, the stored policy.
         file: Option<PathBuf>,
-        /// What the agent has done and may do (JSON or TOML).
+        /// What the agent has done and may do (JSON, TOML or YAML).
         #[arg(long, value_name = "FILE")]
         state: Option<PathBuf>,
         /// Print JSON.
@@ -83,7 +83,7 @@ pub(super) async fn run(arguments: Policy) -> Result<Exit, Failure> {
             let document = read_text(&file)?;
             let request = v1::SetPolicyRequest { document, etag, ..Default::default() };
             let answer = client.connect(DEADLINE).await?.set_policy(request).await?;
-            print_set(&answer.policy.unwrap_or_default(), json)?;
+            print_set(&answer, json)?;
         }
         Action::Get { json, client } => {
             let request = v1::GetPolicyRequest::default();
@@ -94,20 +94,24 @@ pub(super) async fn run(arguments: Policy) -> Result<Exit, Failure> {
             let document = file.map(|file| read_text(&file)).transpose()?.unwrap_or_default();
             let state = read_state(state)?;
             let request = v1::CheckPolicyRequest { document, state, ..Default::default() };
-            let verdicts = client.connect(DEADLINE).await?.all_policy_verdicts(request).await?;
-            print_verdicts(&verdicts, json)?;
+            let check = client.connect(DEADLINE).await?.check_policy_whole(request).await?;
+            print_check(&check, json)?;
         }
         Action::Schema => output::print(policy::SCHEMA)?,
     }
     Ok(Exit::Done)
 }
 
-fn print_set(stored: &v1::Policy, json: bool) -> io::Result<()> {
+fn print_set(answer: &v1::SetPolicyResponse, json: bool) -> io::Result<()> {
+    let stored = answer.policy.clone().unwrap_or_default();
     if json {
-        return output::print_json(&as_json(stored));
+        let mut whole = as_json(&stored);
+        whole["rules"] = answer.rules.iter().map(rule_as_json).collect();
+        return output::print_json(&whole);
     }
+    let rules = coverage(&answer.rules);
     let (etag, revision) = (&stored.etag, stored.revision);
-    output::print(&format!("The policy is set: etag {etag}, revision {revision}.\n"))
+    output::print(&format!("{rules}The policy is set: etag {etag}, revision {revision}.\n"))
 }
 
 fn print_stored(stored: &v1::Policy, json: bool) -> io::Result<()> {
@@ -120,12 +124,31 @@ fn print_stored(stored: &v1::Policy, json: bool) -> io::Result<()> {
     output::print(&stored.document)
 }
 
-fn print_verdicts(verdicts: &[v1::PolicyVerdict], json: bool) -> io::Result<()> {
+fn print_check(check: &v1::CheckPolicyResponse, json: bool) -> io::Result<()> {
     if json {
-        let verdicts: Vec<_> = verdicts.iter().map(verdict_as_json).collect();
-        return output::print_json(&json!({ "verdicts": verdicts }));
+        let verdicts: Vec<_> = check.verdicts.iter().map(verdict_as_json).collect();
+        let rules: Vec<_> = check.rules.iter().map(rule_as_json).collect();
+        return output::print_json(&json!({ "verdicts": verdicts, "rules": rules }));
     }
-    output::print(&report(verdicts))
+    let rules = coverage(&check.rules);
+    let between = if rules.is_empty() { "" } else { "\n" };
+    output::print(&format!("{rules}{between}{}", report(&check.verdicts)))
+}
+
+fn rule_as_json(rule: &v1::RuleCoverage) -> Value {
+    json!({ "rule": rule.rule, "tools": rule.tools, "hint": rule.hint })
+}
+
+/// How far the rules reach; nothing for a policy without rules.
+fn coverage(rules: &[v1::RuleCoverage]) -> String {
+    if rules.is_empty() {
+        return String::new();
+    }
+    let columns = [Column::Left("RULE"), Column::Right("TOOLS"), Column::Left("NOTE")];
+    let rows = rules.iter().map(|rule| {
+        vec![one_line(&rule.rule, 64), grouped(rule.tools.into()), one_line(&rule.hint, 160)]
+    });
+    render(&columns, rows)
 }
 
 fn as_json(stored: &v1::Policy) -> Value {

@@ -57,17 +57,25 @@ pub(super) fn patterns(node: &Node) -> usize {
     count
 }
 
-/// The condition for this tool.
-pub(super) fn bind(node: &Node, tool: &ToolFacts) -> Node {
+/// Nodes of the condition.
+pub(super) fn size(node: &Node) -> usize {
+    let mut count = 1;
+    each_child(node, &mut |child| count += size(child));
+    count
+}
+
+/// The condition for this tool. What it took is added to `steps`.
+pub(super) fn bind(node: &Node, tool: &ToolFacts, steps: &mut usize) -> Node {
+    *steps += 1;
     let node = match node {
         Node::Tool(field) => return Node::Constant(tool.constant(*field)),
-        other => rebuild(other, &mut |child| bind(child, tool)),
+        other => rebuild(other, &mut |child| bind(child, tool, steps)),
     };
-    simplified(node)
+    simplified(node, steps)
 }
 
 /// What is left of a node whose children are settled as far as they can be.
-fn simplified(node: Node) -> Node {
+fn simplified(node: Node, steps: &mut usize) -> Node {
     let (yes, no) = (Node::bool(true), Node::bool(false));
     match node {
         Node::And(a, b) if *a == no || *b == no => no,
@@ -84,19 +92,21 @@ fn simplified(node: Node) -> Node {
             let [_, _, otherwise] = *parts;
             otherwise
         }
-        other => settled(&other).unwrap_or(other),
+        other => settled(&other, steps).unwrap_or(other),
     }
 }
 
 /// The value of a node that depends on nothing; `None` when it does, or has none. A fault stays for the
 /// evaluation, which says so.
-fn settled(node: &Node) -> Option<Node> {
+fn settled(node: &Node, steps: &mut usize) -> Option<Node> {
     if matches!(node, Node::Constant(_)) || depends(node) {
         return None;
     }
     let (state, mut fuel) = (AgentState::default(), Fuel::default());
     fuel.begin();
-    let constant = match Evaluation::new(&state, &mut fuel).eval(node).ok()? {
+    let value = Evaluation::new(&state, &mut fuel).eval(node);
+    *steps += fuel.spent() as usize;
+    let constant = match value.ok()? {
         Value::Bool(value) => Constant::Bool(value),
         Value::Int(value) => Constant::Int(value),
         Value::Double(value) => Constant::Double(value.to_bits()),

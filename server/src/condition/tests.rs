@@ -41,7 +41,7 @@ fn tool() -> ToolFacts {
 
 fn evaluate(source: &str) -> Result<bool, Fault> {
     let condition = Condition::compile(source).unwrap_or_else(|e| panic!("{source}: {e}"));
-    condition.bind(&tool()).holds(&state(), &mut Fuel::default())
+    condition.bind(&tool(), &mut 0).holds(&state(), &mut Fuel::default())
 }
 
 #[track_caller]
@@ -255,7 +255,7 @@ fn a_spent_budget_is_a_fault_for_all_that_follow() {
 
 #[test]
 fn binding_settles_what_only_the_tool_decides() {
-    let bound = |source: &str| Condition::compile(source).expect(source).bind(&tool());
+    let bound = |source: &str| Condition::compile(source).expect(source).bind(&tool(), &mut 0);
     assert_eq!(bound("tool.server == 'git'").settled(), Some(true));
     assert_eq!(bound("tool.annotations.readOnlyHint || 'x' in tool.tags").settled(), Some(false));
     assert_eq!(bound("'a' in state.scopes").settled(), None);

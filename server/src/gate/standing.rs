@@ -159,10 +159,14 @@ impl Standings {
     }
 
     fn condition(&self, requirements: &Requirements, place: u32) -> String {
-        let condition = &requirements.conditions[place as usize];
+        let mut condition = requirements.conditions[place as usize].to_string();
+        // What is needed is joined by "and", which binds closer than these.
+        if condition.contains("||") || condition.contains('?') {
+            condition = format!("({condition})");
+        }
         match self.faults.iter().find(|(faulty, _)| *faulty == place) {
             Some((_, fault)) => format!("{condition} (which can't be evaluated: {fault})"),
-            None => condition.to_string(),
+            None => condition,
         }
     }
 

@@ -29,6 +29,8 @@ pub enum RefusalCode {
     OverTokenBudget,
     /// The request excluded it.
     Excluded,
+    /// A cap of the policy is reached.
+    BeyondCap,
 }
 
 impl RefusalCode {
@@ -48,6 +50,7 @@ impl RefusalCode {
             Self::BeyondTopK => "BEYOND_TOP_K",
             Self::OverTokenBudget => "OVER_TOKEN_BUDGET",
             Self::Excluded => "EXCLUDED",
+            Self::BeyondCap => "BEYOND_CAP",
         }
     }
 }

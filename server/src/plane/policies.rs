@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::gate::standing::{Standing, Standings};
 use crate::gate::verdict::RefusalCode;
 use crate::identity::{TenantId, ToolId};
-use crate::policy::Policy;
+use crate::policy::{Policy, Rule};
 use crate::shard::requirements::Demand;
 use crate::shard::ruled::RuledCatalog;
 use crate::shard::snapshot::policy_of;
@@ -28,46 +28,103 @@ pub struct ToolVerdict {
     pub unlock: Vec<String>,
 }
 
+/// How far a rule reaches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Coverage {
+    /// Its name.
+    pub rule: Arc<str>,
+    /// Tools of the catalog that it matches.
+    pub tools: u32,
+    /// What may be wrong with it; empty when nothing seems to be.
+    pub hint: String,
+}
+
+/// What a policy makes of a catalog.
+#[derive(Debug, Clone)]
+pub struct PolicyCheck {
+    /// Of each tool, by MCP server and name.
+    pub verdicts: Vec<ToolVerdict>,
+    /// Of each rule, in the document's order.
+    pub coverage: Vec<Coverage>,
+}
+
 impl Plane {
-    /// Replaces the tenant's policy; when it returns, every answer goes by it.
+    /// Replaces the tenant's policy; when it returns, every answer goes by it. Says how far its rules reach.
     ///
     /// # Errors
-    /// As [`crate::catalog::Catalog::set_policy`].
+    /// As [`crate::catalog::Catalog::set_policy`]; a policy that makes too much of the catalog.
     pub async fn set_policy(
         &self,
         tenant: &TenantId,
         document: String,
         etag: &str,
-    ) -> Result<StoredPolicy, Error> {
+    ) -> Result<(StoredPolicy, Vec<Coverage>), Error> {
+        let catalog = self.catalog.whole(tenant).await;
+        let catalog = match catalog {
+            // A policy may be there before the first MCP server.
+            Err(Error::TenantNotFound(_)) => StoredCatalog::default(),
+            other => other?,
+        };
+        let text = document.clone();
+        let cover = move || {
+            let policy = Arc::new(parse(&text)?);
+            let ruled = ruled(catalog, &policy)?;
+            Ok::<_, Error>(coverage(&policy, &ruled))
+        };
+        let coverage = tokio::task::spawn_blocking(cover).await.map_err(Error::internal)??;
         let stored = self.catalog.set_policy(tenant, document, etag).await?;
         self.follow(tenant, stored.revision).await;
-        Ok(stored)
+        Ok((stored, coverage))
     }
 
-    /// What a document, or the stored policy for `None`, makes of each tool, by MCP server and name.
+    /// What a document, or the stored policy for `None`, makes of each tool, and how far its rules reach.
     ///
     /// # Errors
-    /// A document that is wrong, no such tenant, a store that can't be reached.
+    /// A document that is wrong or makes too much of the catalog, no such tenant, a store that can't be reached.
     pub async fn check_policy(
         &self,
         tenant: &TenantId,
         document: Option<String>,
         state: AgentState,
-    ) -> Result<Vec<ToolVerdict>, Error> {
+    ) -> Result<PolicyCheck, Error> {
         let catalog = self.catalog.whole(tenant).await?;
         let check = move || {
             let policy = match document {
                 Some(document) => Arc::new(parse(&document)?),
                 None => policy_of(catalog.policy.as_ref())?,
             };
-            Ok(verdicts(catalog, &policy, &state))
+            let ruled = ruled(catalog, &policy)?;
+            let coverage = coverage(&policy, &ruled);
+            Ok(PolicyCheck { verdicts: verdicts(&ruled, &policy, &state), coverage })
         };
         tokio::task::spawn_blocking(check).await.map_err(Error::internal)?
     }
 }
 
-fn verdicts(catalog: StoredCatalog, policy: &Arc<Policy>, state: &AgentState) -> Vec<ToolVerdict> {
+fn ruled(catalog: StoredCatalog, policy: &Arc<Policy>) -> Result<RuledCatalog, Error> {
     let ruled = RuledCatalog::new(catalog.servers, catalog.tools, policy);
+    if ruled.unjudged == 0 {
+        return Ok(ruled);
+    }
+    let problem = format!(
+        "makes too much of this catalog: {} of its tools would be left out; give it fewer rules, patterns or \
+         conditions on `tool`, or let them match fewer tools",
+        ruled.unjudged
+    );
+    Err(Error::field("document", problem))
+}
+
+fn coverage(policy: &Policy, ruled: &RuledCatalog) -> Vec<Coverage> {
+    let rules = policy.rules.iter().zip(&ruled.matched);
+    let cover = |(rule, tools): (&Rule, &u32)| Coverage {
+        rule: Arc::clone(&rule.name),
+        tools: *tools,
+        hint: rule.hint(*tools),
+    };
+    rules.map(cover).collect()
+}
+
+fn verdicts(ruled: &RuledCatalog, policy: &Policy, state: &AgentState) -> Vec<ToolVerdict> {
     let standings = Standings::under(&ruled.requirements, state);
     let verdict = |tool: &crate::shard::tool::Tool| {
         let group = &ruled.requirements.groups[tool.group as usize];

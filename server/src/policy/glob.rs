@@ -1,8 +1,16 @@
 //! Patterns of names: `*` stands for any text, `?` for one character, everything else for itself.
 
+use std::fmt::{self, Write as _};
+
 /// A pattern that names are held against.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Glob(Vec<char>);
+
+impl fmt::Display for Glob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|c| f.write_char(*c))
+    }
+}
 
 impl Glob {
     pub(super) fn new(text: &str) -> Self {

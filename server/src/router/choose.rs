@@ -69,6 +69,14 @@ pub struct Outcome {
     pub change: Change,
 }
 
+/// What ranked candidates come to.
+#[derive(Default)]
+struct Cut {
+    chosen: Vec<Candidate>,
+    beyond_top_k: Vec<Candidate>,
+    beyond_cap: Vec<Candidate>,
+}
+
 impl<'a> Choice<'a> {
     /// An empty choice.
     #[must_use]
@@ -165,7 +173,7 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Tools that are always loaded, then those that the policy and the request pinned.
+    /// Tools that are always loaded, whatever the budget; then those that the policy and the request pinned.
     fn require(&mut self) {
         let always = self.snapshot.always_load.iter().map(|slot| (*slot, FoundBy::AlwaysLoad));
         let pinned = self.snapshot.pinned.iter().map(|slot| (*slot, FoundBy::Pin));
@@ -191,33 +199,36 @@ impl<'a> Choice<'a> {
             candidates.iter().copied().partition(passes);
         // Stable: within the leaders, and within the rest, the best stay first.
         ordered.sort_by_key(|candidate| !candidate.leads);
-        let (mut chosen, beyond) = self.cut(&ordered);
+        let Cut { mut chosen, beyond_top_k, beyond_cap } = self.cut(&ordered);
         sort(&mut chosen);
         for candidate in chosen {
             self.promote(candidate.slot, candidate.found_by);
         }
-        self.leave_out(&beyond, RefusalCode::BeyondTopK);
+        self.leave_out(&beyond_top_k, RefusalCode::BeyondTopK);
+        self.leave_out(&beyond_cap, RefusalCode::BeyondCap);
         self.leave_out(&failing, RefusalCode::BelowThreshold);
     }
 
     /// The first `top_k` that the caps admit, and the others.
-    fn cut(&self, ordered: &[Candidate]) -> (Vec<Candidate>, Vec<Candidate>) {
+    fn cut(&self, ordered: &[Candidate]) -> Cut {
         let mut caps = Caps::new(&self.snapshot.policy);
         self.active.iter().for_each(|chosen| caps.count(self.snapshot, chosen.slot));
-        let (mut chosen, mut beyond) = (Vec::new(), Vec::new());
+        let mut cut = Cut::default();
         for candidate in ordered {
             let is_new = !self.taken.contains(&candidate.slot);
             let admitted = !is_new || caps.admit(self.snapshot, candidate.slot);
-            if chosen.len() == self.options.top_k || !admitted {
-                beyond.push(*candidate);
-                continue;
+            if cut.chosen.len() == self.options.top_k {
+                cut.beyond_top_k.push(*candidate);
+            } else if !admitted {
+                cut.beyond_cap.push(*candidate);
+            } else {
+                if is_new {
+                    caps.count(self.snapshot, candidate.slot);
+                }
+                cut.chosen.push(*candidate);
             }
-            if is_new {
-                caps.count(self.snapshot, candidate.slot);
-            }
-            chosen.push(*candidate);
         }
-        (chosen, beyond)
+        cut
     }
 
     /// Every tool that may be chosen, in the catalog's order, which is the same for every intent. Where not
@@ -260,11 +271,12 @@ impl<'a> Choice<'a> {
             return;
         }
         let cost = self.snapshot.tool(slot).schema_tokens;
+        let is_always_loaded = found_by == FoundBy::AlwaysLoad;
         let fits = self.tokens_left.is_none_or(|left| cost <= left)
             && self.active.len() < TOOLS_MAX
             && self.room.make(slot, &mut self.active);
-        if fits {
-            self.tokens_left = self.tokens_left.map(|left| left - cost);
+        if fits || (is_always_loaded && self.active.len() < TOOLS_MAX) {
+            self.tokens_left = self.tokens_left.map(|left| left.saturating_sub(cost));
             self.push(slot, found_by, true);
         } else {
             let (overlap, _) = self.embedded.score_of(self.snapshot, slot);

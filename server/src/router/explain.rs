@@ -99,16 +99,22 @@ fn refusal(snapshot: &Snapshot, standings: &Standings, tool: LeftOut) -> Refusal
     let message = match tool.code {
         RefusalCode::UnknownTool => "there is no such tool".to_owned(),
         RefusalCode::PreconditionUnmet => format!("needs {}", unlock.join(" and ")),
-        RefusalCode::BelowThreshold => {
-            format!("overlap {:.3} is below the threshold", tool.overlap)
-        }
-        RefusalCode::BeyondTopK => "better tools filled top_k, or a cap of the policy".to_owned(),
+        RefusalCode::BelowThreshold => below_threshold(snapshot, &tool),
+        RefusalCode::BeyondTopK => "better tools filled top_k".to_owned(),
+        RefusalCode::BeyondCap => "better tools filled a cap of the policy".to_owned(),
         RefusalCode::OverTokenBudget => over_budget(snapshot, &tool),
         RefusalCode::Excluded => "the request excludes it".to_owned(),
         other => other.name().to_lowercase(),
     };
     let (slot, asked_for, code, overlap) = (tool.slot, tool.asked_for, tool.code, tool.overlap);
     Refusal { slot, asked_for, code, message, unlock, overlap }
+}
+
+fn below_threshold(snapshot: &Snapshot, tool: &LeftOut) -> String {
+    let of_policy = tool.slot.and_then(|slot| snapshot.tool(slot).threshold);
+    let which = of_policy
+        .map_or_else(String::new, |least| format!(" of {least:.3} that the policy has for it"));
+    format!("overlap {:.3} is below the threshold{which}", tool.overlap)
 }
 
 fn over_budget(snapshot: &Snapshot, tool: &LeftOut) -> String {

@@ -10,6 +10,27 @@ use crate::policy::Policy;
 use crate::precondition::Precondition;
 use crate::store::{ServerRecord, ToolRecord};
 
+/// Steps that putting a catalog under a policy may take: trying its patterns on each tool, and settling what
+/// its conditions say of the tool. A step takes 5 to 50 ns.
+const STEPS_MAX: usize = 100_000_000;
+
+/// Nodes of all conditions that a policy makes of a catalog: some 20 MiB.
+const NODES_MAX: usize = 1 << 18;
+
+/// Needs of all groups that a policy makes of a catalog: some 12 MiB.
+const NEEDS_MAX: usize = 1 << 19;
+
+/// Why it is not known what a tool asks.
+#[derive(Debug, thiserror::Error)]
+pub enum Unjudged {
+    /// A stored expression can't be read.
+    #[error("{0}")]
+    Mistake(Mistake),
+    /// The policy makes more of the catalog than is kept.
+    #[error("the policy makes too much of this catalog")]
+    TooMuch,
+}
+
 /// What all tools of a catalog ask.
 #[derive(Debug, Default)]
 pub struct Requirements {
@@ -66,6 +87,10 @@ pub struct Grouping {
     by_condition: HashMap<Condition, u32>,
     /// Preconditions that were compiled: servers and tools repeat them.
     compiled: HashMap<Precondition, Vec<Condition>>,
+    /// What the policy took and made so far.
+    steps: usize,
+    nodes: usize,
+    needs: usize,
 }
 
 impl Requirements {
@@ -90,32 +115,54 @@ impl Grouping {
             by_scope: HashMap::new(),
             by_condition: HashMap::new(),
             compiled: HashMap::new(),
+            steps: 0,
+            nodes: 0,
+            needs: 0,
         }
+    }
+
+    /// The rules that match a tool, by number.
+    ///
+    /// # Errors
+    /// The policy makes too much of the tools before.
+    pub fn rules_of(&mut self, facts: &ToolFacts) -> Result<Vec<u32>, Unjudged> {
+        if self.is_full() {
+            return Err(Unjudged::TooMuch);
+        }
+        self.steps += self.policy.steps_a_tool();
+        let rules = (0u32..).zip(&self.policy.rules);
+        Ok(rules.filter(|(_, rule)| rule.matches(facts)).map(|(n, _)| n).collect())
     }
 
     /// The group of a tool, made when it is the first of it.
     ///
     /// # Errors
-    /// A stored expression can't be read: the tool can't be judged then.
+    /// What the tool asks is not known.
     pub fn group_of(
         &mut self,
-        server: &ServerRecord,
-        tool: &ToolRecord,
-        facts: &ToolFacts,
-    ) -> Result<u32, Mistake> {
+        (server, tool): (&ServerRecord, &ToolRecord),
+        (facts, rules): (&ToolFacts, &[u32]),
+    ) -> Result<u32, Unjudged> {
         let mut needs = self.own_needs(server, tool, facts)?;
         let policy = Arc::clone(&self.policy);
-        let rules = (0u32..).zip(&policy.rules).filter(|(_, rule)| rule.matches(facts));
-        for (n, rule) in rules {
-            let rule_needs = |demand| Need { rule: Some(n), demand };
+        for n in rules {
+            if self.is_full() {
+                return Err(Unjudged::TooMuch);
+            }
+            let rule = &policy.rules[*n as usize];
+            let rule_needs = |demand| Need { rule: Some(*n), demand };
             if rule.denied {
                 needs.push(rule_needs(Demand::Denied));
             }
             needs.extend(rule.scopes.iter().map(|scope| rule_needs(self.scope(scope))));
-            let conditions = rule.conditions.iter().filter_map(|c| self.condition(c, facts));
+            let conditions = rule.conditions.iter().filter_map(|c| self.rule_condition(c, facts));
             needs.extend(conditions.map(rule_needs));
         }
-        Ok(self.group(needs))
+        Ok(self.group(needs, rules.len()))
+    }
+
+    fn is_full(&self) -> bool {
+        self.steps > STEPS_MAX || self.nodes > NODES_MAX || self.needs > NEEDS_MAX
     }
 
     /// Puts the tool of the next slot into its group.
@@ -137,14 +184,14 @@ impl Grouping {
         server: &ServerRecord,
         tool: &ToolRecord,
         facts: &ToolFacts,
-    ) -> Result<Vec<Need>, Mistake> {
+    ) -> Result<Vec<Need>, Unjudged> {
         let mut scopes = [server.required_scopes.as_slice(), &tool.required_scopes].concat();
         scopes.sort();
         scopes.dedup();
         let mut demands: Vec<_> = scopes.iter().map(|scope| self.scope(scope)).collect();
         for precondition in server.precondition.iter().chain(&tool.precondition) {
             if !self.compiled.contains_key(precondition) {
-                let conditions = precondition.conditions()?;
+                let conditions = precondition.conditions().map_err(Unjudged::Mistake)?;
                 self.compiled.insert(precondition.clone(), conditions);
             }
             let conditions = self.compiled[precondition].clone();
@@ -153,10 +200,11 @@ impl Grouping {
         Ok(demands.into_iter().map(|demand| Need { rule: None, demand }).collect())
     }
 
-    fn group(&mut self, needs: Vec<Need>) -> u32 {
+    fn group(&mut self, needs: Vec<Need>, of_rules: usize) -> u32 {
         if let Some(group) = self.by_needs.get(&needs) {
             return *group;
         }
+        self.needs += of_rules;
         let group = place(self.found.groups.len());
         self.by_needs.insert(needs.clone(), group);
         let (slots, schema_tokens, summary_tokens) = (Vec::new(), 0, 0);
@@ -174,9 +222,17 @@ impl Grouping {
         Demand::Scope(next)
     }
 
+    /// As [`Grouping::condition`], counted: a rule's conditions multiply with the tools that it matches.
+    fn rule_condition(&mut self, condition: &Condition, facts: &ToolFacts) -> Option<Demand> {
+        let known = self.found.conditions.len();
+        let demand = self.condition(condition, facts);
+        self.nodes += self.found.conditions[known..].iter().map(Condition::size).sum::<usize>();
+        demand
+    }
+
     /// What is left of a condition for this tool; `None` when it always holds.
     fn condition(&mut self, condition: &Condition, facts: &ToolFacts) -> Option<Demand> {
-        let bound = condition.bind(facts);
+        let bound = condition.bind(facts, &mut self.steps);
         if bound.settled() == Some(true) {
             return None;
         }

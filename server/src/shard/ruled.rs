@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tracing::error;
 
-use super::requirements::{Grouping, Requirements};
+use super::requirements::{Grouping, Requirements, Unjudged};
 use super::tool::Tool;
 use crate::catalog::definition::Definition;
 use crate::condition::ToolFacts;
@@ -22,6 +22,10 @@ pub struct RuledCatalog {
     pub requirements: Requirements,
     /// Slots of the tools that the policy pins.
     pub pinned: Vec<u32>,
+    /// By rule of the policy, how many tools it matches.
+    pub matched: Vec<u32>,
+    /// Tools that are left out because the policy makes too much of the catalog.
+    pub unjudged: usize,
 }
 
 /// What rules make of one tool.
@@ -53,13 +57,25 @@ impl RuledCatalog {
             tools: Vec::with_capacity(tools.len()),
             requirements: Requirements::default(),
             pinned: Vec::new(),
+            matched: vec![0; policy.rules.len()],
+            unjudged: 0,
         };
         for stored in tools {
             let Some(server) = servers.get(&stored.record.server) else { continue };
             let name = stored.record.model_name.clone();
-            if let Err(problem) = ruled.add(server, stored, policy, &mut grouping) {
-                error!(tool = name, problem, "the stored tool is damaged");
+            match ruled.add(server, stored, policy, &mut grouping) {
+                Ok(()) => {}
+                Err(Flaw::Unjudged(Unjudged::TooMuch)) => ruled.unjudged += 1,
+                Err(flaw) => {
+                    error!(tool = name, problem = %flaw, "the stored tool is damaged");
+                }
             }
+        }
+        if ruled.unjudged > 0 {
+            error!(
+                tools = ruled.unjudged,
+                "the policy makes too much of the catalog: tools are left out"
+            );
         }
         ruled.requirements = grouping.finish();
         ruled
@@ -71,12 +87,14 @@ impl RuledCatalog {
         stored: StoredTool,
         policy: &Policy,
         grouping: &mut Grouping,
-    ) -> Result<(), String> {
-        let definition = Definition::parse(&stored.record.definition).map_err(|e| e.problem)?;
+    ) -> Result<(), Flaw> {
+        let definition = Definition::parse(&stored.record.definition);
+        let definition = definition.map_err(|rejection| Flaw::Definition(rejection.problem))?;
         let facts = facts_of(&stored.record, &definition);
-        let group = grouping.group_of(server, &stored.record, &facts);
-        let group = group.map_err(|mistake| mistake.to_string())?;
-        let ruled = Ruled { group, ..ruled(policy, &facts) };
+        let rules = grouping.rules_of(&facts)?;
+        let group = grouping.group_of((server, &stored.record), (&facts, &rules))?;
+        rules.iter().for_each(|rule| self.matched[*rule as usize] += 1);
+        let ruled = Ruled { group, ..ruled(policy, &rules) };
         let slot = u32::try_from(self.tools.len()).expect("fewer tools than 2^32");
         if ruled.pinned {
             self.pinned.push(slot);
@@ -88,30 +106,42 @@ impl RuledCatalog {
     }
 }
 
-/// What rules and conditions may know of a tool; absent hints have MCP's defaults.
+/// Why a stored tool is not served.
+#[derive(Debug, thiserror::Error)]
+enum Flaw {
+    #[error("{0}")]
+    Definition(String),
+    #[error(transparent)]
+    Unjudged(#[from] Unjudged),
+}
+
+/// What rules and conditions may know of a tool. Absent hints have MCP's defaults, and a tool that only
+/// reads destroys nothing: MCP's `destructiveHint` means something for the others only.
 fn facts_of(record: &ToolRecord, definition: &Definition) -> ToolFacts {
+    let read_only = definition.hint("readOnlyHint").unwrap_or(false);
     ToolFacts {
         server: record.server.as_str().into(),
         name: record.name.as_str().into(),
         model_name: record.model_name.as_str().into(),
         tags: definition.tags().into(),
-        read_only: definition.hint("readOnlyHint").unwrap_or(false),
-        destructive: definition.hint("destructiveHint").unwrap_or(true),
+        read_only,
+        destructive: !read_only && definition.hint("destructiveHint").unwrap_or(true),
         idempotent: definition.hint("idempotentHint").unwrap_or(false),
         open_world: definition.hint("openWorldHint").unwrap_or(true),
     }
 }
 
-fn ruled(policy: &Policy, facts: &ToolFacts) -> Ruled {
+fn ruled(policy: &Policy, rules: &[u32]) -> Ruled {
     let mut ruled = Ruled::default();
     let mut caps = Vec::new();
-    for (n, rule) in (0u32..).zip(&policy.rules).filter(|(_, rule)| rule.matches(facts)) {
+    for n in rules {
+        let rule = &policy.rules[*n as usize];
         ruled.always_load |= rule.always_load;
         ruled.critical |= rule.critical;
         ruled.pinned |= rule.pinned;
         ruled.threshold = rule.choosing.threshold.or(ruled.threshold);
         if rule.choosing.top_k.is_some() || rule.choosing.max_per_server.is_some() {
-            caps.push(n);
+            caps.push(*n);
         }
     }
     ruled.caps = caps.into();

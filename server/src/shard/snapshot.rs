@@ -82,7 +82,7 @@ impl Snapshot {
     ) -> Result<Self, Error> {
         let policy_revision = catalog.policy.as_ref().map(|stored| stored.revision);
         let pending = PendingServer::all(&catalog.servers, &policy);
-        let RuledCatalog { tools, requirements, pinned } =
+        let RuledCatalog { tools, requirements, pinned, .. } =
             RuledCatalog::new(catalog.servers, catalog.tools, &policy);
         let vectors = match rows(&tools, embeddings, dimensions) {
             Some(rows) => {

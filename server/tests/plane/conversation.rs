@@ -210,3 +210,17 @@ async fn kept_tools_cost_nothing_of_the_budget() {
         |r: &&toolgate_server::router::explain::Refusal| r.code == RefusalCode::OverTokenBudget;
     assert!(second.refusals.iter().filter(over).count() >= 4);
 }
+
+#[tokio::test]
+async fn always_loaded_tools_are_there_whatever_the_budget() {
+    let world = World::new().await;
+    let tools = vec![tool("always", "unrelated").always(), tool("refund", "refund invoice")];
+    world.register("acme", server("s", tools)).await;
+    for options in [
+        Options { schema_token_budget: Some(0), ..options() },
+        Options { active_token_budget: Some(0), ..options() },
+    ] {
+        let answer = world.route("acme", RouteQuery { options, ..ask("refund invoice") }).await;
+        assert_eq!(model_names(&answer), ["mcp__s__always"]);
+    }
+}

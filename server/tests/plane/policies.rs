@@ -1,6 +1,7 @@
 //! What a tenant's policy does: who sees which tool, which tools are chosen, and that every surface says the
 //! same of them.
 
+use serde_json::json;
 use toolgate_server::error::Error;
 use toolgate_server::gate::verdict::RefusalCode;
 use toolgate_server::plane::policies::ToolVerdict;
@@ -198,7 +199,8 @@ fn row(name: &str, code: Option<RefusalCode>, rule: &str, unlock: &[&str]) -> Ro
 }
 
 async fn check(world: &World, document: Option<&str>) -> Vec<Row> {
-    let verdicts = world.check_policy("acme", document, AgentState::default()).await.unwrap();
+    let verdicts =
+        world.check_policy("acme", document, AgentState::default()).await.unwrap().verdicts;
     let row = |verdict: ToolVerdict| {
         let rule = verdict.rule.as_deref().unwrap_or("-").to_owned();
         (verdict.id.name.as_str().to_owned(), verdict.refused, rule, verdict.unlock)
@@ -241,4 +243,94 @@ async fn a_check_names_the_rule_that_decided_and_what_unlocks() {
     assert_eq!(check(&world, None).await[4].1, None, "nothing was set by that");
     world.set_policy("acme", document, "").await.unwrap();
     assert_eq!(check(&world, None).await, expected);
+}
+
+fn hinted(name: &str, annotations: serde_json::Value) -> ToolText {
+    let mut tool = tool(name, "refund invoice");
+    tool.definition["annotations"] = annotations;
+    tool
+}
+
+#[tokio::test]
+async fn a_tool_that_only_reads_destroys_nothing() {
+    let tools = vec![
+        hinted("reads", json!({"readOnlyHint": true})),
+        hinted("writes", json!({"destructiveHint": false})),
+        hinted("unknown", json!({})),
+    ];
+    let world = world(tools).await;
+    let document =
+        "rules: [{name: no, match: {annotations: {destructiveHint: true}}, denied: true}]";
+    let denied = row("unknown", Some(RefusalCode::UnknownTool), "no", &[]);
+    let expected = [row("reads", None, "-", &[]), denied, row("writes", None, "-", &[])];
+    assert_eq!(check(&world, Some(document)).await, expected);
+}
+
+#[tokio::test]
+async fn a_check_says_how_far_each_rule_reaches() {
+    let world = world(refunds(3)).await;
+    let document = "rules:
+      - {name: some, match: {tools: ['refund_[12]', refund_1, refund_2]}, pinned: true}
+      - {name: model-facing, match: {tools: [mcp__s__refund_1]}, denied: true}
+      - {name: elsewhere, match: {servers: [other]}, denied: true}
+      - {name: idle}";
+    let checked = world.check_policy("acme", Some(document), AgentState::default()).await.unwrap();
+    let rules: Vec<_> = checked.coverage.iter().map(|c| (&*c.rule, c.tools, &*c.hint)).collect();
+    assert_eq!(rules[0], ("some", 2, ""));
+    assert_eq!((rules[1].0, rules[1].1), ("model-facing", 0));
+    assert!(
+        rules[1].2.contains("\"mcp__s__refund_1\" is held against MCP names"),
+        "{}",
+        rules[1].2
+    );
+    assert_eq!(rules[2], ("elsewhere", 0, "matches no tool"));
+    assert_eq!(rules[3], ("idle", 3, "says nothing of the tools that it matches"));
+}
+
+/// Conditions of 200 nodes each, which differ from tool to tool.
+fn one_condition_a_tool(rules: usize) -> String {
+    let words = (0..200).map(|n| format!("'{n}'")).collect::<Vec<_>>().join(", ");
+    let rule = |n| {
+        let cel = format!("[{words}].exists(a, a + tool.name + '{n}' in state.scopes)");
+        format!("  - {{name: r{n}, precondition: {{cel: \"{cel}\"}}}}\n")
+    };
+    format!("rules:\n{}", (0..rules).map(rule).collect::<String>())
+}
+
+#[tokio::test]
+async fn a_policy_that_makes_too_much_of_a_catalog_is_refused() {
+    let world = world(refunds(100)).await;
+    world.set_policy("acme", &one_condition_a_tool(2), "").await.unwrap();
+    let huge = one_condition_a_tool(40);
+    for refused in [
+        world.set_policy("acme", &huge, "").await.map(|_| ()),
+        world.check_policy("acme", Some(&huge), AgentState::default()).await.map(|_| ()),
+    ] {
+        let Err(Error::InvalidFields(fields)) = refused else { panic!("{refused:?}") };
+        assert!(fields[0].problem.contains("makes too much of this catalog"), "{fields:?}");
+    }
+    let verdicts = check(&world, None).await;
+    assert_eq!(verdicts.len(), 100, "the policy of before is still there");
+}
+
+#[tokio::test]
+async fn what_a_cap_leaves_out_is_said_to_be_so() {
+    let world = world(refunds(3)).await;
+    world.set_policy("acme", "defaults: {max_per_server: 1}", "").await.unwrap();
+    let query = RouteQuery {
+        options: Options { explain: true, top_k: 2, ..options() },
+        ..ask("refund invoice")
+    };
+    let answer = world.route("acme", query).await;
+    let codes: Vec<_> = answer.refusals.iter().map(|refusal| refusal.code).collect();
+    assert_eq!((shown(&answer).len(), codes), (1, vec![RefusalCode::BeyondCap; 2]));
+}
+
+#[tokio::test]
+async fn needs_are_one_text_each_where_or_would_bind_less_than_and() {
+    let world = world(vec![tool("refund", "refund invoice").after("planned")]).await;
+    let document = "rules: [{name: either, precondition: {cel: \"'a' in state.scopes || 'b' in state.scopes\"}}]";
+    let unlock = ["milestone_reached(\"planned\")", "('a' in state.scopes || 'b' in state.scopes)"];
+    let locked = row("refund", Some(RefusalCode::PreconditionUnmet), "-", &unlock);
+    assert_eq!(check(&world, Some(document)).await, [locked]);
 }

@@ -279,3 +279,18 @@ async fn another_tenants_tools_are_not_found() {
         assert!(answer.tools.is_empty() && answer.searched == 1, "{query}");
     }
 }
+
+#[tokio::test]
+async fn a_list_by_name_says_that_it_goes_on() {
+    let world = World::new().await;
+    let tools = (0..7).map(|n| tool(&format!("log_{n}"), "Shows commits.")).collect();
+    world.register("acme", server("git", tools)).await;
+    for query in ["git", "mcp__git"] {
+        let answer = world.search("acme", look_for(query)).await;
+        assert_eq!((answer.form, answer.tools.len()), (Form::Prefix, 5));
+        assert_eq!(answer.message, "5 of 7 tools by name: ask for 7 results to see all of them.");
+        let whole = SearchQuery { max_results: 7, ..look_for(query) };
+        let answer = world.search("acme", whole).await;
+        assert_eq!((answer.tools.len(), &*answer.message), (7, ""));
+    }
+}

@@ -55,7 +55,7 @@ fuzz_target!(|input: &[u8]| {
 fn settle(conditions: &[Condition]) {
     let mut fuel = Fuel::default();
     for condition in conditions {
-        let bound = condition.bind(&TOOL);
+        let bound = condition.bind(&TOOL, &mut 0);
         let answer = bound.holds(&STATE, &mut fuel);
         if let Some(settled) = bound.settled() {
             assert_eq!(answer, Ok(settled));

@@ -14,10 +14,11 @@ use crate::config::units::format_duration;
 /// The whole answer, coloured.
 pub(super) fn report(answer: &v1::RouteResponse) -> String {
     let mut text = active_set(answer);
+    let undeferred = answer.deferral.as_ref().filter(|deferral| !deferral.deferred);
     if let Some(tokens) = &answer.accounting {
-        text.push_str(&savings(tokens));
+        text.push_str(&undeferred.map_or_else(|| savings(tokens), |_| sent_whole(tokens)));
     }
-    if let Some(deferral) = answer.deferral.as_ref().filter(|deferral| !deferral.deferred) {
+    if let Some(deferral) = undeferred {
         push(&mut text, format_args!("Tools are {}\n", deferral.message));
     }
     if !answer.pending_servers.is_empty() {
@@ -36,8 +37,8 @@ pub(super) fn report(answer: &v1::RouteResponse) -> String {
 
 fn active_set(answer: &v1::RouteResponse) -> String {
     if answer.active_tools.is_empty() {
-        return "No tool fits: none has the overlap that is asked for, or none may be used in this \
-                state. --explain says which and why, --threshold asks for less overlap.\n"
+        return "No tool fits: none has the overlap that is asked for, none fits the budget, or none may \
+                be used in this state. --explain says which and why, --threshold asks for less overlap.\n"
             .into();
     }
     let columns = [
@@ -74,6 +75,19 @@ fn change(change: &v1::ActiveSetChange) -> String {
                 grouped(change.cache_loss_tokens),
                 grouped(change.cache_saving_tokens)
             ),
+        );
+    }
+    text
+}
+
+/// Without deferral nothing is saved: what is missing may not be used.
+fn sent_whole(tokens: &v1::TokenAccounting) -> String {
+    let (sent, full) = (tokens.phase1_tokens + tokens.phase2_tokens, tokens.full_catalog_tokens);
+    let mut text =
+        format!("\nSent: {} tokens. All tools: {} tokens.\n", grouped(sent), grouped(full));
+    if tokens.phase2_tokens < full {
+        text.push_str(
+            "What is missing may not be used in this state, or has no room in one answer.\n",
         );
     }
     text

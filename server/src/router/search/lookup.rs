@@ -140,10 +140,14 @@ impl Look<'_> {
             };
             self.slots().filter(server).collect()
         };
+        if slots.is_empty() {
+            return None;
+        }
         slots.sort_by_key(|slot| &self.snapshot.tool(*slot).model_name);
+        let message = more(slots.len(), self.query.max_results);
         slots.truncate(self.query.max_results);
         let tools: Vec<_> = slots.into_iter().map(|slot| found(slot, 0, FoundBy::Name)).collect();
-        (!tools.is_empty()).then(|| self.findings(Form::Prefix, tools))
+        Some(Findings { message, ..self.findings(Form::Prefix, tools) })
     }
 
     fn findings(&self, form: Form, tools: Vec<Candidate>) -> Findings {
@@ -163,6 +167,14 @@ impl Look<'_> {
     fn is_visible(&self, slot: u32) -> bool {
         self.standings.tool(self.snapshot, slot) != Standing::Hidden
     }
+}
+
+/// Says that a list by name goes on; nothing when it is whole.
+fn more(tools: usize, shown: usize) -> String {
+    if tools <= shown {
+        return String::new();
+    }
+    format!("{shown} of {tools} tools by name: ask for {tools} results to see all of them.")
 }
 
 fn begins_with(text: &str, prefix: &str) -> bool {

@@ -14,7 +14,7 @@ use toolgate_server::gate::handle::Holder;
 use toolgate_server::gate::key::HandleKey;
 use toolgate_server::gate::verdict::{Allowed, Refused, Verdict};
 use toolgate_server::identity::{ServerName, TenantId};
-use toolgate_server::plane::policies::ToolVerdict;
+use toolgate_server::plane::policies::PolicyCheck;
 use toolgate_server::plane::{Plane, PlaneConfig};
 use toolgate_server::router::lookups::{Found, GateQuery, PoolQuery, SchemasQuery};
 use toolgate_server::router::pool::PoolDelta;
@@ -118,7 +118,8 @@ impl World {
         document: &str,
         etag: &str,
     ) -> Result<StoredPolicy, Error> {
-        self.plane.set_policy(&tenant(tenant_name), document.to_owned(), etag).await
+        let set = self.plane.set_policy(&tenant(tenant_name), document.to_owned(), etag).await;
+        set.map(|(stored, _)| stored)
     }
 
     /// What a document, or the stored policy, makes of each tool.
@@ -127,7 +128,7 @@ impl World {
         tenant_name: &str,
         document: Option<&str>,
         state: AgentState,
-    ) -> Result<Vec<ToolVerdict>, Error> {
+    ) -> Result<PolicyCheck, Error> {
         let document = document.map(str::to_owned);
         self.plane.check_policy(&tenant(tenant_name), document, state).await
     }

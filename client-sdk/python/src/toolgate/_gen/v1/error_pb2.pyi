@@ -161,6 +161,8 @@ class _RefusalCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RefusalCo
     """The tool passed, but its schema did not fit the token budget (Route only)."""
     REFUSAL_CODE_EXCLUDED: _RefusalCode.ValueType  # 13
     """The request excluded the tool or its MCP server (Route only)."""
+    REFUSAL_CODE_BEYOND_CAP: _RefusalCode.ValueType  # 14
+    """A cap of the policy is reached: so many tools of an MCP server, or of a rule, were chosen by rank."""
 
 class RefusalCode(_RefusalCode, metaclass=_RefusalCodeEnumTypeWrapper):
     """Why a tool is not in the active set, or why a call may not run. A tool that the caller may not see, since
@@ -195,4 +197,6 @@ REFUSAL_CODE_OVER_TOKEN_BUDGET: RefusalCode.ValueType  # 12
 """The tool passed, but its schema did not fit the token budget (Route only)."""
 REFUSAL_CODE_EXCLUDED: RefusalCode.ValueType  # 13
 """The request excluded the tool or its MCP server (Route only)."""
+REFUSAL_CODE_BEYOND_CAP: RefusalCode.ValueType  # 14
+"""A cap of the policy is reached: so many tools of an MCP server, or of a rule, were chosen by rank."""
 Global___RefusalCode: _TypeAlias = RefusalCode  # noqa: Y015

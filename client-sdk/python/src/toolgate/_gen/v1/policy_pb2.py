@@ -27,7 +27,7 @@ from toolgate._gen.v1 import error_pb2 as toolgate_dot_v1_dot_error__pb2
 from toolgate._gen.v1 import state_pb2 as toolgate_dot_v1_dot_state__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18toolgate/v1/policy.proto\x12\x0btoolgate.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17toolgate/v1/error.proto\x1a\x17toolgate/v1/state.proto\"k\n\x06Policy\x12\x10\n\x08\x64ocument\x18\x01 \x01(\t\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\x04\x12/\n\x0bupdate_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"B\n\x10SetPolicyRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x10\n\x08\x64ocument\x18\x02 \x01(\t\x12\x0c\n\x04\x65tag\x18\x03 \x01(\t\"8\n\x11SetPolicyResponse\x12#\n\x06policy\x18\x01 \x01(\x0b\x32\x13.toolgate.v1.Policy\"\"\n\x10GetPolicyRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\"8\n\x11GetPolicyResponse\x12#\n\x06policy\x18\x01 \x01(\x0b\x32\x13.toolgate.v1.Policy\"\x85\x01\n\x12\x43heckPolicyRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x10\n\x08\x64ocument\x18\x02 \x01(\t\x12&\n\x05state\x18\x03 \x01(\x0b\x32\x17.toolgate.v1.AgentState\x12\x11\n\tpage_size\x18\x04 \x01(\x05\x12\x12\n\npage_token\x18\x05 \x01(\t\"\\\n\x13\x43heckPolicyResponse\x12,\n\x08verdicts\x18\x01 \x03(\x0b\x32\x1a.toolgate.v1.PolicyVerdict\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x84\x01\n\rPolicyVerdict\x12\x0e\n\x06server\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0f\n\x07\x61llowed\x18\x03 \x01(\x08\x12&\n\x04\x63ode\x18\x04 \x01(\x0e\x32\x18.toolgate.v1.RefusalCode\x12\x0c\n\x04rule\x18\x05 \x01(\t\x12\x0e\n\x06unlock\x18\x06 \x03(\t2\xf9\x01\n\rPolicyService\x12J\n\tSetPolicy\x12\x1d.toolgate.v1.SetPolicyRequest\x1a\x1e.toolgate.v1.SetPolicyResponse\x12J\n\tGetPolicy\x12\x1d.toolgate.v1.GetPolicyRequest\x1a\x1e.toolgate.v1.GetPolicyResponse\x12P\n\x0b\x43heckPolicy\x12\x1f.toolgate.v1.CheckPolicyRequest\x1a .toolgate.v1.CheckPolicyResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18toolgate/v1/policy.proto\x12\x0btoolgate.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17toolgate/v1/error.proto\x1a\x17toolgate/v1/state.proto\"k\n\x06Policy\x12\x10\n\x08\x64ocument\x18\x01 \x01(\t\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\x04\x12/\n\x0bupdate_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"B\n\x10SetPolicyRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x10\n\x08\x64ocument\x18\x02 \x01(\t\x12\x0c\n\x04\x65tag\x18\x03 \x01(\t\"b\n\x11SetPolicyResponse\x12#\n\x06policy\x18\x01 \x01(\x0b\x32\x13.toolgate.v1.Policy\x12(\n\x05rules\x18\x02 \x03(\x0b\x32\x19.toolgate.v1.RuleCoverage\"9\n\x0cRuleCoverage\x12\x0c\n\x04rule\x18\x01 \x01(\t\x12\r\n\x05tools\x18\x02 \x01(\r\x12\x0c\n\x04hint\x18\x03 \x01(\t\"\"\n\x10GetPolicyRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\"8\n\x11GetPolicyResponse\x12#\n\x06policy\x18\x01 \x01(\x0b\x32\x13.toolgate.v1.Policy\"\x85\x01\n\x12\x43heckPolicyRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x10\n\x08\x64ocument\x18\x02 \x01(\t\x12&\n\x05state\x18\x03 \x01(\x0b\x32\x17.toolgate.v1.AgentState\x12\x11\n\tpage_size\x18\x04 \x01(\x05\x12\x12\n\npage_token\x18\x05 \x01(\t\"\x86\x01\n\x13\x43heckPolicyResponse\x12,\n\x08verdicts\x18\x01 \x03(\x0b\x32\x1a.toolgate.v1.PolicyVerdict\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12(\n\x05rules\x18\x03 \x03(\x0b\x32\x19.toolgate.v1.RuleCoverage\"\x84\x01\n\rPolicyVerdict\x12\x0e\n\x06server\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0f\n\x07\x61llowed\x18\x03 \x01(\x08\x12&\n\x04\x63ode\x18\x04 \x01(\x0e\x32\x18.toolgate.v1.RefusalCode\x12\x0c\n\x04rule\x18\x05 \x01(\t\x12\x0e\n\x06unlock\x18\x06 \x03(\t2\xf9\x01\n\rPolicyService\x12J\n\tSetPolicy\x12\x1d.toolgate.v1.SetPolicyRequest\x1a\x1e.toolgate.v1.SetPolicyResponse\x12J\n\tGetPolicy\x12\x1d.toolgate.v1.GetPolicyRequest\x1a\x1e.toolgate.v1.GetPolicyResponse\x12P\n\x0b\x43heckPolicy\x12\x1f.toolgate.v1.CheckPolicyRequest\x1a .toolgate.v1.CheckPolicyResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,17 +39,19 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SETPOLICYREQUEST']._serialized_start=233
   _globals['_SETPOLICYREQUEST']._serialized_end=299
   _globals['_SETPOLICYRESPONSE']._serialized_start=301
-  _globals['_SETPOLICYRESPONSE']._serialized_end=357
-  _globals['_GETPOLICYREQUEST']._serialized_start=359
-  _globals['_GETPOLICYREQUEST']._serialized_end=393
-  _globals['_GETPOLICYRESPONSE']._serialized_start=395
-  _globals['_GETPOLICYRESPONSE']._serialized_end=451
-  _globals['_CHECKPOLICYREQUEST']._serialized_start=454
-  _globals['_CHECKPOLICYREQUEST']._serialized_end=587
-  _globals['_CHECKPOLICYRESPONSE']._serialized_start=589
-  _globals['_CHECKPOLICYRESPONSE']._serialized_end=681
-  _globals['_POLICYVERDICT']._serialized_start=684
-  _globals['_POLICYVERDICT']._serialized_end=816
-  _globals['_POLICYSERVICE']._serialized_start=819
-  _globals['_POLICYSERVICE']._serialized_end=1068
+  _globals['_SETPOLICYRESPONSE']._serialized_end=399
+  _globals['_RULECOVERAGE']._serialized_start=401
+  _globals['_RULECOVERAGE']._serialized_end=458
+  _globals['_GETPOLICYREQUEST']._serialized_start=460
+  _globals['_GETPOLICYREQUEST']._serialized_end=494
+  _globals['_GETPOLICYRESPONSE']._serialized_start=496
+  _globals['_GETPOLICYRESPONSE']._serialized_end=552
+  _globals['_CHECKPOLICYREQUEST']._serialized_start=555
+  _globals['_CHECKPOLICYREQUEST']._serialized_end=688
+  _globals['_CHECKPOLICYRESPONSE']._serialized_start=691
+  _globals['_CHECKPOLICYRESPONSE']._serialized_end=825
+  _globals['_POLICYVERDICT']._serialized_start=828
+  _globals['_POLICYVERDICT']._serialized_end=960
+  _globals['_POLICYSERVICE']._serialized_start=963
+  _globals['_POLICYSERVICE']._serialized_end=1212
 # @@protoc_insertion_point(module_scope)

@@ -94,22 +94,58 @@ class SetPolicyResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     POLICY_FIELD_NUMBER: _builtins.int
+    RULES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def policy(self) -> Global___Policy:
         """The policy as stored."""
+
+    @_builtins.property
+    def rules(self) -> _containers.RepeatedCompositeFieldContainer[Global___RuleCoverage]:
+        """Each rule, in the document's order, with how many tools of the catalog it matches."""
 
     def __init__(
         self,
         *,
         policy: Global___Policy | None = ...,
+        rules: _abc.Iterable[Global___RuleCoverage] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy", "rules", b"rules"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SetPolicyResponse: _TypeAlias = SetPolicyResponse  # noqa: Y015
+
+@_typing.final
+class RuleCoverage(_message.Message):
+    """How far a rule reaches."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RULE_FIELD_NUMBER: _builtins.int
+    TOOLS_FIELD_NUMBER: _builtins.int
+    HINT_FIELD_NUMBER: _builtins.int
+    rule: _builtins.str
+    """The rule's name."""
+    tools: _builtins.int
+    """Tools of the catalog that it matches."""
+    hint: _builtins.str
+    """What may be wrong with a rule that matches no tool, or that says nothing of those it matches. Empty: nothing."""
+    def __init__(
+        self,
+        *,
+        rule: _builtins.str = ...,
+        tools: _builtins.int = ...,
+        hint: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hint", b"hint", "rule", b"rule", "tools", b"tools"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RuleCoverage: _TypeAlias = RuleCoverage  # noqa: Y015
 
 @_typing.final
 class GetPolicyRequest(_message.Message):
@@ -207,21 +243,27 @@ class CheckPolicyResponse(_message.Message):
 
     VERDICTS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    RULES_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
     """Asks for the next page; empty on the last one."""
     @_builtins.property
     def verdicts(self) -> _containers.RepeatedCompositeFieldContainer[Global___PolicyVerdict]:
         """One per tool, by MCP server and name."""
 
+    @_builtins.property
+    def rules(self) -> _containers.RepeatedCompositeFieldContainer[Global___RuleCoverage]:
+        """Each rule, in the document's order, with how many tools of the catalog it matches. On the first page only."""
+
     def __init__(
         self,
         *,
         verdicts: _abc.Iterable[Global___PolicyVerdict] | None = ...,
         next_page_token: _builtins.str = ...,
+        rules: _abc.Iterable[Global___RuleCoverage] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "verdicts", b"verdicts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "rules", b"rules", "verdicts", b"verdicts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

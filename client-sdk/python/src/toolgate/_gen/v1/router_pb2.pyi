@@ -391,7 +391,9 @@ class RouteOptions(_message.Message):
     threshold: _builtins.float
     """The least overlap (cosine) of a chosen tool, -1 to 1. Absent: 0.28."""
     schema_token_budget: _builtins.int
-    """The most cl100k_base tokens that newly promoted schemas may cost. Absent: no cap."""
+    """The most cl100k_base tokens that newly promoted schemas may cost. Always-loaded tools count, and are sent
+    even where they cost more. Absent: no cap.
+    """
     detail: Global___Detail.ValueType
     """How much of each tool is sent. Absent: full schemas."""
     context_window: _builtins.int
