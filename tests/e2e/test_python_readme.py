@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 from anthropic.types import Message, TextBlock, ToolUseBlock, Usage
-from catalogs import NOTES
+from catalogs import NOTES, SHIPPED
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from scripted_model import ScriptedModel, calls, says
+from toolgate_process import ToolgateProcess
 
 from toolgate import Client, ToolSettings, has_prior_tool_output
 
-README = Path(__file__).resolve().parents[2] / "client-sdk" / "python" / "README.md"
+ROOT = Path(__file__).resolve().parents[2]
+README = ROOT / "client-sdk" / "python" / "README.md"
 FIND, DELETE = "mcp__notes__find_notes", "mcp__notes__delete_note"
 
 
@@ -51,6 +53,31 @@ def guarded(client: Client) -> Client:
     needs = ToolSettings("delete_note", precondition=has_prior_tool_output(FIND))
     client.register_server("notes", NOTES, tool_settings=[needs])
     return client
+
+
+@pytest.mark.parametrize("beside", ["nothing else", "the other shipped servers"])
+def test_the_quickstart(
+    server: ToolgateProcess,
+    client: Client,
+    tenant: str,
+    beside: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if beside != "nothing else":
+        for other in SHIPPED.glob("*.json"):
+            if other.stem != "slack":
+                client.register_server(other.stem, other, timeout=120)
+    source = example('Client("127.0.0.1:7070", tenant="demo")')
+    ours = source.replace("127.0.0.1:7070", server.target).replace('"demo"', f'"{tenant}"')
+    monkeypatch.chdir(ROOT)
+    scope: dict[str, Any] = {}
+    exec(compile(ours, str(README), "exec"), scope)
+    assert scope["verdict"].allowed, scope["verdict"].message
+    sent = [tool["name"] for tool in scope["tools"]]
+    assert sent[0] == scope["call"].tool
+    second = [tool.model_name for tool in scope["turn"]]
+    assert second[: len(sent)] == sent, "kept in their places"
+    assert "mcp__slack__slack_get_thread_replies" in second[len(sent) :]
 
 
 def test_the_conversation(guarded: Client) -> None:
