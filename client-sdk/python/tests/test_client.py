@@ -10,6 +10,7 @@ import pytest
 from conftest import FakeService, fail
 
 from toolgate import (
+    ActiveSetChange,
     AgentState,
     AsyncClient,
     Call,
@@ -127,6 +128,32 @@ def test_the_answer_is_plain_values(service: FakeService) -> None:
     assert turn.timings == {"embed": 12}
     with pytest.raises(AttributeError):
         turn.handle = "other"  # type: ignore[misc]
+
+
+def test_the_change_since_the_turn_before_is_told(service: FakeService) -> None:
+    changed = router_pb2.ActiveSetChange(
+        added=["a"],
+        kept=["b", "c"],
+        removed=["d"],
+        evictable=["c"],
+        kept_for_cache=True,
+        cache_loss_tokens=9,
+        cache_saving_tokens=4,
+    )
+    service.answer("Route", router_pb2.RouteResponse(change=changed))
+    with Client(service.target) as client:
+        change = client.route("hello").change
+    assert change == ActiveSetChange(
+        added=("a",),
+        kept=("b", "c"),
+        removed=("d",),
+        evictable=("c",),
+        kept_for_cache=True,
+        cache_loss_tokens=9,
+        cache_saving_tokens=4,
+    )
+    with pytest.raises(AttributeError):
+        change.added = ()  # type: ignore[misc]
 
 
 def test_renders_for_both_providers(service: FakeService) -> None:

@@ -60,6 +60,7 @@ from toolgate.preconditions import (
     milestone_reached,
 )
 from toolgate.routing import (
+    ActiveSetChange,
     ActiveTool,
     Intent,
     Refusal,
@@ -76,6 +77,7 @@ from toolgate.usage import Usage, UsageAmounts, UsageBucket
 __version__ = "0.1.0"
 
 __all__ = [
+    "ActiveSetChange",
     "ActiveTool",
     "AgentState",
     "Announcement",
