@@ -18,6 +18,7 @@ LangChain 1.x.
 from toolgate import history, layout, render
 from toolgate._requests import (
     Intents,
+    PolicyDocument,
     PoolArguments,
     RegisterArguments,
     RouteArguments,
@@ -103,6 +104,7 @@ __all__ = [
     "McpServer",
     "OutcomeKind",
     "Policy",
+    "PolicyDocument",
     "PolicyVerdict",
     "PoolArguments",
     "Precondition",
