@@ -11,7 +11,8 @@
 
 For a conversation: `history` reads what was discovered and called, and takes out what can't be
 sent; `render` writes tools in a provider's shape; `layout` and `announce` keep prompt caches. None
-of them calls anything. `toolgate.langchain`, with `toolgate[langchain]`, is the middleware for
+of them calls anything. `SEARCH_TOOL` is a search to define for the model, whose calls
+`client.answer_search` runs. `toolgate.langchain`, with `toolgate[langchain]`, is the middleware for
 LangChain 1.x.
 """
 
@@ -50,6 +51,7 @@ from toolgate.enums import (
 )
 from toolgate.errors import FieldViolation, ToolgateError
 from toolgate.gating import ArgumentViolation, Call, GateResult, GateVerdict
+from toolgate.offering import SEARCH_TOOL, SearchAnswer
 from toolgate.policies import Policy, PolicyVerdict
 from toolgate.preconditions import (
     Precondition,
@@ -78,6 +80,7 @@ from toolgate.usage import Usage, UsageAmounts, UsageBucket
 __version__ = "0.1.0"
 
 __all__ = [
+    "SEARCH_TOOL",
     "ActiveSetChange",
     "ActiveTool",
     "AgentState",
@@ -117,6 +120,7 @@ __all__ = [
     "Removal",
     "RouteArguments",
     "RouteResult",
+    "SearchAnswer",
     "SearchArguments",
     "SearchForm",
     "SearchResult",

@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 from toolgate._gen.v1 import catalog_pb2, router_pb2
 from toolgate.catalog import ToolSettings
 from toolgate.enums import DeferralMode, Detail, RegisterMode, TransportHint, TrustTier, to_wire
-from toolgate.gating import Call
+from toolgate.gating import Call, checked_call
 from toolgate.preconditions import Precondition
 from toolgate.routing import Intent
 from toolgate.state import StateLike, state_to_proto, texts
@@ -222,16 +222,10 @@ def gate_request(
         TypeError: something that is no Call.
     """
     listed = [calls] if isinstance(calls, Call | Mapping) else list(calls)
-    for call in listed:
-        if not isinstance(call, Call):
-            raise TypeError(
-                f"gate takes Call(tool, arguments, call_id), not {type(call).__name__}; "
-                "Call.from_anthropic and its like read a provider's"
-            )
     return router_pb2.GateRequest(
         tenant=tenant,
         active_set_handle=handle,
-        calls=[call.to_proto() for call in listed],
+        calls=[checked_call(call, "gate").to_proto() for call in listed],
         state=state_to_proto(state),
         min_revision=revision,
     )
@@ -323,18 +317,18 @@ def schemas_request(
     )
 
 
-def refuse_unknown(call: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Refuses arguments of a call that it does not have.
+def refuse_unknown(taker: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Refuses names that somebody does not take.
 
     Raises:
-        TypeError: some are not among the known ones; it names the nearest.
+        TypeError: some are not among the known ones; it says what may be meant.
     """
     known = sorted(known)
     unknown = sorted(set(given).difference(known))
     if unknown:
         near = [name for one in unknown for name in get_close_matches(one, known, 1)]
-        hint = f"; did you mean {', '.join(near)}?" if near else ""
-        raise TypeError(f"{call} has no argument {', '.join(unknown)}{hint}")
+        hint = f"did you mean {', '.join(near)}?" if near else f"it takes {', '.join(known)}"
+        raise TypeError(f"{taker} takes no {', '.join(unknown)}; {hint}")
 
 
 def _listed(intents: Intents) -> Sequence[str | Intent]:

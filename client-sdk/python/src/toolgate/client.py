@@ -7,7 +7,7 @@ from typing import Self, TypeVar, Unpack
 
 import grpc
 
-from toolgate import _requests, errors
+from toolgate import _requests, errors, offering
 from toolgate._channel import (
     DEFAULT_TARGET,
     DEFAULT_TIMEOUT,
@@ -36,6 +36,7 @@ from toolgate._requests import (
 from toolgate.catalog import McpServer, Registration, Removal, Tool
 from toolgate.enums import Detail, UsageGranularity
 from toolgate.gating import Call, GateResult
+from toolgate.offering import SearchAnswer
 from toolgate.policies import Policy, PolicyVerdict
 from toolgate.routing import RouteResult, SummaryPool, ToolSchemas
 from toolgate.searching import SearchResult
@@ -145,6 +146,33 @@ class Client:
         """
         request = _requests.search_request(self._tenant, query, arguments)
         return SearchResult.from_proto(self._call(self._router.SearchTools, request, timeout))
+
+    def answer_search(
+        self,
+        call: Call,
+        *,
+        handle: str = "",
+        state: StateLike | None = None,
+        detail: Detail | str = Detail.REFERENCES,
+        timeout: float | None = None,
+    ) -> SearchAnswer:
+        """Runs a model's call of `SEARCH_TOOL`. A mistake of the model's is an answer as well.
+
+        Args:
+            call: The model's call.
+            handle: The handle of this turn, to add the tools to. "": a new one.
+            state: The agent's state.
+            detail: What the text says of each tool: with "references" its name, since the next
+                `route` with the answer's handle brings the definition; with "signatures" or
+                "schemas" that as well.
+            timeout: Seconds.
+        """
+        try:
+            query, arguments = offering.read_search(call, handle, state, detail)
+            found = self.search_tools(query, timeout=timeout, **arguments)
+        except (offering.MistakenSearchError, errors.ToolgateError) as error:
+            return SearchAnswer.from_error(error, handle)
+        return SearchAnswer.from_result(found)
 
     def get_summary_pool(
         self,
