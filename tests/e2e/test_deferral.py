@@ -71,6 +71,8 @@ def test_b2_auto_compares_with_the_window(notes: Client) -> None:
     assert len(large) == ALL
     share = notes.route("x", deferral="auto", context_window=full * 11, deferral_percent=5)
     assert share.deferral.deferred
+    same = notes.route("x", deferral="auto:5", context_window=full * 11)
+    assert same.deferral == share.deferral
 
 
 def test_b3_the_cost_is_counted_and_less_the_overhead(start_server: StartServer) -> None:

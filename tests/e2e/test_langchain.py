@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import grpc
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware
@@ -15,6 +16,7 @@ from scripted_model import ScriptedModel, calls, says
 from toolgate_process import ToolgateProcess
 
 from toolgate import (
+    SEARCH_TOOL,
     AsyncClient,
     Client,
     ToolgateError,
@@ -26,6 +28,7 @@ from toolgate.langchain import ToolgateMiddleware, mcp_definitions, model_facing
 
 FIND, CREATE, DELETE = (f"mcp__notes__{n}" for n in ("find_notes", "create_note", "delete_note"))
 FORECAST = "mcp__weather__get_forecast"
+SEARCH = SEARCH_TOOL.model_name
 
 
 class Desk:
@@ -110,7 +113,7 @@ def test_the_model_sees_its_own_tools_and_the_active_set(
         model, [clock], middleware=[ToolgateMiddleware(client, tools, top_k=1, threshold=0.0)]
     )
     result = agent.invoke(asked("what will the weather be in Oslo in the coming days?"))
-    assert model.shown_tools[0] == ["clock", FORECAST]
+    assert model.shown_tools[0] == ["clock", SEARCH, FORECAST]
     assert desk.ran == ["get_forecast"]
     assert result["messages"][-1].content == "Rain."
     assert refusals(result["messages"]) == []
@@ -288,6 +291,130 @@ def test_the_middleware_fills_state_and_handle_itself(
 ) -> None:
     with pytest.raises(TypeError, match="handle"):
         ToolgateMiddleware(client, tools, handle="h")
+
+
+def test_a_misspelt_argument_is_refused_at_once(client: Client, tools: list[BaseTool]) -> None:
+    with pytest.raises(TypeError, match="takes no topk; did you mean top_k"):
+        ToolgateMiddleware(client, tools, topk=5)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("grants", "says"),
+    [
+        ({"scope": ["notes:delete"]}, "grants takes no scope; did you mean scopes"),
+        ({"roles": []}, "it takes attributes, milestones, scopes"),
+        ({"scopes": "notes:delete"}, "scopes takes a list of texts"),
+        (["notes:delete"], "grants is a mapping"),
+    ],
+)
+def test_mistaken_grants_are_refused_at_once(
+    client: Client, tools: list[BaseTool], grants: Any, says: str
+) -> None:
+    with pytest.raises(TypeError, match=says):
+        ToolgateMiddleware(client, tools, grants=grants)
+    middleware = ToolgateMiddleware(client, tools, grants=lambda _state, _run: grants)
+    with pytest.raises(TypeError, match=says):
+        create_agent(ScriptedModel(), middleware=[middleware]).invoke(asked("anything"))
+
+
+def test_tools_under_bare_names_are_refused_at_once(
+    client: Client, tools: list[BaseTool], desk: Desk
+) -> None:
+    with pytest.raises(ValueError, match=r"names: get_forecast; .* model_facing\(tools, client\."):
+        ToolgateMiddleware(client, tools[:3] + desk.weather())
+
+
+def test_the_model_searches_for_a_deferred_tool_and_calls_it(
+    client: Client, tools: list[BaseTool], desk: Desk
+) -> None:
+    model = ScriptedModel(
+        script=[
+            calls((FORECAST, {"city": "Oslo"})),
+            calls((SEARCH, {"query": f"select:{FORECAST}"}), (FIND, {"text": "milk"})),
+            calls((FORECAST, {"city": "Oslo"})),
+            says("Rain."),
+        ]
+    )
+    middleware = ToolgateMiddleware(client, tools, top_k=1)
+    result = create_agent(model, middleware=[middleware]).invoke(asked("search through my notes"))
+    assert model.shown_tools[0] == [SEARCH, FIND]
+    (refusal,) = refusals(result["messages"])
+    assert refusal["search"] == f"select:{FORECAST}"
+    answered = {m.name: m for m in model.shown_messages[2] if isinstance(m, ToolMessage)}
+    assert json.loads(str(answered[SEARCH].content)) == {"tools": [{"name": FORECAST}]}
+    assert model.shown_tools[2][:3] == [SEARCH, FIND, FORECAST]
+    assert desk.ran == ["find_notes", "get_forecast"]
+
+
+def test_a_mistaken_search_is_told_to_the_model(client: Client, tools: list[BaseTool]) -> None:
+    asks = [calls((SEARCH, arguments)) for arguments in ({"query": " "}, {"max_results": 3})]
+    model = ScriptedModel(script=[*asks, says("Never mind.")])
+    agent = create_agent(model, middleware=[ToolgateMiddleware(client, tools, top_k=1)])
+    told = refusals(agent.invoke(asked("search through my notes"))["messages"])
+    assert [refusal["error"] for refusal in told] == ["arguments_invalid"] * 2
+    assert all("query" in refusal["message"] for refusal in told)
+
+
+@pytest.mark.parametrize("left_out", ["not managed", "another server's"])
+def test_a_search_finds_what_the_agent_has(
+    client: Client, tools: list[BaseTool], left_out: str
+) -> None:
+    model = ScriptedModel(script=[calls((SEARCH, {"query": "weather forecast"})), says("None.")])
+    middleware = (
+        ToolgateMiddleware(client, tools[:3], top_k=1)
+        if left_out == "not managed"
+        else ToolgateMiddleware(client, tools, top_k=1, servers=["notes"])
+    )
+    result = create_agent(model, middleware=[middleware]).invoke(asked("search through my notes"))
+    told = next(m for m in result["messages"] if isinstance(m, ToolMessage))
+    assert json.loads(str(told.content)) == {"tools": [], "message": "No tool was found."}
+
+
+def test_the_search_can_be_left_out(client: Client, tools: list[BaseTool]) -> None:
+    model = ScriptedModel(script=[says("One.")])
+    middleware = ToolgateMiddleware(client, tools, top_k=1, search=False)
+    create_agent(model, middleware=[middleware]).invoke(asked("search through my notes"))
+    assert model.shown_tools == [[FIND]]
+
+
+def test_without_deferral_there_is_no_search(client: Client, tools: list[BaseTool]) -> None:
+    model = ScriptedModel(script=[says("One.")])
+    middleware = ToolgateMiddleware(client, tools, deferral="off")
+    create_agent(model, middleware=[middleware]).invoke(asked("search through my notes"))
+    assert SEARCH not in model.shown_tools[0]
+
+
+def test_a_search_that_fails_is_told_to_the_model(
+    client: Client, tools: list[BaseTool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_given: Any, **_named: Any) -> None:
+        raise ToolgateError(grpc.StatusCode.UNAVAILABLE, "gone")
+
+    monkeypatch.setattr(client, "answer_search", fail)
+    model = ScriptedModel(script=[calls((SEARCH, {"query": "rain"})), says("Not now.")])
+    agent = create_agent(model, middleware=[ToolgateMiddleware(client, tools, top_k=1)])
+    (refusal,) = refusals(agent.invoke(asked("search through my notes"))["messages"])
+    assert refusal["error"] == "search_unavailable"
+
+
+def test_an_async_client_searches_too(
+    server: ToolgateProcess, tenant: str, tools: list[BaseTool], desk: Desk
+) -> None:
+    model = ScriptedModel(
+        script=[
+            calls((SEARCH, {"query": "weather forecast"})),
+            calls((FORECAST, {"city": "Oslo"})),
+            says("Rain."),
+        ]
+    )
+
+    async def run() -> None:
+        async with AsyncClient(server.target, tenant=tenant, timeout=30) as connection:
+            middleware = ToolgateMiddleware(connection, tools, top_k=1)
+            await create_agent(model, middleware=[middleware]).ainvoke(asked("search my notes"))
+
+    asyncio.run(run())
+    assert desk.ran == ["get_forecast"]
 
 
 def test_tools_that_are_not_registered_are_named(client: Client, desk: Desk) -> None:

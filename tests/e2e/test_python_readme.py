@@ -7,15 +7,18 @@ from typing import Any
 
 import pytest
 from anthropic.types import Message, TextBlock, ToolUseBlock, Usage
-from catalogs import NOTES
+from catalogs import NOTES, SHIPPED, WEATHER
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from scripted_model import ScriptedModel, calls, says
+from toolgate_process import ToolgateProcess
 
-from toolgate import Client, ToolSettings, has_prior_tool_output
+from toolgate import SEARCH_TOOL, Client, ToolSettings, has_prior_tool_output
 
-README = Path(__file__).resolve().parents[2] / "client-sdk" / "python" / "README.md"
+ROOT = Path(__file__).resolve().parents[2]
+README = ROOT / "client-sdk" / "python" / "README.md"
 FIND, DELETE = "mcp__notes__find_notes", "mcp__notes__delete_note"
+FORECAST = "mcp__weather__get_forecast"
 
 
 def example(marker: str) -> str:
@@ -28,7 +31,7 @@ def example(marker: str) -> str:
 class FakeAnthropic:
     """Answers with a script of tool uses and texts; keeps the requests."""
 
-    def __init__(self, *script: str) -> None:
+    def __init__(self, *script: str | tuple[str, dict[str, Any]]) -> None:
         self.messages = self
         self.requests: list[dict[str, Any]] = []
         self._script = list(script)
@@ -36,10 +39,11 @@ class FakeAnthropic:
     def create(self, **request: Any) -> Message:
         self.requests.append(request)
         said, made = self._script.pop(0), f"toolu_{len(self.requests)}"
-        block: Any = TextBlock(type="text", text=said)
-        if said.startswith("mcp__"):
-            arguments: dict[str, object] = {"text": "milk"}
-            block = ToolUseBlock(type="tool_use", id=made, name=said, input=arguments)
+        if isinstance(said, str) and said.startswith("mcp__"):
+            said = (said, {"text": "milk"})
+        block: Any = TextBlock(type="text", text=str(said))
+        if isinstance(said, tuple):
+            block = ToolUseBlock(type="tool_use", id=made, name=said[0], input=said[1])
         usage = Usage(input_tokens=1, output_tokens=1)
         return Message(
             id=made, content=[block], model="m", role="assistant", type="message", usage=usage
@@ -51,6 +55,31 @@ def guarded(client: Client) -> Client:
     needs = ToolSettings("delete_note", precondition=has_prior_tool_output(FIND))
     client.register_server("notes", NOTES, tool_settings=[needs])
     return client
+
+
+@pytest.mark.parametrize("beside", ["nothing else", "the other shipped servers"])
+def test_the_quickstart(
+    server: ToolgateProcess,
+    client: Client,
+    tenant: str,
+    beside: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if beside != "nothing else":
+        for other in SHIPPED.glob("*.json"):
+            if other.stem != "slack":
+                client.register_server(other.stem, other, timeout=120)
+    source = example('Client("127.0.0.1:7070", tenant="demo")')
+    ours = source.replace("127.0.0.1:7070", server.target).replace('"demo"', f'"{tenant}"')
+    monkeypatch.chdir(ROOT)
+    scope: dict[str, Any] = {}
+    exec(compile(ours, str(README), "exec"), scope)
+    assert scope["verdict"].allowed, scope["verdict"].message
+    sent = [tool["name"] for tool in scope["tools"]]
+    assert sent[0] == scope["call"].tool
+    second = [tool.model_name for tool in scope["turn"]]
+    assert second[: len(sent)] == sent, "kept in their places"
+    assert "mcp__slack__slack_get_thread_replies" in second[len(sent) :]
 
 
 def test_the_conversation(guarded: Client) -> None:
@@ -75,6 +104,32 @@ def test_the_conversation(guarded: Client) -> None:
     assert [message["role"] for message in model.requests[3]["messages"]] == ["user", "user"]
     systems = {str(request["system"]) for request in model.requests}
     assert len(systems) == 1, "the stable prefix stays"
+
+
+def test_the_conversation_finds_a_deferred_tool(guarded: Client) -> None:
+    guarded.register_server("weather", WEATHER)
+    scope: dict[str, Any] = {}
+    exec(compile(example("class Conversation"), str(README), "exec"), scope)
+    search = (SEARCH_TOOL.model_name, {"query": f"select:{FORECAST}"})
+    mistaken = (SEARCH_TOOL.model_name, {"words": "weather"})
+    model = FakeAnthropic(FORECAST, mistaken, search, FORECAST, "It will rain.")
+    ran: list[str] = []
+
+    def run_tool(server: str, name: str, _arguments: Any) -> str:
+        ran.append(f"{server}/{name}")
+        return "rain"
+
+    conversation = scope["Conversation"](guarded, model, "claude-sonnet-4-5", run_tool)
+    assert conversation.say("search through my notes") == "It will rain."
+    assert ran == ["weather/get_forecast"]
+    refused, unread, found = (r["messages"][-1]["content"][0] for r in model.requests[1:4])
+    assert json.loads(refused["content"])["search"] == search[1]["query"]
+    assert "query" in json.loads(unread["content"])["message"]
+    assert [answer["is_error"] for answer in (refused, unread, found)] == [True, True, False]
+    assert json.loads(found["content"]) == {"tools": [{"name": FORECAST}]}
+    shown = [[tool["name"] for tool in request["tools"]] for request in model.requests]
+    assert [names[0] for names in shown] == [SEARCH_TOOL.model_name] * 5
+    assert [FORECAST in names for names in shown] == [False, False, False, True, True]
 
 
 def test_langchain(client: Client) -> None:

@@ -245,6 +245,26 @@ def test_a_kept_tool_that_is_gone_is_gone(client: Client) -> None:
     ]
 
 
+def test_a_turn_tells_what_changed(notes: Client) -> None:
+    first = notes.route(RAIN, threshold=-1, top_k=2)
+    assert (list(first.change.added), first.change.kept) == (names(first), ())
+    second = notes.route(WRITE, threshold=-1, top_k=2, handle=first.handle)
+    assert list(second.change.kept) == names(first)
+    assert list(second.change.added) == names(second)[len(first) :]
+    gone = names(first)[0]
+    third = notes.route(WRITE, top_k=2, excluded_tools=[gone], handle=second.handle)
+    assert third.change.removed == (gone,)
+    assert not third.change.kept_for_cache
+
+
+def test_a_kept_tool_that_is_off_topic_may_go(notes: Client) -> None:
+    turn = notes.route(RAIN, top_k=2)
+    for _ in range(4):
+        turn = notes.route(WRITE, top_k=1, threshold=0.5, handle=turn.handle)
+    assert "mcp__weather__get_forecast" in turn.change.evictable
+    assert set(turn.change.evictable) <= set(turn.change.kept)
+
+
 def test_always_loaded_tools_come_first(client: Client) -> None:
     by_meta = tool("by_meta", "Unrelated.", _meta={"anthropic/alwaysLoad": True})
     client.register_server("weather", WEATHER)

@@ -1,5 +1,6 @@
 """SearchTools, end to end: the grammar (B4 to B8), empty answers (B13), results by default (D1)."""
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -8,7 +9,18 @@ import pytest
 from catalogs import NOTES, invalid, over_limit, refused, too_many, tool
 from toolgate_process import ToolgateProcess
 
-from toolgate import Call, Client, Detail, RefusalCode, SearchForm, SearchResult, ToolSettings
+from toolgate import (
+    SEARCH_TOOL,
+    Call,
+    Client,
+    Detail,
+    RefusalCode,
+    SearchForm,
+    SearchResult,
+    ToolgateError,
+    ToolSettings,
+    render,
+)
 
 CREATE = "mcp__notes__create_note"
 FIND = "mcp__notes__find_notes"
@@ -172,3 +184,32 @@ def test_the_command_line_searches(
     nothing = search("+xylophone")
     assert (nothing.returncode, "+xylophone" in nothing.stdout) == (3, True), nothing
     assert '"form": "prefix"' in search("notes", "--json").stdout
+
+
+def test_the_models_search_is_counted_as_the_catalog_counts_it(client: Client) -> None:
+    client.register_server("own", render.mcp([SEARCH_TOOL]).tools)
+    (listed,) = client.list_tools("own")
+    assert listed.schema_tokens == SEARCH_TOOL.schema_tokens
+
+
+def test_what_the_model_searched_for_is_kept_with_its_schema(notes: Client) -> None:
+    turn = notes.route("write down a note", top_k=1)
+    assert turn.deferral.offer_search
+    call = Call(SEARCH_TOOL.model_name, {"query": f"select:{FORECAST}"})
+    answer = notes.answer_search(call, handle=turn.handle)
+    assert json.loads(answer.text) == {"tools": [{"name": FORECAST}]}
+    assert notes.gate(answer.handle, Call(FORECAST, {"text": "Oslo"}))[0].allowed
+    after = notes.route("write down a note", top_k=1, handle=answer.handle)
+    assert [t.input_schema for t in after if t.model_name == FORECAST]
+    whole = notes.answer_search(call, handle=turn.handle, detail="schemas")
+    assert [t["name"] for t in render.anthropic(whole.tools).tools] == [FORECAST]
+    assert "input_schema" in json.loads(whole.text)["tools"][0]
+
+
+def test_a_query_that_nobody_can_search_for_is_the_models_mistake(notes: Client) -> None:
+    for query in (" ", "select:", "x" * 40_000):
+        answer = notes.answer_search(Call(SEARCH_TOOL.model_name, {"query": query}), handle="")
+        assert answer.failed
+        assert json.loads(answer.text)["message"]
+    with pytest.raises(ToolgateError):
+        notes.answer_search(Call(SEARCH_TOOL.model_name, {"query": "x"}), handle="made up")

@@ -10,6 +10,7 @@ import pytest
 from conftest import FakeService, fail
 
 from toolgate import (
+    ActiveSetChange,
     AgentState,
     AsyncClient,
     Call,
@@ -129,6 +130,32 @@ def test_the_answer_is_plain_values(service: FakeService) -> None:
         turn.handle = "other"  # type: ignore[misc]
 
 
+def test_the_change_since_the_turn_before_is_told(service: FakeService) -> None:
+    changed = router_pb2.ActiveSetChange(
+        added=["a"],
+        kept=["b", "c"],
+        removed=["d"],
+        evictable=["c"],
+        kept_for_cache=True,
+        cache_loss_tokens=9,
+        cache_saving_tokens=4,
+    )
+    service.answer("Route", router_pb2.RouteResponse(change=changed))
+    with Client(service.target) as client:
+        change = client.route("hello").change
+    assert change == ActiveSetChange(
+        added=("a",),
+        kept=("b", "c"),
+        removed=("d",),
+        evictable=("c",),
+        kept_for_cache=True,
+        cache_loss_tokens=9,
+        cache_saving_tokens=4,
+    )
+    with pytest.raises(AttributeError):
+        change.added = ()  # type: ignore[misc]
+
+
 def test_renders_for_both_providers(service: FakeService) -> None:
     service.answer("Route", ROUTED)
     with Client(service.target) as client:
@@ -157,6 +184,46 @@ def test_mistaken_arguments_never_leave(service: FakeService, arguments: dict[st
     assert not service.requests
 
 
+def test_a_misspelt_argument_is_told_the_nearest() -> None:
+    with Client() as client, pytest.raises(TypeError, match="did you mean top_k"):
+        client.route("hello", topk=3)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("intents", [None, ["a", None], {"text": "a"}, b"a", 7])
+def test_what_is_no_intent_is_said(intents: object) -> None:
+    with Client() as client, pytest.raises(TypeError, match="intent"):
+        client.route(intents)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("calls", [{"name": "f", "input": {}}, [{"name": "f"}], ["f"]])
+def test_gate_says_that_it_takes_calls(calls: object) -> None:
+    with Client() as client, pytest.raises(TypeError, match=r"Call\(tool, arguments, call_id\)"):
+        client.gate("h", calls)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("said", "sent"), [("auto:5", 5), ("AUTO:0", 0), ("auto:100", 100)])
+def test_the_percentage_may_be_said_with_the_mode(
+    service: FakeService, said: str, sent: int
+) -> None:
+    service.answer("Route", ROUTED)
+    with Client(service.target) as client:
+        client.route("hello", deferral=said)
+    assert service.requests[0].options == router_pb2.RouteOptions(
+        deferral=router_pb2.DEFERRAL_MODE_AUTO, deferral_percent=sent
+    )
+
+
+@pytest.mark.parametrize("said", ["auto:", "auto:101", "auto:-1", "auto:5%", "auto:\u0665"])
+def test_a_percentage_that_is_none_is_refused(said: str) -> None:
+    with Client() as client, pytest.raises(ValueError, match="whole number from 0 to 100"):
+        client.route("hello", deferral=said)
+
+
+def test_the_percentage_is_said_once() -> None:
+    with Client() as client, pytest.raises(ValueError, match="leave deferral_percent out"):
+        client.route("hello", deferral="auto:5", deferral_percent=5)
+
+
 def test_an_unknown_detail_names_the_known_ones() -> None:
     with Client() as client, pytest.raises(ValueError, match="NAMES, SIGNATURES, SCHEMAS"):
         client.route("hello", detail="all")
@@ -180,6 +247,23 @@ def test_tools_may_come_in_any_form(service: FakeService, given: str, tmp_path: 
         client.register_server("notes", forms[given])  # type: ignore[arg-type]
     sent = json.loads(service.requests[0].tools_list_json)
     assert sent == (body["tools"] if given == "list" else body)
+
+
+@pytest.mark.parametrize("name", ["tools.json", "tools.txt"])
+def test_a_path_as_text_is_told_from_json(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tools.txt").write_text("[]")
+    monkeypatch.chdir(tmp_path)
+    with Client() as client, pytest.raises(ValueError, match=rf"pass Path\('{name}'\)"):
+        client.register_server("notes", name)
+
+
+def test_other_text_is_the_services_to_judge(service: FakeService) -> None:
+    service.answer("RegisterServer", catalog_pb2.RegisterServerResponse())
+    with Client(service.target) as client:
+        client.register_server("notes", "no JSON\0")
+    assert service.requests[0].tools_list_json == b"no JSON\0"
 
 
 def test_register_sends_every_argument(service: FakeService) -> None:

@@ -72,7 +72,22 @@ def test_nobody_listening_is_unavailable_soon() -> None:
         with Client(f"127.0.0.1:{port}") as client, pytest.raises(ToolgateError) as caught:
             client.route("x")
     assert caught.value.code is grpc.StatusCode.UNAVAILABLE
+    assert f"is `toolgate serve` running at 127.0.0.1:{port}?" in str(caught.value)
     assert time.monotonic() - started < 5
+
+
+def test_a_service_that_says_why_it_is_unavailable_is_running(service: FakeService) -> None:
+    service.answer(
+        "Route",
+        fail(
+            grpc.StatusCode.UNAVAILABLE,
+            "stopping",
+            error_details_pb2.ErrorInfo(reason="DRAINING", domain="toolgate"),
+        ),
+    )
+    with Client(service.target) as client, pytest.raises(ToolgateError) as caught:
+        client.route("x")
+    assert str(caught.value) == "DRAINING: stopping"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import random
 from typing import Any
 
+import pytest
 from anthropic.types import (
     Message,
     ServerToolUseBlock,
@@ -204,3 +205,8 @@ def test_the_state_takes_what_a_history_cannot_say() -> None:
     assert list(sent.scopes) == ["repo"]
     assert list(sent.milestones) == ["planned"]
     assert [call.tool for call in sent.calls] == ["search"]
+
+
+def test_a_lone_text_is_no_list_of_scopes() -> None:
+    with pytest.raises(TypeError, match="scopes takes a list of texts"):
+        history.scan([]).state(scopes="repo")

@@ -1,7 +1,9 @@
 """The policy calls of both clients against a small service."""
 
 import asyncio
+import json
 
+import pytest
 from conftest import FakeService
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -39,6 +41,18 @@ def test_a_policy_is_set_and_read(service: FakeService) -> None:
     assert (none.document, none.etag, none.update_time) == ("", "", None)
     sent = service.requests[0]
     assert (sent.tenant, sent.document, sent.etag) == ("acme", "{}", "p1")
+
+
+def test_a_mapping_is_sent_as_json(service: FakeService) -> None:
+    policy = {"version": 1, "rules": [{"name": "größer"}]}
+    service.answer("SetPolicy", policy_pb2.SetPolicyResponse(policy=STORED))
+    service.answer("CheckPolicy", policy_pb2.CheckPolicyResponse())
+    with Client(service.target) as client:
+        client.set_policy(policy)
+        assert list(client.check_policy(policy)) == []
+        with pytest.raises(TypeError, match="text or a mapping, not list"):
+            client.set_policy(["rules"])  # type: ignore[arg-type]
+    assert [json.loads(request.document) for request in service.requests] == [policy, policy]
 
 
 def test_verdicts_are_fetched_page_by_page(service: FakeService) -> None:

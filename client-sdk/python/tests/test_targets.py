@@ -7,6 +7,7 @@ import pytest
 from conftest import FakeService
 
 from toolgate import AsyncClient, Client
+from toolgate._channel import target_of
 from toolgate._gen.v1 import router_pb2
 
 
@@ -31,6 +32,8 @@ def test_a_target_may_be_written_as_an_address(service: FakeService, written: st
         ("http://tools.example:80", grpc.ssl_channel_credentials(), "no encryption"),
         ("http://tools.example:80/v1", None, "say host:port"),
         ("http://", None, "say host:port"),
+        ("http://tools.example", None, "say host:port"),
+        ("https://", grpc.ssl_channel_credentials(), "say host:port"),
     ],
 )
 def test_a_target_that_cannot_be_meant_is_refused_at_once(
@@ -39,3 +42,29 @@ def test_a_target_that_cannot_be_meant_is_refused_at_once(
     with pytest.raises(ValueError, match="://") as caught:
         Client(target, credentials=credentials)
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "target", ["", " ", "127.0.0.1", "localhost", "localhost:", "localhost:port", "::1", "[::1]"]
+)
+def test_a_target_without_a_port_is_refused_at_once(target: str) -> None:
+    with pytest.raises(ValueError, match=r"say host:port, such as 127\.0\.0\.1:7070"):
+        Client(target)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "localhost:7070",
+        "[::1]:7070",
+        "dns:tools.example:7070",
+        "unix:/run/t",
+        "ipv4:127.0.0.1:7070",
+    ],
+)
+def test_what_grpc_takes_beside_is_left_as_it_is(target: str) -> None:
+    assert target_of(target, encrypted=False) == target
+
+
+def test_https_has_a_port_of_its_own() -> None:
+    assert target_of("https://tools.example/", encrypted=True) == "tools.example"

@@ -11,13 +11,15 @@
 
 For a conversation: `history` reads what was discovered and called, and takes out what can't be
 sent; `render` writes tools in a provider's shape; `layout` and `announce` keep prompt caches. None
-of them calls anything. `toolgate.langchain`, with `toolgate[langchain]`, is the middleware for
+of them calls anything. `SEARCH_TOOL` is a search to define for the model, whose calls
+`client.answer_search` runs. `toolgate.langchain`, with `toolgate[langchain]`, is the middleware for
 LangChain 1.x.
 """
 
 from toolgate import history, layout, render
 from toolgate._requests import (
     Intents,
+    PolicyDocument,
     PoolArguments,
     RegisterArguments,
     RouteArguments,
@@ -49,6 +51,7 @@ from toolgate.enums import (
 )
 from toolgate.errors import FieldViolation, ToolgateError
 from toolgate.gating import ArgumentViolation, Call, GateResult, GateVerdict
+from toolgate.offering import SEARCH_TOOL, SearchAnswer
 from toolgate.policies import Policy, PolicyVerdict
 from toolgate.preconditions import (
     Precondition,
@@ -60,6 +63,7 @@ from toolgate.preconditions import (
     milestone_reached,
 )
 from toolgate.routing import (
+    ActiveSetChange,
     ActiveTool,
     Intent,
     Refusal,
@@ -76,6 +80,8 @@ from toolgate.usage import Usage, UsageAmounts, UsageBucket
 __version__ = "0.1.0"
 
 __all__ = [
+    "SEARCH_TOOL",
+    "ActiveSetChange",
     "ActiveTool",
     "AgentState",
     "Announcement",
@@ -101,6 +107,7 @@ __all__ = [
     "McpServer",
     "OutcomeKind",
     "Policy",
+    "PolicyDocument",
     "PolicyVerdict",
     "PoolArguments",
     "Precondition",
@@ -113,6 +120,7 @@ __all__ = [
     "Removal",
     "RouteArguments",
     "RouteResult",
+    "SearchAnswer",
     "SearchArguments",
     "SearchForm",
     "SearchResult",

@@ -1,6 +1,7 @@
 """Channel settings that both clients share: message sizes and what is retried."""
 
 import json
+import re
 from collections.abc import Sequence
 
 DEFAULT_TARGET = "127.0.0.1:7070"
@@ -31,15 +32,19 @@ _SERVICE_CONFIG = {
 ChannelOptions = Sequence[tuple[str, str | int]]
 
 
+_HOST_AND_PORT = re.compile(r"(\[[^\[\]]+\]|[^:/\[\]\s]+):[0-9]{1,5}")
+_GRPC_SCHEMES = ("dns", "ipv4", "ipv6", "passthrough", "unix", "unix-abstract", "vsock", "xds")
+
+
 def target_of(target: str, encrypted: bool) -> str:
     """The target as gRPC takes it: `http://` and `https://` are left out, as people write them.
 
     Raises:
-        ValueError: a scheme that says other than the credentials, or a path.
+        ValueError: no port, a path, or a scheme that says other than the credentials.
     """
     scheme, separator, rest = target.partition("://")
     if not separator or scheme not in ("http", "https"):
-        return target
+        return _checked(target)
     if scheme == "https" and not encrypted:
         raise ValueError(
             f"{target!r} asks for encryption: give credentials=grpc.ssl_channel_credentials()"
@@ -47,9 +52,23 @@ def target_of(target: str, encrypted: bool) -> str:
     if scheme == "http" and encrypted:
         raise ValueError(f"{target!r} asks for no encryption, but there are credentials")
     address = rest.rstrip("/")
-    if not address or "/" in address:
-        raise ValueError(f"{target!r} is no target: say host:port, such as {DEFAULT_TARGET}")
+    # Without a port gRPC takes the one of https.
+    if scheme == "https" and address and not re.search(r"[:/\s]", address):
+        return address
+    if not _HOST_AND_PORT.fullmatch(address):
+        raise _no_target(target)
     return address
+
+
+def _checked(target: str) -> str:
+    # gRPC takes any text for a host's name, and 443 where no port is said.
+    if target.partition(":")[0] in _GRPC_SCHEMES or _HOST_AND_PORT.fullmatch(target):
+        return target
+    raise _no_target(target)
+
+
+def _no_target(target: str) -> ValueError:
+    return ValueError(f"{target!r} is no target: say host:port, such as {DEFAULT_TARGET}")
 
 
 def channel_options(extra: ChannelOptions) -> list[tuple[str, str | int]]:

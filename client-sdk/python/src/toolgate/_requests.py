@@ -1,21 +1,27 @@
 """Turns plain Python arguments into wire requests, for both clients. No I/O but reading a Path."""
 
 import json
+import os
+import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypedDict
 
 from toolgate._gen.v1 import catalog_pb2, router_pb2
 from toolgate.catalog import ToolSettings
 from toolgate.enums import DeferralMode, Detail, RegisterMode, TransportHint, TrustTier, to_wire
-from toolgate.gating import Call
+from toolgate.gating import Call, checked_call
 from toolgate.preconditions import Precondition
 from toolgate.routing import Intent
 from toolgate.state import StateLike, state_to_proto, texts
 
 Intents = str | Intent | Sequence[str | Intent]
 ToolsList = bytes | str | Path | Mapping[str, Any] | Sequence[Mapping[str, Any]]
+PolicyDocument = str | Mapping[str, Any]
+
+_PERCENT = re.compile(r"100|[0-9]{1,2}")
 
 
 class RouteArguments(TypedDict, total=False):
@@ -60,10 +66,11 @@ class RouteArguments(TypedDict, total=False):
     min_revision: int
     """The catalog revision that the answer must at least be based on. Default: any."""
     deferral: DeferralMode | str
-    """Whether tools are found when needed instead of all sent: "always", "auto" or "off".
-    Default: the tenant's mode, else the server's."""
+    """Whether tools are found when needed instead of all sent: "always", "auto", "auto:N", which is
+    "auto" with N as `deferral_percent`, or "off". Default: the tenant's mode, else the server's."""
     deferral_percent: int
-    """With "auto": the share of the context window from which on tools are deferred, 0 to 100."""
+    """With "auto": the share of the context window from which on tools are deferred, 0 to 100.
+    Default: 10."""
     model_base_url: str
     """Where the model is called: behind an unknown host nothing is deferred unless a mode was
     chosen."""
@@ -133,7 +140,7 @@ def route_request(
         TypeError: an unknown argument, or one of the wrong type.
         ValueError: a value that the wire cannot carry.
     """
-    _refuse_unknown("route", arguments, RouteArguments)
+    refuse_unknown("route()", arguments, RouteArguments.__annotations__)
     request = router_pb2.RouteRequest(
         tenant=tenant,
         intents=[_intent(intent) for intent in _listed(intents)],
@@ -149,6 +156,7 @@ def route_request(
 
 
 def _route_options(arguments: RouteArguments) -> router_pb2.RouteOptions:
+    deferral, percent = _deferral(arguments)
     return router_pb2.RouteOptions(
         top_k=arguments.get("top_k"),
         threshold=arguments.get("threshold"),
@@ -164,14 +172,24 @@ def _route_options(arguments: RouteArguments) -> router_pb2.RouteOptions:
         model=arguments.get("model", ""),
         explain=arguments.get("explain", False),
         system_tokens=arguments.get("system_tokens", 0),
-        deferral=to_wire(
-            router_pb2.DeferralMode,
-            "DEFERRAL_MODE_",
-            arguments.get("deferral", DeferralMode.UNSPECIFIED),
-        ),
-        deferral_percent=arguments.get("deferral_percent"),
+        deferral=to_wire(router_pb2.DeferralMode, "DEFERRAL_MODE_", deferral),
+        deferral_percent=percent,
         model_base_url=arguments.get("model_base_url", ""),
     )
+
+
+def _deferral(arguments: RouteArguments) -> tuple[str, int | None]:
+    """The mode and its percentage, which the command line's form `auto:N` says in one."""
+    mode = arguments.get("deferral", DeferralMode.UNSPECIFIED)
+    percent = arguments.get("deferral_percent")
+    name, colon, number = mode.partition(":")
+    if not colon or name.lower() != "auto":
+        return mode, percent
+    if not _PERCENT.fullmatch(number):
+        raise ValueError(f"deferral={mode!r}: N of auto:N is a whole number from 0 to 100")
+    if percent is not None:
+        raise ValueError(f"deferral={mode!r} says the percentage: leave deferral_percent out")
+    return name, int(number)
 
 
 def search_request(
@@ -183,7 +201,7 @@ def search_request(
         TypeError: an unknown argument, or one of the wrong type.
         ValueError: a value that the wire cannot carry.
     """
-    _refuse_unknown("search_tools", arguments, SearchArguments)
+    refuse_unknown("search_tools()", arguments, SearchArguments.__annotations__)
     return router_pb2.SearchToolsRequest(
         tenant=tenant,
         query=query,
@@ -198,12 +216,16 @@ def search_request(
 def gate_request(
     tenant: str, handle: str, calls: Call | Sequence[Call], state: StateLike | None, revision: int
 ) -> router_pb2.GateRequest:
-    """Builds a GateRequest."""
-    listed = [calls] if isinstance(calls, Call) else calls
+    """Builds a GateRequest.
+
+    Raises:
+        TypeError: something that is no Call.
+    """
+    listed = [calls] if isinstance(calls, Call | Mapping) else list(calls)
     return router_pb2.GateRequest(
         tenant=tenant,
         active_set_handle=handle,
-        calls=[call.to_proto() for call in listed],
+        calls=[checked_call(call, "gate").to_proto() for call in listed],
         state=state_to_proto(state),
         min_revision=revision,
     )
@@ -217,9 +239,9 @@ def register_request(
     Raises:
         OSError: a Path that cannot be read.
         TypeError: an unknown argument, or one of the wrong type.
-        ValueError: a value that the wire or JSON cannot carry.
+        ValueError: a value that the wire or JSON cannot carry, or a path as text.
     """
-    _refuse_unknown("register_server", arguments, RegisterArguments)
+    refuse_unknown("register_server()", arguments, RegisterArguments.__annotations__)
     precondition = arguments.get("precondition")
     transport_hint = arguments.get("transport_hint", TransportHint.UNSPECIFIED)
     trust_tier = arguments.get("trust_tier", TrustTier.UNSPECIFIED)
@@ -254,11 +276,25 @@ def announce_request(
     )
 
 
+def policy_text(document: PolicyDocument) -> str:
+    """A policy's document as the wire takes it.
+
+    Raises:
+        TypeError: neither text nor a mapping.
+        ValueError: a value that JSON cannot carry.
+    """
+    if isinstance(document, Mapping):
+        return json.dumps(dict(document), ensure_ascii=False, allow_nan=False)
+    if not isinstance(document, str):
+        raise TypeError(f"a policy is text or a mapping, not {type(document).__name__}")
+    return document
+
+
 def pool_request(
     tenant: str, since_revision: int | None, arguments: PoolArguments
 ) -> router_pb2.GetSummaryPoolRequest:
     """Builds a GetSummaryPoolRequest."""
-    _refuse_unknown("get_summary_pool", arguments, PoolArguments)
+    refuse_unknown("get_summary_pool()", arguments, PoolArguments.__annotations__)
     return router_pb2.GetSummaryPoolRequest(
         tenant=tenant,
         since_revision=since_revision,
@@ -281,27 +317,54 @@ def schemas_request(
     )
 
 
-def _refuse_unknown(call: str, arguments: Mapping[str, Any], known: type) -> None:
-    unknown = arguments.keys() - known.__annotations__.keys()
+def refuse_unknown(taker: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Refuses names that somebody does not take.
+
+    Raises:
+        TypeError: some are not among the known ones; it says what may be meant.
+    """
+    known = sorted(known)
+    unknown = sorted(set(given).difference(known))
     if unknown:
-        raise TypeError(f"{call}() has no argument {', '.join(sorted(unknown))}")
+        near = [name for one in unknown for name in get_close_matches(one, known, 1)]
+        hint = f"did you mean {', '.join(near)}?" if near else f"it takes {', '.join(known)}"
+        raise TypeError(f"{taker} takes no {', '.join(unknown)}; {hint}")
 
 
 def _listed(intents: Intents) -> Sequence[str | Intent]:
-    return [intents] if isinstance(intents, str | Intent) else intents
+    if isinstance(intents, str | Intent):
+        return [intents]
+    if not isinstance(intents, Iterable) or isinstance(intents, bytes | Mapping):
+        raise _no_intent(intents)
+    return intents
 
 
 def _intent(intent: str | Intent) -> router_pb2.Intent:
     if isinstance(intent, str):
         return router_pb2.Intent(text=intent)
+    if not isinstance(intent, Intent):
+        raise _no_intent(intent)
     return router_pb2.Intent(text=intent.text, weight=intent.weight)
+
+
+def _no_intent(given: object) -> TypeError:
+    kind = "None" if given is None else type(given).__name__
+    return TypeError(f"an intent is a text or an Intent, or intents a list of those, not {kind}")
 
 
 def _tools_list(tools: ToolsList) -> bytes:
     if isinstance(tools, bytes):
         return tools
     if isinstance(tools, str):
+        _refuse_path(tools)
         return tools.encode()
     if isinstance(tools, Path):
         return tools.read_bytes()
     return json.dumps(tools, ensure_ascii=False, allow_nan=False).encode()
+
+
+def _refuse_path(text: str) -> None:
+    """Text that is read as JSON, but whose author meant the file."""
+    is_json = text.lstrip().startswith(("{", "["))
+    if not is_json and (text.endswith(".json") or os.path.isfile(text)):
+        raise ValueError(f"{text!r} is a path, not the JSON of a tools/list: pass Path({text!r})")

@@ -8,7 +8,7 @@ from typing import Self, TypeVar, Unpack
 import grpc
 import grpc.aio
 
-from toolgate import _requests, errors
+from toolgate import _requests, errors, offering
 from toolgate._channel import (
     DEFAULT_TARGET,
     DEFAULT_TIMEOUT,
@@ -27,6 +27,7 @@ from toolgate._gen.v1 import (
 )
 from toolgate._requests import (
     Intents,
+    PolicyDocument,
     PoolArguments,
     RegisterArguments,
     RouteArguments,
@@ -36,6 +37,7 @@ from toolgate._requests import (
 from toolgate.catalog import McpServer, Registration, Removal, Tool
 from toolgate.enums import Detail, UsageGranularity
 from toolgate.gating import Call, GateResult
+from toolgate.offering import SearchAnswer
 from toolgate.policies import Policy, PolicyVerdict
 from toolgate.routing import RouteResult, SummaryPool, ToolSchemas
 from toolgate.searching import SearchResult
@@ -73,9 +75,12 @@ class AsyncClient:
             timeout: Seconds that a call may take unless it says otherwise.
             credentials: TLS credentials. None: no encryption.
             options: Further gRPC channel options; they win over this client's own.
+
+        Raises:
+            ValueError: a target without a port, or one that says other than the credentials.
         """
         settings = channel_options(options)
-        address = target_of(target, encrypted=credentials is not None)
+        self._target = address = target_of(target, encrypted=credentials is not None)
         if credentials is None:
             self._channel = grpc.aio.insecure_channel(address, options=settings)
         else:
@@ -143,6 +148,33 @@ class AsyncClient:
         request = _requests.search_request(self._tenant, query, arguments)
         return SearchResult.from_proto(await self._call(self._router.SearchTools, request, timeout))
 
+    async def answer_search(
+        self,
+        call: Call,
+        *,
+        handle: str = "",
+        state: StateLike | None = None,
+        detail: Detail | str = Detail.REFERENCES,
+        timeout: float | None = None,
+    ) -> SearchAnswer:
+        """Runs a model's call of `SEARCH_TOOL`. A mistake of the model's is an answer as well.
+
+        Args:
+            call: The model's call.
+            handle: The handle of this turn, to add the tools to. "": a new one.
+            state: The agent's state.
+            detail: What the text says of each tool: with "references" its name, since the next
+                `route` with the answer's handle brings the definition; with "signatures" or
+                "schemas" that as well.
+            timeout: Seconds.
+        """
+        try:
+            query, arguments = offering.read_search(call, handle, state, detail)
+            found = await self.search_tools(query, timeout=timeout, **arguments)
+        except (offering.MistakenSearchError, errors.ToolgateError) as error:
+            return SearchAnswer.from_error(error, handle)
+        return SearchAnswer.from_result(found)
+
     async def get_summary_pool(
         self,
         *,
@@ -194,6 +226,9 @@ class AsyncClient:
         **arguments: Unpack[RegisterArguments],
     ) -> Registration:
         """Upserts one MCP server's tools, atomically. Each tool is checked alone.
+
+        A rejected tool raises nothing: it is among the answer's `rejected`, with what was wrong,
+        and the others are stored. With `all_or_nothing` it fails the call.
 
         Args:
             server: The MCP server's name.
@@ -326,16 +361,19 @@ class AsyncClient:
         return Usage.from_proto(await self._call(self._usage.GetUsage, request, timeout))
 
     async def set_policy(
-        self, document: str, *, etag: str = "", timeout: float | None = None
+        self, document: PolicyDocument, *, etag: str = "", timeout: float | None = None
     ) -> Policy:
         """Replaces the tenant's policy: which tools may be seen and called when.
 
         Args:
-            document: YAML or JSON, at most 64 KiB; `toolgate policy schema` prints its schema.
+            document: YAML or JSON, at most 64 KiB, or a mapping, which is sent as JSON;
+                `toolgate policy schema` prints its schema.
             etag: The etag of the version that this call changes; "" skips the check.
             timeout: Seconds.
         """
-        request = policy_pb2.SetPolicyRequest(tenant=self._tenant, document=document, etag=etag)
+        request = policy_pb2.SetPolicyRequest(
+            tenant=self._tenant, document=_requests.policy_text(document), etag=etag
+        )
         return Policy.from_proto(
             (await self._call(self._policies.SetPolicy, request, timeout)).policy
         )
@@ -353,7 +391,7 @@ class AsyncClient:
 
     async def check_policy(
         self,
-        document: str = "",
+        document: PolicyDocument = "",
         *,
         state: StateLike | None = None,
         page_size: int = PAGE_SIZE,
@@ -362,14 +400,14 @@ class AsyncClient:
         """What a policy decides of each tool, by MCP server and name, fetched page by page.
 
         Args:
-            document: The policy to try. "": the stored one.
+            document: The policy to try, as in `set_policy`. "": the stored one.
             state: The agent's state.
             page_size: Items fetched at a time, 1 to 1,000.
             timeout: Seconds for each page.
         """
         request = policy_pb2.CheckPolicyRequest(
             tenant=self._tenant,
-            document=document,
+            document=_requests.policy_text(document),
             state=state_to_proto(state),
             page_size=page_size,
         )
@@ -405,4 +443,4 @@ class AsyncClient:
         try:
             return await method(request, timeout=self._timeout if timeout is None else timeout)
         except grpc.RpcError as error:
-            raise errors.from_rpc_error(error) from None
+            raise errors.from_rpc_error(error, self._target) from None

@@ -69,14 +69,21 @@ def _rebuild(code: grpc.StatusCode, message: str, state: dict[str, object]) -> T
     return error
 
 
-def from_rpc_error(error: grpc.RpcError) -> ToolgateError:
-    """Parses what grpcio raised, from its blocking or its asyncio face."""
+def from_rpc_error(error: grpc.RpcError, target: str = "") -> ToolgateError:
+    """Parses what grpcio raised, from its blocking or its asyncio face.
+
+    Args:
+        error: What it raised.
+        target: Where the call went, to say so when nobody answered there. "": not known.
+    """
     # Both faces raise an object that is the finished call too; the base class alone says nothing.
     code = getattr(error, "code", lambda: grpc.StatusCode.UNKNOWN)()
     message = getattr(error, "details", lambda: None)() or code.name
     trailers = getattr(error, "trailing_metadata", lambda: None)() or ()
     status = _status_of(trailers)
     if status is None:
+        if code is grpc.StatusCode.UNAVAILABLE and target:
+            message = f"{message}; is `toolgate serve` running at {target}?"
         return ToolgateError(code, message)
     return _with_details(code, status)
 

@@ -51,6 +51,24 @@ class Call:
         return router_pb2.RequestedCall(call_id=self.call_id, tool=self.tool, arguments_json=text)
 
 
+def checked_call(call: object, method: str) -> Call:
+    """The call, when it is one.
+
+    Args:
+        call: What was given.
+        method: The client's method that takes it.
+
+    Raises:
+        TypeError: something else, such as a provider's own object.
+    """
+    if isinstance(call, Call):
+        return call
+    raise TypeError(
+        f"{method} takes Call(tool, arguments, call_id), not {type(call).__name__}; "
+        "Call.from_anthropic and its like read a provider's"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ArgumentViolation:
     """One mistake in a call's arguments."""

@@ -210,6 +210,41 @@ class SummaryPool:
 
 
 @dataclass(frozen=True, slots=True)
+class ActiveSetChange:
+    """How an active set differs from that of the turn before. All names are model-facing."""
+
+    added: tuple[str, ...]
+    """Tools whose schemas are to be appended to the prompt: new ones, and changed ones."""
+    kept: tuple[str, ...]
+    """Tools that stay in the places they had."""
+    removed: tuple[str, ...]
+    """Tools of the turn before that are not in this set: the token budget needed their room, or
+    they may no longer be used. Those that left the catalog have no name to be told by."""
+    evictable: tuple[str, ...]
+    """Kept tools that would go if their room were needed."""
+    kept_for_cache: bool
+    """True when tools were left out because making room for them would have cost more in lost cache
+    than it saves."""
+    cache_loss_tokens: int
+    """What making room cost, or would have cost, in lost cache, in uncached input tokens."""
+    cache_saving_tokens: int
+    """What making room saves, on the same scale."""
+
+    @classmethod
+    def from_proto(cls, message: router_pb2.ActiveSetChange) -> "ActiveSetChange":
+        """Reads the wire's form."""
+        return cls(
+            added=tuple(message.added),
+            kept=tuple(message.kept),
+            removed=tuple(message.removed),
+            evictable=tuple(message.evictable),
+            kept_for_cache=message.kept_for_cache,
+            cache_loss_tokens=message.cache_loss_tokens,
+            cache_saving_tokens=message.cache_saving_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class RouteResult:
     """The active set of one turn. Iterating over it gives its tools."""
 
@@ -235,6 +270,8 @@ class RouteResult:
     """Microseconds by stage, in the order of work."""
     deferral: Deferral
     """Whether tools were deferred, and why."""
+    change: ActiveSetChange
+    """How the active set differs from that of the turn before."""
 
     def __iter__(self) -> Iterator[ActiveTool]:
         return iter(self.tools)
@@ -282,6 +319,7 @@ class RouteResult:
             ),
             timings={timing.stage: timing.micros for timing in message.timings},
             deferral=Deferral.from_proto(message.deferral),
+            change=ActiveSetChange.from_proto(message.change),
         )
 
 

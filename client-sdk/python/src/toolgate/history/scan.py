@@ -9,7 +9,7 @@ from toolgate.enums import CallStatus
 from toolgate.history import _reading, _snapshot
 from toolgate.history._events import Answered, Called, Event, Found, Spoke, read
 from toolgate.history._snapshot import SeenCall
-from toolgate.state import AgentState, PriorCall
+from toolgate.state import AgentState, PriorCall, texts
 
 # The state is at most 64 KiB on the wire; the rest is for scopes, milestones and attributes.
 _DISCOVERED_BYTES = 24 * 1024
@@ -43,11 +43,14 @@ class History:
             scopes: Grants that the agent holds; a history can't say them.
             milestones: Milestones that were reached.
             attributes: Anything else that a policy may look at.
+
+        Raises:
+            TypeError: a text where a list of texts belongs.
         """
         return AgentState(
-            scopes=tuple(scopes),
+            scopes=tuple(texts(scopes, "scopes")),
             calls=tuple(PriorCall(call.tool, call.status, call.turn) for call in self.calls),
-            milestones=tuple(milestones),
+            milestones=tuple(texts(milestones, "milestones")),
             attributes=dict(attributes or {}),
             discovered_tools=self.discovered,
         )

@@ -7,7 +7,11 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCal
 
 from toolgate import history
 from toolgate.history import History
+from toolgate.offering import SEARCH_TOOL
 from toolgate.routing import Intent
+
+SEARCH = SEARCH_TOOL.model_name
+"""The search's name."""
 
 _INTENT_BYTES = 16 * 1024
 _OBSERVATION_WEIGHT = 0.5
@@ -28,13 +32,16 @@ def snapshot_of(seen: History) -> dict[str, Any]:
 
 
 def intents(messages: Sequence[AnyMessage]) -> list[Intent]:
-    """What the user said last, and what a tool answered since; empty when there is no text."""
+    """What the user said last, and what a tool answered since; empty when there is no text.
+
+    What a search found is loaded already, and says nothing of what is wanted.
+    """
     found = []
     for message in reversed(messages):
         if isinstance(message, HumanMessage):
             found.append(Intent(_cut(message.text)))
             break
-        if isinstance(message, ToolMessage) and not found:
+        if isinstance(message, ToolMessage) and not found and message.name != SEARCH:
             found.append(Intent(_cut(message.text), _OBSERVATION_WEIGHT))
     return [intent for intent in reversed(found) if intent.text.strip()]
 

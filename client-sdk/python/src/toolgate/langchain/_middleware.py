@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, NotRequired, Unpack
 
 import grpc
@@ -18,15 +19,18 @@ from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.runtime import Runtime
 
-from toolgate._requests import RouteArguments
+from toolgate._requests import RouteArguments, refuse_unknown
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
 from toolgate.enums import ErrorReason
 from toolgate.errors import ToolgateError
 from toolgate.gating import Call
 from toolgate.langchain import _messages
+from toolgate.langchain._tools import is_model_facing, refuse_unprepared, search_tool
+from toolgate.offering import SearchAnswer
 from toolgate.routing import Intent
 from toolgate.state import AgentState as ToolgateAgentState
+from toolgate.state import texts
 
 _LOG = logging.getLogger("toolgate.langchain")
 _FAULTS = frozenset(
@@ -43,7 +47,12 @@ _NOT_GATED = {
     "message": "Whether this call may run could not be checked just now, so it did not run. "
     "Try it once more, or go on without it.",
 }
-_MODEL_FACING = "mcp__"
+_NOT_SEARCHED = {
+    "error": "search_unavailable",
+    "message": "Tools could not be searched just now. Try it once more, or go on without it.",
+}
+_FILLED = frozenset({"state", "handle", "known_pool_revision"})
+_GRANTS = ("scopes", "milestones", "attributes")
 
 Ask = Callable[[Any], Any]
 """A call to make with the client, whichever it is."""
@@ -67,8 +76,10 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
 
     Each model call is routed by the user's last message and, within a turn, by what the last tool
     answered. Calls that may not run are answered with the refusal, in words for the model, so that
-    it can correct itself. Everything that a conversation needs is in the graph's state: one
-    instance serves any number of them, and a checkpointed one goes on elsewhere.
+    it can correct itself. Where tools are deferred, the model also sees a search for them, whose
+    calls are answered here: what it finds is in the active set from then on. Everything that a
+    conversation needs is in the graph's state: one instance serves any number of them, and a
+    checkpointed one goes on elsewhere.
 
     When Toolgate can't be reached, the model keeps the active set that it has, or sees all tools;
     calls are refused until they can be checked.
@@ -82,6 +93,7 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         tools: Sequence[BaseTool],
         *,
         grants: Grants | None = None,
+        search: bool = True,
         **route: Unpack[RouteArguments],
     ) -> None:
         """Takes over the tools that the agent has from MCP servers.
@@ -94,17 +106,22 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
                 there are always shown and never gated.
             grants: The agent's `scopes`, `milestones` and `attributes`, which no history can say: a
                 mapping, or a function of the graph's state and runtime. Default: none.
+            search: Whether the model may search for tools that it does not see (`SEARCH_TOOL`).
             **route: Further arguments of `route`, such as `top_k` or `servers`.
 
         Raises:
-            TypeError: an argument that the middleware itself fills.
+            TypeError: an argument that `route` does not have or that the middleware itself fills,
+                or grants with other keys.
+            ValueError: tools under other names than model-facing ones.
         """
         super().__init__()
-        filled = route.keys() & {"state", "handle", "known_pool_revision"}
-        if filled:
-            raise TypeError(f"the middleware fills {', '.join(sorted(filled))} itself")
-        self.tools = list(tools)
-        self._managed = {tool.name: tool for tool in self.tools}
+        _refuse_arguments(route)
+        refuse_unprepared(tools)
+        if not callable(grants):
+            _checked(grants)
+        self._managed = {tool.name: tool for tool in tools}
+        self._search = search_tool() if search else None
+        self.tools = [*tools] if self._search is None else [*tools, self._search]
         self._client = client
         self._grants = grants
         self._route = route
@@ -163,53 +180,105 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         except ToolgateError as error:
             _raise_unless_fault(error)
             return update
-        active = [tool.model_name for tool in turn]
+        # Once offered, the search stays: taking it away would cost the cache of what follows it.
+        offers = turn.deferral.offer_search or _messages.SEARCH in state.get("toolgate_active", [])
+        active = [_messages.SEARCH] if offers else []
+        active += [tool.model_name for tool in turn]
         return {**update, "toolgate_handle": turn.handle, "toolgate_active": active}
 
     def _after(self, state: ToolgateState, runtime: "Runtime[Any]") -> Steps:
-        calls = [call for call in _messages.open_calls(state["messages"]) if self._is_ours(call)]
-        if not calls:
+        opened = _messages.open_calls(state["messages"])
+        calls = [call for call in opened if self._is_ours(call)]
+        searches = [call for call in opened if self._is_search(call)]
+        if not calls and not searches:
             return None
         handle = state.get("toolgate_handle", "")
         if not handle:
-            return {"messages": [_refusal(call, _NOT_GATED) for call in calls]}
+            refused = [_refusal(call, _NOT_GATED) for call in calls]
+            return {"messages": refused + [_refusal(call, _NOT_SEARCHED) for call in searches]}
         seen = _messages.read(state["messages"], state.get("toolgate_history"))
         agent = seen.state(**self._granted(state, runtime))
+        refused = yield from self._gated(calls, handle, agent)
+        found, handle = yield from self._found(searches, handle, agent)
+        messages = refused + found
+        return {"messages": messages, "toolgate_handle": handle} if messages else None
+
+    def _gated(
+        self, calls: list[ToolCall], handle: str, agent: ToolgateAgentState
+    ) -> Generator[Ask, Any, list[ToolMessage]]:
+        """The refusals of the calls that may not run."""
+        if not calls:
+            return []
         asked = [Call(call["name"], call["args"], call["id"] or "") for call in calls]
         try:
             verdicts = yield lambda client: client.gate(handle, asked, state=agent)
         except ToolgateError as error:
             _raise_unless_fault(error)
-            return {"messages": [_refusal(call, _NOT_GATED) for call in calls]}
-        refused = [
+            return [_refusal(call, _NOT_GATED) for call in calls]
+        return [
             _refusal(call, verdict.to_tool_error())
             for call, verdict in zip(calls, verdicts, strict=True)
             if not verdict.allowed
         ]
-        return {"messages": refused} if refused else None
+
+    def _found(
+        self, searches: list[ToolCall], handle: str, agent: ToolgateAgentState
+    ) -> Generator[Ask, Any, tuple[list[ToolMessage], str]]:
+        """The answers to the searches, and the handle that holds what they found."""
+        messages = []
+        for call in searches:
+            try:
+                answer = yield self._ask_search(call, handle, agent)
+            except ToolgateError as error:
+                _raise_unless_fault(error)
+                messages.append(_refusal(call, _NOT_SEARCHED))
+                continue
+            handle = answer.handle
+            messages.append(_answered(call, self._shown(answer)))
+        return messages, handle
+
+    def _ask_search(self, call: ToolCall, handle: str, agent: ToolgateAgentState) -> Ask:
+        asked = Call(call["name"], call["args"], call["id"] or "")
+        return lambda client: client.answer_search(asked, handle=handle, state=agent)
+
+    def _shown(self, answer: SearchAnswer) -> SearchAnswer:
+        """The answer without tools that this agent does not have, or that its turns leave out."""
+        if answer.found is None:
+            return answer
+        servers = self._route.get("servers")
+        tools = tuple(
+            tool
+            for tool in answer.tools
+            if tool.model_name in self._managed and (servers is None or tool.server in servers)
+        )
+        said = answer.found.message or ("" if tools else "No tool was found.")
+        return SearchAnswer.from_result(replace(answer.found, tools=tools, message=said))
 
     def _ask_route(self, intents: list[Intent], agent: ToolgateAgentState, handle: str) -> Ask:
         return lambda client: client.route(intents, state=agent, handle=handle, **self._route)
 
     def _granted(self, state: ToolgateState, runtime: "Runtime[Any]") -> Mapping[str, Any]:
-        grants = self._grants(state, runtime) if callable(self._grants) else self._grants
-        return grants or {}
+        return _checked(self._grants(state, runtime) if callable(self._grants) else self._grants)
 
     def _is_ours(self, call: ToolCall) -> bool:
         """Tools of the agent's own are not gated; a name that looks like a catalog's tool is."""
-        return call["name"] in self._managed or call["name"].startswith(_MODEL_FACING)
+        return call["name"] in self._managed or is_model_facing(call["name"])
+
+    def _is_search(self, call: ToolCall) -> bool:
+        return self._search is not None and call["name"] == self._search.name
 
     def _with_active_set(self, request: "ModelRequest[Any]") -> "ModelRequest[Any]":
         """The agent's own tools first, then the active set in its order, so that caches hold."""
         active = request.state.get("toolgate_active")
         if not isinstance(active, list):
-            return request
+            return request.override(tools=[t for t in request.tools if t is not self._search])
         own = [tool for tool in request.tools if not self._manages(tool)]
+        search = [self._search] if self._search is not None and self._search.name in active else []
         shown = [self._managed[name] for name in active if name in self._managed]
-        return request.override(tools=[*own, *shown])
+        return request.override(tools=[*own, *search, *shown])
 
     def _manages(self, tool: BaseTool | dict[str, Any]) -> bool:
-        return isinstance(tool, BaseTool) and tool.name in self._managed
+        return isinstance(tool, BaseTool) and (tool is self._search or tool.name in self._managed)
 
     def _run(self, steps: Steps) -> dict[str, Any] | None:
         client = self._client
@@ -250,12 +319,42 @@ def _update(value: Any) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
+def _refuse_arguments(route: RouteArguments) -> None:
+    filled = route.keys() & _FILLED
+    if filled:
+        raise TypeError(f"the middleware fills {', '.join(sorted(filled))} itself")
+    known = {"grants", "search", *RouteArguments.__annotations__} - _FILLED
+    refuse_unknown("ToolgateMiddleware()", route, known)
+
+
+def _checked(grants: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """The grants, when they say nothing else.
+
+    Raises:
+        TypeError: no mapping, other keys, or a text where a list of texts belongs.
+    """
+    if not isinstance(grants, Mapping | None):
+        raise TypeError(f"grants is a mapping, or a function that gives one, not {grants!r}")
+    refuse_unknown("grants", grants or (), _GRANTS)
+    for name in ("scopes", "milestones"):
+        texts((grants or {}).get(name, ()), name)
+    return grants or {}
+
+
 def _refusal(call: ToolCall, error: Mapping[str, Any]) -> ToolMessage:
+    return _message(call, json.dumps(error, ensure_ascii=False), failed=True)
+
+
+def _answered(call: ToolCall, answer: SearchAnswer) -> ToolMessage:
+    return _message(call, answer.text, failed=answer.failed)
+
+
+def _message(call: ToolCall, text: str, *, failed: bool) -> ToolMessage:
     return ToolMessage(
-        json.dumps(error, ensure_ascii=False),
+        text,
         tool_call_id=call["id"] or "",
         name=call["name"],
-        status="error",
+        status="error" if failed else "success",
     )
 
 

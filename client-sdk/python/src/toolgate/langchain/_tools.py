@@ -3,10 +3,13 @@
 from collections.abc import Iterable
 from typing import Any
 
-from langchain_core.tools import BaseTool
+from langchain_core.tools import BaseTool, StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from toolgate.catalog import Tool
+from toolgate.offering import SEARCH_TOOL
+
+_MODEL_FACING = "mcp__"
 
 
 def mcp_definitions(tools: Iterable[BaseTool]) -> list[dict[str, Any]]:
@@ -45,3 +48,37 @@ def model_facing(tools: Iterable[BaseTool], catalog: Iterable[Tool]) -> list[Bas
     if missing:
         raise ValueError(f"not registered: {', '.join(missing)}; register the MCP server first")
     return [tool.model_copy(update={"name": names[tool.name]}) for tool in listed]
+
+
+def is_model_facing(name: str) -> bool:
+    """Whether a name looks like one that the catalog gave."""
+    return name.startswith(_MODEL_FACING)
+
+
+def refuse_unprepared(tools: Iterable[BaseTool]) -> None:
+    """Refuses tools that still have the names that MCP gives them: Route never answers with those.
+
+    Raises:
+        ValueError: some are not under model-facing names.
+    """
+    bare = [tool.name for tool in tools if not is_model_facing(tool.name)]
+    if bare:
+        raise ValueError(
+            f"not under model-facing names: {', '.join(bare)}; prepare an MCP server's tools with "
+            "model_facing(tools, client.list_tools(server)), and give tools that Toolgate does not "
+            "manage to create_agent"
+        )
+
+
+def search_tool() -> BaseTool:
+    """The search as LangChain's tool, for the model to see; the middleware answers its calls."""
+    return StructuredTool(
+        name=SEARCH_TOOL.model_name,
+        description=SEARCH_TOOL.description,
+        args_schema=SEARCH_TOOL.input_schema,
+        func=_answered_elsewhere,
+    )
+
+
+def _answered_elsewhere(**_arguments: Any) -> str:
+    raise RuntimeError("the search is answered by ToolgateMiddleware, within an agent")
