@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 use super::envelope::Arguments;
@@ -20,8 +21,9 @@ use crate::shard::tool::Tool;
 use crate::state::AgentState;
 use crate::store::ContentHash;
 
-/// Compiled schemas that are kept, over all tenants.
+/// Compiled schemas that are kept, over all tenants, and the bytes that they may take together.
 const SCHEMAS_KEPT: usize = 20_000;
+const SCHEMAS_BYTES: u64 = 256 << 20;
 
 /// Model-facing names in one refusal, at most.
 const AVAILABLE_MAX: usize = 64;
@@ -42,11 +44,21 @@ pub struct Call {
 }
 
 /// Compiled input schemas by tenant and definition.
-pub struct Schemas(Cache<(TenantId, ContentHash), Arc<ArgumentSchema>>);
+pub struct Schemas(Cache<(TenantId, ContentHash), Arc<ArgumentSchema>, Bytes>);
+
+/// Weighs schemas by the memory that they take.
+#[derive(Clone)]
+struct Bytes;
+
+impl Weighter<(TenantId, ContentHash), Arc<ArgumentSchema>> for Bytes {
+    fn weight(&self, _: &(TenantId, ContentHash), schema: &Arc<ArgumentSchema>) -> u64 {
+        schema.memory_bytes() as u64
+    }
+}
 
 impl Default for Schemas {
     fn default() -> Self {
-        Self(Cache::new(SCHEMAS_KEPT))
+        Self(Cache::with_weighter(SCHEMAS_KEPT, SCHEMAS_BYTES, Bytes))
     }
 }
 

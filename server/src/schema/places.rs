@@ -1,0 +1,245 @@
+//! A schema as a graph: each schema of the document is a place, and its keywords lead to others, on the same
+//! value or on a part of it. References are followed, so that cycles and fan-outs can be seen.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+/// Keywords whose schemas apply to the same value as the schema they stand in (JSON Schema 2020-12, core,
+/// section 10.2): a cycle through these and references never ends.
+const IN_PLACE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+const IN_PLACE: [&str; 4] = ["not", "if", "then", "else"];
+const IN_PLACE_MAPS: [&str; 2] = ["dependentSchemas", "dependencies"];
+const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+const ANCHORS: [&str; 2] = ["$anchor", "$dynamicAnchor"];
+
+/// Keywords that have the schemas in their own place asked once more.
+const UNEVALUATED: [&str; 2] = ["unevaluatedProperties", "unevaluatedItems"];
+
+/// Elements of an `enum` that compare in about the time of one schema.
+const ENUM_A_CHECK: usize = 8;
+
+/// Where a schema leads; numbers are places.
+#[derive(Debug, Default)]
+pub(super) struct Place {
+    /// Checks that it makes of any value by itself.
+    pub(super) own: usize,
+    /// On the same value.
+    pub(super) in_place: Vec<usize>,
+    /// On the member of that name.
+    pub(super) properties: HashMap<String, usize>,
+    /// On every member whose name fits a pattern; each member is tried on each.
+    pub(super) patterns: Vec<usize>,
+    /// On members that `properties` does not name.
+    pub(super) additional: Vec<usize>,
+    /// On each member's name.
+    pub(super) names: Vec<usize>,
+    /// On the elements in order.
+    pub(super) prefix: Vec<usize>,
+    /// On every element.
+    pub(super) elements: Vec<usize>,
+}
+
+/// Every place that is reached from the root, which is the first.
+#[derive(Debug)]
+pub(super) struct Places(pub(super) Vec<Place>);
+
+impl Places {
+    /// Walks through a schema.
+    ///
+    /// # Errors
+    /// A reference that is neither a JSON Pointer nor an anchor of this document.
+    pub(super) fn of(root: &Value) -> Result<Self, String> {
+        let mut reading = Reading::new(root);
+        reading.number(root);
+        let mut places = Vec::new();
+        while let Some(schema) = reading.queue.get(places.len()).copied() {
+            places.push(reading.place(schema)?);
+        }
+        Ok(Self(places))
+    }
+
+    /// How far references and in-place keywords fan out from any place; `None` when they lead back to it.
+    pub(super) fn fan_out(&self) -> Option<FanOut> {
+        let mut of_places = vec![Visit::Never; self.0.len()];
+        let mut most = FanOut::default();
+        for start in 0..self.0.len() {
+            let fan_out = self.visit(start, &mut of_places)?;
+            most.checks = most.checks.max(fan_out.checks);
+            most.depth = most.depth.max(fan_out.depth);
+        }
+        Some(most)
+    }
+
+    /// Settles a place after those that it leads to, without taking stack for them.
+    fn visit(&self, start: usize, of_places: &mut [Visit]) -> Option<FanOut> {
+        let mut path = vec![(start, 0, FanOut { checks: 1, depth: 1 })];
+        loop {
+            let (here, next, so_far) = path.last_mut().expect("ends with its first");
+            let (place, fan_out) = (*here, *so_far);
+            match self.0[place].in_place.get(*next).map(|target| (*target, of_places[*target])) {
+                Some((_, Visit::Under)) => return None,
+                Some((_, Visit::Done(of_target))) => {
+                    so_far.checks = fan_out.checks.saturating_add(of_target.checks);
+                    so_far.depth = fan_out.depth.max(of_target.depth + 1);
+                    *next += 1;
+                }
+                Some((target, Visit::Never)) => {
+                    of_places[place] = Visit::Under;
+                    path.push((target, 0, FanOut { checks: 1, depth: 1 }));
+                }
+                None => {
+                    of_places[place] = Visit::Done(fan_out);
+                    path.pop();
+                    if path.is_empty() {
+                        return Some(fan_out);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What one value has to bear.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct FanOut {
+    /// Schemas that apply to it.
+    pub(super) checks: usize,
+    /// The longest chain of them.
+    pub(super) depth: usize,
+}
+
+/// How far a place is settled.
+#[derive(Debug, Clone, Copy)]
+enum Visit {
+    Never,
+    Under,
+    Done(FanOut),
+}
+
+/// A walk through a schema.
+struct Reading<'a> {
+    root: &'a Value,
+    anchors: HashMap<&'a str, &'a Value>,
+    /// Places by the address of their schema.
+    known: HashMap<*const Value, usize>,
+    queue: Vec<&'a Value>,
+}
+
+impl<'a> Reading<'a> {
+    fn new(root: &'a Value) -> Self {
+        let mut anchors = HashMap::new();
+        collect_anchors(root, &mut anchors);
+        Self { root, anchors, known: HashMap::new(), queue: Vec::new() }
+    }
+
+    fn number(&mut self, schema: &'a Value) -> usize {
+        let next = self.queue.len();
+        let number = *self.known.entry(std::ptr::from_ref(schema)).or_insert(next);
+        if number == next {
+            self.queue.push(schema);
+        }
+        number
+    }
+
+    fn all(&mut self, schemas: impl IntoIterator<Item = &'a Value>) -> Vec<usize> {
+        schemas.into_iter().map(|schema| self.number(schema)).collect()
+    }
+
+    fn place(&mut self, schema: &'a Value) -> Result<Place, String> {
+        let Value::Object(map) = schema else { return Ok(Place::default()) };
+        let options = map.get("enum").and_then(Value::as_array).map_or(0, Vec::len);
+        let mut place = Place { own: options / ENUM_A_CHECK, ..Place::default() };
+        place.in_place = self.in_place(map)?;
+        if UNEVALUATED.iter().any(|key| map.contains_key(*key)) {
+            place.in_place.extend_from_within(..);
+        }
+        for (name, schema) in object(map, "properties") {
+            place.properties.insert(name.clone(), self.number(schema));
+        }
+        place.patterns = self.all(object(map, "patternProperties").map(|(_, schema)| schema));
+        place.additional = self.all(each(map, &["additionalProperties", "unevaluatedProperties"]));
+        place.names = self.all(map.get("propertyNames"));
+        // An array of `items` is what `prefixItems` is since 2020-12.
+        let items = map.get("items");
+        place.prefix = self.all(array(map, "prefixItems").chain(array(map, "items")));
+        place.elements = self.all(items.filter(|items| !items.is_array()));
+        let rest = each(map, &["additionalItems", "unevaluatedItems", "contains"]);
+        place.elements.extend(self.all(rest));
+        Ok(place)
+    }
+
+    fn in_place(&mut self, map: &'a Map<String, Value>) -> Result<Vec<usize>, String> {
+        let mut found = Vec::new();
+        for reference in each(map, &REFERENCES).filter_map(Value::as_str) {
+            let target = self.target(reference)?;
+            found.push(self.number(target));
+        }
+        found.extend(self.all(each(map, &IN_PLACE)));
+        found.extend(self.all(IN_PLACE_LISTS.iter().flat_map(|key| array(map, key))));
+        let maps = IN_PLACE_MAPS.iter().flat_map(|key| object(map, key));
+        found.extend(self.all(maps.map(|(_, schema)| schema)));
+        Ok(found)
+    }
+
+    fn target(&self, reference: &str) -> Result<&'a Value, String> {
+        let id = self.root.get("$id").and_then(Value::as_str).unwrap_or_default();
+        let id = id.strip_suffix('#').unwrap_or(id);
+        let fragment = match reference.split_once('#') {
+            None if reference == id => Some(""),
+            Some((base, fragment)) if base.is_empty() || base == id => Some(fragment),
+            _ => None,
+        };
+        let found = fragment.and_then(|fragment| {
+            let fragment = percent_decoded(fragment);
+            self.anchors.get(&*fragment).copied().or_else(|| self.root.pointer(&fragment))
+        });
+        found.ok_or_else(|| {
+            format!("the reference {reference:?} is no JSON Pointer or anchor of this document")
+        })
+    }
+}
+
+fn collect_anchors<'a>(value: &'a Value, found: &mut HashMap<&'a str, &'a Value>) {
+    match value {
+        Value::Object(map) => {
+            for anchor in each(map, &ANCHORS).filter_map(Value::as_str) {
+                found.entry(anchor).or_insert(value);
+            }
+            map.values().for_each(|inner| collect_anchors(inner, found));
+        }
+        Value::Array(items) => items.iter().for_each(|inner| collect_anchors(inner, found)),
+        _ => {}
+    }
+}
+
+fn each<'a>(map: &'a Map<String, Value>, keys: &[&str]) -> impl Iterator<Item = &'a Value> {
+    keys.iter().filter_map(|key| map.get(*key)).collect::<Vec<_>>().into_iter()
+}
+
+fn object<'a>(
+    map: &'a Map<String, Value>,
+    key: &str,
+) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    map.get(key).and_then(Value::as_object).into_iter().flatten()
+}
+
+fn array<'a>(map: &'a Map<String, Value>, key: &str) -> impl Iterator<Item = &'a Value> {
+    map.get(key).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// The text with its `%XX` resolved; as it is where that gives no UTF-8.
+fn percent_decoded(text: &str) -> String {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        match part.get(..2).and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                bytes.extend(&part.as_bytes()[2..]);
+            }
+            None => bytes.extend([b"%", part.as_bytes()].concat()),
+        }
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}
