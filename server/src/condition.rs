@@ -106,10 +106,16 @@ impl Condition {
         Self::new(&format!("not({inner})"), Node::Not(Box::new((*inner.node).clone())))
     }
 
+    /// Whether it says something of the tool, and so differs from one to the next.
+    #[must_use]
+    pub fn reads_tool(&self) -> bool {
+        bind::reads_tool(&self.node)
+    }
+
     /// The condition for one tool: what it says of the tool is settled. What that took is added to `steps`.
     #[must_use]
     pub fn bind(&self, tool: &ToolFacts, steps: &mut usize) -> Self {
-        if !bind::reads_tool(&self.node) {
+        if !self.reads_tool() {
             return self.clone();
         }
         let node = bind::bind(&self.node, tool, steps);

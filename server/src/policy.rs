@@ -92,13 +92,6 @@ impl Policy {
         document::parse(text)
     }
 
-    /// Steps that it takes to tell which rules match a tool, at most: patterns and tags, and the rules.
-    #[must_use]
-    pub fn steps_a_tool(&self) -> usize {
-        let lists = |of: &Match| of.servers.len() + of.tools.len() + of.tags.len();
-        self.rules.iter().map(|rule| 1 + lists(&rule.matches)).sum()
-    }
-
     /// Whether some tools don't exist for some callers, so that a change of what a rule matches changes who
     /// sees what.
     #[must_use]
@@ -134,24 +127,26 @@ impl Rule {
     #[must_use]
     pub fn covers(&self, server: &str) -> bool {
         let of = &self.matches;
-        let every_tool = of.tools.is_empty() && of.tags.is_empty() && of.hints == Hints::default();
-        every_tool && any(&of.servers, server)
+        let every_name = of.tools.is_empty() || of.tools.iter().any(Glob::matches_all);
+        let every_tool = every_name && of.tags.is_empty() && of.hints == Hints::default();
+        every_tool && any(&of.servers, server, &mut 0)
     }
 
-    /// Whether it is about this tool.
+    /// Whether it is about this tool. What that took is added to `steps`.
     #[must_use]
-    pub fn matches(&self, tool: &ToolFacts) -> bool {
+    pub fn matches(&self, tool: &ToolFacts, steps: &mut usize) -> bool {
+        *steps += 1 + self.matches.tags.len();
         let of = &self.matches;
         let tagged = || of.tags.iter().any(|tag| tool.tags.iter().any(|of_tool| **of_tool == *tag));
-        any(&of.servers, &tool.server)
-            && any(&of.tools, &tool.name)
+        any(&of.servers, &tool.server, steps)
+            && any(&of.tools, &tool.name, steps)
             && (of.tags.is_empty() || tagged())
             && of.hints.fit(tool)
     }
 }
 
-fn any(globs: &[Glob], text: &str) -> bool {
-    globs.is_empty() || globs.iter().any(|glob| glob.matches(text))
+fn any(globs: &[Glob], text: &str, steps: &mut usize) -> bool {
+    globs.is_empty() || globs.iter().any(|glob| glob.matches(text, steps))
 }
 
 impl Hints {

@@ -48,6 +48,12 @@ pub enum StoreError {
         /// The tools that the tenant would have.
         actual: u64,
     },
+    /// The tenant would have more MCP servers than it may.
+    #[error("the tenant would have {actual} MCP servers")]
+    TooManyServers {
+        /// The MCP servers that the tenant would have.
+        actual: u64,
+    },
     /// The request id stands for another request.
     #[error("the request id was used for another request")]
     RequestIdReused,
@@ -256,6 +262,8 @@ pub struct ServerChange {
     pub fingerprint: String,
     /// The most tools that the tenant may have afterwards.
     pub max_tools: u64,
+    /// The most MCP servers, announced ones among them, that the tenant may have afterwards.
+    pub max_servers: u64,
     /// What to remember of the request, once the revision is known.
     pub request: Option<PendingRequest>,
 }
@@ -356,7 +364,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// The first of these that holds is the error: [`StoreError::RequestIdReused`],
     /// [`StoreError::Conflict`] (also when the same request was recorded meanwhile),
-    /// [`StoreError::TooManyTools`], [`StoreError::NameTaken`].
+    /// [`StoreError::TooManyTools`], [`StoreError::TooManyServers`], [`StoreError::NameTaken`].
     fn commit<'a>(
         &'a self,
         tenant: &'a TenantId,

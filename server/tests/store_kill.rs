@@ -224,6 +224,7 @@ fn registration(server: u64, before: Option<(Revision, u64)>, generation: u64) -
         upserts,
         fingerprint: ENCODER.to_owned(),
         max_tools: 10_000,
+        max_servers: 100,
         request: Some(PendingRequest { body_hash: hash(&id), id, answer: vec![1; 100] }),
     }
 }

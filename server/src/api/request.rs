@@ -18,6 +18,8 @@ use crate::router::search::grammar::Query;
 const WEIGHT_MAX: f32 = 100.0;
 const TOP_K_MAX: u32 = 100;
 const RESULTS_DEFAULT: u32 = 5;
+/// Bytes of a tool's name as it is asked for; model-facing and `server/name` forms are shorter.
+const NAME_BYTES_MAX: usize = 512;
 const NAMES_MAX: usize = 100;
 const PINNED_MAX: usize = 100;
 const EXCLUDED_MAX: usize = 1_000;
@@ -140,8 +142,10 @@ fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields)
 fn servers(wire: &v1::RouteOptions, fields: &mut Fields) -> Vec<ServerName> {
     let field = "options.pinned_tools";
     fields.require(wire.pinned_tools.len() <= PINNED_MAX, field, "must be at most 100 names");
+    short_names(&wire.pinned_tools, field, fields);
     let field = "options.excluded_tools";
     fields.require(wire.excluded_tools.len() <= EXCLUDED_MAX, field, "must be at most 1,000 names");
+    short_names(&wire.excluded_tools, field, fields);
     fields.require(
         wire.servers.len() <= SERVERS_MAX,
         "options.servers",
@@ -153,6 +157,12 @@ fn servers(wire: &v1::RouteOptions, fields: &mut Fields) -> Vec<ServerName> {
             fields.take(&format!("options.servers[{i}]"), ServerName::parse(name))
         })
         .collect()
+}
+
+/// Names are repeated in refusals, so that long ones would make large answers.
+fn short_names(names: &[String], field: &str, fields: &mut Fields) {
+    let are_short = names.iter().all(|name| name.len() <= NAME_BYTES_MAX);
+    fields.require(are_short, field, "must be names of at most 512 bytes");
 }
 
 /// Parses what SearchTools is asked.
@@ -191,6 +201,7 @@ pub(super) fn schemas(
     let right = (1..=NAMES_MAX).contains(&wire.names.len());
     fields.require(right, "names", "must be 1 to 100 names");
     fields.require(wire.names.iter().all(|name| !name.is_empty()), "names", "must not be empty");
+    short_names(&wire.names, "names", &mut fields);
     let detail = detail(wire.detail, "detail", &mut fields);
     let state = state::parse(wire.state, limits)?;
     fields.finish()?;

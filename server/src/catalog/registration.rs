@@ -201,6 +201,7 @@ impl Catalog {
             embeddings,
             fingerprint: self.encoder.fingerprint().to_owned(),
             max_tools: self.limits.max_tools_per_tenant as u64,
+            max_servers: self.limits.max_servers_per_tenant as u64,
             request,
         };
         let committed = self
@@ -224,6 +225,11 @@ impl Catalog {
             StoreError::TooManyTools { actual } => CommitError::Failed(Error::StockExceeded {
                 limit: "limits.max_tools_per_tenant",
                 maximum: self.limits.max_tools_per_tenant as u64,
+                actual,
+            }),
+            StoreError::TooManyServers { actual } => CommitError::Failed(Error::StockExceeded {
+                limit: "limits.max_servers_per_tenant",
+                maximum: self.limits.max_servers_per_tenant as u64,
                 actual,
             }),
             other => CommitError::Failed(other.into()),

@@ -51,6 +51,8 @@ pub struct LimitsConfig {
     pub max_schema_nesting: usize,
     /// Tools that a tenant may have.
     pub max_tools_per_tenant: usize,
+    /// MCP servers that a tenant may have, announced ones among them.
+    pub max_servers_per_tenant: usize,
     /// Bytes of one gRPC message.
     pub max_message_bytes: usize,
 }
@@ -207,6 +209,7 @@ impl From<&Settings> for LimitsConfig {
             max_schema_bytes: settings.count("limits.max_schema_size"),
             max_schema_nesting: settings.count("limits.max_schema_nesting"),
             max_tools_per_tenant: settings.count("limits.max_tools_per_tenant"),
+            max_servers_per_tenant: settings.count("limits.max_servers_per_tenant"),
             max_message_bytes: settings.count("limits.max_message_size"),
         }
     }

@@ -74,6 +74,12 @@ pub static KEYS: &[Key] = &[
         "100000",
         "Tools that a tenant may have.",
     ),
+    key(
+        "limits.max_servers_per_tenant",
+        count(1, 100_000),
+        "2000",
+        "MCP servers that a tenant may have, announced ones among them.",
+    ),
     key("limits.max_message_size", size(64 * KIB, GIB), "4MiB", "One gRPC message, either way."),
     Key {
         name: "store.path",

@@ -138,7 +138,11 @@ impl CallCheck<'_> {
 
     /// By the name as it was written. Of several tools with the same MCP name, the active set decides.
     fn find(&self, name: &str, seen: &Seen<'_>) -> Result<u32, Box<Refused>> {
-        let is_shown = |slot: u32| seen.shown.contains_key(&self.snapshot.tool(slot).key);
+        // What was denied since it was shown is as if it had been unregistered.
+        let is_shown = |slot: u32| {
+            seen.shown.contains_key(&self.snapshot.tool(slot).key)
+                && !seen.standings.is_denied(self.snapshot, slot)
+        };
         let known = |slot| is_shown(slot) || self.is_visible(slot, seen);
         let slots = names::find(self.snapshot, name, known);
         if let [slot] = slots[..] {

@@ -37,7 +37,9 @@ pub fn find(snapshot: &Snapshot, name: &str, visible: impl Fn(u32) -> bool) -> V
 #[must_use]
 pub fn suggest(snapshot: &Snapshot, name: &str, visible: impl Fn(u32) -> bool) -> Option<u32> {
     let name: String = bare(name).chars().take(NAME_MAX).collect();
-    let slots = || (0u32..).take(snapshot.tools.len().min(LOOKED_AT)).filter(|slot| visible(*slot));
+    // Hidden tools don't count to the bound: whether there is a suggestion would tell of them.
+    let all = || (0u32..).take(snapshot.tools.len());
+    let slots = || all().filter(|slot| visible(*slot)).take(LOOKED_AT);
     let model_names = slots().map(|slot| &*snapshot.tool(slot).model_name);
     if let Some(near) = nearest(&name, model_names) {
         return snapshot.names.model_name(near);

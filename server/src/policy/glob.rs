@@ -17,14 +17,20 @@ impl Glob {
         Self(text.chars().collect())
     }
 
+    /// Whether it fits every name.
+    pub(super) fn matches_all(&self) -> bool {
+        !self.0.is_empty() && self.0.iter().all(|c| *c == '*')
+    }
+
     /// In at most as many steps as both lengths multiplied: a star that fails moves on by one character, and
-    /// the ones before it never have to.
-    pub(super) fn matches(&self, text: &str) -> bool {
+    /// the ones before it never have to. They are added to `steps`.
+    pub(super) fn matches(&self, text: &str, steps: &mut usize) -> bool {
         let (glob, mut at) = (&self.0, 0);
         let mut rest = text.chars();
         // Where the last star stood, and what was left of the text then.
         let mut star = None;
         loop {
+            *steps += 1;
             let before = rest.clone();
             match (glob.get(at), rest.next()) {
                 (Some('*'), _) => {
@@ -52,7 +58,7 @@ mod tests {
 
     #[test]
     fn stars_and_question_marks() {
-        let matches = |glob: &str, text: &str| Glob::new(glob).matches(text);
+        let matches = |glob: &str, text: &str| Glob::new(glob).matches(text, &mut 0);
         for (glob, text) in [
             ("*", ""),
             ("*", "a"),

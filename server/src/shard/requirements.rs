@@ -87,6 +87,8 @@ pub struct Grouping {
     by_condition: HashMap<Condition, u32>,
     /// Preconditions that were compiled: servers and tools repeat them.
     compiled: HashMap<Precondition, Vec<Condition>>,
+    /// By rule and condition, what is demanded of every tool alike.
+    of_rules: HashMap<(u32, usize), Option<Demand>>,
     /// What the policy took and made so far.
     steps: usize,
     nodes: usize,
@@ -115,6 +117,7 @@ impl Grouping {
             by_scope: HashMap::new(),
             by_condition: HashMap::new(),
             compiled: HashMap::new(),
+            of_rules: HashMap::new(),
             steps: 0,
             nodes: 0,
             needs: 0,
@@ -129,9 +132,9 @@ impl Grouping {
         if self.is_full() {
             return Err(Unjudged::TooMuch);
         }
-        self.steps += self.policy.steps_a_tool();
-        let rules = (0u32..).zip(&self.policy.rules);
-        Ok(rules.filter(|(_, rule)| rule.matches(facts)).map(|(n, _)| n).collect())
+        let (policy, steps) = (&self.policy, &mut self.steps);
+        let rules = (0u32..).zip(&policy.rules);
+        Ok(rules.filter(|(_, rule)| rule.matches(facts, steps)).map(|(n, _)| n).collect())
     }
 
     /// The group of a tool, made when it is the first of it.
@@ -155,8 +158,10 @@ impl Grouping {
                 needs.push(rule_needs(Demand::Denied));
             }
             needs.extend(rule.scopes.iter().map(|scope| rule_needs(self.scope(scope))));
-            let conditions = rule.conditions.iter().filter_map(|c| self.rule_condition(c, facts));
-            needs.extend(conditions.map(rule_needs));
+            for (i, condition) in rule.conditions.iter().enumerate() {
+                let demand = self.rule_condition((*n, i), condition, facts);
+                needs.extend(demand.map(rule_needs));
+            }
         }
         Ok(self.group(needs, rules.len()))
     }
@@ -223,10 +228,21 @@ impl Grouping {
     }
 
     /// As [`Grouping::condition`], counted: a rule's conditions multiply with the tools that it matches.
-    fn rule_condition(&mut self, condition: &Condition, facts: &ToolFacts) -> Option<Demand> {
+    fn rule_condition(
+        &mut self,
+        place: (u32, usize),
+        condition: &Condition,
+        facts: &ToolFacts,
+    ) -> Option<Demand> {
+        if let Some(demand) = self.of_rules.get(&place) {
+            return *demand;
+        }
         let known = self.found.conditions.len();
         let demand = self.condition(condition, facts);
         self.nodes += self.found.conditions[known..].iter().map(Condition::size).sum::<usize>();
+        if !condition.reads_tool() {
+            self.of_rules.insert(place, demand);
+        }
         demand
     }
 

@@ -33,8 +33,8 @@ struct Posting {
 #[derive(Debug, Default)]
 pub struct WordIndex {
     postings: HashMap<Box<str>, Box<[Posting]>>,
-    /// By slot: K1 times the length part of the BM25 denominator.
-    damping: Vec<f32>,
+    /// Terms of each slot's text.
+    lengths: Vec<u32>,
 }
 
 impl WordIndex {
@@ -56,25 +56,29 @@ impl WordIndex {
             lengths.push(length);
         }
         let postings = gathered.into_iter().map(|(term, list)| (term, list.into()));
-        Self { postings: postings.collect(), damping: damping(&lengths) }
+        Self { postings: postings.collect(), lengths }
     }
 
     /// The `k` best of the allowed slots (`None`: of all) that share a term with `query`, best
-    /// first, equals by slot. Bits of `allowed` beyond the last slot are ignored.
+    /// first, equals by slot. Bits of `allowed` beyond the last slot are ignored. Texts that are not allowed
+    /// count nowhere, so that scores don't tell of them.
     #[must_use]
     pub fn search(&self, query: &str, k: usize, allowed: Option<&FixedBitSet>) -> Vec<WordHit> {
-        let mut scores = vec![0.0_f32; self.damping.len()];
+        let is_allowed = |slot: usize| allowed.is_none_or(|bits| bits.contains(slot));
+        let texts = Texts::of(&self.lengths, is_allowed);
+        let mut scores = vec![0.0_f32; self.lengths.len()];
         for postings in self.postings_of(query) {
-            let rarity = self.rarity(postings.len());
-            for posting in postings {
+            let found = || postings.iter().filter(|posting| is_allowed(posting.slot as usize));
+            let rarity = texts.rarity(found().count());
+            for posting in found() {
                 let (slot, times) = (posting.slot as usize, posting.times as f32);
-                scores[slot] += rarity * times * (K1 + 1.0) / (times + self.damping[slot]);
+                let damping = texts.damping(self.lengths[slot]);
+                scores[slot] += rarity * times * (K1 + 1.0) / (times + damping);
             }
         }
         let mut hits: Vec<WordHit> = (0..)
             .zip(scores)
             .filter(|(_, score)| *score > 0.0)
-            .filter(|(slot, _)| allowed.is_none_or(|bits| bits.contains(*slot as usize)))
             .map(|(slot, score)| WordHit { slot, score })
             .collect();
         hits.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.slot.cmp(&b.slot)));
@@ -85,13 +89,13 @@ impl WordIndex {
     /// Number of slots.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.damping.len()
+        self.lengths.len()
     }
 
     /// Whether there are no texts.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.damping.is_empty()
+        self.lengths.is_empty()
     }
 
     /// Resident bytes, for the memory budget; the hash table's slack is estimated.
@@ -104,7 +108,7 @@ impl WordIndex {
             + self.postings.capacity() * entry
             + texts
             + lists
-            + self.damping.capacity() * size_of::<f32>()
+            + self.lengths.capacity() * size_of::<u32>()
     }
 
     /// The postings of each distinct term of `query`, in the order in which sums are the same on
@@ -119,11 +123,33 @@ impl WordIndex {
             .filter_map(|term| self.postings.get(term.as_str()).map(AsRef::as_ref))
             .collect()
     }
+}
+
+/// The texts that are searched.
+struct Texts {
+    count: usize,
+    mean_length: f32,
+}
+
+impl Texts {
+    fn of(lengths: &[u32], is_allowed: impl Fn(usize) -> bool) -> Self {
+        let (mut count, mut total) = (0_usize, 0_u64);
+        for (_, length) in lengths.iter().enumerate().filter(|(slot, _)| is_allowed(*slot)) {
+            count += 1;
+            total += u64::from(*length);
+        }
+        Self { count, mean_length: (total as f32 / count.max(1) as f32).max(1.0) }
+    }
 
     /// BM25's inverse document frequency, in the form that never falls below 0.
     fn rarity(&self, having: usize) -> f32 {
-        let (all, having) = (self.len() as f32, having as f32);
+        let (all, having) = (self.count as f32, having as f32);
         (1.0 + (all - having + 0.5) / (having + 0.5)).ln()
+    }
+
+    /// K1 times the length part of BM25's denominator.
+    fn damping(&self, length: u32) -> f32 {
+        K1 * (1.0 - B + B * length as f32 / self.mean_length)
     }
 }
 
@@ -133,12 +159,6 @@ fn count(postings: &mut Vec<Posting>, slot: u32) {
         Some(last) if last.slot == slot => last.times += 1,
         _ => postings.push(Posting { slot, times: 1 }),
     }
-}
-
-fn damping(lengths: &[u32]) -> Vec<f32> {
-    let total: u64 = lengths.iter().map(|length| u64::from(*length)).sum();
-    let mean = (total as f32 / lengths.len().max(1) as f32).max(1.0);
-    lengths.iter().map(|length| K1 * (1.0 - B + B * *length as f32 / mean)).collect()
 }
 
 #[cfg(test)]
@@ -202,6 +222,16 @@ mod tests {
         allowed.insert(63);
         assert_eq!(slots("repository", 9, Some(&allowed)), [0]);
         assert!(slots("repository", 9, Some(&FixedBitSet::new())).is_empty());
+    }
+
+    #[test]
+    fn scores_do_not_tell_of_texts_that_are_not_allowed() {
+        let (seen, hidden) =
+            (["zebra card", "plum"], ["zebra zebra", "a long zebra text of many words"]);
+        let alone = WordIndex::build(seen.into_iter());
+        let both = WordIndex::build(seen.into_iter().chain(hidden));
+        let allowed: FixedBitSet = (0..2).collect();
+        assert_eq!(both.search("zebra", 9, Some(&allowed)), alone.search("zebra", 9, None));
     }
 
     #[test]

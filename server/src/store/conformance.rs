@@ -136,6 +136,7 @@ pub(super) fn change(
         embeddings: Vec::new(),
         fingerprint: ENCODER.to_owned(),
         max_tools: ROOM,
+        max_servers: ROOM,
         request: None,
     }
 }

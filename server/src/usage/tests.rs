@@ -41,8 +41,18 @@ fn tenant(name: &str) -> TenantId {
 fn empty_server() -> ServerChange {
     let server = ServerRecord::new(ServerName::parse("s").expect("a name"));
     let (base, upserts, removals, embeddings) = Default::default();
-    let (fingerprint, max_tools, request) = (String::new(), 1, None);
-    ServerChange { base, server, upserts, removals, embeddings, fingerprint, max_tools, request }
+    let (fingerprint, max_tools, max_servers, request) = (String::new(), 1, 1, None);
+    ServerChange {
+        base,
+        server,
+        upserts,
+        removals,
+        embeddings,
+        fingerprint,
+        max_tools,
+        max_servers,
+        request,
+    }
 }
 
 fn turns(route_calls: u64) -> Amounts {

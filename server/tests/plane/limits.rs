@@ -15,6 +15,7 @@ fn tools(range: std::ops::Range<usize>) -> Vec<ToolText> {
 async fn small() -> World {
     let limits = LimitsConfig {
         max_tools_per_tenant: 5,
+        max_servers_per_tenant: 3,
         max_tools_per_registration: 8,
         max_schema_bytes: 2_000,
         max_schema_nesting: 12,
@@ -25,6 +26,19 @@ async fn small() -> World {
 
 async fn count(world: &World) -> usize {
     world.route("acme", ask("tool")).await.snapshot.tools.len()
+}
+
+#[tokio::test]
+async fn one_mcp_server_too_many_for_the_tenant_is_refused() {
+    let world = small().await;
+    for name in ["a", "b", "c"] {
+        world.register("acme", server(name, Vec::new())).await;
+    }
+    let error = world.try_register("acme", server("d", Vec::new())).await.unwrap_err();
+    let Error::StockExceeded { limit, maximum, actual } = error else { panic!("{error}") };
+    assert_eq!((limit, maximum, actual), ("limits.max_servers_per_tenant", 3, 4));
+    world.register("acme", server("a", tools(0..1))).await;
+    world.register("other", server("d", Vec::new())).await;
 }
 
 /// The 100,001st tool, with the limit at 5.

@@ -79,12 +79,13 @@ async fn a_guarded_announcement_is_hidden() {
 #[tokio::test]
 async fn the_policy_hides_announcements_too() {
     let world = World::new().await;
-    for name in ["slack", "vault", "closed"] {
+    for name in ["slack", "vault", "closed", "shut"] {
         world.register("acme", announced(name, &[])).await;
     }
     let document = "rules:
       - {name: a, match: {servers: [vau*]}, required_scopes: [admin]}
       - {name: b, match: {servers: [closed]}, denied: true}
+      - {name: d, match: {servers: [shut], tools: ['*']}, denied: true}
       - {name: c, match: {servers: [slack], tools: [send]}, denied: true}";
     world.set_policy("acme", document, "").await.unwrap();
     let slack = vec!["slack".to_owned()];

@@ -9,12 +9,12 @@ use toolgate_server::plane::listing::ToolPage;
 use toolgate_server::router::explain::Refusal;
 use toolgate_server::router::pool::PoolDelta;
 use toolgate_server::router::query::{Options, RouteQuery};
-use toolgate_server::router::route::Answer;
+use toolgate_server::router::route::{Active, Answer};
 use toolgate_server::shard::snapshot::Snapshot;
 use toolgate_server::state::AgentState;
 use toolgate_server::store::ToolCursor;
 
-use crate::support::{World, ask, call, found, look_for, options, server, tenant, tool};
+use crate::support::{Mode, World, ask, call, found, look_for, options, server, tenant, tool};
 
 /// `denied` exists for nobody, `scoped` and all of `vault` for those with a scope that nobody here has.
 const DOCUMENT: &str = "rules:
@@ -72,7 +72,8 @@ fn routed(answer: &Answer) -> String {
     for active in &answer.active {
         let chosen = &active.chosen;
         let name = name(snapshot, chosen.slot);
-        writeln!(text, "{name} {:?} {}", chosen.found_by, active.tokens).unwrap();
+        let (overlap, score) = (chosen.overlap, chosen.score);
+        writeln!(text, "{name} {:?} {overlap} {score} {}", chosen.found_by, active.tokens).unwrap();
     }
     text += &refused(snapshot, &answer.refusals);
     writeln!(text, "{:?} {:?}", answer.account, answer.degraded).unwrap();
@@ -118,7 +119,9 @@ async fn schemas(world: &World, guess: &str) -> String {
 async fn search(world: &World, query: &str) -> String {
     let answer = world.search("acme", look_for(query)).await;
     let counts = (answer.searched, answer.lacking_required);
-    let (tools, message) = (found(&answer), &answer.message);
+    let scored = |active: &Active| (active.chosen.overlap, active.chosen.score);
+    let scores: Vec<_> = answer.tools.iter().map(scored).collect();
+    let (tools, message) = ((found(&answer), scores), &answer.message);
     let refused = refused(&answer.snapshot, &answer.refusals);
     format!("{:?} {tools:?} {message} {counts:?}\n{refused}", answer.form)
 }
@@ -187,11 +190,18 @@ async fn surfaces(world: &World) -> Vec<(String, String)> {
 
 #[tokio::test]
 async fn hidden_tools_are_nowhere() {
-    let (with_hidden, without) =
-        (surfaces(&world(true).await).await, surfaces(&world(false).await).await);
-    assert_eq!(with_hidden.len(), without.len());
-    for (hidden, absent) in with_hidden.iter().zip(&without) {
-        assert_eq!(hidden, absent);
+    // Without the encoder, tools are ranked by words, and by how rare these are.
+    for mode in [Mode::Works, Mode::Fails] {
+        let mut said = Vec::new();
+        for with_hidden in [true, false] {
+            let world = world(with_hidden).await;
+            world.encoder.set(mode);
+            said.push(surfaces(&world).await);
+        }
+        assert_eq!(said[0].len(), said[1].len());
+        for (hidden, absent) in said[0].iter().zip(&said[1]) {
+            assert_eq!(hidden, absent);
+        }
     }
     // The comparison can fail: whoever has the scopes is told more.
     let world = world(true).await;
@@ -238,4 +248,31 @@ async fn what_happens_to_hidden_tools_is_not_told() {
     world.unregister("acme", "vault").await.unwrap();
     let (_, delta) = world.pool("acme", &AgentState::default(), Some(snapshot.revision)).await;
     assert!(delta.full && delta.removed.is_empty(), "{delta:?}");
+}
+
+/// Two servers with a tool of one name: the one that was shown is gone, by a rule or by unregistration.
+#[tokio::test]
+async fn a_tool_that_is_denied_since_it_was_shown_is_as_one_that_is_gone() {
+    let mut said = Vec::new();
+    for denied in [true, false] {
+        let world = World::new().await;
+        for name in ["one", "two"] {
+            world.register("acme", server(name, vec![tool("pay", "refund invoice")])).await;
+        }
+        let servers = vec![ServerName::parse("two").unwrap()];
+        let query =
+            RouteQuery { options: Options { servers, ..options() }, ..ask("refund invoice") };
+        let handle = world.route("acme", query).await.handle;
+        if denied {
+            let document = "rules: [{name: no, match: {servers: [two]}, denied: true}]";
+            world.set_policy("acme", document, "").await.unwrap();
+        } else {
+            world.unregister("acme", "two").await.unwrap();
+        }
+        for name in ["pay", "functions.pay", "mcp__two__pay"] {
+            let verdict = world.gate_one("acme", &handle, call(name), AgentState::default()).await;
+            said.push(format!("{name} {:?}", verdict.unwrap_err()));
+        }
+    }
+    assert_eq!(said[..3], said[3..]);
 }

@@ -40,7 +40,7 @@ fuzz_target!(|input: &[u8]| {
     match Policy::parse(&text) {
         Ok(policy) => {
             for rule in &policy.rules {
-                let _ = rule.matches(&TOOL);
+                let _ = rule.matches(&TOOL, &mut 0);
                 settle(&rule.conditions);
             }
         }

@@ -128,6 +128,9 @@ pub(in crate::store) async fn the_stock_is_limited(store: &dyn Store) {
     commit(store, &t, limited(change("a", None, tools("a", 2)))).await;
     let over = refusal(store, &t, limited(change("b", None, tools("b", 2)))).await;
     assert!(matches!(over, StoreError::TooManyTools { actual: 4 }), "{over:?}");
+    let few = ServerChange { max_servers: 1, ..limited(change("b", None, Vec::new())) };
+    let over = refusal(store, &t, few).await;
+    assert!(matches!(over, StoreError::TooManyServers { actual: 2 }), "{over:?}");
     commit(store, &t, limited(change("b", None, tools("b", 1)))).await;
     // Replacing is not adding, and what goes makes room.
     commit(store, &t, limited(change("a", Some(1), tools("a", 2)))).await;

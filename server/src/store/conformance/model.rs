@@ -38,6 +38,10 @@ impl Model {
         if actual > change.max_tools {
             return Err(StoreError::TooManyTools { actual });
         }
+        let actual = (next.servers.len() + usize::from(change.base.is_none())) as u64;
+        if actual > change.max_servers {
+            return Err(StoreError::TooManyServers { actual });
+        }
         next.check_names(&change.upserts)?;
         for tool in &change.upserts {
             next.put_tool(self, tool);

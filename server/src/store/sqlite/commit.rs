@@ -28,7 +28,7 @@ pub(super) async fn commit(
     }
     let lines = tools::lines(connection, tenant, server, Some(&touched(change))).await?;
     let (gone, fresh) = (lines.len() as u64, change.upserts.len() as u64);
-    refuse_too_many(connection, tenant, gone, fresh, change.max_tools).await?;
+    refuse_too_many(connection, tenant, (gone, fresh), change).await?;
 
     let committed = next(connection, tenant).await?;
     let (tools_before, before_scopes) =
@@ -142,14 +142,18 @@ fn touched(change: &ServerChange) -> Vec<&str> {
 async fn refuse_too_many(
     connection: &mut SqliteConnection,
     tenant: &str,
-    gone: u64,
-    fresh: u64,
-    max_tools: u64,
+    (gone, fresh): (u64, u64),
+    change: &ServerChange,
 ) -> Result<(), StoreError> {
-    let sql = "SELECT coalesce(sum(tool_count), 0) AS tools FROM servers WHERE tenant = ?1";
+    let sql = "SELECT count(*) AS servers, coalesce(sum(tool_count), 0) AS tools \
+        FROM servers WHERE tenant = ?1";
     let row = sqlx::query(sql).bind(tenant).fetch_one(connection).await.map_err(failed)?;
     let actual = rows::number::<u64>(&row, "tools")?.saturating_sub(gone) + fresh;
-    if actual > max_tools { Err(StoreError::TooManyTools { actual }) } else { Ok(()) }
+    if actual > change.max_tools {
+        return Err(StoreError::TooManyTools { actual });
+    }
+    let actual = rows::number::<u64>(&row, "servers")? + u64::from(change.base.is_none());
+    if actual > change.max_servers { Err(StoreError::TooManyServers { actual }) } else { Ok(()) }
 }
 
 /// Takes the tenant's next revision.
