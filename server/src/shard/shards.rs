@@ -165,6 +165,16 @@ impl Shards {
         let built = tokio::task::spawn_blocking(build).await.map_err(Error::internal)??;
         let snapshot = Arc::new(built);
         let built = Built { snapshot: Arc::clone(&snapshot), at: Instant::now() };
+        let (bytes, budget) = (snapshot.memory_bytes() as u64, self.cache.capacity());
+        if bytes > budget {
+            let tenant = tenant.as_str();
+            warn!(
+                tenant,
+                bytes,
+                budget,
+                "the shard is larger than shard.memory_budget: every call builds it anew"
+            );
+        }
         self.cache.insert(tenant.clone(), built);
         Ok(snapshot)
     }

@@ -155,9 +155,10 @@ impl Snapshot {
         let tools: usize = self.tools.iter().map(Tool::memory_bytes).sum();
         let vectors = self.exact.as_ref().map_or(0, VectorIndex::memory_bytes);
         let removed: usize = self.removed.iter().map(|r| r.model_name.len() + 32).sum();
+        let pending = self.pending.len() * size_of::<PendingServer>() * 2;
         let slots = self.tools.len() * 4 * size_of::<u32>();
         let indexes = vectors + self.words.memory_bytes() + self.names.memory_bytes();
-        tools + indexes + removed + slots + self.requirements.memory_bytes()
+        tools + indexes + removed + pending + slots + self.requirements.memory_bytes()
     }
 }
 
