@@ -10,6 +10,7 @@ mod glob;
 mod mistake;
 #[cfg(test)]
 mod tests;
+mod yaml;
 
 pub use mistake::PolicyMistake;
 

@@ -24,12 +24,7 @@ impl Mistake {
         let (line, column) = first.map_or((1, 1), |error| error.pos);
         let place = |number: isize| usize::try_from(number).unwrap_or(1).max(1);
         let text = first.map_or("", |error| error.msg.as_str());
-        let problem = if text.contains("Recursion limit") {
-            "is nested too deep".to_owned()
-        } else {
-            let text = text.trim_start_matches("Syntax error: ");
-            format!("syntax error: {}", shortened(text))
-        };
+        let problem = in_words(text.trim_start_matches("Syntax error: "));
         Self { line: place(line), column: place(column), problem }
     }
 
@@ -55,6 +50,22 @@ fn place(source: &str, id: u64) -> (usize, usize) {
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().map_or(0, |text| text.chars().count()) + 1;
     (line, column)
+}
+
+/// The parser's text, without its list of all that could have followed.
+fn in_words(text: &str) -> String {
+    if text.contains("Recursion limit") {
+        return "is nested too deep".to_owned();
+    }
+    let text = text.split(" expecting ").next().unwrap_or_default();
+    let hint = if text.contains("<EOF>") {
+        ": the expression ends too early"
+    } else if text.contains("at: '=") {
+        ": to compare, write =="
+    } else {
+        ""
+    };
+    format!("syntax error: {}{hint}", shortened(text))
 }
 
 fn shortened(text: &str) -> String {

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use super::glob::Glob;
+use super::yaml;
 use super::{Choosing, DOCUMENT_MAX, Hints, Match, Policy, PolicyMistake, Rule};
 use crate::condition::{Condition, Mistake};
 use crate::precondition::Precondition;
@@ -105,15 +106,8 @@ pub(super) fn parse(text: &str) -> Result<Policy, Vec<PolicyMistake>> {
         strict_booleans: true,
     };
     let document: Document =
-        serde_saphyr::from_str_with_options(text, options).map_err(|e| vec![of_yaml(&e)])?;
+        serde_saphyr::from_str_with_options(text, options).map_err(|e| vec![yaml::mistake(&e)])?;
     Check::default().document(document)
-}
-
-fn of_yaml(error: &serde_saphyr::Error) -> PolicyMistake {
-    let place = error.location();
-    let (line, column) = place.map_or((0, 0), |place| (place.line(), place.column()));
-    let problem = error.without_snippet().to_string();
-    PolicyMistake { part: String::new(), line, column, problem }
 }
 
 /// Notes what is wrong on the way through a document.

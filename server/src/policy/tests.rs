@@ -200,3 +200,29 @@ fn the_example_of_the_readme_is_a_policy() {
     let example = readme.split("```yaml").nth(1).and_then(|rest| rest.split("```").next());
     assert_eq!(parse(example.expect("an example")).rules.len(), 5);
 }
+
+#[test]
+fn mistakes_of_writing_say_what_would_be_right() {
+    for (text, problem) in [
+        ("rules: [{name: a, deny: true}]", "there is no key \"deny\"; did you mean denied?"),
+        ("rules: [{name: a, match: {server: [x]}}]", "did you mean servers?"),
+        ("rules: [{name: a, match: {servers: x}}]", "must be a list, such as [a, b]"),
+        ("rules: []\nrules: []", "the key \"rules\" stands twice"),
+        ("rules: [{}]", "lacks the key \"name\""),
+        ("just words", "must be a mapping, such as {key: value}"),
+        ("defaults: &x {}\nrules: [*x]", "anchors and aliases (& and *) are not taken"),
+        ("{}\n---\n{}", "must be one document"),
+        (
+            "rules: [{name: a, precondition: {never: a}}]",
+            "there is no precondition \"never\"; there are",
+        ),
+        ("rules: [{name: a, precondition: {is_authenticated: a, cel: b}}]", "has one key; combine"),
+        ("rules: [{name: a, precondition: {cel: 'a = b'}}]", "to compare, write =="),
+        ("rules: [{name: a, precondition: {cel: 'true &&'}}]", "ends too early"),
+    ] {
+        let mistakes = Policy::parse(text).expect_err(text);
+        let said = mistakes[0].to_string();
+        assert!(said.contains(problem), "{text}: {said}");
+        assert!(said.matches("line ").count() <= 2, "the place is said once: {said}");
+    }
+}
