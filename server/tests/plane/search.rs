@@ -294,3 +294,26 @@ async fn a_list_by_name_says_that_it_goes_on() {
         assert_eq!((answer.tools.len(), &*answer.message), (7, ""));
     }
 }
+
+#[tokio::test]
+async fn what_a_precondition_keeps_back_is_said_beside_what_was_found() {
+    let world = World::new().await;
+    let reset = |n: usize| tool(&format!("git_reset_{n}"), "Undoes commits.").after("planned");
+    let mut tools: Vec<_> = (0..7).map(reset).collect();
+    tools.push(tool("git_log", "Shows commits."));
+    world.register("acme", server("git", tools)).await;
+    let locked = "mcp__git__git_reset_0, mcp__git__git_reset_1, mcp__git__git_reset_2, \
+        mcp__git__git_reset_3, mcp__git__git_reset_4 and 2 more may not be used yet: they need \
+        milestone_reached(\"planned\").";
+    for query in ["git", "mcp__git", "commits git"] {
+        let answer = world.search("acme", look_for(query)).await;
+        assert_eq!(
+            (found(&answer), &*answer.message),
+            (vec!["mcp__git__git_log".to_owned()], locked)
+        );
+        assert!(answer.refusals.iter().all(|r| r.code == RefusalCode::PreconditionUnmet));
+        assert_eq!(answer.refusals.len(), 5);
+    }
+    let whole = world.search("acme", look_for("mcp__git__git_reset")).await;
+    assert_eq!((found(&whole), &*whole.message), (vec![], locked), "not said to be unknown");
+}

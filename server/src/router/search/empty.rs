@@ -68,15 +68,36 @@ impl Nothing {
         if !self.required.is_empty() {
             parts.push(self.lacking());
         }
-        parts.extend(self.locked.iter().take(LOCKED_MAX).map(|slot| {
-            let tool = snapshot.tool(*slot);
-            let unlock = standings.unlock(snapshot, *slot).join(" and ");
-            format!("{} may not be used yet: it needs {unlock}.", tool.model_name)
-        }));
+        parts
+            .extend(Some(self.locked_message(snapshot, standings)).filter(|text| !text.is_empty()));
         if parts.is_empty() {
             parts.push("No tool fits: try other words, or an MCP server's name.".to_owned());
         }
         parts.join(" ")
+    }
+
+    /// Which tools a precondition keeps back, those that need the same together; nothing when none is.
+    pub(super) fn locked_message(&self, snapshot: &Snapshot, standings: &Standings) -> String {
+        // Tools of one group need the same.
+        let mut groups: Vec<(u32, Vec<&str>)> = Vec::new();
+        for tool in self.locked.iter().map(|slot| snapshot.tool(*slot)) {
+            match groups.iter().position(|(group, _)| *group == tool.group) {
+                Some(place) => groups[place].1.push(&tool.model_name),
+                None if groups.len() < LOCKED_MAX => {
+                    groups.push((tool.group, vec![&tool.model_name]))
+                }
+                None => {}
+            }
+        }
+        let sentence = |(group, names): &(u32, Vec<&str>)| {
+            let (named, more) = names.split_at(names.len().min(LOCKED_MAX));
+            let rest = format!(" and {} more", more.len());
+            let named = named.join(", ") + if more.is_empty() { "" } else { &rest };
+            let needs = standings.unlock_of(&snapshot.requirements, *group).join(" and ");
+            let who = if names.len() == 1 { "it needs" } else { "they need" };
+            format!("{named} may not be used yet: {who} {needs}.")
+        };
+        groups.iter().map(sentence).collect::<Vec<_>>().join(" ")
     }
 
     fn lacking(&self) -> String {

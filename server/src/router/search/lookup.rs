@@ -94,8 +94,10 @@ impl Look<'_> {
         let hits = keywords::search(self.snapshot, terms, self.allowed.as_ref());
         if !hits.hits.is_empty() {
             let best = hits.hits.iter().take(self.query.max_results);
-            let tools = best.map(|hit| found(hit.slot, hit.score, FoundBy::Words)).collect();
-            return Looked::Settled(self.findings(Form::Keywords, tools));
+            let tools: Vec<_> =
+                best.map(|hit| found(hit.slot, hit.score, FoundBy::Words)).collect();
+            let locked = self.locked_beside(terms, &tools);
+            return Looked::Settled(self.beside(self.findings(Form::Keywords, tools), locked));
         }
         // A name that does not exist has no meaning that could be near to anything.
         let is_name = begins_with(text, PREFIX);
@@ -131,33 +133,56 @@ impl Look<'_> {
             }
         }
         let begins = begins_with(text, PREFIX);
-        let mut slots: Vec<u32> = if begins {
-            let named = |slot: &u32| begins_with(&self.snapshot.tool(*slot).model_name, text);
-            self.slots().filter(named).collect()
-        } else {
-            let server = |slot: &u32| {
-                self.snapshot.tool(*slot).id.server.as_str().eq_ignore_ascii_case(text)
-            };
-            self.slots().filter(server).collect()
+        let named = |slot: &u32| {
+            let tool = self.snapshot.tool(*slot);
+            let server = tool.id.server.as_str();
+            if begins {
+                begins_with(&tool.model_name, text)
+            } else {
+                server.eq_ignore_ascii_case(text)
+            }
         };
-        if slots.is_empty() {
+        let visible =
+            (0u32..).take(self.snapshot.tools.len()).filter(|slot| self.is_visible(*slot));
+        let (mut open, locked): (Vec<u32>, Vec<u32>) =
+            visible.filter(named).partition(|slot| self.contains(*slot));
+        if open.is_empty() && locked.is_empty() {
             return None;
         }
-        slots.sort_by_key(|slot| &self.snapshot.tool(*slot).model_name);
-        let message = more(slots.len(), self.query.max_results);
-        slots.truncate(self.query.max_results);
-        let tools: Vec<_> = slots.into_iter().map(|slot| found(slot, 0, FoundBy::Name)).collect();
-        Some(Findings { message, ..self.findings(Form::Prefix, tools) })
+        open.sort_by_key(|slot| &self.snapshot.tool(*slot).model_name);
+        let message = more(open.len(), self.query.max_results);
+        open.truncate(self.query.max_results);
+        let tools: Vec<_> = open.into_iter().map(|slot| found(slot, 0, FoundBy::Name)).collect();
+        let findings = Findings { message, ..self.findings(Form::Prefix, tools) };
+        Some(self.beside(findings, locked))
+    }
+
+    /// Locked tools that would stand among those that were found.
+    fn locked_beside(&self, terms: &[Term], tools: &[Candidate]) -> Vec<u32> {
+        if self.allowed.is_none() {
+            return Vec::new();
+        }
+        let is_full = tools.len() == self.query.max_results;
+        let least = tools.last().filter(|_| is_full).map_or(0.0, |last| last.score);
+        let locked = locked(self.snapshot, self.standings);
+        let hits = keywords::search(self.snapshot, terms, Some(&locked)).hits;
+        hits.iter().filter(|hit| hit.score as f32 > least).map(|hit| hit.slot).collect()
+    }
+
+    /// The findings, saying which tools would be among them but for a precondition.
+    fn beside(&self, mut findings: Findings, locked: Vec<u32>) -> Findings {
+        let nothing = Nothing { locked, ..Nothing::default() };
+        findings.left_out = nothing.left_out();
+        let locked = nothing.locked_message(self.snapshot, self.standings);
+        let parts = [std::mem::take(&mut findings.message), locked];
+        findings.message =
+            parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
+        findings
     }
 
     fn findings(&self, form: Form, tools: Vec<Candidate>) -> Findings {
         let (left_out, message) = (Vec::new(), String::new());
         Findings { form, tools, left_out, message, searched: self.searched, lacking_required: 0 }
-    }
-
-    /// The slots that may be found.
-    fn slots(&self) -> impl Iterator<Item = u32> {
-        (0u32..).take(self.snapshot.tools.len()).filter(|slot| self.contains(*slot))
     }
 
     fn contains(&self, slot: u32) -> bool {
