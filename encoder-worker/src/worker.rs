@@ -117,7 +117,7 @@ pub async fn serve_until(config: WorkerConfig, stop: CancellationToken) -> Resul
     drain.cancel();
     let served = api.await;
     over.cancel();
-    if let Ok(Err(error)) = admin.await {
+    if let Err(error) = admin.await {
         warn!(%error, "the admin port failed");
     }
     info!("stopped");

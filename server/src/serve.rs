@@ -152,7 +152,7 @@ async fn serve_with(
     if let Err(error) = usage.await {
         warn!(%error, "the usage ledger failed");
     }
-    if let Ok(Err(error)) = admin.await {
+    if let Err(error) = admin.await {
         warn!(%error, "the admin port failed");
     }
     if let Err(error) = store.close().await {
