@@ -24,7 +24,7 @@ use std::thread;
 use tokio::net::TcpListener;
 use tokio::runtime;
 use tokio_util::sync::CancellationToken;
-use toolgate_serving::stop_on_signal;
+use toolgate_serving::{outlive_file_size_limit, stop_on_signal};
 use tracing::{error, info, warn};
 
 pub use arguments::{HELP, WorkerArguments};
@@ -69,6 +69,8 @@ fn live(config: WorkerConfig) -> Result<(), WorkerError> {
 /// # Errors
 /// What kept it from starting, or ended it.
 pub async fn run(config: WorkerConfig) -> Result<(), WorkerError> {
+    // Its log may be a file.
+    outlive_file_size_limit();
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
     if config.until_stdin_ends {
@@ -117,7 +119,7 @@ pub async fn serve_until(config: WorkerConfig, stop: CancellationToken) -> Resul
     drain.cancel();
     let served = api.await;
     over.cancel();
-    if let Ok(Err(error)) = admin.await {
+    if let Err(error) = admin.await {
         warn!(%error, "the admin port failed");
     }
     info!("stopped");

@@ -1,6 +1,5 @@
 //! The admin port: metrics and liveness over plain HTTP, apart from the port that agents reach.
 
-use std::io;
 use std::sync::Arc;
 
 use axum::Router;
@@ -10,6 +9,7 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use toolgate_serving::serve_pages;
 
 use crate::plane::Plane;
 use crate::telemetry::Metrics;
@@ -29,20 +29,13 @@ pub struct Admin {
 }
 
 /// Serves `/metrics`, `/livez` and `/readyz` until `over`.
-///
-/// # Errors
-/// The listener fails.
-pub async fn serve(listener: TcpListener, admin: Admin, over: CancellationToken) -> io::Result<()> {
+pub async fn serve(listener: TcpListener, admin: Admin, over: CancellationToken) {
     let routes = Router::new()
         .route("/metrics", get(expose))
         .route("/livez", get(liveness))
         .route("/readyz", get(readiness))
         .with_state(admin);
-    // A peer that keeps its connection must not keep the process.
-    tokio::select! {
-        ended = async { axum::serve(listener, routes).await } => ended,
-        () = over.cancelled() => Ok(()),
-    }
+    serve_pages(listener, routes, over).await;
 }
 
 async fn expose(State(admin): State<Admin>) -> impl IntoResponse {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use toolgate_encoder_worker::LoadError;
-use toolgate_serving::stop_on_signal;
+use toolgate_serving::{outlive_file_size_limit, stop_on_signal};
 use tracing::{info, warn};
 
 use crate::admin::Admin;
@@ -103,6 +103,7 @@ pub enum ServeError {
 /// What kept it from starting, or ended it.
 pub async fn run(config: Config, reread: Reread<'_>) -> Result<(), ServeError> {
     logging::start(config.log);
+    outlive_file_size_limit();
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
     let live = Arc::new(Live::new(config.deferral.clone()));
@@ -152,7 +153,7 @@ async fn serve_with(
     if let Err(error) = usage.await {
         warn!(%error, "the usage ledger failed");
     }
-    if let Ok(Err(error)) = admin.await {
+    if let Err(error) = admin.await {
         warn!(%error, "the admin port failed");
     }
     if let Err(error) = store.close().await {

@@ -1,5 +1,6 @@
 //! Connections, bounded in number: one beyond the limit is closed at once, so that its client hears of it
-//! and tries another replica, instead of waiting in the kernel's queue.
+//! and tries another replica, instead of waiting in the kernel's queue. One that never begins to speak
+//! HTTP/2 is closed too, and others can be closed from outside.
 
 use std::io;
 use std::pin::Pin;
@@ -12,16 +13,44 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Sleep, sleep};
 use tokio_stream::Stream;
-use tonic::transport::server::{Connected, TcpConnectInfo};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tonic::transport::server::Connected;
 use tracing::{debug, warn};
 
 /// After an error of the listener itself.
 const PAUSE: Duration = Duration::from_millis(200);
 
+/// How long a peer may take to begin HTTP/2: several round trips on a bad line. The transport pings only
+/// peers that have begun, so that without this silent ones would keep their places for ever.
+const OPENING_MAX: Duration = Duration::from_secs(10);
+
+/// What a peer sends first: the preface (RFC 9113, 3.4), and the head of a SETTINGS frame.
+const OPENING_BYTES: usize = 24 + 9;
+
 /// A connection that gives its place back when it is closed.
 pub struct Connection {
     stream: TcpStream,
+    /// Until HTTP/2 has begun.
+    opening: Option<Opening>,
+    closer: Closer,
+    closed: Pin<Box<WaitForCancellationFutureOwned>>,
     _place: OwnedSemaphorePermit,
+}
+
+struct Opening {
+    until: Pin<Box<Sleep>>,
+    missing: usize,
+}
+
+/// Closes a connection from outside. Requests carry it in their extensions.
+#[derive(Debug, Clone)]
+pub struct Closer(CancellationToken);
+
+impl Closer {
+    /// Closes the connection at once, with all that is under way on it.
+    pub(crate) fn close(&self) {
+        self.0.cancel();
+    }
 }
 
 /// The listener's connections, at most some number at a time.
@@ -29,13 +58,21 @@ pub struct Connections<F> {
     listener: TcpListener,
     places: Arc<Semaphore>,
     refused: F,
+    opening_max: Option<Duration>,
     pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl<F: Fn()> Connections<F> {
-    /// At most `max` connections of `listener`; `refused` is told of each one beyond.
+    /// At most `max` connections of `listener`, each of which has to begin HTTP/2 in time; `refused` is
+    /// told of each one beyond.
     pub fn new(listener: TcpListener, max: usize, refused: F) -> Self {
-        Self { listener, places: Arc::new(Semaphore::new(max)), refused, pause: None }
+        Self { opening_max: Some(OPENING_MAX), ..Self::of_any_kind(listener, max, refused) }
+    }
+
+    /// Connections whose protocol is somebody else's concern.
+    pub(crate) fn of_any_kind(listener: TcpListener, max: usize, refused: F) -> Self {
+        let places = Arc::new(Semaphore::new(max));
+        Self { listener, places, refused, opening_max: None, pause: None }
     }
 
     /// Ready when the pause after an error is over.
@@ -56,7 +93,35 @@ impl<F: Fn()> Connections<F> {
         if let Err(error) = stream.set_nodelay(true) {
             debug!(%error, "a connection without TCP_NODELAY");
         }
-        Some(Connection { stream, _place: place })
+        let opening = |max| Opening { until: Box::pin(sleep(max)), missing: OPENING_BYTES };
+        let closer = Closer(CancellationToken::new());
+        let closed = Box::pin(closer.0.clone().cancelled_owned());
+        let opening = self.opening_max.map(opening);
+        Some(Connection { stream, opening, closer, closed, _place: place })
+    }
+}
+
+impl Connection {
+    /// Pending for as long as the connection may go on. Asked before each step: a peer that keeps us busy
+    /// must not escape it.
+    fn ended(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        let closed = self.closed.as_mut().poll(cx).is_ready();
+        let late =
+            self.opening.as_mut().is_some_and(|opening| opening.until.as_mut().poll(cx).is_ready());
+        let why = match (closed, late) {
+            (true, _) => "answers were not taken in time",
+            (false, true) => "HTTP/2 was not begun in time",
+            (false, false) => return Poll::Pending,
+        };
+        debug!("a connection is closed: {why}");
+        Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, why))
+    }
+
+    fn has_read(&mut self, bytes: usize) {
+        if let Some(opening) = &mut self.opening {
+            opening.missing = opening.missing.saturating_sub(bytes);
+            self.opening.take_if(|opening| opening.missing == 0);
+        }
     }
 }
 
@@ -90,10 +155,10 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 }
 
 impl Connected for Connection {
-    type ConnectInfo = TcpConnectInfo;
+    type ConnectInfo = Closer;
 
     fn connect_info(&self) -> Self::ConnectInfo {
-        self.stream.connect_info()
+        self.closer.clone()
     }
 }
 
@@ -103,7 +168,13 @@ impl AsyncRead for Connection {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
+        if let Poll::Ready(error) = self.ended(cx) {
+            return Poll::Ready(Err(error));
+        }
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        self.has_read(buffer.filled().len() - before);
+        read
     }
 }
 
@@ -113,10 +184,16 @@ impl AsyncWrite for Connection {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(error) = self.ended(cx) {
+            return Poll::Ready(Err(error));
+        }
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Poll::Ready(error) = self.ended(cx) {
+            return Poll::Ready(Err(error));
+        }
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
@@ -133,6 +210,12 @@ impl AsyncWrite for Connection {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(error) = self.ended(cx) {
+            return Poll::Ready(Err(error));
+        }
         Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,14 +2,20 @@
 //! each may take, deadlines read from the wire, reasons for what the transport refuses, and an end that
 //! comes in time. No service lives here.
 
+mod answers;
 mod connections;
 mod deadline;
+mod pages;
+mod signals;
 mod stopping;
 mod transport;
 mod undecoded;
 
-pub use connections::{Connection, Connections};
+pub use answers::BoundAnswers;
+pub use connections::{Closer, Connection, Connections};
 pub use deadline::time_asked;
+pub use pages::serve_pages;
+pub use signals::outlive_file_size_limit;
 pub use stopping::{drained_or_cut, stop_on_signal};
 pub use transport::transport;
 pub use undecoded::{ExplainUndecoded, Explained};

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use tonic::transport::Server;
 
-/// Streams that one connection may have open.
-const STREAMS_MAX: u32 = 1_024;
+/// Streams that one connection may have open: as many calls as a server takes at a time by default. A
+/// client's further calls wait on its side.
+const STREAMS_MAX: u32 = 256;
 
 /// Bytes of one call's headers.
 const HEADERS_MAX: u32 = 16 << 10;

@@ -1,6 +1,5 @@
 //! The admin port: metrics and probes over plain HTTP, apart from the port that embeds.
 
-use std::io;
 use std::sync::Arc;
 
 use axum::Router;
@@ -10,6 +9,7 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use toolgate_serving::serve_pages;
 
 use super::standing::{Phase, Standing};
 use super::telemetry::Metrics;
@@ -25,21 +25,13 @@ pub(super) struct Admin {
 }
 
 /// Serves `/metrics`, `/healthz` (the process answers) and `/readyz` (it takes calls) until `over`.
-pub(super) async fn serve(
-    listener: TcpListener,
-    admin: Admin,
-    over: CancellationToken,
-) -> io::Result<()> {
+pub(super) async fn serve(listener: TcpListener, admin: Admin, over: CancellationToken) {
     let routes = Router::new()
         .route("/metrics", get(expose))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(readiness))
         .with_state(admin);
-    // A peer that keeps its connection must not keep the process.
-    tokio::select! {
-        ended = async { axum::serve(listener, routes).await } => ended,
-        () = over.cancelled() => Ok(()),
-    }
+    serve_pages(listener, routes, over).await;
 }
 
 async fn expose(State(admin): State<Admin>) -> impl IntoResponse {

@@ -15,7 +15,7 @@ use toolgate_proto::v1::encoder_service_server::EncoderServiceServer;
 use toolgate_proto::v1::policy_service_server::PolicyServiceServer;
 use toolgate_proto::v1::router_service_server::RouterServiceServer;
 use toolgate_proto::v1::usage_service_server::UsageServiceServer;
-use toolgate_serving::{Connections, ExplainUndecoded, drained_or_cut, transport};
+use toolgate_serving::{BoundAnswers, Connections, ExplainUndecoded, drained_or_cut, transport};
 use tower::layer::util::{Identity, Stack};
 
 use super::catalog_service::Catalogs;
@@ -78,7 +78,12 @@ pub async fn serve(
     drained_or_cut(serving, &stop, drain_timeout).await.unwrap_or(Ok(()))
 }
 
-fn services(edge: Edge, config: &ApiConfig) -> Router<Stack<ExplainUndecoded, Identity>> {
+type Layers = Stack<ExplainUndecoded, Stack<BoundAnswers, Identity>>;
+
+fn services(edge: Edge, config: &ApiConfig) -> Router<Layers> {
+    let metrics = Arc::clone(&edge.metrics);
+    let answers =
+        BoundAnswers::new(config.server.unsent_bytes, move || metrics.rejected("unsent_answers"));
     let max = config.limits.max_message_bytes;
     let reflection = || {
         tonic_reflection::server::Builder::configure()
@@ -91,6 +96,8 @@ fn services(edge: Edge, config: &ApiConfig) -> Router<Stack<ExplainUndecoded, Id
     let usage = UsageServiceServer::new(Ledgers { edge: edge.clone() });
     let encoder = EncoderServiceServer::new(Unserved { edge });
     transport()
+        // Callers who don't read must not fill the memory.
+        .layer(answers)
         // What the transport refuses by itself still gets a reason.
         .layer(ExplainUndecoded { max_message_bytes: max, limit_name: "limits.max_message_size" })
         .add_service(RouterServiceServer::new(routing).max_decoding_message_size(max))

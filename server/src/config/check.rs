@@ -11,6 +11,7 @@ pub(super) fn check(settings: &Settings) -> Result<(), ConfigErrors> {
         same_address(settings),
         two_handle_keys(settings),
         nobody_embeds(settings),
+        no_room_for_an_answer(settings),
         too_big_for_a_message(settings, "limits.max_schema_size"),
         too_big_for_a_message(settings, "limits.max_intent_size"),
         too_big_for_a_message(settings, "limits.max_state_size"),
@@ -51,6 +52,20 @@ fn nobody_embeds(settings: &Settings) -> Option<Mistake> {
         return Some(mistake(settings, name, problem));
     }
     None
+}
+
+fn no_room_for_an_answer(settings: &Settings) -> Option<Mistake> {
+    let (name, message) = ("server.unsent_memory", settings.get("limits.max_message_size"));
+    match (&settings.get(name).value, &message.value) {
+        (Value::Size(room), Value::Size(answer)) if room < answer => {
+            let problem = format!(
+                "must be at least limits.max_message_size, which is {} ({})",
+                message.value, message.source
+            );
+            Some(mistake(settings, name, problem))
+        }
+        _ => None,
+    }
 }
 
 fn too_big_for_a_message(settings: &Settings, name: &str) -> Option<Mistake> {

@@ -36,6 +36,13 @@ pub static KEYS: &[Key] = &[
         "Calls in progress; one more is refused with RESOURCE_EXHAUSTED and a retry delay.",
     ),
     key(
+        "server.unsent_memory",
+        size(MIB, 1 << 40),
+        "256MiB",
+        "Memory for answers that their callers have not read yet; one more is refused with RESOURCE_EXHAUSTED \
+         and a retry delay. At least limits.max_message_size.",
+    ),
+    key(
         "server.max_deadline",
         span(10, 600_000),
         "30s",

@@ -170,6 +170,10 @@ fn single_mistakes() {
         "[limits]\nmax_schema_size = \"8MiB\"",
         &["t.toml:2", "less than limits.max_message_size"],
     );
+    check_one(
+        "[server]\nunsent_memory = \"2MiB\"",
+        &["t.toml:2", "at least limits.max_message_size, which is 4MiB"],
+    );
 }
 
 #[test]

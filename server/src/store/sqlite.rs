@@ -11,6 +11,7 @@ use sqlx::{SqlSafeStr, Transaction};
 
 use self::failure::{failed, limited};
 use self::open::{Connections, Tuning};
+use self::place::Place;
 use super::{
     Committed, ContentHash, Hour, PendingRequest, PolicyChange, RecordedRequest, Revision,
     ServerChange, Store, StoreError, StoreFuture, StoredCatalog, StoredEmbedding, StoredPolicy,
@@ -22,6 +23,7 @@ mod commit;
 mod embeddings;
 mod failure;
 mod open;
+mod place;
 mod policies;
 mod read;
 mod removed;
@@ -44,6 +46,7 @@ const WRITE_LIMIT: Duration = Duration::from_secs(30);
 pub struct SqliteStore {
     writer: SqlitePool,
     readers: SqlitePool,
+    place: Place,
 }
 
 impl SqliteStore {
@@ -74,14 +77,22 @@ impl SqliteStore {
     }
 
     async fn open_with(path: &Path, tuning: Tuning) -> Result<Self, StoreError> {
-        let Connections { writer, readers } = open::open(path, tuning).await?;
-        Ok(Self { writer, readers })
+        let Connections { writer, readers, place } = open::open(path, tuning).await?;
+        Ok(Self { writer, readers, place })
     }
 
     /// Begins a transaction that holds the write lock from the start: it never fails for a reader that
     /// became a writer.
     async fn begin_write(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
+        // Before anything is changed that readers would see and a restart would lose.
+        self.place.check()?;
         self.writer.begin_with("BEGIN IMMEDIATE".into_sql_str()).await.map_err(failed)
+    }
+
+    /// Commits, and makes sure that what is acknowledged then is where the next process looks.
+    async fn end_write(&self, transaction: Transaction<'_, Sqlite>) -> Result<(), StoreError> {
+        transaction.commit().await.map_err(failed)?;
+        self.place.check()
     }
 
     /// Begins a transaction that sees one state of the database throughout.
@@ -120,7 +131,7 @@ impl Store for SqliteStore {
         Box::pin(limited(WRITE_LIMIT, async move {
             let mut transaction = self.begin_write().await?;
             embeddings::save(&mut transaction, tenant.as_str(), fingerprint, embeddings).await?;
-            transaction.commit().await.map_err(failed)
+            self.end_write(transaction).await
         }))
     }
 
@@ -174,7 +185,7 @@ impl Store for SqliteStore {
             let mut transaction = self.begin_write().await?;
             let recorded =
                 requests::record_unchanged(&mut transaction, tenant.as_str(), &request).await?;
-            transaction.commit().await.map_err(failed)?;
+            self.end_write(transaction).await?;
             Ok(recorded)
         }))
     }
@@ -187,7 +198,7 @@ impl Store for SqliteStore {
         Box::pin(limited(WRITE_LIMIT, async move {
             let mut transaction = self.begin_write().await?;
             let committed = commit::commit(&mut transaction, tenant.as_str(), &change).await?;
-            transaction.commit().await.map_err(failed)?;
+            self.end_write(transaction).await?;
             Ok(committed)
         }))
     }
@@ -202,7 +213,7 @@ impl Store for SqliteStore {
             let mut transaction = self.begin_write().await?;
             let (tenant, server) = (tenant.as_str(), server.as_str());
             let committed = commit::remove_server(&mut transaction, tenant, server, base).await?;
-            transaction.commit().await.map_err(failed)?;
+            self.end_write(transaction).await?;
             Ok(committed)
         }))
     }
@@ -211,7 +222,7 @@ impl Store for SqliteStore {
         Box::pin(limited(WRITE_LIMIT, async move {
             let mut transaction = self.begin_write().await?;
             usage::add(&mut transaction, additions).await?;
-            transaction.commit().await.map_err(failed)
+            self.end_write(transaction).await
         }))
     }
 
@@ -229,7 +240,7 @@ impl Store for SqliteStore {
             while limited(WRITE_LIMIT, async {
                 let mut transaction = self.begin_write().await?;
                 let has_more = usage::forget(&mut transaction, hour).await?;
-                transaction.commit().await.map_err(failed)?;
+                self.end_write(transaction).await?;
                 Ok(has_more)
             })
             .await?
@@ -253,7 +264,7 @@ impl Store for SqliteStore {
         Box::pin(limited(WRITE_LIMIT, async move {
             let mut transaction = self.begin_write().await?;
             let committed = policies::set(&mut transaction, tenant.as_str(), &change).await?;
-            transaction.commit().await.map_err(failed)?;
+            self.end_write(transaction).await?;
             Ok(committed)
         }))
     }

@@ -1,8 +1,11 @@
 //! The real binary, registering over gRPC and killed with SIGKILL at random moments: every registration
-//! that it acknowledged is there after the restart, whole, and handles of before still hold.
+//! that it acknowledged is there after the restart, whole, and handles of before still hold. And what else
+//! would kill it, but must not.
 #![cfg(unix)]
 #![expect(unreachable_pub, reason = "nothing but tests")]
 
+#[cfg(target_os = "linux")]
+mod file_size;
 mod ledger;
 mod model;
 mod server;

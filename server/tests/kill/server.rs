@@ -59,6 +59,12 @@ impl Server {
         }
     }
 
+    /// The process' id.
+    #[cfg(target_os = "linux")]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// SIGKILL.
     pub fn kill(&mut self) {
         self.child.kill().expect("it runs");

@@ -9,7 +9,8 @@ use tonic_health::pb::FILE_DESCRIPTOR_SET as HEALTH_DESCRIPTORS;
 use tonic_health::pb::health_server::HealthServer;
 use toolgate_proto::v1::FILE_DESCRIPTOR_SET;
 use toolgate_proto::v1::encoder_service_server::EncoderServiceServer;
-use toolgate_serving::{Connections, ExplainUndecoded, drained_or_cut, transport};
+use toolgate_serving::{BoundAnswers, Connections, ExplainUndecoded, drained_or_cut, transport};
+use tracing::debug;
 
 use super::health::WorkerHealth;
 use super::request::MESSAGE_MAX;
@@ -21,6 +22,9 @@ const CONNECTIONS_MAX: usize = 1_024;
 
 /// Bytes of one answer: 256 embeddings of the longest kind there is, several times over.
 const ANSWER_MAX: usize = 32 << 20;
+
+/// Bytes of answers that wait for their callers to read them: several of the longest.
+const UNSENT_MAX: usize = 256 << 20;
 
 /// Serves until `drain`, which is to be cancelled after health says NOT_SERVING; calls in progress have
 /// `time` to end then.
@@ -44,7 +48,12 @@ pub(in crate::worker) async fn serve(
             .with_service_name("toolgate.v1.EncoderService")
             .with_service_name("grpc.health.v1.Health")
     };
+    let answers = BoundAnswers::new(UNSENT_MAX, || {
+        debug!("an answer beyond those that may wait to be read");
+    });
     let router = transport()
+        // Callers who don't read must not fill the memory.
+        .layer(answers)
         // What the transport refuses by itself still gets a reason.
         .layer(ExplainUndecoded { max_message_bytes: MESSAGE_MAX, limit_name: "message" })
         .add_service(service)

@@ -12,6 +12,7 @@ use sqlx::sqlite::{
 use sqlx::{ConnectOptions, Connection};
 
 use super::failure::OpenFailure;
+use super::place::Place;
 use crate::store::StoreError;
 
 pub(super) static SCHEMA: Migrator = sqlx::migrate!("src/store/sqlite/migrations");
@@ -48,6 +49,8 @@ pub(super) struct Connections {
     pub(super) writer: SqlitePool,
     /// Connections that can't write.
     pub(super) readers: SqlitePool,
+    /// The file that they have open.
+    pub(super) place: Place,
 }
 
 pub(super) async fn open(path: &Path, tuning: Tuning) -> Result<Connections, StoreError> {
@@ -72,7 +75,7 @@ pub(super) async fn open(path: &Path, tuning: Tuning) -> Result<Connections, Sto
     bring_up_to_date(&path, &writer).await?;
     let reading = options.pragma("query_only", "ON");
     let readers = connections(READERS).connect_with(reading).await.map_err(refused)?;
-    Ok(Connections { writer, readers })
+    Ok(Connections { writer, readers, place: Place::of(&path)? })
 }
 
 fn options(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {

@@ -181,3 +181,27 @@ async fn a_writer_that_never_ends_is_waited_for_only_so_long() {
     commit(&store, &t, change("s", None, Vec::new())).await;
     assert_eq!(other.revision(&t).await.expect("a read"), Some(1));
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_database_that_is_gone_takes_no_change() {
+    let fixture = open().await;
+    let (store, t) = (&fixture.store, tenant("acme"));
+    let path = fixture.folder.path().join("catalog.db");
+    let away = fixture.folder.path().join("away.db");
+    let small = |base| change("small", base, vec![tool("small", "a", "A")]);
+    let refused = async |base, why: &str| {
+        let error = store.commit(&t, small(base)).await.expect_err("a refusal");
+        assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
+        let cause = error.source().expect("a cause").to_string();
+        assert!(cause.contains(why) && cause.contains("catalog.db"), "{cause}");
+    };
+    std::fs::rename(&path, &away).expect("moved");
+    refused(None, "deleted or moved").await;
+    std::fs::write(&path, "another").expect("a file");
+    refused(None, "replaced").await;
+    // Nothing of it was written, and once the file is back it goes on.
+    std::fs::rename(&away, &path).expect("back");
+    commit(store, &t, small(None)).await;
+    assert_eq!(catalog(store, &t).await.revision, 1);
+}

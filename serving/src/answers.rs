@@ -1,0 +1,117 @@
+//! Answers that were made and not yet taken by their callers. The transport holds them for as long as a
+//! caller likes not to read, so their bytes are bounded over the process: an answer beyond the bound is
+//! refused at once, and what a caller leaves lying is thrown away.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::Body;
+use tonic::codegen::http::{Request, Response};
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt};
+use toolgate_proto::ERROR_DOMAIN;
+use toolgate_proto::v1::ErrorReason;
+use tower::{Layer, Service};
+
+use self::body::Answer;
+use self::room::Room;
+use crate::connections::Closer;
+
+mod body;
+mod room;
+#[cfg(test)]
+mod tests;
+
+/// How long an answer may lie without a piece (16 KiB) of it being taken; then it is thrown away, and after
+/// as long again its connection is closed. A line of 10 kbit/s is fast enough.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// When a refused call is worth trying again.
+const RETRY_AFTER: Duration = Duration::from_millis(100);
+
+/// Bounds the bytes of untaken answers of all services below it.
+#[derive(Clone)]
+pub struct BoundAnswers {
+    room: Arc<Room>,
+}
+
+impl BoundAnswers {
+    /// At most `bytes` of untaken answers; `refused` is told of each answer beyond. To be called within a
+    /// runtime, which then looks after the answers for as long as the layer or one of them is there.
+    pub fn new(bytes: usize, refused: impl Fn() + Send + Sync + 'static) -> Self {
+        Self::with_patience(PATIENCE, bytes, refused)
+    }
+
+    fn with_patience(
+        patience: Duration,
+        bytes: usize,
+        refused: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
+        let room = Arc::new(Room::new(bytes, Box::new(refused)));
+        tokio::spawn(room::sweep(Arc::downgrade(&room), patience));
+        Self { room }
+    }
+}
+
+/// The service under [`BoundAnswers`].
+#[derive(Clone)]
+pub struct Bounded<S> {
+    inner: S,
+    room: Arc<Room>,
+}
+
+impl<S> Layer<S> for BoundAnswers {
+    type Service = Bounded<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Bounded { inner, room: Arc::clone(&self.room) }
+    }
+}
+
+impl<S, A, B> Service<Request<A>> for Bounded<S>
+where
+    S: Service<Request<A>, Response = Response<B>>,
+    S::Future: Send + 'static,
+    B: Body<Data = Bytes> + Unpin + Send + 'static,
+    B::Error: Send,
+{
+    type Response = Response<Answer<B>>;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<A>) -> Self::Future {
+        let closer = request.extensions().get::<Closer>().cloned();
+        let (answer, room) = (self.inner.call(request), Arc::clone(&self.room));
+        Box::pin(async move {
+            let (parts, body) = answer.await?.into_parts();
+            let mut body = Some(body);
+            // A unary answer is there at once. Asked for here, it can be refused before any header of
+            // success is sent, so that clients may try again.
+            let open = poll_fn(|cx| {
+                let body = body.take();
+                Poll::Ready(body.and_then(|body| Answer::open(&room, closer.clone(), body, cx)))
+            });
+            Ok(match open.await {
+                Some(answer) => Response::from_parts(parts, answer),
+                None => overloaded().into_http(),
+            })
+        })
+    }
+}
+
+/// What a caller is told whose answer finds no room.
+fn overloaded() -> Status {
+    let mut details = ErrorDetails::new();
+    details.set_error_info(ErrorReason::Overloaded.name(), ERROR_DOMAIN, []);
+    details.set_retry_info(Some(RETRY_AFTER));
+    let message = "too many answers wait for their callers to read them";
+    Status::with_error_details(Code::ResourceExhausted, message, details)
+}

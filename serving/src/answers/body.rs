@@ -1,0 +1,125 @@
+//! The body of an answer as the transport takes it: in pieces whose bytes are counted.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame};
+use tonic::codegen::http::HeaderMap;
+
+use super::overloaded;
+use super::room::{Next, Room, Untaken};
+use crate::connections::Closer;
+
+/// What an answer of a service becomes under `BoundAnswers`; empty by default.
+pub struct Answer<B: Body> {
+    open: Option<Open<B>>,
+}
+
+struct Open<B: Body> {
+    /// Until it has ended.
+    inner: Option<B>,
+    /// How it ended: the frame or the error that comes after all bytes.
+    last: Option<Result<Frame<Bytes>, B::Error>>,
+    untaken: Arc<Untaken>,
+    room: Arc<Room>,
+}
+
+type Polled<B> = Poll<Option<Result<Frame<Bytes>, <B as Body>::Error>>>;
+
+impl<B: Body> Default for Answer<B> {
+    fn default() -> Self {
+        Self { open: None }
+    }
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Answer<B> {
+    /// The answer of `inner`, with what is there of it already; `None` when there is no room for that.
+    pub(super) fn open(
+        room: &Arc<Room>,
+        closer: Option<Closer>,
+        inner: B,
+        cx: &mut Context<'_>,
+    ) -> Option<Self> {
+        if inner.is_end_stream() {
+            return Some(Self::default());
+        }
+        let (untaken, room) = (room.open(closer)?, Arc::clone(room));
+        let mut open = Open { inner: Some(inner), last: None, untaken, room };
+        open.fill(cx).then_some(Self { open: Some(open) })
+    }
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Open<B> {
+    /// Takes what the service has ready; false when there is no room for it. Two frames: what follows the
+    /// bytes of a unary answer is its end, which frees the buffer that they were encoded in.
+    fn fill(&mut self, cx: &mut Context<'_>) -> bool {
+        for _ in 0..2 {
+            let Some(inner) = &mut self.inner else { return true };
+            let Poll::Ready(frame) = Pin::new(inner).poll_frame(cx) else { return true };
+            match frame.map(|frame| frame.map(Frame::into_data)) {
+                Some(Ok(Ok(bytes))) => {
+                    if self.untaken.add(&self.room, bytes) {
+                        continue;
+                    }
+                    (self.inner, self.last) = (None, Some(Ok(refusal())));
+                    return false;
+                }
+                Some(Ok(Err(frame))) => self.last = Some(Ok(frame)),
+                Some(Err(error)) => self.last = Some(Err(error)),
+                None => {}
+            }
+            self.inner = None;
+        }
+        true
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Polled<B> {
+        if !self.untaken.has_rest() {
+            self.fill(cx);
+        }
+        let frame = match self.untaken.next() {
+            Next::Piece(bytes) => Ok(Frame::data(bytes)),
+            Next::Nothing => match (self.last.take(), &self.inner) {
+                (Some(last), _) => last,
+                (None, None) => return Poll::Ready(None),
+                (None, Some(_)) => return Poll::Pending,
+            },
+            Next::Gone => Ok(refusal()),
+        };
+        Poll::Ready(Some(frame))
+    }
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Body for Answer<B>
+where
+    B::Error: Unpin,
+{
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled<B> {
+        let Some(open) = &mut self.open else { return Poll::Ready(None) };
+        let frame = open.poll_next(cx);
+        // Trailers and errors are the last of a body.
+        if matches!(&frame, Poll::Ready(next) if !matches!(next, Some(Ok(frame)) if frame.is_data()))
+        {
+            self.open = None;
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.open.as_ref().is_none_or(|open| {
+            open.inner.is_none() && open.last.is_none() && !open.untaken.has_rest()
+        })
+    }
+}
+
+/// The trailers of a call whose answer has begun and can't go on.
+fn refusal() -> Frame<Bytes> {
+    let mut trailers = HeaderMap::new();
+    overloaded().add_header(&mut trailers).expect("a status of ours fits headers");
+    Frame::trailers(trailers)
+}

@@ -1,0 +1,177 @@
+//! Against a raw HTTP/2 client, which decides itself what it reads.
+
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use h2::client::{ResponseFuture, SendRequest};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Instant, sleep, timeout};
+use tonic::body::Body as TonicBody;
+use tower::service_fn;
+
+use super::*;
+use crate::{Connections, transport};
+
+/// Bytes of each answer, in several pieces and one that is not whole.
+const ANSWER: usize = 100_000;
+const ROOM: usize = 1 << 20;
+const LONG: Duration = Duration::from_secs(20);
+
+struct Served {
+    address: std::net::SocketAddr,
+    room: Arc<Room>,
+    refused: Arc<AtomicUsize>,
+}
+
+/// A server whose every answer has `ANSWER` bytes.
+async fn start(patience: Duration) -> Served {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("bound");
+    let refused = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&refused);
+    let layer = BoundAnswers::with_patience(patience, ROOM, move || {
+        count.fetch_add(1, Ordering::Relaxed);
+    });
+    let room = Arc::clone(&layer.room);
+    let answer = service_fn(|_: Request<TonicBody>| async {
+        let whole = http_body_util::Full::new(Bytes::from(vec![7; ANSWER]));
+        Ok::<_, Infallible>(Response::new(TonicBody::new(whole)))
+    });
+    let incoming = Connections::new(listener, 8, || {});
+    tokio::spawn(transport().layer(layer).serve_with_incoming(answer, incoming));
+    Served { address, room, refused }
+}
+
+struct Peer {
+    requests: SendRequest<Bytes>,
+    /// Until the connection is closed.
+    connection: tokio::task::JoinHandle<()>,
+}
+
+impl Served {
+    /// A peer that lets each stream send `window` bytes.
+    async fn peer(&self, window: u32) -> Peer {
+        let stream = TcpStream::connect(self.address).await.expect("it listens");
+        let mut builder = h2::client::Builder::new();
+        builder.initial_window_size(window).initial_connection_window_size(1 << 30);
+        let (requests, connection) = builder.handshake(stream).await.expect("HTTP/2");
+        // Pings are answered, as an attacker would.
+        let connection = tokio::spawn(async { drop(connection.await) });
+        Peer { requests, connection }
+    }
+
+    async fn wait_until_free(&self) {
+        let started = Instant::now();
+        while self.room.free() < ROOM {
+            assert!(started.elapsed() < LONG, "{} bytes of {ROOM} are free", self.room.free());
+            sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+impl Peer {
+    async fn call(&mut self) -> ResponseFuture {
+        let mut requests = self.requests.clone().ready().await.expect("a stream");
+        let request = Request::builder().method("POST").uri("http://x/").body(()).expect("good");
+        requests.send_request(request, true).expect("it is sent").0
+    }
+}
+
+/// The status that an answer has among its headers, and its body.
+async fn head(answer: ResponseFuture) -> (Option<Status>, h2::RecvStream) {
+    let answer = timeout(LONG, answer).await.expect("in time").expect("an answer");
+    (Status::from_header_map(answer.headers()), answer.into_body())
+}
+
+#[tokio::test]
+async fn answers_beyond_the_room_are_refused_at_once_and_those_within_are_not() {
+    let served = start(LONG).await;
+    let (mut open, mut refused) = (Vec::new(), 0);
+    let mut peers = [served.peer(0).await, served.peer(0).await];
+    for _ in 0..20 {
+        for peer in &mut peers {
+            let (status, body) = head(peer.call().await).await;
+            if let Some(status) = status {
+                assert_eq!(status.code(), Code::ResourceExhausted);
+                let info = status.get_details_error_info().expect("a reason");
+                assert_eq!(info.reason, "OVERLOADED");
+                refused += 1;
+            } else {
+                open.push(body);
+            }
+        }
+    }
+    assert_eq!(open.len(), ROOM / (ANSWER + (16 << 10)));
+    assert_eq!((refused, served.refused.load(Ordering::Relaxed)), (40 - open.len(), refused));
+    drop((open, peers));
+    served.wait_until_free().await;
+}
+
+#[tokio::test]
+async fn what_nobody_takes_is_thrown_away_and_its_connection_closed() {
+    let patience = Duration::from_millis(500);
+    // Nothing, and a little, of each answer is taken.
+    for window in [0, 1, 20_000] {
+        let served = start(patience).await;
+        let mut peer = served.peer(window).await;
+        let mut open = Vec::new();
+        for _ in 0..5 {
+            open.push(head(peer.call().await).await.1);
+        }
+        let (started, held) = (Instant::now(), ROOM - served.room.free());
+        assert!(held > 5 * (ANSWER - window as usize), "{held}");
+        while ROOM - served.room.free() > held / 2 {
+            assert!(!peer.connection.is_finished(), "closed before anything was thrown away");
+            sleep(Duration::from_millis(10)).await;
+        }
+        assert!(started.elapsed() > patience / 2);
+        timeout(LONG, peer.connection).await.expect("closed").expect("no panic");
+        assert!(started.elapsed() > patience);
+        served.wait_until_free().await;
+    }
+}
+
+#[tokio::test]
+async fn who_reads_again_hears_that_the_answer_is_gone() {
+    let patience = Duration::from_millis(1_000);
+    let served = start(patience).await;
+    let mut peer = served.peer(20_000).await;
+    let (_, mut body) = head(peer.call().await).await;
+    let held = ROOM - served.room.free();
+    while ROOM - served.room.free() > held / 2 {
+        sleep(Duration::from_millis(10)).await;
+    }
+    let mut bytes = 0;
+    while let Some(data) = body.data().await {
+        let length = data.expect("the stream goes on").len();
+        bytes += length;
+        body.flow_control().release_capacity(length).expect("it was taken");
+    }
+    assert!(bytes < ANSWER, "{bytes}");
+    let trailers = body.trailers().await.expect("the stream ends well").expect("trailers");
+    let status = Status::from_header_map(&trailers).expect("a status");
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    served.wait_until_free().await;
+    assert_eq!(head(peer.call().await).await.0.map(|status| status.code()), None);
+}
+
+#[tokio::test]
+async fn who_reads_slowly_gets_the_whole_answer() {
+    let patience = Duration::from_millis(600);
+    let served = start(patience).await;
+    let mut peer = served.peer(10_000).await;
+    let (_, mut body) = head(peer.call().await).await;
+    let (started, mut bytes) = (Instant::now(), 0);
+    while let Some(data) = body.data().await {
+        let data = data.expect("it is there");
+        assert!(data.iter().all(|byte| *byte == 7));
+        bytes += data.len();
+        // A piece in little more than a third of the time that there is for it.
+        let due = patience.mul_f64(bytes as f64 / 50_000.0);
+        sleep(due.saturating_sub(started.elapsed())).await;
+        body.flow_control().release_capacity(data.len()).expect("it was taken");
+    }
+    assert_eq!(bytes, ANSWER);
+    assert!(started.elapsed() > patience * 3 / 2, "it was read slowly");
+    served.wait_until_free().await;
+}
