@@ -325,3 +325,18 @@ fn a_long_history_fits_the_state() {
         + state.discovered_tools.iter().map(|name| name.len() + 2).sum::<usize>();
     assert!((30 * 1024..56 * 1024).contains(&size), "{size} bytes");
 }
+
+#[test]
+fn a_long_answer_to_a_search_is_read_within_a_bound() {
+    let searched = |answer: String| {
+        let call =
+            json!({ "type": "function_call", "call_id": "s1", "name": SEARCH_TOOL.model_name });
+        let output = json!({ "type": "function_call_output", "call_id": "s1", "output": answer });
+        scan(&[call, output], None).discovered.len()
+    };
+    let tool = |n: usize| json!({ "name": format!("tool_{n}"), "input_schema": { "title": "x".repeat(5_000) } });
+    let answer = |tools: usize| json!({ "tools": (0..tools).map(tool).collect::<Vec<_>>() });
+    assert_eq!(searched(answer(100).to_string()), 100);
+    assert_eq!(searched(answer(220).to_string()), 0);
+    assert_eq!(searched(format!("{{\"tools\": {}", "[".repeat(100_000))), 0);
+}
