@@ -8,6 +8,7 @@ import pytest
 from catalogs import NOTES, SHIPPED, WEATHER
 
 from toolgate import (
+    SEARCH_TOOL,
     Call,
     Client,
     RouteResult,
@@ -20,6 +21,7 @@ from toolgate import (
 )
 
 FIND, DELETE = "mcp__notes__find_notes", "mcp__notes__delete_note"
+FORECAST = "mcp__weather__get_forecast"
 SONNET, HAIKU = "claude-sonnet-4-5", "claude-3-5-haiku"
 
 _ids = count(1)
@@ -69,6 +71,22 @@ def test_a_precondition_follows_the_history_through_a_compaction(guarded: Client
     assert guarded.gate(turn.handle, call, state=state)[0].allowed
     assert not guarded.gate(turn.handle, call)[0].allowed
     assert history.strip(messages, names(turn)).messages == messages[1:]
+
+
+def test_b9_what_the_model_searched_for_outlives_compaction_and_handle(guarded: Client) -> None:
+    def route(messages: list[Any]) -> RouteResult:
+        state = history.scan(messages).state()
+        return guarded.route("write down a note", top_k=1, threshold=0.0, state=state)
+
+    messages: list[Any] = [layout.user_message("write down a note", [])]
+    assert FORECAST not in names(route(messages))
+    search = Call(SEARCH_TOOL.model_name, {"query": f"select:{FORECAST}"})
+    for detail in ("references", "schemas"):
+        answer = guarded.answer_search(search, detail=detail)
+        after = [*messages, *calls(SEARCH_TOOL.model_name, answer.text)]
+        for kept in (after, history.compacted(after, messages)):
+            assert history.scan(kept).discovered == (FORECAST,)
+            assert FORECAST in names(route(kept)), "without the handle"
 
 
 def test_references_to_a_server_that_is_gone_are_taken_out(guarded: Client) -> None:

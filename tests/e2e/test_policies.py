@@ -1,5 +1,6 @@
 """Policies through the wire and through the command line."""
 
+import asyncio
 import json
 import subprocess
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from catalogs import NOTES, WEATHER, invalid, refused, tool
 from toolgate_process import ToolgateProcess
 
-from toolgate import Call, Client, RefusalCode, cel
+from toolgate import AsyncClient, Call, Client, RefusalCode, RuleCoverage, cel
 
 DOCUMENT = """
 # Nothing is deleted without a plan.
@@ -138,6 +139,32 @@ def test_a_check_says_which_rule_and_what_unlocks(notes: Client) -> None:
     assert with_state["delete_note"].allowed
 
 
+def test_rules_say_how_many_tools_they_match(
+    server: ToolgateProcess, notes: Client, tenant: str
+) -> None:
+    misspelt = DOCUMENT + "  - {name: misspelt, match: {tools: [remove_note]}, denied: true}\n"
+    expected = {"plan-first": 1, "staff-only": 1, "retired": 1, "misspelt": 0}
+
+    def holds(rules: tuple[RuleCoverage, ...]) -> None:
+        assert {r.rule: r.tools for r in rules} == expected
+        assert ["matches no tool" in r.hint for r in rules] == [False, False, False, True]
+
+    check = notes.check_policy(misspelt, page_size=2)
+    holds(check.rules())
+    assert len(list(check)) == 5
+    holds(notes.set_policy(misspelt).rules)
+    assert notes.get_policy().rules == ()
+
+    async def ask() -> None:
+        async with AsyncClient(server.target, tenant=tenant) as client:
+            stored = client.check_policy(page_size=2)
+            assert len([verdict async for verdict in stored]) == 5
+            holds(await stored.rules())
+            holds((await client.set_policy(misspelt)).rules)
+
+    asyncio.run(ask())
+
+
 def test_conditions_see_the_whole_state(client: Client) -> None:
     condition = (
         "state.attributes.plan == 'pro' && state.attributes.seats >= 2 &&"
@@ -163,6 +190,8 @@ def test_defaults_and_caps(notes: Client) -> None:
     notes.set_policy("defaults: {threshold: -1, max_per_server: 1}")
     turn = notes.route("notes and weather")
     assert sorted(t.server for t in turn) == ["notes", "weather"]
+    refused = notes.route("notes and weather", explain=True).refusals
+    assert {r.code for r in refused} == {RefusalCode.BEYOND_CAP}
 
 
 def run(binary: Path, *arguments: str, server: ToolgateProcess, tenant: str) -> Any:

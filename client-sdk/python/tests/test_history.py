@@ -1,5 +1,6 @@
 """Histories: the vendors' own objects, odd ones, and bounds. The shapes are in test_conformance."""
 
+import json
 import random
 from typing import Any
 
@@ -19,7 +20,7 @@ from openai.types.chat import ChatCompletionMessage, ChatCompletionMessageFuncti
 from openai.types.chat.chat_completion_message_function_tool_call import Function
 from openai.types.responses import ResponseFunctionToolCall, ResponseReasoningItem
 
-from toolgate import AgentState, CallStatus, history
+from toolgate import SEARCH_TOOL, AgentState, CallStatus, history
 
 
 def anthropic_message() -> Message:
@@ -210,3 +211,17 @@ def test_the_state_takes_what_a_history_cannot_say() -> None:
 def test_a_lone_text_is_no_list_of_scopes() -> None:
     with pytest.raises(TypeError, match="scopes takes a list of texts"):
         history.scan([]).state(scopes="repo")
+
+
+def searched(answer: str) -> tuple[str, ...]:
+    call = {"type": "function_call", "call_id": "s1", "name": SEARCH_TOOL.model_name}
+    output = {"type": "function_call_output", "call_id": "s1", "output": answer}
+    return history.scan([call, output]).discovered
+
+
+def test_a_long_answer_to_a_search_is_read_within_a_bound() -> None:
+    tools = [{"name": f"tool_{n}", "input_schema": {"title": "x" * 5_000}} for n in range(100)]
+    assert len(searched(json.dumps({"tools": tools}))) == 100
+    assert searched(json.dumps({"tools": tools * 3})) == ()
+    assert searched('{"tools": ' + "[" * 100_000) == ()
+    assert searched('{"tools": [{"name": "\\ud800"}]}') == ()

@@ -21,8 +21,9 @@ pub use v1::CallStatus;
 /// What a conversation's history says about tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct History {
-    /// Names of the tools that were loaded, in the order of their discovery: by a reference, by a search, or
-    /// because a call to them succeeded. The newest 24 KiB of them.
+    /// Names of the tools that were loaded, in the order of their discovery: by a reference, by a search (the
+    /// provider's, or [`SEARCH_TOOL`](crate::SEARCH_TOOL)), or because a call to them succeeded. The newest
+    /// 24 KiB of them.
     pub discovered: Vec<String>,
     /// The calls, oldest first: the newest 24 KiB, the last success of each tool before others.
     pub calls: Vec<SeenCall>,

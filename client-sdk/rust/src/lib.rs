@@ -4,7 +4,8 @@
 //!
 //! For a conversation, [`history`] reads from its messages what was discovered and called, and takes out what
 //! can't be sent; [`render`] writes tools in the shape of a provider's API; [`layout`] and [`announce`] keep
-//! prompt caches. None of them calls anything.
+//! prompt caches. None of them calls anything. [`SEARCH_TOOL`] is a search to define for the model, whose calls
+//! [`Client::answer_search`] runs.
 //!
 //! ```no_run
 //! use toolgate_client::{Client, ClientOptions, v1};
@@ -32,6 +33,7 @@ mod error;
 mod health;
 pub mod history;
 pub mod layout;
+mod offering;
 mod options;
 mod policy;
 pub mod render;
@@ -43,6 +45,7 @@ pub use client::Client;
 pub use encoder::{EncoderClient, WorkerDescription, WorkerEmbedding};
 pub use error::{CallError, Error, FieldViolation};
 pub use health::Health;
+pub use offering::{SEARCH_TOOL, SEARCH_TOOL_NAME, SearchAnswer};
 pub use options::{ClientOptions, EncoderOptions, RetryOptions};
 pub use prost_types as well_known;
 pub use tonic::Code;

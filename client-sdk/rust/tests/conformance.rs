@@ -10,8 +10,8 @@ use toolgate_client::render::{
     AnthropicOptions, RenderError, Rendered, SearchTool, anthropic, gemini, mcp, openai_chat,
     openai_responses,
 };
-use toolgate_client::v1::{ActiveTool, SummaryEntry};
-use toolgate_client::{announce, layout};
+use toolgate_client::v1::{ActiveTool, SearchToolsRequest, SearchToolsResponse, SummaryEntry};
+use toolgate_client::{Client, ClientOptions, SEARCH_TOOL, SearchAnswer, announce, layout};
 
 fn cases(folder: &str, prefix: &str) -> Vec<(String, Value)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../conformance").join(folder);
@@ -218,6 +218,62 @@ fn announcements_are_what_every_client_announces() {
 }
 
 #[test]
+fn the_search_is_defined_as_every_client_defines_it() {
+    for (name, case) in cases("search", "tool") {
+        let parsed = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
+        let defined = json!({
+            "name": SEARCH_TOOL.name,
+            "model_name": SEARCH_TOOL.model_name,
+            "description": SEARCH_TOOL.description,
+            "input_schema": parsed(&SEARCH_TOOL.input_schema_json),
+            "annotations": parsed(&SEARCH_TOOL.annotations_json),
+            "signature": SEARCH_TOOL.signature,
+            "signature_lossy": SEARCH_TOOL.signature_lossy,
+            "schema_tokens": SEARCH_TOOL.schema_tokens,
+        });
+        assert_eq!(defined, case["expect"], "{name}");
+    }
+}
+
+#[test]
+fn searches_are_answered_as_every_client_answers_them() {
+    for (name, case) in cases("search", "answer") {
+        let found = &case["found"];
+        let text = |tool: &Value, key: &str| tool[key].as_str().unwrap_or_default().to_owned();
+        let tool = |tool: &Value| ActiveTool {
+            name: text(tool, "name"),
+            model_name: text(tool, "model_name"),
+            description: text(tool, "description"),
+            input_schema_json: text(tool, "input_schema_json"),
+            signature: text(tool, "signature"),
+            ..Default::default()
+        };
+        let pending = found["pending_servers"].as_array().into_iter().flatten();
+        let answer = SearchAnswer::from_found(SearchToolsResponse {
+            tools: found["tools"].as_array().into_iter().flatten().map(tool).collect(),
+            message: text(found, "message"),
+            pending_servers: pending.filter_map(Value::as_str).map(str::to_owned).collect(),
+            ..Default::default()
+        });
+        let said: Value = serde_json::from_str(&answer.text).expect("JSON");
+        assert_eq!((said, answer.failed), (case["expect"].clone(), false), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_mistaken_search_is_told_as_every_client_tells_it() {
+    // Nothing is sent.
+    let client = Client::lazy("127.0.0.1:1", ClientOptions::default()).expect("an address");
+    for (name, case) in cases("search", "mistake") {
+        let request = SearchToolsRequest { active_set_handle: "h".into(), ..Default::default() };
+        let answer = client.answer_search(&case["arguments"], request).await.expect("an answer");
+        let said: Value = serde_json::from_str(&answer.text).expect("JSON");
+        assert_eq!(said, case["expect"], "{name}");
+        assert_eq!((answer.failed, answer.handle.as_str(), answer.found), (true, "h", None));
+    }
+}
+
+#[test]
 fn a_tool_without_its_schema_is_an_error_that_says_what_to_do() {
     let nameless = ActiveTool { model_name: "a".into(), ..Default::default() };
     let broken = ActiveTool { input_schema_json: "{".into(), ..nameless.clone() };
@@ -268,4 +324,19 @@ fn a_long_history_fits_the_state() {
     let size: usize = state.calls.iter().map(|call| call.tool.len() + 12).sum::<usize>()
         + state.discovered_tools.iter().map(|name| name.len() + 2).sum::<usize>();
     assert!((30 * 1024..56 * 1024).contains(&size), "{size} bytes");
+}
+
+#[test]
+fn a_long_answer_to_a_search_is_read_within_a_bound() {
+    let searched = |answer: String| {
+        let call =
+            json!({ "type": "function_call", "call_id": "s1", "name": SEARCH_TOOL.model_name });
+        let output = json!({ "type": "function_call_output", "call_id": "s1", "output": answer });
+        scan(&[call, output], None).discovered.len()
+    };
+    let tool = |n: usize| json!({ "name": format!("tool_{n}"), "input_schema": { "title": "x".repeat(5_000) } });
+    let answer = |tools: usize| json!({ "tools": (0..tools).map(tool).collect::<Vec<_>>() });
+    assert_eq!(searched(answer(100).to_string()), 100);
+    assert_eq!(searched(answer(220).to_string()), 0);
+    assert_eq!(searched(format!("{{\"tools\": {}", "[".repeat(100_000))), 0);
 }

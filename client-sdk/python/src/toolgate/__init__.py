@@ -52,7 +52,13 @@ from toolgate.enums import (
 from toolgate.errors import FieldViolation, ToolgateError
 from toolgate.gating import ArgumentViolation, Call, GateResult, GateVerdict
 from toolgate.offering import SEARCH_TOOL, SearchAnswer
-from toolgate.policies import Policy, PolicyVerdict
+from toolgate.policies import (
+    AsyncPolicyCheck,
+    Policy,
+    PolicyCheck,
+    PolicyVerdict,
+    RuleCoverage,
+)
 from toolgate.preconditions import (
     Precondition,
     all_of,
@@ -87,6 +93,7 @@ __all__ = [
     "Announcement",
     "ArgumentViolation",
     "AsyncClient",
+    "AsyncPolicyCheck",
     "Call",
     "CallStatus",
     "Client",
@@ -107,6 +114,7 @@ __all__ = [
     "McpServer",
     "OutcomeKind",
     "Policy",
+    "PolicyCheck",
     "PolicyDocument",
     "PolicyVerdict",
     "PoolArguments",
@@ -120,6 +128,7 @@ __all__ = [
     "Removal",
     "RouteArguments",
     "RouteResult",
+    "RuleCoverage",
     "SearchAnswer",
     "SearchArguments",
     "SearchForm",

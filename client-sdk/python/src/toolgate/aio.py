@@ -38,7 +38,7 @@ from toolgate.catalog import McpServer, Registration, Removal, Tool
 from toolgate.enums import Detail, UsageGranularity
 from toolgate.gating import Call, GateResult
 from toolgate.offering import SearchAnswer
-from toolgate.policies import Policy, PolicyVerdict
+from toolgate.policies import AsyncPolicyCheck, Policy
 from toolgate.routing import RouteResult, SummaryPool, ToolSchemas
 from toolgate.searching import SearchResult
 from toolgate.state import StateLike, state_to_proto
@@ -374,9 +374,8 @@ class AsyncClient:
         request = policy_pb2.SetPolicyRequest(
             tenant=self._tenant, document=_requests.policy_text(document), etag=etag
         )
-        return Policy.from_proto(
-            (await self._call(self._policies.SetPolicy, request, timeout)).policy
-        )
+        answer = await self._call(self._policies.SetPolicy, request, timeout)
+        return Policy.from_proto(answer.policy, answer.rules)
 
     async def get_policy(self, *, timeout: float | None = None) -> Policy:
         """Reads the tenant's policy; its document is empty when none was ever set.
@@ -389,15 +388,17 @@ class AsyncClient:
             (await self._call(self._policies.GetPolicy, request, timeout)).policy
         )
 
-    async def check_policy(
+    def check_policy(
         self,
         document: PolicyDocument = "",
         *,
         state: StateLike | None = None,
         page_size: int = PAGE_SIZE,
         timeout: float | None = None,
-    ) -> AsyncIterator[PolicyVerdict]:
+    ) -> AsyncPolicyCheck:
         """What a policy decides of each tool, by MCP server and name, fetched page by page.
+
+        Iterating gives the verdicts; `await rules()` says how many tools each rule matches.
 
         Args:
             document: The policy to try, as in `set_policy`. "": the stored one.
@@ -411,13 +412,12 @@ class AsyncClient:
             state=state_to_proto(state),
             page_size=page_size,
         )
-        while True:
-            page = await self._call(self._policies.CheckPolicy, request, timeout)
-            for verdict in page.verdicts:
-                yield PolicyVerdict.from_proto(verdict)
-            request.page_token = page.next_page_token
-            if not request.page_token:
-                return
+
+        async def fetch(page_token: str) -> policy_pb2.CheckPolicyResponse:
+            request.page_token = page_token
+            return await self._call(self._policies.CheckPolicy, request, timeout)
+
+        return AsyncPolicyCheck(fetch)
 
     async def close(self) -> None:
         """Closes the channel; calls under way are cancelled."""

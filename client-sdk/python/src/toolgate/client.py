@@ -37,7 +37,7 @@ from toolgate.catalog import McpServer, Registration, Removal, Tool
 from toolgate.enums import Detail, UsageGranularity
 from toolgate.gating import Call, GateResult
 from toolgate.offering import SearchAnswer
-from toolgate.policies import Policy, PolicyVerdict
+from toolgate.policies import Policy, PolicyCheck
 from toolgate.routing import RouteResult, SummaryPool, ToolSchemas
 from toolgate.searching import SearchResult
 from toolgate.state import StateLike, state_to_proto
@@ -363,7 +363,8 @@ class Client:
         request = policy_pb2.SetPolicyRequest(
             tenant=self._tenant, document=_requests.policy_text(document), etag=etag
         )
-        return Policy.from_proto((self._call(self._policies.SetPolicy, request, timeout)).policy)
+        answer = self._call(self._policies.SetPolicy, request, timeout)
+        return Policy.from_proto(answer.policy, answer.rules)
 
     def get_policy(self, *, timeout: float | None = None) -> Policy:
         """Reads the tenant's policy; its document is empty when none was ever set.
@@ -381,8 +382,10 @@ class Client:
         state: StateLike | None = None,
         page_size: int = PAGE_SIZE,
         timeout: float | None = None,
-    ) -> Iterator[PolicyVerdict]:
+    ) -> PolicyCheck:
         """What a policy decides of each tool, by MCP server and name, fetched page by page.
+
+        Iterating gives the verdicts; `rules()` says how many tools each rule matches.
 
         Args:
             document: The policy to try, as in `set_policy`. "": the stored one.
@@ -396,12 +399,12 @@ class Client:
             state=state_to_proto(state),
             page_size=page_size,
         )
-        while True:
-            page = self._call(self._policies.CheckPolicy, request, timeout)
-            yield from map(PolicyVerdict.from_proto, page.verdicts)
-            request.page_token = page.next_page_token
-            if not request.page_token:
-                return
+
+        def fetch(page_token: str) -> policy_pb2.CheckPolicyResponse:
+            request.page_token = page_token
+            return self._call(self._policies.CheckPolicy, request, timeout)
+
+        return PolicyCheck(fetch)
 
     def close(self) -> None:
         """Closes the channel; calls under way are cancelled."""

@@ -55,6 +55,7 @@ class RefusalCode(WireEnum):
     BEYOND_TOP_K = "BEYOND_TOP_K"
     OVER_TOKEN_BUDGET = "OVER_TOKEN_BUDGET"
     EXCLUDED = "EXCLUDED"
+    BEYOND_CAP = "BEYOND_CAP"
 
 
 class Detail(WireEnum):

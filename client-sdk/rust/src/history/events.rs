@@ -14,8 +14,8 @@ pub(super) enum Event<'a> {
     Found { tool: &'a str },
     /// The model called a tool. The key pairs it with its answer; without one, the answer comes next.
     Called { key: Option<String>, tool: &'a str },
-    /// A call ended.
-    Answered { key: Option<String>, failed: bool },
+    /// A call ended. The content is what it answered.
+    Answered { key: Option<String>, failed: bool, content: &'a Value },
 }
 
 /// The events of one message, Responses item or JSON-RPC message; none for anything else.
@@ -43,8 +43,9 @@ fn responses_item<'a>(events: &mut Vec<Event<'a>>, kind: &str, item: &'a Value) 
         }
         "function_call_output" | "custom_tool_call_output" => {
             events.push(Event::Spoke { model: false });
-            let failed = says_error(field(item, "output"));
-            events.push(Event::Answered { key: key(field(item, "call_id")), failed });
+            let content = field(item, "output");
+            let failed = says_error(content);
+            events.push(Event::Answered { key: key(field(item, "call_id")), failed, content });
         }
         "mcp_call" => hosted_mcp_call(events, item),
         "tool_search_call" | "reasoning" => events.push(Event::Spoke { model: true }),
@@ -59,8 +60,9 @@ fn hosted_mcp_call<'a>(events: &mut Vec<Event<'a>>, item: &'a Value) {
     events.push(Event::Spoke { model: true });
     called(events, field(item, "id"), field(item, "name"));
     let failed = !field(item, "error").is_null() || text(field(item, "status")) == "failed";
-    if failed || !field(item, "output").is_null() {
-        events.push(Event::Answered { key: key(field(item, "id")), failed });
+    let content = field(item, "output");
+    if failed || !content.is_null() {
+        events.push(Event::Answered { key: key(field(item, "id")), failed, content });
     }
 }
 
@@ -90,7 +92,7 @@ fn message<'a>(events: &mut Vec<Event<'a>>, entry: &'a Value) {
     }
     if role == "tool" {
         let failed = text(field(entry, "status")) == "error" || says_error(content);
-        events.push(Event::Answered { key: key(field(entry, "tool_call_id")), failed });
+        events.push(Event::Answered { key: key(field(entry, "tool_call_id")), failed, content });
     }
 }
 
@@ -117,7 +119,7 @@ fn tool_result<'a>(events: &mut Vec<Event<'a>>, block: &'a Value) {
     let flag = first(block, ["is_error", "isError"]);
     let failed = flag.map_or_else(|| says_error(content), |flag| *flag != Value::Bool(false));
     let answered = first(block, ["tool_use_id", "toolUseId"]).unwrap_or(&Value::Null);
-    events.push(Event::Answered { key: key(answered), failed });
+    events.push(Event::Answered { key: key(answered), failed, content });
 }
 
 fn json_rpc<'a>(events: &mut Vec<Event<'a>>, entry: &'a Value) {
@@ -134,17 +136,17 @@ fn json_rpc<'a>(events: &mut Vec<Event<'a>>, entry: &'a Value) {
         }
     } else if !field(entry, "error").is_null() {
         events.push(Event::Spoke { model: false });
-        events.push(Event::Answered { key: id, failed: true });
+        events.push(Event::Answered { key: id, failed: true, content: &Value::Null });
     } else if let Some(result) = entry.get("result") {
         mcp_result(events, id, result);
     }
 }
 
-fn mcp_result(events: &mut Vec<Event<'_>>, key: Option<String>, result: &Value) {
+fn mcp_result<'a>(events: &mut Vec<Event<'a>>, key: Option<String>, result: &'a Value) {
     events.push(Event::Spoke { model: false });
     let flag = first(result, ["isError", "is_error"]);
     let failed = flag.is_some_and(|flag| *flag != Value::Bool(false));
-    events.push(Event::Answered { key, failed });
+    events.push(Event::Answered { key, failed, content: field(result, "content") });
 }
 
 fn called<'a>(events: &mut Vec<Event<'a>>, id: &Value, tool: &'a Value) {

@@ -1,9 +1,11 @@
 //! Reads foreign JSON: what is not of the expected type counts as absent.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 const MAX_NAME: usize = 128;
 const MAX_RESULT: usize = 64 * 1024;
+/// An answer to a search may hold the schemas of 100 tools.
+const MAX_ANSWER: usize = 1024 * 1024;
 
 /// The field of an object.
 pub(super) fn field<'a>(value: &'a Value, key: &str) -> &'a Value {
@@ -44,22 +46,32 @@ pub(super) fn name(value: &Value) -> &str {
 /// object with a non-empty `error` or a true `isError`. A doubtful result so counts as failed, which unlocks
 /// nothing.
 pub(super) fn says_error(content: &Value) -> bool {
+    json_object(content, MAX_RESULT).is_some_and(|result| {
+        is_truthy(field(&result, "error"))
+            || first(&result, ["isError", "is_error"]) == Some(&Value::Bool(true))
+    })
+}
+
+/// The tools that an answer to a search names: a JSON object with the list `tools`. Anything else names none.
+pub(super) fn found_tools(content: &Value) -> Vec<String> {
+    let answer = json_object(content, MAX_ANSWER).unwrap_or_default();
+    let named = items(field(&answer, "tools")).iter().map(|tool| name(field(tool, "name")));
+    named.filter(|name| !name.is_empty()).map(ToOwned::to_owned).collect()
+}
+
+/// The JSON object that a result is.
+fn json_object(content: &Value, limit: usize) -> Option<Value> {
     let joined;
-    let found = if let Value::String(found) = content {
-        found.as_str()
+    let written = if let Value::String(written) = content {
+        written.as_str()
     } else {
         joined = items(content).iter().map(|block| text(field(block, "text"))).collect::<String>();
         joined.as_str()
     };
-    if !found.trim_start().starts_with('{') || found.chars().nth(MAX_RESULT).is_some() {
-        return false;
+    if written.chars().nth(limit).is_some() || !written.trim_start().starts_with('{') {
+        return None;
     }
-    let Ok(Value::Object(result)) = serde_json::from_str(found) else { return false };
-    result.get("error").is_some_and(is_truthy) || is_flagged(result)
-}
-
-fn is_flagged(result: Map<String, Value>) -> bool {
-    first(&Value::Object(result), ["isError", "is_error"]) == Some(&Value::Bool(true))
+    serde_json::from_str(written).ok().filter(Value::is_object)
 }
 
 fn is_truthy(value: &Value) -> bool {

@@ -5,7 +5,9 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::events::Event;
+use super::reading::found_tools;
 use super::{CallStatus, History, SeenCall, snapshot};
+use crate::offering::SEARCH_TOOL_NAME;
 
 // The state is at most 64 KiB on the wire; the rest is for scopes, milestones and attributes.
 const DISCOVERED_BYTES: usize = 24 * 1024;
@@ -64,7 +66,7 @@ impl Scanner {
             }
             Event::Found { tool } => self.find(tool),
             Event::Called { key, tool } => self.call(key, tool),
-            Event::Answered { key, failed } => self.answer(key, failed),
+            Event::Answered { key, failed, content } => self.answer(key, failed, content),
         }
     }
 
@@ -106,15 +108,20 @@ impl Scanner {
         self.calls.push(SeenCall { tool: tool.to_owned(), status, turn, id });
     }
 
-    fn answer(&mut self, key: Option<String>, failed: bool) {
+    fn answer(&mut self, key: Option<String>, failed: bool, content: &Value) {
         let answered = match key {
             Some(id) => self.open.remove(&id),
             None => self.anonymous.pop_front(),
         };
         let Some(index) = answered else { return };
         self.calls[index].status = if failed { CallStatus::Failed } else { CallStatus::Succeeded };
-        if !failed {
-            let tool = self.calls[index].tool.clone();
+        if failed {
+            return;
+        }
+        // The search is no tool of the catalog: its answer says what it loaded.
+        let tool = self.calls[index].tool.clone();
+        let tools = if tool == SEARCH_TOOL_NAME { found_tools(content) } else { vec![tool] };
+        for tool in tools {
             self.find(&tool);
         }
     }

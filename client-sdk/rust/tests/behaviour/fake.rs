@@ -22,6 +22,7 @@ struct Inner {
     failures: VecDeque<Status>,
     delay: Duration,
     asked: Vec<Asked>,
+    searches: Vec<SearchToolsRequest>,
 }
 
 /// One call as it arrived.
@@ -48,6 +49,11 @@ impl Script {
 
     pub(crate) fn asked(&self) -> Vec<Asked> {
         self.0.lock().expect("not poisoned").asked.clone()
+    }
+
+    /// The searches that arrived.
+    pub(crate) fn searches(&self) -> Vec<SearchToolsRequest> {
+        self.0.lock().expect("not poisoned").searches.clone()
     }
 
     async fn answer<Q, A>(
@@ -137,7 +143,14 @@ impl RouterService for Script {
         &self,
         request: Request<SearchToolsRequest>,
     ) -> Result<Response<SearchToolsResponse>, Status> {
-        self.answer(&request, &request.get_ref().tenant, SearchToolsResponse::default()).await
+        self.0.lock().expect("not poisoned").searches.push(request.get_ref().clone());
+        let found = ActiveTool { model_name: "mcp__git__log".into(), ..Default::default() };
+        let answer = SearchToolsResponse {
+            tools: vec![found],
+            active_set_handle: "h2".into(),
+            ..Default::default()
+        };
+        self.answer(&request, &request.get_ref().tenant, answer).await
     }
 
     async fn get_summary_pool(

@@ -1,6 +1,7 @@
 //! The client against a tiny service in this process: deadlines, retries, errors, listings, health.
 
 mod fake;
+mod offering;
 
 use std::time::{Duration, Instant};
 

@@ -34,10 +34,11 @@ class Called:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A call ended."""
+    """A call ended. The content is what it answered."""
 
     key: str | None
     failed: bool
+    content: Any = None
 
 
 Event = Spoke | Found | Called | Answered
@@ -67,7 +68,7 @@ def _message(role: str, values: dict[str, Any]) -> Iterator[Event]:
         yield from _chat_call(fields(call))
     if role == "tool":
         failed = values.get("status") == "error" or says_error(content)
-        yield Answered(_key(values.get("tool_call_id")), failed)
+        yield Answered(_key(values.get("tool_call_id")), failed, content)
 
 
 def _block(block: dict[str, Any]) -> Iterator[Event]:
@@ -90,7 +91,7 @@ def _tool_result(block: dict[str, Any]) -> Iterator[Event]:
             yield from _found(values.get("tool_name"))
     flag = first(block, "is_error", "isError")
     failed = says_error(content) if flag is None else flag is not False
-    yield Answered(_key(first(block, "tool_use_id", "toolUseId")), failed)
+    yield Answered(_key(first(block, "tool_use_id", "toolUseId")), failed, content)
 
 
 def _chat_call(call: dict[str, Any]) -> Iterator[Event]:
@@ -105,14 +106,15 @@ def _function_call(item: dict[str, Any]) -> Iterator[Event]:
 
 def _function_call_output(item: dict[str, Any]) -> Iterator[Event]:
     yield Spoke(False)
-    yield Answered(_key(item.get("call_id")), says_error(item.get("output")))
+    output = item.get("output")
+    yield Answered(_key(item.get("call_id")), says_error(output), output)
 
 
 def _hosted_mcp_call(item: dict[str, Any]) -> Iterator[Event]:
     yield from _function_call({**item, "call_id": item.get("id")})
     failed = item.get("error") is not None or item.get("status") == "failed"
     if failed or item.get("output") is not None:
-        yield Answered(_key(item.get("id")), failed)
+        yield Answered(_key(item.get("id")), failed, item.get("output"))
 
 
 def _loaded_tools(item: dict[str, Any]) -> Iterator[Event]:
@@ -161,7 +163,7 @@ def _json_rpc(values: dict[str, Any]) -> Iterator[Event]:
 def _mcp_result(key: str | None, result: dict[str, Any]) -> Iterator[Event]:
     yield Spoke(False)
     flag = first(result, "isError", "is_error")
-    yield Answered(key, flag is not None and flag is not False)
+    yield Answered(key, flag is not None and flag is not False, result.get("content"))
 
 
 def _called(key: Any, tool: Any) -> Iterator[Event]:

@@ -7,6 +7,8 @@ from typing import Any
 MAX_NAME = 128
 """Characters of a tool's name: the most that any provider takes."""
 _MAX_RESULT_CHARACTERS = 64 * 1024
+# An answer to a search may hold the schemas of 100 tools.
+_MAX_ANSWER_CHARACTERS = 1024 * 1024
 
 
 def fields(value: Any) -> dict[str, Any]:
@@ -64,16 +66,30 @@ def says_error(content: Any) -> bool:
     It does when it is a JSON object with a non-empty `error` or a true `isError`. A doubtful result
     so counts as failed, which unlocks nothing.
     """
-    found = content if isinstance(content, str) else _joined(content)
-    if not found.lstrip().startswith("{") or len(found) > _MAX_RESULT_CHARACTERS:
-        return False
-    try:
-        result = json.loads(found)
-    except (ValueError, RecursionError):
-        return False
-    if not isinstance(result, dict):
-        return False
+    result = _json_object(content, _MAX_RESULT_CHARACTERS)
     return bool(result.get("error")) or first(result, "isError", "is_error") is True
+
+
+def found_tools(content: Any) -> list[str]:
+    """The tools that an answer to a search names: a JSON object with the list `tools`.
+
+    Anything else names none.
+    """
+    found = items(_json_object(content, _MAX_ANSWER_CHARACTERS).get("tools"))
+    named = (name(fields(tool).get("name")) for tool in found)
+    return [tool for tool in named if tool]
+
+
+def _json_object(content: Any, limit: int) -> dict[str, Any]:
+    """The JSON object that a result is, or none of its fields."""
+    written = content if isinstance(content, str) else _joined(content)
+    if len(written) > limit or not written.lstrip().startswith("{"):
+        return {}
+    try:
+        result = json.loads(written)
+    except (ValueError, RecursionError):
+        return {}
+    return result if isinstance(result, dict) else {}
 
 
 def _joined(content: Any) -> str:

@@ -9,6 +9,7 @@ from toolgate.enums import CallStatus
 from toolgate.history import _reading, _snapshot
 from toolgate.history._events import Answered, Called, Event, Found, Spoke, read
 from toolgate.history._snapshot import SeenCall
+from toolgate.offering import SEARCH_TOOL
 from toolgate.state import AgentState, PriorCall, texts
 
 # The state is at most 64 KiB on the wire; the rest is for scopes, milestones and attributes.
@@ -16,6 +17,7 @@ _DISCOVERED_BYTES = 24 * 1024
 _CALLS_BYTES = 24 * 1024
 _CALL_OVERHEAD = 16
 _NAME_OVERHEAD = 4
+_SEARCH = SEARCH_TOOL.model_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,8 @@ class History:
 
     discovered: tuple[str, ...]
     """Names of the tools that were loaded, in the order of their discovery: by a reference, by a
-    search, or because a call to them succeeded. The newest 24 KiB of them."""
+    search (the provider's, or `SEARCH_TOOL`), or because a call to them succeeded. The newest
+    24 KiB of them."""
     calls: tuple[SeenCall, ...]
     """The calls, oldest first: the newest 24 KiB, the last success of each tool before others."""
     turns: int
@@ -179,7 +182,10 @@ class _Scanner:
         call = self._calls[index]
         self._calls[index] = SeenCall(call.tool, status, call.turn, call.id)
         if status is CallStatus.SUCCEEDED:
-            self._found.setdefault(call.tool)
+            # The search is no tool of the catalog: its answer says what it loaded.
+            is_search = call.tool == _SEARCH
+            tools = _reading.found_tools(event.content) if is_search else [call.tool]
+            self._found.update(dict.fromkeys(tools))
 
 
 def _newest_names(found: Iterable[str]) -> tuple[str, ...]:

@@ -1,0 +1,196 @@
+//! Offering SearchTools to a model: the tool to define for it, and the answer to its call.
+
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value, json};
+use toolgate_proto::v1;
+
+use crate::client::Client;
+use crate::error::{CallError, Error, FieldViolation};
+
+/// The name of [`SEARCH_TOOL`]: calls of it are for [`Client::answer_search`].
+pub const SEARCH_TOOL_NAME: &str = "toolgate_search_tools";
+
+const DESCRIPTION: &str = "Finds tools that are not defined here and makes them callable: once it has answered, call what it found. Search before you say that something can't be done.";
+const QUERY: &str = "`select:name,name` for tools by their names, a server's name for all of its tools, keywords, of which `+word` must match, or a sentence that says what you want to do.";
+const SIGNATURE: &str = "toolgate_search_tools(query: string, max_results?: integer) - Finds tools that are not defined here and makes them callable: once it has answered, call what it found.";
+const QUERY_LIMIT: &str = "limits.max_intent_size";
+
+/// The search as a tool to define for the model, beside the active set in [`render`](crate::render) and
+/// [`layout`](crate::layout). Put it first and leave it there, so that the cached prefix holds. Its calls are
+/// for [`Client::answer_search`]; [`Client::gate`] does not know it.
+pub static SEARCH_TOOL: LazyLock<v1::ActiveTool> = LazyLock::new(|| v1::ActiveTool {
+    name: SEARCH_TOOL_NAME.into(),
+    model_name: SEARCH_TOOL_NAME.into(),
+    description: DESCRIPTION.into(),
+    input_schema_json: schema().to_string(),
+    annotations_json: r#"{"readOnlyHint":true}"#.into(),
+    signature: SIGNATURE.into(),
+    schema_tokens: 145,
+    signature_lossy: true,
+    ..Default::default()
+});
+
+fn schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "query": { "type": "string", "description": QUERY },
+            "max_results": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": 100,
+                "description": "The most tools to find. Default: 5.",
+            },
+        },
+        "required": ["query"],
+    })
+}
+
+/// The answer to a model's call of [`SEARCH_TOOL`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct SearchAnswer {
+    /// The content of the tool result: a JSON object.
+    pub text: String,
+    /// True when the call was mistaken; the text says how.
+    pub failed: bool,
+    /// The handle to carry on with: what was found may be called with it, and the next `route` keeps it.
+    pub handle: String,
+    /// What was found; `None` when the call was mistaken.
+    pub found: Option<v1::SearchToolsResponse>,
+}
+
+impl SearchAnswer {
+    /// The answer with what was found. [`history::scan`](crate::history::scan) reads it again.
+    #[must_use]
+    pub fn from_found(found: v1::SearchToolsResponse) -> Self {
+        let mut result = Map::new();
+        result.insert("tools".into(), found.tools.iter().map(shown).collect());
+        if !found.message.is_empty() {
+            result.insert("message".into(), json!(found.message));
+        }
+        if !found.pending_servers.is_empty() {
+            result.insert("pending_servers".into(), json!(found.pending_servers));
+        }
+        let text = Value::Object(result).to_string();
+        Self { text, failed: false, handle: found.active_set_handle.clone(), found: Some(found) }
+    }
+
+    /// The tools found.
+    #[must_use]
+    pub fn tools(&self) -> &[v1::ActiveTool] {
+        self.found.as_ref().map_or(&[], |found| &found.tools)
+    }
+
+    fn mistaken(message: &str, handle: String) -> Self {
+        let text = json!({ "error": "arguments_invalid", "message": message }).to_string();
+        Self { text, failed: true, handle, found: None }
+    }
+}
+
+impl Client {
+    /// Runs a model's call of [`SEARCH_TOOL`]. A mistake of the model's is an answer as well.
+    ///
+    /// `arguments` are the call's, as a JSON object or as a text that holds one. `request` has the rest: the
+    /// handle of this turn, to add the tools to, and the agent's state; its query and count are the model's.
+    /// Its `detail` is what the text says of each tool. Left out, that is the name, since the next `route`
+    /// with the answer's handle brings the definition.
+    ///
+    /// ```no_run
+    /// use serde_json::Value;
+    /// use toolgate_client::{Client, Error, SEARCH_TOOL, SEARCH_TOOL_NAME, render, v1};
+    ///
+    /// # async fn example(
+    /// #     client: Client, mut turn: v1::RouteResponse, state: v1::AgentState, call: (&str, Value),
+    /// # ) -> Result<(), Box<dyn std::error::Error>> {
+    /// // What the model is shown: the search first, so that the cached prefix holds.
+    /// let mut tools = vec![SEARCH_TOOL.clone()];
+    /// tools.append(&mut turn.active_tools);
+    /// let shown = render::openai_chat(&tools)?.tools;
+    ///
+    /// // What it called.
+    /// let (name, arguments) = call;
+    /// if name == SEARCH_TOOL_NAME {
+    ///     let request = v1::SearchToolsRequest {
+    ///         active_set_handle: turn.active_set_handle.clone(),
+    ///         state: Some(state),
+    ///         ..Default::default()
+    ///     };
+    ///     let answer = client.answer_search(&arguments, request).await?;
+    ///     turn.active_set_handle = answer.handle;
+    ///     println!("for the model: {}", answer.text);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As every call, but for what the model wrote: see [`Error`].
+    pub async fn answer_search(
+        &self,
+        arguments: &Value,
+        mut request: v1::SearchToolsRequest,
+    ) -> Result<SearchAnswer, Error> {
+        let handle = request.active_set_handle.clone();
+        match read(arguments) {
+            Ok(asked) => (request.query, request.max_results) = asked,
+            Err(mistake) => return Ok(SearchAnswer::mistaken(mistake, handle)),
+        }
+        if request.detail == i32::from(v1::Detail::Unspecified) {
+            request.detail = v1::Detail::References.into();
+        }
+        match self.search_tools(request).await {
+            Ok(found) => Ok(SearchAnswer::from_found(found)),
+            Err(Error::Call(call)) if is_the_models(&call) => {
+                Ok(SearchAnswer::mistaken(&call.message, handle))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The query and the count of a model's call, or what is wrong with it.
+fn read(arguments: &Value) -> Result<(String, Option<u32>), &'static str> {
+    let parsed;
+    let asked = match arguments {
+        Value::String(written) => {
+            parsed = serde_json::from_str(written).unwrap_or_default();
+            &parsed
+        }
+        given => given,
+    };
+    let asked = asked.as_object().ok_or("the arguments must be a JSON object")?;
+    let query = asked.get("query").and_then(Value::as_str).ok_or("query: must be a text")?;
+    let most = match asked.get("max_results").filter(|most| !most.is_null()) {
+        None => None,
+        Some(most) => Some(count(most).ok_or("max_results: must be a whole number from 1 to 100")?),
+    };
+    Ok((query.to_owned(), most))
+}
+
+fn count(most: &Value) -> Option<u32> {
+    let most = u32::try_from(most.as_u64()?).ok()?;
+    (1..=100).contains(&most).then_some(most)
+}
+
+/// Whether the service refused what the model wrote, and not what the caller gave.
+fn is_the_models(call: &CallError) -> bool {
+    let too_long = call.metadata.get("limit").is_some_and(|limit| limit == QUERY_LIMIT);
+    let written =
+        |violation: &FieldViolation| matches!(violation.field.as_str(), "query" | "max_results");
+    too_long || (!call.violations.is_empty() && call.violations.iter().all(written))
+}
+
+/// What the model is told of a tool: all that the asked detail gave.
+fn shown(tool: &v1::ActiveTool) -> Value {
+    let name = &tool.model_name;
+    match serde_json::from_str::<Value>(&tool.input_schema_json) {
+        Ok(schema) => {
+            json!({ "name": name, "description": tool.description, "input_schema": schema })
+        }
+        Err(_) if !tool.signature.is_empty() => {
+            json!({ "name": name, "signature": tool.signature })
+        }
+        Err(_) => json!({ "name": name }),
+    }
+}
