@@ -84,7 +84,7 @@ impl Nothing {
             match groups.iter().position(|(group, _)| *group == tool.group) {
                 Some(place) => groups[place].1.push(&tool.model_name),
                 None if groups.len() < LOCKED_MAX => {
-                    groups.push((tool.group, vec![&tool.model_name]))
+                    groups.push((tool.group, vec![&tool.model_name]));
                 }
                 None => {}
             }
