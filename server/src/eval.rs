@@ -33,7 +33,7 @@ pub use report::Report;
 use conversation::Conversation;
 use embeddings::Embeddings;
 use metrics::Metrics;
-use ranking::{Ranked, Ranking};
+use ranking::{Ranked, Ranking, Way};
 use report::{Counts, TokenTax};
 use stock::Stock;
 
@@ -77,19 +77,20 @@ impl Evaluation {
         let queries = self.texts();
         let embeddings = Embeddings::of(encoders, &summaries, &queries, progress).await?;
         let embedded = began.elapsed();
-        let answers = |catalog: StoredCatalog, in_clauses: bool| {
+        let answers = |catalog: StoredCatalog, way: Way| {
             let snapshot =
                 Snapshot::build(catalog, embeddings.vectors(), encoders.passages.dimensions())?;
             // Large shards are served exactly only until their graph is there.
             snapshot.build_graph();
-            let ranking = Ranking { embeddings: &embeddings, names: &stock.names, in_clauses };
+            let ranking = Ranking { embeddings: &embeddings, names: &stock.names, way };
             let ranked = ranking.rank(&snapshot, &self.queries)?;
             Ok::<_, Error>((Metrics::of(&ranked, &self.queries), ranked))
         };
-        let (metrics, ranked) = answers(stock.catalog.clone(), false)?;
-        let baseline = plain.map(|plain| answers(plain, false)).transpose()?;
+        let (metrics, ranked) = answers(stock.catalog.clone(), Way::Router)?;
+        let baseline = plain.map(|plain| answers(plain, Way::OverlapAlone)).transpose()?;
         let catalog = &stock.catalog;
-        let clauses = self.with_clauses.then(|| answers(catalog.clone(), true)).transpose()?;
+        let clauses =
+            self.with_clauses.then(|| answers(catalog.clone(), Way::Clauses)).transpose()?;
         let conversation = self.play(&stock.catalog, &embeddings, encoders)?;
         let report = Report {
             encoder: encoders.passages.fingerprint().to_owned(),

@@ -1,6 +1,7 @@
 //! One tenant's index: what is searched in memory. It deals in slots (row numbers), vectors, words
 //! and bitmaps; how a slot came to be, and who may see it, is for the layers above.
 
+mod fields;
 pub mod names;
 pub mod pending;
 pub mod requirements;

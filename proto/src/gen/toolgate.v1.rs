@@ -2660,7 +2660,8 @@ pub struct RouteOptions {
     /// The most tools to choose, 1 to 100; pinned and kept ones come on top. Absent: 10.
     #[prost(uint32, optional, tag = "1")]
     pub top_k: ::core::option::Option<u32>,
-    /// The least overlap (cosine) of a chosen tool, -1 to 1. Absent: 0.28.
+    /// The least overlap (cosine) of a chosen tool, -1 to 1. Absent: what the policy says; else the best overlap must
+    /// reach 0.28, and a chosen tool half of the best score.
     #[prost(float, optional, tag = "2")]
     pub threshold: ::core::option::Option<f32>,
     /// The most cl100k_base tokens that newly promoted schemas may cost. Always-loaded tools count, and are sent
@@ -2841,7 +2842,7 @@ pub struct ActiveTool {
     /// Cosine of summary and intent, -1 to 1: the best over the intents. 0 when nothing was embedded.
     #[prost(float, tag = "5")]
     pub overlap: f32,
-    /// What the ranking went by, higher first; comparable within one answer only.
+    /// What the ranking went by, overlap and words together, higher first; comparable within one answer only.
     #[prost(float, tag = "6")]
     pub score: f32,
     /// How it came here.

@@ -121,6 +121,7 @@ fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields)
     Options {
         top_k: top_k as usize,
         threshold,
+        ratio: Some(defaults.ratio).filter(|ratio| unset.threshold && *ratio > 0.0),
         schema_token_budget: wire.schema_token_budget,
         detail,
         pinned: wire.pinned_tools,

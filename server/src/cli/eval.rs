@@ -46,7 +46,8 @@ pub(super) struct Eval {
     /// Write the report as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Also rank by plain "name: description" cut to the same number of tokens, for comparison.
+    /// Also rank by the overlap of plain "name: description" cut to the same number of tokens, and nothing
+    /// else, for comparison.
     #[arg(long)]
     baseline: bool,
     /// Also rank by each query's clauses, as several intents of one turn.

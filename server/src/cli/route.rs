@@ -40,7 +40,7 @@ pub(super) struct Route {
     /// The most tools to choose, 1 to 100. Default: the server's.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     top_k: Option<u32>,
-    /// The least overlap of a chosen tool, -1 to 1. Default: the server's.
+    /// The least overlap of a chosen tool, -1 to 1. Default: tools are held against the best one.
     #[arg(long, value_name = "COSINE", value_parser = parse_threshold, allow_negative_numbers = true)]
     threshold: Option<f32>,
     /// The most tokens that new schemas may cost.

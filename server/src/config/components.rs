@@ -126,8 +126,10 @@ pub struct ShardConfig {
 /// Defaults of Route.
 #[derive(Debug, Clone, Copy)]
 pub struct RouterConfig {
-    /// The least overlap of a chosen tool, a cosine.
+    /// The least overlap of the best tool, a cosine.
     pub threshold: f32,
+    /// The least score of a chosen tool, as a share of the best one's; 0 when the threshold is for each tool.
+    pub ratio: f32,
     /// The most tools chosen.
     pub top_k: usize,
 }
@@ -276,6 +278,7 @@ impl From<&Settings> for RouterConfig {
     fn from(settings: &Settings) -> Self {
         Self {
             threshold: settings.decimal("router.threshold") as f32,
+            ratio: settings.decimal("router.ratio") as f32,
             top_k: settings.count("router.top_k"),
         }
     }

@@ -201,7 +201,15 @@ pub static KEYS: &[Key] = &[
         "router.threshold",
         Kind::Decimal { min: -1.0, max: 1.0 },
         "0.28",
-        "The least overlap (cosine) of a chosen tool, for requests that do not say.",
+        "The least overlap (cosine) of the best tool, for requests that do not say. A threshold in a request or \
+         policy is for each tool.",
+    ),
+    key(
+        "router.ratio",
+        Kind::Decimal { min: 0.0, max: 1.0 },
+        "0.5",
+        "The least score of a chosen tool, as a share of the best one's, where no threshold is named. 0: \
+         router.threshold is for each tool.",
     ),
     key(
         "router.top_k",

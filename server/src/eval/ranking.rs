@@ -8,7 +8,7 @@ use super::query_file::LabelledQuery;
 use super::stock::ServerNames;
 use crate::error::Error;
 use crate::router::query::Intent;
-use crate::router::rank::{Candidate, Embedded};
+use crate::router::rank::Embedded;
 use crate::shard::snapshot::Snapshot;
 
 /// Tools of one ranking; a smaller catalog gives fewer.
@@ -30,9 +30,20 @@ pub struct Ranking<'a> {
     pub embeddings: &'a Embeddings,
     /// The names to answer with.
     pub names: &'a ServerNames,
-    /// Whether a query's clauses are intents of the same turn, each of which gets its best tool before any
-    /// gets its second.
-    pub in_clauses: bool,
+    /// By what.
+    pub way: Way,
+}
+
+/// By what queries are ranked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// As Route ranks them.
+    Router,
+    /// The same, with a query's clauses as intents of the same turn, each of which gets its best tool before
+    /// any gets its second.
+    Clauses,
+    /// By overlap and nothing else (Tool Attention's rule).
+    OverlapAlone,
 }
 
 impl Ranking<'_> {
@@ -49,8 +60,11 @@ impl Ranking<'_> {
     }
 
     fn rank_one(&self, snapshot: &Snapshot, query: &str) -> Result<Ranked, Error> {
+        if self.way == Way::OverlapAlone {
+            return self.by_overlap(snapshot, query);
+        }
         let mut texts = vec![query];
-        if self.in_clauses {
+        if self.way == Way::Clauses {
             texts.extend(clauses::of(query));
         }
         let intent = |text: &&str| Intent { text: (*text).to_owned(), weight: 1.0 };
@@ -60,16 +74,28 @@ impl Ranking<'_> {
         let embedded = Embedded { intents: &intents, vectors: &vectors };
         let mut candidates = embedded.rank(snapshot, RANKED, None)?;
         let top = candidates.first().map_or(0.0, |first| first.overlap);
-        if self.in_clauses {
+        if self.way == Way::Clauses {
             // Stable, as the router's choice is.
             candidates.sort_by_key(|candidate| !candidate.leads);
         }
         // Tools that the query names come on top of what was asked for.
         candidates.truncate(RANKED);
-        let id = |candidate: &Candidate| {
-            let id = &snapshot.tool(candidate.slot).id;
-            format!("{}/{}", self.names.in_file(&id.server), id.name.as_str())
+        let ranked = candidates.iter().map(|candidate| self.id(snapshot, candidate.slot)).collect();
+        Ok(Ranked { ranked, top })
+    }
+
+    fn by_overlap(&self, snapshot: &Snapshot, query: &str) -> Result<Ranked, Error> {
+        let (Some(index), Some(vector)) = (snapshot.vectors(), self.embeddings.vector(query))
+        else {
+            return Ok(Ranked { ranked: Vec::new(), top: 0.0 });
         };
-        Ok(Ranked { ranked: candidates.iter().map(id).collect(), top })
+        let hits = index.search(vector, RANKED, None).map_err(Error::internal)?;
+        let top = hits.first().map_or(0.0, |hit| hit.overlap);
+        Ok(Ranked { ranked: hits.iter().map(|hit| self.id(snapshot, hit.slot)).collect(), top })
+    }
+
+    fn id(&self, snapshot: &Snapshot, slot: u32) -> String {
+        let id = &snapshot.tool(slot).id;
+        format!("{}/{}", self.names.in_file(&id.server), id.name.as_str())
     }
 }

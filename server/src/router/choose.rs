@@ -1,11 +1,13 @@
 //! Which tools make the active set, and in which places: kept ones first where they were, so that prompt
 //! caches hold; then always-loaded, pinned and ranked ones, within the token budget.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::allow::Allowed;
 use super::caps::Caps;
 use super::continuity::Change;
+use super::cut::Cut;
+use super::explain::LOOK_BEYOND;
 use super::query::{Options, RouteQuery};
 use super::rank::{Candidate, Embedded, FoundBy, sort};
 use super::room::Room;
@@ -55,6 +57,8 @@ pub struct Choice<'a> {
     tokens_left: Option<u32>,
     room: Room<'a>,
     taken: HashSet<u32>,
+    /// Of the candidates, by slot.
+    scores: HashMap<u32, f32>,
     active: Vec<Chosen>,
     left_out: Vec<LeftOut>,
 }
@@ -71,7 +75,7 @@ pub struct Outcome {
 
 /// What ranked candidates come to.
 #[derive(Default)]
-struct Cut {
+struct Picked {
     chosen: Vec<Candidate>,
     beyond_top_k: Vec<Candidate>,
     beyond_cap: Vec<Candidate>,
@@ -96,6 +100,7 @@ impl<'a> Choice<'a> {
             tokens_left: options.schema_token_budget,
             room: Room::new(snapshot, query, needed(snapshot, options), may_evict),
             taken: HashSet::new(),
+            scores: HashMap::new(),
             active: Vec::new(),
             left_out: Vec::new(),
         }
@@ -111,6 +116,7 @@ impl<'a> Choice<'a> {
         candidates: &[Candidate],
         deferred: bool,
     ) -> Outcome {
+        self.scores = candidates.iter().map(|c| (c.slot, c.score)).collect();
         let named = candidates.iter().filter(|c| c.found_by == FoundBy::Name);
         self.room.need(named.map(|candidate| candidate.slot));
         if let Some(previous) = previous {
@@ -190,45 +196,42 @@ impl<'a> Choice<'a> {
     /// The best candidates that pass the threshold, at most `top_k`, and within the policy's caps. Each
     /// intent's best goes before the rest, so that a turn with several intents covers all of them.
     fn rank(&mut self, candidates: &[Candidate]) {
-        let by_words = self.embedded.is_words_only(self.snapshot);
-        let passes = |c: &Candidate| {
-            let threshold = threshold_of(self.snapshot, self.options, c.slot);
-            by_words || c.found_by == FoundBy::Name || c.overlap >= threshold
-        };
+        let cut = Cut::of(self.snapshot, (self.embedded, self.options), candidates);
         let (mut ordered, failing): (Vec<Candidate>, Vec<Candidate>) =
-            candidates.iter().copied().partition(passes);
+            candidates.iter().copied().partition(|candidate| cut.passes(candidate));
         // Stable: within the leaders, and within the rest, the best stay first.
         ordered.sort_by_key(|candidate| !candidate.leads);
-        let Cut { mut chosen, beyond_top_k, beyond_cap } = self.cut(&ordered);
+        let Picked { mut chosen, beyond_top_k, beyond_cap } = self.pick(&ordered);
         sort(&mut chosen);
         for candidate in chosen {
             self.promote(candidate.slot, candidate.found_by);
         }
-        self.leave_out(&beyond_top_k, RefusalCode::BeyondTopK);
+        let looked_at = beyond_top_k.len().min(LOOK_BEYOND);
+        self.leave_out(&beyond_top_k[..looked_at], RefusalCode::BeyondTopK);
         self.leave_out(&beyond_cap, RefusalCode::BeyondCap);
-        self.leave_out(&failing, RefusalCode::BelowThreshold);
+        self.leave_out(&failing[..failing.len().min(LOOK_BEYOND)], RefusalCode::BelowThreshold);
     }
 
     /// The first `top_k` that the caps admit, and the others.
-    fn cut(&self, ordered: &[Candidate]) -> Cut {
+    fn pick(&self, ordered: &[Candidate]) -> Picked {
         let mut caps = Caps::new(&self.snapshot.policy);
         self.active.iter().for_each(|chosen| caps.count(self.snapshot, chosen.slot));
-        let mut cut = Cut::default();
+        let mut picked = Picked::default();
         for candidate in ordered {
             let is_new = !self.taken.contains(&candidate.slot);
             let admitted = !is_new || caps.admit(self.snapshot, candidate.slot);
-            if cut.chosen.len() == self.options.top_k {
-                cut.beyond_top_k.push(*candidate);
+            if picked.chosen.len() == self.options.top_k {
+                picked.beyond_top_k.push(*candidate);
             } else if !admitted {
-                cut.beyond_cap.push(*candidate);
+                picked.beyond_cap.push(*candidate);
             } else {
                 if is_new {
                     caps.count(self.snapshot, candidate.slot);
                 }
-                cut.chosen.push(*candidate);
+                picked.chosen.push(*candidate);
             }
         }
-        cut
+        picked
     }
 
     /// Every tool that may be chosen, in the catalog's order, which is the same for every intent. Where not
@@ -288,10 +291,8 @@ impl<'a> Choice<'a> {
     fn push(&mut self, slot: u32, found_by: FoundBy, newly_promoted: bool) {
         if self.taken.insert(slot) {
             self.room.fill(slot);
-            let (overlap, mut score) = self.embedded.score_of(self.snapshot, slot);
-            if found_by == FoundBy::Name {
-                score = 1.0 + overlap;
-            }
+            let (overlap, alone) = self.embedded.score_of(self.snapshot, slot);
+            let score = self.scores.get(&slot).copied().unwrap_or(alone);
             self.active.push(Chosen { slot, overlap, score, found_by, newly_promoted });
         }
     }
@@ -305,11 +306,6 @@ impl<'a> Choice<'a> {
             overlap: c.overlap,
         }));
     }
-}
-
-/// The least overlap of a tool: the policy's for it, or else the request's.
-pub(super) fn threshold_of(snapshot: &Snapshot, options: &Options, slot: u32) -> f32 {
-    snapshot.tool(slot).threshold.unwrap_or(options.threshold)
 }
 
 /// Tools that are wanted whatever their overlap.

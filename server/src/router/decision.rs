@@ -7,6 +7,7 @@ use super::choose::{Choice, Chosen, LeftOut, Outcome};
 use super::continuity::Change;
 use super::deferring::{Deferral, Deferring};
 use super::explain::{self, LOOK_BEYOND};
+use super::fuse::POOL;
 use super::pending;
 use super::query::{Options, RouteQuery};
 use super::rank::{Candidate, Embedded};
@@ -59,10 +60,12 @@ impl Case<'_> {
         let deferral = deferring.decide(snapshot, &allowed, options);
         let embedded = Embedded { intents: &query.intents, vectors: &vectors };
         let look_at = look_at(snapshot, options);
-        let candidates = embedded.rank(snapshot, look_at, allowed.slots.as_ref())?;
+        // More than are told of: what words put forward must not hide tools that reach a threshold.
+        let mut candidates = embedded.rank(snapshot, look_at.max(POOL), allowed.slots.as_ref())?;
         let choice = Choice::new(snapshot, &allowed, &embedded, query);
         let deferred = deferral.decision.deferred;
         let outcome = choice.make(previous, &query.state.discovered, &candidates, deferred);
+        candidates.truncate(look_at);
         let Outcome { active, left_out, change } = outcome;
         let left_out = explain::wanted(snapshot, &allowed, (&embedded, options), left_out)?;
         let words_only = embedded.is_words_only(snapshot);

@@ -1,7 +1,8 @@
 //! Refusals on request: what was considered and left out, why, and what would unlock it.
 
 use super::allow::Allowed;
-use super::choose::{LeftOut, threshold_of};
+use super::choose::LeftOut;
+use super::cut::Cut;
 use super::query::Options;
 use super::rank::Embedded;
 use crate::error::Error;
@@ -65,11 +66,9 @@ fn locked_candidates(
     if locked.is_clear() {
         return Ok(Vec::new());
     }
-    let by_words = embedded.is_words_only(snapshot);
     let ranked = embedded.rank(snapshot, options.top_k, Some(&locked))?;
-    let wanted = ranked
-        .into_iter()
-        .filter(|c| by_words || c.overlap >= threshold_of(snapshot, options, c.slot));
+    let cut = Cut::of(snapshot, (embedded, options), &ranked);
+    let wanted = ranked.into_iter().filter(|candidate| cut.passes(candidate));
     let left_out = |c: super::rank::Candidate| LeftOut {
         slot: Some(c.slot),
         asked_for: String::new(),
@@ -112,8 +111,10 @@ fn refusal(snapshot: &Snapshot, standings: &Standings, tool: LeftOut) -> Refusal
 
 fn below_threshold(snapshot: &Snapshot, tool: &LeftOut) -> String {
     let of_policy = tool.slot.and_then(|slot| snapshot.tool(slot).threshold);
-    let which = of_policy
-        .map_or_else(String::new, |least| format!(" of {least:.3} that the policy has for it"));
+    let which = of_policy.map_or_else(
+        || ", or its score far below the best one's".to_owned(),
+        |least| format!(" of {least:.3} that the policy has for it"),
+    );
     format!("overlap {:.3} is below the threshold{which}", tool.overlap)
 }
 

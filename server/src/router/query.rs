@@ -34,8 +34,11 @@ pub enum Detail {
 pub struct Options {
     /// The most tools to choose by rank.
     pub top_k: usize,
-    /// The least overlap of a tool chosen by rank.
+    /// The least overlap of a tool chosen by rank; with a `ratio`, of the best one.
     pub threshold: f32,
+    /// The least score of a tool chosen by rank, as a share of the best one's; `None` when the threshold is for
+    /// each tool.
+    pub ratio: Option<f32>,
     /// The most tokens that newly promoted tools may cost.
     pub schema_token_budget: Option<u32>,
     /// How much of each tool is sent.
@@ -83,6 +86,8 @@ impl Options {
         Self {
             top_k: said.top_k.filter(|_| unset.top_k).unwrap_or(self.top_k),
             threshold: said.threshold.filter(|_| unset.threshold).unwrap_or(self.threshold),
+            // A threshold that somebody chose is for each tool.
+            ratio: self.ratio.filter(|_| said.threshold.is_none()),
             ..self.clone()
         }
     }
@@ -94,6 +99,7 @@ impl Default for Options {
         Self {
             top_k: 10,
             threshold: 0.28,
+            ratio: Some(0.5),
             schema_token_budget: None,
             detail: Detail::Schemas,
             pinned: Vec::new(),

@@ -1,10 +1,11 @@
-//! Ranking: overlap of intents and summaries, tools that an intent names, and words alone when nothing
-//! could be embedded. The bitmap of allowed tools takes part in the search itself.
+//! Ranking: overlap of intents and summaries with the words that they share, tools that an intent names, and
+//! words alone when nothing could be embedded. The bitmap of allowed tools takes part in the search itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fixedbitset::FixedBitSet;
 
+use super::fuse::{Fused, POOL, fuse};
 use super::query::Intent;
 use crate::error::Error;
 use crate::shard::VectorIndex;
@@ -40,8 +41,20 @@ pub struct Candidate {
     pub score: f32,
     /// How it was found.
     pub found_by: FoundBy,
+    /// What its words have in common with an intent, as a share of the best tool's; 0 to 1.
+    pub words: f32,
     /// True when it is the best of one of the intents: a turn with several covers each.
     pub leads: bool,
+}
+
+impl Candidate {
+    /// What another intent makes of the same tool, where that is more.
+    fn take_better(&mut self, other: &Self) {
+        self.overlap = self.overlap.max(other.overlap);
+        self.words = self.words.max(other.words);
+        self.score = self.score.max(other.score);
+        self.leads |= other.leads;
+    }
 }
 
 /// Intents with their embeddings; none when the encoder could not be had.
@@ -65,7 +78,7 @@ impl Embedded<'_> {
         allowed: Option<&FixedBitSet>,
     ) -> Result<Vec<Candidate>, Error> {
         let mut candidates = match self.index(snapshot) {
-            Some(index) => self.by_overlap(index, k, allowed)?,
+            Some(index) => self.by_both(snapshot, (index, k), allowed)?,
             None => self.by_words(snapshot, k, allowed),
         };
         self.lift_named(snapshot, allowed, &mut candidates);
@@ -89,29 +102,39 @@ impl Embedded<'_> {
         snapshot.vectors().filter(|_| !self.vectors.is_empty())
     }
 
-    fn by_overlap(
+    /// By overlap and words together, for each intent by itself.
+    fn by_both(
         &self,
-        index: &VectorIndex,
-        k: usize,
+        snapshot: &Snapshot,
+        (index, k): (&VectorIndex, usize),
         allowed: Option<&FixedBitSet>,
     ) -> Result<Vec<Candidate>, Error> {
-        let (mut slots, mut leaders) = (BTreeSet::new(), BTreeSet::new());
-        for vector in self.vectors {
-            let hits = index.search(vector, k, allowed).map_err(Error::internal)?;
-            leaders.extend(hits.first().map(|hit| hit.slot));
-            slots.extend(hits.iter().map(|hit| hit.slot));
+        let mut found: BTreeMap<u32, Candidate> = BTreeMap::new();
+        let (heaviest, pool) = (self.heaviest(), k.max(POOL));
+        for (vector, intent) in self.vectors.iter().zip(self.intents) {
+            let near = index.search(vector, pool, allowed).map_err(Error::internal)?;
+            let near: Vec<_> = near.iter().map(|hit| (hit.slot, hit.overlap)).collect();
+            let worded = snapshot.words.search(&intent.text, pool, allowed);
+            let worded: Vec<_> = worded.iter().map(|hit| (hit.slot, hit.score)).collect();
+            let overlap = |slot| index.overlap(vector, slot).unwrap_or(0.0);
+            for (place, fused) in fuse(&near, &worded, overlap, k).into_iter().enumerate() {
+                let Fused { slot, overlap, words, score } = fused;
+                let (score, leads) = (score * intent.weight / heaviest, place == 0);
+                let found_by = FoundBy::Overlap;
+                let here = Candidate { slot, overlap, words, score, found_by, leads };
+                found.entry(slot).and_modify(|known| known.take_better(&here)).or_insert(here);
+            }
         }
-        let candidate = |slot| {
-            let (overlap, score) = self.score(index, slot);
-            let leads = leaders.contains(&slot);
-            Candidate { slot, overlap, score, found_by: FoundBy::Overlap, leads }
-        };
-        Ok(slots.into_iter().map(candidate).collect())
+        Ok(found.into_values().collect())
+    }
+
+    fn heaviest(&self) -> f32 {
+        self.intents.iter().map(|intent| intent.weight).fold(0.0, f32::max)
     }
 
     /// The best cosine, and the best weighted one on the scale of the heaviest intent.
     fn score(&self, index: &VectorIndex, slot: u32) -> (f32, f32) {
-        let heaviest = self.intents.iter().map(|intent| intent.weight).fold(0.0, f32::max);
+        let heaviest = self.heaviest();
         let best = (f32::NEG_INFINITY, f32::NEG_INFINITY);
         let pairs = self.vectors.iter().zip(self.intents);
         pairs.fold(best, |(overlap, score), (vector, intent)| {
@@ -132,6 +155,7 @@ impl Embedded<'_> {
             slot,
             overlap: 0.0,
             score,
+            words: score,
             found_by: FoundBy::Words,
             leads: false,
         };
@@ -166,6 +190,7 @@ impl Embedded<'_> {
                 slot,
                 overlap,
                 score: 1.0 + overlap,
+                words: 1.0,
                 found_by,
                 leads: true,
             });

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 
+use super::fields;
 use super::names::NameIndex;
 use super::pending::PendingServer;
 use super::requirements::Requirements;
@@ -91,8 +92,7 @@ impl Snapshot {
             }
             None => None,
         };
-        let texts: Vec<String> = tools.iter().map(words_of).collect();
-        let words = WordIndex::build(texts.iter().map(String::as_str));
+        let words = WordIndex::build(tools.iter().map(fields::of));
         let mut snapshot = Self {
             revision: catalog.revision,
             names: NameIndex::build(&tools),
@@ -189,11 +189,6 @@ fn rows(
 
 fn deferrable_tokens(tool: &Tool) -> u32 {
     if tool.deferrable { tool.schema_tokens } else { 0 }
-}
-
-fn words_of(tool: &Tool) -> String {
-    let (server, name) = (tool.id.server.as_str(), tool.id.name.as_str());
-    format!("{server} {name} {} {}", tool.summary, tool.search_hint)
 }
 
 fn by_server(tools: &[Tool]) -> BTreeMap<ServerName, Vec<u32>> {

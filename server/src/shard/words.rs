@@ -3,6 +3,7 @@
 
 mod terms;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use fixedbitset::FixedBitSet;
@@ -29,6 +30,22 @@ struct Posting {
     times: u32,
 }
 
+/// A part of a slot's text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field<'a> {
+    /// The text.
+    pub text: Cow<'a, str>,
+    /// How often each of its terms counts.
+    pub times: u32,
+}
+
+impl<'a> Field<'a> {
+    /// A text that counts so often.
+    pub fn new(times: u32, text: impl Into<Cow<'a, str>>) -> Self {
+        Self { text: text.into(), times }
+    }
+}
+
 /// Texts by slot, searched by their words. Immutable, shared between threads by reference.
 #[derive(Debug, Default)]
 pub struct WordIndex {
@@ -38,21 +55,24 @@ pub struct WordIndex {
 }
 
 impl WordIndex {
-    /// Indexes one text for each slot, slot 0 first.
-    pub fn build<'a>(texts: impl Iterator<Item = &'a str>) -> Self {
+    /// Indexes the fields of each slot, slot 0 first.
+    pub fn build<'a>(slots: impl Iterator<Item = Vec<Field<'a>>>) -> Self {
         let mut gathered: HashMap<Box<str>, Vec<Posting>> = HashMap::new();
         let mut lengths = Vec::new();
-        for (slot, text) in (0..).zip(texts) {
+        for (slot, fields) in (0..).zip(slots) {
             let mut length = 0_u32;
-            terms::each(text, |term| {
-                length += 1;
-                match gathered.get_mut(term) {
-                    Some(postings) => count(postings, slot),
-                    None => {
-                        gathered.insert(term.into(), vec![Posting { slot, times: 1 }]);
+            for field in fields {
+                terms::each(&field.text, |term| {
+                    length += field.times;
+                    match gathered.get_mut(term) {
+                        Some(postings) => count(postings, slot, field.times),
+                        None => {
+                            gathered
+                                .insert(term.into(), vec![Posting { slot, times: field.times }]);
+                        }
                     }
-                }
-            });
+                });
+            }
             lengths.push(length);
         }
         let postings = gathered.into_iter().map(|(term, list)| (term, list.into()));
@@ -154,16 +174,20 @@ impl Texts {
 }
 
 /// Texts come in order of slot, so that only the last posting can be this slot's.
-fn count(postings: &mut Vec<Posting>, slot: u32) {
+fn count(postings: &mut Vec<Posting>, slot: u32, times: u32) {
     match postings.last_mut() {
-        Some(last) if last.slot == slot => last.times += 1,
-        _ => postings.push(Posting { slot, times: 1 }),
+        Some(last) if last.slot == slot => last.times += times,
+        _ => postings.push(Posting { slot, times }),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn of_texts<'a>(texts: impl IntoIterator<Item = &'a str>) -> WordIndex {
+        WordIndex::build(texts.into_iter().map(|text| vec![Field::new(1, text)]))
+    }
 
     const TEXTS: [&str; 5] = [
         "createIssue: open a new issue in a GitHub repository",
@@ -174,7 +198,7 @@ mod tests {
     ];
 
     fn index() -> WordIndex {
-        WordIndex::build(TEXTS.into_iter())
+        of_texts(TEXTS)
     }
 
     fn slots(query: &str, k: usize, allowed: Option<&FixedBitSet>) -> Vec<u32> {
@@ -197,7 +221,7 @@ mod tests {
 
     #[test]
     fn the_score_is_bm25() {
-        let index = WordIndex::build(["apple apple pear", "pear", "plum"].into_iter());
+        let index = of_texts(["apple apple pear", "pear", "plum"]);
         let hits = index.search("apple", 9, None);
         let rarity = (1.0_f32 + (3.0 - 1.0 + 0.5) / (1.0 + 0.5)).ln();
         let mean = 5.0 / 3.0;
@@ -208,7 +232,7 @@ mod tests {
 
     #[test]
     fn equals_come_by_slot_and_k_is_kept() {
-        let index = WordIndex::build(["same words"; 6].into_iter());
+        let index = of_texts(["same words"; 6]);
         let hits = index.search("words", 4, None);
         assert_eq!(hits.iter().map(|hit| hit.slot).collect::<Vec<_>>(), [0, 1, 2, 3]);
         assert!(index.search("words", 0, None).is_empty());
@@ -228,8 +252,8 @@ mod tests {
     fn scores_do_not_tell_of_texts_that_are_not_allowed() {
         let (seen, hidden) =
             (["zebra card", "plum"], ["zebra zebra", "a long zebra text of many words"]);
-        let alone = WordIndex::build(seen.into_iter());
-        let both = WordIndex::build(seen.into_iter().chain(hidden));
+        let alone = of_texts(seen);
+        let both = of_texts(seen.into_iter().chain(hidden));
         let allowed: FixedBitSet = (0..2).collect();
         assert_eq!(both.search("zebra", 9, Some(&allowed)), alone.search("zebra", 9, None));
     }
@@ -239,9 +263,9 @@ mod tests {
         assert!(slots("", 9, None).is_empty());
         assert!(slots("the of a", 9, None).is_empty());
         assert!(slots("🦀 !?", 9, None).is_empty());
-        let empty = WordIndex::build(std::iter::empty());
+        let empty = of_texts([]);
         assert!(empty.is_empty() && empty.search("issue", 9, None).is_empty());
-        assert_eq!(WordIndex::build([""].into_iter()).search("issue", 9, None), []);
+        assert_eq!(of_texts([""]).search("issue", 9, None), []);
         assert!(index().memory_bytes() > TEXTS.iter().map(|text| text.len()).sum());
     }
 }

@@ -1,7 +1,8 @@
 //! Which tools an intent gets, compared with a ranking that is written as plainly as can be.
 
 use proptest::prelude::*;
-use toolgate_server::router::query::{Intent, Options, RouteQuery};
+use serde_json::json;
+use toolgate_server::router::query::{Intent, Options, RouteQuery, Unset};
 use toolgate_server::router::rank::FoundBy;
 use toolgate_server::router::route::Answer;
 
@@ -113,22 +114,74 @@ proptest! {
     }
 }
 
+/// As many as there are above the threshold, each of them above it, the best scores first.
 fn check_against_scan(answer: &Answer, intent: &str, top_k: usize, threshold: f32) {
     let query = embed(intent);
     let overlap = |summary: &str| cosine(&query, &embed(summary));
-    let mut all: Vec<f32> =
-        answer.snapshot.tools.iter().map(|tool| overlap(&tool.summary)).collect();
-    all.sort_by(|a, b| b.total_cmp(a));
+    let all: Vec<f32> = answer.snapshot.tools.iter().map(|tool| overlap(&tool.summary)).collect();
     let near_threshold = |overlap: &f32| (overlap - threshold).abs() < ROUNDING;
     if all.iter().any(near_threshold) {
         return;
     }
-    let expected: Vec<f32> = all.into_iter().filter(|o| *o >= threshold).take(top_k).collect();
+    let expected = all.into_iter().filter(|o| *o >= threshold).count().min(top_k);
     let found: Vec<f32> = answer.active.iter().map(|active| active.chosen.overlap).collect();
-    assert_eq!(found.len(), expected.len(), "{found:?}, not {expected:?}");
-    for (active, expected) in answer.active.iter().zip(expected) {
-        assert!((active.chosen.overlap - expected).abs() < ROUNDING, "{found:?}");
+    assert_eq!(found.len(), expected, "{found:?}");
+    assert!(answer.active.is_sorted_by(|a, b| a.chosen.score >= b.chosen.score), "{answer:?}");
+    for active in &answer.active {
+        assert!(active.chosen.overlap >= threshold, "{found:?}");
         let summary = &answer.snapshot.tool(active.chosen.slot).summary;
         assert!((active.chosen.overlap - overlap(summary)).abs() < ROUNDING, "{summary}");
     }
+}
+
+#[tokio::test]
+async fn words_count_beside_overlap() {
+    let world = World::new().await;
+    let parameter =
+        json!({"type": "object", "properties": {"iban": {"description": "of the payee"}}});
+    let tools = vec![
+        tool("first", "refund invoice"),
+        tool("second", "refund invoice").schema(parameter),
+        tool("other", "photo weather"),
+    ];
+    world.register("acme", server("s", tools)).await;
+    let order = async |text: &str| shown(&world.route("acme", ask(text)).await);
+    assert_eq!(
+        order("refund invoice").await[0],
+        "first",
+        "a shorter text, and of equals the first slot"
+    );
+    assert_eq!(order("refund invoice payee").await[0], "second", "a parameter says so");
+    let answer = world.route("acme", ask("refund invoices")).await;
+    assert_eq!(shown(&answer)[0], "first", "words are held against each other by their stems");
+}
+
+#[tokio::test]
+async fn without_a_threshold_tools_are_held_against_the_best() {
+    let world = World::new().await;
+    let tools = vec![
+        tool("refund", "refund invoice"),
+        tool("folder", "invoice folder photo metric"),
+        tool("weather", "weather calendar"),
+    ];
+    world.register("acme", server("s", tools)).await;
+    let chosen = async |text: &str, options: Options| {
+        shown(&world.route("acme", RouteQuery { options, ..ask(text) }).await)
+    };
+    let product = Options { ratio: Some(0.5), ..options() };
+    assert_eq!(
+        chosen("refund invoice", product.clone()).await,
+        ["refund"],
+        "the other is far behind"
+    );
+    let wide = Options { ratio: Some(0.1), ..options() };
+    assert_eq!(chosen("refund invoice", wide).await, ["refund", "folder"]);
+    assert!(
+        chosen("deploy branch", product.clone()).await.is_empty(),
+        "none reaches the threshold"
+    );
+    world.set_policy("acme", "defaults: {threshold: 0.25}", "").await.unwrap();
+    let unset = Unset { top_k: true, threshold: true };
+    let both = chosen("refund invoice", Options { unset, ..product }).await;
+    assert_eq!(both, ["refund", "folder"], "a threshold that the policy names is for each tool");
 }

@@ -209,7 +209,7 @@ fn begins_with(text: &str, prefix: &str) -> bool {
 
 fn found(slot: u32, weight: u32, found_by: FoundBy) -> Candidate {
     // Weights are far below 2^24, where f32 stops counting by ones.
-    Candidate { slot, overlap: 0.0, score: weight as f32, found_by, leads: false }
+    Candidate { slot, overlap: 0.0, score: weight as f32, found_by, words: 0.0, leads: false }
 }
 
 fn refused(slot: Option<u32>, name: &str, code: RefusalCode) -> LeftOut {

@@ -1,6 +1,10 @@
 //! Text into terms: lower-cased runs of letters and digits, names cut at their capitals, without
 //! the words that every English sentence holds.
 
+use std::borrow::Cow;
+
+use rust_stemmers::{Algorithm, Stemmer};
+
 /// Longer terms are cut: nobody searches by them, and a text must not grow the index without end.
 const LONGEST_TERM: usize = 64;
 
@@ -33,6 +37,16 @@ pub(super) fn each(text: &str, mut take: impl FnMut(&str)) {
     word.end(&mut take);
 }
 
+/// What a word and its forms have in common (Snowball's English stemmer, which leaves most words of other
+/// languages in Latin letters alone or cuts them alike wherever they stand).
+fn stem(word: &str) -> Cow<'_, str> {
+    if word.is_ascii() {
+        Stemmer::create(Algorithm::English).stem(word)
+    } else {
+        Cow::Borrowed(word)
+    }
+}
+
 /// The word being read: `whole[part..]` is its current part.
 #[derive(Default)]
 struct Word {
@@ -51,7 +65,7 @@ impl Word {
     fn end_part(&mut self, take: &mut impl FnMut(&str)) {
         let part = &self.whole[self.part..];
         if !part.is_empty() && STOP_WORDS.binary_search(&part).is_err() {
-            take(part);
+            take(&stem(part));
         }
         self.part = self.whole.len();
     }
@@ -60,7 +74,7 @@ impl Word {
         let parted = self.part > 0;
         self.end_part(take);
         if parted {
-            take(&self.whole);
+            take(&stem(&self.whole));
         }
         self.whole.clear();
         self.part = 0;
@@ -126,12 +140,12 @@ mod tests {
     #[test]
     fn names_are_cut_where_people_read_a_word() {
         for (text, expected) in [
-            ("create_issue-comment", "create issue comment"),
-            ("createIssue", "create issue createissue"),
+            ("create_issue-comment", "creat issu comment"),
+            ("createIssue", "creat issu createissu"),
             ("HTTPServer getURL", "http server httpserver get url geturl"),
             ("S3 utf8 GitHub v2 OAuth2", "s3 utf8 git hub github v2 o auth2 oauth2"),
             ("Größe ÜBERSICHT naïve", "größe übersicht naïve"),
-            ("The list of (all) files.", "list all files"),
+            ("The list of (all) files.", "list all file"),
             ("日本 go", "日 本 go"),
             ("", ""),
         ] {

@@ -7,14 +7,15 @@ use toolgate_server::router::search::grammar::Query;
 use toolgate_server::router::search::{SearchAnswer, SearchQuery};
 use toolgate_server::state::AgentState;
 
-/// One intent, the defaults of the product, an agent that has done nothing.
+/// One intent, with [`options`], by an agent that has done nothing.
 pub fn ask(text: &str) -> RouteQuery {
-    RouteQuery::of(vec![Intent { text: text.to_owned(), weight: 1.0 }])
+    let query = RouteQuery::of(vec![Intent { text: text.to_owned(), weight: 1.0 }]);
+    RouteQuery { options: options(), ..query }
 }
 
-/// The defaults of the product.
+/// The defaults of the product, but that each tool must reach the threshold, so that tests can say who is in.
 pub fn options() -> Options {
-    Options::default()
+    Options { ratio: None, ..Options::default() }
 }
 
 /// A search with the defaults of the product, by an agent that has done nothing.

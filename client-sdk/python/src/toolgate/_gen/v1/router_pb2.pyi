@@ -389,7 +389,9 @@ class RouteOptions(_message.Message):
     top_k: _builtins.int
     """The most tools to choose, 1 to 100; pinned and kept ones come on top. Absent: 10."""
     threshold: _builtins.float
-    """The least overlap (cosine) of a chosen tool, -1 to 1. Absent: 0.28."""
+    """The least overlap (cosine) of a chosen tool, -1 to 1. Absent: what the policy says; else the best overlap must
+    reach 0.28, and a chosen tool half of the best score.
+    """
     schema_token_budget: _builtins.int
     """The most cl100k_base tokens that newly promoted schemas may cost. Always-loaded tools count, and are sent
     even where they cost more. Absent: no cap.
@@ -745,7 +747,7 @@ class ActiveTool(_message.Message):
     overlap: _builtins.float
     """Cosine of summary and intent, -1 to 1: the best over the intents. 0 when nothing was embedded."""
     score: _builtins.float
-    """What the ranking went by, higher first; comparable within one answer only."""
+    """What the ranking went by, overlap and words together, higher first; comparable within one answer only."""
     found_by: Global___FoundBy.ValueType
     """How it came here."""
     newly_promoted: _builtins.bool
