@@ -8,6 +8,7 @@ use tracing::{Level, enabled, info};
 
 use super::decision::Decision;
 use super::query::RouteQuery;
+use super::rank::Candidate;
 use super::route::Answer;
 use super::search::SearchAnswer;
 use crate::gate::standing::Standing;
@@ -17,15 +18,16 @@ use crate::store::Revision;
 use crate::usage::Amounts;
 
 /// Logs what Route decided. The intents appear only as a hash of their embeddings; names are followed by
-/// overlap and score.
+/// overlap and score, those of candidates by their share of words as well.
 pub(super) fn route(tenant: &TenantId, query: &RouteQuery, answer: &Answer, decision: &Decision) {
     if !enabled!(target: "toolgate::decision", Level::INFO) {
         return;
     }
     let snapshot = &*answer.snapshot;
     let scored = |slot, overlap, score| scored(snapshot, slot, overlap, score);
-    let candidates: Vec<_> =
-        decision.candidates.iter().map(|c| scored(c.slot, c.overlap, c.score)).collect();
+    let candidate =
+        |c: &Candidate| format!("{}:{:.3}", scored(c.slot, c.overlap, c.score), c.words);
+    let candidates: Vec<_> = decision.candidates.iter().map(candidate).collect();
     let chosen = answer.active.iter().map(|active| active.chosen);
     let active: Vec<_> = chosen.map(|c| scored(c.slot, c.overlap, c.score)).collect();
     let refused = |standing| decision.standings.count(snapshot, standing);

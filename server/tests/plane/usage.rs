@@ -147,10 +147,11 @@ async fn decision_events_say_everything_but_words_of_users() {
     assert_eq!(route["turn"], "turn-1");
     assert_eq!((&route["hidden"], &route["locked"]), (&40.into(), &0.into()));
     assert_eq!(route["embedding"].as_str().unwrap().len(), 16);
-    for list in ["candidates", "active"] {
+    // Name, overlap, score, and the share of words.
+    for (list, parts) in [("candidates", 4), ("active", 3)] {
         let named = route[list].as_str().unwrap();
         assert!(named.starts_with("mcp__open__t:"), "{list}: {named}");
-        assert_eq!(named.split(':').count(), 3, "name, overlap, score: {named}");
+        assert_eq!(named.split(':').count(), parts, "{named}");
     }
     assert_eq!(route["phase1_tokens"], turn.account.phase1);
     assert_eq!(route["phase2_tokens"], turn.account.phase2);
