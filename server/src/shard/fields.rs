@@ -8,20 +8,23 @@ use super::words::Field;
 /// The name says most in the fewest words.
 const NAME_TIMES: u32 = 2;
 
-/// Bytes of parameters' texts that are read; some tools document whole query languages there.
+/// Bytes of a description, and of parameters' texts, that are read; some tools document whole query languages
+/// there.
+const DESCRIPTION_MAX: usize = 4 << 10;
 const PARAMETERS_MAX: usize = 4 << 10;
 
 /// The fields of a tool: MCP server, name, description, hint and parameters, and the summary where the
 /// registrant wrote another one than the description gives.
 pub(super) fn of(tool: &Tool) -> Vec<Field<'_>> {
+    let description = tool.definition.description();
     let mut fields = vec![
         Field::new(1, tool.id.server.as_str()),
         Field::new(NAME_TIMES, tool.id.name.as_str()),
-        Field::new(1, tool.definition.description()),
+        Field::new(1, &description[..description.floor_char_boundary(DESCRIPTION_MAX)]),
         Field::new(1, &*tool.search_hint),
         Field::new(1, parameters(tool.definition.input_schema())),
     ];
-    if is_written(&tool.summary, tool.definition.description()) {
+    if is_written(&tool.summary, description) {
         fields.push(Field::new(1, &*tool.summary));
     }
     fields

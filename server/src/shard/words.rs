@@ -14,6 +14,9 @@ use fixedbitset::FixedBitSet;
 const K1: f32 = 1.2;
 const B: f32 = 0.75;
 
+/// Terms of a query that are looked up, the first ones: about as much as the encoder reads of a text.
+const QUERY_TERMS: usize = 256;
+
 /// One search result.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WordHit {
@@ -135,7 +138,11 @@ impl WordIndex {
     /// every run.
     fn postings_of(&self, query: &str) -> Vec<&[Posting]> {
         let mut distinct: Vec<String> = Vec::new();
-        terms::each(query, |term| distinct.push(term.to_owned()));
+        terms::each(query, |term| {
+            if distinct.len() < QUERY_TERMS {
+                distinct.push(term.to_owned());
+            }
+        });
         distinct.sort_unstable();
         distinct.dedup();
         distinct
@@ -246,6 +253,14 @@ mod tests {
         allowed.insert(63);
         assert_eq!(slots("repository", 9, Some(&allowed)), [0]);
         assert!(slots("repository", 9, Some(&FixedBitSet::new())).is_empty());
+    }
+
+    #[test]
+    fn the_beginning_of_a_long_query_counts() {
+        let index = of_texts(["zebra"]);
+        let after = |words: usize| format!("{} zebra", "plum ".repeat(words));
+        assert_eq!(index.search(&after(QUERY_TERMS - 1), 9, None).len(), 1);
+        assert!(index.search(&after(QUERY_TERMS), 9, None).is_empty());
     }
 
     #[test]
