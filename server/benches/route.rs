@@ -20,7 +20,8 @@ use toolgate_server::gate::standing::Standings;
 use toolgate_server::identity::{ServerName, TenantId, ToolName};
 use toolgate_server::precondition::Precondition;
 use toolgate_server::router::Router;
-use toolgate_server::router::query::{Intent, Options, RouteQuery};
+use toolgate_server::router::intent::Intent;
+use toolgate_server::router::query::{Options, RouteQuery};
 use toolgate_server::router::route::Answer;
 use toolgate_server::shard::shards::Shards;
 use toolgate_server::state::AgentState;
@@ -103,7 +104,7 @@ fn query(state: AgentState, known_pool_revision: Option<Revision>) -> RouteQuery
         state,
         known_pool_revision,
         options: Options { context_window: Some(200_000), ..Options::default() },
-        ..RouteQuery::of(vec![Intent { text, weight: 1.0 }])
+        ..RouteQuery::of(vec![Intent::new(text, 1.0)])
     }
 }
 

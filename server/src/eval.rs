@@ -4,7 +4,6 @@
 
 pub mod baseline;
 pub mod catalog_file;
-pub mod clauses;
 pub mod conversation;
 pub mod embeddings;
 pub mod forms;
@@ -21,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use crate::config::LimitsConfig;
 use crate::error::Error;
+use crate::router::intent::Intent;
 use crate::shard::snapshot::Snapshot;
 use crate::store::StoredCatalog;
 
@@ -75,6 +75,7 @@ impl Evaluation {
         let checked = began.elapsed();
         let summaries = summaries(&stock.catalog, plain.as_ref());
         let queries = self.texts();
+        let queries: Vec<&str> = queries.iter().map(String::as_str).collect();
         let embeddings = Embeddings::of(encoders, &summaries, &queries, progress).await?;
         let embedded = began.elapsed();
         let answers = |catalog: StoredCatalog, way: Way| {
@@ -109,11 +110,11 @@ impl Evaluation {
         Ok(Evaluated { ranked, report: Report { whole_time: began.elapsed(), ..report } })
     }
 
-    /// Every text to embed as a query.
-    fn texts(&self) -> Vec<&str> {
-        let whole = self.queries.iter().map(|query| query.text.as_str());
-        let parts = self.queries.iter().filter(|_| self.with_clauses);
-        whole.chain(parts.flat_map(|query| clauses::of(&query.text))).collect()
+    /// Every text to embed as a query: as Route embeds it, and as it stands.
+    fn texts(&self) -> Vec<String> {
+        let read = |query: &LabelledQuery| Intent::new(query.text.clone(), 1.0);
+        let read = self.queries.iter().flat_map(|query| read(query).texts().collect::<Vec<_>>());
+        read.chain(self.queries.iter().map(|query| query.text.clone())).collect()
     }
 
     fn play(

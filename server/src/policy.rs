@@ -40,6 +40,10 @@ pub struct Choosing {
     pub top_k: Option<usize>,
     /// The most tools of one MCP server.
     pub max_per_server: Option<usize>,
+    /// What the best overlap must reach, or no tool fits. Of a whole policy only.
+    pub abstain_below: Option<f32>,
+    /// The least score as a share of the best one's. Of a whole policy only.
+    pub ratio: Option<f32>,
 }
 
 /// What holds for the tools that a rule matches. Demands of several rules add up; of thresholds the last one

@@ -3,6 +3,7 @@
 
 mod fields;
 pub mod names;
+pub mod noise;
 pub mod pending;
 pub mod requirements;
 pub mod ruled;

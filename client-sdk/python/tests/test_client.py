@@ -19,6 +19,8 @@ from toolgate import (
     Intent,
     OutcomeKind,
     PriorCall,
+    RankedTool,
+    Ranking,
     RefusalCode,
     ToolgateError,
     ToolSettings,
@@ -154,6 +156,34 @@ def test_the_change_since_the_turn_before_is_told(service: FakeService) -> None:
     )
     with pytest.raises(AttributeError):
         change.added = ()  # type: ignore[misc]
+
+
+def test_how_tools_were_ranked_is_told(service: FakeService) -> None:
+    candidate = router_pb2.RankedTool(
+        model_name="mcp__git__git_log",
+        score=0.75,
+        overlap=0.5,
+        words=1.0,
+        whole=0.75,
+        clause=0.25,
+        found_by=router_pb2.FOUND_BY_OVERLAP,
+        chosen=True,
+    )
+    ranking = router_pb2.Ranking(abstain_below=0.25, candidates=[candidate])
+    service.answer("Route", router_pb2.RouteResponse(ranking=ranking))
+    with Client(service.target) as client:
+        told = client.route("hello", explain=True).ranking
+    ranked = RankedTool(
+        model_name="mcp__git__git_log",
+        score=0.75,
+        overlap=0.5,
+        words=1.0,
+        whole=0.75,
+        clause=0.25,
+        found_by=FoundBy.OVERLAP,
+        chosen=True,
+    )
+    assert told == Ranking(abstain_below=0.25, candidates=(ranked,))
 
 
 def test_renders_for_both_providers(service: FakeService) -> None:

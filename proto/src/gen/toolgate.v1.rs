@@ -2661,7 +2661,8 @@ pub struct RouteOptions {
     #[prost(uint32, optional, tag = "1")]
     pub top_k: ::core::option::Option<u32>,
     /// The least overlap (cosine) of a chosen tool, -1 to 1. Absent: what the policy says; else the best overlap must
-    /// reach 0.28, and a chosen tool half of the best score.
+    /// reach 0.28, moved into the range that tells the catalog's uses from other requests, and a chosen tool half of the
+    /// best score.
     #[prost(float, optional, tag = "2")]
     pub threshold: ::core::option::Option<f32>,
     /// The most cl100k_base tokens that newly promoted schemas may cost. Always-loaded tools count, and are sent
@@ -2688,7 +2689,7 @@ pub struct RouteOptions {
     /// deferred for. At most 256 bytes. Absent: unknown, which is taken to be on no list.
     #[prost(string, tag = "9")]
     pub model: ::prost::alloc::string::String,
-    /// Also answer with refusals and what would unlock them. Default: false.
+    /// Also answer with refusals, what would unlock them, and how tools were ranked. Default: false.
     #[prost(bool, tag = "10")]
     pub explain: bool,
     /// cl100k_base tokens of the system prompt, for `rho`. Absent: 0.
@@ -2793,6 +2794,49 @@ pub struct RouteResponse {
     /// How the active set differs from that of the turn before.
     #[prost(message, optional, tag = "12")]
     pub change: ::core::option::Option<ActiveSetChange>,
+    /// How tools were ranked. Set when `explain` is.
+    #[prost(message, optional, tag = "13")]
+    pub ranking: ::core::option::Option<Ranking>,
+}
+/// How the tools of one turn were ranked.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Ranking {
+    /// What the best overlap must reach, or no tool fits: what the policy says, else the configured threshold, moved to
+    /// where it tells requests for tools from others in a catalog of this size. -1: nothing is asked of it, since an
+    /// intent is not written in plain English letters, or the threshold is for each tool.
+    #[prost(float, tag = "1")]
+    pub abstain_below: f32,
+    /// The best candidates, chosen or not, best first; at most 120.
+    #[prost(message, repeated, tag = "2")]
+    pub candidates: ::prost::alloc::vec::Vec<RankedTool>,
+}
+/// A candidate and what its score was made of.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RankedTool {
+    /// The name the model sees.
+    #[prost(string, tag = "1")]
+    pub model_name: ::prost::alloc::string::String,
+    /// What the ranking went by.
+    #[prost(float, tag = "2")]
+    pub score: f32,
+    /// Cosine of summary and intent, the best over the intents.
+    #[prost(float, tag = "3")]
+    pub overlap: f32,
+    /// What its words have in common with an intent, as a share of the tool that has most; 0 to 1.
+    #[prost(float, tag = "4")]
+    pub words: f32,
+    /// What overlap and words make of it for an intent as a whole; 0 to 1.
+    #[prost(float, tag = "5")]
+    pub whole: f32,
+    /// The same for the best of an intent's clauses; 0 to 1. Equal to `whole` for an intent of one clause.
+    #[prost(float, tag = "6")]
+    pub clause: f32,
+    /// How it was found.
+    #[prost(enumeration = "FoundBy", tag = "7")]
+    pub found_by: i32,
+    /// Whether it is in the active set.
+    #[prost(bool, tag = "8")]
+    pub chosen: bool,
 }
 /// How an active set differs from that of the turn before. All names are model-facing.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

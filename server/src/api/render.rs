@@ -1,5 +1,7 @@
 //! Answers of Route, Gate and the look-ups, on the wire.
 
+use std::collections::HashSet;
+
 use prost_types::Timestamp;
 use toolgate_proto::v1;
 
@@ -12,8 +14,8 @@ use crate::router::explain::Refusal;
 use crate::router::lookups::Found;
 use crate::router::pool::PoolDelta;
 use crate::router::query::Detail;
-use crate::router::rank::FoundBy;
-use crate::router::route::{Active, Answer, Degraded};
+use crate::router::rank::{Candidate, FoundBy};
+use crate::router::route::{Active, Answer, Degraded, Ranking};
 use crate::router::search::{Form, SearchAnswer};
 use crate::shard::snapshot::Snapshot;
 use crate::tokens::TOKENIZER;
@@ -35,6 +37,26 @@ pub(super) fn route(tenant: &TenantId, answer: &Answer) -> v1::RouteResponse {
         timings: answer.timings.iter().map(|(stage, micros)| timing(stage, *micros)).collect(),
         deferral: Some(deferral(answer)),
         change: Some(change(answer)),
+        ranking: answer.ranking.as_ref().map(|of| ranking(answer, of)),
+    }
+}
+
+/// How tools were ranked.
+fn ranking(answer: &Answer, of: &Ranking) -> v1::Ranking {
+    let chosen: HashSet<u32> = answer.active.iter().map(|active| active.chosen.slot).collect();
+    let candidate = |one: &Candidate| v1::RankedTool {
+        model_name: answer.snapshot.tool(one.slot).model_name.to_string(),
+        score: one.score,
+        overlap: one.overlap,
+        words: one.parts.words,
+        whole: one.parts.whole,
+        clause: one.parts.clause,
+        found_by: found_by(one.found_by) as i32,
+        chosen: chosen.contains(&one.slot),
+    };
+    v1::Ranking {
+        abstain_below: of.level.0,
+        candidates: of.candidates.iter().map(candidate).collect(),
     }
 }
 

@@ -10,8 +10,9 @@ use crate::deferral::{Asked, Mode, host_of};
 use crate::error::Error;
 use crate::gate::calls::Call;
 use crate::identity::ServerName;
+use crate::router::intent::Intent;
 use crate::router::lookups::SchemasQuery;
-use crate::router::query::{Detail, Intent, Options, RouteQuery, Unset};
+use crate::router::query::{Detail, Options, RouteQuery, Unset};
 use crate::router::search::SearchQuery;
 use crate::router::search::grammar::Query;
 
@@ -37,7 +38,8 @@ pub(super) fn route(
     defaults: &RouterConfig,
 ) -> Result<RouteQuery, Error> {
     let mut fields = Fields::default();
-    let intents = intents(wire.intents, limits, &mut fields)?;
+    let read = if defaults.clauses { Intent::new } else { Intent::undivided };
+    let intents = intents(wire.intents, limits, read, &mut fields)?;
     let options = options(wire.options.unwrap_or_default(), defaults, &mut fields);
     let turn_id_fits = wire.turn_id.len() <= TURN_ID_MAX;
     fields.require(turn_id_fits, "turn_id", "must be at most 128 bytes");
@@ -83,6 +85,7 @@ pub(super) fn require_handle(handle: &str) -> Result<(), Error> {
 fn intents(
     wire: Vec<v1::Intent>,
     limits: &LimitsConfig,
+    read: impl Fn(String, f32) -> Intent,
     fields: &mut Fields,
 ) -> Result<Vec<Intent>, Error> {
     fields.require(!wire.is_empty(), "intents", "must hold at least one intent");
@@ -99,7 +102,7 @@ fn intents(
             &field,
             "must be above 0, at most 100",
         );
-        intents.push(Intent { text: intent.text, weight });
+        intents.push(read(intent.text, weight));
     }
     Ok(intents)
 }
@@ -119,6 +122,7 @@ fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields)
     let servers = servers(&wire, fields);
     let deferral = deferral(&wire, fields);
     Options {
+        abstain_below: None,
         top_k: top_k as usize,
         threshold,
         ratio: Some(defaults.ratio).filter(|ratio| unset.threshold && *ratio > 0.0),

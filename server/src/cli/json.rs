@@ -19,7 +19,25 @@ pub(super) fn route(answer: &v1::RouteResponse) -> Value {
             .map(|timing| json!({"stage": timing.stage, "micros": timing.micros}))
             .collect::<Vec<_>>(),
         "change": answer.change.as_ref().map(change),
+        "ranking": answer.ranking.as_ref().map(ranking),
     })
+}
+
+fn ranking(ranking: &v1::Ranking) -> Value {
+    let candidate = |one: &v1::RankedTool| {
+        json!({
+            "model_name": one.model_name,
+            "score": one.score,
+            "overlap": one.overlap,
+            "words": one.words,
+            "whole": one.whole,
+            "clause": one.clause,
+            "found_by": short(one.found_by().as_str_name(), "FOUND_BY_"),
+            "chosen": one.chosen,
+        })
+    };
+    let candidates: Vec<_> = ranking.candidates.iter().map(candidate).collect();
+    json!({"abstain_below": ranking.abstain_below, "candidates": candidates})
 }
 
 fn change(change: &v1::ActiveSetChange) -> Value {

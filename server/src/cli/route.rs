@@ -1,5 +1,6 @@
 //! `toolgate route`: the active set for some intents, and what it saves.
 
+mod ranking;
 pub(super) mod report;
 
 use std::path::PathBuf;

@@ -130,6 +130,8 @@ pub struct RouterConfig {
     pub threshold: f32,
     /// The least score of a chosen tool, as a share of the best one's; 0 when the threshold is for each tool.
     pub ratio: f32,
+    /// Whether the clauses of an intent count.
+    pub clauses: bool,
     /// The most tools chosen.
     pub top_k: usize,
 }
@@ -279,6 +281,7 @@ impl From<&Settings> for RouterConfig {
         Self {
             threshold: settings.decimal("router.threshold") as f32,
             ratio: settings.decimal("router.ratio") as f32,
+            clauses: settings.flag("router.clauses"),
             top_k: settings.count("router.top_k"),
         }
     }

@@ -212,6 +212,13 @@ pub static KEYS: &[Key] = &[
          router.threshold is for each tool.",
     ),
     key(
+        "router.clauses",
+        Kind::Flag,
+        "true",
+        "Whether the clauses of an intent that asks for several things are looked for one by one too, which costs \
+         an embedding each.",
+    ),
+    key(
         "router.top_k",
         count(1, 100),
         "10",

@@ -2,13 +2,16 @@
 //! is stored.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::cache::{Cache, Found, Key, Place};
 use super::{Embedded, Encoder};
 use crate::error::Error;
 use crate::identity::TenantId;
 use crate::telemetry::EncoderMetrics;
+
+/// How long texts that are nobody's are waited for.
+const APART_WITHIN: Duration = Duration::from_secs(5);
 
 /// An encoder of what is searched for.
 pub struct Intents {
@@ -58,6 +61,17 @@ impl Intents {
         }
         self.metrics.cache_memory(self.cache_memory());
         Ok(embedded.into_iter().flatten().collect())
+    }
+
+    /// Embeds texts that are nobody's intents: nothing is remembered, no tenant is charged.
+    ///
+    /// # Errors
+    /// As [`Encoder::embed`].
+    pub async fn embed_apart(&self, texts: Vec<String>) -> Result<Vec<Embedded>, Error> {
+        let deadline = Instant::now() + APART_WITHIN;
+        let embedding = self.encoder.embed(texts, Some(deadline));
+        let embedded = tokio::time::timeout_at(deadline.into(), embedding).await;
+        embedded.unwrap_or(Err(Error::DeadlineExceeded))
     }
 
     /// Bytes that remembered embeddings take, about.

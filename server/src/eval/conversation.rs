@@ -10,7 +10,9 @@ use crate::gate::handle::{ActiveSet, ShownTool};
 use crate::gate::standing::Standings;
 use crate::router::allow::Allowed;
 use crate::router::choose::{Choice, Chosen};
-use crate::router::query::{Intent, RouteQuery};
+use crate::router::intent::{self, Intent};
+use crate::router::level::Level;
+use crate::router::query::RouteQuery;
 use crate::router::rank::{Candidate, Embedded};
 use crate::shard::snapshot::Snapshot;
 use crate::store::StoredCatalog;
@@ -135,10 +137,11 @@ impl Stage {
         query: &LabelledQuery,
         embeddings: &Embeddings,
     ) -> Result<(), Error> {
-        let vectors: Vec<_> =
-            embeddings.vector(&query.text).map(<[f32]>::to_vec).into_iter().collect();
-        let route = RouteQuery::of(vec![Intent { text: query.text.clone(), weight: 1.0 }]);
-        let embedded = Embedded { intents: &route.intents, vectors: &vectors };
+        let route = RouteQuery::of(vec![Intent::new(query.text.clone(), 1.0)]);
+        let texts = intent::texts(&route.intents);
+        let vectors = texts.iter().filter_map(|text| embeddings.vector(text));
+        let vectors: Vec<_> = vectors.map(<[f32]>::to_vec).collect();
+        let embedded = Embedded::new(&route.intents, &vectors);
         let candidates = embedded.rank(snapshot, route.options.top_k, None)?;
         let message = Part::message(turn, tokens::count(&query.text));
         let best: Vec<Part> = passing(&candidates, &route)
@@ -175,7 +178,8 @@ impl Stage {
         }
         let standings = Standings::of(snapshot, &route.state);
         let allowed = Allowed::new(snapshot, standings, &route.options, &[])?;
-        let choice = Choice::new(snapshot, &allowed, embedded, route);
+        let choice =
+            Choice::new(snapshot, &allowed, embedded, route, Level(route.options.threshold));
         let outcome = choice.make(self.shown.as_ref(), &[], candidates, true);
         let new = outcome.active.iter().filter(|chosen| chosen.newly_promoted);
         added.extend(new.map(|chosen| Part::schema(snapshot.tool(chosen.slot))));

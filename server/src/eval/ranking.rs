@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 
-use super::clauses;
 use super::embeddings::Embeddings;
 use super::query_file::LabelledQuery;
 use super::stock::ServerNames;
 use crate::error::Error;
-use crate::router::query::Intent;
+use crate::router::blend::Blend;
+use crate::router::intent::{self, Intent};
 use crate::router::rank::Embedded;
 use crate::shard::snapshot::Snapshot;
 
@@ -42,6 +42,8 @@ pub enum Way {
     /// The same, with a query's clauses as intents of the same turn, each of which gets its best tool before
     /// any gets its second.
     Clauses,
+    /// The same, with each query as a whole.
+    Undivided,
     /// By overlap and nothing else (Tool Attention's rule).
     OverlapAlone,
 }
@@ -63,15 +65,19 @@ impl Ranking<'_> {
         if self.way == Way::OverlapAlone {
             return self.by_overlap(snapshot, query);
         }
-        let mut texts = vec![query];
-        if self.way == Way::Clauses {
-            texts.extend(clauses::of(query));
-        }
-        let intent = |text: &&str| Intent { text: (*text).to_owned(), weight: 1.0 };
-        let intents: Vec<_> = texts.iter().map(intent).collect();
+        let whole = Intent::new(query.to_owned(), 1.0);
+        let undivided = |text: &String| Intent::undivided(text.clone(), 1.0);
+        let intents: Vec<Intent> = match self.way {
+            Way::Clauses => {
+                [&whole.text].into_iter().chain(whole.clauses()).map(undivided).collect()
+            }
+            _ => vec![whole],
+        };
+        let texts = intent::texts(&intents);
         let vectors = texts.iter().filter_map(|text| self.embeddings.vector(text));
         let vectors: Vec<_> = vectors.map(<[f32]>::to_vec).collect();
-        let embedded = Embedded { intents: &intents, vectors: &vectors };
+        let blend = Blend { clauses: self.way != Way::Undivided, ..Blend::default() };
+        let embedded = Embedded { blend, ..Embedded::new(&intents, &vectors) };
         let mut candidates = embedded.rank(snapshot, RANKED, None)?;
         let top = candidates.first().map_or(0.0, |first| first.overlap);
         if self.way == Way::Clauses {

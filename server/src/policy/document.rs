@@ -37,6 +37,8 @@ struct ChoosingText {
     threshold: Option<f32>,
     top_k: Option<usize>,
     max_per_server: Option<usize>,
+    abstain_below: Option<f32>,
+    ratio: Option<f32>,
 }
 
 #[derive(Deserialize)]
@@ -152,6 +154,7 @@ impl Check {
             threshold: rule.threshold,
             top_k: rule.top_k,
             max_per_server: rule.max_per_server,
+            ..ChoosingText::default()
         };
         let mut scopes = rule.required_scopes;
         scopes.sort();
@@ -268,12 +271,18 @@ impl Check {
         self.require(threshold, &format!("{part}.threshold"), || {
             "must be a cosine, -1 to 1".to_owned()
         });
+        let level = text.abstain_below.is_none_or(|level| (-1.0..=1.0).contains(&level));
+        self.require(level, &format!("{part}.abstain_below"), || {
+            "must be a cosine, -1 to 1".to_owned()
+        });
+        let ratio = text.ratio.is_none_or(|ratio| ratio > 0.0 && ratio <= 1.0);
+        self.require(ratio, &format!("{part}.ratio"), || "must be above 0, at most 1".to_owned());
         for (name, value) in [("top_k", text.top_k), ("max_per_server", text.max_per_server)] {
             let right = value.is_none_or(|value| (1..=TOP_K_MAX).contains(&value));
             self.require(right, &format!("{part}.{name}"), || "must be 1 to 100".to_owned());
         }
-        let (threshold, top_k) = (text.threshold, text.top_k);
-        Choosing { threshold, top_k, max_per_server: text.max_per_server }
+        let ChoosingText { threshold, top_k, max_per_server, abstain_below, ratio } = text;
+        Choosing { threshold, top_k, max_per_server, abstain_below, ratio }
     }
 
     fn list(&mut self, part: &str, texts: &[String]) {

@@ -54,7 +54,12 @@ fn a_document_is_read_whole() {
     let policy = parse(DOCUMENT);
     assert_eq!(
         policy.defaults,
-        Choosing { threshold: Some(0.3), top_k: Some(8), max_per_server: Some(4) }
+        Choosing {
+            threshold: Some(0.3),
+            top_k: Some(8),
+            max_per_server: Some(4),
+            ..Choosing::default()
+        }
     );
     let names: Vec<_> = policy.rules.iter().map(|rule| &*rule.name).collect();
     assert_eq!(names, ["plan-first", "staff", "all"]);
@@ -74,7 +79,7 @@ fn a_document_is_read_whole() {
     assert!(last.pinned && last.always_load && last.critical && !last.denied);
     assert_eq!(
         last.choosing,
-        Choosing { threshold: Some(-1.0), top_k: Some(1), max_per_server: None }
+        Choosing { threshold: Some(-1.0), top_k: Some(1), ..Choosing::default() }
     );
 }
 

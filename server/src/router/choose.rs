@@ -8,6 +8,7 @@ use super::caps::Caps;
 use super::continuity::Change;
 use super::cut::Cut;
 use super::explain::LOOK_BEYOND;
+use super::level::Level;
 use super::query::{Options, RouteQuery};
 use super::rank::{Candidate, Embedded, FoundBy, sort};
 use super::room::Room;
@@ -53,6 +54,7 @@ pub struct Choice<'a> {
     allowed: &'a Allowed,
     embedded: &'a Embedded<'a>,
     options: &'a Options,
+    level: Level,
     /// What newly promoted tools may still cost.
     tokens_left: Option<u32>,
     room: Room<'a>,
@@ -89,6 +91,7 @@ impl<'a> Choice<'a> {
         allowed: &'a Allowed,
         embedded: &'a Embedded<'a>,
         query: &'a RouteQuery,
+        level: Level,
     ) -> Self {
         let options = &query.options;
         let may_evict = !embedded.is_words_only(snapshot);
@@ -97,6 +100,7 @@ impl<'a> Choice<'a> {
             allowed,
             embedded,
             options,
+            level,
             tokens_left: options.schema_token_budget,
             room: Room::new(snapshot, query, needed(snapshot, options), may_evict),
             taken: HashSet::new(),
@@ -196,7 +200,7 @@ impl<'a> Choice<'a> {
     /// The best candidates that pass the threshold, at most `top_k`, and within the policy's caps. Each
     /// intent's best goes before the rest, so that a turn with several intents covers all of them.
     fn rank(&mut self, candidates: &[Candidate]) {
-        let cut = Cut::of(self.snapshot, (self.embedded, self.options), candidates);
+        let cut = Cut::of(self.snapshot, (self.embedded, self.options), self.level, candidates);
         let (mut ordered, failing): (Vec<Candidate>, Vec<Candidate>) =
             candidates.iter().copied().partition(|candidate| cut.passes(candidate));
         // Stable: within the leaders, and within the rest, the best stay first.

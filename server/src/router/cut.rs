@@ -1,5 +1,6 @@
 //! Where the ranking is cut: which candidates are near enough to be chosen.
 
+use super::level::Level;
 use super::query::Options;
 use super::rank::{Candidate, Embedded, FoundBy};
 use crate::shard::snapshot::Snapshot;
@@ -7,16 +8,17 @@ use crate::shard::snapshot::Snapshot;
 /// The cut of one turn's candidates.
 ///
 /// With a threshold that somebody named, each tool's overlap must reach it (Tool Attention's rule). With the
-/// default, the best overlap must reach it, or no tool fits; then those are chosen whose score is at least
+/// default, the best overlap must reach a [`Level`], or no tool fits; then those are chosen whose score is at least
 /// [`Options::ratio`] of the best one's. A level that is right for one catalog is wrong for the next, a share
 /// of the best is not: at .28 and .5, `toolgate eval`'s five labelled sets keep .989 / .776 / .764 / .767 /
 /// .887 of the right tools in sets of 5 to 9, against .984 / .715 / .555 / .721 / .835 by the threshold alone
 /// over the same ranking, and as many queries that need no tool get none.
-pub(super) struct Cut<'a> {
+pub struct Cut<'a> {
     snapshot: &'a Snapshot,
     options: &'a Options,
     by_words: bool,
-    /// The best overlap reaches the threshold.
+    level: Level,
+    /// The best overlap reaches the level.
     is_reached: bool,
     /// The least score.
     least: f32,
@@ -24,9 +26,11 @@ pub(super) struct Cut<'a> {
 
 impl<'a> Cut<'a> {
     /// The cut of these candidates.
-    pub(super) fn of(
+    #[must_use]
+    pub fn of(
         snapshot: &'a Snapshot,
         (embedded, options): (&Embedded<'_>, &'a Options),
+        level: Level,
         candidates: &[Candidate],
     ) -> Self {
         let ranked = || candidates.iter().filter(|c| c.found_by == FoundBy::Overlap);
@@ -36,13 +40,15 @@ impl<'a> Cut<'a> {
             snapshot,
             options,
             by_words: embedded.is_words_only(snapshot),
-            is_reached: overlap >= options.threshold,
+            is_reached: level.is_reached_by(overlap),
+            level,
             least: best * options.ratio.unwrap_or(0.0),
         }
     }
 
     /// Whether a candidate is near enough.
-    pub(super) fn passes(&self, candidate: &Candidate) -> bool {
+    #[must_use]
+    pub fn passes(&self, candidate: &Candidate) -> bool {
         if self.by_words || candidate.found_by == FoundBy::Name {
             return true;
         }
@@ -51,7 +57,7 @@ impl<'a> Cut<'a> {
             (None, None) => candidate.overlap >= self.options.threshold,
             // Each intent's best is chosen, however it compares with another intent's.
             (None, Some(_)) => {
-                let leads = candidate.leads && candidate.overlap >= self.options.threshold;
+                let leads = candidate.leads && self.level.is_reached_by(candidate.overlap);
                 self.is_reached && (leads || candidate.score >= self.least)
             }
         }

@@ -8,6 +8,7 @@ use super::continuity::Change;
 use super::deferring::{Deferral, Deferring};
 use super::explain::{self, LOOK_BEYOND};
 use super::fuse::POOL;
+use super::level::Level;
 use super::pending;
 use super::query::{Options, RouteQuery};
 use super::rank::{Candidate, Embedded};
@@ -31,6 +32,7 @@ pub(super) struct Decision {
     pub(super) vectors: Vec<Vec<f32>>,
     pub(super) words_only: bool,
     pub(super) candidates: Vec<Candidate>,
+    pub(super) level: Level,
 }
 
 /// What a decision goes by.
@@ -39,6 +41,8 @@ pub(super) struct Case<'a> {
     pub(super) query: &'a RouteQuery,
     pub(super) deferring: &'a Deferring,
     pub(super) previous: Option<&'a ActiveSet>,
+    /// Embeddings of requests that need no tool; none while they can't be had.
+    pub(super) background: &'a [Vec<f32>],
 }
 
 impl Case<'_> {
@@ -51,23 +55,25 @@ impl Case<'_> {
         vectors: Vec<Vec<f32>>,
         stages: &mut Stages,
     ) -> Result<Decision, Error> {
-        let Self { snapshot, query, deferring, previous } = self;
+        let Self { snapshot, query, deferring, previous, background } = self;
         let options = &query.options;
         let standings = Standings::of(snapshot, &query.state);
         let pending = pending::visible(snapshot, &standings, &query.state);
         let allowed = Allowed::new(snapshot, standings, options, &pending)?;
         stages.end("gate");
         let deferral = deferring.decide(snapshot, &allowed, options);
-        let embedded = Embedded { intents: &query.intents, vectors: &vectors };
+        let embedded = Embedded::new(&query.intents, &vectors);
         let look_at = look_at(snapshot, options);
         // More than are told of: what words put forward must not hide tools that reach a threshold.
         let mut candidates = embedded.rank(snapshot, look_at.max(POOL), allowed.slots.as_ref())?;
-        let choice = Choice::new(snapshot, &allowed, &embedded, query);
+        let asked = (&*query.intents, options);
+        let level = Level::of(snapshot, asked, background, allowed.slots.as_ref());
+        let choice = Choice::new(snapshot, &allowed, &embedded, query, level);
         let deferred = deferral.decision.deferred;
         let outcome = choice.make(previous, &query.state.discovered, &candidates, deferred);
         candidates.truncate(look_at);
         let Outcome { active, left_out, change } = outcome;
-        let left_out = explain::wanted(snapshot, &allowed, (&embedded, options), left_out)?;
+        let left_out = explain::wanted(snapshot, &allowed, (&embedded, options), level, left_out)?;
         let words_only = embedded.is_words_only(snapshot);
         let deferral = deferral.with_active(active.len());
         let standings = allowed.standings;
@@ -82,6 +88,7 @@ impl Case<'_> {
             vectors,
             words_only,
             candidates,
+            level,
         })
     }
 }

@@ -26,7 +26,7 @@ pub(super) fn route(tenant: &TenantId, query: &RouteQuery, answer: &Answer, deci
     let snapshot = &*answer.snapshot;
     let scored = |slot, overlap, score| scored(snapshot, slot, overlap, score);
     let candidate =
-        |c: &Candidate| format!("{}:{:.3}", scored(c.slot, c.overlap, c.score), c.words);
+        |c: &Candidate| format!("{}:{:.3}", scored(c.slot, c.overlap, c.score), c.parts.words);
     let candidates: Vec<_> = decision.candidates.iter().map(candidate).collect();
     let chosen = answer.active.iter().map(|active| active.chosen);
     let active: Vec<_> = chosen.map(|c| scored(c.slot, c.overlap, c.score)).collect();
@@ -40,6 +40,7 @@ pub(super) fn route(tenant: &TenantId, query: &RouteQuery, answer: &Answer, deci
         intents = query.intents.len(),
         embedding = embedding_hash(&decision.vectors),
         revision = snapshot.revision,
+        level = decision.level.0,
         candidates = candidates.join(" "),
         locked = refused(Standing::Locked),
         hidden = refused(Standing::Hidden),

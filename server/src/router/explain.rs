@@ -3,6 +3,7 @@
 use super::allow::Allowed;
 use super::choose::LeftOut;
 use super::cut::Cut;
+use super::level::Level;
 use super::query::Options;
 use super::rank::Embedded;
 use crate::error::Error;
@@ -42,10 +43,11 @@ pub fn wanted(
     snapshot: &Snapshot,
     allowed: &Allowed,
     (embedded, options): (&Embedded<'_>, &Options),
+    level: Level,
     mut left_out: Vec<LeftOut>,
 ) -> Result<Vec<LeftOut>, Error> {
     if options.explain {
-        left_out.extend(locked_candidates(snapshot, allowed, embedded, options)?);
+        left_out.extend(locked_candidates(snapshot, allowed, (embedded, options), level)?);
     } else {
         left_out.retain(|tool| !tool.asked_for.is_empty());
     }
@@ -59,15 +61,15 @@ pub fn wanted(
 fn locked_candidates(
     snapshot: &Snapshot,
     allowed: &Allowed,
-    embedded: &Embedded<'_>,
-    options: &Options,
+    (embedded, options): (&Embedded<'_>, &Options),
+    level: Level,
 ) -> Result<Vec<LeftOut>, Error> {
     let locked = allowed.locked(snapshot);
     if locked.is_clear() {
         return Ok(Vec::new());
     }
     let ranked = embedded.rank(snapshot, options.top_k, Some(&locked))?;
-    let cut = Cut::of(snapshot, (embedded, options), &ranked);
+    let cut = Cut::of(snapshot, (embedded, options), level, &ranked);
     let wanted = ranked.into_iter().filter(|candidate| cut.passes(candidate));
     let left_out = |c: super::rank::Candidate| LeftOut {
         slot: Some(c.slot),

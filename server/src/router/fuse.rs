@@ -7,12 +7,6 @@ use std::collections::BTreeMap;
 /// Tools of each ranking that are fused, at least.
 pub(super) const POOL: usize = 100;
 
-/// The weight of words beside that of overlap. `toolgate eval` on five labelled sets, recall at 5 with weights
-/// of 0, .3, .4 and .5: azure .973, .992, .989, .988; MetaTool .756, .802, .788, .765; its two-tool queries
-/// .602, .731, .729, .727; StableToolBench .526, .651, .671, .689; Seal-Tools .583, .767, .809, .837. Above
-/// .4, what is said in other words begins to lose.
-const WORDS: f32 = 0.4;
-
 /// What is known of one tool and one intent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Fused {
@@ -26,13 +20,13 @@ pub(super) struct Fused {
     pub(super) score: f32,
 }
 
-/// The best `k` of what overlap and words found, best first; ties by slot. `near` and `worded` are slots with
-/// scores, best first; `overlap` gives that of a slot that only words found.
+/// All that overlap and words found, best first; ties by slot. `near` and `worded` are slots with scores, best
+/// first; `overlap` gives that of a slot that only words found; `weight` is that of words, 0 to 1.
 pub(super) fn fuse(
     near: &[(u32, f32)],
     worded: &[(u32, f32)],
     overlap: impl Fn(u32) -> f32,
-    k: usize,
+    weight: f32,
 ) -> Vec<Fused> {
     let most_words = worded.first().map_or(1.0, |(_, score)| *score).max(f32::MIN_POSITIVE);
     let mut found: BTreeMap<u32, Fused> = BTreeMap::new();
@@ -47,12 +41,11 @@ pub(super) fn fuse(
     let least = overlaps().fold(f32::INFINITY, f32::min);
     let span = (overlaps().fold(f32::NEG_INFINITY, f32::max) - least).max(f32::MIN_POSITIVE);
     let scored = |fused: Fused| {
-        let score = (1.0 - WORDS) * (fused.overlap - least) / span + WORDS * fused.words;
+        let score = (1.0 - weight) * (fused.overlap - least) / span + weight * fused.words;
         Fused { score, ..fused }
     };
     let mut best: Vec<Fused> = found.into_values().map(scored).collect();
     best.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.slot.cmp(&b.slot)));
-    best.truncate(k);
     best
 }
 
@@ -63,7 +56,7 @@ mod tests {
     #[test]
     fn scores_are_scaled_over_what_was_found_and_added() {
         let overlap = |slot| if slot == 7 { 0.1 } else { 0.0 };
-        let fused = fuse(&[(1, 0.5), (2, 0.3)], &[(2, 8.0), (7, 4.0)], overlap, 9);
+        let fused = fuse(&[(1, 0.5), (2, 0.3)], &[(2, 8.0), (7, 4.0)], overlap, 0.4);
         let rows: Vec<_> = fused.iter().map(|f| (f.slot, f.overlap, f.words)).collect();
         assert_eq!(rows, [(2, 0.3, 1.0), (1, 0.5, 0.0), (7, 0.1, 0.5)]);
         for (fused, score) in fused.iter().zip([0.6 * 0.5 + 0.4, 0.6, 0.2]) {
@@ -74,8 +67,8 @@ mod tests {
     #[test]
     fn one_ranking_alone_is_kept_and_ties_go_by_slot() {
         let slots = |fused: Vec<Fused>| fused.iter().map(|f| f.slot).collect::<Vec<_>>();
-        assert_eq!(slots(fuse(&[(3, 0.5), (1, 0.2)], &[], |_| 0.0, 1)), [3]);
-        assert_eq!(slots(fuse(&[], &[(9, 2.0), (4, 2.0)], |_| 0.0, 5)), [4, 9]);
-        assert!(fuse(&[], &[], |_| 0.0, 5).is_empty());
+        assert_eq!(slots(fuse(&[(3, 0.5), (1, 0.2)], &[], |_| 0.0, 0.4)), [3, 1]);
+        assert_eq!(slots(fuse(&[], &[(9, 2.0), (4, 2.0)], |_| 0.0, 0.4)), [4, 9]);
+        assert!(fuse(&[], &[], |_| 0.0, 0.4).is_empty());
     }
 }

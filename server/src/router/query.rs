@@ -1,19 +1,11 @@
 //! What Route is asked, parsed: every value here is within its limits.
 
+use super::intent::Intent;
 use crate::deferral::Asked;
 use crate::identity::ServerName;
 use crate::policy::Policy;
 use crate::state::AgentState;
 use crate::store::Revision;
-
-/// One text that says what the agent wants this turn.
-#[derive(Debug, Clone)]
-pub struct Intent {
-    /// The text; not empty.
-    pub text: String,
-    /// How much it counts beside the others; above 0.
-    pub weight: f32,
-}
 
 /// How much of each tool is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,6 +28,9 @@ pub struct Options {
     pub top_k: usize,
     /// The least overlap of a tool chosen by rank; with a `ratio`, of the best one.
     pub threshold: f32,
+    /// What the best overlap must reach, or no tool fits, where the policy says so; `None` for the level that is
+    /// told by the catalog.
+    pub abstain_below: Option<f32>,
     /// The least score of a tool chosen by rank, as a share of the best one's; `None` when the threshold is for
     /// each tool.
     pub ratio: Option<f32>,
@@ -86,8 +81,12 @@ impl Options {
         Self {
             top_k: said.top_k.filter(|_| unset.top_k).unwrap_or(self.top_k),
             threshold: said.threshold.filter(|_| unset.threshold).unwrap_or(self.threshold),
+            abstain_below: said.abstain_below,
             // A threshold that somebody chose is for each tool.
-            ratio: self.ratio.filter(|_| said.threshold.is_none()),
+            ratio: self
+                .ratio
+                .filter(|_| said.threshold.is_none())
+                .map(|ratio| said.ratio.unwrap_or(ratio)),
             ..self.clone()
         }
     }
@@ -99,6 +98,7 @@ impl Default for Options {
         Self {
             top_k: 10,
             threshold: 0.28,
+            abstain_below: None,
             ratio: Some(0.5),
             schema_token_budget: None,
             detail: Detail::Schemas,

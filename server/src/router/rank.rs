@@ -1,12 +1,14 @@
 //! Ranking: overlap of intents and summaries with the words that they share, tools that an intent names, and
 //! words alone when nothing could be embedded. The bitmap of allowed tools takes part in the search itself.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use fixedbitset::FixedBitSet;
 
-use super::fuse::{Fused, POOL, fuse};
-use super::query::Intent;
+use super::blend::{Among, Blend, Found};
+use super::fuse::POOL;
+use super::intent::Intent;
+use super::names;
 use crate::error::Error;
 use crate::shard::VectorIndex;
 use crate::shard::snapshot::Snapshot;
@@ -41,17 +43,44 @@ pub struct Candidate {
     pub score: f32,
     /// How it was found.
     pub found_by: FoundBy,
+    /// What the score was made of.
+    pub parts: Parts,
+    /// True when it is the best of an intent or of one of its clauses: a turn covers each.
+    pub leads: bool,
+}
+
+/// What a score was made of, each the best over the intents.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Parts {
     /// What its words have in common with an intent, as a share of the best tool's; 0 to 1.
     pub words: f32,
-    /// True when it is the best of one of the intents: a turn with several covers each.
-    pub leads: bool,
+    /// What an intent as a whole makes of it, overlap and words together; 0 to 1.
+    pub whole: f32,
+    /// What the best of an intent's clauses makes of it; 0 to 1.
+    pub clause: f32,
+}
+
+impl Parts {
+    /// Of words alone.
+    #[must_use]
+    pub fn of_words(words: f32) -> Self {
+        Self { words, ..Self::default() }
+    }
+
+    fn max(self, other: Self) -> Self {
+        Self {
+            words: self.words.max(other.words),
+            whole: self.whole.max(other.whole),
+            clause: self.clause.max(other.clause),
+        }
+    }
 }
 
 impl Candidate {
     /// What another intent makes of the same tool, where that is more.
     fn take_better(&mut self, other: &Self) {
         self.overlap = self.overlap.max(other.overlap);
-        self.words = self.words.max(other.words);
+        self.parts = self.parts.max(other.parts);
         self.score = self.score.max(other.score);
         self.leads |= other.leads;
     }
@@ -62,11 +91,32 @@ impl Candidate {
 pub struct Embedded<'a> {
     /// The intents.
     pub intents: &'a [Intent],
-    /// One embedding per intent, or none at all.
+    /// One embedding for each of [`Intent::texts`], or none at all.
     pub vectors: &'a [Vec<f32>],
+    /// How overlap, words and clauses make a score.
+    pub blend: Blend,
 }
 
-impl Embedded<'_> {
+/// An intent with the embeddings of its texts: the whole, then its clauses.
+type WithVectors<'a> = (&'a Intent, &'a [Vec<f32>]);
+
+impl<'a> Embedded<'a> {
+    /// Intents as the product ranks them.
+    #[must_use]
+    pub fn new(intents: &'a [Intent], vectors: &'a [Vec<f32>]) -> Self {
+        Self { intents, vectors, blend: Blend::default() }
+    }
+
+    /// Each intent with its embeddings.
+    fn each(&self) -> impl Iterator<Item = WithVectors<'a>> {
+        let mut rest = self.vectors;
+        self.intents.iter().map_while(move |intent| {
+            let (own, after) = rest.split_at_checked(intent.text_count())?;
+            rest = after;
+            Some((intent, own))
+        })
+    }
+
     /// The best `k` of the allowed tools, best first; ties by slot.
     ///
     /// # Errors
@@ -110,18 +160,14 @@ impl Embedded<'_> {
         allowed: Option<&FixedBitSet>,
     ) -> Result<Vec<Candidate>, Error> {
         let mut found: BTreeMap<u32, Candidate> = BTreeMap::new();
-        let (heaviest, pool) = (self.heaviest(), k.max(POOL));
-        for (vector, intent) in self.vectors.iter().zip(self.intents) {
-            let near = index.search(vector, pool, allowed).map_err(Error::internal)?;
-            let near: Vec<_> = near.iter().map(|hit| (hit.slot, hit.overlap)).collect();
-            let worded = snapshot.words.search(&intent.text, pool, allowed);
-            let worded: Vec<_> = worded.iter().map(|hit| (hit.slot, hit.score)).collect();
-            let overlap = |slot| index.overlap(vector, slot).unwrap_or(0.0);
-            for (place, fused) in fuse(&near, &worded, overlap, k).into_iter().enumerate() {
-                let Fused { slot, overlap, words, score } = fused;
-                let (score, leads) = (score * intent.weight / heaviest, place == 0);
+        let heaviest = self.heaviest();
+        for (intent, vectors) in self.each() {
+            let among = Among { snapshot, index, allowed, pool: k.max(POOL) };
+            let ranked = self.blend.rank(&among, intent, vectors)?;
+            for Found { slot, overlap, score, parts, leads } in ranked.into_iter().take(k) {
+                let score = score * intent.weight / heaviest;
                 let found_by = FoundBy::Overlap;
-                let here = Candidate { slot, overlap, words, score, found_by, leads };
+                let here = Candidate { slot, overlap, parts, score, found_by, leads };
                 found.entry(slot).and_modify(|known| known.take_better(&here)).or_insert(here);
             }
         }
@@ -136,9 +182,9 @@ impl Embedded<'_> {
     fn score(&self, index: &VectorIndex, slot: u32) -> (f32, f32) {
         let heaviest = self.heaviest();
         let best = (f32::NEG_INFINITY, f32::NEG_INFINITY);
-        let pairs = self.vectors.iter().zip(self.intents);
-        pairs.fold(best, |(overlap, score), (vector, intent)| {
-            let cosine = index.overlap(vector, slot).unwrap_or(0.0);
+        self.each().fold(best, |(overlap, score), (intent, vectors)| {
+            let whole = vectors.first().and_then(|vector| index.overlap(vector, slot));
+            let cosine = whole.unwrap_or(0.0);
             (overlap.max(cosine), score.max(cosine * intent.weight / heaviest))
         })
     }
@@ -155,7 +201,7 @@ impl Embedded<'_> {
             slot,
             overlap: 0.0,
             score,
-            words: score,
+            parts: Parts::of_words(score),
             found_by: FoundBy::Words,
             leads: false,
         };
@@ -170,28 +216,24 @@ impl Embedded<'_> {
         hits.iter().map(|hit| candidate(hit.slot, hit.score / best)).collect()
     }
 
-    /// A tool whose name stands in an intent goes before everything that was only similar.
+    /// A tool whose name stands in an intent goes before everything that was only similar, one of which an
+    /// intent has the beginning of a name after those.
     fn lift_named(
         &self,
         snapshot: &Snapshot,
         allowed: Option<&FixedBitSet>,
         candidates: &mut Vec<Candidate>,
     ) {
-        let words = self.intents.iter().flat_map(|intent| names_in(&intent.text));
-        let slots: BTreeSet<u32> = words
-            .flat_map(|word| slots_named(snapshot, word))
-            .filter(|slot| allowed.is_none_or(|set| set.contains(*slot as usize)))
-            .collect();
-        candidates.retain(|candidate| !slots.contains(&candidate.slot));
-        for slot in slots {
+        let named = names::in_intents(self.intents, snapshot, allowed);
+        candidates.retain(|candidate| !named.contains_key(&candidate.slot));
+        for (slot, rung) in named {
             let (overlap, _) = self.score_of(snapshot, slot);
-            let found_by = FoundBy::Name;
             candidates.push(Candidate {
                 slot,
                 overlap,
-                score: 1.0 + overlap,
-                words: 1.0,
-                found_by,
+                score: rung.above() + overlap,
+                parts: Parts::of_words(1.0),
+                found_by: FoundBy::Name,
                 leads: true,
             });
         }
@@ -201,27 +243,4 @@ impl Embedded<'_> {
 /// Best first; ties by slot, so that the order never depends on chance.
 pub fn sort(candidates: &mut [Candidate]) {
     candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.slot.cmp(&b.slot)));
-}
-
-/// The words of a text that can only be names: joined by `_` or `-`, or in camel case.
-fn names_in(text: &str) -> impl Iterator<Item = &str> {
-    let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-' || c == '.'));
-    words.map(|word| word.trim_matches(['.', '-'])).filter(|word| is_name(word))
-}
-
-pub(super) fn is_name(word: &str) -> bool {
-    let mut previous_is_lower = false;
-    let mut camel_case = false;
-    for c in word.chars() {
-        camel_case |= previous_is_lower && c.is_uppercase();
-        previous_is_lower = c.is_lowercase();
-    }
-    camel_case || word.contains(['_', '-', '.'])
-}
-
-fn slots_named(snapshot: &Snapshot, word: &str) -> Vec<u32> {
-    match snapshot.names.model_name(word) {
-        Some(slot) => vec![slot],
-        None => snapshot.names.mcp_name(word).to_vec(),
-    }
 }

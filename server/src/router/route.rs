@@ -5,14 +5,18 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::account::{self, Account};
 use super::aside::aside;
+use super::background::Background;
 use super::choose::Chosen;
 use super::continuity::Change;
 use super::decision::{Case, Decision};
 use super::deferring::{Costs, Deferral, Deferring};
 use super::event;
 use super::explain::{self, Refusal};
+use super::intent;
+use super::level::Level;
 use super::pool::{self, PoolDelta};
 use super::query::{Detail, RouteQuery};
+use super::rank::Candidate;
 use super::stages::Stages;
 use crate::catalog::signature::Signature;
 use crate::deferral::Live;
@@ -50,6 +54,15 @@ pub struct Active {
     pub tokens: u32,
 }
 
+/// How tools were ranked.
+#[derive(Debug, Clone)]
+pub struct Ranking {
+    /// What the best overlap must reach.
+    pub level: Level,
+    /// The best, chosen or not.
+    pub candidates: Vec<Candidate>,
+}
+
 /// The active set of one turn.
 #[derive(Debug, Clone)]
 pub struct Answer {
@@ -69,6 +82,8 @@ pub struct Answer {
     pub change: Change,
     /// What was left out.
     pub refusals: Vec<Refusal>,
+    /// How tools were ranked, when that was asked for.
+    pub ranking: Option<Ranking>,
     /// Tokens.
     pub account: Account,
     /// Whether tools were deferred, and why.
@@ -91,6 +106,7 @@ pub struct Router {
     pub(super) schemas: Arc<Schemas>,
     deferral: Arc<Live>,
     costs: Arc<Costs>,
+    background: Background,
 }
 
 impl Router {
@@ -105,7 +121,8 @@ impl Router {
         handle_ttl: Duration,
     ) -> Self {
         let (schemas, deferral, costs) = (Arc::default(), Arc::default(), Arc::default());
-        Self { shards, intents, usage, key, handle_ttl, schemas, deferral, costs }
+        let background = Background::default();
+        Self { shards, intents, usage, key, handle_ttl, schemas, deferral, costs, background }
     }
 
     /// The same router under an operator's policy on deferral.
@@ -130,10 +147,13 @@ impl Router {
         let previous = self.previous(holder, &query.previous)?;
         let snapshot = self.shards.get(holder.tenant, query.min_revision).await?;
         stages.end("admit");
-        let texts = query.intents.iter().map(|intent| intent.text.clone()).collect();
+        let texts = intent::texts(&query.intents);
         let (vectors, mut degraded) = self.embed(holder.tenant, texts, deadline).await?;
-        stages.end("embed");
         let options = query.options.under(&snapshot.policy);
+        // Where words decide, or each tool must reach the threshold, no level is asked for.
+        let needs_level = !vectors.is_empty() && options.ratio.is_some();
+        let background = if needs_level { self.background.get(&self.intents).await } else { None };
+        stages.end("embed");
         let query = Arc::new(RouteQuery { options, ..query });
         let deferring = Deferring {
             tenant: holder.tenant.clone(),
@@ -144,7 +164,8 @@ impl Router {
             let (snapshot, query) = (Arc::clone(&snapshot), Arc::clone(&query));
             move || {
                 let (snapshot, query, previous) = (&*snapshot, &*query, previous.as_ref());
-                let case = Case { snapshot, query, deferring: &deferring, previous };
+                let background = background.as_deref().map_or(&[][..], Vec::as_slice);
+                let case = Case { snapshot, query, deferring: &deferring, previous, background };
                 case.decide(vectors, &mut stages).map(|decision| (decision, stages))
             }
         };
@@ -241,6 +262,10 @@ impl Router {
             pool: pool.filter(|delta| !delta.is_empty()),
             change: decision.change.clone(),
             refusals: explain::refusals(&snapshot, &decision.standings, decision.left_out.clone()),
+            ranking: query.options.explain.then(|| Ranking {
+                level: decision.level,
+                candidates: decision.candidates.clone(),
+            }),
             account: Account::new(visible, phase2, &query.options),
             deferral: decision.deferral,
             pending: decision.pending.clone(),

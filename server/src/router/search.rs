@@ -15,9 +15,10 @@ use super::aside::aside;
 use super::choose::{Chosen, LeftOut};
 use super::event;
 use super::explain::{self, Refusal};
+use super::intent::{self, Intent};
 use super::lookups::{check_room, show};
 use super::pending;
-use super::query::{Detail, Intent};
+use super::query::Detail;
 use super::rank::{Candidate, Embedded, FoundBy};
 use super::route::{Active, Degraded};
 use crate::error::Error;
@@ -132,7 +133,8 @@ impl Router {
         let findings = match looked {
             Looked::Settled(findings) => findings,
             Looked::AskEncoder(text) => {
-                let texts = vec![text.clone()];
+                let intents = [Intent::new(text, 1.0)];
+                let texts = intent::texts(&intents);
                 let (vectors, worse) = self.embed(holder.tenant, texts, deadline).await?;
                 degraded = worse;
                 if vectors.is_empty() || snapshot.vectors().is_none() {
@@ -140,7 +142,7 @@ impl Router {
                 }
                 let (shard, query) = (Arc::clone(&snapshot), Arc::clone(&query));
                 let standings = Arc::clone(&standings);
-                let meaning = move || natural(&shard, &query, &standings, (&text, &vectors));
+                let meaning = move || natural(&shard, &query, &standings, (&intents, &vectors));
                 aside(&snapshot, meaning).await?
             }
         };
@@ -212,10 +214,9 @@ fn natural(
     snapshot: &Snapshot,
     query: &SearchQuery,
     standings: &Standings,
-    (text, vectors): (&str, &[Vec<f32>]),
+    (intents, vectors): (&[Intent], &[Vec<f32>]),
 ) -> Result<Findings, Error> {
-    let intents = [Intent { text: text.to_owned(), weight: 1.0 }];
-    let embedded = Embedded { intents: &intents, vectors };
+    let embedded = Embedded::new(intents, vectors);
     let by_words = embedded.is_words_only(snapshot);
     let allowed = standings.open(snapshot);
     let fits = |found: &Candidate| match found.found_by {

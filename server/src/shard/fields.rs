@@ -5,8 +5,14 @@ use serde_json::Value;
 use super::tool::Tool;
 use super::words::Field;
 
-/// The name says most in the fewest words.
-const NAME_TIMES: u32 = 2;
+/// How much a term counts by where it stands, in halves of one in a description. The name says most in the
+/// fewest words; parameters are many, and much the same from tool to tool. `toolgate eval`, recall at 1 / 5, of
+/// name x 2 and parameters x 1, then of these: azure .883/.990, .887/.992; StableToolBench .321/.677 both;
+/// MetaTool .550/.791, .552/.790. On the sets that took no part in the choice: Seal-Tools .443/.807, .441/.811;
+/// MetaTool's two-tool queries .298/.725, .301/.733.
+const NAME: u32 = 6;
+const TEXT: u32 = 2;
+const PARAMETERS: u32 = 1;
 
 /// Bytes of a description, and of parameters' texts, that are read; some tools document whole query languages
 /// there.
@@ -18,14 +24,14 @@ const PARAMETERS_MAX: usize = 4 << 10;
 pub(super) fn of(tool: &Tool) -> Vec<Field<'_>> {
     let description = tool.definition.description();
     let mut fields = vec![
-        Field::new(1, tool.id.server.as_str()),
-        Field::new(NAME_TIMES, tool.id.name.as_str()),
-        Field::new(1, &description[..description.floor_char_boundary(DESCRIPTION_MAX)]),
-        Field::new(1, &*tool.search_hint),
-        Field::new(1, parameters(tool.definition.input_schema())),
+        Field::new(TEXT, tool.id.server.as_str()),
+        Field::new(NAME, tool.id.name.as_str()),
+        Field::new(TEXT, &description[..description.floor_char_boundary(DESCRIPTION_MAX)]),
+        Field::new(TEXT, &*tool.search_hint),
+        Field::new(PARAMETERS, parameters(tool.definition.input_schema())),
     ];
     if is_written(&tool.summary, description) {
-        fields.push(Field::new(1, &*tool.summary));
+        fields.push(Field::new(TEXT, &*tool.summary));
     }
     fields
 }

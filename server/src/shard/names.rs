@@ -11,6 +11,8 @@ pub struct NameIndex {
     by_model_name: HashMap<Box<str>, u32>,
     by_mcp_name: HashMap<Box<str>, Vec<u32>>,
     by_key: HashMap<ToolKey, u32>,
+    /// All slots in the order of their MCP names.
+    sorted: Vec<u32>,
 }
 
 impl NameIndex {
@@ -22,7 +24,9 @@ impl NameIndex {
             names.by_model_name.insert(tool.model_name.clone(), slot);
             names.by_mcp_name.entry(tool.id.name.as_str().into()).or_default().push(slot);
             names.by_key.insert(tool.key, slot);
+            names.sorted.push(slot);
         }
+        names.sorted.sort_by_key(|slot| (tools[*slot as usize].id.name.as_str(), *slot));
         names
     }
 
@@ -36,6 +40,14 @@ impl NameIndex {
     #[must_use]
     pub fn mcp_name(&self, name: &str) -> &[u32] {
         self.by_mcp_name.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The slots of the MCP names that begin so, in the order of these names.
+    pub fn beginning_with(&self, name: &str, tools: &[Tool]) -> impl Iterator<Item = u32> {
+        let name_of = |slot: &u32| tools[*slot as usize].id.name.as_str();
+        let first = self.sorted.partition_point(|slot| name_of(slot) < name);
+        let rest = self.sorted[first..].iter().copied();
+        rest.take_while(move |slot| name_of(slot).starts_with(name))
     }
 
     /// The slot of a tool that a handle names.
@@ -59,6 +71,6 @@ impl NameIndex {
     pub fn memory_bytes(&self) -> usize {
         let names = self.by_model_name.keys().chain(self.by_mcp_name.keys());
         let text: usize = names.map(|name| name.len()).sum();
-        text + self.by_key.len() * 160
+        text + self.by_key.len() * 164
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::fields;
 use super::names::NameIndex;
+use super::noise::Noise;
 use super::pending::PendingServer;
 use super::requirements::Requirements;
 use super::ruled::RuledCatalog;
@@ -44,6 +45,7 @@ pub struct Snapshot {
     exact: Option<VectorIndex>,
     /// The same with its graph, once that is built: a large shard is served before.
     with_graph: OnceLock<VectorIndex>,
+    noise: OnceLock<Noise>,
     /// The index of words.
     pub words: WordIndex,
     /// MCP servers whose tools are not registered yet, by name.
@@ -105,6 +107,7 @@ impl Snapshot {
             always_load: slots(&tools, |tool| !tool.deferrable),
             exact: vectors,
             with_graph: OnceLock::new(),
+            noise: OnceLock::new(),
             words,
             pending,
             removed: catalog.removed,
@@ -123,6 +126,14 @@ impl Snapshot {
     #[must_use]
     pub fn tool(&self, slot: u32) -> &Tool {
         &self.tools[slot as usize]
+    }
+
+    /// How near the tools are to `background`, measured once; `None` without a dense index or a background. Every
+    /// call of one process has the same background.
+    #[must_use]
+    pub fn noise(&self, background: &[Vec<f32>]) -> Option<&Noise> {
+        let index = self.vectors().filter(|_| !background.is_empty())?;
+        Some(self.noise.get_or_init(|| Noise::measure(index, background)))
     }
 
     /// The dense index; `None` while the embeddings can't be had.

@@ -14,6 +14,9 @@ use fixedbitset::FixedBitSet;
 const K1: f32 = 1.2;
 const B: f32 = 0.75;
 
+/// A field's times are in halves: how often its terms count, twice over.
+const HALVES: f32 = 2.0;
+
 /// Terms of a query that are looked up, the first ones: about as much as the encoder reads of a text.
 const QUERY_TERMS: usize = 256;
 
@@ -30,7 +33,7 @@ pub struct WordHit {
 #[derive(Debug, Clone, Copy)]
 struct Posting {
     slot: u32,
-    times: u32,
+    halves: u32,
 }
 
 /// A part of a slot's text.
@@ -38,14 +41,14 @@ struct Posting {
 pub struct Field<'a> {
     /// The text.
     pub text: Cow<'a, str>,
-    /// How often each of its terms counts.
-    pub times: u32,
+    /// How often each of its terms counts, in halves: 2 is once.
+    pub halves: u32,
 }
 
 impl<'a> Field<'a> {
-    /// A text that counts so often.
-    pub fn new(times: u32, text: impl Into<Cow<'a, str>>) -> Self {
-        Self { text: text.into(), times }
+    /// A text that counts so many halves.
+    pub fn new(halves: u32, text: impl Into<Cow<'a, str>>) -> Self {
+        Self { text: text.into(), halves }
     }
 }
 
@@ -53,7 +56,7 @@ impl<'a> Field<'a> {
 #[derive(Debug, Default)]
 pub struct WordIndex {
     postings: HashMap<Box<str>, Box<[Posting]>>,
-    /// Terms of each slot's text.
+    /// Terms of each slot's text, in halves.
     lengths: Vec<u32>,
 }
 
@@ -66,12 +69,12 @@ impl WordIndex {
             let mut length = 0_u32;
             for field in fields {
                 terms::each(&field.text, |term| {
-                    length += field.times;
+                    length += field.halves;
                     match gathered.get_mut(term) {
-                        Some(postings) => count(postings, slot, field.times),
+                        Some(postings) => count(postings, slot, field.halves),
                         None => {
                             gathered
-                                .insert(term.into(), vec![Posting { slot, times: field.times }]);
+                                .insert(term.into(), vec![Posting { slot, halves: field.halves }]);
                         }
                     }
                 });
@@ -94,7 +97,7 @@ impl WordIndex {
             let found = || postings.iter().filter(|posting| is_allowed(posting.slot as usize));
             let rarity = texts.rarity(found().count());
             for posting in found() {
-                let (slot, times) = (posting.slot as usize, posting.times as f32);
+                let (slot, times) = (posting.slot as usize, posting.halves as f32 / HALVES);
                 let damping = texts.damping(self.lengths[slot]);
                 scores[slot] += rarity * times * (K1 + 1.0) / (times + damping);
             }
@@ -181,10 +184,10 @@ impl Texts {
 }
 
 /// Texts come in order of slot, so that only the last posting can be this slot's.
-fn count(postings: &mut Vec<Posting>, slot: u32, times: u32) {
+fn count(postings: &mut Vec<Posting>, slot: u32, halves: u32) {
     match postings.last_mut() {
-        Some(last) if last.slot == slot => last.times += times,
-        _ => postings.push(Posting { slot, times }),
+        Some(last) if last.slot == slot => last.halves += halves,
+        _ => postings.push(Posting { slot, halves }),
     }
 }
 
@@ -193,7 +196,7 @@ mod tests {
     use super::*;
 
     fn of_texts<'a>(texts: impl IntoIterator<Item = &'a str>) -> WordIndex {
-        WordIndex::build(texts.into_iter().map(|text| vec![Field::new(1, text)]))
+        WordIndex::build(texts.into_iter().map(|text| vec![Field::new(2, text)]))
     }
 
     const TEXTS: [&str; 5] = [

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use serde_json::json;
-use toolgate_server::router::query::{Intent, Options, RouteQuery, Unset};
+use toolgate_server::router::intent::Intent;
+use toolgate_server::router::query::{Options, RouteQuery, Unset};
 use toolgate_server::router::rank::FoundBy;
 use toolgate_server::router::route::Answer;
 
@@ -52,6 +53,79 @@ async fn a_tool_that_the_intent_names_comes_first() {
 }
 
 #[tokio::test]
+async fn the_beginning_of_a_name_names_too_unless_too_many_begin_so() {
+    let world = World::new().await;
+    let near = |i: usize| tool(&format!("near_{i}"), "refund invoice");
+    let mut tools: Vec<_> = (0..20).map(near).collect();
+    tools.push(tool("photo_rotate", "weather folder"));
+    tools.push(tool("photo_rotate_left", "weather folder"));
+    tools.push(tool("photo_scale_up", "weather folder"));
+    tools.push(tool("photo_scale_down", "weather folder"));
+    world.register("acme", server("s", tools)).await;
+    for (text, wanted) in [
+        ("refund invoice with photo_scale", vec!["photo_scale_down", "photo_scale_up"]),
+        ("refund invoice with photo_rotate", vec!["photo_rotate"]),
+        ("refund invoice with s/photo_rotate_left", vec!["photo_rotate_left"]),
+    ] {
+        let answer = world.route("acme", ask(text)).await;
+        let mut named: Vec<_> = shown(&answer)[..wanted.len()].to_vec();
+        named.sort();
+        assert_eq!(named, wanted, "{text}");
+        let by_name = answer.active.iter().filter(|tool| tool.chosen.found_by == FoundBy::Name);
+        assert_eq!(by_name.count(), wanted.len(), "{text}");
+    }
+    let many = world.route("acme", ask("photo weather folder of photo-rotate or near_")).await;
+    assert!(many.active.iter().all(|tool| tool.chosen.found_by != FoundBy::Name));
+}
+
+#[tokio::test]
+async fn each_clause_of_an_intent_is_covered() {
+    let world = World::new().await;
+    let crowd = |i: usize| tool(&format!("crowd_{i}"), "refund invoice customer email");
+    let mut tools: Vec<_> = (0..30).map(crowd).collect();
+    tools.push(tool("deploy", "ticket branch"));
+    world.register("acme", server("s", tools)).await;
+    let text = "refund invoice customer email, and deploy branch tonight";
+    let options = Options { top_k: 3, ..Options::default() };
+    let asked = |intent| RouteQuery { options: options.clone(), ..RouteQuery::of(vec![intent]) };
+    let whole = world.route("acme", asked(Intent::undivided(text.to_owned(), 1.0))).await;
+    assert!(!shown(&whole).contains(&"deploy".to_owned()), "{:?}", shown(&whole));
+    let explained = RouteQuery {
+        options: Options { explain: true, ..options.clone() },
+        ..asked(Intent::new(text.to_owned(), 1.0))
+    };
+    let answer = world.route("acme", explained).await;
+    assert!(shown(&answer).contains(&"deploy".to_owned()), "{:?}", shown(&answer));
+    let ranking = answer.ranking.expect("it was asked for");
+    let is_deploy = |slot: u32| answer.snapshot.tool(slot).id.name.as_str() == "deploy";
+    let deploy = ranking.candidates.iter().find(|one| is_deploy(one.slot)).expect("a candidate");
+    assert!(deploy.parts.clause > 0.9 && deploy.parts.whole < 0.9, "{:?}", deploy.parts);
+    let blended = 0.5 * deploy.parts.whole + 0.5 * deploy.parts.clause;
+    assert!((deploy.score - blended).abs() < 1e-6, "{deploy:?}");
+}
+
+#[tokio::test]
+async fn no_tool_fits_below_the_level_unless_the_language_may_be_unknown() {
+    let world = World::new().await;
+    let about = |(i, word): (usize, &&str)| tool(&format!("t{i}"), word);
+    world.register("acme", server("s", WORDS.iter().enumerate().map(about).collect())).await;
+    let route = |text: &str| {
+        let options = Options { explain: true, ..Options::default() };
+        let query = RouteQuery { options, ..ask(text) };
+        world.route("acme", query)
+    };
+    let fits = route("refund").await;
+    assert!(!fits.active.is_empty());
+    let level = fits.ranking.expect("explained").level.0;
+    assert!(level > 0.0 && level < 0.9, "the catalog's own level: {level}");
+    let none = route("xyzzy plugh fnord").await;
+    assert!(none.active.is_empty(), "{:?}", shown(&none));
+    let foreign = route("xyzzy plugh fnörd").await;
+    assert!(!foreign.active.is_empty());
+    assert_eq!(foreign.ranking.expect("explained").level.0, -1.0);
+}
+
+#[tokio::test]
 async fn each_of_several_intents_is_covered() {
     let world = World::new().await;
     let crowd = |i: usize| tool(&format!("crowd_{i}"), "refund invoice customer");
@@ -59,7 +133,7 @@ async fn each_of_several_intents_is_covered() {
     tools.push(tool("deploy", "deploy a branch"));
     tools.push(tool("meeting", "calendar meeting"));
     world.register("acme", server("s", tools)).await;
-    let intent = |text: &str, weight| Intent { text: text.to_owned(), weight };
+    let intent = |text: &str, weight| Intent::new(text.to_owned(), weight);
     let intents = vec![
         intent("refund invoice customer", 5.0),
         intent("deploy a branch please", 1.0),

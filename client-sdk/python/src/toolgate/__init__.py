@@ -68,6 +68,7 @@ from toolgate.preconditions import (
     is_authenticated,
     milestone_reached,
 )
+from toolgate.ranking import RankedTool, Ranking
 from toolgate.routing import (
     ActiveSetChange,
     ActiveTool,
@@ -120,6 +121,8 @@ __all__ = [
     "PoolArguments",
     "Precondition",
     "PriorCall",
+    "RankedTool",
+    "Ranking",
     "Refusal",
     "RefusalCode",
     "RegisterArguments",

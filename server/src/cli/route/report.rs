@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use toolgate_client::v1;
 
+use super::ranking;
 use crate::cli::json::{refusal_code, short};
 use crate::cli::output::{GOOD, ODD, STRONG};
 use crate::cli::table::{Column, render};
@@ -31,6 +32,7 @@ pub(super) fn report(answer: &v1::RouteResponse) -> String {
     text.push_str(&answer.change.as_ref().map_or_else(String::new, change));
     text.push_str(&timings(&answer.timings));
     text.push_str(&handle(answer, SystemTime::now()));
+    text.push_str(&answer.ranking.as_ref().map_or_else(String::new, ranking::table));
     text.push_str(&refusals(&answer.refusals));
     text
 }

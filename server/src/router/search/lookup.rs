@@ -10,7 +10,8 @@ use crate::gate::names;
 use crate::gate::standing::{Standing, Standings};
 use crate::gate::verdict::RefusalCode;
 use crate::router::choose::LeftOut;
-use crate::router::rank::{Candidate, FoundBy, is_name};
+use crate::router::names::is_name;
+use crate::router::rank::{Candidate, FoundBy, Parts};
 use crate::shard::snapshot::Snapshot;
 
 /// What model-facing names begin with.
@@ -209,7 +210,14 @@ fn begins_with(text: &str, prefix: &str) -> bool {
 
 fn found(slot: u32, weight: u32, found_by: FoundBy) -> Candidate {
     // Weights are far below 2^24, where f32 stops counting by ones.
-    Candidate { slot, overlap: 0.0, score: weight as f32, found_by, words: 0.0, leads: false }
+    Candidate {
+        slot,
+        overlap: 0.0,
+        score: weight as f32,
+        found_by,
+        parts: Parts::default(),
+        leads: false,
+    }
 }
 
 fn refused(slot: Option<u32>, name: &str, code: RefusalCode) -> LeftOut {

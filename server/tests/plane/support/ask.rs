@@ -1,7 +1,8 @@
 //! Questions to the plane in few words, and what their answers hold.
 
 use toolgate_server::gate::calls::Call;
-use toolgate_server::router::query::{Detail, Intent, Options, RouteQuery};
+use toolgate_server::router::intent::Intent;
+use toolgate_server::router::query::{Detail, Options, RouteQuery};
 use toolgate_server::router::route::Answer;
 use toolgate_server::router::search::grammar::Query;
 use toolgate_server::router::search::{SearchAnswer, SearchQuery};
@@ -9,7 +10,7 @@ use toolgate_server::state::AgentState;
 
 /// One intent, with [`options`], by an agent that has done nothing.
 pub fn ask(text: &str) -> RouteQuery {
-    let query = RouteQuery::of(vec![Intent { text: text.to_owned(), weight: 1.0 }]);
+    let query = RouteQuery::of(vec![Intent::new(text.to_owned(), 1.0)]);
     RouteQuery { options: options(), ..query }
 }
 

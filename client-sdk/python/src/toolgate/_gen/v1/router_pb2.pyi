@@ -390,7 +390,8 @@ class RouteOptions(_message.Message):
     """The most tools to choose, 1 to 100; pinned and kept ones come on top. Absent: 10."""
     threshold: _builtins.float
     """The least overlap (cosine) of a chosen tool, -1 to 1. Absent: what the policy says; else the best overlap must
-    reach 0.28, and a chosen tool half of the best score.
+    reach 0.28, moved into the range that tells the catalog's uses from other requests, and a chosen tool half of the
+    best score.
     """
     schema_token_budget: _builtins.int
     """The most cl100k_base tokens that newly promoted schemas may cost. Always-loaded tools count, and are sent
@@ -405,7 +406,7 @@ class RouteOptions(_message.Message):
     deferred for. At most 256 bytes. Absent: unknown, which is taken to be on no list.
     """
     explain: _builtins.bool
-    """Also answer with refusals and what would unlock them. Default: false."""
+    """Also answer with refusals, what would unlock them, and how tools were ranked. Default: false."""
     system_tokens: _builtins.int
     """cl100k_base tokens of the system prompt, for `rho`. Absent: 0."""
     deferral: Global___DeferralMode.ValueType
@@ -577,6 +578,7 @@ class RouteResponse(_message.Message):
     TIMINGS_FIELD_NUMBER: _builtins.int
     DEFERRAL_FIELD_NUMBER: _builtins.int
     CHANGE_FIELD_NUMBER: _builtins.int
+    RANKING_FIELD_NUMBER: _builtins.int
     active_set_handle: _builtins.str
     """Names this active set to Gate and to the next Route. Opaque, signed."""
     catalog_revision: _builtins.int
@@ -627,6 +629,10 @@ class RouteResponse(_message.Message):
     def change(self) -> Global___ActiveSetChange:
         """How the active set differs from that of the turn before."""
 
+    @_builtins.property
+    def ranking(self) -> Global___Ranking:
+        """How tools were ranked. Set when `explain` is."""
+
     def __init__(
         self,
         *,
@@ -642,14 +648,96 @@ class RouteResponse(_message.Message):
         timings: _abc.Iterable[Global___StageTiming] | None = ...,
         deferral: Global___Deferral | None = ...,
         change: Global___ActiveSetChange | None = ...,
+        ranking: Global___Ranking | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["accounting", b"accounting", "change", b"change", "deferral", b"deferral", "handle_expire_time", b"handle_expire_time", "summary_pool", b"summary_pool"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["accounting", b"accounting", "change", b"change", "deferral", b"deferral", "handle_expire_time", b"handle_expire_time", "ranking", b"ranking", "summary_pool", b"summary_pool"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accounting", b"accounting", "active_set_handle", b"active_set_handle", "active_tools", b"active_tools", "catalog_revision", b"catalog_revision", "change", b"change", "deferral", b"deferral", "degraded", b"degraded", "handle_expire_time", b"handle_expire_time", "pending_servers", b"pending_servers", "refusals", b"refusals", "summary_pool", b"summary_pool", "timings", b"timings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accounting", b"accounting", "active_set_handle", b"active_set_handle", "active_tools", b"active_tools", "catalog_revision", b"catalog_revision", "change", b"change", "deferral", b"deferral", "degraded", b"degraded", "handle_expire_time", b"handle_expire_time", "pending_servers", b"pending_servers", "ranking", b"ranking", "refusals", b"refusals", "summary_pool", b"summary_pool", "timings", b"timings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RouteResponse: _TypeAlias = RouteResponse  # noqa: Y015
+
+@_typing.final
+class Ranking(_message.Message):
+    """How the tools of one turn were ranked."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ABSTAIN_BELOW_FIELD_NUMBER: _builtins.int
+    CANDIDATES_FIELD_NUMBER: _builtins.int
+    abstain_below: _builtins.float
+    """What the best overlap must reach, or no tool fits: what the policy says, else the configured threshold, moved to
+    where it tells requests for tools from others in a catalog of this size. -1: nothing is asked of it, since an
+    intent is not written in plain English letters, or the threshold is for each tool.
+    """
+    @_builtins.property
+    def candidates(self) -> _containers.RepeatedCompositeFieldContainer[Global___RankedTool]:
+        """The best candidates, chosen or not, best first; at most 120."""
+
+    def __init__(
+        self,
+        *,
+        abstain_below: _builtins.float = ...,
+        candidates: _abc.Iterable[Global___RankedTool] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abstain_below", b"abstain_below", "candidates", b"candidates"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Ranking: _TypeAlias = Ranking  # noqa: Y015
+
+@_typing.final
+class RankedTool(_message.Message):
+    """A candidate and what its score was made of."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_NAME_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    OVERLAP_FIELD_NUMBER: _builtins.int
+    WORDS_FIELD_NUMBER: _builtins.int
+    WHOLE_FIELD_NUMBER: _builtins.int
+    CLAUSE_FIELD_NUMBER: _builtins.int
+    FOUND_BY_FIELD_NUMBER: _builtins.int
+    CHOSEN_FIELD_NUMBER: _builtins.int
+    model_name: _builtins.str
+    """The name the model sees."""
+    score: _builtins.float
+    """What the ranking went by."""
+    overlap: _builtins.float
+    """Cosine of summary and intent, the best over the intents."""
+    words: _builtins.float
+    """What its words have in common with an intent, as a share of the tool that has most; 0 to 1."""
+    whole: _builtins.float
+    """What overlap and words make of it for an intent as a whole; 0 to 1."""
+    clause: _builtins.float
+    """The same for the best of an intent's clauses; 0 to 1. Equal to `whole` for an intent of one clause."""
+    found_by: Global___FoundBy.ValueType
+    """How it was found."""
+    chosen: _builtins.bool
+    """Whether it is in the active set."""
+    def __init__(
+        self,
+        *,
+        model_name: _builtins.str = ...,
+        score: _builtins.float = ...,
+        overlap: _builtins.float = ...,
+        words: _builtins.float = ...,
+        whole: _builtins.float = ...,
+        clause: _builtins.float = ...,
+        found_by: Global___FoundBy.ValueType = ...,
+        chosen: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chosen", b"chosen", "clause", b"clause", "found_by", b"found_by", "model_name", b"model_name", "overlap", b"overlap", "score", b"score", "whole", b"whole", "words", b"words"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RankedTool: _TypeAlias = RankedTool  # noqa: Y015
 
 @_typing.final
 class ActiveSetChange(_message.Message):

@@ -1,0 +1,58 @@
+"""How the tools of a turn were ranked, as frozen values."""
+
+from dataclasses import dataclass
+
+from toolgate._gen.v1 import router_pb2
+from toolgate.enums import FoundBy, from_wire
+
+
+@dataclass(frozen=True, slots=True)
+class RankedTool:
+    """A candidate and what its score was made of."""
+
+    model_name: str
+    """The name the model sees."""
+    score: float
+    """What the ranking went by."""
+    overlap: float
+    """Cosine of summary and intent, the best over the intents."""
+    words: float
+    """What its words have in common with an intent, as a share of the best tool's; 0 to 1."""
+    whole: float
+    """What overlap and words make of it for an intent as a whole; 0 to 1."""
+    clause: float
+    """The same for the best of an intent's clauses; 0 to 1."""
+    found_by: FoundBy
+    """How it was found."""
+    chosen: bool
+    """Whether it is in the active set."""
+
+    @classmethod
+    def from_proto(cls, message: router_pb2.RankedTool) -> "RankedTool":
+        """Reads the wire's form."""
+        return cls(
+            model_name=message.model_name,
+            score=message.score,
+            overlap=message.overlap,
+            words=message.words,
+            whole=message.whole,
+            clause=message.clause,
+            found_by=from_wire(FoundBy, router_pb2.FoundBy, "FOUND_BY_", message.found_by),
+            chosen=message.chosen,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """How the tools of a turn were ranked."""
+
+    abstain_below: float
+    """What the best overlap must reach, or no tool fits; -1: nothing is asked of it."""
+    candidates: tuple[RankedTool, ...]
+    """The best candidates, chosen or not, best first."""
+
+    @classmethod
+    def from_proto(cls, message: router_pb2.Ranking) -> "Ranking":
+        """Reads the wire's form."""
+        candidates = tuple(RankedTool.from_proto(one) for one in message.candidates)
+        return cls(abstain_below=message.abstain_below, candidates=candidates)

@@ -1,0 +1,71 @@
+//! One intent and how it is read: what of it is embedded, and the clauses in which it asks for one thing after
+//! another.
+
+mod clauses;
+mod plain;
+
+/// One text that says what the agent wants this turn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Intent {
+    /// The text; not empty.
+    pub text: String,
+    /// How much it counts beside the others; above 0.
+    pub weight: f32,
+    /// What it asks for one by one; empty when that is one thing.
+    clauses: Vec<String>,
+}
+
+impl Intent {
+    /// An intent that counts so much.
+    #[must_use]
+    pub fn new(text: String, weight: f32) -> Self {
+        let clauses = clauses::of(&text).into_iter().map(str::to_owned).collect();
+        Self { text, weight, clauses }
+    }
+
+    /// The same, taken as a whole.
+    #[must_use]
+    pub fn undivided(text: String, weight: f32) -> Self {
+        Self { text, weight, clauses: Vec::new() }
+    }
+
+    /// What it asks for one by one, in its order; empty when that is one thing.
+    #[must_use]
+    pub fn clauses(&self) -> &[String] {
+        &self.clauses
+    }
+
+    /// The texts to embed: the whole, then its clauses.
+    pub fn texts(&self) -> impl Iterator<Item = String> {
+        std::iter::once(&self.text).chain(&self.clauses).map(|text| plain::of(text).into_owned())
+    }
+
+    /// How many texts those are.
+    #[must_use]
+    pub fn text_count(&self) -> usize {
+        1 + self.clauses.len()
+    }
+}
+
+/// Every text to embed for these intents, one intent after another.
+#[must_use]
+pub fn texts(intents: &[Intent]) -> Vec<String> {
+    intents.iter().flat_map(Intent::texts).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_whole_is_embedded_first_and_then_its_clauses() {
+        let text = "open https://a.example/x in the browser, then send a note to \"#general\"";
+        let intent = Intent::new(text.to_owned(), 1.0);
+        let wanted =
+            ["open in the browser, then send a note to", "open in the browser", "send a note to"];
+        assert_eq!(intent.texts().collect::<Vec<_>>(), wanted);
+        assert_eq!((intent.text_count(), intent.clauses().len()), (3, 2));
+        let whole = Intent::undivided(text.to_owned(), 1.0);
+        assert_eq!(texts(&[whole.clone(), intent]).len(), whole.text_count() + 3);
+    }
+}

@@ -1,0 +1,129 @@
+//! An intent without what only an argument would hold: what it quotes, addresses and ids. The encoder would take
+//! them for what is wanted.
+
+use std::borrow::Cow;
+
+/// What opens a quotation, and what closes it.
+const QUOTES: [(char, char); 9] = [
+    ('"', '"'),
+    ('\'', '\''),
+    ('`', '`'),
+    ('“', '”'),
+    ('„', '“'),
+    ('«', '»'),
+    ('「', '」'),
+    ('『', '』'),
+    ('<', '>'),
+];
+
+/// Longer ones are no quotation: a mark stands alone.
+const QUOTED_MAX: usize = 200;
+
+/// Words that must be left; an intent of fewer is embedded as it stands.
+const WORDS_MIN: usize = 3;
+
+/// Characters from which on a word with digits is an id: `s3` and `oauth2` name things.
+const ID_MIN: usize = 7;
+
+/// `text` as it is embedded.
+pub(super) fn of(text: &str) -> Cow<'_, str> {
+    let unquoted = unquoted(text);
+    let words: Vec<&str> = unquoted.split_whitespace().filter(|word| !is_argument(word)).collect();
+    if words.len() < WORDS_MIN || words.len() == text.split_whitespace().count() {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(words.join(" "))
+}
+
+/// `text` with a space for each quotation.
+fn unquoted(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut before = ' ';
+    while let Some(c) = rest.chars().next() {
+        match quotation(rest, c, before) {
+            Some(length) => {
+                kept.push(' ');
+                (rest, before) = (&rest[length..], ' ');
+            }
+            None => {
+                kept.push(c);
+                (rest, before) = (&rest[c.len_utf8()..], c);
+            }
+        }
+    }
+    kept
+}
+
+/// The bytes of the quotation that `rest` begins with. An apostrophe within a word opens none, and none closes
+/// before a letter.
+fn quotation(rest: &str, first: char, before: char) -> Option<usize> {
+    let (open, close) = QUOTES.into_iter().find(|(open, _)| *open == first)?;
+    if open == '\'' && before.is_alphanumeric() {
+        return None;
+    }
+    let inside = &rest[open.len_utf8()..];
+    let within = &inside[..inside.floor_char_boundary(QUOTED_MAX)];
+    let closes = |at: &usize| {
+        let after = inside[at + close.len_utf8()..].chars().next();
+        close != '\'' || !after.is_some_and(char::is_alphanumeric)
+    };
+    let at = within.match_indices(close).map(|(at, _)| at).find(closes)?;
+    (!within[..at].contains('\n')).then_some(open.len_utf8() + at + close.len_utf8())
+}
+
+/// Whether a word is an address, an id, a date or a number.
+fn is_argument(word: &str) -> bool {
+    let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+    let digits = word.chars().filter(char::is_ascii_digit).count();
+    let letters = word.chars().filter(|c| c.is_alphabetic()).count();
+    word.contains("://")
+        || word.starts_with("www.")
+        || word.split_once('@').is_some_and(|(name, host)| !name.is_empty() && host.contains('.'))
+        || (digits > 0 && (letters == 0 || word.len() >= ID_MIN))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_an_argument_would_hold_is_left_out() {
+        for (text, wanted) in [
+            ("open issue 4711 in the tracker", "open issue in the tracker"),
+            ("send \"see you at 8\" to the team", "send to the team"),
+            ("mail ann@mail.example the weekly report", "mail the weekly report"),
+            ("summarise https://a.example/b?c=d for me please", "summarise for me please"),
+            ("restart pod web-7f9c4d-x2 in the cluster", "restart pod in the cluster"),
+            ("what's new in the team's 'general' channel", "what's new in the team's channel"),
+            ("füge «Milch» zur Liste der Einkäufe hinzu", "füge zur Liste der Einkäufe hinzu"),
+        ] {
+            assert_eq!(of(text), wanted);
+        }
+    }
+
+    #[test]
+    fn what_names_a_thing_stays_and_so_does_what_would_be_left_empty() {
+        for text in [
+            "upload to s3 with oauth2 and ec2",
+            "\"list the pull requests of a repository\"",
+            "look up 4711",
+            "don't do what the cat's owner said",
+            "an \" alone in a text",
+            "",
+        ] {
+            assert!(matches!(of(text), Cow::Borrowed(_)), "{text}: {}", of(text));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(text in "[\\PC\n'\"`<>«»]{0,300}") {
+            let read = of(&text);
+            prop_assert!(read.len() <= text.len());
+            prop_assert_eq!(read.trim().is_empty(), text.trim().is_empty());
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The tools nearest to texts that mean none of them: how near chance alone brings a tool.
+
+use fixedbitset::FixedBitSet;
+
+use super::vectors::VectorIndex;
+
+/// Tools kept for each text, so that the nearest allowed one is known without another search.
+const KEPT: usize = 8;
+
+/// For each text, its nearest tools with their overlaps, nearest first.
+#[derive(Debug, Clone, Default)]
+pub struct Noise(Vec<Vec<(u32, f32)>>);
+
+impl Noise {
+    /// Searches for each of `vectors`; one that does not fit the index is left out.
+    #[must_use]
+    pub fn measure(index: &VectorIndex, vectors: &[Vec<f32>]) -> Self {
+        let near = vectors.iter().filter_map(|vector| index.search(vector, KEPT, None).ok());
+        Self(near.map(|hits| hits.iter().map(|hit| (hit.slot, hit.overlap)).collect()).collect())
+    }
+
+    /// The overlap of each text and its nearest allowed tool. A text none of whose kept tools is allowed is left
+    /// out.
+    #[must_use]
+    pub fn tops(&self, allowed: Option<&FixedBitSet>) -> Vec<f32> {
+        let is_allowed = |slot: u32| allowed.is_none_or(|set| set.contains(slot as usize));
+        let top = |near: &Vec<(u32, f32)>| {
+            near.iter().find(|(slot, _)| is_allowed(*slot)).map(|(_, overlap)| *overlap)
+        };
+        self.0.iter().filter_map(top).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shard::vectors::IndexOptions;
+
+    #[test]
+    fn the_nearest_allowed_tool_counts() {
+        let rows = vec![1.0, 0.0, 0.6, 0.8, 0.0, 1.0];
+        let index = VectorIndex::build_with(2, rows, &IndexOptions::default()).expect("unit rows");
+        let noise = Noise::measure(&index, &[vec![1.0, 0.0], vec![0.0, 1.0], vec![1.0]]);
+        let near =
+            |tops: Vec<f32>| tops.iter().map(|t| (t * 10.0).round() as i32).collect::<Vec<_>>();
+        assert_eq!(near(noise.tops(None)), [10, 10], "one of another length is left out");
+        let allowed: FixedBitSet = [1].into_iter().collect();
+        assert_eq!(near(noise.tops(Some(&allowed))), [6, 8]);
+        assert!(noise.tops(Some(&FixedBitSet::new())).is_empty());
+    }
+}
