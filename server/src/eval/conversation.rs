@@ -10,7 +10,7 @@ use crate::gate::handle::{ActiveSet, ShownTool};
 use crate::gate::standing::Standings;
 use crate::router::allow::Allowed;
 use crate::router::choose::{Choice, Chosen};
-use crate::router::query::{Intent, RouteQuery};
+use crate::router::query::{Intent, Options, RouteQuery};
 use crate::router::rank::{Candidate, Embedded};
 use crate::shard::snapshot::Snapshot;
 use crate::store::StoredCatalog;
@@ -60,7 +60,7 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// Plays the first `turns` of `queries`.
+    /// Plays `queries`, each turn routed with `options`.
     ///
     /// # Errors
     /// A defect of the index.
@@ -69,10 +69,11 @@ impl Conversation {
         embeddings: &Embeddings,
         dimensions: usize,
         queries: &[LabelledQuery],
+        options: &Options,
     ) -> Result<Self, Error> {
         let after = Snapshot::build(catalog.clone(), embeddings.vectors(), dimensions)?;
         let before = Snapshot::build(without_one(catalog), embeddings.vectors(), dimensions)?;
-        let mut stage = Stage::new(&before);
+        let mut stage = Stage::new(&before, options);
         for (turn, query) in queries.iter().enumerate() {
             let snapshot = if turn < queries.len() / 2 { &before } else { &after };
             stage.turn(snapshot, turn, query, embeddings)?;
@@ -111,11 +112,13 @@ struct Stage {
     /// Tools whose summaries our prompt has.
     announced: usize,
     shown: Option<ActiveSet>,
+    options: Options,
 }
 
 impl Stage {
-    fn new(snapshot: &Snapshot) -> Self {
+    fn new(snapshot: &Snapshot, options: &Options) -> Self {
         Self {
+            options: options.clone(),
             all: Prompts::default(),
             ranked: Prompts::default(),
             two_phase: Prompts::default(),
@@ -137,7 +140,8 @@ impl Stage {
     ) -> Result<(), Error> {
         let vectors: Vec<_> =
             embeddings.vector(&query.text).map(<[f32]>::to_vec).into_iter().collect();
-        let route = RouteQuery::of(vec![Intent { text: query.text.clone(), weight: 1.0 }]);
+        let intents = vec![Intent { text: query.text.clone(), weight: 1.0 }];
+        let route = RouteQuery { options: self.options.clone(), ..RouteQuery::of(intents) };
         let embedded = Embedded { intents: &route.intents, vectors: &vectors };
         let candidates = embedded.rank(snapshot, route.options.top_k, None)?;
         let message = Part::message(turn, tokens::count(&query.text));
