@@ -10,6 +10,7 @@ pub mod clauses;
 pub mod comparison;
 pub mod conversation;
 pub mod embeddings;
+pub mod formats;
 pub mod forms;
 pub mod input_error;
 pub mod latency;

@@ -1,4 +1,4 @@
-"""`toolgate eval` over small made-up sets: its files and its comparisons."""
+"""`toolgate eval` over small made-up sets: its files, its comparisons, the formats it reads."""
 
 import json
 import os
@@ -134,9 +134,32 @@ def test_configurations_and_reports_are_compared(folder: Folder) -> None:
     assert size["difference"] == pytest.approx(size["this"] - size["other"])
 
 
+def test_a_published_set_is_known_by_its_content(folder: Folder) -> None:
+    question = {
+        "id": "simple_python_0",
+        "question": [[{"role": "user", "content": "Write down a note."}]],
+        "function": [
+            {
+                "name": "notes.create",
+                "description": "Write down a new note.",
+                "parameters": {"type": "dict", "properties": {"size": {"type": "float"}}},
+            }
+        ],
+    }
+    answer = {"id": "simple_python_0", "ground_truth": [{"notes.create": {"size": [1.5]}}]}
+    folder.write_lines("BFCL_v4_simple_python.json", [question])
+    folder.write_lines("possible_answer/BFCL_v4_simple_python.json", [answer])
+    report = folder.report("--queries", "BFCL_v4_simple_python.json")
+    assert report["metrics"]["recall@1"] == 1
+    assert report["rejected"] == []
+    assert report["kinds"][0]["name"] == "simple_python"
+
+
 @pytest.mark.parametrize(
     ("flags", "wanted"),
     [
+        (("--queries", "queries.jsonl"), "queries.jsonl: toolgate queries come without tools"),
+        (("--queries", "catalog.json"), 'objects with "servers"'),
         ((*OWN, "--no-tool", "queries.jsonl"), 'queries.jsonl:1: "relevant" names'),
         ((*OWN, "--compare", "catalog.json"), "--per-query"),
         ((*OWN, "--against-set", "router.topk=1"), "--against-set router.topk"),

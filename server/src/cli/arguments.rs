@@ -195,9 +195,9 @@ mod tests {
             "toolgate model path",
             "toolgate doctor --json",
             "toolgate eval --catalog d --queries q.jsonl --ranked r.jsonl --json j.json --baseline",
-            "toolgate eval --catalog d --queries q.json --no-tool n.jsonl --seed 2",
-            "toolgate eval --catalog d --queries q --json j --per-query --markdown m --plots p --resamples 0",
-            "toolgate eval --catalog d --queries q --against c.toml --against-set router.top_k=3 --compare j.json",
+            "toolgate eval --queries q.json --format bfcl --answers a.json --no-tool n.jsonl --seed 2",
+            "toolgate eval --queries q.json --json j.json --per-query --markdown m.md --plots p --resamples 0",
+            "toolgate eval --queries q.json --against c.toml --against-set router.top_k=3 --compare j.json",
             "toolgate tokens a.json b --json",
             "toolgate config check f.toml",
             "toolgate config example",
@@ -229,9 +229,10 @@ mod tests {
             "toolgate usage --until 7",
             "toolgate completions",
             "toolgate eval --catalog d",
-            "toolgate eval --catalog d --queries q --per-query",
-            "toolgate eval --catalog d --queries q --resamples 100001",
-            "toolgate eval --catalog d --queries q --against-set router.top_k",
+            "toolgate eval --queries q --format csv",
+            "toolgate eval --queries q --per-query",
+            "toolgate eval --queries q --resamples 100001",
+            "toolgate eval --queries q --against-set router.top_k",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

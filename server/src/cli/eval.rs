@@ -21,7 +21,8 @@ use super::{output, serve};
 use crate::config::{Config, FlagValue};
 use crate::encoder::Prefixed;
 use crate::eval::bootstrap::Bootstrap;
-use crate::eval::{Evaluated, Evaluation, InputError, Sides, catalog_file, query_file};
+use crate::eval::formats::{self, Files, Format, LabelledSet};
+use crate::eval::{Evaluated, Evaluation, InputError, LabelledQuery, Sides, query_file};
 use crate::serve::load_sides;
 
 use against::Against;
@@ -35,6 +36,7 @@ Examples:
   toolgate eval --catalog servers/ --queries queries.jsonl --against-set router.ratio=0.7
   toolgate eval --catalog servers/ --queries queries.jsonl --conversation 30
   toolgate eval --catalog catalog.json --queries queries.jsonl --ranked ranked.jsonl --json report.json
+  toolgate eval --queries BFCL_v3_multiple.json
 
 A catalog is {\"servers\": [{\"name\", \"description\", \"tools\"}]}, the tools as tools/list has them, or one
 such server; of a directory, every *.json is taken. Queries are lines of
@@ -42,6 +44,15 @@ such server; of a directory, every *.json is taken. Queries are lines of
 and those without \"relevant\" are ranked but not measured. One with \"relevant\": [] needs no tool, as those of
 --no-tool do: they measure how often tools are sent all the same. A \"kind\" and a \"language\" of queries are told
 apart in the report. Intervals are of 95%: where a figure would lie with other queries of the same sort.
+
+Published sets are read as they come; which one it is, is seen from the queries:
+  bfcl       BFCL_v3_*.json or BFCL_v4_*.json of single-turn categories, answers in possible_answer/. Each question
+             has functions of its own; all of them together are the catalog. A name that comes again keeps its first
+             definition. Irrelevance questions count as needing no tool, though another question's may serve.
+  metatool   all_clean_data.csv or multi_tool_query_golden.json, with --catalog plugin_des.json
+  toolbench  G1_query.json and the like; the union of api_list is the catalog
+  toolret    queries with labels, with --catalog the tools; both as JSON or JSON lines
+Of bfcl and toolbench, --catalog names more such files, whose tools are taken instead.
 
 No server is needed. Sets are cut as Route cuts them for a conversation's first turn, by an agent that may see every
 tool; limits, threshold, ratio and top_k are the configuration's.";
@@ -53,15 +64,22 @@ const RESAMPLES_MAX: u64 = 100_000;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Eval {
-    /// The catalog: a file, or a directory of files.
+    /// The catalog: a file, or a directory of files. Some formats have the tools beside the queries.
     #[arg(long, value_name = "FILE|DIR")]
-    catalog: PathBuf,
+    catalog: Option<PathBuf>,
     /// The queries, one JSON object a line.
     #[arg(long, value_name = "FILE")]
     queries: PathBuf,
     /// Queries that need no tool, one JSON object a line, without "relevant".
     #[arg(long, value_name = "FILE")]
     no_tool: Option<PathBuf>,
+    /// The format of catalog and queries: toolgate, bfcl, metatool, toolbench or toolret. Without it, the one that
+    /// the queries look like.
+    #[arg(long, value_parser = parse_format, value_name = "NAME")]
+    format: Option<Format>,
+    /// The answers, where the format keeps them apart (bfcl).
+    #[arg(long, value_name = "FILE")]
+    answers: Option<PathBuf>,
     /// Also rank by the overlap of plain "name: description" cut to the same number of tokens, and nothing
     /// else, for comparison.
     #[arg(long)]
@@ -94,8 +112,9 @@ pub(super) async fn run(eval: Eval) -> Result<Exit, Failure> {
     let config = eval.config.load(eval.named())?.config;
     let other = eval.against.config(&eval.config, eval.named())?;
     let earlier = eval.against.earlier()?;
-    let evaluation = eval.evaluation(&config)?;
+    let (set, no_tool) = eval.read()?;
     eval.outputs.check()?;
+    let evaluation = eval.evaluation(set, no_tool, &config);
     let mut evaluated = evaluate(evaluation.clone(), &config).await?;
     if let Some((name, config)) = other {
         let evaluation = Evaluation {
@@ -129,19 +148,35 @@ impl Eval {
         flag.into_iter().collect()
     }
 
-    fn evaluation(&self, config: &Config) -> Result<Evaluation, InputError> {
+    /// The set, and the queries that need no tool.
+    fn read(&self) -> Result<(LabelledSet, Vec<LabelledQuery>), InputError> {
+        let files = Files {
+            catalog: self.catalog.as_deref(),
+            queries: &self.queries,
+            answers: self.answers.as_deref(),
+        };
+        let set = formats::read(files, self.format)?;
         let no_tool = self.no_tool.as_deref().map(query_file::read_no_tool).transpose()?;
-        Ok(Evaluation {
-            servers: catalog_file::read(&self.catalog)?,
-            queries: query_file::read(&self.queries)?,
-            no_tool: no_tool.unwrap_or_default(),
+        Ok((set, no_tool.unwrap_or_default()))
+    }
+
+    fn evaluation(
+        &self,
+        set: LabelledSet,
+        no_tool: Vec<LabelledQuery>,
+        config: &Config,
+    ) -> Evaluation {
+        Evaluation {
+            servers: set.servers,
+            queries: set.queries,
+            no_tool,
             limits: config.limits,
             router: config.router,
             bootstrap: Bootstrap { resamples: self.resamples as usize, seed: self.seed },
             with_baseline: self.baseline,
             with_clauses: self.clauses,
             conversation: self.conversation,
-        })
+        }
     }
 }
 
@@ -170,6 +205,12 @@ async fn evaluate(evaluation: Evaluation, config: &Config) -> Result<Evaluated, 
 
 fn resamples() -> RangedU64ValueParser<u64> {
     value_parser!(u64).range(..=RESAMPLES_MAX)
+}
+
+fn parse_format(text: &str) -> Result<Format, String> {
+    let found = Format::ALL.iter().find(|(name, _)| *name == text).map(|(_, format)| *format);
+    let names = || Format::ALL.map(|(name, _)| name).join(", ");
+    found.ok_or_else(|| format!("write one of {}", names()))
 }
 
 impl From<InputError> for Failure {
