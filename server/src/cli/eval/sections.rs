@@ -225,29 +225,32 @@ fn signed(measure: Measure, value: f64) -> String {
     format!("{sign}{}", shown(measure, value.abs()))
 }
 
-/// Measures by a field that queries carry; `None` when none does.
-fn groups(field: &'static str, groups: &[Group]) -> Option<Section> {
+/// What is shown of a group's labelled queries.
+const GROUP: [Measure; 7] = [
+    Measure::Recall(1),
+    Measure::Recall(5),
+    Measure::Recall(10),
+    Measure::Ndcg,
+    Measure::SetSize,
+    Measure::SetRecall,
+    Measure::SetEmpty,
+];
+
+fn group_row(group: &Group) -> Vec<String> {
     let cell = |measured: &Option<Measured>, measure: Measure| {
         value(measure, measured.as_ref().and_then(|measured| measured.get(measure)))
     };
     let count = |measured: &Option<Measured>| {
         measured.as_ref().map_or_else(|| "-".to_owned(), |m| grouped(m.queries as u64))
     };
-    let measures = [
-        Measure::Recall(1),
-        Measure::Recall(5),
-        Measure::Recall(10),
-        Measure::Ndcg,
-        Measure::SetSize,
-        Measure::SetRecall,
-        Measure::SetEmpty,
-    ];
-    let row = |group: &Group| {
-        let mut cells = vec![group.name.clone(), count(&group.labelled)];
-        cells.extend(measures.map(|measure| cell(&group.labelled, measure)));
-        cells.extend([count(&group.no_tool), cell(&group.no_tool, Measure::FalseAccept)]);
-        cells
-    };
+    let mut cells = vec![group.name.clone(), count(&group.labelled)];
+    cells.extend(GROUP.map(|measure| cell(&group.labelled, measure)));
+    cells.extend([count(&group.no_tool), cell(&group.no_tool, Measure::FalseAccept)]);
+    cells
+}
+
+/// Measures by a field that queries carry; `None` when none does.
+fn groups(field: &'static str, groups: &[Group]) -> Option<Section> {
     let more = groups.len().saturating_sub(GROUPS_SHOWN);
     let section = || Section {
         title: format!("By {}", field.to_lowercase()),
@@ -269,7 +272,7 @@ fn groups(field: &'static str, groups: &[Group]) -> Option<Section> {
             Column::Right("NO TOOL"),
             Column::Right("FALSE ACCEPTS"),
         ],
-        rows: groups.iter().take(GROUPS_SHOWN).map(row).collect(),
+        rows: groups.iter().take(GROUPS_SHOWN).map(group_row).collect(),
     };
     (!groups.is_empty()).then(section)
 }

@@ -4,9 +4,9 @@
 use std::fmt::Write as _;
 
 const WIDTH: f64 = 640.0;
-const HEIGHT: f64 = 400.0;
+const HEIGHT: f64 = 420.0;
 /// Room for the labels: left, right, above and below.
-const MARGINS: (f64, f64, f64, f64) = (64.0, 24.0, 56.0, 64.0);
+const MARGINS: (f64, f64, f64, f64) = (64.0, 24.0, 76.0, 64.0);
 /// Places that axes name.
 const TICKS: u32 = 5;
 
@@ -216,7 +216,7 @@ mod tests {
     fn lines_lie_where_their_values_are_and_never_outside() {
         let chart = Chart { lines: vec![line(Vec::new())], ..Chart::default() };
         let svg = chart.to_svg();
-        assert!(svg.contains("<polyline points=\"64.0,336.0 340.0,196.0 616.0,56.0\""), "{svg}");
+        assert!(svg.contains("<polyline points=\"64.0,356.0 340.0,216.0 616.0,76.0\""), "{svg}");
         assert!(!svg.contains("<polygon"), "{svg}");
         assert_eq!(svg.matches("<circle").count(), 3);
     }
@@ -225,7 +225,7 @@ mod tests {
     fn a_band_goes_below_and_back_above() {
         let band = vec![(0.0, 0.1), (0.4, 0.6), (0.9, 1.0)];
         let svg = Chart { lines: vec![line(band)], ..Chart::default() }.to_svg();
-        let wanted = "64.0,336.0 340.0,224.0 616.0,84.0 616.0,56.0 340.0,168.0 64.0,308.0";
+        let wanted = "64.0,356.0 340.0,244.0 616.0,104.0 616.0,76.0 340.0,188.0 64.0,328.0";
         assert!(svg.contains(wanted), "{svg}");
     }
 

@@ -62,7 +62,7 @@ pub(super) fn read(files: Files<'_>, text: &str) -> Result<LabelledSet, InputErr
         if files.catalog.is_none() {
             gather(&asked, (files.queries, element.0), &mut gathered)?;
         }
-        queries.push(labelled(files.queries, element.0, asked, &answers)?);
+        queries.push(labelled(files.queries, element.0, &asked, &answers)?);
     }
     for path in files.catalog.map_or_else(|| Ok(Vec::new()), catalog_file::files)? {
         let text = read_text(&path)?;
@@ -104,7 +104,7 @@ fn tool(function: &Function) -> Value {
 fn labelled(
     path: &Path,
     line: usize,
-    asked: Question,
+    asked: &Question,
     answers: &Answers,
 ) -> Result<LabelledQuery, InputError> {
     // "live_multiple_0-0-0" is the first of live_multiple.
