@@ -2,25 +2,38 @@
 //! ranked candidates, in this process, and what comes out is measured. No server, no store, and no
 //! ranking of its own.
 
+pub mod abstention;
 pub mod baseline;
+pub mod bootstrap;
 pub mod catalog_file;
+pub mod comparison;
 pub mod conversation;
 pub mod embeddings;
+pub mod formats;
 pub mod forms;
 pub mod input_error;
+pub mod latency;
+pub mod measured;
 pub mod metrics;
+pub mod per_query;
 pub mod query_file;
+mod random;
+pub mod randomisation;
 pub mod ranking;
 pub mod report;
+pub mod sample;
 pub mod stock;
 #[cfg(test)]
 mod tests;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use crate::config::LimitsConfig;
+use crate::config::{LimitsConfig, RouterConfig};
+use crate::encoder::Encoder;
 use crate::error::Error;
+use crate::router::background::Background;
 use crate::router::intent::Intent;
+use crate::router::query::Options;
 use crate::shard::snapshot::Snapshot;
 use crate::store::StoredCatalog;
 
@@ -30,12 +43,24 @@ pub use input_error::InputError;
 pub use query_file::LabelledQuery;
 pub use report::Report;
 
+use abstention::Abstention;
+use bootstrap::Bootstrap;
+use comparison::Comparison;
 use conversation::Conversation;
 use embeddings::Embeddings;
-use metrics::Metrics;
-use ranking::{Ranked, Ranking, Way};
-use report::{Counts, TokenTax};
+use latency::Latency;
+use measured::{Field, Measured, groups};
+use ranking::{Answer, Ranked, Ranking, Way};
+use report::{Counts, Times, TokenTax};
+use sample::Samples;
 use stock::Stock;
+
+/// What of the ranking can be left out, and how it ranks then.
+pub const ABLATIONS: [(&str, Way); 3] = [
+    ("without clauses", Way::Undivided),
+    ("without overlap", Way::WordsAlone),
+    ("without words", Way::OverlapAlone),
+];
 
 /// What is to be evaluated.
 #[derive(Debug, Clone)]
@@ -44,12 +69,20 @@ pub struct Evaluation {
     pub servers: Vec<CatalogServer>,
     /// The queries, in the order of the answer.
     pub queries: Vec<LabelledQuery>,
+    /// More queries, which need no tool.
+    pub no_tool: Vec<LabelledQuery>,
     /// What registered tools are held to.
     pub limits: LimitsConfig,
+    /// Where rankings are cut.
+    pub router: RouterConfig,
+    /// What the intervals are made of.
+    pub bootstrap: Bootstrap,
     /// Also rank by plain summaries ([`baseline::plain_summary`]), for comparison.
     pub with_baseline: bool,
     /// Also rank each query with its clauses as intents of one turn, for comparison.
     pub with_clauses: bool,
+    /// Also rank with a part of the ranking left out, one after another ([`ABLATIONS`]), for comparison.
+    pub with_ablations: bool,
     /// Play so many queries as one conversation; 0 for none.
     pub conversation: usize,
 }
@@ -57,10 +90,62 @@ pub struct Evaluation {
 /// What came out.
 #[derive(Debug, Clone)]
 pub struct Evaluated {
-    /// One ranking per query, in their order, before any cut.
+    /// One ranking per query, in their order, before any cut; of the queries alone, without those that were
+    /// given as needing no tool.
     pub ranked: Vec<Ranked>,
+    /// What was measured, query by query.
+    pub samples: Samples,
     /// Everything measured.
     pub report: Report,
+}
+
+/// A catalog and its queries, embedded.
+struct Embedded<'a> {
+    stock: &'a Stock,
+    embeddings: &'a Embeddings,
+    encoder: &'a dyn Encoder,
+    queries: &'a [&'a LabelledQuery],
+    options: &'a Options,
+    /// Whether the clauses of a query count.
+    clauses: bool,
+}
+
+impl Embedded<'_> {
+    /// Every query's answer from a catalog.
+    fn answers(&self, catalog: StoredCatalog, way: Way) -> Result<Vec<Answer>, Error> {
+        let dimensions = self.encoder.dimensions();
+        let snapshot = Snapshot::build(catalog, self.embeddings.vectors(), dimensions)?;
+        // Large shards are served exactly only until their graph is there.
+        snapshot.build_graph();
+        let names = &self.stock.names;
+        let (embeddings, options, clauses) = (self.embeddings, self.options, self.clauses);
+        let ranking = Ranking { embeddings, names, options, clauses, way };
+        ranking.answer(&snapshot, self.queries)
+    }
+
+    /// The same, measured.
+    fn samples(&self, catalog: StoredCatalog, way: Way) -> Result<Samples, Error> {
+        Ok(Samples::of(&self.answers(catalog, way)?, self.queries))
+    }
+}
+
+/// Answers to all queries, and what other ways of answering them came to.
+struct Found {
+    answers: Vec<Answer>,
+    samples: Samples,
+    baseline: Option<Samples>,
+    clauses: Option<Samples>,
+    ablations: Vec<(&'static str, Samples)>,
+    conversation: Option<Conversation>,
+}
+
+impl Found {
+    fn others(&self) -> impl Iterator<Item = (&'static str, &Samples)> {
+        let baseline = self.baseline.iter().map(|samples| ("plain", samples));
+        let clauses = self.clauses.iter().map(|samples| ("by clauses", samples));
+        let ablations = self.ablations.iter().map(|(name, samples)| (*name, samples));
+        baseline.chain(clauses).chain(ablations)
+    }
 }
 
 impl Evaluation {
@@ -72,61 +157,105 @@ impl Evaluation {
         let began = Instant::now();
         let stock = Stock::check(&self.servers, &self.limits);
         let plain = self.with_baseline.then(|| baseline::plain(&stock.catalog));
-        let checked = began.elapsed();
+        let check = began.elapsed();
+        let queries = self.all_queries();
         let summaries = summaries(&stock.catalog, plain.as_ref());
-        let queries = self.texts();
-        let queries: Vec<&str> = queries.iter().map(String::as_str).collect();
-        let embeddings = Embeddings::of(encoders, &summaries, &queries, progress).await?;
-        let embedded = began.elapsed();
-        let answers = |catalog: StoredCatalog, way: Way| {
-            let snapshot =
-                Snapshot::build(catalog, embeddings.vectors(), encoders.passages.dimensions())?;
-            // Large shards are served exactly only until their graph is there.
-            snapshot.build_graph();
-            let ranking = Ranking { embeddings: &embeddings, names: &stock.names, way };
-            let ranked = ranking.rank(&snapshot, &self.queries)?;
-            Ok::<_, Error>((Metrics::of(&ranked, &self.queries), ranked))
+        let texts = texts(&queries);
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let embeddings = Embeddings::of(encoders, &summaries, &texts, progress).await?;
+        let embed = began.elapsed().saturating_sub(check);
+
+        let options = options(&self.router);
+        let embedded = Embedded {
+            stock: &stock,
+            embeddings: &embeddings,
+            encoder: encoders.passages,
+            queries: &queries,
+            options: &options,
+            clauses: self.router.clauses,
         };
-        let (metrics, ranked) = answers(stock.catalog.clone(), Way::Router)?;
-        let baseline = plain.map(|plain| answers(plain, Way::OverlapAlone)).transpose()?;
-        let catalog = &stock.catalog;
-        let clauses =
-            self.with_clauses.then(|| answers(catalog.clone(), Way::Clauses)).transpose()?;
-        let conversation = self.play(&stock.catalog, &embeddings, encoders)?;
-        let report = Report {
-            encoder: encoders.passages.fingerprint().to_owned(),
-            counts: Counts::new(self, &stock, &embeddings),
-            metrics,
-            baseline: baseline.and_then(|(metrics, _)| metrics),
-            clauses: clauses.and_then(|(metrics, _)| metrics),
-            conversation,
+        let answers = embedded.answers(stock.catalog.clone(), Way::Router)?;
+        let found = Found {
+            samples: Samples::of(&answers, &queries),
+            answers,
+            baseline: plain.map(|plain| embedded.samples(plain, Way::OverlapAlone)).transpose()?,
+            clauses: self.by_clauses(&embedded)?,
+            ablations: self.ablations(&embedded)?,
+            conversation: self.play(&embedded)?,
+        };
+        let mut report = self.report(&embedded, &found);
+        report.times = Times { check, embed, whole: began.elapsed() };
+        let Found { answers, samples, .. } = found;
+        let ranked = answers.into_iter().take(self.queries.len()).map(|answer| answer.ranked);
+        Ok(Evaluated { ranked: ranked.collect(), samples, report })
+    }
+
+    /// All queries, those that were given as needing no tool at the end.
+    fn all_queries(&self) -> Vec<&LabelledQuery> {
+        self.queries.iter().chain(&self.no_tool).collect()
+    }
+
+    /// What was found, measured; the times are not known yet.
+    fn report(&self, embedded: &Embedded<'_>, found: &Found) -> Report {
+        let Embedded { stock, embeddings, queries, .. } = *embedded;
+        let (answers, bootstrap) = (&found.answers, &self.bootstrap);
+        let measured = |samples: &Samples| Measured::of(&samples.labelled, bootstrap);
+        let ablated = |(name, samples): &(&'static str, Samples)| Some((*name, measured(samples)?));
+        let compared = |(name, other): (&str, &Samples)| {
+            Comparison::of(name, &found.samples, other, bootstrap)
+        };
+        Report {
+            encoder: embedded.encoder.fingerprint().to_owned(),
+            router: self.router,
+            counts: Counts::new(self, stock, embeddings),
+            bootstrap: *bootstrap,
+            metrics: measured(&found.samples),
+            no_tool: Measured::of(&found.samples.no_tool, bootstrap),
+            baseline: found.baseline.as_ref().and_then(measured),
+            clauses: found.clauses.as_ref().and_then(measured),
+            ablations: found.ablations.iter().filter_map(ablated).collect(),
+            comparisons: found.others().map(compared).collect(),
+            abstention: Abstention::of(answers, queries, bootstrap),
+            kinds: groups(answers, queries, Field::Kind, bootstrap),
+            languages: groups(answers, queries, Field::Language, bootstrap),
+            conversation: found.conversation.clone(),
             tokens: TokenTax::of(&stock.catalog),
-            check_time: checked,
-            embed_time: embedded.saturating_sub(checked),
-            whole_time: Duration::ZERO,
-            rejected: stock.rejected,
-            renamed: stock.renamed,
+            latency: Latency::of(answers, embeddings.of_summaries, embeddings.of_queries),
+            times: Times::default(),
+            rejected: stock.rejected.clone(),
+            renamed: stock.renamed.clone(),
+        }
+    }
+
+    fn by_clauses(&self, embedded: &Embedded<'_>) -> Result<Option<Samples>, Error> {
+        let catalog = || embedded.stock.catalog.clone();
+        self.with_clauses.then(|| embedded.samples(catalog(), Way::Clauses)).transpose()
+    }
+
+    fn ablations(&self, embedded: &Embedded<'_>) -> Result<Vec<(&'static str, Samples)>, Error> {
+        let ways = ABLATIONS.iter().filter(|_| self.with_ablations);
+        let sampled = |(name, way): &(&'static str, Way)| {
+            Ok((*name, embedded.samples(embedded.stock.catalog.clone(), *way)?))
         };
-        Ok(Evaluated { ranked, report: Report { whole_time: began.elapsed(), ..report } })
+        ways.map(sampled).collect()
     }
 
-    /// Every text to embed as a query: as Route embeds it, and as it stands.
-    fn texts(&self) -> Vec<String> {
-        let read = |query: &LabelledQuery| Intent::new(query.text.clone(), 1.0);
-        let read = self.queries.iter().flat_map(|query| read(query).texts().collect::<Vec<_>>());
-        read.chain(self.queries.iter().map(|query| query.text.clone())).collect()
-    }
-
-    fn play(
-        &self,
-        catalog: &StoredCatalog,
-        embeddings: &Embeddings,
-        encoders: Sides<'_>,
-    ) -> Result<Option<Conversation>, Error> {
+    fn play(&self, embedded: &Embedded<'_>) -> Result<Option<Conversation>, Error> {
         let turns = &self.queries[..self.conversation.min(self.queries.len())];
-        let dimensions = encoders.passages.dimensions();
-        let play = || Conversation::play(catalog, embeddings, dimensions, turns);
+        let Embedded { stock, embeddings, encoder, options, .. } = *embedded;
+        let dimensions = encoder.dimensions();
+        let play = || Conversation::play(&stock.catalog, embeddings, dimensions, turns, options);
         (!turns.is_empty()).then(play).transpose()
+    }
+}
+
+/// What Route goes by when a request says nothing.
+fn options(router: &RouterConfig) -> Options {
+    Options {
+        top_k: router.top_k,
+        threshold: router.threshold,
+        ratio: Some(router.ratio).filter(|ratio| *ratio > 0.0),
+        ..Options::default()
     }
 }
 
@@ -134,4 +263,14 @@ impl Evaluation {
 fn summaries<'a>(catalog: &'a StoredCatalog, plain: Option<&'a StoredCatalog>) -> Vec<&'a str> {
     let tools = catalog.tools.iter().chain(plain.into_iter().flat_map(|catalog| &catalog.tools));
     tools.map(|tool| tool.record.summary.as_str()).collect()
+}
+
+/// Every text to embed as a query: as Route reads them and as they stand, and the background of abstention.
+fn texts(queries: &[&LabelledQuery]) -> Vec<String> {
+    let read = |query: &&LabelledQuery| {
+        let whole = Intent::new(query.text.clone(), 1.0);
+        whole.texts().chain([query.text.clone()]).collect::<Vec<_>>()
+    };
+    let background = Background::texts().iter().map(|text| (*text).to_owned());
+    queries.iter().flat_map(read).chain(background).collect()
 }

@@ -143,7 +143,7 @@ impl ConfigArguments {
     }
 }
 
-fn parse_setting(text: &str) -> Result<(String, String), String> {
+pub(super) fn parse_setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) => Ok((key.trim().to_owned(), value.to_owned())),
         None => Err("write KEY=VALUE, such as router.top_k=5".into()),
@@ -195,6 +195,9 @@ mod tests {
             "toolgate model path",
             "toolgate doctor --json",
             "toolgate eval --catalog d --queries q.jsonl --ranked r.jsonl --json j.json --baseline",
+            "toolgate eval --queries q.json --format bfcl --answers a.json --no-tool n.jsonl --seed 2",
+            "toolgate eval --queries q.json --json j.json --per-query --markdown m.md --plots p --resamples 0",
+            "toolgate eval --queries q.json --against c.toml --against-set router.top_k=3 --compare j.json",
             "toolgate tokens a.json b --json",
             "toolgate config check f.toml",
             "toolgate config example",
@@ -226,6 +229,10 @@ mod tests {
             "toolgate usage --until 7",
             "toolgate completions",
             "toolgate eval --catalog d",
+            "toolgate eval --queries q --format csv",
+            "toolgate eval --queries q --per-query",
+            "toolgate eval --queries q --resamples 100001",
+            "toolgate eval --queries q --against-set router.top_k",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

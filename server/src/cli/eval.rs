@@ -1,51 +1,85 @@
 //! `toolgate eval`: how well a catalog's tools are found for labelled queries, in this process.
 
+mod against;
+#[cfg(test)]
+mod example;
+mod markdown;
+mod outputs;
+mod plots;
 mod report;
+mod sections;
+mod svg;
 
-use std::fmt::Write as _;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use clap::Args;
+use clap::builder::RangedU64ValueParser;
+use clap::{Args, value_parser};
 
 use super::arguments::ConfigArguments;
 use super::failure::{Exit, Failure};
 use super::{output, serve};
 use crate::config::{Config, FlagValue};
 use crate::encoder::Prefixed;
-use crate::eval::ranking::Ranked;
-use crate::eval::{Evaluated, Evaluation, InputError, Sides, catalog_file, query_file};
+use crate::eval::bootstrap::Bootstrap;
+use crate::eval::formats::{self, Files, Format, LabelledSet};
+use crate::eval::{Evaluated, Evaluation, InputError, LabelledQuery, Sides, query_file};
 use crate::serve::load_sides;
+
+use against::Against;
+use outputs::Outputs;
 
 const EXAMPLES: &str = "\
 Examples:
   toolgate eval --catalog catalog.json --queries queries.jsonl
   toolgate eval --catalog servers/ --queries queries.jsonl --baseline
+  toolgate eval --catalog servers/ --queries queries.jsonl --no-tool chat.jsonl --markdown report.md --plots plots
+  toolgate eval --catalog servers/ --queries queries.jsonl --against-set router.ratio=0.7
   toolgate eval --catalog servers/ --queries queries.jsonl --conversation 30
   toolgate eval --catalog catalog.json --queries queries.jsonl --ranked ranked.jsonl --json report.json
+  toolgate eval --queries BFCL_v3_multiple.json
 
 A catalog is {\"servers\": [{\"name\", \"description\", \"tools\"}]}, the tools as tools/list has them, or one
 such server; of a directory, every *.json is taken. Queries are lines of
   {\"query\": \"what changed since friday?\", \"relevant\": [\"git/git_log\"]}
-and those without \"relevant\" are ranked but not measured. No server is needed; the limits are the
-configuration's.";
+and those without \"relevant\" are ranked but not measured. One with \"relevant\": [] needs no tool, as those of
+--no-tool do: they measure how often tools are sent all the same. A \"kind\" and a \"language\" of queries are told
+apart in the report. Intervals are of 95%: where a figure would lie with other queries of the same sort.
+
+Published sets are read as they come; which one it is, is seen from the queries:
+  bfcl       BFCL_v3_*.json or BFCL_v4_*.json of single-turn categories, answers in possible_answer/. Each question
+             has functions of its own; all of them together are the catalog. A name that comes again keeps its first
+             definition. Irrelevance questions count as needing no tool, though another question's may serve.
+  metatool   all_clean_data.csv or multi_tool_query_golden.json, with --catalog plugin_des.json
+  toolbench  G1_query.json and the like; the union of api_list is the catalog
+  toolret    queries with labels, with --catalog the tools; both as JSON or JSON lines
+Of bfcl and toolbench, --catalog names more such files, whose tools are taken instead.
+
+No server is needed. Sets are cut as Route cuts them for a conversation's first turn, by an agent that may see every
+tool; limits, threshold, ratio and top_k are the configuration's.";
+
+/// More would not be steadier, only slower.
+const RESAMPLES_MAX: u64 = 100_000;
 
 /// Measure how well a catalog's tools are found for labelled queries.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Eval {
-    /// The catalog: a file, or a directory of files.
+    /// The catalog: a file, or a directory of files. Some formats have the tools beside the queries.
     #[arg(long, value_name = "FILE|DIR")]
-    catalog: PathBuf,
+    catalog: Option<PathBuf>,
     /// The queries, one JSON object a line.
     #[arg(long, value_name = "FILE")]
     queries: PathBuf,
-    /// Write each query's best tools, before any cut, one JSON object a line.
+    /// Queries that need no tool, one JSON object a line, without "relevant".
     #[arg(long, value_name = "FILE")]
-    ranked: Option<PathBuf>,
-    /// Write the report as JSON.
+    no_tool: Option<PathBuf>,
+    /// The format of catalog and queries: toolgate, bfcl, metatool, toolbench or toolret. Without it, the one that
+    /// the queries look like.
+    #[arg(long, value_parser = parse_format, value_name = "NAME")]
+    format: Option<Format>,
+    /// The answers, where the format keeps them apart (bfcl).
     #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    answers: Option<PathBuf>,
     /// Also rank by the overlap of plain "name: description" cut to the same number of tokens, and nothing
     /// else, for comparison.
     #[arg(long)]
@@ -53,60 +87,109 @@ pub(super) struct Eval {
     /// Also rank by each query's clauses, as several intents of one turn.
     #[arg(long)]
     clauses: bool,
+    /// Also rank with a part of the ranking left out: clauses, overlap, words.
+    #[arg(long)]
+    ablations: bool,
     /// Also play the first so many queries as one conversation, and say how much of its prompts a
     /// provider's cache could serve.
     #[arg(long, value_name = "TURNS", default_value_t = 0, hide_default_value = true)]
     conversation: usize,
+    /// How often queries are resampled for the intervals; 0 for none.
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = resamples())]
+    resamples: u64,
+    /// What decides the resamples: the same seed gives the same intervals.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
     /// The encoder's model directory (encoder.model_dir).
     #[arg(long, value_name = "DIR")]
     model_dir: Option<PathBuf>,
+    #[command(flatten)]
+    outputs: Outputs,
+    #[command(flatten)]
+    against: Against,
     #[command(flatten)]
     config: ConfigArguments,
 }
 
 pub(super) async fn run(eval: Eval) -> Result<Exit, Failure> {
-    let config = eval.config()?;
-    let evaluation = Evaluation {
-        servers: catalog_file::read(&eval.catalog)?,
-        queries: query_file::read(&eval.queries)?,
-        limits: config.limits,
-        with_baseline: eval.baseline,
-        with_clauses: eval.clauses,
-        conversation: eval.conversation,
-    };
-    let outputs: Vec<_> = eval.ranked.iter().chain(&eval.json).collect();
-    outputs.into_iter().try_for_each(|path| check_writable(path))?;
-    let loaded = load_sides(&config.encoder).await;
-    let (passages, queries) = loaded.map_err(|error| Failure::new(serve::with_causes(&error)))?;
-    let Evaluated { ranked, report } = evaluate(evaluation, passages, queries).await?;
-    if let Some(path) = &eval.ranked {
-        write(path, &lines(&ranked)?)?;
+    let config = eval.config.load(eval.named())?.config;
+    let other = eval.against.config(&eval.config, eval.named())?;
+    let earlier = eval.against.earlier()?;
+    let (set, no_tool) = eval.read()?;
+    eval.outputs.check()?;
+    let evaluation = eval.evaluation(set, no_tool, &config);
+    let mut evaluated = evaluate(evaluation.clone(), &config).await?;
+    if let Some((name, config)) = other {
+        let evaluation = Evaluation {
+            with_baseline: false,
+            with_clauses: false,
+            with_ablations: false,
+            conversation: 0,
+            limits: config.limits,
+            router: config.router,
+            ..evaluation
+        };
+        let other = evaluate(evaluation, &config).await?;
+        against::add(&mut evaluated, &name, &other.samples);
     }
-    if let Some(path) = &eval.json {
-        write(path, &format!("{:#}\n", report.to_json()))?;
+    if let Some(earlier) = earlier {
+        earlier.compare(&mut evaluated)?;
     }
-    report::warn(&report);
-    output::print(&report::report(&report))?;
+    eval.outputs.write(&evaluated)?;
+    report::warn(&evaluated.report);
+    output::print(&report::report(&evaluated.report))?;
     Ok(Exit::Done)
 }
 
 impl Eval {
-    fn config(&self) -> Result<Config, Failure> {
+    /// Flags that stand for keys of the configuration.
+    fn named(&self) -> Vec<FlagValue> {
         let flag = self.model_dir.as_ref().map(|directory| FlagValue {
             flag: "--model-dir".into(),
             key: "encoder.model_dir".into(),
             value: directory.to_string_lossy().into_owned(),
         });
-        Ok(self.config.load(flag.into_iter().collect())?.config)
+        flag.into_iter().collect()
+    }
+
+    /// The set, and the queries that need no tool.
+    fn read(&self) -> Result<(LabelledSet, Vec<LabelledQuery>), InputError> {
+        let files = Files {
+            catalog: self.catalog.as_deref(),
+            queries: &self.queries,
+            answers: self.answers.as_deref(),
+        };
+        let set = formats::read(files, self.format)?;
+        let no_tool = self.no_tool.as_deref().map(query_file::read_no_tool).transpose()?;
+        Ok((set, no_tool.unwrap_or_default()))
+    }
+
+    fn evaluation(
+        &self,
+        set: LabelledSet,
+        no_tool: Vec<LabelledQuery>,
+        config: &Config,
+    ) -> Evaluation {
+        Evaluation {
+            servers: set.servers,
+            queries: set.queries,
+            no_tool,
+            limits: config.limits,
+            router: config.router,
+            bootstrap: Bootstrap { resamples: self.resamples as usize, seed: self.seed },
+            with_baseline: self.baseline,
+            with_clauses: self.clauses,
+            with_ablations: self.ablations,
+            conversation: self.conversation,
+        }
     }
 }
 
 /// Evaluates on a task of its own: it computes for seconds on end, and Ctrl-C must still be heard.
-async fn evaluate(
-    evaluation: Evaluation,
-    passages: Prefixed,
-    queries: Prefixed,
-) -> Result<Evaluated, Failure> {
+async fn evaluate(evaluation: Evaluation, config: &Config) -> Result<Evaluated, Failure> {
+    let loaded = load_sides(&config.encoder).await;
+    let (passages, queries): (Prefixed, Prefixed) =
+        loaded.map_err(|error| Failure::new(serve::with_causes(&error)))?;
     let bar = output::progress_over(0, "texts embedded");
     let shown = bar.clone();
     let progress = move |done: usize, all: usize| {
@@ -125,27 +208,14 @@ async fn evaluate(
     }
 }
 
-/// A path that can't be written is better known before minutes of work than after.
-fn check_writable(path: &Path) -> Result<(), Failure> {
-    let opened = fs::OpenOptions::new().append(true).create(true).open(path);
-    opened.map(drop).map_err(|error| unwritable(path, &error))
+fn resamples() -> RangedU64ValueParser<u64> {
+    value_parser!(u64).range(..=RESAMPLES_MAX)
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(path, text).map_err(|error| unwritable(path, &error))
-}
-
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(format!("{}: cannot be written: {error}", path.display()))
-}
-
-fn lines(ranked: &[Ranked]) -> Result<String, Failure> {
-    let mut text = String::new();
-    for one in ranked {
-        let line = serde_json::to_string(one).map_err(|error| Failure::new(error.to_string()))?;
-        let _ = writeln!(text, "{line}");
-    }
-    Ok(text)
+fn parse_format(text: &str) -> Result<Format, String> {
+    let found = Format::ALL.iter().find(|(name, _)| *name == text).map(|(_, format)| *format);
+    let names = || Format::ALL.map(|(name, _)| name).join(", ");
+    found.ok_or_else(|| format!("write one of {}", names()))
 }
 
 impl From<InputError> for Failure {

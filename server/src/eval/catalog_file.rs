@@ -67,7 +67,8 @@ pub fn read(path: &Path) -> Result<Vec<CatalogServer>, InputError> {
     Ok(servers)
 }
 
-fn files(path: &Path) -> Result<Vec<PathBuf>, InputError> {
+/// The file, or every `*.json` of a directory, by name.
+pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>, InputError> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }

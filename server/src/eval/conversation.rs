@@ -12,7 +12,7 @@ use crate::router::allow::Allowed;
 use crate::router::choose::{Choice, Chosen};
 use crate::router::intent::{self, Intent};
 use crate::router::level::Level;
-use crate::router::query::RouteQuery;
+use crate::router::query::{Options, RouteQuery};
 use crate::router::rank::{Candidate, Embedded};
 use crate::shard::snapshot::Snapshot;
 use crate::store::StoredCatalog;
@@ -62,7 +62,7 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// Plays the first `turns` of `queries`.
+    /// Plays `queries`, each turn routed with `options`.
     ///
     /// # Errors
     /// A defect of the index.
@@ -71,10 +71,11 @@ impl Conversation {
         embeddings: &Embeddings,
         dimensions: usize,
         queries: &[LabelledQuery],
+        options: &Options,
     ) -> Result<Self, Error> {
         let after = Snapshot::build(catalog.clone(), embeddings.vectors(), dimensions)?;
         let before = Snapshot::build(without_one(catalog), embeddings.vectors(), dimensions)?;
-        let mut stage = Stage::new(&before);
+        let mut stage = Stage::new(&before, options);
         for (turn, query) in queries.iter().enumerate() {
             let snapshot = if turn < queries.len() / 2 { &before } else { &after };
             stage.turn(snapshot, turn, query, embeddings)?;
@@ -113,11 +114,13 @@ struct Stage {
     /// Tools whose summaries our prompt has.
     announced: usize,
     shown: Option<ActiveSet>,
+    options: Options,
 }
 
 impl Stage {
-    fn new(snapshot: &Snapshot) -> Self {
+    fn new(snapshot: &Snapshot, options: &Options) -> Self {
         Self {
+            options: options.clone(),
             all: Prompts::default(),
             ranked: Prompts::default(),
             two_phase: Prompts::default(),
@@ -137,7 +140,8 @@ impl Stage {
         query: &LabelledQuery,
         embeddings: &Embeddings,
     ) -> Result<(), Error> {
-        let route = RouteQuery::of(vec![Intent::new(query.text.clone(), 1.0)]);
+        let intents = vec![Intent::new(query.text.clone(), 1.0)];
+        let route = RouteQuery { options: self.options.clone(), ..RouteQuery::of(intents) };
         let texts = intent::texts(&route.intents);
         let vectors = texts.iter().filter_map(|text| embeddings.vector(text));
         let vectors: Vec<_> = vectors.map(<[f32]>::to_vec).collect();

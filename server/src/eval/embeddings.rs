@@ -2,6 +2,7 @@
 //! busy.
 
 use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 use crate::catalog::plan::text_hash;
 use crate::encoder::Encoder;
@@ -23,12 +24,33 @@ pub struct Sides<'a> {
     pub queries: &'a dyn Encoder,
 }
 
+/// How long texts took that were embedded in batches.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Batches {
+    /// How many, each once.
+    pub texts: usize,
+    /// All of them.
+    pub time: Duration,
+}
+
+impl Batches {
+    /// The time of one text in microseconds; 0 when there was none.
+    #[must_use]
+    pub fn micros_a_text(&self) -> f64 {
+        self.time.as_secs_f64() * 1e6 / self.texts.max(1) as f64
+    }
+}
+
 /// Embeddings by hash of their text.
 #[derive(Debug, Default)]
 pub struct Embeddings {
     summaries: HashMap<ContentHash, Vec<f32>>,
     queries: HashMap<ContentHash, Vec<f32>>,
     truncated: HashSet<ContentHash>,
+    /// How long the summaries took.
+    pub of_summaries: Batches,
+    /// How long the queries took.
+    pub of_queries: Batches,
 }
 
 /// Texts by their hashes, each once.
@@ -49,10 +71,14 @@ impl Embeddings {
         let (of_summaries, all) = (summaries.len(), summaries.len() + queries.len());
         let mut made = Self::default();
         progress(0, all);
+        let began = Instant::now();
         made.summaries =
             made.embed(sides.passages, &summaries, &|done| progress(done, all)).await?;
+        made.of_summaries = Batches { texts: summaries.len(), time: began.elapsed() };
+        let began = Instant::now();
         let queries_done = |done| progress(of_summaries + done, all);
         made.queries = made.embed(sides.queries, &queries, &queries_done).await?;
+        made.of_queries = Batches { texts: queries.len(), time: began.elapsed() };
         Ok(made)
     }
 

@@ -1,9 +1,8 @@
-//! Measures of rankings against labels. Pure arithmetic: nothing here knows of tools.
+//! What is measured of a query's answer, and the arithmetic of it. Nothing here knows of catalogs.
 
 use std::collections::BTreeSet;
 
-use super::query_file::LabelledQuery;
-use super::ranking::Ranked;
+use super::ranking::Answer;
 
 /// The ranks that recall is taken at.
 pub const CUTS: [usize; 5] = [1, 3, 5, 10, 20];
@@ -11,42 +10,95 @@ pub const CUTS: [usize; 5] = [1, 3, 5, 10, 20];
 /// The rank that nDCG is taken at.
 pub const NDCG_AT: usize = 10;
 
-/// Means over the queries that have labels.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Metrics {
-    /// Recall at each of [`CUTS`]: the share of a query's relevant tools among the first.
-    pub recall: [f64; CUTS.len()],
+/// One measure of one query. What is reported of several queries is its mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measure {
+    /// The share of the relevant tools among the first so many.
+    Recall(usize),
     /// Normalised discounted cumulated gain at [`NDCG_AT`], with a gain of 1 for each relevant tool
     /// (K. Järvelin and J. Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM
     /// Transactions on Information Systems 20(4), 2002) and the usual discount of log2(rank + 1).
-    pub ndcg: f64,
+    Ndcg,
+    /// One over the rank of the first relevant tool, 0 when none is ranked; its mean is MRR (E. M. Voorhees,
+    /// "The TREC-8 Question Answering Track Report", TREC 1999). Ranks end where the ranking does.
+    ReciprocalRank,
+    /// Tools of the active set.
+    SetSize,
+    /// The share of the active set that is relevant; 0 for an empty one.
+    SetPrecision,
+    /// The share of the relevant tools that the active set has.
+    SetRecall,
+    /// Whether the active set has every relevant tool.
+    SetWhole,
+    /// Whether the active set is empty: of a query that needs tools, a false reject.
+    SetEmpty,
+    /// Tokens of the active set's schemas.
+    SetTokens,
+    /// Whether a query that needs no tool is sent one.
+    FalseAccept,
 }
 
-impl Metrics {
-    /// Measures rankings; `None` when no query has labels. A relevant tool that no ranking could hold
-    /// counts as missed.
+impl Measure {
+    /// Of queries that have labels.
+    pub const LABELLED: [Self; 13] = [
+        Self::Recall(CUTS[0]),
+        Self::Recall(CUTS[1]),
+        Self::Recall(CUTS[2]),
+        Self::Recall(CUTS[3]),
+        Self::Recall(CUTS[4]),
+        Self::Ndcg,
+        Self::ReciprocalRank,
+        Self::SetSize,
+        Self::SetPrecision,
+        Self::SetRecall,
+        Self::SetWhole,
+        Self::SetEmpty,
+        Self::SetTokens,
+    ];
+
+    /// Of queries that need no tool.
+    pub const NO_TOOL: [Self; 1] = [Self::FalseAccept];
+
+    /// Its name in reports, such as `recall@5`.
     #[must_use]
-    pub fn of(ranked: &[Ranked], queries: &[LabelledQuery]) -> Option<Self> {
-        let labelled = ranked.iter().zip(queries).filter(|(_, query)| !query.relevant.is_empty());
-        let mut sum = Self { recall: [0.0; CUTS.len()], ndcg: 0.0 };
-        let mut count = 0.0;
-        for (ranked, query) in labelled {
-            for (total, cut) in sum.recall.iter_mut().zip(CUTS) {
-                *total += recall(&ranked.ranked, &query.relevant, cut);
-            }
-            sum.ndcg += ndcg(&ranked.ranked, &query.relevant, NDCG_AT);
-            count += 1.0;
+    pub fn name(self) -> String {
+        match self {
+            Self::Recall(cut) => format!("recall@{cut}"),
+            Self::Ndcg => format!("ndcg@{NDCG_AT}"),
+            Self::ReciprocalRank => "mrr".to_owned(),
+            Self::SetSize => "set_size".to_owned(),
+            Self::SetPrecision => "set_precision".to_owned(),
+            Self::SetRecall => "set_recall".to_owned(),
+            Self::SetWhole => "set_whole".to_owned(),
+            Self::SetEmpty => "set_empty".to_owned(),
+            Self::SetTokens => "set_tokens".to_owned(),
+            Self::FalseAccept => "false_accepts".to_owned(),
         }
-        let mean = |total: f64| total / count;
-        (count > 0.0).then(|| Self { recall: sum.recall.map(mean), ndcg: mean(sum.ndcg) })
     }
 
-    /// Each measure with its name, such as `recall@5`.
-    pub fn named(&self) -> impl Iterator<Item = (String, f64)> {
-        let recall = CUTS.into_iter().zip(self.recall);
-        let recall = recall.map(|(cut, value)| (format!("recall@{cut}"), value));
-        recall.chain([(format!("ndcg@{NDCG_AT}"), self.ndcg)])
+    /// The measure for an answer to a query with these relevant tools; those that are relative to them want
+    /// at least one. A relevant tool that no ranking could hold counts as missed.
+    #[must_use]
+    pub fn of(self, answer: &Answer, relevant: &BTreeSet<String>) -> f64 {
+        let (ranked, set) = (&answer.ranked.ranked, &answer.set.tools);
+        let hits = || set.iter().filter(|id| relevant.contains(*id)).count() as f64;
+        match self {
+            Self::Recall(cut) => recall(ranked, relevant, cut),
+            Self::Ndcg => ndcg(ranked, relevant, NDCG_AT),
+            Self::ReciprocalRank => reciprocal_rank(ranked, relevant),
+            Self::SetSize => set.len() as f64,
+            Self::SetPrecision => hits() / set.len().max(1) as f64,
+            Self::SetRecall => hits() / relevant.len() as f64,
+            Self::SetWhole => share(relevant.iter().all(|id| set.contains(id))),
+            Self::SetEmpty => share(set.is_empty()),
+            Self::SetTokens => answer.set.tokens as f64,
+            Self::FalseAccept => share(!set.is_empty()),
+        }
     }
+}
+
+fn share(holds: bool) -> f64 {
+    if holds { 1.0 } else { 0.0 }
 }
 
 /// The share of `relevant` among the first `cut`.
@@ -65,64 +117,80 @@ fn ndcg(ranked: &[String], relevant: &BTreeSet<String>, cut: usize) -> f64 {
     gain / ideal
 }
 
+fn reciprocal_rank(ranked: &[String], relevant: &BTreeSet<String>) -> f64 {
+    let place = ranked.iter().position(|id| relevant.contains(id));
+    place.map_or(0.0, |place| 1.0 / (place as f64 + 1.0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::eval::ranking::{Ranked, Set};
 
-    fn ranked(ids: &[&str]) -> Ranked {
-        Ranked { ranked: ids.iter().map(|id| (*id).to_owned()).collect(), top: 0.5 }
+    fn ids(ids: &[&str]) -> Vec<String> {
+        ids.iter().map(|id| (*id).to_owned()).collect()
     }
 
-    fn query(relevant: &[&str]) -> LabelledQuery {
-        let relevant = relevant.iter().map(|id| (*id).to_owned()).collect();
-        LabelledQuery { text: "q".to_owned(), relevant }
+    fn answer(ranked: &[&str], set: usize) -> Answer {
+        Answer {
+            ranked: Ranked { ranked: ids(ranked), top: 0.5 },
+            set: Set { tools: ids(&ranked[..set]), tokens: 100 * set as u64 },
+            ..Answer::default()
+        }
     }
 
-    fn check(actual: f64, wanted: f64) {
-        assert!((actual - wanted).abs() < 1e-9, "{actual} for {wanted}");
+    fn check(measure: Measure, answer: &Answer, relevant: &[&str], wanted: f64) {
+        let actual = measure.of(answer, &ids(relevant).into_iter().collect());
+        assert!((actual - wanted).abs() < 1e-9, "{}: {actual} for {wanted}", measure.name());
     }
 
     #[test]
     fn by_hand() {
-        // Relevant at ranks 2 and 4, the third one never found.
-        let rankings = [ranked(&["x", "a", "y", "b", "z", "w"])];
-        let metrics = Metrics::of(&rankings, &[query(&["a", "b", "c"])]).expect("labels");
-        for (actual, wanted) in metrics.recall.into_iter().zip([0.0, 1.0, 2.0, 2.0, 2.0]) {
-            check(actual, wanted / 3.0);
+        // Relevant at ranks 2 and 4, the third one never found; the set is the first three.
+        let answer = answer(&["x", "a", "y", "b", "z", "w"], 3);
+        let relevant = ["a", "b", "c"];
+        for (cut, found) in CUTS.into_iter().zip([0.0, 1.0, 2.0, 2.0, 2.0]) {
+            check(Measure::Recall(cut), &answer, &relevant, found / 3.0);
         }
         // 1/log2(3) + 1/log2(5) against 1 + 1/log2(3) + 1/log2(4).
-        check(metrics.ndcg, (0.630_929_753_6 + 0.430_676_558_1) / (1.0 + 0.630_929_753_6 + 0.5));
+        let ndcg = (0.630_929_753_6 + 0.430_676_558_1) / (1.0 + 0.630_929_753_6 + 0.5);
+        check(Measure::Ndcg, &answer, &relevant, ndcg);
+        check(Measure::ReciprocalRank, &answer, &relevant, 0.5);
+        check(Measure::SetSize, &answer, &relevant, 3.0);
+        check(Measure::SetPrecision, &answer, &relevant, 1.0 / 3.0);
+        check(Measure::SetRecall, &answer, &relevant, 1.0 / 3.0);
+        check(Measure::SetWhole, &answer, &relevant, 0.0);
+        check(Measure::SetWhole, &answer, &["a"], 1.0);
+        check(Measure::SetEmpty, &answer, &relevant, 0.0);
+        check(Measure::SetTokens, &answer, &relevant, 300.0);
+        check(Measure::FalseAccept, &answer, &[], 1.0);
     }
 
     #[test]
-    fn perfect_and_hopeless_rankings() {
-        let rankings = [ranked(&["a", "b", "x"]), ranked(&["x", "y"])];
-        let metrics = Metrics::of(&rankings, &[query(&["a", "b"]), query(&["a"])]).expect("labels");
-        check(metrics.recall[0], 0.25);
-        check(metrics.recall[1], 0.5);
-        check(metrics.ndcg, 0.5);
+    fn an_empty_set_is_precise_about_nothing() {
+        let empty = answer(&["x", "a"], 0);
+        for measure in [Measure::SetPrecision, Measure::SetRecall, Measure::SetWhole] {
+            check(measure, &empty, &["a"], 0.0);
+        }
+        check(Measure::SetEmpty, &empty, &["a"], 1.0);
+        check(Measure::FalseAccept, &empty, &[], 0.0);
+        check(Measure::ReciprocalRank, &empty, &["b"], 0.0);
     }
 
     #[test]
     fn more_relevant_tools_than_places() {
         let ids: Vec<String> = (0..12).map(|i| format!("s/{i:02}")).collect();
         let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-        let metrics = Metrics::of(&[ranked(&ids)], &[query(&ids)]).expect("labels");
-        check(metrics.ndcg, 1.0);
-        check(metrics.recall[3], 10.0 / 12.0);
-        check(metrics.recall[4], 1.0);
+        check(Measure::Ndcg, &answer(&ids, 12), &ids, 1.0);
+        check(Measure::Recall(10), &answer(&ids, 12), &ids, 10.0 / 12.0);
+        check(Measure::Recall(20), &answer(&ids, 12), &ids, 1.0);
     }
 
     #[test]
-    fn queries_without_labels_take_no_part() {
-        let rankings = [ranked(&["a"]), ranked(&["b"])];
-        let metrics = Metrics::of(&rankings, &[query(&["a"]), query(&[])]).expect("labels");
-        assert_eq!((metrics.recall, metrics.ndcg), ([1.0; 5], 1.0));
-        assert_eq!(Metrics::of(&rankings[1..], &[query(&[])]), None);
-        let names: Vec<_> = metrics.named().map(|(name, _)| name).collect();
-        assert_eq!(
-            names,
-            ["recall@1", "recall@3", "recall@5", "recall@10", "recall@20", "ndcg@10"]
-        );
+    fn names_are_those_of_reports() {
+        let names: Vec<_> = Measure::LABELLED.map(Measure::name).into_iter().take(7).collect();
+        let wanted =
+            ["recall@1", "recall@3", "recall@5", "recall@10", "recall@20", "ndcg@10", "mrr"];
+        assert_eq!(names, wanted);
     }
 }

@@ -1,28 +1,48 @@
-//! Labelled queries, one JSON object a line: `{"query": "...", "relevant": ["server/tool", ...]}`. A query
-//! without `relevant` needs no tool; it is ranked, and takes no part in the measures.
+//! Labelled queries, one JSON object a line: `{"query": "...", "relevant": ["server/tool", ...]}`. One whose
+//! `relevant` is empty needs no tool, which measures abstention; one without `relevant` is ranked, and takes no
+//! part in the measures.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::input_error::{InputError, read_text};
 
 /// One query and the tools that serve it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LabelledQuery {
     /// The text.
     pub text: String,
-    /// The tools that serve it, as `server/tool`; empty when none does.
+    /// The tools that serve it, as `server/tool`; empty when none does, or nobody knows.
     pub relevant: BTreeSet<String>,
+    /// Whether it is known to need no tool.
+    pub needs_no_tool: bool,
+    /// The kind of query, for reports by kind.
+    pub kind: Option<String>,
+    /// The language that it is written in, for reports by language.
+    pub language: Option<String>,
 }
 
-/// Sets carry further fields, such as the kind of query; they are passed over.
+impl LabelledQuery {
+    /// Whether it takes part in measures of what was found.
+    #[must_use]
+    pub fn is_labelled(&self) -> bool {
+        !self.relevant.is_empty()
+    }
+}
+
+/// Sets carry further fields, which are passed over; so is a kind or a language that is not text.
 #[derive(Deserialize)]
 struct Line {
     query: String,
     #[serde(default)]
     relevant: Option<BTreeSet<String>>,
+    #[serde(default)]
+    kind: Value,
+    #[serde(default)]
+    language: Value,
 }
 
 /// Reads a file of queries; blank lines are passed over.
@@ -30,17 +50,52 @@ struct Line {
 /// # Errors
 /// The first line at fault, or a file without queries.
 pub fn read(path: &Path) -> Result<Vec<LabelledQuery>, InputError> {
+    parse(path, &read_text(path)?)
+}
+
+/// Reads a file of queries that need no tool; they come without `relevant`, or with an empty one.
+///
+/// # Errors
+/// As [`read`]; a query that names tools.
+pub fn read_no_tool(path: &Path) -> Result<Vec<LabelledQuery>, InputError> {
     let text = read_text(path)?;
-    let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
-    let queries: Vec<_> =
-        lines.map(|(number, line)| parse(path, number, line)).collect::<Result<_, _>>()?;
+    let mut queries = Vec::new();
+    for (number, line) in lines(&text) {
+        let query = parse_line(path, number, line)?;
+        if let Some(id) = query.relevant.first() {
+            let problem = format!(
+                "\"relevant\" names {id:?}: this file is for queries that need no tool; leave it out"
+            );
+            return Err(InputError::of_line(path, number, problem));
+        }
+        queries.push(LabelledQuery { needs_no_tool: true, ..query });
+    }
+    unless_empty(path, queries)
+}
+
+/// The queries of a file's text.
+pub(super) fn parse(path: &Path, text: &str) -> Result<Vec<LabelledQuery>, InputError> {
+    let queries = lines(text).map(|(number, line)| parse_line(path, number, line));
+    unless_empty(path, queries.collect::<Result<_, _>>()?)
+}
+
+/// The lines that say something, numbered from 1.
+pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty())
+}
+
+/// The queries, unless there are none.
+pub(super) fn unless_empty(
+    path: &Path,
+    queries: Vec<LabelledQuery>,
+) -> Result<Vec<LabelledQuery>, InputError> {
     if queries.is_empty() {
         return Err(InputError::of_file(path, "no queries in it"));
     }
     Ok(queries)
 }
 
-fn parse(path: &Path, number: usize, line: &str) -> Result<LabelledQuery, InputError> {
+fn parse_line(path: &Path, number: usize, line: &str) -> Result<LabelledQuery, InputError> {
     let wrong = |problem: String| InputError::of_line(path, number, problem);
     if !line.trim_start().starts_with('{') {
         let problem = "expected {\"query\": \"...\", \"relevant\": [\"server/tool\", ...]}";
@@ -51,22 +106,32 @@ fn parse(path: &Path, number: usize, line: &str) -> Result<LabelledQuery, InputE
     if parsed.query.trim().is_empty() {
         return Err(wrong("\"query\" is empty".to_owned()));
     }
+    let needs_no_tool = parsed.relevant.as_ref().is_some_and(BTreeSet::is_empty);
     let relevant = parsed.relevant.unwrap_or_default();
-    match relevant.iter().find(|id| !id.contains('/')) {
-        Some(id) => Err(wrong(format!("\"relevant\" names {id:?}: write server/tool"))),
-        None => Ok(LabelledQuery { text: parsed.query, relevant }),
+    if let Some(id) = relevant.iter().find(|id| !id.contains('/')) {
+        return Err(wrong(format!("\"relevant\" names {id:?}: write server/tool")));
     }
+    let text_of = |value: Value| value.as_str().map(str::to_owned);
+    Ok(LabelledQuery {
+        text: parsed.query,
+        relevant,
+        needs_no_tool,
+        kind: text_of(parsed.kind),
+        language: text_of(parsed.language),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read_of(text: &str) -> Result<Vec<LabelledQuery>, String> {
+    type Reader = fn(&Path) -> Result<Vec<LabelledQuery>, InputError>;
+
+    fn read_of(text: &str, reader: Reader) -> Result<Vec<LabelledQuery>, String> {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("q.jsonl");
         std::fs::write(&path, text).expect("written");
-        read(&path).map_err(|error| {
+        reader(&path).map_err(|error| {
             let text = error.to_string();
             text.split_once("q.jsonl").map_or(text.clone(), |(_, rest)| rest.to_owned())
         })
@@ -75,10 +140,31 @@ mod tests {
     #[test]
     fn lines_become_queries() {
         let text = "{\"query\": \"a\", \"relevant\": [\"s/t\", \"s/t\", \"s/u/v\"], \"kind\": 1}\r\n\n\
-                    {\"query\": \"b\"}\n{\"query\": \"c\", \"relevant\": null}";
-        let queries = read_of(text).expect("queries");
-        let shape: Vec<_> = queries.iter().map(|q| (q.text.as_str(), q.relevant.len())).collect();
-        assert_eq!(shape, [("a", 2), ("b", 0), ("c", 0)]);
+                    {\"query\": \"b\"}\n{\"query\": \"c\", \"relevant\": null}\n\
+                    {\"query\": \"d\", \"relevant\": [], \"kind\": \"chat\", \"language\": \"de\"}";
+        let queries = read_of(text, read).expect("queries");
+        let shape: Vec<_> = queries
+            .iter()
+            .map(|q| (q.text.as_str(), q.relevant.len(), q.needs_no_tool, q.kind.as_deref()))
+            .collect();
+        let wanted = [
+            ("a", 2, false, None),
+            ("b", 0, false, None),
+            ("c", 0, false, None),
+            ("d", 0, true, Some("chat")),
+        ];
+        assert_eq!(shape, wanted);
+        assert_eq!(queries[3].language.as_deref(), Some("de"));
+    }
+
+    #[test]
+    fn a_file_of_queries_that_need_no_tool_names_none() {
+        let queries =
+            read_of("{\"query\": \"a\"}\n{\"query\": \"b\", \"relevant\": []}", read_no_tool);
+        assert!(queries.expect("queries").iter().all(|query| query.needs_no_tool));
+        let wrong = read_of("\n{\"query\": \"a\", \"relevant\": [\"s/t\"]}", read_no_tool);
+        let wrong = wrong.expect_err("a tool");
+        assert!(wrong.starts_with(":2: \"relevant\" names \"s/t\": this file is for"), "{wrong}");
     }
 
     #[test]
@@ -95,8 +181,8 @@ mod tests {
             ),
             ("[\"a\"]", ":3: expected {\"query\": \"...\", \"relevant\": [\"server/tool\", ...]}"),
         ] {
-            assert_eq!(read_of(&format!("{good}{line}")).expect_err(line), wanted);
+            assert_eq!(read_of(&format!("{good}{line}"), read).expect_err(line), wanted);
         }
-        assert_eq!(read_of("\n \n").expect_err("empty"), ": no queries in it");
+        assert_eq!(read_of("\n \n", read).expect_err("empty"), ": no queries in it");
     }
 }

@@ -1,4 +1,7 @@
-//! Ranks each query by the router's own ranking, with nothing cut: no threshold, no cap, no state.
+//! Answers each query as Route would in a conversation's first turn: the router's own ranking, with nothing
+//! cut, and the active set that its own cut makes of it.
+
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
@@ -6,21 +9,53 @@ use super::embeddings::Embeddings;
 use super::query_file::LabelledQuery;
 use super::stock::ServerNames;
 use crate::error::Error;
+use crate::gate::standing::Standings;
+use crate::router::allow::Allowed;
+use crate::router::background::Background;
 use crate::router::blend::Blend;
+use crate::router::choose::{Choice, Chosen};
 use crate::router::intent::{self, Intent};
-use crate::router::rank::Embedded;
+use crate::router::level::Level;
+use crate::router::query::{Options, RouteQuery};
+use crate::router::rank::{Candidate, Embedded, FoundBy, Parts};
+use crate::shard::Hit;
 use crate::shard::snapshot::Snapshot;
 
 /// Tools of one ranking; a smaller catalog gives fewer.
 pub const RANKED: usize = 50;
 
+/// Candidates that a set is chosen from: as many as Route ranks, whatever its `top_k`.
+const CANDIDATES: usize = 100;
+
 /// One query's ranking.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Ranked {
     /// The tools as `server/tool`, best first.
     pub ranked: Vec<String>,
     /// The overlap of the first; 0 when there is none.
     pub top: f32,
+}
+
+/// One query's active set.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Set {
+    /// The tools as `server/tool`.
+    pub tools: Vec<String>,
+    /// What their schemas cost.
+    pub tokens: u64,
+}
+
+/// What a query is answered with.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Answer {
+    /// The ranking.
+    pub ranked: Ranked,
+    /// The best overlap of any tool; 0 when there is none.
+    pub overlap: f32,
+    /// The active set.
+    pub set: Set,
+    /// How long ranking and choosing took, once the query was embedded.
+    pub time: Duration,
 }
 
 /// How queries are ranked.
@@ -30,6 +65,10 @@ pub struct Ranking<'a> {
     pub embeddings: &'a Embeddings,
     /// The names to answer with.
     pub names: &'a ServerNames,
+    /// Where rankings are cut.
+    pub options: &'a Options,
+    /// Whether the clauses of a query count.
+    pub clauses: bool,
     /// By what.
     pub way: Way,
 }
@@ -44,64 +83,127 @@ pub enum Way {
     Clauses,
     /// The same, with each query as a whole.
     Undivided,
-    /// By overlap and nothing else (Tool Attention's rule).
+    /// By words and nothing else (BM25).
+    WordsAlone,
+    /// By overlap and nothing else, with the threshold for each tool (Tool Attention's rule).
     OverlapAlone,
 }
 
 impl Ranking<'_> {
-    /// Ranks every query.
+    /// Answers every query.
     ///
     /// # Errors
     /// A defect of the index.
-    pub fn rank(
+    pub fn answer(
         &self,
         snapshot: &Snapshot,
-        queries: &[LabelledQuery],
-    ) -> Result<Vec<Ranked>, Error> {
-        queries.iter().map(|query| self.rank_one(snapshot, &query.text)).collect()
+        queries: &[&LabelledQuery],
+    ) -> Result<Vec<Answer>, Error> {
+        let background = Background::texts().iter().filter_map(|text| self.embeddings.vector(text));
+        let background: Vec<_> = background.map(<[f32]>::to_vec).collect();
+        let answer = |query: &&LabelledQuery| self.answer_one(snapshot, &query.text, &background);
+        queries.iter().map(answer).collect()
     }
 
-    fn rank_one(&self, snapshot: &Snapshot, query: &str) -> Result<Ranked, Error> {
+    fn answer_one(
+        &self,
+        snapshot: &Snapshot,
+        query: &str,
+        background: &[Vec<f32>],
+    ) -> Result<Answer, Error> {
+        let route = self.route(query);
+        let vectors = self.vectors(query, &route);
+        let embedded = Embedded { blend: self.blend(), ..Embedded::new(&route.intents, &vectors) };
+
+        let began = Instant::now();
+        let standings = Standings::of(snapshot, &route.state);
+        let allowed = Allowed::new(snapshot, standings, &route.options, &[])?;
+        let candidates = match self.way {
+            Way::OverlapAlone => by_overlap(snapshot, &vectors)?,
+            _ => embedded.rank(snapshot, CANDIDATES, allowed.slots.as_ref())?,
+        };
+        let asked = (&*route.intents, &route.options);
+        let level = Level::of(snapshot, asked, background, allowed.slots.as_ref());
+        let choice = Choice::new(snapshot, &allowed, &embedded, &route, level);
+        let active = choice.make(None, &[], &candidates, true).active;
+        let time = began.elapsed();
+
+        let overlap = candidates.iter().map(|c| c.overlap).reduce(f32::max).unwrap_or(0.0);
+        let set = self.set(snapshot, &active);
+        Ok(Answer { ranked: self.ranked(snapshot, candidates), overlap, set, time })
+    }
+
+    fn route(&self, query: &str) -> RouteQuery {
+        let mut options = self.options.clone();
         if self.way == Way::OverlapAlone {
-            return self.by_overlap(snapshot, query);
+            options.ratio = None;
         }
         let whole = Intent::new(query.to_owned(), 1.0);
         let undivided = |text: &String| Intent::undivided(text.clone(), 1.0);
-        let intents: Vec<Intent> = match self.way {
+        let intents = match self.way {
+            Way::Router if self.clauses => vec![whole],
             Way::Clauses => {
                 [&whole.text].into_iter().chain(whole.clauses()).map(undivided).collect()
             }
-            _ => vec![whole],
+            _ => vec![undivided(&whole.text)],
         };
-        let texts = intent::texts(&intents);
+        RouteQuery { options, ..RouteQuery::of(intents) }
+    }
+
+    /// The embeddings of a route's texts; of the query as it stands for the rule that knows no other, and none
+    /// where words alone decide.
+    fn vectors(&self, query: &str, route: &RouteQuery) -> Vec<Vec<f32>> {
+        let texts = match self.way {
+            Way::WordsAlone => Vec::new(),
+            Way::OverlapAlone => vec![query.to_owned()],
+            _ => intent::texts(&route.intents),
+        };
         let vectors = texts.iter().filter_map(|text| self.embeddings.vector(text));
-        let vectors: Vec<_> = vectors.map(<[f32]>::to_vec).collect();
-        let blend = Blend { clauses: self.way != Way::Undivided, ..Blend::default() };
-        let embedded = Embedded { blend, ..Embedded::new(&intents, &vectors) };
-        let mut candidates = embedded.rank(snapshot, RANKED, None)?;
+        vectors.map(<[f32]>::to_vec).collect()
+    }
+
+    fn blend(&self) -> Blend {
+        Blend { clauses: self.way == Way::Router && self.clauses, ..Blend::default() }
+    }
+
+    fn ranked(&self, snapshot: &Snapshot, mut candidates: Vec<Candidate>) -> Ranked {
         let top = candidates.first().map_or(0.0, |first| first.overlap);
         if self.way == Way::Clauses {
             // Stable, as the router's choice is.
             candidates.sort_by_key(|candidate| !candidate.leads);
         }
-        // Tools that the query names come on top of what was asked for.
         candidates.truncate(RANKED);
         let ranked = candidates.iter().map(|candidate| self.id(snapshot, candidate.slot)).collect();
-        Ok(Ranked { ranked, top })
+        Ranked { ranked, top }
     }
 
-    fn by_overlap(&self, snapshot: &Snapshot, query: &str) -> Result<Ranked, Error> {
-        let (Some(index), Some(vector)) = (snapshot.vectors(), self.embeddings.vector(query))
-        else {
-            return Ok(Ranked { ranked: Vec::new(), top: 0.0 });
-        };
-        let hits = index.search(vector, RANKED, None).map_err(Error::internal)?;
-        let top = hits.first().map_or(0.0, |hit| hit.overlap);
-        Ok(Ranked { ranked: hits.iter().map(|hit| self.id(snapshot, hit.slot)).collect(), top })
+    fn set(&self, snapshot: &Snapshot, active: &[Chosen]) -> Set {
+        let tokens = |chosen: &Chosen| u64::from(snapshot.tool(chosen.slot).schema_tokens);
+        Set {
+            tools: active.iter().map(|chosen| self.id(snapshot, chosen.slot)).collect(),
+            tokens: active.iter().map(tokens).sum(),
+        }
     }
 
     fn id(&self, snapshot: &Snapshot, slot: u32) -> String {
         let id = &snapshot.tool(slot).id;
         format!("{}/{}", self.names.in_file(&id.server), id.name.as_str())
     }
+}
+
+/// The candidates of the one intent that there is, by overlap.
+fn by_overlap(snapshot: &Snapshot, vectors: &[Vec<f32>]) -> Result<Vec<Candidate>, Error> {
+    let (Some(index), Some(vector)) = (snapshot.vectors(), vectors.first()) else {
+        return Ok(Vec::new());
+    };
+    let hits = index.search(vector, CANDIDATES, None).map_err(Error::internal)?;
+    let candidate = |(place, hit): (usize, &Hit)| Candidate {
+        slot: hit.slot,
+        overlap: hit.overlap,
+        score: hit.overlap,
+        found_by: FoundBy::Overlap,
+        parts: Parts::default(),
+        leads: place == 0,
+    };
+    Ok(hits.iter().enumerate().map(candidate).collect())
 }

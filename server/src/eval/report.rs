@@ -1,59 +1,90 @@
-//! What an evaluation found, as values and as JSON. How people are shown it is the command line's
-//! business.
+//! What an evaluation found, as values. How machines are told is in `json`; how people are shown it is the command
+//! line's business.
+
+mod json;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
-
 use super::Evaluation;
-use super::conversation::{Conversation, Layout};
+use super::abstention::Abstention;
+use super::bootstrap::Bootstrap;
+use super::comparison::Comparison;
+use super::conversation::Conversation;
 use super::embeddings::Embeddings;
-use super::metrics::Metrics;
+use super::latency::Latency;
+use super::measured::{Group, Measured};
 use super::stock::{Rejected, Renamed, Stock};
+use crate::config::RouterConfig;
 use crate::store::{StoredCatalog, StoredTool};
-use crate::tokens::TOKENIZER;
 
 /// Everything that was measured.
 #[derive(Debug, Clone)]
 pub struct Report {
     /// The encoder's fingerprint.
     pub encoder: String,
+    /// Where rankings were cut.
+    pub router: RouterConfig,
     /// What there was.
     pub counts: Counts,
+    /// What the intervals are made of.
+    pub bootstrap: Bootstrap,
     /// How well it was found; `None` when no query has labels.
-    pub metrics: Option<Metrics>,
+    pub metrics: Option<Measured>,
+    /// How queries fared that need no tool, when there are any.
+    pub no_tool: Option<Measured>,
     /// How well it was found by plain summaries, when that was asked for.
-    pub baseline: Option<Metrics>,
+    pub baseline: Option<Measured>,
     /// How well it was found with each query's clauses as intents, when that was asked for.
-    pub clauses: Option<Metrics>,
+    pub clauses: Option<Measured>,
+    /// How well it was found with a part of the ranking left out, when that was asked for.
+    pub ablations: Vec<(&'static str, Measured)>,
+    /// The same queries answered otherwise, side by side.
+    pub comparisons: Vec<Comparison>,
+    /// How well both kinds of query are told apart, when there are both.
+    pub abstention: Option<Abstention>,
+    /// Measures by kind of query.
+    pub kinds: Vec<Group>,
+    /// Measures by language.
+    pub languages: Vec<Group>,
     /// The queries as one conversation, when that was asked for.
     pub conversation: Option<Conversation>,
     /// What the catalog costs.
     pub tokens: TokenTax,
-    /// Time to check the tools and derive their summaries.
-    pub check_time: Duration,
-    /// Time to embed summaries and queries.
-    pub embed_time: Duration,
-    /// Time for everything.
-    pub whole_time: Duration,
+    /// How long answers take.
+    pub latency: Latency,
+    /// How long the evaluation took.
+    pub times: Times,
     /// Tools that were not ranked, because the product would not store them.
     pub rejected: Vec<Rejected>,
     /// MCP servers that were ranked under another name.
     pub renamed: Vec<Renamed>,
 }
 
+/// How long an evaluation took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Times {
+    /// To check the tools and derive their summaries.
+    pub check: Duration,
+    /// To embed summaries and queries.
+    pub embed: Duration,
+    /// Everything.
+    pub whole: Duration,
+}
+
 /// What there was.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
     /// MCP servers.
     pub servers: usize,
     /// Tools that were ranked.
     pub tools: usize,
-    /// Queries.
+    /// Queries, but for those that were given as needing no tool.
     pub queries: usize,
     /// Queries that have labels.
     pub labelled: usize,
+    /// Queries that need no tool.
+    pub no_tool: usize,
     /// Queries that the encoder did not read to their end.
     pub truncated_queries: usize,
     /// Relevant tools that no ranking can hold, because they were rejected or the catalog has no such
@@ -62,7 +93,7 @@ pub struct Counts {
 }
 
 /// What the catalog costs a prompt, in tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TokenTax {
     /// All definitions.
     pub schemas: u64,
@@ -74,7 +105,7 @@ pub struct TokenTax {
 
 impl Counts {
     pub(super) fn new(evaluation: &Evaluation, stock: &Stock, embeddings: &Embeddings) -> Self {
-        let queries = &evaluation.queries;
+        let queries = evaluation.all_queries();
         let id = |tool: &StoredTool| {
             let server = stock.names.in_file(&tool.record.server);
             format!("{server}/{}", tool.record.name.as_str())
@@ -84,8 +115,9 @@ impl Counts {
         Self {
             servers: stock.catalog.servers.len(),
             tools: stock.catalog.tools.len(),
-            queries: queries.len(),
-            labelled: queries.iter().filter(|query| !query.relevant.is_empty()).count(),
+            queries: evaluation.queries.len(),
+            labelled: queries.iter().filter(|query| query.is_labelled()).count(),
+            no_tool: queries.iter().filter(|query| query.needs_no_tool).count(),
             truncated_queries: queries.iter().filter(|q| embeddings.is_truncated(&q.text)).count(),
             missing: relevant.filter(|id| !known.contains(*id)).cloned().collect(),
         }
@@ -103,72 +135,4 @@ impl TokenTax {
             pool: records().map(|tool| u64::from(tool.summary_tokens)).sum(),
         }
     }
-}
-
-impl Report {
-    /// The report for machines.
-    #[must_use]
-    pub fn to_json(&self) -> Value {
-        let counts = &self.counts;
-        json!({
-            "metrics": self.metrics.as_ref().map(metrics),
-            "baseline": self.baseline.as_ref().map(metrics),
-            "clauses": self.clauses.as_ref().map(metrics),
-            "conversation": self.conversation.as_ref().map(conversation),
-            "counts": {
-                "servers": counts.servers,
-                "tools": counts.tools,
-                "rejected_tools": self.rejected.len(),
-                "queries": counts.queries,
-                "labelled_queries": counts.labelled,
-                "truncated_queries": counts.truncated_queries,
-                "missing_relevant": counts.missing.len(),
-            },
-            "token_tax": {
-                "tokenizer": TOKENIZER,
-                "full_catalog_tokens": self.tokens.schemas,
-                "largest_schema_tokens": self.tokens.largest_schema,
-                "summary_pool_tokens": self.tokens.pool,
-            },
-            "encoder_fingerprint": self.encoder,
-            "seconds": {
-                "check": self.check_time.as_secs_f64(),
-                "embed": self.embed_time.as_secs_f64(),
-                "whole": self.whole_time.as_secs_f64(),
-            },
-            "rejected": self.rejected.iter().map(rejected).collect::<Vec<_>>(),
-            "renamed_servers": self.renamed.iter()
-                .map(|renamed| json!({"from": renamed.from, "to": renamed.to.as_str()}))
-                .collect::<Vec<_>>(),
-            "missing_relevant": counts.missing,
-        })
-    }
-}
-
-fn metrics(metrics: &Metrics) -> Value {
-    metrics.named().map(|(name, value)| (name, json!(value))).collect::<Map<_, _>>().into()
-}
-
-fn conversation(played: &Conversation) -> Value {
-    let layout = |layout: &Layout| {
-        json!({
-            "layout": layout.name,
-            "tokens": layout.tokens,
-            "cached_tokens": layout.cached,
-            "hit_rate": layout.hit_rate(),
-            "priced_tokens": layout.priced(),
-        })
-    };
-    let layouts: Vec<_> = played.layouts.iter().map(layout).collect();
-    json!({"turns": played.turns, "layouts": layouts})
-}
-
-fn rejected(tool: &Rejected) -> Value {
-    let rejection = &tool.rejection;
-    json!({
-        "server": tool.server,
-        "name": rejection.name,
-        "field": rejection.field,
-        "problem": rejection.problem,
-    })
 }

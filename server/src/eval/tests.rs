@@ -2,8 +2,9 @@
 
 use std::time::Instant;
 
+use super::metrics::{CUTS, Measure};
 use super::*;
-use crate::encoder::{EmbedFuture, Embedded, Encoder};
+use crate::encoder::{EmbedFuture, Embedded as EmbeddedText};
 
 /// Each word is a direction; texts that share words overlap.
 struct WordEncoder;
@@ -25,7 +26,7 @@ impl Encoder for WordEncoder {
     }
 }
 
-fn embed(text: &str) -> Embedded {
+fn embed(text: &str) -> EmbeddedText {
     let mut vector = vec![0.0_f32; DIMENSIONS];
     vector[0] = 0.1;
     for word in text.to_lowercase().split(|c: char| !c.is_alphanumeric()) {
@@ -34,7 +35,7 @@ fn embed(text: &str) -> Embedded {
     }
     let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
     vector.iter_mut().for_each(|x| *x /= length);
-    Embedded { vector, truncated: text.len() > 200 }
+    EmbeddedText { vector, truncated: text.len() > 200 }
 }
 
 fn server(name: &str, tools: &[(&str, &str)]) -> CatalogServer {
@@ -50,7 +51,7 @@ fn server(name: &str, tools: &[(&str, &str)]) -> CatalogServer {
 
 fn query(text: &str, relevant: &[&str]) -> LabelledQuery {
     let relevant = relevant.iter().map(|id| (*id).to_owned()).collect();
-    LabelledQuery { text: text.to_owned(), relevant }
+    LabelledQuery { text: text.to_owned(), relevant, ..LabelledQuery::default() }
 }
 
 async fn run(queries: Vec<LabelledQuery>) -> Evaluated {
@@ -58,19 +59,27 @@ async fn run(queries: Vec<LabelledQuery>) -> Evaluated {
         server("git.hub", &[("list_issues", "open problems"), ("merge/branch", "joins lines")]),
         server("mail", &[("send", "letter to people"), (" ", "refused")]),
     ];
-    let limits = LimitsConfig::default();
     let evaluation = Evaluation {
         servers,
         queries,
-        limits,
+        no_tool: vec![LabelledQuery { needs_no_tool: true, ..query("who wrote faust", &[]) }],
+        limits: LimitsConfig::default(),
+        router: RouterConfig::default(),
+        bootstrap: Bootstrap { resamples: 50, seed: 1 },
         with_baseline: true,
         with_clauses: true,
+        with_ablations: true,
         conversation: 2,
     };
     evaluation
         .run(Sides { passages: &WordEncoder, queries: &WordEncoder }, &|_, _| {})
         .await
         .expect("evaluated")
+}
+
+fn values(measured: &Measured, measures: &[Measure]) -> Vec<f64> {
+    let value = |measure: &Measure| measured.get(*measure).expect("measured").value;
+    measures.iter().map(value).collect()
 }
 
 #[tokio::test]
@@ -80,15 +89,16 @@ async fn queries_are_ranked_whole_and_measured() {
         query("joins lines", &["git.hub/merge/branch", "mail/ "]),
         query("nothing of the kind", &[]),
     ];
-    let Evaluated { ranked, report } = run(queries).await;
+    let Evaluated { ranked, report, .. } = run(queries).await;
     assert_eq!(ranked.len(), 3);
     assert!(ranked.iter().all(|one| one.ranked.len() == 3));
     assert_eq!(ranked[0].ranked[0], "mail/send");
     assert_eq!(ranked[1].ranked[0], "git.hub/merge/branch");
     assert!(ranked[0].top > 0.3 && ranked[0].top < 1.0, "{}", ranked[0].top);
     let metrics = report.metrics.expect("labels");
-    assert_eq!(metrics.recall, [0.75; 5]);
-    assert_eq!(report.baseline.expect("asked for").recall, [0.75; 5]);
+    assert_eq!(values(&metrics, &CUTS.map(Measure::Recall)), [0.75; 5]);
+    let baseline = report.baseline.expect("asked for");
+    assert_eq!(values(&baseline, &CUTS.map(Measure::Recall)), [0.75; 5]);
     assert_eq!((report.counts.queries, report.counts.labelled), (3, 2));
     assert_eq!(report.counts.missing.iter().collect::<Vec<_>>(), ["mail/ "]);
     assert_eq!((report.rejected.len(), report.renamed.len()), (1, 1));
@@ -98,11 +108,12 @@ async fn queries_are_ranked_whole_and_measured() {
 async fn named_tools_come_first_and_the_report_is_json() {
     let long = "word ".repeat(50);
     let evaluated = run(vec![query("use list_issues for letter people", &[]), query(&long, &[])]);
-    let Evaluated { ranked, report } = evaluated.await;
+    let Evaluated { ranked, report, .. } = evaluated.await;
     assert_eq!(ranked[0].ranked[0], "git.hub/list_issues");
-    assert_eq!(report.metrics, None);
+    assert_eq!((&report.metrics, &report.abstention), (&None, &None));
     let json = report.to_json();
     assert_eq!(json["metrics"], serde_json::Value::Null);
+    assert_eq!(json["counts"]["no_tool_queries"], 1);
     assert_eq!(json["counts"]["truncated_queries"], 1);
     assert_eq!(json["rejected"][0]["field"], "tools[1].name");
     assert_eq!(json["renamed_servers"][0]["to"], "git-hub");
@@ -126,4 +137,58 @@ async fn a_conversation_that_only_appends_is_served_from_the_cache() {
     assert!(ours.hit_rate() > two_phase.hit_rate(), "{played:?}");
     assert!(ours.hit_rate() > all.hit_rate() && ours.hit_rate() > ranked.hit_rate(), "{played:?}");
     assert!(evaluated.report.clauses.is_some());
+    let ablated: Vec<_> = evaluated.report.ablations.iter().map(|(name, _)| *name).collect();
+    assert_eq!(ablated, ["without clauses", "without overlap", "without words"]);
+}
+
+#[tokio::test]
+async fn the_set_is_the_one_that_route_would_send() {
+    let queries = vec![
+        query("letter people", &["mail/send"]),
+        query("joins lines", &["git.hub/merge/branch", "mail/send"]),
+    ];
+    let servers = vec![server("mail", &[("send", "letter to people"), ("sort", "joins lines")])];
+    let evaluation = Evaluation {
+        servers,
+        queries,
+        no_tool: Vec::new(),
+        limits: LimitsConfig::default(),
+        router: RouterConfig { top_k: 1, ..RouterConfig::default() },
+        bootstrap: Bootstrap { resamples: 0, seed: 1 },
+        with_baseline: true,
+        with_clauses: false,
+        with_ablations: false,
+        conversation: 0,
+    };
+    let sides = Sides { passages: &WordEncoder, queries: &WordEncoder };
+    let Evaluated { report, samples, .. } = evaluation.run(sides, &|_, _| {}).await.expect("done");
+    let metrics = report.metrics.expect("labels");
+    let set = [Measure::SetSize, Measure::SetPrecision, Measure::SetRecall, Measure::SetWhole];
+    assert_eq!(values(&metrics, &set), [1.0, 0.5, 0.5, 0.5]);
+    let tokens = values(&metrics, &[Measure::SetTokens])[0];
+    assert!(tokens > 10.0 && tokens < report.tokens.schemas as f64, "{tokens}");
+    assert_eq!(samples.labelled.len(), 2);
+    let [compared] = &report.comparisons[..] else { panic!("{:?}", report.comparisons) };
+    assert_eq!((compared.name.as_str(), compared.rows.len()), ("plain", Measure::LABELLED.len()));
+    assert!(report.latency.p50 > 0.0 && report.latency.p50 <= report.latency.p99);
+    // Two plain summaries are the same as ours.
+    assert_eq!((report.latency.queries.texts, report.latency.summaries.texts), (2, 2));
+}
+
+#[tokio::test]
+async fn queries_that_need_no_tool_are_held_against_the_others() {
+    let empty = LabelledQuery { needs_no_tool: true, ..query("letter to people", &[]) };
+    let Evaluated { ranked, report, samples } =
+        run(vec![query("letter people", &["mail/send"]), empty, query("joins", &[])]).await;
+    assert_eq!((ranked.len(), samples.labelled.len(), samples.no_tool.len()), (3, 1, 2));
+    let held = report.abstention.as_ref().expect("both kinds");
+    // One of the two is all of a tool's words, the other has nothing to do with any.
+    assert_eq!(held.auc.value, 0.5);
+    assert_eq!(values(report.no_tool.as_ref().expect("some"), &[Measure::FalseAccept]), [0.5]);
+    let json = report.to_json();
+    assert_eq!(json["abstention"]["false_accepts"], 0.5);
+    assert_eq!(json["abstention"]["false_rejects"], 0.0);
+    assert_eq!(json["abstention"]["curve"][0]["false_accepts"], 1.0);
+    assert_eq!(json["router"]["threshold"], 0.28);
+    assert!(json["intervals"]["recall@1"].is_array(), "{json:#}");
 }

@@ -1,22 +1,29 @@
-//! An evaluation as people read it: the measures, what the catalog costs, what was odd.
+//! An evaluation as people read it on a terminal: the measures, what the catalog costs, what was odd.
 
+use std::fmt::Write as _;
+
+use super::sections::{Section, sections};
 use crate::cli::output::{self, STRONG};
-use crate::cli::table::{Column, render};
+use crate::cli::table::render;
 use crate::cli::text::{counted, grouped};
 use crate::eval::Report;
-use crate::eval::conversation::{ANSWER_TOKENS, Conversation};
-use crate::eval::metrics::Metrics;
 
 /// Names that one warning lists; the JSON report has all.
 const NAMED: usize = 5;
 
 /// What makes the figures less than they seem, on stderr.
 pub(super) fn warn(report: &Report) {
-    for renamed in &report.renamed {
+    for renamed in report.renamed.iter().take(NAMED) {
         output::warn(format_args!(
             "the MCP server {:?} can't have this name in Toolgate; ranked as {:?}",
             renamed.from,
             renamed.to.as_str()
+        ));
+    }
+    if report.renamed.len() > NAMED {
+        output::warn(format_args!(
+            "{} more renamed; --json lists all",
+            report.renamed.len() - NAMED
         ));
     }
     let rejected = &report.rejected;
@@ -42,126 +49,97 @@ pub(super) fn warn(report: &Report) {
 
 /// The whole report, coloured.
 pub(super) fn report(report: &Report) -> String {
+    let mut text = format!("{STRONG}{}{STRONG:#}\n\n", headline(report));
+    if report.metrics.is_none() {
+        text.push_str("No query has labels, so that nothing could be measured.\n\n");
+    }
+    for Section { words, columns, rows, .. } in sections(report) {
+        if !words.is_empty() {
+            let _ = writeln!(text, "{words}");
+        }
+        let _ = writeln!(text, "{}", render(&columns, rows));
+    }
+    text.push_str(&costs(report));
+    text
+}
+
+/// What was evaluated.
+pub(super) fn headline(report: &Report) -> String {
     let counts = &report.counts;
     let (tools, servers) = (counted(counts.tools, "tool"), counted(counts.servers, "MCP server"));
     let (queries, labelled) = (grouped(counts.queries as u64), grouped(counts.labelled as u64));
-    let truncated = match counts.truncated_queries {
+    let more = |count: usize, what: &str| match count {
         0 => String::new(),
-        count => format!(", {} longer than the encoder reads", grouped(count as u64)),
+        count => format!(", {} {what}", grouped(count as u64)),
     };
     format!(
-        "{STRONG}{tools} of {servers}; {queries} queries, {labelled} labelled{truncated}{STRONG:#}\n\n\
-         {}\n{}{}",
-        measures(report),
-        costs(report),
-        report.conversation.as_ref().map_or_else(String::new, cache)
+        "{tools} of {servers}; {queries} queries, {labelled} labelled{}{}",
+        more(counts.no_tool, "needing no tool"),
+        more(counts.truncated_queries, "longer than the encoder reads"),
     )
 }
 
-fn measures(report: &Report) -> String {
-    let Some(metrics) = &report.metrics else {
-        return "No query has labels, so that nothing could be measured.\n".to_owned();
-    };
-    let columns = [
-        Column::Left("SUMMARIES"),
-        Column::Right("RECALL@1"),
-        Column::Right("@3"),
-        Column::Right("@5"),
-        Column::Right("@10"),
-        Column::Right("@20"),
-        Column::Right("NDCG@10"),
-    ];
-    let row = |name: &str, metrics: &Metrics| {
-        let values = metrics.named().map(|(_, value)| format!("{value:.3}"));
-        std::iter::once(name.to_owned()).chain(values).collect()
-    };
-    let baseline = report.baseline.as_ref().map(|metrics| row("plain", metrics));
-    let clauses = report.clauses.as_ref().map(|metrics| row("toolgate, by clauses", metrics));
-    render(&columns, std::iter::once(row("toolgate", metrics)).chain(baseline).chain(clauses))
-}
-
-/// What a provider's cache serves of a conversation, by layout.
-fn cache(played: &Conversation) -> String {
-    let columns = [
-        Column::Left("PROMPT"),
-        Column::Right("TOKENS A TURN"),
-        Column::Right("FROM THE CACHE"),
-        Column::Right("PRICED AS"),
-    ];
-    let turns = played.turns.max(1) as f64;
-    let rows = played.layouts.iter().map(|layout| {
-        vec![
-            layout.name.to_owned(),
-            grouped((layout.tokens as f64 / turns).round() as u64),
-            format!("{:.1}%", 100.0 * layout.hit_rate()),
-            grouped((layout.priced() / turns).round() as u64),
-        ]
-    });
-    format!(
-        "\nA conversation of {}, with one tool registered halfway; each turn's call and answer are \
-         taken as {ANSWER_TOKENS} tokens, a cached token as a tenth of another:\n{}",
-        counted(played.turns, "turn"),
-        render(&columns, rows)
-    )
-}
-
-fn costs(report: &Report) -> String {
-    let tokens = &report.tokens;
+/// What the catalog costs, and what the evaluation took.
+pub(super) fn costs(report: &Report) -> String {
+    let (tokens, latency, times) = (&report.tokens, &report.latency, &report.times);
     let mean = tokens.schemas.checked_div(report.counts.tools as u64).unwrap_or(0);
     format!(
         "All schemas: {} tokens ({} a tool, {} the largest). All summaries: {} tokens.\n\
+         Ranking and cut, once embedded: p50 {:.0} us, p90 {:.0}, p99 {:.0}. Embedding in batches: {:.0} us a \
+         query, {:.0} a summary.\n\
          {:.1} s, {:.1} s of it embedding; encoder {}.\n",
         grouped(tokens.schemas),
         grouped(mean),
         grouped(tokens.largest_schema.into()),
         grouped(tokens.pool),
-        report.whole_time.as_secs_f64(),
-        report.embed_time.as_secs_f64(),
+        latency.p50,
+        latency.p90,
+        latency.p99,
+        latency.queries.micros_a_text(),
+        latency.summaries.micros_a_text(),
+        times.whole.as_secs_f64(),
+        times.embed.as_secs_f64(),
         report.encoder.get(..12).unwrap_or(&report.encoder),
     )
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::example::example;
     use super::*;
-    use crate::eval::report::{Counts, TokenTax};
-    use std::collections::BTreeSet;
-    use std::time::Duration;
-
-    fn example() -> Report {
-        Report {
-            encoder: "0123456789abcdef".into(),
-            counts: Counts {
-                servers: 1,
-                tools: 1_200,
-                queries: 3,
-                labelled: 2,
-                truncated_queries: 1,
-                missing: BTreeSet::new(),
-            },
-            metrics: Some(Metrics { recall: [0.25, 0.5, 0.75, 1.0, 1.0], ndcg: 0.625 }),
-            baseline: None,
-            clauses: None,
-            conversation: None,
-            tokens: TokenTax { schemas: 240_000, largest_schema: 900, pool: 36_000 },
-            check_time: Duration::from_millis(300),
-            embed_time: Duration::from_millis(1_200),
-            whole_time: Duration::from_millis(1_600),
-            rejected: Vec::new(),
-            renamed: Vec::new(),
-        }
-    }
 
     #[test]
-    fn the_measures_stand_in_a_table() {
+    fn the_measures_stand_in_tables() {
         let text = anstream::adapter::strip_str(&report(&example())).to_string();
         let wanted = "\
-1,200 tools of 1 MCP server; 3 queries, 2 labelled, 1 longer than the encoder reads
+1,200 tools of 1 MCP server; 3 queries, 2 labelled, 1 needing no tool, 1 longer than the encoder reads
 
-SUMMARIES  RECALL@1     @3     @5    @10    @20  NDCG@10
-toolgate      0.250  0.500  0.750  1.000  1.000    0.625
+SUMMARIES  RECALL@1     @3     @5    @10    @20  NDCG@10    MRR
+toolgate      0.250  0.500  0.750  0.800  0.800    0.625  0.400
+95% from      0.125  0.250  0.375  0.400  0.400    0.312  0.200
+95% to        0.312  0.625  0.938  1.000  1.000    0.781  0.500
+
+The sets that Route would send (router.threshold 0.28, router.ratio 0.5, router.top_k 10).
+ACTIVE SET  TOOLS  PRECISION  RECALL  WHOLE  EMPTY  TOKENS
+toolgate      6.2      0.200   0.700  0.500  0.100   1,235
+95% from      3.1      0.100   0.350  0.250  0.050     617
+95% to        7.8      0.250   0.875  0.625  0.125   1,543
+
+A false accept sends a tool to a query that needs none (1 here), a false reject none to a query that needs some (2). AUC: how often the latter has the better overlap.
+ABSTENTION    AUC  FALSE ACCEPTS  FALSE REJECTS
+toolgate    0.750          0.300          0.100
+95% from    0.375          0.150          0.050
+95% to      0.938          0.375          0.125
+
+Compared with plain, query by query; p is how likely such a difference is by chance.
+MEASURE    THIS  OTHER  DIFFERENCE  95% FROM      TO       P
+recall@1  0.250  0.200      +0.050    -0.010  +0.110  0.1250
+
+KIND    LABELLED  RECALL@1     @5    @10  NDCG@10  SET  SET RECALL  FALSE REJECTS  NO TOOL  FALSE ACCEPTS
+single         2     0.250  0.750  0.800    0.625  6.2       0.700          0.100        -              -
 
 All schemas: 240,000 tokens (200 a tool, 900 the largest). All summaries: 36,000 tokens.
+Ranking and cut, once embedded: p50 80 us, p90 120, p99 300. Embedding in batches: 400 us a query, 900 a summary.
 1.6 s, 1.2 s of it embedding; encoder 0123456789ab.
 ";
         assert_eq!(text, wanted);

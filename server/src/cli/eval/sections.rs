@@ -1,0 +1,307 @@
+//! An evaluation as tables with a few words each. The terminal and Markdown show the same ones.
+
+use crate::cli::table::Column;
+use crate::cli::text::{counted, grouped};
+use crate::eval::Report;
+use crate::eval::abstention::Point;
+use crate::eval::bootstrap::Estimate;
+use crate::eval::comparison::{Comparison, Row};
+use crate::eval::conversation::{ANSWER_TOKENS, Conversation, Layout};
+use crate::eval::measured::{Group, Measured};
+use crate::eval::metrics::Measure;
+
+/// Kinds and languages that are shown; the JSON report has all.
+const GROUPS_SHOWN: usize = 40;
+
+/// Of the curve, every fifth point stands in the table; the JSON report has all.
+const CURVE_STEP: usize = 5;
+
+/// A table and what is said of it.
+#[derive(Debug, Default)]
+pub(super) struct Section {
+    /// Its heading, where there are headings.
+    pub(super) title: String,
+    /// A sentence above the table.
+    pub(super) words: String,
+    /// The headers.
+    pub(super) columns: Vec<Column>,
+    /// The rows.
+    pub(super) rows: Vec<Vec<String>>,
+}
+
+/// Everything that was measured.
+pub(super) fn sections(report: &Report) -> Vec<Section> {
+    let parts = [ranking(report), active_set(report), abstention(report)];
+    let comparisons = report.comparisons.iter().map(comparison);
+    let groups = [groups("KIND", &report.kinds), groups("LANGUAGE", &report.languages)];
+    let conversation = report.conversation.as_ref().map(conversation);
+    let parts = parts.into_iter().flatten().chain(comparisons);
+    parts.chain(groups.into_iter().flatten()).chain(conversation).collect()
+}
+
+/// A measure's value as people read it.
+pub(super) fn shown(measure: Measure, value: f64) -> String {
+    match measure {
+        Measure::SetTokens => grouped(value.round() as u64),
+        Measure::SetSize => format!("{value:.1}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+const RANKING: [Measure; 7] = [
+    Measure::Recall(1),
+    Measure::Recall(3),
+    Measure::Recall(5),
+    Measure::Recall(10),
+    Measure::Recall(20),
+    Measure::Ndcg,
+    Measure::ReciprocalRank,
+];
+
+fn ranking(report: &Report) -> Option<Section> {
+    Some(Section {
+        title: "Ranking".to_owned(),
+        words: String::new(),
+        columns: vec![
+            Column::Left("SUMMARIES"),
+            Column::Right("RECALL@1"),
+            Column::Right("@3"),
+            Column::Right("@5"),
+            Column::Right("@10"),
+            Column::Right("@20"),
+            Column::Right("NDCG@10"),
+            Column::Right("MRR"),
+        ],
+        rows: ways(report, &RANKING)?,
+    })
+}
+
+const SET: [Measure; 6] = [
+    Measure::SetSize,
+    Measure::SetPrecision,
+    Measure::SetRecall,
+    Measure::SetWhole,
+    Measure::SetEmpty,
+    Measure::SetTokens,
+];
+
+fn active_set(report: &Report) -> Option<Section> {
+    let router = report.router;
+    Some(Section {
+        title: "Active set".to_owned(),
+        words: format!(
+            "The sets that Route would send (router.threshold {}, router.ratio {}, router.top_k {}).",
+            router.threshold, router.ratio, router.top_k
+        ),
+        columns: vec![
+            Column::Left("ACTIVE SET"),
+            Column::Right("TOOLS"),
+            Column::Right("PRECISION"),
+            Column::Right("RECALL"),
+            Column::Right("WHOLE"),
+            Column::Right("EMPTY"),
+            Column::Right("TOKENS"),
+        ],
+        rows: ways(report, &SET)?,
+    })
+}
+
+/// A row for each way of answering, the product's own with its intervals.
+fn ways(report: &Report, measures: &[Measure]) -> Option<Vec<Vec<String>>> {
+    let metrics = report.metrics.as_ref()?;
+    let estimates: Vec<_> = measures.iter().map(|m| (*m, metrics.get(*m))).collect();
+    let mut rows = with_interval("toolgate", &estimates);
+    let others = [("plain", &report.baseline), ("toolgate, by clauses", &report.clauses)];
+    let others = others.into_iter().filter_map(|(name, other)| Some((name, other.as_ref()?)));
+    let ablations = report.ablations.iter().map(|(name, other)| (*name, other));
+    for (name, other) in others.chain(ablations) {
+        let values = measures.iter().map(|measure| value(*measure, other.get(*measure)));
+        rows.push(std::iter::once(name.to_owned()).chain(values).collect());
+    }
+    Some(rows)
+}
+
+fn value(measure: Measure, estimate: Option<Estimate>) -> String {
+    estimate.map_or_else(|| "-".to_owned(), |estimate| shown(measure, estimate.value))
+}
+
+/// Values, and where they would lie with other queries.
+fn with_interval(name: &str, estimates: &[(Measure, Option<Estimate>)]) -> Vec<Vec<String>> {
+    let row = |name: &str, of: &dyn Fn(Estimate) -> Option<f64>| -> Vec<String> {
+        let cell = |(measure, estimate): &(Measure, Option<Estimate>)| {
+            let value = estimate.and_then(of);
+            value.map_or_else(|| "-".to_owned(), |value| shown(*measure, value))
+        };
+        std::iter::once(name.to_owned()).chain(estimates.iter().map(cell)).collect()
+    };
+    let mut rows = vec![row(name, &|estimate| Some(estimate.value))];
+    if estimates.iter().any(|(_, estimate)| estimate.is_some_and(|e| e.interval.is_some())) {
+        rows.push(row("95% from", &|estimate| estimate.interval.map(|interval| interval.low)));
+        rows.push(row("95% to", &|estimate| estimate.interval.map(|interval| interval.high)));
+    }
+    rows
+}
+
+fn abstention(report: &Report) -> Option<Section> {
+    let get = |measured: &Option<Measured>, measure| measured.as_ref().and_then(|m| m.get(measure));
+    let accepts = get(&report.no_tool, Measure::FalseAccept)?;
+    let rejects = get(&report.metrics, Measure::SetEmpty);
+    let auc = report.abstention.as_ref().map(|held| held.auc);
+    let cells =
+        [(Measure::Ndcg, auc), (Measure::FalseAccept, Some(accepts)), (Measure::SetEmpty, rejects)];
+    Some(Section {
+        title: "Abstention".to_owned(),
+        words: format!(
+            "A false accept sends a tool to a query that needs none ({} here), a false reject none to a query \
+             that needs some ({}). AUC: how often the latter has the better overlap.",
+            grouped(report.counts.no_tool as u64),
+            grouped(report.counts.labelled as u64),
+        ),
+        columns: vec![
+            Column::Left("ABSTENTION"),
+            Column::Right("AUC"),
+            Column::Right("FALSE ACCEPTS"),
+            Column::Right("FALSE REJECTS"),
+        ],
+        rows: with_interval("toolgate", &cells),
+    })
+}
+
+/// What thresholds would accept and reject, for a page: a terminal has no room for it.
+pub(super) fn curve(report: &Report) -> Option<Section> {
+    let held = report.abstention.as_ref()?;
+    let row = |point: &Point| {
+        let cells = [point.false_accepts, point.false_rejects].map(|share| format!("{share:.3}"));
+        std::iter::once(format!("{:.2}", point.threshold)).chain(cells).collect()
+    };
+    Some(Section {
+        title: "Thresholds".to_owned(),
+        words: "What other thresholds of the best overlap would accept and reject.".to_owned(),
+        columns: vec![
+            Column::Right("THRESHOLD"),
+            Column::Right("FALSE ACCEPTS"),
+            Column::Right("FALSE REJECTS"),
+        ],
+        rows: held.curve.iter().step_by(CURVE_STEP).map(row).collect(),
+    })
+}
+
+fn comparison(compared: &Comparison) -> Section {
+    let row = |row: &Row| {
+        let bound = |value: Option<f64>| {
+            value.map_or_else(|| "-".to_owned(), |value| signed(row.measure, value))
+        };
+        let interval = row.difference.interval;
+        vec![
+            row.measure.name(),
+            shown(row.measure, row.this),
+            shown(row.measure, row.other),
+            signed(row.measure, row.difference.value),
+            bound(interval.map(|interval| interval.low)),
+            bound(interval.map(|interval| interval.high)),
+            format!("{:.4}", row.p),
+        ]
+    };
+    Section {
+        title: format!("Compared with {}", compared.name),
+        words: format!(
+            "Compared with {}, query by query; p is how likely such a difference is by chance.",
+            compared.name
+        ),
+        columns: vec![
+            Column::Left("MEASURE"),
+            Column::Right("THIS"),
+            Column::Right("OTHER"),
+            Column::Right("DIFFERENCE"),
+            Column::Right("95% FROM"),
+            Column::Right("TO"),
+            Column::Right("P"),
+        ],
+        rows: compared.rows.iter().map(row).collect(),
+    }
+}
+
+fn signed(measure: Measure, value: f64) -> String {
+    let sign = if value < 0.0 { "-" } else { "+" };
+    format!("{sign}{}", shown(measure, value.abs()))
+}
+
+/// What is shown of a group's labelled queries.
+const GROUP: [Measure; 7] = [
+    Measure::Recall(1),
+    Measure::Recall(5),
+    Measure::Recall(10),
+    Measure::Ndcg,
+    Measure::SetSize,
+    Measure::SetRecall,
+    Measure::SetEmpty,
+];
+
+fn group_row(group: &Group) -> Vec<String> {
+    let cell = |measured: &Option<Measured>, measure: Measure| {
+        value(measure, measured.as_ref().and_then(|measured| measured.get(measure)))
+    };
+    let count = |measured: &Option<Measured>| {
+        measured.as_ref().map_or_else(|| "-".to_owned(), |m| grouped(m.queries as u64))
+    };
+    let mut cells = vec![group.name.clone(), count(&group.labelled)];
+    cells.extend(GROUP.map(|measure| cell(&group.labelled, measure)));
+    cells.extend([count(&group.no_tool), cell(&group.no_tool, Measure::FalseAccept)]);
+    cells
+}
+
+/// Measures by a field that queries carry; `None` when none does.
+fn groups(field: &'static str, groups: &[Group]) -> Option<Section> {
+    let more = groups.len().saturating_sub(GROUPS_SHOWN);
+    let section = || Section {
+        title: format!("By {}", field.to_lowercase()),
+        words: if more > 0 {
+            format!("{more} more are in the JSON report.")
+        } else {
+            String::new()
+        },
+        columns: vec![
+            Column::Left(field),
+            Column::Right("LABELLED"),
+            Column::Right("RECALL@1"),
+            Column::Right("@5"),
+            Column::Right("@10"),
+            Column::Right("NDCG@10"),
+            Column::Right("SET"),
+            Column::Right("SET RECALL"),
+            Column::Right("FALSE REJECTS"),
+            Column::Right("NO TOOL"),
+            Column::Right("FALSE ACCEPTS"),
+        ],
+        rows: groups.iter().take(GROUPS_SHOWN).map(group_row).collect(),
+    };
+    (!groups.is_empty()).then(section)
+}
+
+/// What a provider's cache serves of a conversation, by layout.
+fn conversation(played: &Conversation) -> Section {
+    let turns = played.turns.max(1) as f64;
+    let row = |layout: &Layout| {
+        vec![
+            layout.name.to_owned(),
+            grouped((layout.tokens as f64 / turns).round() as u64),
+            format!("{:.1}%", 100.0 * layout.hit_rate()),
+            grouped((layout.priced() / turns).round() as u64),
+        ]
+    };
+    Section {
+        title: "Conversation".to_owned(),
+        words: format!(
+            "A conversation of {}, with one tool registered halfway; each turn's call and answer are \
+             taken as {ANSWER_TOKENS} tokens, a cached token as a tenth of another:",
+            counted(played.turns, "turn"),
+        ),
+        columns: vec![
+            Column::Left("PROMPT"),
+            Column::Right("TOKENS A TURN"),
+            Column::Right("FROM THE CACHE"),
+            Column::Right("PRICED AS"),
+        ],
+        rows: played.layouts.iter().map(row).collect(),
+    }
+}
