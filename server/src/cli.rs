@@ -8,6 +8,7 @@ mod doctor;
 mod documents;
 mod eval;
 mod failure;
+mod files;
 mod gate;
 mod json;
 mod model;

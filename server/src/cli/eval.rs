@@ -3,13 +3,13 @@
 mod report;
 
 use std::fmt::Write as _;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 
 use super::arguments::ConfigArguments;
 use super::failure::{Exit, Failure};
+use super::files::{check_writable, write};
 use super::{output, serve};
 use crate::config::{Config, FlagValue};
 use crate::encoder::Prefixed;
@@ -123,20 +123,6 @@ async fn evaluate(
         Ok(evaluated) => evaluated.map_err(|error| Failure::new(serve::with_causes(&error))),
         Err(error) => Err(Failure::new(format!("the evaluation broke off: {error}"))),
     }
-}
-
-/// A path that can't be written is better known before minutes of work than after.
-fn check_writable(path: &Path) -> Result<(), Failure> {
-    let opened = fs::OpenOptions::new().append(true).create(true).open(path);
-    opened.map(drop).map_err(|error| unwritable(path, &error))
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(path, text).map_err(|error| unwritable(path, &error))
-}
-
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(format!("{}: cannot be written: {error}", path.display()))
 }
 
 fn lines(ranked: &[Ranked]) -> Result<String, Failure> {
