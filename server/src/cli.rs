@@ -2,6 +2,7 @@
 //! through the client library only; results go to stdout, everything else to stderr.
 
 mod arguments;
+mod bench;
 mod completions;
 mod config;
 mod doctor;
@@ -63,6 +64,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Model(model) => interruptible(model::run(model)),
         Command::Doctor(doctor) => interruptible(doctor::run(doctor)),
         Command::Eval(eval) => interruptible(eval::run(eval)),
+        Command::Bench(bench) => interruptible(bench::run(bench)),
         Command::Tokens(tokens) => tokens::run(&tokens),
         Command::Config(config) => config::run(config),
         Command::Completions(completions) => {

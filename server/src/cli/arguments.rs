@@ -9,8 +9,8 @@ use toolgate_encoder_worker::worker::{HELP, WorkerArguments};
 
 use super::failure::Failure;
 use super::{
-    completions, config, doctor, eval, gate, model, output, policy, register, route, search, serve,
-    servers, tokens, tools, usage,
+    bench, completions, config, doctor, eval, gate, model, output, policy, register, route, search,
+    serve, servers, tokens, tools, usage,
 };
 use crate::config::units::parse_duration;
 use crate::config::{FlagValue, Parsed, load};
@@ -58,6 +58,7 @@ pub(super) enum Command {
     Model(model::Model),
     Doctor(doctor::Doctor),
     Eval(eval::Eval),
+    Bench(bench::Bench),
     Tokens(tokens::Tokens),
     Config(config::Config),
     Completions(completions::Completions),
@@ -196,6 +197,8 @@ mod tests {
             "toolgate doctor --json",
             "toolgate eval --catalog d --queries q.jsonl --ranked r.jsonl --json j.json --baseline",
             "toolgate tokens a.json b --json",
+            "toolgate bench tax --tasks 20 --seed 7 --markdown t.md --json t.json",
+            "toolgate bench tax --catalog d --queries q.jsonl",
             "toolgate config check f.toml",
             "toolgate config example",
             "toolgate config show --json",
@@ -226,6 +229,9 @@ mod tests {
             "toolgate usage --until 7",
             "toolgate completions",
             "toolgate eval --catalog d",
+            "toolgate bench",
+            "toolgate bench tax --catalog d",
+            "toolgate bench tax --tasks 3",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }
