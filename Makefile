@@ -162,6 +162,12 @@ load: build tools ## Route under load with the release binary: latency, throughp
 	$(TARGET_DIR)/release/toolgate model fetch
 	TOOLGATE_BIN=$(TARGET_DIR)/release/toolgate PYTHONPATH=tests/e2e $(PY) tests/load/route_load.py
 
+.PHONY: docs-tax
+docs-tax: build ## Write docs/tax.md anew: what tools cost in prompts, by the published benchmark (under a minute)
+	$(TARGET_DIR)/release/toolgate model fetch
+	time $(TARGET_DIR)/release/toolgate bench tax --catalog tests/data/servers \
+		--queries tests/data/intents/tax.jsonl --markdown docs/tax.md
+
 .PHONY: fuzz
 fuzz: ## Each fuzz target for ten minutes
 	tests/fuzz/run.sh 600

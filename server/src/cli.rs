@@ -2,12 +2,14 @@
 //! through the client library only; results go to stdout, everything else to stderr.
 
 mod arguments;
+mod bench;
 mod completions;
 mod config;
 mod doctor;
 mod documents;
 mod eval;
 mod failure;
+mod files;
 mod gate;
 mod json;
 mod model;
@@ -62,6 +64,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Model(model) => interruptible(model::run(model)),
         Command::Doctor(doctor) => interruptible(doctor::run(doctor)),
         Command::Eval(eval) => interruptible(eval::run(eval)),
+        Command::Bench(bench) => interruptible(bench::run(bench)),
         Command::Tokens(tokens) => tokens::run(&tokens),
         Command::Config(config) => config::run(config),
         Command::Completions(completions) => {

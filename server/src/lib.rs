@@ -24,6 +24,7 @@ pub mod serve;
 pub mod shard;
 pub mod state;
 pub mod store;
+pub mod tax;
 pub mod telemetry;
 pub mod tokens;
 pub mod usage;

@@ -9,8 +9,8 @@ use toolgate_encoder_worker::worker::{HELP, WorkerArguments};
 
 use super::failure::Failure;
 use super::{
-    completions, config, doctor, eval, gate, model, output, policy, register, route, search, serve,
-    servers, tokens, tools, usage,
+    bench, completions, config, doctor, eval, gate, model, output, policy, register, route, search,
+    serve, servers, tokens, tools, usage,
 };
 use crate::config::units::parse_duration;
 use crate::config::{FlagValue, Parsed, load};
@@ -58,6 +58,7 @@ pub(super) enum Command {
     Model(model::Model),
     Doctor(doctor::Doctor),
     Eval(eval::Eval),
+    Bench(bench::Bench),
     Tokens(tokens::Tokens),
     Config(config::Config),
     Completions(completions::Completions),
@@ -199,6 +200,8 @@ mod tests {
             "toolgate eval --queries q.json --json j.json --per-query --markdown m.md --plots p --resamples 0",
             "toolgate eval --queries q.json --against c.toml --against-set router.top_k=3 --compare j.json",
             "toolgate tokens a.json b --json",
+            "toolgate bench tax --tasks 20 --seed 7 --markdown t.md --json t.json",
+            "toolgate bench tax --catalog d --queries q.jsonl",
             "toolgate config check f.toml",
             "toolgate config example",
             "toolgate config show --json",
@@ -233,6 +236,9 @@ mod tests {
             "toolgate eval --queries q --per-query",
             "toolgate eval --queries q --resamples 100001",
             "toolgate eval --queries q --against-set router.top_k",
+            "toolgate bench",
+            "toolgate bench tax --catalog d",
+            "toolgate bench tax --tasks 3",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

@@ -17,6 +17,7 @@ use clap::{Args, value_parser};
 
 use super::arguments::ConfigArguments;
 use super::failure::{Exit, Failure};
+use super::files::{check_writable, write};
 use super::{output, serve};
 use crate::config::{Config, FlagValue};
 use crate::encoder::Prefixed;

@@ -1,0 +1,32 @@
+//! `toolgate bench`: the product measured by published benchmarks, in this process.
+
+mod tax;
+
+use clap::{Args, Subcommand};
+
+use super::failure::{Exit, Failure};
+
+const EXAMPLES: &str = "\
+Examples:
+  toolgate bench tax
+  toolgate bench tax --catalog tests/data/servers --queries tests/data/intents/tax.jsonl
+  toolgate bench tax --help";
+
+/// Measure what tools cost in prompts by a published benchmark.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Bench {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Tax(tax::Tax),
+}
+
+pub(super) async fn run(bench: Bench) -> Result<Exit, Failure> {
+    match bench.command {
+        Command::Tax(tax) => tax::run(tax).await,
+    }
+}

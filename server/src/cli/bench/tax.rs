@@ -1,0 +1,196 @@
+//! `toolgate bench tax`: the tools tax by the published benchmark, as tables.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+
+use crate::cli::arguments::ConfigArguments;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::files::{check_writable, write};
+use crate::cli::output::{self, STRONG};
+use crate::cli::serve;
+use crate::cli::table::{Column, render};
+use crate::config::{Config, FlagValue};
+use crate::encoder::Prefixed;
+use crate::eval::{Sides, catalog_file, query_file};
+use crate::serve::load_sides;
+use crate::tax::report::Table;
+use crate::tax::{Bench, Labelled, Report, TASKS_MIN, paper};
+
+const EXAMPLES: &str = "\
+Examples:
+  toolgate bench tax
+  toolgate bench tax --markdown tax.md --json tax.json
+  toolgate bench tax --catalog servers/ --queries queries.jsonl
+  toolgate bench tax --tasks 20                 a quick look
+
+The testbed, the methods and the ablations are those of \"Tool Attention Is All You Need\", whose figures
+stand beside ours, each difference with its reason. Catalogs and queries are files as `toolgate eval`
+takes them. No server is needed. The same seed gives the same figures, to the byte, on the same CPU.";
+
+/// Warnings that are printed; --json has all.
+const WARNED: usize = 5;
+
+/// Reproduce the tools-tax benchmark: tokens a turn, context utilisation, ablations, scaling, poisoned tools.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Tax {
+    /// Also measure this catalog: a file, or a directory of files.
+    #[arg(long, value_name = "FILE|DIR", requires = "queries")]
+    catalog: Option<PathBuf>,
+    /// What people ask of it, one JSON object a line.
+    #[arg(long, value_name = "FILE", requires = "catalog")]
+    queries: Option<PathBuf>,
+    /// Tasks on the testbed; a tenth of them are long conversations.
+    #[arg(long, value_name = "N", default_value_t = paper::TASKS, value_parser = parse_tasks)]
+    tasks: usize,
+    /// What the testbed and its tasks are drawn by.
+    #[arg(long, value_name = "N", default_value_t = paper::SEED)]
+    seed: u64,
+    /// Write the tables as Markdown.
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Write the tables as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// The encoder's model directory (encoder.model_dir).
+    #[arg(long, value_name = "DIR")]
+    model_dir: Option<PathBuf>,
+    #[command(flatten)]
+    config: ConfigArguments,
+}
+
+pub(super) async fn run(tax: Tax) -> Result<Exit, Failure> {
+    let began = Instant::now();
+    let config = tax.config()?;
+    let bench = Bench { seed: tax.seed, tasks: tax.tasks, catalog: tax.catalog()? };
+    let outputs: Vec<_> = tax.markdown.iter().chain(&tax.json).collect();
+    outputs.into_iter().try_for_each(|path| check_writable(path))?;
+    let loaded = load_sides(&config.encoder).await;
+    let (passages, queries) = loaded.map_err(|error| Failure::new(serve::with_causes(&error)))?;
+    let report = measure(bench, passages, queries).await?;
+    if let Some(path) = &tax.markdown {
+        write(path, &report.to_markdown())?;
+    }
+    if let Some(path) = &tax.json {
+        write(path, &format!("{:#}\n", report.to_json()))?;
+    }
+    warn(&report);
+    output::print(&text(&report))?;
+    output::note(format_args!("measured in {:.1} s", began.elapsed().as_secs_f64()));
+    Ok(Exit::Done)
+}
+
+impl Tax {
+    fn config(&self) -> Result<Config, Failure> {
+        let flag = self.model_dir.as_ref().map(|directory| FlagValue {
+            flag: "--model-dir".into(),
+            key: "encoder.model_dir".into(),
+            value: directory.to_string_lossy().into_owned(),
+        });
+        Ok(self.config.load(flag.into_iter().collect())?.config)
+    }
+
+    fn catalog(&self) -> Result<Option<Labelled>, Failure> {
+        let (Some(catalog), Some(queries)) = (&self.catalog, &self.queries) else {
+            return Ok(None);
+        };
+        let (servers, queries) = (catalog_file::read(catalog)?, query_file::read(queries)?);
+        Ok(Some(Labelled { servers, queries }))
+    }
+}
+
+/// Measures on a task of its own: it computes for seconds on end, and Ctrl-C must still be heard.
+async fn measure(bench: Bench, passages: Prefixed, queries: Prefixed) -> Result<Report, Failure> {
+    let bar = output::progress_over(0, "texts embedded");
+    let shown = bar.clone();
+    let progress = move |done: usize, all: usize| {
+        shown.set_length(all as u64);
+        shown.set_position(done as u64);
+    };
+    let work = async move {
+        let sides = Sides { passages: &passages, queries: &queries };
+        bench.run(sides, &progress).await
+    };
+    let outcome = tokio::spawn(work).await;
+    bar.finish_and_clear();
+    match outcome {
+        Ok(report) => report.map_err(|error| Failure::new(serve::with_causes(&error))),
+        Err(error) => Err(Failure::new(format!("the benchmark broke off: {error}"))),
+    }
+}
+
+fn parse_tasks(text: &str) -> Result<usize, String> {
+    let most = 10_000;
+    let tasks = text.parse().ok().filter(|tasks| (TASKS_MIN..=most).contains(tasks));
+    tasks.ok_or_else(|| format!("write a number from {TASKS_MIN} to {most}"))
+}
+
+fn warn(report: &Report) {
+    report.warnings.iter().take(WARNED).for_each(output::warn);
+    let more = report.warnings.len().saturating_sub(WARNED);
+    if more > 0 {
+        output::warn(format_args!("{more} more warnings; --json lists all"));
+    }
+}
+
+/// The tables as people read them.
+fn text(report: &Report) -> String {
+    let tables: Vec<String> = report.tables.iter().map(table).collect();
+    tables.join("\n")
+}
+
+fn table(table: &Table) -> String {
+    let mut text = format!("{STRONG}{}{STRONG:#}\n\n", table.heading());
+    let headings = table.columns.iter().enumerate();
+    let columns: Vec<Column> = headings
+        .map(|(place, name)| if place == 0 { Column::Left(name) } else { Column::Right(name) })
+        .collect();
+    let rows = table.rows.iter().map(|row| row.iter().map(ToString::to_string).collect());
+    text.push_str(&render(&columns, rows));
+    for (row, reason) in &table.why {
+        let _ = write!(text, "\nWhy {row} differs: {reason}\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tax::report::Cell;
+
+    #[test]
+    fn tables_have_headings_rows_and_reasons() {
+        let mut table = Table {
+            id: "x",
+            kind: crate::tax::report::Kind::Projection,
+            title: "Success".to_owned(),
+            says: String::new(),
+            columns: vec!["method", "per cent"],
+            rows: vec![vec![Cell::Text("full".to_owned()), Cell::Mean(72.0)]],
+            why: Vec::new(),
+        };
+        table.why.push(("full".to_owned(), "nobody ran it.".to_owned()));
+        let report = Report {
+            seed: 42,
+            tasks: 10,
+            encoder: "e".into(),
+            tables: vec![table],
+            warnings: vec![],
+        };
+        let shown = anstream::adapter::strip_str(&text(&report)).to_string();
+        let wanted = "Projection: Success\n\nmethod  per cent\nfull        72.0\n\n\
+                      Why full differs: nobody ran it.\n";
+        assert_eq!(shown, wanted);
+    }
+
+    #[test]
+    fn numbers_of_tasks_are_bounded() {
+        assert_eq!(parse_tasks("10"), Ok(10));
+        for text in ["9", "10001", "x", ""] {
+            assert!(parse_tasks(text).is_err(), "{text}");
+        }
+    }
+}

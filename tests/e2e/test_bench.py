@@ -1,0 +1,77 @@
+"""`toolgate bench tax` with the real encoder: the tables that the page in the docs is made of."""
+
+import json
+import re
+import subprocess
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+# One server of those that ship: a debug build takes a while for the definitions of all.
+CATALOG = ["--catalog", "tests/data/servers/git.json", "--queries", "tests/data/intents/tax.jsonl"]
+
+
+def bench(binary: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [str(binary), "bench", "tax", *arguments]
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def written(binary: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str, str]:
+    """Markdown, JSON and standard output of a small run."""
+    folder = tmp_path_factory.mktemp("bench")
+    files = [folder / "tax.md", folder / "tax.json"]
+    outputs = ["--markdown", str(files[0]), "--json", str(files[1])]
+    done = bench(binary, "--tasks", "10", *CATALOG, *outputs)
+    assert done.returncode == 0, done.stderr
+    return files[0].read_text(), files[1].read_text(), done.stdout
+
+
+def columns(text: str) -> list[str]:
+    """The heading of every Markdown table."""
+    lines = text.splitlines()
+    return [line for line, below in pairwise(lines) if below.startswith("|---")]
+
+
+def test_the_page_has_every_table_with_the_papers_figures(written: tuple[str, str, str]) -> None:
+    page, _, shown = written
+    assert columns(page) == columns((ROOT / "docs" / "tax.md").read_text())
+    for line in page.splitlines():
+        if line.startswith("## "):
+            assert line[3:] in shown
+    full = re.search(r"^\| full schemas \| 48,600 \| 0 \| 48,600 \| 47,312 \|", page, re.MULTILINE)
+    assert full, page
+    assert page.count("Why it differs:") >= 3
+    assert "## Projection: " in page
+
+
+def test_tool_attention_finds_what_turns_take(written: tuple[str, str, str]) -> None:
+    tables = {table["id"]: table for table in json.loads(written[1])["tables"]}
+    rows = {row[0]: row for row in tables["methods"]["rows"]}
+    found = tables["methods"]["columns"].index("found")
+    assert rows["Tool Attention"][found] > 0.9
+    assert rows["Toolgate's defaults"][found] > 0.9
+    assert rows["Tool Attention"][3] < rows["full schemas"][3] / 3
+    assert rows["CLI lazy discovery"][found] is None
+    kinds = {table["id"]: table["kind"] for table in tables.values()}
+    assert [name for name, kind in kinds.items() if kind == "projection"] == ["projections"]
+    kept_out = tables["poisoned"]["columns"].index("kept out, Toolgate")
+    some, of = next(row for row in tables["poisoned"]["rows"] if row[0] == "all")[kept_out]
+    assert 0 < some < of == 60
+
+
+def test_what_is_wrong_is_told_before_anything_is_measured(binary: Path, tmp_path: Path) -> None:
+    for arguments, code, words in [
+        (["--catalog", "tests/data/servers"], 2, "--queries"),
+        (["--tasks", "1"], 2, "from 10"),
+        (["--markdown", str(tmp_path / "no" / "x.md")], 1, "cannot be written"),
+        (["--catalog", "none.json", "--queries", "tests/data/intents/tax.jsonl"], 1, "none.json"),
+    ]:
+        done = bench(binary, *arguments)
+        assert done.returncode == code, done.stderr
+        assert words in done.stderr
+        assert done.stdout == ""
