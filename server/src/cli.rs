@@ -10,6 +10,7 @@ mod eval;
 mod failure;
 mod gate;
 mod json;
+mod lint;
 mod model;
 mod output;
 mod policy;
@@ -62,6 +63,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Model(model) => interruptible(model::run(model)),
         Command::Doctor(doctor) => interruptible(doctor::run(doctor)),
         Command::Eval(eval) => interruptible(eval::run(eval)),
+        Command::Lint(lint) => interruptible(lint::run(lint)),
         Command::Tokens(tokens) => tokens::run(&tokens),
         Command::Config(config) => config::run(config),
         Command::Completions(completions) => {

@@ -13,6 +13,7 @@ pub mod error;
 pub mod eval;
 pub mod gate;
 pub mod identity;
+pub mod lint;
 pub mod logging;
 pub mod nearest;
 pub mod plane;

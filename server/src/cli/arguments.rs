@@ -9,8 +9,8 @@ use toolgate_encoder_worker::worker::{HELP, WorkerArguments};
 
 use super::failure::Failure;
 use super::{
-    completions, config, doctor, eval, gate, model, output, policy, register, route, search, serve,
-    servers, tokens, tools, usage,
+    completions, config, doctor, eval, gate, lint, model, output, policy, register, route, search,
+    serve, servers, tokens, tools, usage,
 };
 use crate::config::units::parse_duration;
 use crate::config::{FlagValue, Parsed, load};
@@ -27,7 +27,7 @@ Exit codes:
   0  done
   1  failed
   2  the command line makes no sense
-  3  gate refused a call, a registration rejected a tool, or a search found nothing
+  3  gate refused a call, a registration rejected a tool, a search found nothing, or lint found something
   4  no server could be reached
   130  interrupted by Ctrl-C
 
@@ -58,6 +58,7 @@ pub(super) enum Command {
     Model(model::Model),
     Doctor(doctor::Doctor),
     Eval(eval::Eval),
+    Lint(lint::Lint),
     Tokens(tokens::Tokens),
     Config(config::Config),
     Completions(completions::Completions),
@@ -196,6 +197,7 @@ mod tests {
             "toolgate doctor --json",
             "toolgate eval --catalog d --queries q.jsonl --ranked r.jsonl --json j.json --baseline",
             "toolgate tokens a.json b --json",
+            "toolgate lint a.json b --suggest --fail-on warning --show note --json",
             "toolgate config check f.toml",
             "toolgate config example",
             "toolgate config show --json",
@@ -226,6 +228,8 @@ mod tests {
             "toolgate usage --until 7",
             "toolgate completions",
             "toolgate eval --catalog d",
+            "toolgate lint",
+            "toolgate lint a.json --fail-on note",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

@@ -107,12 +107,7 @@ async fn evaluate(
     passages: Prefixed,
     queries: Prefixed,
 ) -> Result<Evaluated, Failure> {
-    let bar = output::progress_over(0, "texts embedded");
-    let shown = bar.clone();
-    let progress = move |done: usize, all: usize| {
-        shown.set_length(all as u64);
-        shown.set_position(done as u64);
-    };
+    let (bar, progress) = output::progress_of_texts();
     let work = async move {
         let sides = Sides { passages: &passages, queries: &queries };
         evaluation.run(sides, &progress).await
