@@ -19,6 +19,7 @@ mod route;
 mod search;
 mod serve;
 mod servers;
+mod summarize;
 mod table;
 mod text;
 mod tokens;
@@ -64,6 +65,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Doctor(doctor) => interruptible(doctor::run(doctor)),
         Command::Eval(eval) => interruptible(eval::run(eval)),
         Command::Lint(lint) => interruptible(lint::run(lint)),
+        Command::Summarize(summarize) => interruptible(summarize::run(summarize)),
         Command::Tokens(tokens) => tokens::run(&tokens),
         Command::Config(config) => config::run(config),
         Command::Completions(completions) => {

@@ -25,6 +25,7 @@ pub mod serve;
 pub mod shard;
 pub mod state;
 pub mod store;
+pub mod summarize;
 pub mod telemetry;
 pub mod tokens;
 pub mod usage;

@@ -10,7 +10,7 @@ use toolgate_encoder_worker::worker::{HELP, WorkerArguments};
 use super::failure::Failure;
 use super::{
     completions, config, doctor, eval, gate, lint, model, output, policy, register, route, search,
-    serve, servers, tokens, tools, usage,
+    serve, servers, summarize, tokens, tools, usage,
 };
 use crate::config::units::parse_duration;
 use crate::config::{FlagValue, Parsed, load};
@@ -59,6 +59,7 @@ pub(super) enum Command {
     Doctor(doctor::Doctor),
     Eval(eval::Eval),
     Lint(lint::Lint),
+    Summarize(summarize::Summarize),
     Tokens(tokens::Tokens),
     Config(config::Config),
     Completions(completions::Completions),
@@ -198,6 +199,8 @@ mod tests {
             "toolgate eval --catalog d --queries q.jsonl --ranked r.jsonl --json j.json --baseline",
             "toolgate tokens a.json b --json",
             "toolgate lint a.json b --suggest --fail-on warning --show note --json",
+            "toolgate summarize a.json --endpoint http://h/v1 --model m --api-key-env K --out o --json",
+            "toolgate summarize a.json b --out o --queries q.jsonl --keep-better --again",
             "toolgate config check f.toml",
             "toolgate config example",
             "toolgate config show --json",
@@ -230,6 +233,11 @@ mod tests {
             "toolgate eval --catalog d",
             "toolgate lint",
             "toolgate lint a.json --fail-on note",
+            "toolgate summarize a.json",
+            "toolgate summarize a.json --out o --endpoint http://h",
+            "toolgate summarize a.json --out o --model m",
+            "toolgate summarize a.json --out o --endpoint h --model m",
+            "toolgate summarize a.json --out o --concurrency 0",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }
