@@ -80,6 +80,13 @@ pub fn texts(stock: &Stock) -> Vec<Finding> {
     findings
 }
 
+/// The tools, as MCP server and name, about which there is a finding that another summary may mend.
+#[must_use]
+pub fn wanting(findings: &[Finding]) -> HashSet<(&str, &str)> {
+    let mendable = findings.iter().filter(|f| f.code != Code::MissingParameterDescription);
+    mendable.map(|finding| (finding.server.as_str(), finding.tool.as_str())).collect()
+}
+
 fn of_texts(stock: &Stock, tools: &[Tool<'_>], boilerplate: &Boilerplate<'_>) -> Vec<Finding> {
     let mut findings = refused::check(stock);
     for tool in tools {
@@ -151,9 +158,7 @@ impl Asked {
         before: &[Ranked],
         findings: &[Finding],
     ) -> Result<Vec<Suggestion>, Error> {
-        let wanting = findings.iter().filter(|f| f.code != Code::MissingParameterDescription);
-        let wanting: HashSet<(&str, &str)> =
-            wanting.map(|f| (f.server.as_str(), f.tool.as_str())).collect();
+        let wanting = wanting(findings);
         let is_wanting = |tool: &Tool<'_>| wanting.contains(&(tool.server, tool.name));
         let proposed = suggested.into_iter().enumerate();
         let proposed: Written = proposed.filter(|(place, _)| is_wanting(&tools[*place])).collect();

@@ -64,7 +64,7 @@ def test_a11_good_answers_become_settings_and_others_do_not(
     registered = run(binary, "register", path, "--settings", out, *at)
     assert registered.returncode == 0, registered.stderr
     with server.client(tenant) as client:
-        assert client.route("what came into my inbox?").tools[0].name == "mcp__mail__fetch_mail"
+        assert client.route("what came into my inbox?").tools[0].name == "fetch_mail"
 
 
 def test_a11_a_run_that_was_cut_off_goes_on(binary: Path, tmp_path: Path) -> None:
@@ -159,14 +159,14 @@ def test_a11_without_an_endpoint_a_rule_writes(binary: Path, tmp_path: Path) -> 
     folder, out = tmp_path / "servers", tmp_path / "settings"
     folder.mkdir()
     write_tools(folder / "mail.json", TOOLS[:2])
-    write_tools(folder / "shop.json", [tool("list_goods", "Lists the goods that a shop has.")])
+    schema = {"type": "object", "properties": {"shopName": {"type": "string"}}}
+    write_tools(folder / "shop.json", [{"name": "goods_list", "inputSchema": schema}])
     done = run(binary, "summarize", folder, "--out", out)
     assert done.returncode == 0, done.stderr
     assert "by rule" in done.stderr
-    assert summaries(out / "shop.json") == {
-        "list_goods": "list goods: List the goods that a shop has. With text."
-    }
-    assert set(summaries(out / "mail.json")) == {"fetch_mail", "slow_mail"}
+    assert summaries(out / "shop.json") == {"goods_list": "goods list: List goods. With shop name."}
+    # What a registration derives of a good description is better left as it is.
+    assert summaries(out / "mail.json") == {}
     assert f"--settings {out / 'SERVER.json'}" in done.stdout
 
 

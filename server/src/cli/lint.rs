@@ -38,6 +38,9 @@ into the first 5, and by a request made of its description's first sentence, int
   MISSING_PARAMETER_DESCRIPTION      the model must guess what to pass
   SUMMARY_CUT                        its first sentence is longer than a summary
 
+Errors are tools that can't be had, or that neither way of looking finds; notes are what is merely late, shared
+or long; all else is a warning. Found by one's own words is the least: users choose others.
+
 Exit code 3 when there is something to fail on.";
 
 /// Find out why tools are not found: by rank, by near twins, by their descriptions.

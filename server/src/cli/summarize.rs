@@ -29,8 +29,8 @@ Examples:
 A file holds the answer of an MCP server's tools/list, or several servers as `toolgate eval` takes them. The
 endpoint is asked for each tool with POST .../v1/chat/completions, and sees its name, description and
 parameters. An answer is taken when it is one line of plain text about the tool that fits a summary of 60
-tokens; otherwise the tool keeps the summary that a registration derives. Without --endpoint, summaries are made
-of the tools' own words by rule.
+tokens; otherwise the tool keeps the summary that a registration derives. Without --endpoint, tools whose texts
+`toolgate lint` finds wanting get one that is made of their own words by rule.
 
 The output is a settings file for each MCP server, as JSON; with several servers, a folder of them. Summaries
 that are there already stay, so that a run that was cut off goes on where it was.";

@@ -5,8 +5,6 @@ use std::collections::{HashMap, HashSet};
 
 use super::finding::{Code, Finding, Severity};
 use super::tool::{Tool, terms};
-use crate::catalog::summary::SUMMARY_TOKENS_MAX;
-use crate::tokens;
 
 /// Tools of one server that share a sentence.
 const TOOLS_MIN: usize = 5;
@@ -41,29 +39,23 @@ impl<'a> Boilerplate<'a> {
         own.map(String::as_str).collect()
     }
 
-    /// A warning when the tool begins with what it shares, a note when that fills half of its summary.
+    /// A warning when the summary begins with what the tool shares, a note when that fills half of it.
     #[must_use]
     pub fn check(&self, tool: &Tool<'a>) -> Option<Finding> {
-        let (mut shared, mut seen) = (0, 0);
-        let mut first: Option<&str> = None;
-        for sentence in &tool.sentences {
-            let room = SUMMARY_TOKENS_MAX.saturating_sub(seen);
-            let cost = tokens::count(sentence).min(room);
-            seen += cost;
-            if self.holds(tool, sentence) {
-                first = first.or(Some(sentence).filter(|_| cost > 0).map(String::as_str));
-                shared += cost;
-            }
-        }
-        let first = first?;
-        let leads = tool.sentences.first().is_some_and(|sentence| sentence == first);
-        if !leads && shared * 2 < seen {
+        let summary = terms(&tool.record.summary);
+        let shared = tool.sentences.iter().filter(|sentence| self.holds(tool, sentence));
+        let shared = shared.map(|sentence| (sentence, length_within(&summary, &terms(sentence))));
+        let shared: Vec<_> = shared.filter(|(_, length)| *length > 0).collect();
+        let (first, _) = *shared.first()?;
+        let leads = tool.sentences.first() == Some(first);
+        let filled: usize = shared.iter().map(|(_, length)| length).sum();
+        let share = 100 * filled / summary.len().max(1);
+        if !leads && share < 50 {
             return None;
         }
         let severity = if leads { Severity::Warning } else { Severity::Note };
-        let share = 100 * shared / seen.max(1);
         let problem = format!(
-            "{share}% of its summary stands in {TOOLS_MIN} or more tools of the MCP server: {:?}",
+            "{share}% of the words of its summary stand in {TOOLS_MIN} or more tools of the MCP server: {:?}",
             shortened(first)
         );
         let finding = Finding::warning(Code::Boilerplate, tool, problem).at(severity);
@@ -75,6 +67,17 @@ impl<'a> Boilerplate<'a> {
     fn holds(&self, tool: &Tool<'a>, sentence: &str) -> bool {
         self.0.contains(&(tool.server, terms(sentence)))
     }
+}
+
+/// How many terms of a sentence stand in a summary: all of them, or its beginning where the summary ends.
+fn length_within(summary: &[String], sentence: &[String]) -> usize {
+    let lengths = (0..summary.len()).map(|start| {
+        let pairs = summary[start..].iter().zip(sentence);
+        let same = pairs.take_while(|(summary, sentence)| summary == sentence).count();
+        let is_cut = same >= TERMS_MIN && start + same == summary.len();
+        if same == sentence.len() || is_cut { same } else { 0 }
+    });
+    lengths.max().unwrap_or(0)
 }
 
 fn shortened(text: &str) -> String {
@@ -108,6 +111,15 @@ mod tests {
         let trailing = descriptions(5, |n| format!("Sends letter number{n}. {SHARED}"));
         assert_eq!(severities(&trailing), [Some(Severity::Note); 5]);
         assert_eq!(severities(&leading[..4]), [None; 4]);
+    }
+
+    #[test]
+    fn what_the_summary_does_not_hold_does_not_count() {
+        let endless = "and so on with things that nobody reads ".repeat(12);
+        let behind = descriptions(5, |n| format!("Sends letter number{n}. Note: {endless}."));
+        assert_eq!(severities(&behind), [None; 5]);
+        let before = descriptions(5, |n| format!("Note: {endless}. Sends letter number{n}."));
+        assert_eq!(severities(&before), [Some(Severity::Warning); 5]);
     }
 
     #[test]

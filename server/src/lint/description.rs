@@ -8,7 +8,7 @@ use crate::catalog::summary::{SUMMARY_TOKENS_MAX, is_cut};
 const TERMS_MIN: usize = 3;
 
 /// What whole descriptions are that nobody has written yet.
-const PLACEHOLDERS: [&str; 16] = [
+const PLACEHOLDERS: [&str; 17] = [
     "description",
     "fixme",
     "lorem ipsum",
@@ -22,6 +22,7 @@ const PLACEHOLDERS: [&str; 16] = [
     "string",
     "tbd",
     "test",
+    "testing",
     "todo",
     "undefined",
     "untitled",

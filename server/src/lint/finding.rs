@@ -140,8 +140,7 @@ impl Finding {
 /// Sorts findings by MCP server, tool and code.
 pub(super) fn sort(findings: &mut [Finding]) {
     findings.sort_by(|a, b| {
-        let key = |finding: &Finding| (finding.server.clone(), finding.tool.clone(), finding.code);
-        key(a).cmp(&key(b)).then_with(|| a.problem.cmp(&b.problem))
+        (&a.server, &a.tool, a.code, &a.problem).cmp(&(&b.server, &b.tool, b.code, &b.problem))
     });
 }
 

@@ -2,6 +2,7 @@
 //! call has a deadline, every answer a bound.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -51,10 +52,15 @@ impl EndpointAddress {
     /// Whether what is sent can be read on its way: not encrypted, and not to this machine.
     #[must_use]
     pub fn is_in_the_open(&self) -> bool {
+        self.0.starts_with("http://") && !self.is_here()
+    }
+
+    /// Whether it is on this machine.
+    fn is_here(&self) -> bool {
         let uri: Option<Uri> = self.0.parse().ok();
         let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();
-        let is_here = host == "localhost" || host == "[::1]" || host.starts_with("127.");
-        self.0.starts_with("http://") && !is_here
+        let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+        host == "localhost" || address.is_ok_and(|address| address.is_loopback())
     }
 }
 
@@ -98,7 +104,10 @@ impl Endpoint {
         key: Option<ApiKey>,
         deadline: Duration,
     ) -> Self {
-        let agent = Agent::config_builder()
+        let config = Agent::config_builder();
+        // No proxy knows the way to this machine.
+        let config = if address.is_here() { config.proxy(None) } else { config };
+        let agent = config
             .http_status_as_error(false)
             // A key must not follow an answer to another address.
             .max_redirects(0)
@@ -216,6 +225,7 @@ mod tests {
             ("http://localhost:1", false),
             ("https://a.example", false),
             ("http://a.example", true),
+            ("http://127.0.0.1.example", true),
         ] {
             let address = EndpointAddress::parse(text).expect(text);
             assert_eq!(address.is_in_the_open(), wanted, "{text}");

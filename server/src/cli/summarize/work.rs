@@ -11,10 +11,10 @@ use crate::config::Config;
 use crate::eval::stock::Stock;
 use crate::eval::{LabelledQuery, Sides};
 use crate::identity::ToolId;
-use crate::lint::boilerplate::Boilerplate;
 use crate::lint::suggest::suggestion;
 use crate::lint::tool::Tool;
 use crate::lint::trial::Written;
+use crate::lint::{self, boilerplate::Boilerplate};
 use crate::serve::load_sides;
 use crate::summarize::{Crew, Endpoint, Measured, Patience, Rewritten, measure};
 
@@ -41,7 +41,9 @@ pub(super) async fn write(
     let mut work = Work { stock, files, report };
     let (again, workers) = (summarize.again, usize::from(summarize.concurrency));
     let Some(endpoint) = endpoint else {
-        output::note("no --endpoint: summaries are made of the tools' own words, by rule");
+        output::note(
+            "no --endpoint: where a text is found wanting, a summary is made of the tool's own words by rule",
+        );
         work.extract(again)?;
         return Ok(work);
     };
@@ -91,10 +93,13 @@ impl Work {
         ToolId { server: record.server.clone(), name: record.name.clone() }
     }
 
-    /// By rule.
+    /// By rule, and only what is wanting: the summary that a registration derives finds other tools better.
     fn extract(&mut self, again: bool) -> Result<(), Failure> {
-        let wanting = self.wanting(again);
+        let mut wanting = self.wanting(again);
+        let findings = lint::texts(&self.stock);
+        let mendable = lint::wanting(&findings);
         let tools = Tool::all(&self.stock);
+        wanting.retain(|place| mendable.contains(&(tools[*place].server, tools[*place].name)));
         let boilerplate = Boilerplate::of(&tools);
         let summary = |place: &usize| {
             let tool = &tools[*place];
