@@ -170,6 +170,27 @@ def test_a11_without_an_endpoint_a_rule_writes(binary: Path, tmp_path: Path) -> 
     assert f"--settings {out / 'SERVER.json'}" in done.stdout
 
 
+def test_a11_without_queries_the_descriptions_own_requests_choose(
+    binary: Path, tmp_path: Path
+) -> None:
+    tools = [
+        tool("proc_c", "Send a postcard to a friend."),
+        tool("proc_d", "Send flowers to a friend."),
+    ]
+    path, out = write_tools(tmp_path / "m.json", tools), tmp_path / "out.json"
+    answers = {
+        "proc_c": "Look up objects of the kind that one would send",
+        "proc_d": "Send flowers, a card or a bouquet to a friend",
+    }
+    with chat_model(answers) as model:
+        named = (*endpoint(model.url), "--keep-better", "--json")
+        done = run(binary, "summarize", path, "--out", out, *named)
+    report = json.loads(done.stdout)
+    assert report["left_out"] == ["m/proc_c"], done.stderr
+    assert set(summaries(out)) == {"proc_d"}
+    assert report["before"] is None
+
+
 def test_a11_mistakes_are_told_before_any_work(binary: Path, tmp_path: Path) -> None:
     path, out = write_tools(tmp_path / "mail.json", TOOLS), tmp_path / "out.json"
     mistakes: list[tuple[Arguments, int, str]] = [
