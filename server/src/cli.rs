@@ -12,6 +12,7 @@ mod failure;
 mod files;
 mod gate;
 mod json;
+mod lint;
 mod model;
 mod output;
 mod policy;
@@ -20,6 +21,7 @@ mod route;
 mod search;
 mod serve;
 mod servers;
+mod summarize;
 mod table;
 mod text;
 mod tokens;
@@ -65,6 +67,8 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Doctor(doctor) => interruptible(doctor::run(doctor)),
         Command::Eval(eval) => interruptible(eval::run(eval)),
         Command::Bench(bench) => interruptible(bench::run(bench)),
+        Command::Lint(lint) => interruptible(lint::run(lint)),
+        Command::Summarize(summarize) => interruptible(summarize::run(summarize)),
         Command::Tokens(tokens) => tokens::run(&tokens),
         Command::Config(config) => config::run(config),
         Command::Completions(completions) => {

@@ -160,7 +160,7 @@ impl Evaluation {
         let check = began.elapsed();
         let queries = self.all_queries();
         let summaries = summaries(&stock.catalog, plain.as_ref());
-        let texts = texts(&queries);
+        let texts = texts(queries.iter().map(|query| query.text.as_str()));
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let embeddings = Embeddings::of(encoders, &summaries, &texts, progress).await?;
         let embed = began.elapsed().saturating_sub(check);
@@ -265,12 +265,13 @@ fn summaries<'a>(catalog: &'a StoredCatalog, plain: Option<&'a StoredCatalog>) -
     tools.map(|tool| tool.record.summary.as_str()).collect()
 }
 
-/// Every text to embed as a query: as Route reads them and as they stand, and the background of abstention.
-fn texts(queries: &[&LabelledQuery]) -> Vec<String> {
-    let read = |query: &&LabelledQuery| {
-        let whole = Intent::new(query.text.clone(), 1.0);
-        whole.texts().chain([query.text.clone()]).collect::<Vec<_>>()
+/// Every text to embed for these queries: as Route reads them and as they stand, and the background that tells
+/// when no tool fits.
+pub fn texts<'a>(queries: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let read = |query: &str| {
+        let whole = Intent::new(query.to_owned(), 1.0);
+        whole.texts().chain([query.to_owned()]).collect::<Vec<_>>()
     };
     let background = Background::texts().iter().map(|text| (*text).to_owned());
-    queries.iter().flat_map(read).chain(background).collect()
+    queries.flat_map(read).chain(background).collect()
 }

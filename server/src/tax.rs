@@ -26,6 +26,7 @@ use crate::catalog::definition::Definition;
 use crate::config::LimitsConfig;
 use crate::encoder::Encoder as _;
 use crate::error::Error;
+use crate::eval;
 use crate::eval::embeddings::Embeddings;
 use crate::eval::stock::Stock;
 use crate::eval::{CatalogServer, LabelledQuery, Progress, Sides};
@@ -172,6 +173,8 @@ impl Prepared {
         let tasks = tasks.chain(self.real.iter().flat_map(|(_, tasks)| tasks));
         let mut intents: Vec<&str> = tasks.flatten().map(|turn| turn.text.as_str()).collect();
         intents.extend(poison_intents);
+        let intents = eval::texts(intents.into_iter());
+        let intents: Vec<&str> = intents.iter().map(String::as_str).collect();
         let embeddings = Embeddings::of(encoder, &texts, &intents, progress).await?;
         Ok(Encoded { embeddings, dimensions: encoder.passages.dimensions() })
     }
@@ -227,7 +230,8 @@ impl Encoded {
     async fn by_words(catalog: &StoredCatalog, tasks: &[Task]) -> Result<Self, Error> {
         let texts = summaries(catalog);
         let encoder = TfIdf::of(texts.iter().copied());
-        let intents: Vec<&str> = tasks.iter().flatten().map(|turn| turn.text.as_str()).collect();
+        let intents = eval::texts(tasks.iter().flatten().map(|turn| turn.text.as_str()));
+        let intents: Vec<&str> = intents.iter().map(String::as_str).collect();
         let sides = Sides { passages: &encoder, queries: &encoder };
         let embeddings = Embeddings::of(sides, &texts, &intents, &|_, _| {}).await?;
         Ok(Self { embeddings, dimensions: encoder.dimensions() })

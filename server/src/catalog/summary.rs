@@ -37,6 +37,15 @@ pub fn summarise(name: &str, description: &str) -> String {
     fitting.last().map_or_else(|| cut(&whole, SUMMARY_TOKENS_MAX), str::to_owned)
 }
 
+/// Whether [`summarise`] ends within the first sentence, because that alone is too long.
+#[must_use]
+pub fn is_cut(name: &str, description: &str) -> bool {
+    let description = collapse(prefix(description, LOOK_AT));
+    let first = sentence_ends(&description).next().unwrap_or(description.len());
+    let shortest = format!("{}: {}", humanise(name), &description[..first]);
+    tokens::count(&shortest) > SUMMARY_TOKENS_MAX
+}
+
 /// The first sentence of a description in one line, at most [`SENTENCE_MAX`] characters of it.
 #[must_use]
 pub fn first_sentence(description: &str) -> String {
@@ -52,8 +61,8 @@ pub fn first_sentence(description: &str) -> String {
     format!("{words}...")
 }
 
-/// Where the sentences of a text end, in bytes; `e.g.` and its like end none.
-fn sentence_ends(text: &str) -> impl Iterator<Item = usize> {
+/// Where the sentences of a text in one line end, in bytes; `e.g.` and its like end none.
+pub fn sentence_ends(text: &str) -> impl Iterator<Item = usize> {
     let ends = text.match_indices(' ').map(|(at, _)| at).chain([text.len()]);
     ends.filter(|end| {
         let last = text[..*end].rsplit(' ').next().unwrap_or_default().to_lowercase();
@@ -94,7 +103,9 @@ fn begins_word(chars: &[char], i: usize) -> bool {
     here.is_uppercase() && (before.is_lowercase() || (before.is_uppercase() && next_is_lower))
 }
 
-fn collapse(text: &str) -> String {
+/// The text in one line, with one space between words.
+#[must_use]
+pub fn collapse(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -104,7 +115,8 @@ fn prefix(text: &str, bytes: usize) -> &str {
 
 /// The longest prefix of whole words within `max` tokens; of a first word that is longer, as many
 /// characters as fit.
-fn cut(text: &str, max: u32) -> String {
+#[must_use]
+pub fn cut(text: &str, max: u32) -> String {
     if tokens::count(text) <= max {
         return text.to_owned();
     }
@@ -159,6 +171,8 @@ mod tests {
         assert!((50..=SUMMARY_TOKENS_MAX).contains(&tokens::count(&summary)), "{summary}");
         let last = summary.rsplit(' ').next().expect("a word");
         assert!(["searches", "the", "archive", "and"].contains(&last), "{last}");
+        assert!(is_cut("search_archive", &"searches the archive and ".repeat(40)));
+        assert!(!is_cut("search_archive", &"Searches the archive. ".repeat(40)));
     }
 
     #[test]

@@ -9,8 +9,8 @@ use toolgate_encoder_worker::worker::{HELP, WorkerArguments};
 
 use super::failure::Failure;
 use super::{
-    bench, completions, config, doctor, eval, gate, model, output, policy, register, route, search,
-    serve, servers, tokens, tools, usage,
+    bench, completions, config, doctor, eval, gate, lint, model, output, policy, register, route,
+    search, serve, servers, summarize, tokens, tools, usage,
 };
 use crate::config::units::parse_duration;
 use crate::config::{FlagValue, Parsed, load};
@@ -27,7 +27,7 @@ Exit codes:
   0  done
   1  failed
   2  the command line makes no sense
-  3  gate refused a call, a registration rejected a tool, or a search found nothing
+  3  gate refused a call, a registration rejected a tool, a search found nothing, or lint found something
   4  no server could be reached
   130  interrupted by Ctrl-C
 
@@ -59,6 +59,8 @@ pub(super) enum Command {
     Doctor(doctor::Doctor),
     Eval(eval::Eval),
     Bench(bench::Bench),
+    Lint(lint::Lint),
+    Summarize(summarize::Summarize),
     Tokens(tokens::Tokens),
     Config(config::Config),
     Completions(completions::Completions),
@@ -202,6 +204,9 @@ mod tests {
             "toolgate tokens a.json b --json",
             "toolgate bench tax --tasks 20 --seed 7 --markdown t.md --json t.json",
             "toolgate bench tax --catalog d --queries q.jsonl",
+            "toolgate lint a.json b --suggest --fail-on warning --show note --json",
+            "toolgate summarize a.json --endpoint http://h/v1 --model m --api-key-env K --out o --json",
+            "toolgate summarize a.json b --out o --queries q.jsonl --keep-better --again",
             "toolgate config check f.toml",
             "toolgate config example",
             "toolgate config show --json",
@@ -239,6 +244,13 @@ mod tests {
             "toolgate bench",
             "toolgate bench tax --catalog d",
             "toolgate bench tax --tasks 3",
+            "toolgate lint",
+            "toolgate lint a.json --fail-on note",
+            "toolgate summarize a.json",
+            "toolgate summarize a.json --out o --endpoint http://h",
+            "toolgate summarize a.json --out o --model m",
+            "toolgate summarize a.json --out o --endpoint h --model m",
+            "toolgate summarize a.json --out o --concurrency 0",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

@@ -1,5 +1,8 @@
-//! Files that users write for the command line: agent states and registration settings, as JSON, TOML or YAML.
+//! Files that the command line is given: agent states and registration settings that users write, as JSON, TOML
+//! or YAML, and tools as MCP servers list them.
 
+mod catalogs;
+mod files;
 mod precondition;
 mod settings;
 mod state;
@@ -12,6 +15,8 @@ use serde::de::DeserializeOwned;
 
 use super::failure::Failure;
 
+pub(super) use catalogs::{read_catalogs, tools_of};
+pub(super) use files::find;
 pub(super) use settings::RegistrationSettings;
 pub(super) use state::AgentStateFile;
 pub(super) use tools_list::ToolsListFile;

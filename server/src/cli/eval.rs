@@ -17,7 +17,6 @@ use clap::{Args, value_parser};
 
 use super::arguments::ConfigArguments;
 use super::failure::{Exit, Failure};
-use super::files::{check_writable, write};
 use super::{output, serve};
 use crate::config::{Config, FlagValue};
 use crate::encoder::Prefixed;
@@ -191,12 +190,7 @@ async fn evaluate(evaluation: Evaluation, config: &Config) -> Result<Evaluated, 
     let loaded = load_sides(&config.encoder).await;
     let (passages, queries): (Prefixed, Prefixed) =
         loaded.map_err(|error| Failure::new(serve::with_causes(&error)))?;
-    let bar = output::progress_over(0, "texts embedded");
-    let shown = bar.clone();
-    let progress = move |done: usize, all: usize| {
-        shown.set_length(all as u64);
-        shown.set_position(done as u64);
-    };
+    let (bar, progress) = output::progress_of_texts();
     let work = async move {
         let sides = Sides { passages: &passages, queries: &queries };
         evaluation.run(sides, &progress).await

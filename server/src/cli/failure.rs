@@ -17,7 +17,7 @@ pub(super) enum Exit {
     Failed,
     /// The command line made no sense.
     Usage,
-    /// Gate refused a call, or a registration rejected a tool.
+    /// Gate refused a call, a registration rejected a tool, or a check found what it was to fail on.
     Refused,
     /// No server could be reached.
     Unreachable,

@@ -51,6 +51,17 @@ pub(super) fn progress_over(total: usize, what: &'static str) -> ProgressBar {
     ProgressBar::new(total as u64).with_style(style).with_prefix(what)
 }
 
+/// A progress bar over texts, and what an embedding tells how far it is.
+pub(super) fn progress_of_texts() -> (ProgressBar, impl Fn(usize, usize) + Send + Sync) {
+    let bar = progress_over(0, "texts embedded");
+    let shown = bar.clone();
+    let progress = move |done: usize, all: usize| {
+        shown.set_length(all as u64);
+        shown.set_position(done as u64);
+    };
+    (bar, progress)
+}
+
 /// A progress bar over bytes; invisible unless stderr is a terminal.
 pub(super) fn progress_in_bytes() -> ProgressBar {
     let template = "{bar:30} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {msg}";

@@ -1,6 +1,6 @@
 //! `toolgate register`: MCP servers' tools into the catalog, from files with their `tools/list`.
 
-mod files;
+mod notes;
 mod report;
 
 use std::path::{Path, PathBuf};
@@ -85,7 +85,7 @@ pub(super) async fn run(register: Register) -> Result<Exit, Failure> {
     if !register.pending.is_empty() {
         return announce(&register).await;
     }
-    let files = files::find(&register.paths)?;
+    let files = documents::find(&register.paths)?;
     register.check_single(files.len())?;
     let settings = register.settings.as_deref().map(documents::read).transpose()?;
     let client = register.client.connect(DEADLINE).await?;
@@ -96,6 +96,7 @@ pub(super) async fn run(register: Register) -> Result<Exit, Failure> {
     } else {
         output::print(&report::report(&done))?;
         report::failures(&done).for_each(|failure| output::print_error(&failure));
+        done.iter().filter(|file| file.outcome.is_ok()).for_each(|file| notes::note(&file.path));
     }
     Ok(exit(&done))
 }

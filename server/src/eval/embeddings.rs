@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::catalog::plan::text_hash;
 use crate::encoder::Encoder;
 use crate::error::Error;
+use crate::router::background::Background;
 use crate::store::ContentHash;
 
 /// Texts in one call to the encoder, which packs them into batches of its own.
@@ -113,6 +114,13 @@ impl Embeddings {
     #[must_use]
     pub fn vector(&self, query: &str) -> Option<&[f32]> {
         self.queries.get(&text_hash(query)).map(Vec::as_slice)
+    }
+
+    /// Those of the background that tells when no tool fits; none where it was not embedded.
+    #[must_use]
+    pub fn background(&self) -> Vec<Vec<f32>> {
+        let vectors = Background::texts().iter().filter_map(|text| self.vector(text));
+        vectors.map(<[f32]>::to_vec).collect()
     }
 
     /// Whether the encoder did not read all of the text.

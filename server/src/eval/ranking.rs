@@ -11,7 +11,6 @@ use super::stock::ServerNames;
 use crate::error::Error;
 use crate::gate::standing::Standings;
 use crate::router::allow::Allowed;
-use crate::router::background::Background;
 use crate::router::blend::Blend;
 use crate::router::choose::{Choice, Chosen};
 use crate::router::intent::{self, Intent};
@@ -99,8 +98,7 @@ impl Ranking<'_> {
         snapshot: &Snapshot,
         queries: &[&LabelledQuery],
     ) -> Result<Vec<Answer>, Error> {
-        let background = Background::texts().iter().filter_map(|text| self.embeddings.vector(text));
-        let background: Vec<_> = background.map(<[f32]>::to_vec).collect();
+        let background = self.embeddings.background();
         let answer = |query: &&LabelledQuery| self.answer_one(snapshot, &query.text, &background);
         queries.iter().map(answer).collect()
     }

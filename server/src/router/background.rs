@@ -51,10 +51,10 @@ pub struct Band {
     high: f32,
 }
 
-/// Half of the background stays below the level, and not more than 19 of 20: below, the level would say nothing;
-/// above, it would cost requests that do need a tool.
+/// Half of the background stays below the level, and not more than 99 of 100: lower, the level would say nothing;
+/// higher, it would only cost requests that do need a tool.
 const LOW: f32 = 0.5;
-const HIGH: f32 = 0.95;
+const HIGH: f32 = 0.99;
 
 impl Band {
     /// The band of the allowed tools; `None` when nothing is known of the background.

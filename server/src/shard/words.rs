@@ -1,7 +1,7 @@
 //! The lexical index of one shard: BM25 over the terms of each slot's text. It ranks when there is
 //! no embedding to rank by. How a text becomes terms is `terms`' business.
 
-mod terms;
+pub mod terms;
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -15,8 +15,10 @@ use crate::gate::verdict::Verdict;
 use crate::identity::TenantId;
 use crate::router::allow::Allowed;
 use crate::router::choose::Choice;
-use crate::router::query::{Intent, Options, RouteQuery};
-use crate::router::rank::{Candidate, Embedded, FoundBy};
+use crate::router::intent::{self, Intent};
+use crate::router::level::Level;
+use crate::router::query::{Options, RouteQuery};
+use crate::router::rank::{Candidate, Embedded, FoundBy, Parts};
 use crate::shard::Hit;
 use crate::shard::snapshot::Snapshot;
 use crate::state::AgentState;
@@ -58,6 +60,7 @@ impl Rule {
 pub(super) struct Bed<'a> {
     pub(super) snapshot: Snapshot,
     embeddings: &'a Embeddings,
+    background: Vec<Vec<f32>>,
     schemas: Schemas,
     tenant: TenantId,
 }
@@ -75,7 +78,8 @@ impl<'a> Bed<'a> {
         let snapshot = Snapshot::build(catalog, embeddings.vectors(), dimensions)?;
         snapshot.build_graph();
         let tenant = TenantId::parse("bench")?;
-        Ok(Self { snapshot, embeddings, schemas: Schemas::default(), tenant })
+        let background = embeddings.background();
+        Ok(Self { snapshot, embeddings, background, schemas: Schemas::default(), tenant })
     }
 
     /// The slots of a turn's active set, the tools of `previous` first.
@@ -88,21 +92,32 @@ impl<'a> Bed<'a> {
         rule: &Rule,
         previous: Option<&ActiveSet>,
     ) -> Result<Vec<u32>, Error> {
+        let intent = match rule.order {
+            Order::Router => Intent::new(turn.text.clone(), 1.0),
+            Order::Overlap => Intent::undivided(turn.text.clone(), 1.0),
+        };
         let query = RouteQuery {
             options: rule.options.clone(),
             state: turn.state.clone(),
-            ..RouteQuery::of(vec![Intent { text: turn.text.clone(), weight: 1.0 }])
+            ..RouteQuery::of(vec![intent])
         };
-        let vectors: Vec<_> =
-            self.embeddings.vector(&turn.text).map(<[f32]>::to_vec).into_iter().collect();
+        let texts = match rule.order {
+            Order::Router => intent::texts(&query.intents),
+            Order::Overlap => vec![turn.text.clone()],
+        };
+        let vectors = texts.iter().filter_map(|text| self.embeddings.vector(text));
+        let vectors: Vec<_> = vectors.map(<[f32]>::to_vec).collect();
         let standings = Standings::of(&self.snapshot, &query.state);
         let allowed = Allowed::new(&self.snapshot, standings, &query.options, &[])?;
-        let embedded = Embedded { intents: &query.intents, vectors: &vectors };
+        let embedded = Embedded::new(&query.intents, &vectors);
         let candidates = match rule.order {
             Order::Router => embedded.rank(&self.snapshot, LOOK_AT, allowed.slots.as_ref())?,
             Order::Overlap => self.by_overlap(&vectors, &allowed)?,
         };
-        let choice = Choice::new(&self.snapshot, &allowed, &embedded, &query);
+        let asked = (&*query.intents, &query.options);
+        let allowed_slots = allowed.slots.as_ref();
+        let level = Level::of(&self.snapshot, asked, &self.background, allowed_slots);
+        let choice = Choice::new(&self.snapshot, &allowed, &embedded, &query, level);
         let outcome = choice.make(previous, &[], &candidates, true);
         Ok(outcome.active.iter().map(|chosen| chosen.slot).collect())
     }
@@ -118,7 +133,7 @@ impl<'a> Bed<'a> {
             overlap: hit.overlap,
             score: hit.overlap,
             found_by: FoundBy::Overlap,
-            words: 0.0,
+            parts: Parts::default(),
             leads: false,
         };
         Ok(hits.iter().map(candidate).collect())

@@ -212,7 +212,11 @@ mod tests {
     #[test]
     fn labels_become_names_and_unknown_ones_stay() {
         let relevant = ["git/git_log".to_owned(), "git/gone".to_owned()].into();
-        let queries = [LabelledQuery { text: "what happened?".to_owned(), relevant }];
+        let queries = [LabelledQuery {
+            text: "what happened?".to_owned(),
+            relevant,
+            ..LabelledQuery::default()
+        }];
         let known = |label: &str| (label == "git/git_log").then(|| "mcp__git__git_log".to_owned());
         let tasks = of_queries(&queries, known);
         assert_eq!(tasks[0][0].needs, ["mcp__git__git_log", "git/gone"]);

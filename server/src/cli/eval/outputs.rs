@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -10,6 +9,7 @@ use clap::Args;
 use super::markdown::markdown;
 use super::plots::plots;
 use crate::cli::failure::Failure;
+use crate::cli::files::{check_writable, write};
 use crate::eval::ranking::Ranked;
 use crate::eval::{Evaluated, per_query};
 
@@ -85,19 +85,6 @@ fn links(page: &Path, pictures: &[PathBuf]) -> Vec<(String, String)> {
         Some((name, way.to_str()?.to_owned()))
     };
     pictures.iter().filter_map(link).collect()
-}
-
-fn check_writable(path: &Path) -> Result<(), Failure> {
-    let opened = fs::OpenOptions::new().append(true).create(true).open(path);
-    opened.map(drop).map_err(|error| unwritable(path, &error))
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(path, text).map_err(|error| unwritable(path, &error))
-}
-
-fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(format!("{}: cannot be written: {error}", path.display()))
 }
 
 fn lines(ranked: &[Ranked]) -> Result<String, Failure> {

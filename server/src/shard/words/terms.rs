@@ -151,7 +151,7 @@ const STOP_WORDS: [&str; 135] = [
 
 /// Calls `take` with each term of `text`, in order, repeats included. A name with inner capitals
 /// gives its parts and then itself: people write `GitHub` as one word, `createIssue` as two.
-pub(super) fn each(text: &str, mut take: impl FnMut(&str)) {
+pub fn each(text: &str, mut take: impl FnMut(&str)) {
     let mut word = Word::default();
     let mut before = Kind::Other;
     let mut characters = text.chars().peekable();

@@ -1,4 +1,4 @@
-//! Which files a registration is made of.
+//! Which files of tools a command was given.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::cli::failure::Failure;
 
 /// The files named and, of directories, every `*.json`, by name; no file twice.
-pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+pub(in crate::cli) fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut seen = BTreeSet::new();
     let mut files = Vec::new();
     for path in paths {

@@ -1,0 +1,143 @@
+//! `toolgate lint`: what keeps tools from being found, before they are registered. In this process; no server
+//! is needed.
+
+mod report;
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::arguments::ConfigArguments;
+use super::documents;
+use super::failure::{Exit, Failure};
+use super::{output, serve};
+use crate::config::FlagValue;
+use crate::encoder::Prefixed;
+use crate::eval::Sides;
+use crate::lint::{self, Linted, Severity};
+use crate::serve::load_sides;
+
+const EXAMPLES: &str = "\
+Examples:
+  toolgate lint git.json
+  toolgate lint servers/ --fail-on warning
+  toolgate lint servers/ --suggest
+  toolgate lint catalog.json --show note --json
+
+A file holds the answer of an MCP server's tools/list, or several servers as `toolgate eval` takes them. Register
+together what is linted together: tools stand in each other's way.
+
+Each tool is looked for twice, by the ranking that the server uses: by its own summary, which must bring it
+into the first 5, and by a request made of its description's first sentence, into the first 10. Codes:
+  REJECTED, DUPLICATE_NAME           a registration would leave the tool out
+  UNFINDABLE                         its own words bring up other tools
+  NEAR_TWIN                          another tool reads almost the same
+  EMPTY_DESCRIPTION, TOO_SHORT       hardly a word to be found by
+  MACHINE_MADE_DESCRIPTION           a placeholder, a request line, the name again
+  BOILERPLATE                        its summary is what many tools of the server say
+  MISSING_PARAMETER_DESCRIPTION      the model must guess what to pass
+  SUMMARY_CUT                        its first sentence is longer than a summary
+
+Errors are tools that can't be had, or that neither way of looking finds; notes are what is merely late, shared
+or long; all else is a warning. Found by one's own words is the least: users choose others.
+
+Exit code 3 when there is something to fail on.";
+
+/// Find out why tools are not found: by rank, by near twins, by their descriptions.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Lint {
+    /// Files with a tools/list, or directories of them.
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Also suggest summaries made of a tool's own words, where they find it better.
+    #[arg(long)]
+    suggest: bool,
+    /// The least severity that makes the command fail.
+    #[arg(long, value_enum, value_name = "SEVERITY", default_value_t = FailOn::Error)]
+    fail_on: FailOn,
+    /// The least severity that is listed; all are counted, and --json has all.
+    #[arg(long, value_enum, value_name = "SEVERITY", default_value_t = Show::Warning)]
+    show: Show,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// The encoder's model directory (encoder.model_dir).
+    #[arg(long, value_name = "DIR")]
+    model_dir: Option<PathBuf>,
+    #[command(flatten)]
+    config: ConfigArguments,
+}
+
+/// What makes the command fail.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum FailOn {
+    Error,
+    Warning,
+    Never,
+}
+
+/// What is listed.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Show {
+    Error,
+    Warning,
+    Note,
+}
+
+pub(super) async fn run(arguments: Lint) -> Result<Exit, Failure> {
+    let flag = arguments.model_dir.as_ref().map(|directory| FlagValue {
+        flag: "--model-dir".into(),
+        key: "encoder.model_dir".into(),
+        value: directory.to_string_lossy().into_owned(),
+    });
+    let config = arguments.config.load(flag.into_iter().collect())?.config;
+    let servers = documents::read_catalogs(&arguments.paths)?;
+    let lint = lint::Lint { servers, limits: config.limits, suggest: arguments.suggest };
+    let loaded = load_sides(&config.encoder).await;
+    let (passages, queries) = loaded.map_err(|error| Failure::new(serve::with_causes(&error)))?;
+    let linted = look(lint, passages, queries).await?;
+    if arguments.json {
+        output::print_json(&report::as_json(&linted))?;
+    } else {
+        output::print(&report::report(&linted, arguments.show.least()))?;
+    }
+    Ok(arguments.fail_on.exit(&linted))
+}
+
+/// Looks on a task of its own: it computes for seconds on end, and Ctrl-C must still be heard.
+async fn look(lint: lint::Lint, passages: Prefixed, queries: Prefixed) -> Result<Linted, Failure> {
+    let (bar, progress) = output::progress_of_texts();
+    let work = async move {
+        let sides = Sides { passages: &passages, queries: &queries };
+        lint.run(sides, &progress).await
+    };
+    let outcome = tokio::spawn(work).await;
+    bar.finish_and_clear();
+    match outcome {
+        Ok(linted) => linted.map_err(|error| Failure::new(serve::with_causes(&error))),
+        Err(error) => Err(Failure::new(format!("the check broke off: {error}"))),
+    }
+}
+
+impl FailOn {
+    fn exit(self, linted: &Linted) -> Exit {
+        let least = match self {
+            Self::Error => Severity::Error,
+            Self::Warning => Severity::Warning,
+            Self::Never => return Exit::Done,
+        };
+        let fails = linted.findings.iter().any(|finding| finding.severity >= least);
+        if fails { Exit::Refused } else { Exit::Done }
+    }
+}
+
+impl Show {
+    fn least(self) -> Severity {
+        match self {
+            Self::Error => Severity::Error,
+            Self::Warning => Severity::Warning,
+            Self::Note => Severity::Note,
+        }
+    }
+}

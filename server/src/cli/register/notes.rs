@@ -1,0 +1,67 @@
+//! What a registration says of texts that make tools hard to find: a line for each MCP server, on stderr.
+
+use std::path::Path;
+
+use crate::cli::documents::{ToolsListFile, tools_of};
+use crate::cli::output;
+use crate::cli::text::counted;
+use crate::config::LimitsConfig;
+use crate::eval::stock::Stock;
+use crate::lint::{self, Code, Finding};
+
+/// What is counted, and how it is said.
+const COUNTED: [(Code, &str); 3] = [
+    (Code::EmptyDescription, "without a description"),
+    (Code::MachineMadeDescription, "with a machine-made one"),
+    (Code::MissingParameterDescription, "with parameters that have none"),
+];
+
+/// Says how many tools of a file have descriptions that are wanting; a file that can't be read is the
+/// registration's to refuse.
+pub(super) fn note(path: &Path) {
+    let Ok(file) = ToolsListFile::read(path) else { return };
+    let Ok(server) = tools_of(&file) else { return };
+    let stock = Stock::check(&[server], &LimitsConfig::default());
+    if let Some(text) = wanting(&lint::texts(&stock)) {
+        output::note(format_args!(
+            "{}: {text}; `toolgate lint {}` shows them",
+            file.server,
+            path.display()
+        ));
+    }
+}
+
+fn wanting(findings: &[Finding]) -> Option<String> {
+    let count = |code| findings.iter().filter(|finding| finding.code == code).count();
+    let counts = COUNTED.iter().map(|(code, how)| (count(*code), how));
+    let parts = counts.filter(|(count, _)| *count > 0);
+    let parts: Vec<_> =
+        parts.map(|(count, how)| format!("{} {how}", counted(count, "tool"))).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eval::CatalogServer;
+
+    fn said(tools: &[&str]) -> Option<String> {
+        let tools = tools.iter().map(|tool| (*tool).into()).collect();
+        let server = CatalogServer { name: "s".into(), description: String::new(), tools };
+        wanting(&lint::texts(&Stock::check(&[server], &LimitsConfig::default())))
+    }
+
+    #[test]
+    fn only_what_is_wanting_is_said() {
+        let good = r#"{"name": "a", "description": "Send letters to people.", "inputSchema": {}}"#;
+        assert_eq!(said(&[good]), None);
+        let empty = r#"{"name": "b", "inputSchema": {}}"#;
+        let twice =
+            r#"{"name": "c", "description": "c", "inputSchema": {"properties": {"x": {}}}}"#;
+        let text = said(&[good, empty, twice]).expect("a note");
+        assert_eq!(
+            text,
+            "1 tool without a description, 1 tool with a machine-made one, 1 tool with parameters that have none"
+        );
+    }
+}

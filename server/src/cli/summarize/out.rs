@@ -1,0 +1,214 @@
+//! The settings files that `toolgate summarize` writes, one for each MCP server. What else stands in them stays;
+//! each is replaced as a whole, so that nothing is lost when the command is cut off.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+
+use crate::cli::documents::{self, RegistrationSettings};
+use crate::cli::failure::Failure;
+use crate::eval::stock::Stock;
+use crate::identity::ToolId;
+
+/// How often what has come is saved.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// All of them.
+#[derive(Debug)]
+pub(super) struct SettingsFiles {
+    by_server: BTreeMap<String, SettingsFile>,
+    saved: Instant,
+}
+
+#[derive(Debug)]
+struct SettingsFile {
+    path: PathBuf,
+    document: Map<String, Value>,
+    is_changed: bool,
+}
+
+impl SettingsFiles {
+    /// Reads what is there, and sees that it can be written: `out` itself for one MCP server, a file in it for
+    /// each of several.
+    pub(super) fn open(out: &Path, stock: &Stock) -> Result<Self, Failure> {
+        let names: Vec<&str> =
+            stock.catalog.servers.iter().map(|server| server.record.name.as_str()).collect();
+        let in_folder = names.len() > 1 || out.is_dir();
+        if in_folder {
+            fs::create_dir_all(out).map_err(|error| {
+                Failure::new(format!(
+                    "{}: is to be a folder, with a file for each of {} MCP servers: {error}",
+                    out.display(),
+                    names.len()
+                ))
+            })?;
+        }
+        let path =
+            |name: &str| if in_folder { out.join(format!("{name}.json")) } else { out.to_owned() };
+        let file = |name: &&str| Ok(((*name).to_owned(), SettingsFile::open(path(name))?));
+        let by_server = names.iter().map(file).collect::<Result<_, Failure>>()?;
+        let mut files = Self { by_server, saved: Instant::now() };
+        files.save()?;
+        Ok(files)
+    }
+
+    /// The summary that a tool has; `None` for none.
+    pub(super) fn summary(&self, tool: &ToolId) -> Option<&str> {
+        let file = self.by_server.get(tool.server.as_str())?;
+        let settings = file.tools().iter().find(|settings| settings["name"] == tool.name.as_str());
+        settings?["summary"].as_str().filter(|summary| !summary.trim().is_empty())
+    }
+
+    /// Gives a tool a summary, or takes it away.
+    pub(super) fn set(&mut self, tool: &ToolId, summary: Option<&str>) {
+        if let Some(file) = self.by_server.get_mut(tool.server.as_str()) {
+            file.set(tool.name.as_str(), summary);
+        }
+    }
+
+    /// Saves what has changed, when the last time is a while ago.
+    pub(super) fn save_now_and_then(&mut self) -> Result<(), Failure> {
+        if self.saved.elapsed() < EVERY { Ok(()) } else { self.save() }
+    }
+
+    /// Saves what has changed.
+    pub(super) fn save(&mut self) -> Result<(), Failure> {
+        self.saved = Instant::now();
+        self.by_server.values_mut().filter(|file| file.is_changed).try_for_each(SettingsFile::save)
+    }
+
+    /// Where they are, by MCP server.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.by_server.values().map(|file| file.path.as_path())
+    }
+}
+
+impl SettingsFile {
+    fn open(path: PathBuf) -> Result<Self, Failure> {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        if let Some("toml" | "yaml" | "yml") = extension {
+            let problem = "is written as JSON, and would be read as something else by its name";
+            return Err(Failure::usage(format!("{}: {problem}: use .json", path.display())));
+        }
+        let document = if path.exists() {
+            // What a registration would refuse is better refused here.
+            let _: RegistrationSettings = documents::read(&path)?;
+            documents::read(&path)?
+        } else {
+            Map::new()
+        };
+        Ok(Self { path, document, is_changed: true })
+    }
+
+    fn tools(&self) -> &[Value] {
+        self.document.get("tools").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    fn set(&mut self, name: &str, summary: Option<&str>) {
+        let tools = self.document.entry("tools").or_insert_with(|| json!([]));
+        let Value::Array(tools) = tools else { return };
+        let place = tools.iter().position(|settings| settings["name"] == name);
+        match (place.map(|place| &mut tools[place]), summary) {
+            (Some(settings), Some(summary)) => settings["summary"] = json!(summary),
+            (Some(Value::Object(settings)), None) => drop(settings.remove("summary")),
+            (None, Some(summary)) => tools.push(json!({ "name": name, "summary": summary })),
+            _ => {}
+        }
+        // Whoever had nothing but a summary has nothing to say any more.
+        tools.retain(|settings| settings.as_object().is_none_or(|fields| fields.len() > 1));
+        self.is_changed = true;
+    }
+
+    fn save(&mut self) -> Result<(), Failure> {
+        let text = format!("{:#}\n", Value::Object(self.document.clone()));
+        let mut draft = self.path.clone().into_os_string();
+        draft.push(format!(".{}.tmp", std::process::id()));
+        let written = fs::write(&draft, text).and_then(|()| fs::rename(&draft, &self.path));
+        written.map_err(|error| {
+            // There may be none; the error that counts is the one before.
+            let _ = fs::remove_file(&draft);
+            Failure::new(format!("{}: cannot be written: {error}", self.path.display()))
+        })?;
+        self.is_changed = false;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::LimitsConfig;
+    use crate::eval::CatalogServer;
+    use crate::identity::{ServerName, ToolName};
+
+    fn stock(servers: &[&str]) -> Stock {
+        let tools = || vec![r#"{"name": "t", "inputSchema": {}}"#.into()];
+        let server = |name: &&str| CatalogServer {
+            name: (*name).into(),
+            description: String::new(),
+            tools: tools(),
+        };
+        let servers: Vec<_> = servers.iter().map(server).collect();
+        Stock::check(&servers, &LimitsConfig::default())
+    }
+
+    fn tool(server: &str, name: &str) -> ToolId {
+        let server = ServerName::parse(server).expect("a name");
+        ToolId { server, name: ToolName::parse(name).expect("a name") }
+    }
+
+    #[test]
+    fn summaries_are_added_and_everything_else_stays() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let out = folder.path().join("git.json");
+        let text = r#"{"required_scopes": ["r"], "tools": [{"name": "a", "critical": true}, {"name": "b", "summary": "b: B"}]}"#;
+        fs::write(&out, text).expect("written");
+        let mut files = SettingsFiles::open(&out, &stock(&["git"])).expect("open");
+        assert_eq!(files.summary(&tool("git", "b")), Some("b: B"));
+        assert_eq!(files.summary(&tool("git", "a")), None);
+        files.set(&tool("git", "a"), Some("a: A"));
+        files.set(&tool("git", "b"), None);
+        files.set(&tool("git", "c"), Some("c: C"));
+        files.save().expect("saved");
+        let read: Value = documents::read(&out).expect("JSON");
+        let wanted = json!({"required_scopes": ["r"], "tools": [
+            {"name": "a", "critical": true, "summary": "a: A"}, {"name": "c", "summary": "c: C"}]});
+        assert_eq!(read, wanted);
+        let _: RegistrationSettings = documents::read(&out).expect("what a registration takes");
+        assert_eq!(fs::read_dir(folder.path()).expect("a listing").count(), 1);
+    }
+
+    #[test]
+    fn several_servers_have_a_file_each() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let out = folder.path().join("settings");
+        let mut files = SettingsFiles::open(&out, &stock(&["a", "b"])).expect("open");
+        files.set(&tool("b", "t"), Some("t: T"));
+        files.save().expect("saved");
+        let again = SettingsFiles::open(&out, &stock(&["a", "b"])).expect("open");
+        assert_eq!(again.summary(&tool("b", "t")), Some("t: T"));
+        let paths: Vec<_> = again.paths().map(Path::to_owned).collect();
+        assert_eq!(paths, [out.join("a.json"), out.join("b.json")]);
+    }
+
+    #[test]
+    fn what_could_not_be_registered_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("bad.json"), "{\"tool\": []}").expect("written");
+        for (out, part) in [
+            (at("bad.json"), "unknown field `tool`"),
+            (at("x.toml"), "use .json"),
+            (at("absent/x.json"), "cannot be written"),
+        ] {
+            let failure = SettingsFiles::open(&out, &stock(&["a"])).expect_err(part);
+            assert!(failure.message().contains(part), "{}", failure.message());
+        }
+        let failure =
+            SettingsFiles::open(&at("bad.json"), &stock(&["a", "b"])).expect_err("a file");
+        assert!(failure.message().contains("is to be a folder"), "{}", failure.message());
+    }
+}

@@ -1,0 +1,194 @@
+//! The work itself: asking for summaries while saving what has come, and measuring them.
+
+use std::ops::ControlFlow;
+
+use super::Summarize;
+use super::out::SettingsFiles;
+use super::report::Report;
+use crate::cli::failure::Failure;
+use crate::cli::{output, serve};
+use crate::config::Config;
+use crate::eval::stock::Stock;
+use crate::eval::{LabelledQuery, Sides};
+use crate::identity::ToolId;
+use crate::lint::suggest::suggestion;
+use crate::lint::tool::Tool;
+use crate::lint::trial::Written;
+use crate::lint::{self, boilerplate::Boilerplate};
+use crate::serve::load_sides;
+use crate::summarize::{Crew, Endpoint, Patience, Rewritten, Tried, measure};
+
+/// What was asked for and what has come.
+pub(super) struct Work {
+    stock: Stock,
+    files: SettingsFiles,
+    report: Report,
+}
+
+/// Writes the summaries that are wanting.
+pub(super) async fn write(
+    summarize: &Summarize,
+    stock: Stock,
+    files: SettingsFiles,
+    endpoint: Option<Endpoint>,
+) -> Result<Work, Failure> {
+    let report = Report {
+        tools: stock.catalog.tools.len(),
+        paths: summarize.paths.clone(),
+        out: files.paths().map(ToOwned::to_owned).collect(),
+        ..Report::default()
+    };
+    let mut work = Work { stock, files, report };
+    let (again, workers) = (summarize.again, usize::from(summarize.concurrency));
+    let Some(endpoint) = endpoint else {
+        output::note(
+            "no --endpoint: where a text is found wanting, a summary is made of the tool's own words by rule",
+        );
+        work.extract(again)?;
+        return Ok(work);
+    };
+    // Calls block: they have threads of their own, and Ctrl-C is heard meanwhile.
+    let asked = tokio::task::spawn_blocking(move || work.ask(&endpoint, workers, again));
+    asked.await.map_err(|error| Failure::new(format!("the work broke off: {error}")))?
+}
+
+/// Measures what was written, as far as that was asked for, and saves it.
+pub(super) async fn finish(
+    summarize: &Summarize,
+    config: &Config,
+    mut work: Work,
+    queries: &[LabelledQuery],
+) -> Result<Report, Failure> {
+    if summarize.keep_better || !queries.is_empty() {
+        let measured = work.measure(config, queries, summarize.keep_better).await?;
+        for stored in &work.stock.catalog.tools {
+            let record = &stored.record;
+            let named =
+                format!("{}/{}", work.stock.names.in_file(&record.server), record.name.as_str());
+            if measured.left_out.contains(&named) {
+                let id = ToolId { server: record.server.clone(), name: record.name.clone() };
+                work.files.set(&id, None);
+            }
+        }
+        work.report.chose = summarize.keep_better && !queries.is_empty();
+        work.report.left_out = measured.left_out;
+        work.report.measured = measured.before.zip(measured.after);
+    }
+    work.files.save()?;
+    Ok(work.report)
+}
+
+impl Work {
+    /// The places of tools that have no summary yet, or of all.
+    fn wanting(&mut self, again: bool) -> Vec<usize> {
+        let all = 0..self.stock.catalog.tools.len();
+        let (kept, wanting): (Vec<_>, Vec<_>) =
+            all.partition(|place| !again && self.files.summary(&self.id(*place)).is_some());
+        self.report.kept = kept.len();
+        wanting
+    }
+
+    fn id(&self, place: usize) -> ToolId {
+        let record = &self.stock.catalog.tools[place].record;
+        ToolId { server: record.server.clone(), name: record.name.clone() }
+    }
+
+    /// By rule, and only what is wanting: the summary that a registration derives finds other tools better.
+    fn extract(&mut self, again: bool) -> Result<(), Failure> {
+        let mut wanting = self.wanting(again);
+        let findings = lint::texts(&self.stock);
+        let mendable = lint::wanting(&findings);
+        let tools = Tool::all(&self.stock);
+        wanting.retain(|place| mendable.contains(&(tools[*place].server, tools[*place].name)));
+        let boilerplate = Boilerplate::of(&tools);
+        let summary = |place: &usize| {
+            let tool = &tools[*place];
+            suggestion(tool, &boilerplate.own(tool))
+        };
+        let summaries: Vec<String> = wanting.iter().map(summary).collect();
+        self.report.written = summaries.len();
+        for (place, summary) in wanting.iter().zip(&summaries) {
+            let id = self.id(*place);
+            self.files.set(&id, Some(summary));
+        }
+        self.files.save()
+    }
+
+    /// By the language model.
+    fn ask(mut self, endpoint: &Endpoint, workers: usize, again: bool) -> Result<Self, Failure> {
+        let wanting = self.wanting(again);
+        let ids: Vec<ToolId> = wanting.iter().map(|place| self.id(*place)).collect();
+        let tools = Tool::all(&self.stock);
+        let asked: Vec<&Tool<'_>> = wanting.iter().map(|place| &tools[*place]).collect();
+        let bar = output::progress_over(asked.len(), "summaries");
+        let (files, report) = (&mut self.files, &mut self.report);
+        let mut unsaved = None;
+        let crew = Crew { endpoint, patience: Patience::default(), workers };
+        let outcome = crew.run(&asked, |place, rewritten| {
+            bar.inc(1);
+            match rewritten {
+                Rewritten::Written(summary) => {
+                    report.written += 1;
+                    files.set(&ids[place], Some(&summary));
+                }
+                Rewritten::Unfit(why) => {
+                    report
+                        .refused
+                        .push((asked[place].id(), format!("the answer is not taken: {why}")));
+                }
+                Rewritten::Unanswered(why) => report.refused.push((asked[place].id(), why)),
+            }
+            match files.save_now_and_then() {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(failure) => {
+                    unsaved = Some(failure);
+                    ControlFlow::Break(())
+                }
+            }
+        });
+        bar.finish_and_clear();
+        unsaved.map_or(Ok(()), Err)?;
+        // In the catalog's order, whoever answered first.
+        report.refused.sort();
+        files.save()?;
+        outcome.map_err(|error| given_up(endpoint, &error, report))?;
+        Ok(self)
+    }
+
+    async fn measure(
+        &self,
+        config: &Config,
+        queries: &[LabelledQuery],
+        keep_better: bool,
+    ) -> Result<Tried, Failure> {
+        let places = 0..self.stock.catalog.tools.len();
+        let summary = |place| Some((place, self.files.summary(&self.id(place))?.trim().to_owned()));
+        let written: Written = places.filter_map(summary).collect();
+        let failed = |error: &dyn std::error::Error| Failure::new(serve::with_causes(error));
+        let loaded = load_sides(&config.encoder).await;
+        let (passages, of_queries) = loaded.map_err(|error| failed(&error))?;
+        let (bar, progress) = output::progress_of_texts();
+        let (stock, queries) = (self.stock.clone(), queries.to_vec());
+        // On a task of its own: it computes for seconds on end, and Ctrl-C must still be heard.
+        let work = async move {
+            let sides = Sides { passages: &passages, queries: &of_queries };
+            measure(&stock, &written, &queries, keep_better, (sides, &progress)).await
+        };
+        let outcome = tokio::spawn(work).await;
+        bar.finish_and_clear();
+        match outcome {
+            Ok(measured) => measured.map_err(|error| failed(&error)),
+            Err(error) => Err(Failure::new(format!("the measuring broke off: {error}"))),
+        }
+    }
+}
+
+/// The endpoint is of no use; what has come is saved.
+fn given_up(endpoint: &Endpoint, error: &crate::summarize::CallError, report: &Report) -> Failure {
+    Failure::new(format!(
+        "{}: {error}\n  {} of {} summaries are saved; the same command goes on from there",
+        endpoint.address(),
+        report.written + report.kept,
+        report.tools
+    ))
+}

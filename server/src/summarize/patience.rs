@@ -1,0 +1,114 @@
+//! How often a call is tried, and how long is waited before the next try.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::call_error::CallError;
+
+/// How often a sleeper looks whether it is still needed.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// Tries and pauses.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// Tries of one call.
+    pub tries: u32,
+    /// Pause before the second; doubled for each further one.
+    pub first_pause: Duration,
+    /// The longest pause, also when the endpoint asks for more.
+    pub longest_pause: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            tries: 5,
+            first_pause: Duration::from_millis(500),
+            longest_pause: Duration::from_secs(60),
+        }
+    }
+}
+
+impl Patience {
+    /// The pause after the `failed`th try, from 1; `None` when another try is not worth it.
+    #[must_use]
+    pub fn pause(&self, failed: u32, error: &CallError) -> Option<Duration> {
+        if failed >= self.tries || !error.is_passing() {
+            return None;
+        }
+        let doubled = self.first_pause.saturating_mul(1 << (failed - 1).min(16));
+        match error.retry_after() {
+            Some(asked) if asked > self.longest_pause => None,
+            Some(asked) => Some(asked.max(self.first_pause)),
+            None => Some(doubled.min(self.longest_pause)),
+        }
+    }
+}
+
+/// A pause that all who call the same endpoint keep.
+#[derive(Debug, Default)]
+pub(super) struct CommonPause(Mutex<Option<Instant>>);
+
+impl CommonPause {
+    /// Nobody calls before this has passed.
+    pub(super) fn extend(&self, pause: Duration) {
+        let until = Instant::now() + pause;
+        let mut known = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        *known = Some(known.map_or(until, |before| before.max(until)));
+    }
+
+    /// Sleeps until calls may be made again; wakes early when `stop` is set.
+    pub(super) fn sit_out(&self, stop: &AtomicBool) {
+        loop {
+            let until = *self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let left = until.and_then(|until| until.checked_duration_since(Instant::now()));
+            match left {
+                Some(left) if !left.is_zero() && !stop.load(Ordering::Relaxed) => {
+                    thread::sleep(left.min(GLANCE));
+                }
+                _ => return,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn busy(retry_after: Option<u64>) -> CallError {
+        let retry_after = retry_after.map(Duration::from_secs);
+        CallError::Busy { status: 429, retry_after, message: String::new() }
+    }
+
+    #[test]
+    fn pauses_double_unless_the_endpoint_names_one() {
+        let patience = Patience::default();
+        let seconds = |failed, error| patience.pause(failed, &error).map(|pause| pause.as_secs());
+        assert_eq!(seconds(2, busy(None)), Some(1));
+        assert_eq!(seconds(4, busy(None)), Some(4));
+        assert_eq!(seconds(5, busy(None)), None);
+        assert_eq!(seconds(1, busy(Some(7))), Some(7));
+        assert_eq!(patience.pause(1, &busy(Some(0))), Some(patience.first_pause));
+        assert_eq!(seconds(1, busy(Some(3_600))), None);
+        assert_eq!(seconds(1, CallError::Refused { status: 401, message: String::new() }), None);
+        let patient = Patience { tries: 40, ..patience };
+        assert_eq!(patient.pause(39, &busy(None)), Some(Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn a_common_pause_is_kept_until_it_is_over_or_nobody_needs_it() {
+        let pause = CommonPause::default();
+        let stop = AtomicBool::new(false);
+        pause.extend(Duration::from_millis(80));
+        pause.extend(Duration::from_millis(1));
+        let began = Instant::now();
+        pause.sit_out(&stop);
+        assert!(began.elapsed() >= Duration::from_millis(70));
+        pause.extend(Duration::from_secs(600));
+        stop.store(true, Ordering::Relaxed);
+        pause.sit_out(&stop);
+    }
+}

@@ -1,0 +1,36 @@
+"""The command line as a person runs it: one process a command."""
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+_PASSED_ON = ("TOOLGATE_MODEL_DIR", "TOOLGATE_MODEL_HUB")
+
+
+def run(
+    binary: Path, *arguments: str | Path, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command without anything that the developer's shell says of Toolgate."""
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("TOOLGATE_") or name in _PASSED_ON
+    }
+    return subprocess.run(
+        [binary, *arguments],
+        env={**inherited, "NO_COLOR": "1", **(env or {})},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def write_tools(path: Path, tools: list[dict[str, Any]]) -> Path:
+    """A file with the answer of a tools/list."""
+    path.write_text(json.dumps({"tools": tools}))
+    return path
