@@ -27,6 +27,8 @@ from toolgate_process import ToolgateProcess
 EVAL_SECONDS = 1200
 REGISTER_SECONDS = 600
 CUTS = (1, 5, 10)
+MODEL_DIR = "model_dir"
+"""The variable of `encoder.model_dir` is TOOLGATE_MODEL_DIR."""
 BEGIN, END = "<!-- measured:begin -->", "<!-- measured:end -->"
 
 Row = list[str]
@@ -36,10 +38,14 @@ Ranking = dict[str, tuple[list[str], float]]
 
 @dataclass(frozen=True)
 class Encoder:
-    """A model, and what the configuration says of it."""
+    """A model by its directory; `None` for the one that the binary finds by itself."""
 
     name: str
-    settings: dict[str, str]
+    model_dir: Path | None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {} if self.model_dir is None else {"TOOLGATE_MODEL_DIR": str(self.model_dir)}
 
 
 @dataclass(frozen=True)
@@ -56,8 +62,7 @@ def main() -> None:
     parser.add_argument("--multilingual", type=Path, required=True, help="its model directory")
     parser.add_argument("--write", type=Path, help="the document whose tables are replaced")
     arguments = parser.parse_args()
-    model = {"encoder.model_dir": str(arguments.multilingual.resolve())}
-    encoders = [Encoder("default", {}), Encoder("multilingual", model)]
+    encoders = [Encoder("default", None), Encoder("multilingual", arguments.multilingual.resolve())]
     binary = Path(os.environ["TOOLGATE_BIN"]).resolve()
     with tempfile.TemporaryDirectory() as scratch:
         text = "\n\n".join(measured(binary, encoders, Path(scratch)))
@@ -132,10 +137,10 @@ def evaluate(
     lines = [{"query": one.query, "relevant": sorted(one.relevant)} for one in intents]
     queries.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     command: list[str | Path] = [binary, "eval", "--catalog", SHIPPED, "--queries", queries]
-    named = {f"TOOLGATE_{key.replace('.', '_').upper()}": v for key, v in encoder.settings.items()}
+    inherited = {name: value for name, value in os.environ.items() if name != "TOOLGATE_BIN"}
     subprocess.run(
         [*command, "--json", report, *flags],
-        env={**os.environ, **named},
+        env={**inherited, **encoder.environment},
         stdout=subprocess.DEVNULL,
         check=True,
         timeout=EVAL_SECONDS,
@@ -177,13 +182,9 @@ def route_table(binary: Path, encoders: list[Encoder], scratch: Path) -> str:
 
 @contextmanager
 def routing(binary: Path, encoder: Encoder, scratch: Path) -> Iterator[Callable[[str], int]]:
-    """A server over the shipped catalogs, as a function from an intent to its active set's size.
-
-    Encoders with the same model share a store, so that summaries are embedded once.
-    """
-    model = Path(encoder.settings.get("encoder.model_dir", "default")).name
-    settings = {**encoder.settings, "store.path": str(scratch / f"store-{model}")}
-    server = ToolgateProcess(binary, scratch / f"server-{model}", settings).start()
+    """A server over the shipped catalogs, as a function from an intent to its active set's size."""
+    settings = {} if encoder.model_dir is None else {MODEL_DIR: str(encoder.model_dir)}
+    server = ToolgateProcess(binary, scratch / f"server-{encoder.name}", settings).start()
     try:
         with server.client("languages", timeout=REGISTER_SECONDS) as client:
             for file in sorted(SHIPPED.glob("*.json")):
