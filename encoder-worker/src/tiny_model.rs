@@ -42,6 +42,32 @@ impl TinyModel {
         model
     }
 
+    /// The same network as XLM-R has it: one segment, and rows for no position up to the padding token's,
+    /// which must never be read.
+    pub(crate) fn into_xlm_roberta(mut self, pad_token_id: usize) -> Self {
+        let unread = pad_token_id + 1;
+        self.change(
+            "config.json",
+            &json!({
+                "model_type": "xlm-roberta", "pad_token_id": pad_token_id, "type_vocab_size": 1,
+                "max_position_embeddings": POSITIONS + unread,
+            }),
+        );
+        let embeddings = |name: &str| format!("embeddings.{name}_embeddings.weight");
+        let (shape, values) =
+            self.tensors.get_mut(&embeddings("position")).expect("the table is there");
+        shape[0] += unread;
+        values.splice(..0, vec![f32::NAN; unread * HIDDEN]);
+        let (shape, values) =
+            self.tensors.get_mut(&embeddings("token_type")).expect("the table is there");
+        shape[0] = 1;
+        values.truncate(HIDDEN);
+        let prefixed = |(name, tensor)| (format!("roberta.{name}"), tensor);
+        self.tensors = self.tensors.drain().map(prefixed).collect();
+        self.write_weights();
+        self
+    }
+
     pub(crate) fn path(&self) -> &Path {
         self.dir.path()
     }

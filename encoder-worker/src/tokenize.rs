@@ -36,6 +36,9 @@ impl TextTokenizer {
             |cause: String| LoadError::Tokenizer { path: model.file(TOKENIZER_FILE), cause };
         let mut tokenizer = Tokenizer::from_bytes(model.tokenizer_json())
             .map_err(|error| refuse(error.to_string()))?;
+        // The file's own padding and limit are those of whoever exported it.
+        tokenizer.with_padding(None);
+        tokenizer.with_truncation(None).map_err(|error| refuse(error.to_string()))?;
         let added = special_tokens(&tokenizer).map_err(|error| refuse(error.to_string()))?;
         // A text's special tokens are the post-processor's, which may name ids that no vocabulary has.
         let ids = tokenizer.get_vocab(true).into_values().chain(added.iter().copied());
@@ -53,8 +56,6 @@ impl TextTokenizer {
                 model.max_tokens
             )));
         }
-        // The file's own padding and limit are those of whoever exported it.
-        tokenizer.with_padding(None);
         tokenizer
             .with_truncation(Some(TruncationParams {
                 max_length: model.max_tokens,
@@ -91,18 +92,18 @@ impl TextTokenizer {
     }
 }
 
-/// The ids that are added to every text.
+/// The ids that are added to every text, by a tokenizer without padding and limit.
 fn special_tokens(tokenizer: &Tokenizer) -> tokenizers::Result<Vec<u32>> {
-    let mut bare = tokenizer.clone();
-    bare.with_padding(None);
-    bare.with_truncation(None)?;
-    Ok(bare.encode_fast("", true)?.get_ids().to_vec())
+    Ok(tokenizer.encode_fast("", true)?.get_ids().to_vec())
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::model_fetch::{Silent, Source, default_model_dir, fetch};
+    use crate::tiny_model::TinyModel;
 
     fn real() -> TextTokenizer {
         let dir = default_model_dir().expect("a home directory");
@@ -170,5 +171,72 @@ mod tests {
             assert_eq!(ascii.encode(text, 256), None);
             assert!(tokenizer.encode(text).is_ok());
         }
+    }
+
+    /// A multilingual model's: BERT or XLM-R with unigram pieces over words that begin with a mark.
+    fn unigram() -> (TinyModel, TextTokenizer) {
+        let pieces = [
+            ("<s>", 0.0),
+            ("<pad>", 0.0),
+            ("</s>", 0.0),
+            ("<unk>", 0.0),
+            ("\u{2581}", -2.0),
+            ("\u{2581}hal", -3.0),
+            ("lo", -3.0),
+            ("\u{2581}hallo", -3.5),
+            ("\u{4e16}", -4.0),
+            ("\u{754c}", -4.0),
+        ];
+        let special = |token: &str, id: u32| json!({"id": token, "ids": [id], "tokens": [token]});
+        let replace = |pattern: &str, content: &str| json!({"type": "Replace", "pattern": {"Regex": pattern}, "content": content});
+        let model = TinyModel::new();
+        model.change(
+            "tokenizer.json",
+            &json!({
+                "normalizer": {"type": "Sequence", "normalizers": [
+                    replace("[\\x{9}-\\x{a}\\x{200b}]", " "), {"type": "NFKC"}, replace(" {2,}", " "),
+                ]},
+                "pre_tokenizer": {"type": "Metaspace", "replacement": "\u{2581}",
+                                  "prepend_scheme": "always"},
+                "post_processor": {
+                    "type": "TemplateProcessing",
+                    "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}},
+                               {"Sequence": {"id": "A", "type_id": 0}},
+                               {"SpecialToken": {"id": "</s>", "type_id": 0}}],
+                    "pair": [{"Sequence": {"id": "A", "type_id": 0}},
+                             {"Sequence": {"id": "B", "type_id": 0}}],
+                    "special_tokens": {"<s>": special("<s>", 0), "</s>": special("</s>", 2)},
+                },
+                "model": {"type": "Unigram", "unk_id": 3, "vocab": pieces},
+            }),
+        );
+        let tokenizer = TextTokenizer::load(&ModelDir::open(model.path()).expect("it opens"));
+        (model, tokenizer.expect("it loads"))
+    }
+
+    #[test]
+    fn a_multilingual_models_pieces_are_read() {
+        let (_model, tokenizer) = unigram();
+        assert!(tokenizer.ascii.is_none(), "the quick way is WordPiece's alone");
+        for (text, ids) in [
+            ("hallo", &[0, 7, 2][..]),
+            ("hal lo", &[0, 5, 4, 6, 2]),
+            ("\u{ff48}\u{ff41}\u{ff4c}lo \n\u{200b} hallo", &[0, 7, 7, 2]),
+            ("\u{4e16}\u{754c}", &[0, 4, 8, 9, 2]),
+            ("\u{1f980}\u{1f980}", &[0, 4, 3, 2]),
+            ("", &[0, 2]),
+        ] {
+            let tokens = tokenizer.encode(text).expect("it has tokens");
+            assert_eq!(tokens, Tokens { ids: ids.to_vec(), truncated: false }, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_text_in_one_piece_ends_at_the_models_limit_too() {
+        let (_model, tokenizer) = unigram();
+        let text = "\u{4e16}\u{754c}".repeat(10_000);
+        let tokens = tokenizer.encode(&text).expect("it has tokens");
+        assert!(tokens.truncated);
+        assert_eq!((tokens.ids.len(), tokens.ids[39]), (40, 2), "the end's token is kept");
     }
 }

@@ -1,5 +1,5 @@
 //! Reading named tensors from the weights file, each held to a shape. What a backend makes of them is
-//! its own affair.
+//! its own affair, but for the positions, of which there is one reading.
 
 use candle_core::safetensors::{Load, SliceSafetensors};
 use candle_core::{DType, Device, Tensor};
@@ -7,11 +7,16 @@ use candle_core::{DType, Device, Tensor};
 use crate::load_error::LoadError;
 use crate::model_dir::{ModelDir, WEIGHTS_FILE};
 
+const WORDS: &str = "embeddings.word_embeddings.weight";
+
+/// What names may start with: exports differ in whether they have the class's own prefix.
+const PREFIXES: [&str; 3] = ["", "bert.", "roberta."];
+
 /// The open weights file.
 pub(crate) struct Weights<'a> {
     model: &'a ModelDir,
     tensors: SliceSafetensors<'a>,
-    /// Exports differ in whether names start with the class's own prefix.
+    /// One of [`PREFIXES`].
     prefix: &'static str,
 }
 
@@ -22,8 +27,9 @@ impl<'a> Weights<'a> {
             path: model.file(WEIGHTS_FILE),
             cause: error.to_string(),
         })?;
-        let prefixed = tensors.get("bert.embeddings.word_embeddings.weight").is_ok();
-        Ok(Self { model, tensors, prefix: if prefixed { "bert." } else { "" } })
+        let has_words = |prefix: &&str| tensors.get(&format!("{prefix}{WORDS}")).is_ok();
+        let prefix = PREFIXES.into_iter().find(has_words).unwrap_or_default();
+        Ok(Self { model, tensors, prefix })
     }
 
     /// The model whose weights these are.
@@ -35,7 +41,7 @@ impl<'a> Weights<'a> {
     ///
     /// # Errors
     /// When it is missing, or its shape is not `shape`.
-    pub(crate) fn tensor(&self, name: &str, shape: &[usize]) -> Result<Tensor, LoadError> {
+    fn tensor(&self, name: &str, shape: &[usize]) -> Result<Tensor, LoadError> {
         let name = format!("{}{name}", self.prefix);
         let view = self.tensors.get(&name).map_err(|_| LoadError::MissingTensor {
             path: self.model.file(WEIGHTS_FILE),
@@ -54,8 +60,38 @@ impl<'a> Weights<'a> {
             .map_err(|error| self.damaged(&error))
     }
 
+    /// The token embedding: a row a token.
+    pub(crate) fn words(&self) -> Result<Vec<f32>, LoadError> {
+        let bert = &self.model.bert;
+        self.values(WORDS, &[bert.vocab_size, bert.hidden_size])
+    }
+
+    /// The position embedding, from the row of a text's first token on, with the segment's row added
+    /// already: all is segment 0. A text that holds the padding token spelt out (`<pad>`) counts it here
+    /// like any other; RoBERTa's own code gives it no position.
+    pub(crate) fn positions(&self) -> Result<Vec<f32>, LoadError> {
+        let bert = &self.model.bert;
+        let table = |name: &str, rows: usize| {
+            self.values(&format!("embeddings.{name}_embeddings.weight"), &[rows, bert.hidden_size])
+        };
+        let segments = table("token_type", bert.type_vocab_size)?;
+        let mut positions = table("position", bert.max_position_embeddings)?;
+        positions.drain(..bert.first_position() * bert.hidden_size);
+        for row in positions.chunks_exact_mut(bert.hidden_size) {
+            row.iter_mut().zip(&segments).for_each(|(x, segment)| *x += segment);
+        }
+        Ok(positions)
+    }
+
+    /// The values of the tensor `name`, row after row, as [`Self::tensor`] checks them.
+    pub(crate) fn values(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
+        let tensor = self.tensor(name, shape)?;
+        let flat = tensor.flatten_all().and_then(|flat| flat.to_vec1());
+        flat.map_err(|error| self.damaged(&error))
+    }
+
     /// The error for weights that were found but cannot be used.
-    pub(crate) fn damaged(&self, error: &candle_core::Error) -> LoadError {
+    fn damaged(&self, error: &candle_core::Error) -> LoadError {
         LoadError::Weights { path: self.model.file(WEIGHTS_FILE), cause: error.to_string() }
     }
 }

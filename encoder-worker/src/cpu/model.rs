@@ -1,8 +1,6 @@
 //! A BERT network's weights in the form that the forward pass reads, and how they are made from the
 //! weights file.
 
-use candle_core::Tensor;
-
 use super::bf16;
 use super::elementwise::Norm;
 use super::kernel::{Format, INPUT_MULTIPLE, Kernel, NO_GROUPS, PANEL};
@@ -143,16 +141,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn embeddings(&self, format: NumberFormat) -> Result<Embeddings, LoadError> {
-        let (bert, hidden) = (&self.weights.model().bert, self.shape.hidden);
-        let table = |name: &str, rows: usize| {
-            self.values(&format!("embeddings.{name}_embeddings.weight"), &[rows, hidden])
-        };
-        let words = table("word", bert.vocab_size)?;
-        let mut positions = table("position", bert.max_position_embeddings)?;
-        let segments = table("token_type", bert.type_vocab_size)?;
-        for row in positions.chunks_exact_mut(hidden) {
-            row.iter_mut().zip(&segments).for_each(|(x, segment)| *x += segment);
-        }
+        let (words, positions) = (self.weights.words()?, self.weights.positions()?);
         let words = match format {
             NumberFormat::F32 => Table::F32(words),
             _ => Table::Bf16(words.into_iter().map(bf16::from_f32).collect()),
@@ -232,26 +221,20 @@ impl Reader<'_> {
 
     fn dense(&self, at: &str, inputs: usize, outputs: usize) -> Result<Dense, LoadError> {
         Ok(Dense {
-            weights: self.values(&format!("{at}.weight"), &[outputs, inputs])?,
-            bias: self.values(&format!("{at}.bias"), &[outputs])?,
+            weights: self.weights.values(&format!("{at}.weight"), &[outputs, inputs])?,
+            bias: self.weights.values(&format!("{at}.bias"), &[outputs])?,
             inputs,
         })
     }
 
     fn norm(&self, at: &str) -> Result<Norm, LoadError> {
         let hidden = [self.shape.hidden];
-        let gamma = self.values(&format!("{at}.weight"), &hidden)?;
+        let gamma = self.weights.values(&format!("{at}.weight"), &hidden)?;
         Ok(Norm {
             next: gamma.clone(),
             gamma,
-            beta: self.values(&format!("{at}.bias"), &hidden)?,
+            beta: self.weights.values(&format!("{at}.bias"), &hidden)?,
             epsilon: self.weights.model().bert.layer_norm_eps as f32,
         })
-    }
-
-    fn values(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
-        let tensor = self.weights.tensor(name, shape)?;
-        let flat = tensor.flatten_all().and_then(|tensor: Tensor| tensor.to_vec1());
-        flat.map_err(|error| self.weights.damaged(&error))
     }
 }

@@ -170,3 +170,15 @@ fn a_class_prefix_in_tensor_names_is_accepted() {
     model.write_weights();
     assert_eq!(forward(&model, &["a b"]), plain);
 }
+
+#[test]
+fn an_xlm_r_is_a_bert_whose_positions_begin_later() {
+    let plain = forward(&TinyModel::new(), &TEXTS);
+    for pad_token_id in [0, 1, 5] {
+        let moved = TinyModel::new().into_xlm_roberta(pad_token_id);
+        assert_eq!(forward(&moved, &TEXTS), plain, "pad_token_id {pad_token_id}");
+    }
+    let roberta = TinyModel::new().into_xlm_roberta(1);
+    roberta.change("config.json", &json!({"model_type": "roberta", "pad_token_id": null}));
+    assert_eq!(forward(&roberta, &TEXTS), plain, "its padding token is 1 where nothing says so");
+}

@@ -202,8 +202,8 @@ fn grid(x: usize, y: u32, threads: u32) -> LaunchConfig {
 fn start(mut launch: LaunchArgs<'_>, blocks: LaunchConfig) -> Result<(), GpuError> {
     // SAFETY: each step above passes what kernels/bert.cu declares, in that order. The kernels stay
     // within rows of the plan's tokens and texts, which `Memory::send` made room for; ids and positions
-    // are within the tables because the tokenizer was held to `vocab_size` and texts to
-    // `max_position_embeddings`. The host test runs the kernels with margins around every buffer.
+    // are within the tables because the tokenizer was held to `vocab_size` and texts to the positions
+    // that there are. The host test runs the kernels with margins around every buffer.
     unsafe { launch.launch(blocks) }?;
     Ok(())
 }

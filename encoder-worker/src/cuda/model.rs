@@ -2,8 +2,6 @@
 
 use std::f64::consts::LOG2_E;
 
-use candle_core::Tensor;
-
 use crate::load_error::LoadError;
 use crate::model_dir::BertConfig;
 use crate::weights::Weights;
@@ -107,16 +105,9 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn embeddings(&self) -> Result<Embeddings<HostMatrix, Vec<f32>>, LoadError> {
-        let (bert, hidden) = (self.bert, self.bert.hidden_size);
-        let table = |name: &str, rows: usize| {
-            self.matrix(&format!("embeddings.{name}_embeddings.weight"), rows, hidden)
-        };
-        let segments = table("token_type", bert.type_vocab_size)?;
-        let mut positions = table("position", bert.max_position_embeddings)?;
-        for row in positions.values.chunks_exact_mut(hidden) {
-            row.iter_mut().zip(&segments.values).for_each(|(to, add)| *to += add);
-        }
-        let words = table("word", bert.vocab_size)?;
+        let columns = self.bert.hidden_size;
+        let table = |values: Vec<f32>| HostMatrix { rows: values.len() / columns, columns, values };
+        let (words, positions) = (table(self.weights.words()?), table(self.weights.positions()?));
         Ok(Embeddings { words, positions, norm: self.norm("embeddings.LayerNorm")? })
     }
 
@@ -154,25 +145,17 @@ impl Reader<'_> {
         outputs: usize,
     ) -> Result<(HostMatrix, Vec<f32>), LoadError> {
         let weight = self.matrix(&format!("{at}.weight"), outputs, inputs)?;
-        Ok((weight, self.values(&format!("{at}.bias"), &[outputs])?))
+        Ok((weight, self.weights.values(&format!("{at}.bias"), &[outputs])?))
     }
 
     fn norm(&self, at: &str) -> Result<Vec<f32>, LoadError> {
         let shape = [self.bert.hidden_size];
-        let mut norm = self.values(&format!("{at}.weight"), &shape)?;
-        norm.extend(self.values(&format!("{at}.bias"), &shape)?);
+        let mut norm = self.weights.values(&format!("{at}.weight"), &shape)?;
+        norm.extend(self.weights.values(&format!("{at}.bias"), &shape)?);
         Ok(norm)
     }
 
     fn matrix(&self, name: &str, rows: usize, columns: usize) -> Result<HostMatrix, LoadError> {
-        Ok(HostMatrix { rows, columns, values: self.values(name, &[rows, columns])? })
-    }
-
-    fn values(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
-        let tensor = self.weights.tensor(name, shape)?;
-        tensor
-            .flatten_all()
-            .and_then(|flat: Tensor| flat.to_vec1())
-            .map_err(|error| self.weights.damaged(&error))
+        Ok(HostMatrix { rows, columns, values: self.weights.values(name, &[rows, columns])? })
     }
 }

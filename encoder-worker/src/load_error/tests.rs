@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::encoder::{EncoderConfig, EncoderHandle};
-use crate::tiny_model::{HIDDEN, TinyModel, modules};
+use crate::tiny_model::{HIDDEN, POSITIONS, TinyModel, modules};
 
 fn config() -> EncoderConfig {
     EncoderConfig { threads: std::num::NonZeroUsize::new(1), ..EncoderConfig::default() }
@@ -67,7 +67,10 @@ fn unsupported_and_missing_keys_are_named() {
     let check = |changes: Value, parts: &[&str]| check_change("config.json", &changes, parts);
     check(json!({"hidden_size": null}), &["hidden_size"]);
     check(json!({"hidden_size": "wide"}), &["invalid type"]);
-    check(json!({"model_type": "mpnet"}), &["model_type", "mpnet"]);
+    check(
+        json!({"model_type": "mpnet"}),
+        &["model_type", "mpnet", "is not supported; there is bert, roberta, xlm-roberta"],
+    );
     check(json!({"hidden_act": "swish"}), &["hidden_act", "unknown activation", "swish"]);
     check(json!({"position_embedding_type": "relative_key"}), &["position_embedding_type"]);
     check(json!({"num_attention_heads": 5}), &["num_attention_heads", "hidden_size"]);
@@ -101,6 +104,31 @@ fn limits_that_leave_no_room_are_refused() {
     check(&model, &["sentence_bert_config.json", "max_seq_length"]);
     model.write_json("sentence_bert_config.json", &json!({"max_seq_length": 2}));
     check(&model, &["tokenizer.json", "2 special tokens"]);
+}
+
+#[test]
+fn a_model_reads_no_more_tokens_than_it_has_positions_for() {
+    let model = TinyModel::new().into_xlm_roberta(1);
+    let max_tokens = || {
+        let encoder = EncoderHandle::spawn(model.path(), &config()).expect("it loads");
+        encoder.model().max_tokens
+    };
+    assert_eq!(max_tokens(), POSITIONS, "max_position_embeddings is two more");
+    model.write_json("sentence_bert_config.json", &json!({"max_seq_length": POSITIONS + 2}));
+    assert_eq!(max_tokens(), POSITIONS);
+    model.write_json("sentence_bert_config.json", &json!({"max_seq_length": 12}));
+    assert_eq!(max_tokens(), 12);
+
+    let none_left = &["max_position_embeddings", "is 2", "begin at pad_token_id + 1, 2"];
+    model.change("config.json", &json!({"max_position_embeddings": 2}));
+    check(&model, none_left);
+    let end = "begin at pad_token_id + 1";
+    model.change("config.json", &json!({"pad_token_id": i64::MAX}));
+    check(&model, &["max_position_embeddings", end]);
+    model.change("config.json", &json!({"pad_token_id": -1}));
+    check(&model, &["config.json", "pad_token_id", "at least 0"]);
+    model.change("config.json", &json!({"model_type": "bert"}));
+    check(&model, &["tokenizer.json", "limit of 2"]);
 }
 
 #[test]

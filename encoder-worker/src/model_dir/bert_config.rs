@@ -1,4 +1,5 @@
-//! The part of `config.json` that shapes a BERT network, and what of it is supported.
+//! The part of `config.json` that shapes a BERT network, and what of it is supported. RoBERTa and XLM-R
+//! are BERT with another tokenizer, one segment, and positions that begin later.
 
 use std::path::Path;
 
@@ -7,10 +8,16 @@ use serde::Deserialize;
 use super::key_error;
 use crate::load_error::LoadError;
 
+const BERT: &str = "bert";
+const MODEL_TYPES: [&str; 3] = [BERT, "roberta", "xlm-roberta"];
+
+/// The padding token of RoBERTa and XLM-R where the file does not say.
+const ROBERTA_PAD: i64 = 1;
+
 /// A BERT network's shape, named as in `config.json`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct BertConfig {
-    /// Only `bert` is supported.
+    /// `bert`, `roberta` or `xlm-roberta`.
     pub model_type: String,
     /// Rows of the token embedding.
     pub vocab_size: usize,
@@ -24,8 +31,11 @@ pub struct BertConfig {
     pub intermediate_size: usize,
     /// The feed-forward layer's function.
     pub hidden_act: String,
-    /// Longest sequence the position embedding covers.
+    /// Rows of the position embedding; [`Self::first_position`] says which is the first in use.
     pub max_position_embeddings: usize,
+    /// The padding token's id; absent means that of `model_type`.
+    #[serde(default)]
+    pub pad_token_id: Option<i64>,
     /// Rows of the segment embedding.
     pub type_vocab_size: usize,
     /// Added to the variance in layer norms.
@@ -64,10 +74,31 @@ impl BertConfig {
         self.hidden_size / self.num_attention_heads
     }
 
+    /// The position embedding's row of a text's first token. The rows up to the padding token's are not
+    /// used by RoBERTa, which counts on from there.
+    #[must_use]
+    pub fn first_position(&self) -> usize {
+        if self.model_type == BERT {
+            return 0;
+        }
+        let pad = usize::try_from(self.pad_token_id.unwrap_or(ROBERTA_PAD));
+        pad.unwrap_or(usize::MAX).saturating_add(1)
+    }
+
+    /// Tokens of the longest text that has a position for each.
+    #[must_use]
+    pub fn positions(&self) -> usize {
+        self.max_position_embeddings.saturating_sub(self.first_position())
+    }
+
     pub(super) fn check(&self, path: &Path) -> Result<(), LoadError> {
-        if self.model_type != "bert" {
-            let problem = format!("{:?} is not supported, only \"bert\" is", self.model_type);
+        if !MODEL_TYPES.contains(&self.model_type.as_str()) {
+            let supported = MODEL_TYPES.join(", ");
+            let problem = format!("{:?} is not supported; there is {supported}", self.model_type);
             return Err(key_error(path, "model_type", problem));
+        }
+        if self.model_type != BERT && self.pad_token_id.is_some_and(|id| id < 0) {
+            return Err(key_error(path, "pad_token_id", "must be at least 0"));
         }
         if self.position_embedding_type != "absolute" {
             let problem = format!("{:?} is not supported", self.position_embedding_type);
@@ -95,6 +126,15 @@ impl BertConfig {
         ];
         if let Some((key, _)) = sizes.iter().find(|(_, size)| *size == 0) {
             return Err(key_error(path, key, "must be at least 1"));
+        }
+        if self.positions() == 0 {
+            let problem = format!(
+                "is {}, but positions of {} begin at pad_token_id + 1, {}",
+                self.max_position_embeddings,
+                self.model_type,
+                self.first_position()
+            );
+            return Err(key_error(path, "max_position_embeddings", problem));
         }
         if !self.hidden_size.is_multiple_of(self.num_attention_heads) {
             let problem = format!("does not divide hidden_size, {}", self.hidden_size);

@@ -195,3 +195,10 @@ fn the_launches_do_not_depend_on_the_batch() {
     }
     assert_eq!(launches(6), 50);
 }
+
+#[test]
+fn an_xlm_r_is_a_bert_whose_positions_begin_later() {
+    let plain = run(&TinyModel::new(), &TEXTS).result;
+    let moved = run(&TinyModel::new().into_xlm_roberta(1), &TEXTS).result;
+    assert_eq!(moved, plain);
+}

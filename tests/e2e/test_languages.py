@@ -1,0 +1,85 @@
+"""Intents in other languages: labelled rightly, and never without a tool."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from catalogs import SHIPPED
+from conftest import StartServer
+from intents import ENGLISH, LANGUAGES, MULTILINGUAL, LabelledIntent, read
+from toolgate_process import ToolgateProcess
+
+from toolgate import Client, DegradedReason
+
+ABROAD = read(MULTILINGUAL)
+
+
+def tools() -> set[str]:
+    catalogs = [json.loads(file.read_text()) for file in SHIPPED.glob("*.json")]
+    return {
+        f"{catalog['name']}/{tool['name']}" for catalog in catalogs for tool in catalog["tools"]
+    }
+
+
+@pytest.mark.parametrize("file", [ENGLISH, MULTILINGUAL], ids=lambda file: file.stem)
+def test_every_label_is_a_tool_and_no_intent_comes_twice(file: Path) -> None:
+    intents = read(file)
+    assert set().union(*(intent.relevant for intent in intents)) <= tools()
+    assert len({intent.query for intent in intents}) == len(intents)
+    assert all(bool(intent.relevant) == (intent.sort != "no-tool") for intent in intents)
+
+
+def test_ten_languages_and_more_have_intents_enough() -> None:
+    counts = Counter(intent.sort for intent in ABROAD)
+    assert set(counts) == set(LANGUAGES)
+    assert sum(counts.values()) >= 120
+    assert len([count for count in counts.values() if count >= 12]) >= 10
+
+
+@pytest.fixture(scope="module")
+def shipped(server: ToolgateProcess) -> Iterator[Client]:
+    with server.client("languages", timeout=120) as client:
+        register_shipped(client)
+        yield client
+
+
+def register_shipped(client: Client) -> None:
+    for file in sorted(SHIPPED.glob("*.json")):
+        client.register_server(file.stem, file)
+
+
+# Spanish, Portuguese or Italian without an accent can't be told from English: an intent of it that
+# is far from every tool gets none, as English ones do.
+BEYOND_ASCII = [intent for intent in ABROAD if intent.has_letters_beyond_ascii]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_an_intent_in_another_alphabet_or_with_accents_gets_tools(
+    shipped: Client, language: str
+) -> None:
+    intents = [intent for intent in BEYOND_ASCII if intent.sort == language]
+    assert len(intents) >= 8
+    assert without_tools(shipped, intents) == []
+
+
+NOBODY_EMBEDS = {"encoder.in_process": "false", "encoder.workers": "127.0.0.1:1"}
+"""The one worker is an address where nothing listens."""
+
+
+def test_so_it_does_without_an_encoder(start_server: StartServer, tmp_path: Path) -> None:
+    settings = {"store.path": str(tmp_path / "data")}
+    registering = start_server(settings)
+    with registering.client("languages", timeout=120) as client:
+        register_shipped(client)
+    assert registering.stop() == 0
+    wordy = start_server({**settings, **NOBODY_EMBEDS})
+    with wordy.client("languages") as client:
+        answer = client.route(ABROAD[0].query)
+        assert answer.degraded == (DegradedReason.LEXICAL_ONLY,)
+        assert without_tools(client, ABROAD) == []
+
+
+def without_tools(client: Client, intents: list[LabelledIntent]) -> list[str]:
+    return [intent.query for intent in intents if not len(client.route(intent.query))]
