@@ -3,6 +3,7 @@
 
 mod arguments;
 mod bench;
+mod calibrate;
 mod completions;
 mod config;
 mod doctor;
@@ -66,6 +67,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Model(model) => interruptible(model::run(model)),
         Command::Doctor(doctor) => interruptible(doctor::run(doctor)),
         Command::Eval(eval) => interruptible(eval::run(eval)),
+        Command::Calibrate(calibrate) => interruptible(calibrate::run(calibrate)),
         Command::Bench(bench) => interruptible(bench::run(bench)),
         Command::Lint(lint) => interruptible(lint::run(lint)),
         Command::Summarize(summarize) => interruptible(summarize::run(summarize)),

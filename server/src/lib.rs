@@ -3,6 +3,7 @@
 
 pub mod admin;
 pub mod api;
+pub mod calibrate;
 pub mod catalog;
 pub mod cli;
 pub mod condition;

@@ -2801,9 +2801,10 @@ pub struct RouteResponse {
 /// How the tools of one turn were ranked.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Ranking {
-    /// What the best overlap must reach, or no tool fits: what the policy says, else the configured threshold, moved to
-    /// where it tells requests for tools from others in a catalog of this size. -1: nothing is asked of it, since an
-    /// intent is not written in plain English letters, or the threshold is for each tool.
+    /// What the best overlap, of a tool and an intent or one of its clauses, must reach, or no tool fits: what the
+    /// policy says, else the configured threshold, moved to where it tells requests for tools from others in a catalog
+    /// of this size. -1: nothing is asked of it, since an intent is not written in plain English letters, or the
+    /// threshold is for each tool.
     #[prost(float, tag = "1")]
     pub abstain_below: f32,
     /// The best candidates, chosen or not, best first; at most 120.

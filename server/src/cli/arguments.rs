@@ -9,8 +9,8 @@ use toolgate_encoder_worker::worker::{HELP, WorkerArguments};
 
 use super::failure::Failure;
 use super::{
-    bench, completions, config, doctor, eval, gate, lint, model, output, policy, register, route,
-    search, serve, servers, summarize, tokens, tools, usage,
+    bench, calibrate, completions, config, doctor, eval, gate, lint, model, output, policy,
+    register, route, search, serve, servers, summarize, tokens, tools, usage,
 };
 use crate::config::units::parse_duration;
 use crate::config::{FlagValue, Parsed, load};
@@ -58,6 +58,7 @@ pub(super) enum Command {
     Model(model::Model),
     Doctor(doctor::Doctor),
     Eval(eval::Eval),
+    Calibrate(calibrate::Calibrate),
     Bench(bench::Bench),
     Lint(lint::Lint),
     Summarize(summarize::Summarize),
@@ -201,6 +202,8 @@ mod tests {
             "toolgate eval --queries q.json --format bfcl --answers a.json --no-tool n.jsonl --seed 2",
             "toolgate eval --queries q.json --json j.json --per-query --markdown m.md --plots p --resamples 0",
             "toolgate eval --queries q.json --against c.toml --against-set router.top_k=3 --compare j.json",
+            "toolgate calibrate --catalog d --queries q --no-tool n --rule threshold --out p.yaml --json",
+            "toolgate calibrate --catalog d --queries q --kept 0.9 --false-rejects 0",
             "toolgate tokens a.json b --json",
             "toolgate bench tax --tasks 20 --seed 7 --markdown t.md --json t.json",
             "toolgate bench tax --catalog d --queries q.jsonl",
@@ -241,6 +244,8 @@ mod tests {
             "toolgate eval --queries q --per-query",
             "toolgate eval --queries q --resamples 100001",
             "toolgate eval --queries q --against-set router.top_k",
+            "toolgate calibrate --catalog d",
+            "toolgate calibrate --catalog d --queries q --kept 1.5",
             "toolgate bench",
             "toolgate bench tax --catalog d",
             "toolgate bench tax --tasks 3",

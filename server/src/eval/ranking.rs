@@ -126,7 +126,7 @@ impl Ranking<'_> {
         let active = choice.make(None, &[], &candidates, true).active;
         let time = began.elapsed();
 
-        let overlap = candidates.iter().map(|c| c.overlap).reduce(f32::max).unwrap_or(0.0);
+        let overlap = candidates.iter().map(|c| c.parts.nearest).reduce(f32::max).unwrap_or(0.0);
         let set = self.set(snapshot, &active);
         Ok(Answer { ranked: self.ranked(snapshot, candidates), overlap, set, time })
     }
@@ -200,7 +200,7 @@ fn by_overlap(snapshot: &Snapshot, vectors: &[Vec<f32>]) -> Result<Vec<Candidate
         overlap: hit.overlap,
         score: hit.overlap,
         found_by: FoundBy::Overlap,
-        parts: Parts::default(),
+        parts: Parts { nearest: hit.overlap, ..Parts::default() },
         leads: place == 0,
     };
     Ok(hits.iter().enumerate().map(candidate).collect())

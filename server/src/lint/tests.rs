@@ -31,7 +31,8 @@ fn embed(text: &str) -> Embedded {
     let mut vector = vec![0.0_f32; DIMENSIONS];
     vector[0] = 0.1;
     for word in tool::terms(text) {
-        let hash = word.bytes().fold(7_usize, |hash, byte| hash * 31 + usize::from(byte));
+        let hash =
+            word.bytes().fold(7_usize, |hash, byte| hash.wrapping_mul(31) ^ usize::from(byte));
         vector[hash % DIMENSIONS] += 1.0;
     }
     let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();

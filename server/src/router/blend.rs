@@ -119,9 +119,11 @@ fn with_clauses(
     };
     let mut found: BTreeMap<u32, Found> = found.into_iter().map(unclaused).collect();
     for clause in clauses {
-        for (place, Fused { slot, score, .. }) in clause.ranked.into_iter().enumerate() {
+        for (place, fused) in clause.ranked.into_iter().enumerate() {
+            let slot = fused.slot;
             let one = found.entry(slot).or_insert_with(|| Found::unseen(slot, overlap(slot)));
-            one.parts.clause = one.parts.clause.max(score);
+            one.parts.clause = one.parts.clause.max(fused.score);
+            one.parts.nearest = one.parts.nearest.max(fused.overlap);
             one.leads |= place == 0;
         }
     }
@@ -134,13 +136,14 @@ impl Found {
     /// Of an intent of one clause.
     fn of_whole(fused: &Fused) -> Self {
         let Fused { slot, overlap, words, score } = *fused;
-        let parts = Parts { words, whole: score, clause: score };
+        let parts = Parts { words, whole: score, clause: score, nearest: overlap };
         Self { slot, overlap, score, parts, leads: false }
     }
 
     /// What the whole did not find.
     fn unseen(slot: u32, overlap: f32) -> Self {
-        Self { slot, overlap, score: 0.0, parts: Parts::default(), leads: false }
+        let parts = Parts { nearest: overlap, ..Parts::default() };
+        Self { slot, overlap, score: 0.0, parts, leads: false }
     }
 
     /// Half of what the whole makes of it, half of what the best of whole and clauses does.

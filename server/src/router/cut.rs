@@ -9,10 +9,8 @@ use crate::shard::snapshot::Snapshot;
 ///
 /// With a threshold that somebody named, each tool's overlap must reach it (Tool Attention's rule). With the
 /// default, the best overlap must reach a [`Level`], or no tool fits; then those are chosen whose score is at least
-/// [`Options::ratio`] of the best one's. A level that is right for one catalog is wrong for the next, a share
-/// of the best is not: at .28 and .5, `toolgate eval`'s five labelled sets keep .989 / .776 / .764 / .767 /
-/// .887 of the right tools in sets of 5 to 9, against .984 / .715 / .555 / .721 / .835 by the threshold alone
-/// over the same ranking, and as many queries that need no tool get none.
+/// [`Options::ratio`] of the best one's. A threshold that is right for one catalog is wrong for the next, a share of
+/// the best is not: docs/evaluation.md holds both against labelled sets.
 pub struct Cut<'a> {
     snapshot: &'a Snapshot,
     options: &'a Options,
@@ -34,7 +32,7 @@ impl<'a> Cut<'a> {
         candidates: &[Candidate],
     ) -> Self {
         let ranked = || candidates.iter().filter(|c| c.found_by == FoundBy::Overlap);
-        let overlap = ranked().map(|c| c.overlap).fold(f32::NEG_INFINITY, f32::max);
+        let overlap = ranked().map(|c| c.parts.nearest).fold(f32::NEG_INFINITY, f32::max);
         let best = ranked().map(|c| c.score).fold(0.0, f32::max);
         Self {
             snapshot,
@@ -57,7 +55,7 @@ impl<'a> Cut<'a> {
             (None, None) => candidate.overlap >= self.options.threshold,
             // Each intent's best is chosen, however it compares with another intent's.
             (None, Some(_)) => {
-                let leads = candidate.leads && self.level.is_reached_by(candidate.overlap);
+                let leads = candidate.leads && self.level.is_reached_by(candidate.parts.nearest);
                 self.is_reached && (leads || candidate.score >= self.least)
             }
         }

@@ -10,7 +10,7 @@ use crate::shard::snapshot::Snapshot;
 /// Every overlap reaches it.
 const NONE: f32 = -1.0;
 
-/// The least overlap that the best tool must have; otherwise no tool fits.
+/// The least overlap that the best tool must have with an intent or one of its clauses; otherwise no tool fits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Level(pub f32);
 

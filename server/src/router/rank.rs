@@ -58,6 +58,8 @@ pub struct Parts {
     pub whole: f32,
     /// What the best of an intent's clauses makes of it; 0 to 1.
     pub clause: f32,
+    /// The cosine with the nearest of an intent and its clauses: whether any tool fits goes by it.
+    pub nearest: f32,
 }
 
 impl Parts {
@@ -72,6 +74,7 @@ impl Parts {
             words: self.words.max(other.words),
             whole: self.whole.max(other.whole),
             clause: self.clause.max(other.clause),
+            nearest: self.nearest.max(other.nearest),
         }
     }
 }

@@ -8,8 +8,7 @@ use super::words::Field;
 /// How much a term counts by where it stands, in halves of one in a description. The name says most in the
 /// fewest words; parameters are many, and much the same from tool to tool. `toolgate eval`, recall at 1 / 5, of
 /// name x 2 and parameters x 1, then of these: azure .883/.990, .887/.992; StableToolBench .321/.677 both;
-/// MetaTool .550/.791, .552/.790. On the sets that took no part in the choice: Seal-Tools .443/.807, .441/.811;
-/// MetaTool's two-tool queries .298/.725, .301/.733.
+/// MetaTool .550/.791, .552/.790; Seal-Tools .443/.807, .441/.811; MetaTool's two-tool queries .298/.725, .301/.733.
 const NAME: u32 = 6;
 const TEXT: u32 = 2;
 const PARAMETERS: u32 = 1;

@@ -133,7 +133,7 @@ impl<'a> Bed<'a> {
             overlap: hit.overlap,
             score: hit.overlap,
             found_by: FoundBy::Overlap,
-            parts: Parts::default(),
+            parts: Parts { nearest: hit.overlap, ..Parts::default() },
             leads: false,
         };
         Ok(hits.iter().map(candidate).collect())

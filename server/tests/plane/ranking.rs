@@ -86,22 +86,22 @@ async fn each_clause_of_an_intent_is_covered() {
     tools.push(tool("deploy", "ticket branch"));
     world.register("acme", server("s", tools)).await;
     let text = "refund invoice customer email, and deploy branch tonight";
-    let options = Options { top_k: 3, ..Options::default() };
+    let options = Options { top_k: 3, explain: true, ..Options::default() };
     let asked = |intent| RouteQuery { options: options.clone(), ..RouteQuery::of(vec![intent]) };
-    let whole = world.route("acme", asked(Intent::undivided(text.to_owned(), 1.0))).await;
-    assert!(!shown(&whole).contains(&"deploy".to_owned()), "{:?}", shown(&whole));
-    let explained = RouteQuery {
-        options: Options { explain: true, ..options.clone() },
-        ..asked(Intent::new(text.to_owned(), 1.0))
+    let deploy = |answer: &Answer| {
+        let ranking = answer.ranking.clone().expect("it was asked for");
+        let is_it = |slot: u32| answer.snapshot.tool(slot).id.name.as_str() == "deploy";
+        ranking.candidates.into_iter().find(|one| is_it(one.slot)).expect("a candidate")
     };
-    let answer = world.route("acme", explained).await;
+    let whole = deploy(&world.route("acme", asked(Intent::undivided(text.to_owned(), 1.0))).await);
+    assert_eq!(whole.parts.clause, whole.parts.whole, "one clause is the whole");
+    let answer = world.route("acme", asked(Intent::new(text.to_owned(), 1.0))).await;
     assert!(shown(&answer).contains(&"deploy".to_owned()), "{:?}", shown(&answer));
-    let ranking = answer.ranking.expect("it was asked for");
-    let is_deploy = |slot: u32| answer.snapshot.tool(slot).id.name.as_str() == "deploy";
-    let deploy = ranking.candidates.iter().find(|one| is_deploy(one.slot)).expect("a candidate");
-    assert!(deploy.parts.clause > 0.9 && deploy.parts.whole < 0.9, "{:?}", deploy.parts);
+    assert!(shown(&answer).iter().any(|name| name.starts_with("crowd_")), "{:?}", shown(&answer));
+    let deploy = deploy(&answer);
+    assert!(deploy.leads && deploy.parts.clause > 0.9 && deploy.parts.whole < 0.9, "{deploy:?}");
     let blended = 0.5 * deploy.parts.whole + 0.5 * deploy.parts.clause;
-    assert!((deploy.score - blended).abs() < 1e-6, "{deploy:?}");
+    assert!((deploy.score - blended).abs() < 1e-6 && deploy.score > whole.score, "{deploy:?}");
 }
 
 #[tokio::test]

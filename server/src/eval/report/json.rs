@@ -22,21 +22,14 @@ impl Report {
             "intervals": self.metrics.as_ref().map(intervals),
             "baseline": self.baseline.as_ref().map(means),
             "clauses": self.clauses.as_ref().map(means),
-            "ablations": self.ablations.iter()
-                .map(|(name, measured)| ((*name).to_owned(), means(measured)))
-                .collect::<Map<_, _>>(),
+            "ablations": self.ablations_json(),
             "comparisons": self.comparisons.iter().map(comparison).collect::<Vec<_>>(),
             "abstention": self.abstention.as_ref().map(|held| self.abstention_json(held)),
             "kinds": self.kinds.iter().map(group).collect::<Vec<_>>(),
             "languages": self.languages.iter().map(group).collect::<Vec<_>>(),
             "conversation": self.conversation.as_ref().map(conversation),
             "counts": self.counts_json(),
-            "token_tax": {
-                "tokenizer": TOKENIZER,
-                "full_catalog_tokens": self.tokens.schemas,
-                "largest_schema_tokens": self.tokens.largest_schema,
-                "summary_pool_tokens": self.tokens.pool,
-            },
+            "token_tax": self.token_tax_json(),
             "latency": latency(&self.latency),
             "statistics": {
                 "resamples": self.bootstrap.resamples,
@@ -60,6 +53,20 @@ impl Report {
                 .collect::<Vec<_>>(),
             "missing_relevant": self.counts.missing,
         })
+    }
+
+    fn token_tax_json(&self) -> Value {
+        json!({
+            "tokenizer": TOKENIZER,
+            "full_catalog_tokens": self.tokens.schemas,
+            "largest_schema_tokens": self.tokens.largest_schema,
+            "summary_pool_tokens": self.tokens.pool,
+        })
+    }
+
+    fn ablations_json(&self) -> Value {
+        let named = self.ablations.iter().map(|(name, of)| ((*name).to_owned(), means(of)));
+        named.collect::<Map<_, _>>().into()
     }
 
     fn counts_json(&self) -> Value {

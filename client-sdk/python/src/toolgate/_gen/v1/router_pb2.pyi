@@ -667,9 +667,10 @@ class Ranking(_message.Message):
     ABSTAIN_BELOW_FIELD_NUMBER: _builtins.int
     CANDIDATES_FIELD_NUMBER: _builtins.int
     abstain_below: _builtins.float
-    """What the best overlap must reach, or no tool fits: what the policy says, else the configured threshold, moved to
-    where it tells requests for tools from others in a catalog of this size. -1: nothing is asked of it, since an
-    intent is not written in plain English letters, or the threshold is for each tool.
+    """What the best overlap, of a tool and an intent or one of its clauses, must reach, or no tool fits: what the
+    policy says, else the configured threshold, moved to where it tells requests for tools from others in a catalog
+    of this size. -1: nothing is asked of it, since an intent is not written in plain English letters, or the
+    threshold is for each tool.
     """
     @_builtins.property
     def candidates(self) -> _containers.RepeatedCompositeFieldContainer[Global___RankedTool]:

@@ -1,0 +1,59 @@
+//! Holds a rule against queries that it was not found with.
+
+use super::cases::Case;
+use super::rule::{Rule, Scores, Tally};
+
+/// Parts of the queries, each of which is held out once.
+const FOLDS: usize = 5;
+
+/// What `find` comes to when a fifth of the queries is held out from it and then judged by it, for each fifth.
+/// Queries go to fifths in turn, those that need tools and those that need none apart.
+pub(super) fn held_out(cases: &[Case], top_k: usize, find: &dyn Fn(&[&Case]) -> Rule) -> Scores {
+    let mut tally = Tally::default();
+    for fold in 0..FOLDS {
+        let (held, others) = parted(cases, fold);
+        let rule = find(&others);
+        held.into_iter().for_each(|case| tally.count(&rule, case, top_k));
+    }
+    tally.scores()
+}
+
+fn parted(cases: &[Case], fold: usize) -> (Vec<&Case>, Vec<&Case>) {
+    let mut seen = [0_usize; 2];
+    cases.iter().partition(|case| {
+        let place = &mut seen[usize::from(case.needs_tools())];
+        *place += 1;
+        (*place - 1) % FOLDS == fold
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_query_is_held_out_once() {
+        let case = |relevant| Case { candidates: Vec::new(), relevant };
+        let cases: Vec<Case> = (0..23).map(|i| case(usize::from(i % 3 == 0))).collect();
+        let mut held = 0;
+        for fold in 0..FOLDS {
+            let (out, others) = parted(&cases, fold);
+            assert_eq!(out.len() + others.len(), cases.len());
+            assert!(out.iter().any(|case| case.needs_tools()), "fold {fold}");
+            assert!(out.iter().any(|case| !case.needs_tools()), "fold {fold}");
+            held += out.len();
+        }
+        assert_eq!(held, cases.len());
+    }
+
+    #[test]
+    fn what_is_held_out_takes_no_part_in_the_finding() {
+        let case = || Case { candidates: Vec::new(), relevant: 1 };
+        let cases: Vec<Case> = (0..10).map(|_| case()).collect();
+        let find = |others: &[&Case]| {
+            assert_eq!(others.len(), 8);
+            Rule::Threshold(0.5)
+        };
+        assert_eq!(held_out(&cases, 10, &find).false_rejects, 1.0);
+    }
+}

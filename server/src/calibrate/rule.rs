@@ -1,0 +1,131 @@
+//! Rules that cut a ranking, and what comes of them.
+
+use super::cases::{Case, Judged};
+
+/// Where a ranking is cut, beside `top_k`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Rule {
+    /// Each tool's overlap must reach it (Tool Attention's rule).
+    Threshold(f32),
+    /// The best overlap must reach a level, and a tool's score a share of the best one's.
+    Ratio {
+        /// The level.
+        abstain_below: f32,
+        /// The share.
+        ratio: f32,
+    },
+}
+
+impl Rule {
+    /// The candidates that pass, `top_k` at most.
+    fn chosen<'a>(&self, case: &'a Case, top_k: usize) -> Vec<&'a Judged> {
+        let best = case.candidates.iter().map(|one| one.score).fold(0.0, f32::max);
+        let passes = |one: &&Judged| match *self {
+            Self::Threshold(least) => one.overlap >= least,
+            Self::Ratio { abstain_below, ratio } => {
+                case.nearest() >= abstain_below && one.score >= ratio * best
+            }
+        };
+        case.candidates.iter().filter(passes).take(top_k).collect()
+    }
+}
+
+/// What a rule comes to over queries.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Scores {
+    /// The harmonic mean of precision and recall over all pairs of query and tool; a tool for a query that needs
+    /// none is a wrong pair.
+    pub f1: f64,
+    /// The share of the right tools that are chosen, over all pairs.
+    pub recall: f64,
+    /// The share of the chosen tools that are right, over all pairs.
+    pub precision: f64,
+    /// Tools chosen for a query that needs some, on average.
+    pub size: f64,
+    /// The share of queries that need tools and get none.
+    pub false_rejects: f64,
+    /// The share of queries that need no tool and get some; `None` without such queries.
+    pub false_accepts: Option<f64>,
+}
+
+/// Counts over queries, from which [`Scores`] are made.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Tally {
+    right: usize,
+    chosen: usize,
+    relevant: usize,
+    chosen_when_needed: usize,
+    needing: usize,
+    rejected: usize,
+    not_needing: usize,
+    accepted: usize,
+}
+
+impl Tally {
+    pub(super) fn count(&mut self, rule: &Rule, case: &Case, top_k: usize) {
+        let chosen = rule.chosen(case, top_k);
+        self.right += chosen.iter().filter(|one| one.is_relevant).count();
+        self.chosen += chosen.len();
+        self.relevant += case.relevant;
+        if case.needs_tools() {
+            self.needing += 1;
+            self.chosen_when_needed += chosen.len();
+            self.rejected += usize::from(chosen.is_empty());
+        } else {
+            self.not_needing += 1;
+            self.accepted += usize::from(!chosen.is_empty());
+        }
+    }
+
+    pub(super) fn scores(&self) -> Scores {
+        let share = |part: usize, all: usize| part as f64 / all.max(1) as f64;
+        Scores {
+            f1: share(2 * self.right, self.chosen + self.relevant),
+            recall: share(self.right, self.relevant),
+            precision: share(self.right, self.chosen),
+            size: share(self.chosen_when_needed, self.needing),
+            false_rejects: share(self.rejected, self.needing),
+            false_accepts: (self.not_needing > 0).then(|| share(self.accepted, self.not_needing)),
+        }
+    }
+}
+
+impl Scores {
+    /// What a rule comes to.
+    #[must_use]
+    pub fn of(rule: &Rule, cases: &[&Case], top_k: usize) -> Self {
+        let mut tally = Tally::default();
+        cases.iter().for_each(|case| tally.count(rule, case, top_k));
+        tally.scores()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn by_hand() {
+        let judged =
+            |overlap, score, is_relevant| Judged { overlap, nearest: overlap, score, is_relevant };
+        let asked = Case {
+            candidates: vec![
+                judged(0.4, 0.9, true),
+                judged(0.5, 0.6, false),
+                judged(0.2, 0.3, true),
+            ],
+            relevant: 3,
+        };
+        let chat = Case { candidates: vec![judged(0.3, 0.8, false)], relevant: 0 };
+        let scores = |rule| Scores::of(&rule, &[&asked, &chat], 10);
+        let threshold = scores(Rule::Threshold(0.3));
+        assert_eq!((threshold.size, threshold.false_accepts), (2.0, Some(1.0)));
+        assert!((threshold.f1 - 2.0 / 6.0).abs() < 1e-9, "1 right of 3 chosen, 3 wanted");
+        let ratio = scores(Rule::Ratio { abstain_below: 0.35, ratio: 0.6 });
+        assert_eq!((ratio.size, ratio.false_accepts, ratio.precision), (2.0, Some(0.0), 0.5));
+        let none = scores(Rule::Ratio { abstain_below: 0.6, ratio: 0.5 });
+        assert_eq!((none.false_rejects, none.f1), (1.0, 0.0));
+        let one = Scores::of(&Rule::Threshold(0.0), &[&asked], 1);
+        assert_eq!((one.size, one.precision, one.false_accepts), (1.0, 1.0, None));
+    }
+}
