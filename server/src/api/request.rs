@@ -29,6 +29,8 @@ const TURN_ID_MAX: usize = 128;
 const CALLS_MAX: usize = 128;
 const ARGUMENTS_MAX: usize = 1 << 20;
 const MODEL_MAX: usize = 256;
+/// Clauses of one call; the intents after them are taken whole.
+const CLAUSES_MAX: usize = 16;
 const URL_MAX: usize = 2 << 10;
 
 /// Parses what Route is asked.
@@ -91,6 +93,7 @@ fn intents(
     fields.require(!wire.is_empty(), "intents", "must hold at least one intent");
     within("limits.max_intents", limits.max_intents, wire.len())?;
     let mut intents = Vec::with_capacity(wire.len());
+    let mut clauses = 0;
     for (i, intent) in wire.into_iter().enumerate() {
         within("limits.max_intent_size", limits.max_intent_bytes, intent.text.len())?;
         let says_something = !intent.text.trim().is_empty();
@@ -102,7 +105,11 @@ fn intents(
             &field,
             "must be above 0, at most 100",
         );
-        intents.push(read(intent.text, weight));
+        let intent = read(intent.text, weight);
+        clauses += intent.clauses().len();
+        // Each is embedded and searched for: a call with many intents must not cost many times as much.
+        let divided = clauses <= CLAUSES_MAX;
+        intents.push(if divided { intent } else { Intent::undivided(intent.text, weight) });
     }
     Ok(intents)
 }

@@ -1,6 +1,6 @@
 //! The command line's grammar that subcommands share, and the list of subcommands.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
@@ -13,7 +13,7 @@ use super::{
     register, route, search, serve, servers, summarize, tokens, tools, usage,
 };
 use crate::config::units::parse_duration;
-use crate::config::{FlagValue, Parsed, load};
+use crate::config::{Config, FlagValue, Parsed, load};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -138,6 +138,11 @@ impl ConfigArguments {
         Ok(parsed)
     }
 
+    /// The configuration, its encoder's model in `model_dir` where that is given.
+    pub(super) fn load_for_model(&self, model_dir: Option<&Path>) -> Result<Config, Failure> {
+        Ok(self.load(model_flag(model_dir))?.config)
+    }
+
     fn flags(&self) -> impl Iterator<Item = FlagValue> {
         self.settings.iter().map(|(key, value)| FlagValue {
             flag: format!("--set {key}"),
@@ -145,6 +150,16 @@ impl ConfigArguments {
             value: value.clone(),
         })
     }
+}
+
+/// The flag `--model-dir`, as the key that it stands for.
+pub(super) fn model_flag(model_dir: Option<&Path>) -> Vec<FlagValue> {
+    let flag = model_dir.map(|directory| FlagValue {
+        flag: "--model-dir".into(),
+        key: "encoder.model_dir".into(),
+        value: directory.to_string_lossy().into_owned(),
+    });
+    flag.into_iter().collect()
 }
 
 pub(super) fn parse_setting(text: &str) -> Result<(String, String), String> {

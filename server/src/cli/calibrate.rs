@@ -12,7 +12,7 @@ use super::files::{check_writable, write};
 use super::{output, serve};
 use crate::calibrate::sweep::Aim;
 use crate::calibrate::{Calibrated, Calibration, PAIRS_ENOUGH};
-use crate::config::{Config, FlagValue};
+use crate::config::Config;
 use crate::eval::formats::{self, Files};
 use crate::eval::{InputError, LabelledQuery, Sides, query_file};
 use crate::serve::load_sides;
@@ -77,12 +77,7 @@ pub(super) enum Which {
 }
 
 pub(super) async fn run(arguments: Calibrate) -> Result<Exit, Failure> {
-    let flag = arguments.model_dir.as_ref().map(|directory| FlagValue {
-        flag: "--model-dir".into(),
-        key: "encoder.model_dir".into(),
-        value: directory.to_string_lossy().into_owned(),
-    });
-    let config = arguments.config.load(flag.into_iter().collect())?.config;
+    let config = arguments.config.load_for_model(arguments.model_dir.as_deref())?;
     let calibration = arguments.calibration(&config)?;
     arguments.out.as_deref().map(check_free).transpose()?;
     let Some(found) = calibrate(calibration, &config).await? else {

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, value_parser};
 
-use super::arguments::ConfigArguments;
+use super::arguments::{ConfigArguments, model_flag};
 use super::failure::{Exit, Failure};
 use super::{output, serve};
 use crate::config::{Config, FlagValue};
@@ -144,12 +144,7 @@ pub(super) async fn run(eval: Eval) -> Result<Exit, Failure> {
 impl Eval {
     /// Flags that stand for keys of the configuration.
     fn named(&self) -> Vec<FlagValue> {
-        let flag = self.model_dir.as_ref().map(|directory| FlagValue {
-            flag: "--model-dir".into(),
-            key: "encoder.model_dir".into(),
-            value: directory.to_string_lossy().into_owned(),
-        });
-        flag.into_iter().collect()
+        model_flag(self.model_dir.as_deref())
     }
 
     /// The set, and the queries that need no tool.

@@ -11,7 +11,6 @@ use super::arguments::ConfigArguments;
 use super::documents;
 use super::failure::{Exit, Failure};
 use super::{output, serve};
-use crate::config::FlagValue;
 use crate::encoder::Prefixed;
 use crate::eval::Sides;
 use crate::lint::{self, Linted, Severity};
@@ -86,12 +85,7 @@ enum Show {
 }
 
 pub(super) async fn run(arguments: Lint) -> Result<Exit, Failure> {
-    let flag = arguments.model_dir.as_ref().map(|directory| FlagValue {
-        flag: "--model-dir".into(),
-        key: "encoder.model_dir".into(),
-        value: directory.to_string_lossy().into_owned(),
-    });
-    let config = arguments.config.load(flag.into_iter().collect())?.config;
+    let config = arguments.config.load_for_model(arguments.model_dir.as_deref())?;
     let servers = documents::read_catalogs(&arguments.paths)?;
     let lint = lint::Lint { servers, limits: config.limits, suggest: arguments.suggest };
     let loaded = load_sides(&config.encoder).await;

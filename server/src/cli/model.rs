@@ -9,7 +9,7 @@ use toolgate_encoder_worker::model_fetch::{FetchOutcome, Origin, Progress, Sourc
 use super::arguments::ConfigArguments;
 use super::failure::{Exit, Failure};
 use super::output;
-use crate::config::{Config, FlagValue};
+use crate::config::Config;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -72,12 +72,7 @@ pub(super) async fn run(model: Model) -> Result<Exit, Failure> {
 
 impl Place {
     fn config(&self) -> Result<Config, Failure> {
-        let flag = self.model_dir.as_ref().map(|directory| FlagValue {
-            flag: "--model-dir".into(),
-            key: "encoder.model_dir".into(),
-            value: directory.to_string_lossy().into_owned(),
-        });
-        Ok(self.config.load(flag.into_iter().collect())?.config)
+        self.config.load_for_model(self.model_dir.as_deref())
     }
 }
 

@@ -14,7 +14,7 @@ use super::arguments::ConfigArguments;
 use super::failure::{Exit, Failure};
 use super::{documents, output};
 use crate::config::units::parse_duration;
-use crate::config::{Config, FlagValue};
+use crate::config::Config;
 use crate::eval::query_file;
 use crate::eval::stock::Stock;
 use crate::summarize::{ApiKey, Endpoint, EndpointAddress};
@@ -104,12 +104,7 @@ pub(super) async fn run(summarize: Summarize) -> Result<Exit, Failure> {
 
 impl Summarize {
     fn config(&self) -> Result<Config, Failure> {
-        let flag = self.model_dir.as_ref().map(|directory| FlagValue {
-            flag: "--model-dir".into(),
-            key: "encoder.model_dir".into(),
-            value: directory.to_string_lossy().into_owned(),
-        });
-        Ok(self.config.load(flag.into_iter().collect())?.config)
+        self.config.load_for_model(self.model_dir.as_deref())
     }
 
     fn endpoint(&self) -> Result<Option<Endpoint>, Failure> {

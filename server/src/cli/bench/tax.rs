@@ -12,7 +12,7 @@ use crate::cli::files::{check_writable, write};
 use crate::cli::output::{self, STRONG};
 use crate::cli::serve;
 use crate::cli::table::{Column, render};
-use crate::config::{Config, FlagValue};
+use crate::config::Config;
 use crate::encoder::Prefixed;
 use crate::eval::{Sides, catalog_file, query_file};
 use crate::serve::load_sides;
@@ -85,12 +85,7 @@ pub(super) async fn run(tax: Tax) -> Result<Exit, Failure> {
 
 impl Tax {
     fn config(&self) -> Result<Config, Failure> {
-        let flag = self.model_dir.as_ref().map(|directory| FlagValue {
-            flag: "--model-dir".into(),
-            key: "encoder.model_dir".into(),
-            value: directory.to_string_lossy().into_owned(),
-        });
-        Ok(self.config.load(flag.into_iter().collect())?.config)
+        self.config.load_for_model(self.model_dir.as_deref())
     }
 
     fn catalog(&self) -> Result<Option<Labelled>, Failure> {
