@@ -4,6 +4,7 @@
 
 pub mod cases;
 pub mod folds;
+mod learn;
 pub mod rule;
 pub mod sweep;
 
@@ -12,6 +13,7 @@ use crate::error::Error;
 use crate::eval::embeddings::Embeddings;
 use crate::eval::stock::Stock;
 use crate::eval::{self, CatalogServer, LabelledQuery, Progress, Sides};
+use crate::policy::FEATURES;
 use crate::router::level::Level;
 use crate::router::query::Options;
 use crate::shard::snapshot::Snapshot;
@@ -37,6 +39,8 @@ pub struct Calibration {
     pub router: RouterConfig,
     /// What the product's rule is to keep.
     pub aim: Aim,
+    /// Also train a gate.
+    pub learn: bool,
 }
 
 /// A rule, how it does on the queries that it was found with, and on others.
@@ -65,6 +69,8 @@ pub struct Calibrated {
     pub threshold: Found,
     /// The product's rule: a level and a ratio.
     pub ratio: Found,
+    /// A level and a trained gate, when that was asked for.
+    pub learned: Option<Found>,
     /// The F1 of each threshold.
     pub curve: Vec<(f32, f64)>,
 }
@@ -117,6 +123,7 @@ impl Calibration {
             now: (now, Scores::of(&now, &all, sweep.top_k)),
             threshold: found(&|cases| sweep.threshold(cases)),
             ratio: found(&|cases| sweep.ratio(cases)),
+            learned: self.learn.then(|| found(&|cases| sweep.learned(cases))),
             curve: sweep.curve(&all),
         })
     }
@@ -131,6 +138,15 @@ impl Calibration {
 }
 
 impl Calibrated {
+    /// The trained gate, where it is worth more than the ratio on queries that neither was found with: a better F1,
+    /// and no less of the right tools than a hundredth.
+    #[must_use]
+    pub fn worthy(&self) -> Option<&Found> {
+        let (ratio, learned) = (&self.ratio.held_out, self.learned.as_ref()?);
+        let other = &learned.held_out;
+        (other.f1 > ratio.f1 && other.recall >= ratio.recall - 0.01).then_some(learned)
+    }
+
     /// A policy that says what was found, as YAML.
     #[must_use]
     pub fn policy(&self, rule: &Rule) -> String {
@@ -138,6 +154,17 @@ impl Calibrated {
             Rule::Threshold(threshold) => format!("defaults:\n  threshold: {threshold:.2}\n"),
             Rule::Ratio { abstain_below, ratio } => {
                 format!("defaults:\n  abstain_below: {abstain_below:.2}\n  ratio: {ratio:.2}\n")
+            }
+            Rule::Learned { abstain_below, gate } => {
+                let weights = FEATURES.iter().zip(gate.weights);
+                let weights = weights.map(|(name, weight)| format!("      {name}: {weight:?}\n"));
+                format!(
+                    "defaults:\n  abstain_below: {abstain_below:.2}\n  learned:\n    least: {:.2}\n    \
+                     bias: {:?}\n    weights:\n{}",
+                    gate.least,
+                    gate.bias,
+                    weights.collect::<String>()
+                )
             }
         }
     }
@@ -147,12 +174,17 @@ impl Calibrated {
 mod tests {
     use super::cases::Judged;
     use super::*;
-    use crate::policy::Policy;
+    use crate::policy::{FEATURE_COUNT, Policy};
 
     /// Queries whose right tool has the overlap .5 and a wrong one .3, and chat whose best tool has .2.
     fn cases() -> Vec<Case> {
-        let judged =
-            |overlap, score, is_relevant| Judged { overlap, nearest: overlap, score, is_relevant };
+        let judged = |overlap, score, is_relevant| Judged {
+            overlap,
+            nearest: overlap,
+            score,
+            features: [overlap; FEATURE_COUNT],
+            is_relevant,
+        };
         let asked = || Case {
             candidates: vec![judged(0.5, 1.0, true), judged(0.3, 0.4, false)],
             relevant: 1,
@@ -168,6 +200,7 @@ mod tests {
             limits: LimitsConfig::default(),
             router: RouterConfig::default(),
             aim: Aim { kept: 0.97, false_rejects: 0.02 },
+            learn: true,
         }
     }
 
@@ -187,7 +220,8 @@ mod tests {
     #[test]
     fn the_policy_can_be_set() {
         let found = calibration().find(&cases(), Level(0.28)).expect("labels");
-        for rule in [found.threshold.rule, found.ratio.rule] {
+        let learned = found.learned.as_ref().expect("asked for").rule;
+        for rule in [found.threshold.rule, found.ratio.rule, learned] {
             let policy = Policy::parse(&found.policy(&rule)).expect("a policy");
             let said = policy.defaults;
             match rule {
@@ -196,6 +230,12 @@ mod tests {
                     assert_eq!(
                         (said.abstain_below, said.ratio),
                         (Some(abstain_below), Some(ratio))
+                    );
+                }
+                Rule::Learned { abstain_below, gate } => {
+                    assert_eq!(
+                        (said.abstain_below, said.learned),
+                        (Some(abstain_below), Some(gate))
                     );
                 }
             }

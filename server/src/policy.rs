@@ -7,11 +7,13 @@ use crate::condition::{Condition, ToolFacts};
 
 mod document;
 mod glob;
+mod learned;
 mod mistake;
 #[cfg(test)]
 mod tests;
 mod yaml;
 
+pub use learned::{FEATURE_COUNT, FEATURES, Features, Learned};
 pub use mistake::PolicyMistake;
 
 use glob::Glob;
@@ -44,6 +46,8 @@ pub struct Choosing {
     pub abstain_below: Option<f32>,
     /// The least score as a share of the best one's. Of a whole policy only.
     pub ratio: Option<f32>,
+    /// The learned gate in its place. Of a whole policy only.
+    pub learned: Option<Learned>,
 }
 
 /// What holds for the tools that a rule matches. Demands of several rules add up; of thresholds the last one

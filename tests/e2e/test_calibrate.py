@@ -4,7 +4,9 @@ import json
 import subprocess
 from pathlib import Path
 
-from toolgate import Client
+import pytest
+
+from toolgate import Client, ToolgateError
 
 DATA = Path(__file__).parent.parent / "data"
 SET = ("--catalog", str(DATA / "servers"), "--queries", str(DATA / "intents" / "english.jsonl"))
@@ -43,6 +45,32 @@ def test_a10_the_policy_that_is_found_can_be_set(
     assert again.returncode == 1
     assert "is there already" in again.stderr
     assert policy.read_text() == report["policy"]
+
+
+def test_a17_a_learned_gate_is_trained_held_out_and_takes_the_place_of_the_ratio(
+    binary: Path, notes: Client
+) -> None:
+    done = calibrate(binary, *SET, "--learn", "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    learned, ratio = report["learned"], report["ratio"]
+    better = learned["held_out"]["f1"] > ratio["held_out"]["f1"]
+    keeps = learned["held_out"]["recall"] >= ratio["held_out"]["recall"] - 0.01
+    assert report["learned_is_worth_it"] == (better and keeps)
+    assert ("learned:" in report["policy"]) == report["learned_is_worth_it"]
+    assert ("no better than the ratio" in done.stderr) != report["learned_is_worth_it"]
+    assert learned["fitted"]["false_rejects"] <= 0.05
+
+    gate = {name: learned["rule"][name] for name in ("least", "bias", "weights")}
+    intent = "write down a note for later"
+    before = [tool.name for tool in notes.route(intent)]
+    notes.set_policy(json.dumps({"defaults": {"learned": gate}}))
+    assert notes.route(intent).tools[0].name == before[0]
+    notes.set_policy(json.dumps({"defaults": {"learned": {**gate, "bias": -1000.0}}}))
+    assert not notes.route(intent).tools, "a gate that believes nothing lets nothing pass"
+    wrong = json.dumps({"defaults": {"learned": {**gate, "weights": {"beauty": 1.0}}}})
+    with pytest.raises(ToolgateError, match="no feature"):
+        notes.set_policy(wrong)
 
 
 def test_too_few_pairs_and_no_labels_are_said(binary: Path, tmp_path: Path) -> None:

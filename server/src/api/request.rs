@@ -130,6 +130,7 @@ fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields)
     let deferral = deferral(&wire, fields);
     Options {
         abstain_below: None,
+        learned: None,
         top_k: top_k as usize,
         threshold,
         ratio: Some(defaults.ratio).filter(|ratio| unset.threshold && *ratio > 0.0),

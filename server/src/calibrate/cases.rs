@@ -4,8 +4,10 @@ use crate::error::Error;
 use crate::eval::LabelledQuery;
 use crate::eval::embeddings::Embeddings;
 use crate::eval::stock::Stock;
+use crate::policy::Features;
 use crate::router::intent::{self, Intent};
-use crate::router::rank::{Candidate, Embedded};
+use crate::router::learned::Best;
+use crate::router::rank::{Candidate, Embedded, FoundBy};
 use crate::shard::snapshot::Snapshot;
 
 /// Candidates that are looked at: as many as Route ranks.
@@ -20,6 +22,8 @@ pub struct Judged {
     pub nearest: f32,
     /// What it is ranked by.
     pub score: f32,
+    /// What the learned gate goes by.
+    pub features: Features,
     /// The labels name it.
     pub is_relevant: bool,
 }
@@ -59,12 +63,14 @@ impl Case {
         let vectors = texts.iter().filter_map(|text| embeddings.vector(text));
         let vectors: Vec<_> = vectors.map(<[f32]>::to_vec).collect();
         let ranked = Embedded::new(&intents, &vectors).rank(snapshot, CANDIDATES, None)?;
+        let best = Best::of(ranked.iter().filter(|one| one.found_by == FoundBy::Overlap));
         let judged = |candidate: &Candidate| {
             let id = &snapshot.tool(candidate.slot).id;
             let named = format!("{}/{}", stock.names.in_file(&id.server), id.name.as_str());
             let is_relevant = query.relevant.contains(&named);
             let (overlap, nearest) = (candidate.overlap, candidate.parts.nearest);
-            Judged { overlap, nearest, score: candidate.score, is_relevant }
+            let features = best.features(candidate);
+            Judged { overlap, nearest, score: candidate.score, features, is_relevant }
         };
         let candidates = ranked.iter().map(judged).collect();
         Ok(Self { candidates, relevant: query.relevant.len() })

@@ -1,6 +1,7 @@
 //! Rules that cut a ranking, and what comes of them.
 
 use super::cases::{Case, Judged};
+use crate::policy::Learned;
 
 /// Where a ranking is cut, beside `top_k`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -14,6 +15,13 @@ pub enum Rule {
         /// The share.
         ratio: f32,
     },
+    /// The best overlap must reach a level, and a tool's chance what the gate asks.
+    Learned {
+        /// The level.
+        abstain_below: f32,
+        /// The gate.
+        gate: Learned,
+    },
 }
 
 impl Rule {
@@ -24,6 +32,9 @@ impl Rule {
             Self::Threshold(least) => one.overlap >= least,
             Self::Ratio { abstain_below, ratio } => {
                 case.nearest() >= abstain_below && one.score >= ratio * best
+            }
+            Self::Learned { abstain_below, gate } => {
+                case.nearest() >= abstain_below && gate.passes(&one.features)
             }
         };
         case.candidates.iter().filter(passes).take(top_k).collect()
@@ -103,11 +114,17 @@ impl Scores {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::FEATURE_COUNT;
 
     #[test]
     fn by_hand() {
-        let judged =
-            |overlap, score, is_relevant| Judged { overlap, nearest: overlap, score, is_relevant };
+        let judged = |overlap, score, is_relevant| Judged {
+            overlap,
+            nearest: overlap,
+            score,
+            features: [overlap; FEATURE_COUNT],
+            is_relevant,
+        };
         let asked = Case {
             candidates: vec![
                 judged(0.4, 0.9, true),

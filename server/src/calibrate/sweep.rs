@@ -1,6 +1,7 @@
 //! Looks through the values that a rule may have.
 
 use super::cases::Case;
+use super::learn;
 use super::rule::{Rule, Scores};
 
 /// Steps from 0 to 1: .01, as published.
@@ -42,18 +43,48 @@ impl Sweep {
 
     /// The highest level that rejects no more than the aim allows, and the highest ratio that keeps what it asks.
     pub(super) fn ratio(&self, cases: &[&Case]) -> Rule {
-        let needing: Vec<&Case> = cases.iter().copied().filter(|case| case.needs_tools()).collect();
-        let scores = |abstain_below, ratio| {
-            Scores::of(&Rule::Ratio { abstain_below, ratio }, &needing, self.top_k)
-        };
-        let allowed = |level: &f32| scores(*level, 0.0).false_rejects <= self.aim.false_rejects;
-        let abstain_below = steps().take_while(allowed).last().unwrap_or(0.0);
-        let wanted = self.aim.kept * scores(abstain_below, 0.0).recall;
-        let keeps = |ratio: &f32| scores(abstain_below, *ratio).recall >= wanted;
+        let needing = needing(cases);
+        let abstain_below = self.level(&needing);
+        let rule = |ratio| Rule::Ratio { abstain_below, ratio };
+        let keeps = self.keeps(&needing, abstain_below);
         // A policy's ratio is above 0.
-        let ratio = steps().skip(1).take_while(keeps).last().unwrap_or(1.0 / f32::from(STEPS));
-        Rule::Ratio { abstain_below, ratio }
+        let ratio = steps().skip(1).take_while(|ratio| keeps(&rule(*ratio))).last();
+        rule(ratio.unwrap_or(1.0 / f32::from(STEPS)))
     }
+
+    /// A gate trained on these queries, which asks as much as keeps what the aim does.
+    pub(super) fn learned(&self, cases: &[&Case]) -> Rule {
+        let needing = needing(cases);
+        let abstain_below = self.level(&needing);
+        let trained = learn::train(cases, self.top_k);
+        let rule = |least| Rule::Learned { abstain_below, gate: trained.asking(least) };
+        let keeps = self.keeps(&needing, abstain_below);
+        let least = steps().take_while(|least| keeps(&rule(*least))).last();
+        rule(least.unwrap_or(0.0))
+    }
+
+    /// The highest level that rejects no more than the aim allows.
+    fn level(&self, needing: &[&Case]) -> f32 {
+        let rejected = |level| Scores::of(&everything(level), needing, self.top_k).false_rejects;
+        let allowed = |level: &f32| rejected(*level) <= self.aim.false_rejects;
+        steps().take_while(allowed).last().unwrap_or(0.0)
+    }
+
+    /// Whether a rule keeps as many of the right tools as the aim asks.
+    fn keeps<'a>(&self, needing: &'a [&Case], level: f32) -> impl Fn(&Rule) -> bool + use<'a> {
+        let top_k = self.top_k;
+        let wanted = self.aim.kept * Scores::of(&everything(level), needing, top_k).recall;
+        move |rule| Scores::of(rule, needing, top_k).recall >= wanted
+    }
+}
+
+/// The first `top_k` of whatever reaches the level.
+fn everything(abstain_below: f32) -> Rule {
+    Rule::Ratio { abstain_below, ratio: 0.0 }
+}
+
+fn needing<'a>(cases: &[&'a Case]) -> Vec<&'a Case> {
+    cases.iter().copied().filter(|case| case.needs_tools()).collect()
 }
 
 fn steps() -> impl Iterator<Item = f32> {

@@ -217,7 +217,7 @@ mod tests {
             "toolgate eval --queries q.json --format bfcl --answers a.json --no-tool n.jsonl --seed 2",
             "toolgate eval --queries q.json --json j.json --per-query --markdown m.md --plots p --resamples 0",
             "toolgate eval --queries q.json --against c.toml --against-set router.top_k=3 --compare j.json",
-            "toolgate calibrate --catalog d --queries q --no-tool n --rule threshold --out p.yaml --json",
+            "toolgate calibrate --catalog d --queries q --no-tool n --rule threshold --learn --out p.yaml --json",
             "toolgate calibrate --catalog d --queries q --kept 0.9 --false-rejects 0",
             "toolgate tokens a.json b --json",
             "toolgate bench tax --tasks 20 --seed 7 --markdown t.md --json t.json",

@@ -48,6 +48,10 @@ pub(super) struct Calibrate {
     /// The rule that the policy says.
     #[arg(long, value_enum, default_value_t = Which::Ratio)]
     rule: Which,
+    /// Also train a gate (logistic regression) in place of the ratio; the policy has it only where it does better on
+    /// queries held out.
+    #[arg(long)]
+    learn: bool,
     /// The share of the right tools within top_k that the ratio must keep.
     #[arg(long, value_name = "SHARE", default_value_t = 0.97, value_parser = share)]
     kept: f64,
@@ -86,7 +90,7 @@ pub(super) async fn run(arguments: Calibrate) -> Result<Exit, Failure> {
     };
     warn(&found);
     let rule = match arguments.rule {
-        Which::Ratio => found.ratio.rule,
+        Which::Ratio => found.worthy().unwrap_or(&found.ratio).rule,
         Which::Threshold => found.threshold.rule,
     };
     let policy = found.policy(&rule);
@@ -110,7 +114,8 @@ impl Calibrate {
             set.queries.into_iter().chain(no_tool.unwrap_or_default()).collect();
         let aim = Aim { kept: self.kept, false_rejects: self.false_rejects };
         let (limits, router) = (config.limits, config.router);
-        Ok(Calibration { servers: set.servers, queries, limits, router, aim })
+        let servers = set.servers;
+        Ok(Calibration { servers, queries, limits, router, aim, learn: self.learn })
     }
 }
 
@@ -140,6 +145,11 @@ fn warn(found: &Calibrated) {
             "{} labelled pairs of query and tool are too few to tell: {PAIRS_ENOUGH} to {} are enough",
             found.pairs,
             2 * PAIRS_ENOUGH
+        ));
+    }
+    if found.learned.is_some() && found.worthy().is_none() {
+        output::warn(format_args!(
+            "the learned gate does no better than the ratio on queries held out, so that the policy has the ratio"
         ));
     }
     if found.no_tool == 0 {

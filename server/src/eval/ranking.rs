@@ -16,7 +16,7 @@ use crate::router::choose::{Choice, Chosen};
 use crate::router::intent::{self, Intent};
 use crate::router::level::Level;
 use crate::router::query::{Options, RouteQuery};
-use crate::router::rank::{Candidate, Embedded, FoundBy, Parts};
+use crate::router::rank::{Candidate, Embedded, FoundBy, Parts, Recent};
 use crate::shard::Hit;
 use crate::shard::snapshot::Snapshot;
 
@@ -202,6 +202,7 @@ fn by_overlap(snapshot: &Snapshot, vectors: &[Vec<f32>]) -> Result<Vec<Candidate
         found_by: FoundBy::Overlap,
         parts: Parts { nearest: hit.overlap, ..Parts::default() },
         leads: place == 0,
+        recent: Recent::default(),
     };
     Ok(hits.iter().enumerate().map(candidate).collect())
 }

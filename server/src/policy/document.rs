@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use super::glob::Glob;
+use super::learned::LearnedText;
 use super::yaml;
 use super::{Choosing, DOCUMENT_MAX, Hints, Match, Policy, PolicyMistake, Rule};
 use crate::condition::{Condition, Mistake};
@@ -31,7 +32,7 @@ struct Document {
     rules: Vec<Spanned<RuleText>>,
 }
 
-#[derive(Deserialize, Default, Clone, Copy)]
+#[derive(Deserialize, Default, Clone)]
 #[serde(deny_unknown_fields, default)]
 struct ChoosingText {
     threshold: Option<f32>,
@@ -39,6 +40,7 @@ struct ChoosingText {
     max_per_server: Option<usize>,
     abstain_below: Option<f32>,
     ratio: Option<f32>,
+    learned: Option<LearnedText>,
 }
 
 #[derive(Deserialize)]
@@ -123,7 +125,7 @@ struct Check {
 
 impl Check {
     fn document(mut self, document: Document) -> Result<Policy, Vec<PolicyMistake>> {
-        let defaults = self.choosing("defaults", document.defaults);
+        let defaults = self.choosing("defaults", &document.defaults);
         let count = document.rules.len();
         self.require(count <= RULES_MAX, "rules", || format!("{count} rules; at most {RULES_MAX}"));
         let mut rules = Vec::with_capacity(count);
@@ -168,7 +170,7 @@ impl Check {
             always_load: rule.always_load,
             critical: rule.critical,
             pinned: rule.pinned,
-            choosing: self.choosing(part, choosing),
+            choosing: self.choosing(part, &choosing),
         }
     }
 
@@ -266,7 +268,7 @@ impl Check {
         }
     }
 
-    fn choosing(&mut self, part: &str, text: ChoosingText) -> Choosing {
+    fn choosing(&mut self, part: &str, text: &ChoosingText) -> Choosing {
         let threshold = text.threshold.is_none_or(|t| (-1.0..=1.0).contains(&t));
         self.require(threshold, &format!("{part}.threshold"), || {
             "must be a cosine, -1 to 1".to_owned()
@@ -277,12 +279,19 @@ impl Check {
         });
         let ratio = text.ratio.is_none_or(|ratio| ratio > 0.0 && ratio <= 1.0);
         self.require(ratio, &format!("{part}.ratio"), || "must be above 0, at most 1".to_owned());
+        let learned = text.learned.as_ref().and_then(|gate| match gate.check() {
+            Ok(learned) => Some(learned),
+            Err(problem) => {
+                self.note(&format!("{part}.learned"), problem);
+                None
+            }
+        });
         for (name, value) in [("top_k", text.top_k), ("max_per_server", text.max_per_server)] {
             let right = value.is_none_or(|value| (1..=TOP_K_MAX).contains(&value));
             self.require(right, &format!("{part}.{name}"), || "must be 1 to 100".to_owned());
         }
-        let ChoosingText { threshold, top_k, max_per_server, abstain_below, ratio } = text;
-        Choosing { threshold, top_k, max_per_server, abstain_below, ratio }
+        let ChoosingText { threshold, top_k, max_per_server, abstain_below, ratio, .. } = *text;
+        Choosing { threshold, top_k, max_per_server, abstain_below, ratio, learned }
     }
 
     fn list(&mut self, part: &str, texts: &[String]) {

@@ -1,5 +1,6 @@
 //! Where the ranking is cut: which candidates are near enough to be chosen.
 
+use super::learned::Best;
 use super::level::Level;
 use super::query::Options;
 use super::rank::{Candidate, Embedded, FoundBy};
@@ -18,8 +19,7 @@ pub struct Cut<'a> {
     level: Level,
     /// The best overlap reaches the level.
     is_reached: bool,
-    /// The least score.
-    least: f32,
+    best: Best,
 }
 
 impl<'a> Cut<'a> {
@@ -32,15 +32,14 @@ impl<'a> Cut<'a> {
         candidates: &[Candidate],
     ) -> Self {
         let ranked = || candidates.iter().filter(|c| c.found_by == FoundBy::Overlap);
-        let overlap = ranked().map(|c| c.parts.nearest).fold(f32::NEG_INFINITY, f32::max);
-        let best = ranked().map(|c| c.score).fold(0.0, f32::max);
+        let best = Best::of(ranked());
         Self {
             snapshot,
             options,
             by_words: embedded.is_words_only(snapshot),
-            is_reached: level.is_reached_by(overlap),
+            is_reached: level.is_reached_by(best.nearest),
             level,
-            least: best * options.ratio.unwrap_or(0.0),
+            best,
         }
     }
 
@@ -53,10 +52,14 @@ impl<'a> Cut<'a> {
         match (self.snapshot.tool(candidate.slot).threshold, self.options.ratio) {
             (Some(threshold), _) => candidate.overlap >= threshold,
             (None, None) => candidate.overlap >= self.options.threshold,
-            // Each intent's best is chosen, however it compares with another intent's.
-            (None, Some(_)) => {
+            (None, Some(_)) if !self.is_reached => false,
+            (None, Some(ratio)) => {
+                if let Some(learned) = &self.options.learned {
+                    return learned.passes(&self.best.features(candidate));
+                }
+                // Each intent's best is chosen, however it compares with another intent's.
                 let leads = candidate.leads && self.level.is_reached_by(candidate.parts.nearest);
-                self.is_reached && (leads || candidate.score >= self.least)
+                leads || candidate.score >= ratio * self.best.score
             }
         }
     }

@@ -12,6 +12,7 @@ use super::level::Level;
 use super::pending;
 use super::query::{Options, RouteQuery};
 use super::rank::{Candidate, Embedded};
+use super::recent;
 use super::stages::Stages;
 use crate::error::Error;
 use crate::gate::handle::ActiveSet;
@@ -66,6 +67,7 @@ impl Case<'_> {
         let look_at = look_at(snapshot, options);
         // More than are told of: what words put forward must not hide tools that reach a threshold.
         let mut candidates = embedded.rank(snapshot, look_at.max(POOL), allowed.slots.as_ref())?;
+        recent::note(snapshot, &query.state, &mut candidates);
         let asked = (&*query.intents, options);
         let level = Level::of(snapshot, asked, background, allowed.slots.as_ref());
         let choice = Choice::new(snapshot, &allowed, &embedded, query, level);

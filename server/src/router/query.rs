@@ -3,7 +3,7 @@
 use super::intent::Intent;
 use crate::deferral::Asked;
 use crate::identity::ServerName;
-use crate::policy::Policy;
+use crate::policy::{Learned, Policy};
 use crate::state::AgentState;
 use crate::store::Revision;
 
@@ -31,6 +31,8 @@ pub struct Options {
     /// What the best overlap must reach, or no tool fits, where the policy says so; `None` for the level that is
     /// told by the catalog.
     pub abstain_below: Option<f32>,
+    /// The learned gate in place of the ratio, where the policy has one.
+    pub learned: Option<Learned>,
     /// The least score of a tool chosen by rank, as a share of the best one's; `None` when the threshold is for
     /// each tool.
     pub ratio: Option<f32>,
@@ -82,6 +84,7 @@ impl Options {
             top_k: said.top_k.filter(|_| unset.top_k).unwrap_or(self.top_k),
             threshold: said.threshold.filter(|_| unset.threshold).unwrap_or(self.threshold),
             abstain_below: said.abstain_below,
+            learned: said.learned,
             // A threshold that somebody chose is for each tool.
             ratio: self
                 .ratio
@@ -99,6 +102,7 @@ impl Default for Options {
             top_k: 10,
             threshold: 0.28,
             abstain_below: None,
+            learned: None,
             ratio: Some(0.5),
             schema_token_budget: None,
             detail: Detail::Schemas,

@@ -47,6 +47,17 @@ pub struct Candidate {
     pub parts: Parts,
     /// True when it is the best of an intent or of one of its clauses: a turn covers each.
     pub leads: bool,
+    /// What the agent called before.
+    pub recent: Recent,
+}
+
+/// What the agent called before; nothing, for all that is known, by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Recent {
+    /// This very tool.
+    pub called: bool,
+    /// A tool of its MCP server.
+    pub server_called: bool,
 }
 
 /// What a score was made of, each the best over the intents.
@@ -170,7 +181,8 @@ impl<'a> Embedded<'a> {
             for Found { slot, overlap, score, parts, leads } in ranked.into_iter().take(k) {
                 let score = score * intent.weight / heaviest;
                 let found_by = FoundBy::Overlap;
-                let here = Candidate { slot, overlap, parts, score, found_by, leads };
+                let recent = Recent::default();
+                let here = Candidate { slot, overlap, parts, score, found_by, leads, recent };
                 found.entry(slot).and_modify(|known| known.take_better(&here)).or_insert(here);
             }
         }
@@ -207,6 +219,7 @@ impl<'a> Embedded<'a> {
             parts: Parts::of_words(score),
             found_by: FoundBy::Words,
             leads: false,
+            recent: Recent::default(),
         };
         if hits.is_empty() {
             // Nothing to go by: the first tools are better than none.
@@ -238,6 +251,7 @@ impl<'a> Embedded<'a> {
                 parts: Parts::of_words(1.0),
                 found_by: FoundBy::Name,
                 leads: true,
+                recent: Recent::default(),
             });
         }
     }

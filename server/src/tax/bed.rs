@@ -18,7 +18,7 @@ use crate::router::choose::Choice;
 use crate::router::intent::{self, Intent};
 use crate::router::level::Level;
 use crate::router::query::{Options, RouteQuery};
-use crate::router::rank::{Candidate, Embedded, FoundBy, Parts};
+use crate::router::rank::{Candidate, Embedded, FoundBy, Parts, Recent};
 use crate::shard::Hit;
 use crate::shard::snapshot::Snapshot;
 use crate::state::AgentState;
@@ -135,6 +135,7 @@ impl<'a> Bed<'a> {
             found_by: FoundBy::Overlap,
             parts: Parts { nearest: hit.overlap, ..Parts::default() },
             leads: false,
+            recent: Recent::default(),
         };
         Ok(hits.iter().map(candidate).collect())
     }

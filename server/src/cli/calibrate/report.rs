@@ -9,6 +9,7 @@ use crate::calibrate::{Calibrated, Found};
 use crate::cli::output::STRONG;
 use crate::cli::table::{Column, render};
 use crate::cli::text::{counted, grouped};
+use crate::policy::FEATURES;
 
 /// The whole report, coloured.
 pub(super) fn report(found: &Calibrated, policy: &str, out: Option<&Path>) -> String {
@@ -37,6 +38,7 @@ pub(super) fn report(found: &Calibrated, policy: &str, out: Option<&Path>) -> St
     let (now, scores) = &found.now;
     let rows = std::iter::once(row(format!("now: {}", named(now)), "all", scores))
         .chain(both(&found.ratio))
+        .chain(found.learned.iter().flat_map(both))
         .chain(both(&found.threshold));
     let then = match out {
         Some(path) => {
@@ -70,6 +72,8 @@ pub(super) fn as_json(found: &Calibrated, policy: &str) -> Value {
         "now": {"rule": rule(&found.now.0), "fitted": scores(&found.now.1)},
         "ratio": both(&found.ratio),
         "threshold": both(&found.threshold),
+        "learned": found.learned.as_ref().map(both),
+        "learned_is_worth_it": found.worthy().is_some(),
         "curve": found.curve.iter().map(point).collect::<Vec<_>>(),
         "policy": policy,
     })
@@ -81,6 +85,9 @@ fn named(rule: &Rule) -> String {
         Rule::Ratio { abstain_below, ratio } => {
             format!("level {abstain_below:.2}, ratio {ratio:.2}")
         }
+        Rule::Learned { abstain_below, gate } => {
+            format!("level {abstain_below:.2}, learned {:.2}", gate.least)
+        }
     }
 }
 
@@ -90,6 +97,14 @@ fn rule(rule: &Rule) -> Value {
         Rule::Ratio { abstain_below, ratio } => {
             json!({"abstain_below": decimal(*abstain_below), "ratio": decimal(*ratio)})
         }
+        Rule::Learned { abstain_below, gate } => json!({
+            "abstain_below": decimal(*abstain_below),
+            "least": decimal(gate.least),
+            "bias": gate.bias,
+            "weights": FEATURES.iter().zip(gate.weights)
+                .map(|(name, weight)| ((*name).to_owned(), json!(weight)))
+                .collect::<serde_json::Map<_, _>>(),
+        }),
     }
 }
 
@@ -125,6 +140,7 @@ mod tests {
             now: (Rule::Ratio { abstain_below: 0.28, ratio: 0.5 }, scores),
             threshold: found(Rule::Threshold(0.29)),
             ratio: found(ratio),
+            learned: None,
             curve: vec![(0.29, 0.5)],
         };
         let policy = calibrated.policy(&ratio);

@@ -11,7 +11,7 @@ use crate::gate::standing::{Standing, Standings};
 use crate::gate::verdict::RefusalCode;
 use crate::router::choose::LeftOut;
 use crate::router::names::is_name;
-use crate::router::rank::{Candidate, FoundBy, Parts};
+use crate::router::rank::{Candidate, FoundBy, Parts, Recent};
 use crate::shard::snapshot::Snapshot;
 
 /// What model-facing names begin with.
@@ -217,6 +217,7 @@ fn found(slot: u32, weight: u32, found_by: FoundBy) -> Candidate {
         found_by,
         parts: Parts::default(),
         leads: false,
+        recent: Recent::default(),
     }
 }
 

@@ -1,0 +1,111 @@
+//! A learned gate (Tool Attention, section 6: a small model in place of the threshold): logistic regression over what
+//! is known of a candidate, as a policy says it. What the features are is the router's business.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+/// How many features there are.
+pub const FEATURE_COUNT: usize = 12;
+
+/// What the gate goes by, in the order of its weights.
+pub const FEATURES: [&str; FEATURE_COUNT] = [
+    "overlap",
+    "nearest",
+    "behind",
+    "score",
+    "share",
+    "best",
+    "words",
+    "whole",
+    "clause",
+    "leads",
+    "called",
+    "server_called",
+];
+
+/// Values of [`FEATURES`].
+pub type Features = [f32; FEATURE_COUNT];
+
+/// The gate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Learned {
+    /// By feature.
+    pub weights: Features,
+    /// Added to the weighted sum.
+    pub bias: f32,
+    /// The least chance of a chosen tool, 0 to 1.
+    pub least: f32,
+}
+
+impl Learned {
+    /// How likely a candidate serves, 0 to 1.
+    #[must_use]
+    pub fn chance(&self, features: &Features) -> f32 {
+        let sum: f32 =
+            self.weights.iter().zip(features).map(|(weight, value)| weight * value).sum();
+        1.0 / (1.0 + (-(sum + self.bias)).exp())
+    }
+
+    /// The same gate with another least chance.
+    #[must_use]
+    pub fn asking(self, least: f32) -> Self {
+        Self { least, ..self }
+    }
+
+    /// Whether a candidate is likely enough.
+    #[must_use]
+    pub fn passes(&self, features: &Features) -> bool {
+        self.chance(features) >= self.least
+    }
+}
+
+/// The gate as it is written.
+#[derive(Deserialize, Clone)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LearnedText {
+    least: f32,
+    bias: f32,
+    /// By name; one that is left out weighs nothing.
+    weights: BTreeMap<String, f32>,
+}
+
+impl LearnedText {
+    /// The gate, or what is wrong with it.
+    pub(super) fn check(&self) -> Result<Learned, String> {
+        if !(0.0..=1.0).contains(&self.least) {
+            return Err("`least` must be a chance, 0 to 1".to_owned());
+        }
+        let mut weights = [0.0; FEATURE_COUNT];
+        for (name, weight) in &self.weights {
+            let Some(place) = FEATURES.iter().position(|feature| feature == name) else {
+                let known = FEATURES.join(", ");
+                return Err(format!("{name:?} is no feature: the weights are of {known}"));
+            };
+            weights[place] = *weight;
+        }
+        if weights.iter().chain([&self.bias]).all(|weight| weight.is_finite()) {
+            Ok(Learned { weights, bias: self.bias, least: self.least })
+        } else {
+            Err("weights and bias must be finite".to_owned())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chance_is_the_logistic_of_the_weighted_sum() {
+        let mut weights = [0.0; FEATURE_COUNT];
+        (weights[0], weights[11]) = (2.0, -1.0);
+        let gate = Learned { weights, bias: 0.2, least: 0.5 };
+        let mut features = [0.5; FEATURE_COUNT];
+        (features[0], features[11]) = (0.4, 1.0);
+        assert!((gate.chance(&features) - 0.5).abs() < 1e-6 && gate.passes(&features));
+        features[0] = 0.9;
+        assert!((gate.chance(&features) - 1.0 / (1.0 + (-1.0_f32).exp())).abs() < 1e-6);
+        assert!(!Learned { least: 0.9, ..gate }.passes(&features));
+    }
+}
