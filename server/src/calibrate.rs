@@ -6,6 +6,8 @@ pub mod cases;
 pub mod folds;
 mod learn;
 pub mod rule;
+#[cfg(test)]
+mod samples;
 pub mod sweep;
 
 use crate::config::{LimitsConfig, RouterConfig};
@@ -57,7 +59,7 @@ pub struct Found {
 /// What came out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Calibrated {
-    /// Labelled pairs of query and tool that the catalog has.
+    /// Labelled pairs of query and tool.
     pub pairs: usize,
     /// Queries that have labels.
     pub labelled: usize,
@@ -76,7 +78,7 @@ pub struct Calibrated {
 }
 
 impl Calibration {
-    /// Answers every query, then looks for the rules; `None` when no query has labels that the catalog has.
+    /// Answers every query, then looks for the rules; `None` when no query has labels.
     ///
     /// # Errors
     /// [`Error::EncoderUnavailable`], or a defect.
@@ -103,7 +105,7 @@ impl Calibration {
     /// The rules for queries that were answered; `level` is the catalog's own.
     #[must_use]
     pub fn find(&self, cases: &[Case], level: Level) -> Option<Calibrated> {
-        let pairs = cases.iter().map(Case::found_or_missed).sum();
+        let pairs = cases.iter().map(|case| case.relevant).sum();
         if pairs == 0 {
             return None;
         }
@@ -172,24 +174,14 @@ impl Calibrated {
 
 #[cfg(test)]
 mod tests {
-    use super::cases::Judged;
+    use super::samples::{case, judged};
     use super::*;
-    use crate::policy::{FEATURE_COUNT, Policy};
+    use crate::policy::Policy;
 
     /// Queries whose right tool has the overlap .5 and a wrong one .3, and chat whose best tool has .2.
     fn cases() -> Vec<Case> {
-        let judged = |overlap, score, is_relevant| Judged {
-            overlap,
-            nearest: overlap,
-            score,
-            features: [overlap; FEATURE_COUNT],
-            is_relevant,
-        };
-        let asked = || Case {
-            candidates: vec![judged(0.5, 1.0, true), judged(0.3, 0.4, false)],
-            relevant: 1,
-        };
-        let chat = || Case { candidates: vec![judged(0.2, 1.0, false)], relevant: 0 };
+        let asked = || case(vec![judged(0.5, 1.0, true), judged(0.3, 0.4, false)], 1);
+        let chat = || case(vec![judged(0.2, 1.0, false)], 0);
         (0..20).map(|i| if i % 2 == 0 { asked() } else { chat() }).collect()
     }
 

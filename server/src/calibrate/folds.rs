@@ -30,11 +30,11 @@ fn parted(cases: &[Case], fold: usize) -> (Vec<&Case>, Vec<&Case>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calibrate::samples::case;
 
     #[test]
     fn each_query_is_held_out_once() {
-        let case = |relevant| Case { candidates: Vec::new(), relevant };
-        let cases: Vec<Case> = (0..23).map(|i| case(usize::from(i % 3 == 0))).collect();
+        let cases: Vec<Case> = (0..23).map(|i| case(Vec::new(), usize::from(i % 3 == 0))).collect();
         let mut held = 0;
         for fold in 0..FOLDS {
             let (out, others) = parted(&cases, fold);
@@ -48,8 +48,7 @@ mod tests {
 
     #[test]
     fn what_is_held_out_takes_no_part_in_the_finding() {
-        let case = || Case { candidates: Vec::new(), relevant: 1 };
-        let cases: Vec<Case> = (0..10).map(|_| case()).collect();
+        let cases: Vec<Case> = (0..10).map(|_| case(Vec::new(), 1)).collect();
         let find = |others: &[&Case]| {
             assert_eq!(others.len(), 8);
             Rule::Threshold(0.5)

@@ -3,6 +3,7 @@
 
 use super::cases::{Case, Judged};
 use crate::policy::{FEATURE_COUNT, Features, Learned};
+use crate::router::rank::FoundBy;
 
 /// Steps of the descent, the length of a step, and how much weights are held near 0 (T. Hastie, R. Tibshirani and J.
 /// Friedman, "The Elements of Statistical Learning", section 4.4, 2009).
@@ -12,12 +13,11 @@ const RIDGE: f64 = 1e-3;
 
 /// A gate that asks nothing yet, trained on the first `top_k` candidates of each query.
 pub(super) fn train(cases: &[&Case], top_k: usize) -> Learned {
-    let samples: Vec<&Judged> =
-        cases.iter().flat_map(|case| case.candidates.iter().take(top_k)).collect();
+    let samples: Vec<Sample> = cases.iter().flat_map(|case| samples(case, top_k)).collect();
     let scale = Scale::of(&samples);
     let rows: Vec<[f64; FEATURE_COUNT]> =
-        samples.iter().map(|sample| scale.apply(&sample.features)).collect();
-    let labels: Vec<f64> = samples.iter().map(|s| f64::from(u8::from(s.is_relevant))).collect();
+        samples.iter().map(|(features, _)| scale.apply(features)).collect();
+    let labels: Vec<f64> = samples.iter().map(|(_, label)| *label).collect();
     let (mut weights, mut bias) = ([0.0_f64; FEATURE_COUNT], 0.0_f64);
     for _ in 0..STEPS {
         let (mut slope, mut lift) = ([0.0_f64; FEATURE_COUNT], 0.0_f64);
@@ -36,6 +36,17 @@ pub(super) fn train(cases: &[&Case], top_k: usize) -> Learned {
     scale.fold(weights, bias)
 }
 
+/// What the gate knows of a candidate, and 1 where it is right, else 0.
+type Sample = (Features, f64);
+
+/// The gate is not asked of candidates that the query names.
+fn samples(case: &Case, top_k: usize) -> impl Iterator<Item = Sample> {
+    let asked = case.candidates.iter().filter(|one| one.candidate.found_by == FoundBy::Overlap);
+    let sample =
+        |one: &Judged| (case.best.features(&one.candidate), f64::from(u8::from(one.is_relevant)));
+    asked.take(top_k).map(sample)
+}
+
 /// Mean and deviation of each feature: the descent wants all of them alike.
 struct Scale {
     means: [f64; FEATURE_COUNT],
@@ -43,9 +54,10 @@ struct Scale {
 }
 
 impl Scale {
-    fn of(samples: &[&Judged]) -> Self {
+    fn of(samples: &[Sample]) -> Self {
         let count = samples.len().max(1) as f64;
-        let values = |place: usize| samples.iter().map(move |s| f64::from(s.features[place]));
+        let values =
+            |place: usize| samples.iter().map(move |(features, _)| f64::from(features[place]));
         let means = std::array::from_fn(|place| values(place).sum::<f64>() / count);
         let deviations = std::array::from_fn(|place| {
             let mean: f64 = values(place).sum::<f64>() / count;
@@ -78,26 +90,20 @@ impl Scale {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calibrate::samples::{case, judged};
 
     #[test]
     fn what_tells_right_from_wrong_is_learned_and_what_is_always_the_same_is_not() {
-        let judged = |overlap: f32, is_relevant| {
-            let mut features = [0.0; FEATURE_COUNT];
-            (features[0], features[3]) = (overlap, 1.0);
-            Judged { overlap, nearest: overlap, score: 1.0, features, is_relevant }
+        let apart = |i: u8| {
+            let more = f32::from(i) / 100.0;
+            case(vec![judged(0.5 + more, 1.0, true), judged(0.2 + more, 1.0, false)], 1)
         };
-        let case = |i: u8| Case {
-            candidates: vec![
-                judged(0.5 + f32::from(i) / 100.0, true),
-                judged(0.2 + f32::from(i) / 100.0, false),
-            ],
-            relevant: 1,
-        };
-        let cases: Vec<Case> = (0..20).map(case).collect();
+        let cases: Vec<Case> = (0..20).map(apart).collect();
         let gate = train(&cases.iter().collect::<Vec<_>>(), 10);
+        // The overlap, and the score.
         assert!(gate.weights[0] > 1.0 && gate.weights[3] == 0.0, "{gate:?}");
-        for one in cases.iter().flat_map(|case| &case.candidates) {
-            assert_eq!(gate.chance(&one.features) > 0.5, one.is_relevant, "{one:?}");
+        for (features, label) in cases.iter().flat_map(|case| samples(case, 10)) {
+            assert_eq!(gate.chance(&features) > 0.5, label > 0.5, "{features:?}");
         }
         assert_eq!(train(&[], 10).weights, [0.0; FEATURE_COUNT]);
     }

@@ -2,6 +2,8 @@
 
 use super::cases::{Case, Judged};
 use crate::policy::Learned;
+use crate::router::cut::{self, Bar};
+use crate::router::level::Level;
 
 /// Where a ranking is cut, beside `top_k`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,19 +27,16 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// The candidates that pass, `top_k` at most.
-    fn chosen<'a>(&self, case: &'a Case, top_k: usize) -> Vec<&'a Judged> {
-        let best = case.candidates.iter().map(|one| one.score).fold(0.0, f32::max);
-        let passes = |one: &&Judged| match *self {
-            Self::Threshold(least) => one.overlap >= least,
-            Self::Ratio { abstain_below, ratio } => {
-                case.nearest() >= abstain_below && one.score >= ratio * best
-            }
-            Self::Learned { abstain_below, gate } => {
-                case.nearest() >= abstain_below && gate.passes(&one.features)
-            }
+    /// What Route would choose, `top_k` at most.
+    fn chosen<'a>(&'a self, case: &'a Case, top_k: usize) -> impl Iterator<Item = &'a Judged> {
+        let (rule, level) = match self {
+            Self::Threshold(least) => (cut::Rule::Threshold(*least), 0.0),
+            Self::Ratio { abstain_below, ratio } => (cut::Rule::Ratio(*ratio), *abstain_below),
+            Self::Learned { abstain_below, gate } => (cut::Rule::Learned(gate), *abstain_below),
         };
-        case.candidates.iter().filter(passes).take(top_k).collect()
+        let level = if case.has_level { Level(level) } else { Level::NONE };
+        let bar = Bar::new(rule, level, case.best);
+        case.candidates.iter().filter(move |one| bar.passes(&one.candidate)).take(top_k)
     }
 }
 
@@ -74,7 +73,7 @@ pub(super) struct Tally {
 
 impl Tally {
     pub(super) fn count(&mut self, rule: &Rule, case: &Case, top_k: usize) {
-        let chosen = rule.chosen(case, top_k);
+        let chosen: Vec<&Judged> = rule.chosen(case, top_k).collect();
         self.right += chosen.iter().filter(|one| one.is_relevant).count();
         self.chosen += chosen.len();
         self.relevant += case.relevant;
@@ -114,26 +113,13 @@ impl Scores {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::FEATURE_COUNT;
+    use crate::calibrate::samples::{case, judged};
+    use crate::router::rank::FoundBy;
 
     #[test]
     fn by_hand() {
-        let judged = |overlap, score, is_relevant| Judged {
-            overlap,
-            nearest: overlap,
-            score,
-            features: [overlap; FEATURE_COUNT],
-            is_relevant,
-        };
-        let asked = Case {
-            candidates: vec![
-                judged(0.4, 0.9, true),
-                judged(0.5, 0.6, false),
-                judged(0.2, 0.3, true),
-            ],
-            relevant: 3,
-        };
-        let chat = Case { candidates: vec![judged(0.3, 0.8, false)], relevant: 0 };
+        let asked = vec![judged(0.4, 0.9, true), judged(0.5, 0.6, false), judged(0.2, 0.3, true)];
+        let (asked, chat) = (case(asked, 3), case(vec![judged(0.3, 0.8, false)], 0));
         let scores = |rule| Scores::of(&rule, &[&asked, &chat], 10);
         let threshold = scores(Rule::Threshold(0.3));
         assert_eq!((threshold.size, threshold.false_accepts), (2.0, Some(1.0)));
@@ -144,5 +130,25 @@ mod tests {
         assert_eq!((none.false_rejects, none.f1), (1.0, 0.0));
         let one = Scores::of(&Rule::Threshold(0.0), &[&asked], 1);
         assert_eq!((one.size, one.precision, one.false_accepts), (1.0, 1.0, None));
+    }
+
+    #[test]
+    fn what_route_would_send_is_counted() {
+        let rule = Rule::Ratio { abstain_below: 0.35, ratio: 0.9 };
+        let size = |case: &Case| Scores::of(&rule, &[case], 10).size;
+        let (best, mut other) = (judged(0.5, 1.0, true), judged(0.4, 0.2, true));
+        assert_eq!(size(&case(vec![best, other], 2)), 1.0);
+        other.candidate.leads = true;
+        assert_eq!(size(&case(vec![best, other], 2)), 2.0, "the best of a clause");
+        other.candidate.parts.nearest = 0.3;
+        assert_eq!(
+            size(&case(vec![best, other], 2)),
+            1.0,
+            "the best of a clause that nothing fits"
+        );
+        other.candidate.found_by = FoundBy::Name;
+        assert_eq!(size(&case(vec![best, other], 2)), 2.0, "the query names it");
+        let foreign = Case { has_level: false, ..case(vec![judged(0.1, 1.0, true)], 1) };
+        assert_eq!(size(&foreign), 1.0, "no level is asked of it");
     }
 }

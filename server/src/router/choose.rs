@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use super::allow::Allowed;
 use super::caps::Caps;
 use super::continuity::Change;
-use super::cut::Cut;
+use super::cut::{Cut, leaders_first};
 use super::explain::LOOK_BEYOND;
 use super::level::Level;
 use super::query::{Options, RouteQuery};
@@ -197,14 +197,13 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// The best candidates that pass the threshold, at most `top_k`, and within the policy's caps. Each
-    /// intent's best goes before the rest, so that a turn with several intents covers all of them.
+    /// The best candidates that pass the cut, each intent's best first, at most `top_k`, and within the policy's
+    /// caps.
     fn rank(&mut self, candidates: &[Candidate]) {
         let cut = Cut::of(self.snapshot, (self.embedded, self.options), self.level, candidates);
         let (mut ordered, failing): (Vec<Candidate>, Vec<Candidate>) =
             candidates.iter().copied().partition(|candidate| cut.passes(candidate));
-        // Stable: within the leaders, and within the rest, the best stay first.
-        ordered.sort_by_key(|candidate| !candidate.leads);
+        leaders_first(&mut ordered);
         let Picked { mut chosen, beyond_top_k, beyond_cap } = self.pick(&ordered);
         sort(&mut chosen);
         for candidate in chosen {

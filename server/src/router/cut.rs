@@ -4,22 +4,64 @@ use super::learned::Best;
 use super::level::Level;
 use super::query::Options;
 use super::rank::{Candidate, Embedded, FoundBy};
+use crate::policy::Learned;
 use crate::shard::snapshot::Snapshot;
+
+/// What cuts a ranking, whoever's it is: where a calibration tries rules, it tries those that Route goes by.
+#[derive(Debug, Clone, Copy)]
+pub enum Rule<'a> {
+    /// Each tool's overlap must reach it (Tool Attention's rule).
+    Threshold(f32),
+    /// The best overlap must reach the level, and a tool's score this share of the best one's.
+    Ratio(f32),
+    /// The best overlap must reach the level, and a tool's chance what the gate asks.
+    Learned(&'a Learned),
+}
+
+/// A rule held against one turn's candidates.
+#[derive(Debug, Clone, Copy)]
+pub struct Bar<'a> {
+    rule: Rule<'a>,
+    level: Level,
+    best: Best,
+}
+
+impl<'a> Bar<'a> {
+    /// For candidates the best of which is `best`.
+    #[must_use]
+    pub fn new(rule: Rule<'a>, level: Level, best: Best) -> Self {
+        Self { rule, level, best }
+    }
+
+    /// Whether a candidate is near enough. One that an intent names always is.
+    #[must_use]
+    pub fn passes(&self, candidate: &Candidate) -> bool {
+        if candidate.found_by == FoundBy::Name {
+            return true;
+        }
+        let is_reached = self.level.is_reached_by(self.best.nearest);
+        match self.rule {
+            Rule::Threshold(threshold) => candidate.overlap >= threshold,
+            Rule::Ratio(ratio) => {
+                // Each intent's best is chosen, however it compares with another intent's.
+                let leads = candidate.leads && self.level.is_reached_by(candidate.parts.nearest);
+                is_reached && (leads || candidate.score >= ratio * self.best.score)
+            }
+            Rule::Learned(gate) => is_reached && gate.passes(&self.best.features(candidate)),
+        }
+    }
+}
 
 /// The cut of one turn's candidates.
 ///
-/// With a threshold that somebody named, each tool's overlap must reach it (Tool Attention's rule). With the
-/// default, the best overlap must reach a [`Level`], or no tool fits; then those are chosen whose score is at least
-/// [`Options::ratio`] of the best one's. A threshold that is right for one catalog is wrong for the next, a share of
-/// the best is not: docs/evaluation.md holds both against labelled sets.
+/// With a threshold that somebody named, each tool's overlap must reach it. With the default, the best overlap must
+/// reach a [`Level`], or no tool fits; then those are chosen whose score is at least [`Options::ratio`] of the best
+/// one's. A threshold that is right for one catalog is wrong for the next, a share of the best is not:
+/// docs/evaluation.md holds both against labelled sets.
 pub struct Cut<'a> {
     snapshot: &'a Snapshot,
-    options: &'a Options,
     by_words: bool,
-    level: Level,
-    /// The best overlap reaches the level.
-    is_reached: bool,
-    best: Best,
+    bar: Bar<'a>,
 }
 
 impl<'a> Cut<'a> {
@@ -31,36 +73,27 @@ impl<'a> Cut<'a> {
         level: Level,
         candidates: &[Candidate],
     ) -> Self {
-        let ranked = || candidates.iter().filter(|c| c.found_by == FoundBy::Overlap);
-        let best = Best::of(ranked());
-        Self {
-            snapshot,
-            options,
-            by_words: embedded.is_words_only(snapshot),
-            is_reached: level.is_reached_by(best.nearest),
-            level,
-            best,
-        }
+        let rule = match (options.ratio, &options.learned) {
+            (None, _) => Rule::Threshold(options.threshold),
+            (Some(_), Some(gate)) => Rule::Learned(gate),
+            (Some(ratio), None) => Rule::Ratio(ratio),
+        };
+        let bar = Bar::new(rule, level, Best::of(candidates.iter()));
+        Self { snapshot, by_words: embedded.is_words_only(snapshot), bar }
     }
 
-    /// Whether a candidate is near enough.
+    /// Whether a candidate is near enough. A threshold that the policy has for a tool comes before the rule.
     #[must_use]
     pub fn passes(&self, candidate: &Candidate) -> bool {
-        if self.by_words || candidate.found_by == FoundBy::Name {
-            return true;
-        }
-        match (self.snapshot.tool(candidate.slot).threshold, self.options.ratio) {
-            (Some(threshold), _) => candidate.overlap >= threshold,
-            (None, None) => candidate.overlap >= self.options.threshold,
-            (None, Some(_)) if !self.is_reached => false,
-            (None, Some(ratio)) => {
-                if let Some(learned) = &self.options.learned {
-                    return learned.passes(&self.best.features(candidate));
-                }
-                // Each intent's best is chosen, however it compares with another intent's.
-                let leads = candidate.leads && self.level.is_reached_by(candidate.parts.nearest);
-                leads || candidate.score >= ratio * self.best.score
-            }
-        }
+        let own = self.snapshot.tool(candidate.slot).threshold;
+        let own = own.filter(|_| candidate.found_by != FoundBy::Name);
+        let near_enough = || self.bar.passes(candidate);
+        self.by_words || own.map_or_else(near_enough, |least| candidate.overlap >= least)
     }
+}
+
+/// Puts each intent's best before the rest, so that a turn with several intents covers all of them. The best stay
+/// first within both.
+pub fn leaders_first(candidates: &mut [Candidate]) {
+    candidates.sort_by_key(|candidate| !candidate.leads);
 }

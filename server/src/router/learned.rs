@@ -1,7 +1,7 @@
 //! What the learned gate of a policy knows of a candidate. `toolgate calibrate --learn` trains one on a tenant's
 //! labelled queries; without one the fixed rule cuts.
 
-use super::rank::Candidate;
+use super::rank::{Candidate, FoundBy};
 use crate::policy::Features;
 
 /// The best of a turn's candidates, which each is held against.
@@ -14,10 +14,11 @@ pub struct Best {
 }
 
 impl Best {
-    /// Of these candidates.
+    /// Of these candidates, but for those that an intent names: they stand above every score.
     pub fn of<'a>(candidates: impl Iterator<Item = &'a Candidate>) -> Self {
         let start = Self { score: 0.0, nearest: f32::NEG_INFINITY };
-        candidates.fold(start, |best, one| Self {
+        let ranked = candidates.filter(|one| one.found_by == FoundBy::Overlap);
+        ranked.fold(start, |best, one| Self {
             score: best.score.max(one.score),
             nearest: best.nearest.max(one.parts.nearest),
         })
@@ -48,7 +49,7 @@ impl Best {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::router::rank::{FoundBy, Parts, Recent};
+    use crate::router::rank::{Parts, Recent};
 
     #[test]
     fn a_candidate_is_held_against_the_best() {
