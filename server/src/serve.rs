@@ -138,6 +138,7 @@ async fn serve_with(
     let encoders = embedding.encoders.clone();
     let plane =
         Arc::new(Plane::new(Arc::clone(&store) as _, encoders, plane_config(&config, deferral)?));
+    plane.router.warm();
     announce(&listener, &admin_listener);
     let over = CancellationToken::new();
     let ledger = Arc::clone(&plane.usage);

@@ -5,35 +5,76 @@
 mod texts;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use fixedbitset::FixedBitSet;
-use tokio::sync::OnceCell;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
 use tracing::warn;
 
 use crate::encoder::Intents;
-use crate::error::Error;
 use crate::shard::snapshot::Snapshot;
 use texts::TEXTS;
 
+/// How long calls wait for the embeddings, from when they were begun. An encoder that is there makes them in a tenth
+/// of it.
+const WAITED_FOR: Duration = Duration::from_secs(1);
+
+/// When they are tried again: longer than a try takes, so that there is one at a time.
+const TRIED_AGAIN: Duration = Duration::from_secs(10);
+
 /// The embeddings of the background requests by one encoder, made when first needed.
-#[derive(Debug, Default)]
-pub struct Background(OnceCell<Arc<Vec<Vec<f32>>>>);
+#[derive(Debug)]
+pub struct Background(watch::Sender<State>);
+
+type Vectors = Arc<Vec<Vec<f32>>>;
+
+#[derive(Debug)]
+enum State {
+    Wanted,
+    UnderWay(Instant),
+    Here(Vectors),
+    Failed(Instant),
+}
+
+impl Default for Background {
+    fn default() -> Self {
+        Self(watch::Sender::new(State::Wanted))
+    }
+}
 
 impl Background {
-    /// The embeddings, or none while the encoder can't be had: the level is the configured one then.
-    pub(super) async fn get(&self, intents: &Intents) -> Option<Arc<Vec<Vec<f32>>>> {
-        let texts = || TEXTS.iter().map(|text| (*text).to_owned()).collect();
-        let embed = || async {
-            let embedded = intents.embed_apart(texts()).await?;
-            let vectors = embedded.into_iter().map(|one| one.vector).collect();
-            Ok::<_, Error>(Arc::new(vectors))
+    /// The embeddings, or none while the encoder can't be had: the level is the configured one then. They are made
+    /// beside the calls, which wait a second at most, and not past `until`.
+    pub(super) async fn get(&self, intents: &Arc<Intents>, until: Instant) -> Option<Vectors> {
+        self.begin(intents);
+        let mut state = self.0.subscribe();
+        let begun = match &*state.borrow() {
+            State::UnderWay(begun) => *begun,
+            ended => return ended.vectors(),
         };
-        match self.0.get_or_try_init(embed).await {
-            Ok(vectors) => Some(Arc::clone(vectors)),
-            Err(error) => {
-                warn!(%error, "the level of \"no tool fits\" is not held against this catalog");
-                None
+        let has_ended = |state: &State| !matches!(state, State::UnderWay(_));
+        let until = until.min(begun + WAITED_FOR);
+        let ended = timeout_at(until, state.wait_for(has_ended)).await;
+        ended.ok()?.ok()?.vectors()
+    }
+
+    /// Has them made, where they neither are nor were tried just now.
+    pub(super) fn begin(&self, intents: &Arc<Intents>) {
+        // A look first: this stands in the way of every call.
+        if !self.0.borrow().is_due() {
+            return;
+        }
+        let is_ours = self.0.send_if_modified(|state| {
+            let is_due = state.is_due();
+            if is_due {
+                *state = State::UnderWay(Instant::now());
             }
+            is_due
+        });
+        if is_ours {
+            let (state, intents) = (self.0.clone(), Arc::clone(intents));
+            tokio::spawn(async move { state.send_replace(State::made(&intents).await) });
         }
     }
 
@@ -41,6 +82,33 @@ impl Background {
     #[must_use]
     pub fn texts() -> &'static [&'static str] {
         &TEXTS
+    }
+}
+
+impl State {
+    fn is_due(&self) -> bool {
+        match self {
+            Self::Wanted => true,
+            Self::Here(_) => false,
+            Self::UnderWay(at) | Self::Failed(at) => at.elapsed() >= TRIED_AGAIN,
+        }
+    }
+
+    fn vectors(&self) -> Option<Vectors> {
+        if let Self::Here(vectors) = self { Some(Arc::clone(vectors)) } else { None }
+    }
+
+    async fn made(intents: &Intents) -> Self {
+        let texts = TEXTS.iter().map(|text| (*text).to_owned()).collect();
+        match intents.embed_apart(texts).await {
+            Ok(embedded) => {
+                Self::Here(Arc::new(embedded.into_iter().map(|one| one.vector).collect()))
+            }
+            Err(error) => {
+                warn!(%error, "the level of \"no tool fits\" is not held against the catalogs yet");
+                Self::Failed(Instant::now())
+            }
+        }
     }
 }
 
@@ -81,8 +149,81 @@ impl Band {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
+    use crate::encoder::{EmbedFuture, Embedded, Encoder};
+    use crate::error::Error;
+    use crate::telemetry::EncoderMetrics;
+
+    /// Fails or hangs once, then works.
+    #[derive(Default)]
+    struct Moody {
+        tries: AtomicUsize,
+        hangs: bool,
+    }
+
+    impl Encoder for Moody {
+        fn fingerprint(&self) -> &str {
+            "moody"
+        }
+
+        fn dimensions(&self) -> usize {
+            1
+        }
+
+        fn embed(&self, texts: Vec<String>, _: Option<std::time::Instant>) -> EmbedFuture<'_> {
+            let is_first = self.tries.fetch_add(1, Ordering::SeqCst) == 0;
+            Box::pin(async move {
+                if is_first && self.hangs {
+                    std::future::pending::<()>().await;
+                }
+                if is_first {
+                    return Err(Error::EncoderUnavailable("told to fail".into()));
+                }
+                Ok(vec![Embedded { vector: vec![1.0], truncated: false }; texts.len()])
+            })
+        }
+    }
+
+    async fn get(background: &Background, intents: &Arc<Intents>) -> (bool, Duration) {
+        let began = Instant::now();
+        let got = background.get(intents, began + Duration::from_secs(60)).await;
+        (got.is_some(), began.elapsed())
+    }
+
+    async fn after_a_try(hangs: bool, at_most: Duration) {
+        let moody = Arc::new(Moody { hangs, ..Moody::default() });
+        let encoder: Arc<dyn Encoder> = Arc::clone(&moody) as _;
+        let intents = Arc::new(Intents::new(encoder, 0, EncoderMetrics::default()));
+        let background = Background::default();
+        let (got, took) = get(&background, &intents).await;
+        assert!(!got && took < at_most, "{took:?}");
+        // Later calls are not held up, nor do they try again at once.
+        for _ in 0..100 {
+            let (got, took) = get(&background, &intents).await;
+            assert!(!got && took < WAITED_FOR / 2, "{took:?}");
+        }
+        assert_eq!(moody.tries.load(Ordering::SeqCst), 1);
+        let long_ago = Instant::now() - TRIED_AGAIN;
+        background.0.send_replace(if hangs {
+            State::UnderWay(long_ago)
+        } else {
+            State::Failed(long_ago)
+        });
+        assert!(get(&background, &intents).await.0 && get(&background, &intents).await.0);
+        assert_eq!(moody.tries.load(Ordering::SeqCst), 2);
+    }
+
+    #[tokio::test]
+    async fn an_encoder_that_hangs_holds_calls_up_for_a_second_once() {
+        after_a_try(true, 3 * WAITED_FOR).await;
+    }
+
+    #[tokio::test]
+    async fn an_encoder_that_fails_is_left_alone_for_a_while() {
+        after_a_try(false, WAITED_FOR).await;
+    }
 
     #[test]
     fn the_requests_are_all_different() {

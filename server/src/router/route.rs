@@ -131,6 +131,11 @@ impl Router {
         Self { deferral, ..self }
     }
 
+    /// Has the encoder embed what the level of "no tool fits" is told by, before the first call wants it.
+    pub fn warm(&self) {
+        self.background.begin(&self.intents);
+    }
+
     /// The active set for one turn.
     ///
     /// # Errors
@@ -152,7 +157,10 @@ impl Router {
         let options = query.options.under(&snapshot.policy);
         // Where words decide, or each tool must reach the threshold, no level is asked for.
         let needs_level = !vectors.is_empty() && options.ratio.is_some();
-        let background = if needs_level { self.background.get(&self.intents).await } else { None };
+        let background = match needs_level {
+            true => self.background.get(&self.intents, patience(deadline).into()).await,
+            false => None,
+        };
         stages.end("embed");
         let query = Arc::new(RouteQuery { options, ..query });
         let deferring = Deferring {
