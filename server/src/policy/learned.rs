@@ -24,6 +24,9 @@ pub const FEATURES: [&str; FEATURE_COUNT] = [
     "server_called",
 ];
 
+/// The largest weight, either way: sums of such stay finite, so that every chance is a number.
+const WEIGHT_MAX: f32 = 1e6;
+
 /// Values of [`FEATURES`].
 pub type Features = [f32; FEATURE_COUNT];
 
@@ -84,10 +87,10 @@ impl LearnedText {
             };
             weights[place] = *weight;
         }
-        if weights.iter().chain([&self.bias]).all(|weight| weight.is_finite()) {
+        if weights.iter().chain([&self.bias]).all(|weight| weight.abs() <= WEIGHT_MAX) {
             Ok(Learned { weights, bias: self.bias, least: self.least })
         } else {
-            Err("weights and bias must be finite".to_owned())
+            Err(format!("weights and bias must be within {WEIGHT_MAX} of 0"))
         }
     }
 }
@@ -107,5 +110,24 @@ mod tests {
         features[0] = 0.9;
         assert!((gate.chance(&features) - 1.0 / (1.0 + (-1.0_f32).exp())).abs() < 1e-6);
         assert!(!Learned { least: 0.9, ..gate }.passes(&features));
+    }
+    #[test]
+    fn what_no_gate_can_be_is_refused() {
+        let text = |least, bias, weight: (&str, f32)| LearnedText {
+            least,
+            bias,
+            weights: [(weight.0.to_owned(), weight.1)].into(),
+        };
+        assert!(text(0.5, -1.0, ("words", 2.0)).check().is_ok());
+        for (wrong, problem) in [
+            (text(1.5, 0.0, ("words", 1.0)), "0 to 1"),
+            (text(0.5, f32::NAN, ("words", 1.0)), "within 1000000 of 0"),
+            (text(0.5, 0.0, ("words", f32::INFINITY)), "within 1000000 of 0"),
+            (text(0.5, 0.0, ("words", -2e6)), "within 1000000 of 0"),
+            (text(0.5, 0.0, ("colour", 1.0)), "\"colour\" is no feature"),
+        ] {
+            let error = wrong.check().unwrap_err();
+            assert!(error.contains(problem), "{error}");
+        }
     }
 }

@@ -35,9 +35,9 @@ pub(super) fn of(tool: &Tool) -> Vec<Field<'_>> {
     fields
 }
 
-/// Whether a summary says other than the description's beginning after the name.
+/// Whether a summary says other than the description's beginning, with the name before it or without.
 fn is_written(summary: &str, description: &str) -> bool {
-    let said = summary.split_once(": ").map_or("", |(_, text)| text).split_whitespace();
+    let said = summary.split_once(": ").map_or(summary, |(_, text)| text).split_whitespace();
     !said.zip(description.split_whitespace()).all(|(said, described)| said == described)
 }
 
@@ -66,5 +66,24 @@ fn collect(schema: &Value, text: &mut String) {
     for (_, property) in properties.into_iter().flatten() {
         collect(property, text);
         property.get("items").into_iter().for_each(|items| collect(items, text));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_that_only_repeats_the_description_is_not_searched_twice() {
+        let described = "Sends a letter to people. Needs an address.";
+        for (summary, written) in [
+            ("send: Sends a letter to people.", false),
+            ("Sends a letter to people.", false),
+            ("send: Mails someone.", true),
+            ("Mails someone.", true),
+        ] {
+            assert_eq!(is_written(summary, described), written, "{summary}");
+        }
+        assert!(!is_written("send", ""), "what a tool without a description has");
     }
 }

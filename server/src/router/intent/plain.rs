@@ -25,14 +25,19 @@ const WORDS_MIN: usize = 3;
 /// Characters from which on a word with digits is an id: `s3` and `oauth2` name things.
 const ID_MIN: usize = 7;
 
+/// Bytes of an intent that are looked through: more than encoders read of it.
+const READ_MAX: usize = 4 << 10;
+
 /// `text` as it is embedded.
 pub(super) fn of(text: &str) -> Cow<'_, str> {
-    let unquoted = unquoted(text);
+    let (head, unread) = text.split_at(text.floor_char_boundary(READ_MAX));
+    let unquoted = unquoted(head);
     let words: Vec<&str> = unquoted.split_whitespace().filter(|word| !is_argument(word)).collect();
-    if words.len() < WORDS_MIN || words.len() == text.split_whitespace().count() {
+    if words.len() < WORDS_MIN || words.len() == head.split_whitespace().count() {
         return Cow::Borrowed(text);
     }
-    Cow::Owned(words.join(" "))
+    // What is not read goes along, so that the encoder can say that it was cut.
+    Cow::Owned(words.join(" ") + unread)
 }
 
 /// `text` with a space for each quotation.
@@ -116,6 +121,14 @@ mod tests {
         ] {
             assert!(matches!(of(text), Cow::Borrowed(_)), "{text}: {}", of(text));
         }
+    }
+
+    #[test]
+    fn only_the_beginning_is_looked_through() {
+        let long = "open issue 4711 ".repeat(READ_MAX);
+        let read = of(&long);
+        assert!(read.starts_with("open issue open issue"), "{}", &read[..100]);
+        assert!(read.ends_with("open issue 4711 ") && read.len() > long.len() - READ_MAX);
     }
 
     proptest! {
