@@ -8,6 +8,7 @@ mod completions;
 mod config;
 mod doctor;
 mod documents;
+mod embedding;
 mod eval;
 mod failure;
 mod files;

@@ -7,15 +7,15 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::arguments::ConfigArguments;
+use super::embedding::with_encoders;
 use super::failure::{Exit, Failure};
 use super::files::{check_writable, write};
-use super::{output, serve};
+use super::output;
 use crate::calibrate::sweep::Aim;
 use crate::calibrate::{Calibrated, Calibration, PAIRS_ENOUGH};
 use crate::config::Config;
 use crate::eval::formats::{self, Files};
-use crate::eval::{InputError, LabelledQuery, Sides, query_file};
-use crate::serve::load_sides;
+use crate::eval::{InputError, LabelledQuery, Progress, Sides, query_file};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -84,7 +84,9 @@ pub(super) async fn run(arguments: Calibrate) -> Result<Exit, Failure> {
     let config = arguments.config.load_for_model(arguments.model_dir.as_deref())?;
     let calibration = arguments.calibration(&config)?;
     arguments.out.as_deref().map(check_free).transpose()?;
-    let Some(found) = calibrate(calibration, &config).await? else {
+    let work =
+        async move |sides: Sides<'_>, progress: &Progress| calibration.run(sides, progress).await;
+    let Some(found) = with_encoders(&config, "the calibration", work).await? else {
         let queries = arguments.queries.display();
         return Err(Failure::new(format!("{queries}: no query has labels: nothing to go by")));
     };
@@ -116,26 +118,6 @@ impl Calibrate {
         let (limits, router) = (config.limits, config.router);
         let servers = set.servers;
         Ok(Calibration { servers, queries, limits, router, aim, learn: self.learn })
-    }
-}
-
-/// On a task of its own: it computes for seconds on end, and Ctrl-C must still be heard.
-async fn calibrate(
-    calibration: Calibration,
-    config: &Config,
-) -> Result<Option<Calibrated>, Failure> {
-    let loaded = load_sides(&config.encoder).await;
-    let (passages, queries) = loaded.map_err(|error| Failure::new(serve::with_causes(&error)))?;
-    let (bar, progress) = output::progress_of_texts();
-    let work = async move {
-        let sides = Sides { passages: &passages, queries: &queries };
-        calibration.run(sides, &progress).await
-    };
-    let outcome = tokio::spawn(work).await;
-    bar.finish_and_clear();
-    match outcome {
-        Ok(found) => found.map_err(|error| Failure::new(serve::with_causes(&error))),
-        Err(error) => Err(Failure::new(format!("the calibration broke off: {error}"))),
     }
 }
 

@@ -16,14 +16,13 @@ use clap::builder::RangedU64ValueParser;
 use clap::{Args, value_parser};
 
 use super::arguments::{ConfigArguments, model_flag};
+use super::embedding::with_encoders;
 use super::failure::{Exit, Failure};
-use super::{output, serve};
+use super::output;
 use crate::config::{Config, FlagValue};
-use crate::encoder::Prefixed;
 use crate::eval::bootstrap::Bootstrap;
 use crate::eval::formats::{self, Files, Format, LabelledSet};
-use crate::eval::{Evaluated, Evaluation, InputError, LabelledQuery, Sides, query_file};
-use crate::serve::load_sides;
+use crate::eval::{Evaluated, Evaluation, InputError, LabelledQuery, Progress, Sides, query_file};
 
 use against::Against;
 use outputs::Outputs;
@@ -180,22 +179,10 @@ impl Eval {
     }
 }
 
-/// Evaluates on a task of its own: it computes for seconds on end, and Ctrl-C must still be heard.
 async fn evaluate(evaluation: Evaluation, config: &Config) -> Result<Evaluated, Failure> {
-    let loaded = load_sides(&config.encoder).await;
-    let (passages, queries): (Prefixed, Prefixed) =
-        loaded.map_err(|error| Failure::new(serve::with_causes(&error)))?;
-    let (bar, progress) = output::progress_of_texts();
-    let work = async move {
-        let sides = Sides { passages: &passages, queries: &queries };
-        evaluation.run(sides, &progress).await
-    };
-    let outcome = tokio::spawn(work).await;
-    bar.finish_and_clear();
-    match outcome {
-        Ok(evaluated) => evaluated.map_err(|error| Failure::new(serve::with_causes(&error))),
-        Err(error) => Err(Failure::new(format!("the evaluation broke off: {error}"))),
-    }
+    let work =
+        async move |sides: Sides<'_>, progress: &Progress| evaluation.run(sides, progress).await;
+    with_encoders(config, "the evaluation", work).await
 }
 
 fn resamples() -> RangedU64ValueParser<u64> {

@@ -9,12 +9,11 @@ use clap::{Args, ValueEnum};
 
 use super::arguments::ConfigArguments;
 use super::documents;
+use super::embedding::with_encoders;
 use super::failure::{Exit, Failure};
-use super::{output, serve};
-use crate::encoder::Prefixed;
-use crate::eval::Sides;
+use super::output;
+use crate::eval::{Progress, Sides};
 use crate::lint::{self, Linted, Severity};
-use crate::serve::load_sides;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -88,30 +87,14 @@ pub(super) async fn run(arguments: Lint) -> Result<Exit, Failure> {
     let config = arguments.config.load_for_model(arguments.model_dir.as_deref())?;
     let servers = documents::read_catalogs(&arguments.paths)?;
     let lint = lint::Lint { servers, limits: config.limits, suggest: arguments.suggest };
-    let loaded = load_sides(&config.encoder).await;
-    let (passages, queries) = loaded.map_err(|error| Failure::new(serve::with_causes(&error)))?;
-    let linted = look(lint, passages, queries).await?;
+    let look = async move |sides: Sides<'_>, progress: &Progress| lint.run(sides, progress).await;
+    let linted = with_encoders(&config, "the check", look).await?;
     if arguments.json {
         output::print_json(&report::as_json(&linted))?;
     } else {
         output::print(&report::report(&linted, arguments.show.least()))?;
     }
     Ok(arguments.fail_on.exit(&linted))
-}
-
-/// Looks on a task of its own: it computes for seconds on end, and Ctrl-C must still be heard.
-async fn look(lint: lint::Lint, passages: Prefixed, queries: Prefixed) -> Result<Linted, Failure> {
-    let (bar, progress) = output::progress_of_texts();
-    let work = async move {
-        let sides = Sides { passages: &passages, queries: &queries };
-        lint.run(sides, &progress).await
-    };
-    let outcome = tokio::spawn(work).await;
-    bar.finish_and_clear();
-    match outcome {
-        Ok(linted) => linted.map_err(|error| Failure::new(serve::with_causes(&error))),
-        Err(error) => Err(Failure::new(format!("the check broke off: {error}"))),
-    }
 }
 
 impl FailOn {

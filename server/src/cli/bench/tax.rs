@@ -7,15 +7,13 @@ use std::time::Instant;
 use clap::Args;
 
 use crate::cli::arguments::ConfigArguments;
+use crate::cli::embedding::with_encoders;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::files::{check_writable, write};
 use crate::cli::output::{self, STRONG};
-use crate::cli::serve;
 use crate::cli::table::{Column, render};
 use crate::config::Config;
-use crate::encoder::Prefixed;
-use crate::eval::{Sides, catalog_file, query_file};
-use crate::serve::load_sides;
+use crate::eval::{Progress, Sides, catalog_file, query_file};
 use crate::tax::report::Table;
 use crate::tax::{Bench, Labelled, Report, TASKS_MIN, paper};
 
@@ -68,9 +66,9 @@ pub(super) async fn run(tax: Tax) -> Result<Exit, Failure> {
     let bench = Bench { seed: tax.seed, tasks: tax.tasks, catalog: tax.catalog()? };
     let outputs: Vec<_> = tax.markdown.iter().chain(&tax.json).collect();
     outputs.into_iter().try_for_each(|path| check_writable(path))?;
-    let loaded = load_sides(&config.encoder).await;
-    let (passages, queries) = loaded.map_err(|error| Failure::new(serve::with_causes(&error)))?;
-    let report = measure(bench, passages, queries).await?;
+    let measure =
+        async move |sides: Sides<'_>, progress: &Progress| bench.run(sides, progress).await;
+    let report = with_encoders(&config, "the benchmark", measure).await?;
     if let Some(path) = &tax.markdown {
         write(path, &report.to_markdown())?;
     }
@@ -94,26 +92,6 @@ impl Tax {
         };
         let (servers, queries) = (catalog_file::read(catalog)?, query_file::read(queries)?);
         Ok(Some(Labelled { servers, queries }))
-    }
-}
-
-/// Measures on a task of its own: it computes for seconds on end, and Ctrl-C must still be heard.
-async fn measure(bench: Bench, passages: Prefixed, queries: Prefixed) -> Result<Report, Failure> {
-    let bar = output::progress_over(0, "texts embedded");
-    let shown = bar.clone();
-    let progress = move |done: usize, all: usize| {
-        shown.set_length(all as u64);
-        shown.set_position(done as u64);
-    };
-    let work = async move {
-        let sides = Sides { passages: &passages, queries: &queries };
-        bench.run(sides, &progress).await
-    };
-    let outcome = tokio::spawn(work).await;
-    bar.finish_and_clear();
-    match outcome {
-        Ok(report) => report.map_err(|error| Failure::new(serve::with_causes(&error))),
-        Err(error) => Err(Failure::new(format!("the benchmark broke off: {error}"))),
     }
 }
 

@@ -5,17 +5,17 @@ use std::ops::ControlFlow;
 use super::Summarize;
 use super::out::SettingsFiles;
 use super::report::Report;
+use crate::cli::embedding::with_encoders;
 use crate::cli::failure::Failure;
-use crate::cli::{output, serve};
+use crate::cli::output;
 use crate::config::Config;
 use crate::eval::stock::Stock;
-use crate::eval::{LabelledQuery, Sides};
+use crate::eval::{LabelledQuery, Progress, Sides};
 use crate::identity::ToolId;
 use crate::lint::suggest::suggestion;
 use crate::lint::tool::Tool;
 use crate::lint::trial::Written;
 use crate::lint::{self, boilerplate::Boilerplate};
-use crate::serve::load_sides;
 use crate::summarize::{Crew, Endpoint, Patience, Rewritten, Tried, measure};
 
 /// What was asked for and what has come.
@@ -164,22 +164,11 @@ impl Work {
         let places = 0..self.stock.catalog.tools.len();
         let summary = |place| Some((place, self.files.summary(&self.id(place))?.trim().to_owned()));
         let written: Written = places.filter_map(summary).collect();
-        let failed = |error: &dyn std::error::Error| Failure::new(serve::with_causes(error));
-        let loaded = load_sides(&config.encoder).await;
-        let (passages, of_queries) = loaded.map_err(|error| failed(&error))?;
-        let (bar, progress) = output::progress_of_texts();
         let (stock, queries) = (self.stock.clone(), queries.to_vec());
-        // On a task of its own: it computes for seconds on end, and Ctrl-C must still be heard.
-        let work = async move {
-            let sides = Sides { passages: &passages, queries: &of_queries };
-            measure(&stock, &written, &queries, keep_better, (sides, &progress)).await
+        let work = async move |sides: Sides<'_>, progress: &Progress| {
+            measure(&stock, &written, &queries, keep_better, (sides, progress)).await
         };
-        let outcome = tokio::spawn(work).await;
-        bar.finish_and_clear();
-        match outcome {
-            Ok(measured) => measured.map_err(|error| failed(&error)),
-            Err(error) => Err(Failure::new(format!("the measuring broke off: {error}"))),
-        }
+        with_encoders(config, "the measuring", work).await
     }
 }
 

@@ -1,0 +1,31 @@
+//! Work that embeds texts in this process: loads the encoder of both sides and shows how far it is.
+
+use super::failure::Failure;
+use super::{output, serve};
+use crate::config::Config;
+use crate::error::Error;
+use crate::eval::{Progress, Sides};
+use crate::serve::load_sides;
+
+/// Does `work`, which is called `what`, with the configured encoder. On a thread of its own: it computes for seconds
+/// on end, and Ctrl-C must still be heard.
+pub(super) async fn with_encoders<T: Send + 'static>(
+    config: &Config,
+    what: &str,
+    work: impl AsyncFnOnce(Sides<'_>, &Progress) -> Result<T, Error> + Send + 'static,
+) -> Result<T, Failure> {
+    let loaded = load_sides(&config.encoder).await;
+    let (passages, queries) = loaded.map_err(|error| Failure::new(serve::with_causes(&error)))?;
+    let (bar, progress) = output::progress_of_texts();
+    let runtime = tokio::runtime::Handle::current();
+    let outcome = tokio::task::spawn_blocking(move || {
+        let sides = Sides { passages: &passages, queries: &queries };
+        runtime.block_on(work(sides, &progress))
+    });
+    let outcome = outcome.await;
+    bar.finish_and_clear();
+    match outcome {
+        Ok(done) => done.map_err(|error| Failure::new(serve::with_causes(&error))),
+        Err(error) => Err(Failure::new(format!("{what} broke off: {error}"))),
+    }
+}
