@@ -8,6 +8,8 @@ pub mod pool;
 mod prefixed;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) mod words;
 
 use std::pin::Pin;
 use std::time::Instant;

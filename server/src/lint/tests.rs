@@ -1,44 +1,10 @@
 //! Whole checks with an encoder that is a bag of words, and the texts of the shipped catalogs.
 
 use std::path::Path;
-use std::time::Instant;
 
 use super::*;
-use crate::encoder::{EmbedFuture, Embedded, Encoder};
+use crate::encoder::words::WordEncoder;
 use crate::eval::catalog_file;
-
-/// Each word is a direction; texts that share words overlap.
-struct WordEncoder;
-
-const DIMENSIONS: usize = 256;
-
-impl Encoder for WordEncoder {
-    fn fingerprint(&self) -> &str {
-        "words"
-    }
-
-    fn dimensions(&self) -> usize {
-        DIMENSIONS
-    }
-
-    fn embed(&self, texts: Vec<String>, _: Option<Instant>) -> EmbedFuture<'_> {
-        let embedded = texts.iter().map(|text| embed(text)).collect();
-        Box::pin(std::future::ready(Ok(embedded)))
-    }
-}
-
-fn embed(text: &str) -> Embedded {
-    let mut vector = vec![0.0_f32; DIMENSIONS];
-    vector[0] = 0.1;
-    for word in tool::terms(text) {
-        let hash =
-            word.bytes().fold(7_usize, |hash, byte| hash.wrapping_mul(31) ^ usize::from(byte));
-        vector[hash % DIMENSIONS] += 1.0;
-    }
-    let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
-    vector.iter_mut().for_each(|x| *x /= length);
-    Embedded { vector, truncated: false }
-}
 
 fn server(name: &str, tools: &[(String, String)]) -> CatalogServer {
     let schema = || serde_json::json!({"type": "object"});
