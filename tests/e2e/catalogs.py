@@ -13,7 +13,9 @@ import pytest
 from toolgate import ToolgateError
 from toolgate.errors import from_rpc_error
 
-SHIPPED = Path(__file__).resolve().parent.parent / "data" / "servers"
+_DATA = Path(__file__).resolve().parent.parent / "data"
+SHIPPED = _DATA / "servers"
+OTHER_LANGUAGES = _DATA / "other-languages"
 
 
 def tool(name: str, description: Any = "", **more: Any) -> dict[str, Any]:

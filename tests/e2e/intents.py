@@ -7,6 +7,7 @@ from pathlib import Path
 _FOLDER = Path(__file__).resolve().parent.parent / "data" / "intents"
 ENGLISH = _FOLDER / "english.jsonl"
 MULTILINGUAL = _FOLDER / "multilingual.jsonl"
+OWN_LANGUAGE = _FOLDER / "own-language.jsonl"
 LANGUAGES = {
     "de": "German",
     "fr": "French",

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from catalogs import SHIPPED
+from catalogs import OTHER_LANGUAGES, SHIPPED
 from conftest import StartServer
-from intents import ENGLISH, LANGUAGES, MULTILINGUAL, LabelledIntent, read
+from intents import ENGLISH, LANGUAGES, MULTILINGUAL, OWN_LANGUAGE, LabelledIntent, read
 from toolgate_process import ToolgateProcess
 
 from toolgate import Client, DegradedReason
@@ -16,17 +16,21 @@ from toolgate import Client, DegradedReason
 ABROAD = read(MULTILINGUAL)
 
 
-def tools() -> set[str]:
-    catalogs = [json.loads(file.read_text()) for file in SHIPPED.glob("*.json")]
+def tools(folder: Path = SHIPPED) -> set[str]:
+    catalogs = [json.loads(file.read_text()) for file in folder.glob("*.json")]
     return {
         f"{catalog['name']}/{tool['name']}" for catalog in catalogs for tool in catalog["tools"]
     }
 
 
-@pytest.mark.parametrize("file", [ENGLISH, MULTILINGUAL], ids=lambda file: file.stem)
-def test_every_label_is_a_tool_and_no_intent_comes_twice(file: Path) -> None:
+@pytest.mark.parametrize(
+    ("file", "catalogs"),
+    [(ENGLISH, SHIPPED), (MULTILINGUAL, SHIPPED), (OWN_LANGUAGE, OTHER_LANGUAGES)],
+    ids=lambda path: path.stem,
+)
+def test_every_label_is_a_tool_and_no_intent_comes_twice(file: Path, catalogs: Path) -> None:
     intents = read(file)
-    assert set().union(*(intent.relevant for intent in intents)) <= tools()
+    assert set().union(*(intent.relevant for intent in intents)) <= tools(catalogs)
     assert len({intent.query for intent in intents}) == len(intents)
     assert all(bool(intent.relevant) == (intent.sort != "no-tool") for intent in intents)
 
@@ -62,6 +66,24 @@ def test_an_intent_in_another_alphabet_or_with_accents_gets_tools(
     intents = [intent for intent in BEYOND_ASCII if intent.sort == language]
     assert len(intents) >= 8
     assert without_tools(shipped, intents) == []
+
+
+def test_tools_in_other_languages_are_found_by_the_forms_of_their_words(
+    server: ToolgateProcess,
+) -> None:
+    intents = read(OWN_LANGUAGE)
+    with server.client("own-languages", timeout=120) as client:
+        register_shipped(client)
+        for file in OTHER_LANGUAGES.glob("*.json"):
+            client.register_server(file.stem, file)
+        first, found = Counter[str](), Counter[str]()
+        for intent in intents:
+            names = [f"{tool.server}/{tool.name}" for tool in client.route(intent.query)]
+            first[intent.sort] += names[0] in intent.relevant
+            found[intent.sort] += bool(intent.relevant & set(names))
+    # Cut to stems as if they were English, 43 of the 60 come first.
+    assert first.total() >= 53, first
+    assert min(found.values()) >= 9, found
 
 
 NOBODY_EMBEDS = {"encoder.in_process": "false", "encoder.workers": "127.0.0.1:1"}

@@ -5,6 +5,7 @@
 
 Ranks tests/data/intents over tests/data/servers by `toolgate eval`, with the default encoder and
 with a multilingual one, and asks servers at default settings how many intents get no tool at all.
+Then the same for tools in other languages among those, asked for in their own.
 TOOLGATE_BIN names the binary.
 """
 
@@ -20,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 
-from catalogs import SHIPPED
-from intents import ENGLISH, LANGUAGES, MULTILINGUAL, LabelledIntent, read
+from catalogs import OTHER_LANGUAGES, SHIPPED
+from intents import ENGLISH, LANGUAGES, MULTILINGUAL, OWN_LANGUAGE, LabelledIntent, read
 from toolgate_process import ToolgateProcess
 
 EVAL_SECONDS = 1200
@@ -85,6 +86,7 @@ def measured(binary: Path, encoders: list[Encoder], scratch: Path) -> Iterator[s
         "Chance that an English intent with tools has a greater best overlap than one that no tool "
         f"serves (AUC): {', '.join(areas)}."
     )
+    yield own_language_table(binary, encoders, scratch)
 
 
 def groups(wanted: Callable[[LabelledIntent], bool]) -> Iterator[Group]:
@@ -118,6 +120,31 @@ def recall_table(
     return table(heading, rows)
 
 
+def own_language_table(binary: Path, encoders: list[Encoder], scratch: Path) -> str:
+    """Recall for tools in other languages that are asked for in their own."""
+    catalog = scratch / "catalog"
+    catalog.mkdir()
+    for file in [*SHIPPED.glob("*.json"), *OTHER_LANGUAGES.glob("*.json")]:
+        (catalog / file.name).symlink_to(file)
+    intents = read(OWN_LANGUAGE)
+    sorts = dict.fromkeys(intent.sort for intent in intents)
+    every = [Group(LANGUAGES[sort], [one for one in intents if one.sort == sort]) for sort in sorts]
+    every.append(Group("**all**", intents))
+    first = f"overlap alone, {encoders[0].name} encoder"
+    heading = ["asked for in their own language", "intents", first]
+    heading += [f"{encoder.name} encoder" for encoder in encoders]
+    rows = []
+    for group in every:
+        reports = [
+            evaluate(binary, encoder, group.intents, scratch, "--baseline", catalog=catalog)
+            for encoder in encoders
+        ]
+        measured = [reports[0]["baseline"], *(report["metrics"] for report in reports)]
+        cells = [cell([one[f"recall@{cut}"] for cut in CUTS]) for one in measured]
+        rows.append([group.name, str(len(group.intents)), *cells])
+    return table(heading, rows)
+
+
 def rank(binary: Path, encoder: Encoder, scratch: Path) -> Ranking:
     """The best tools for each intent, before any cut, and the overlap of the first."""
     intents = [*read(MULTILINGUAL), *read(ENGLISH)]
@@ -130,13 +157,18 @@ def rank(binary: Path, encoder: Encoder, scratch: Path) -> Ranking:
 
 
 def evaluate(
-    binary: Path, encoder: Encoder, intents: list[LabelledIntent], scratch: Path, *flags: str | Path
+    binary: Path,
+    encoder: Encoder,
+    intents: list[LabelledIntent],
+    scratch: Path,
+    *flags: str | Path,
+    catalog: Path = SHIPPED,
 ) -> dict[str, dict[str, float]]:
     """What `toolgate eval` reports."""
     queries, report = scratch / "queries.jsonl", scratch / "report.json"
     lines = [{"query": one.query, "relevant": sorted(one.relevant)} for one in intents]
     queries.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    command: list[str | Path] = [binary, "eval", "--catalog", SHIPPED, "--queries", queries]
+    command: list[str | Path] = [binary, "eval", "--catalog", catalog, "--queries", queries]
     inherited = {name: value for name, value in os.environ.items() if name != "TOOLGATE_BIN"}
     subprocess.run(
         [*command, "--json", report, *flags],

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::sentences::sentences;
 use crate::catalog::definition::Definition;
 use crate::eval::stock::Stock;
+use crate::shard::words::language::Languages;
 use crate::shard::words::terms;
 use crate::store::{StoredTool, ToolRecord};
 
@@ -50,10 +51,10 @@ impl<'a> Tool<'a> {
     }
 }
 
-/// The terms that the index of words makes of a text, repeats included.
+/// The terms that the index of words makes of an English text, repeats included.
 pub(super) fn terms(text: &str) -> Vec<String> {
     let mut found = Vec::new();
-    terms::each(text, |term| found.push(term.to_owned()));
+    terms::each(text, Languages::ENGLISH, |term| found.push(term.to_owned()));
     found
 }
 

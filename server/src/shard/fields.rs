@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::tool::Tool;
 use super::words::Field;
+use super::words::language::{Language, Languages};
 
 /// How much a term counts by where it stands, in halves of one in a description. The name says most in the
 /// fewest words; parameters are many, and much the same from tool to tool. `toolgate eval`, recall at 1 / 5, of
@@ -19,18 +20,23 @@ const DESCRIPTION_MAX: usize = 4 << 10;
 const PARAMETERS_MAX: usize = 4 << 10;
 
 /// The fields of a tool: MCP server, name, description, hint and parameters, and the summary where the
-/// registrant wrote another one than the description gives.
+/// registrant wrote another one than the description gives. Names are often English where texts are not, and users
+/// say what they like.
 pub(super) fn of(tool: &Tool) -> Vec<Field<'_>> {
     let description = tool.definition.description();
+    let description_read = &description[..description.floor_char_boundary(DESCRIPTION_MAX)];
+    let parameters = parameters(tool.definition.input_schema());
+    let language = Languages::from(Language::of(&format!("{description_read}\n{parameters}")));
+    let any = language | Languages::ENGLISH;
     let mut fields = vec![
-        Field::new(TEXT, tool.id.server.as_str()),
-        Field::new(NAME, tool.id.name.as_str()),
-        Field::new(TEXT, &description[..description.floor_char_boundary(DESCRIPTION_MAX)]),
-        Field::new(TEXT, &*tool.search_hint),
-        Field::new(PARAMETERS, parameters(tool.definition.input_schema())),
+        Field::new(TEXT, any, tool.id.server.as_str()),
+        Field::new(NAME, any, tool.id.name.as_str()),
+        Field::new(TEXT, language, description_read),
+        Field::new(TEXT, any, &*tool.search_hint),
+        Field::new(PARAMETERS, language, parameters),
     ];
     if is_written(&tool.summary, description) {
-        fields.push(Field::new(TEXT, &*tool.summary));
+        fields.push(Field::new(TEXT, any, &*tool.summary));
     }
     fields
 }

@@ -1,12 +1,16 @@
 //! The lexical index of one shard: BM25 over the terms of each slot's text. It ranks when there is
 //! no embedding to rank by. How a text becomes terms is `terms`' business.
 
+pub mod language;
+mod stop_words;
 pub mod terms;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use fixedbitset::FixedBitSet;
+
+use language::Languages;
 
 /// Saturation of repeated terms and weight of a text's length, as commonly set for BM25
 /// (S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond",
@@ -43,12 +47,14 @@ pub struct Field<'a> {
     pub text: Cow<'a, str>,
     /// How often each of its terms counts, in halves: 2 is once.
     pub halves: u32,
+    /// What its words may be.
+    pub languages: Languages,
 }
 
 impl<'a> Field<'a> {
-    /// A text that counts so many halves.
-    pub fn new(halves: u32, text: impl Into<Cow<'a, str>>) -> Self {
-        Self { text: text.into(), halves }
+    /// A text in these languages that counts so many halves.
+    pub fn new(halves: u32, languages: Languages, text: impl Into<Cow<'a, str>>) -> Self {
+        Self { text: text.into(), halves, languages }
     }
 }
 
@@ -56,20 +62,28 @@ impl<'a> Field<'a> {
 #[derive(Debug, Default)]
 pub struct WordIndex {
     postings: HashMap<Box<str>, Box<[Posting]>>,
-    /// Terms of each slot's text, in halves.
-    lengths: Vec<u32>,
+    slots: Vec<Slot>,
+}
+
+/// The text of a slot.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    /// Terms, in halves.
+    length: u32,
+    languages: Languages,
 }
 
 impl WordIndex {
     /// Indexes the fields of each slot, slot 0 first.
     pub fn build<'a>(slots: impl Iterator<Item = Vec<Field<'a>>>) -> Self {
         let mut gathered: HashMap<Box<str>, Vec<Posting>> = HashMap::new();
-        let mut lengths = Vec::new();
+        let mut indexed = Vec::new();
         for (slot, fields) in (0..).zip(slots) {
-            let mut length = 0_u32;
+            let mut text = Slot::default();
             for field in fields {
-                terms::each(&field.text, |term| {
-                    length += field.halves;
+                text.languages = text.languages | field.languages;
+                terms::each(&field.text, field.languages, |term| {
+                    text.length += field.halves;
                     match gathered.get_mut(term) {
                         Some(postings) => count(postings, slot, field.halves),
                         None => {
@@ -79,10 +93,10 @@ impl WordIndex {
                     }
                 });
             }
-            lengths.push(length);
+            indexed.push(text);
         }
         let postings = gathered.into_iter().map(|(term, list)| (term, list.into()));
-        Self { postings: postings.collect(), lengths }
+        Self { postings: postings.collect(), slots: indexed }
     }
 
     /// The `k` best of the allowed slots (`None`: of all) that share a term with `query`, best
@@ -91,14 +105,14 @@ impl WordIndex {
     #[must_use]
     pub fn search(&self, query: &str, k: usize, allowed: Option<&FixedBitSet>) -> Vec<WordHit> {
         let is_allowed = |slot: usize| allowed.is_none_or(|bits| bits.contains(slot));
-        let texts = Texts::of(&self.lengths, is_allowed);
-        let mut scores = vec![0.0_f32; self.lengths.len()];
-        for postings in self.postings_of(query) {
+        let texts = Texts::of(&self.slots, is_allowed);
+        let mut scores = vec![0.0_f32; self.slots.len()];
+        for postings in self.postings_of(query, texts.languages) {
             let found = || postings.iter().filter(|posting| is_allowed(posting.slot as usize));
             let rarity = texts.rarity(found().count());
             for posting in found() {
                 let (slot, times) = (posting.slot as usize, posting.halves as f32 / HALVES);
-                let damping = texts.damping(self.lengths[slot]);
+                let damping = texts.damping(self.slots[slot].length);
                 scores[slot] += rarity * times * (K1 + 1.0) / (times + damping);
             }
         }
@@ -115,13 +129,13 @@ impl WordIndex {
     /// Number of slots.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.lengths.len()
+        self.slots.len()
     }
 
     /// Whether there are no texts.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.lengths.is_empty()
+        self.slots.is_empty()
     }
 
     /// Resident bytes, for the memory budget; the hash table's slack is estimated.
@@ -134,14 +148,14 @@ impl WordIndex {
             + self.postings.capacity() * entry
             + texts
             + lists
-            + self.lengths.capacity() * size_of::<u32>()
+            + self.slots.capacity() * size_of::<Slot>()
     }
 
-    /// The postings of each distinct term of `query`, in the order in which sums are the same on
-    /// every run.
-    fn postings_of(&self, query: &str) -> Vec<&[Posting]> {
+    /// The postings of each distinct term that `query` has in these languages, in the order in which sums are the
+    /// same on every run.
+    fn postings_of(&self, query: &str, languages: Languages) -> Vec<&[Posting]> {
         let mut distinct: Vec<String> = Vec::new();
-        terms::each(query, |term| {
+        terms::each(query, languages.of_query(query), |term| {
             if distinct.len() < QUERY_TERMS {
                 distinct.push(term.to_owned());
             }
@@ -159,16 +173,18 @@ impl WordIndex {
 struct Texts {
     count: usize,
     mean_length: f32,
+    languages: Languages,
 }
 
 impl Texts {
-    fn of(lengths: &[u32], is_allowed: impl Fn(usize) -> bool) -> Self {
-        let (mut count, mut total) = (0_usize, 0_u64);
-        for (_, length) in lengths.iter().enumerate().filter(|(slot, _)| is_allowed(*slot)) {
+    fn of(slots: &[Slot], is_allowed: impl Fn(usize) -> bool) -> Self {
+        let (mut count, mut total, mut languages) = (0_usize, 0_u64, Languages::default());
+        for (_, slot) in slots.iter().enumerate().filter(|(slot, _)| is_allowed(*slot)) {
             count += 1;
-            total += u64::from(*length);
+            total += u64::from(slot.length);
+            languages = languages | slot.languages;
         }
-        Self { count, mean_length: (total as f32 / count.max(1) as f32).max(1.0) }
+        Self { count, mean_length: (total as f32 / count.max(1) as f32).max(1.0), languages }
     }
 
     /// BM25's inverse document frequency, in the form that never falls below 0.
@@ -194,9 +210,11 @@ fn count(postings: &mut Vec<Posting>, slot: u32, halves: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use language::Language;
 
     fn of_texts<'a>(texts: impl IntoIterator<Item = &'a str>) -> WordIndex {
-        WordIndex::build(texts.into_iter().map(|text| vec![Field::new(2, text)]))
+        let field = |text| vec![Field::new(2, Language::of(text).into(), text)];
+        WordIndex::build(texts.into_iter().map(field))
     }
 
     const TEXTS: [&str; 5] = [
@@ -222,6 +240,28 @@ mod tests {
         assert_eq!(slots("new github issue", 1, None), [0]);
         assert_eq!(slots("put a file into S3", 3, None), [3]);
         assert_eq!(slots("repository", 9, None), [1, 0]);
+    }
+
+    #[test]
+    fn other_languages_are_found_by_their_stems() {
+        let german = "Sucht die Rechnungen eines Kunden nach Zeitraum oder Betrag";
+        let index = of_texts([german, "search notes by their title"]);
+        let slots = |query, allowed| -> Vec<u32> {
+            index.search(query, 9, allowed).iter().map(|hit| hit.slot).collect()
+        };
+        assert_eq!(slots("welche Rechnung war das?", None), [0]);
+        assert_eq!(slots("note titles", None), [1]);
+        assert!(slots("nach der und die", None).is_empty(), "stop words of German");
+        // The words of a text that may not be seen are not looked for either.
+        let english: FixedBitSet = (1..2).collect();
+        assert_eq!(
+            index.search("notiere die title", 9, Some(&english)),
+            of_texts(["", "search notes by their title"]).search(
+                "notiere die title",
+                9,
+                Some(&english)
+            )
+        );
     }
 
     #[test]
