@@ -176,6 +176,7 @@ impl Calibrated {
 mod tests {
     use super::samples::{case, judged};
     use super::*;
+    use crate::encoder::words::WordEncoder;
     use crate::policy::Policy;
 
     /// Queries whose right tool has the overlap .5 and a wrong one .3, and chat whose best tool has .2.
@@ -232,5 +233,37 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Two servers with the same tools, and people who go on with the one that they used last.
+    #[tokio::test]
+    async fn what_was_called_before_is_learned_from() {
+        let server = |name: &str| {
+            let tool = |(name, text)| {
+                format!(r#"{{"name": "{name}", "description": "{text}", "inputSchema": {{}}}}"#)
+                    .into()
+            };
+            let tools = [("open", "opens a mailbox"), ("send", "sends a letter")].map(tool).into();
+            CatalogServer { name: name.to_owned(), description: String::new(), tools }
+        };
+        let query = |i: usize| {
+            let used = if i.is_multiple_of(2) { "home" } else { "work" };
+            LabelledQuery {
+                text: format!("now sends the letter number {i}"),
+                relevant: [format!("{used}/send")].into(),
+                called: vec!["gone/away".to_owned(), format!("{used}/open")],
+                ..LabelledQuery::default()
+            }
+        };
+        let calibration = Calibration {
+            servers: vec![server("home"), server("work")],
+            queries: (0..40).map(query).collect(),
+            ..calibration()
+        };
+        let sides = Sides { passages: &WordEncoder, queries: &WordEncoder };
+        let found = calibration.run(sides, &|_, _| {}).await.expect("ranked").expect("labels");
+        let learned = found.worthy().expect("better than the ratio");
+        assert!(learned.held_out.f1 > 0.95, "{learned:?}");
+        assert!(found.ratio.held_out.f1 < 0.7, "nothing else tells the two apart: {found:?}");
     }
 }

@@ -25,7 +25,7 @@ pub mod pending;
 pub mod pool;
 pub mod query;
 pub mod rank;
-mod recent;
+pub mod recent;
 pub mod room;
 pub mod route;
 pub mod search;

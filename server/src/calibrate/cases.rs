@@ -1,5 +1,7 @@
 //! Queries as the product answers them, each candidate judged by the labels.
 
+use std::collections::HashMap;
+
 use crate::error::Error;
 use crate::eval::LabelledQuery;
 use crate::eval::embeddings::Embeddings;
@@ -9,7 +11,9 @@ use crate::router::intent::{self, Intent};
 use crate::router::learned::Best;
 use crate::router::level::Level;
 use crate::router::rank::{Candidate, Embedded};
+use crate::router::recent;
 use crate::shard::snapshot::Snapshot;
+use crate::shard::tool::Tool;
 
 /// Candidates that are looked at: as many as Route ranks.
 const CANDIDATES: usize = 100;
@@ -47,36 +51,53 @@ impl Case {
         embeddings: &Embeddings,
         queries: &[LabelledQuery],
     ) -> Result<Vec<Self>, Error> {
+        let catalog = Catalog::new(snapshot, stock, embeddings);
         let told = queries.iter().filter(|query| query.is_labelled() || query.needs_no_tool);
-        told.map(|query| Self::of(snapshot, stock, embeddings, query)).collect()
-    }
-
-    fn of(
-        snapshot: &Snapshot,
-        stock: &Stock,
-        embeddings: &Embeddings,
-        query: &LabelledQuery,
-    ) -> Result<Self, Error> {
-        let intents = [Intent::new(query.text.clone(), 1.0)];
-        let texts = intent::texts(&intents);
-        let vectors = texts.iter().filter_map(|text| embeddings.vector(text));
-        let vectors: Vec<_> = vectors.map(<[f32]>::to_vec).collect();
-        let mut ranked = Embedded::new(&intents, &vectors).rank(snapshot, CANDIDATES, None)?;
-        leaders_first(&mut ranked);
-        let best = Best::of(ranked.iter());
-        let judged = |candidate: Candidate| {
-            let id = &snapshot.tool(candidate.slot).id;
-            let named = format!("{}/{}", stock.names.in_file(&id.server), id.name.as_str());
-            Judged { candidate, is_relevant: query.relevant.contains(&named) }
-        };
-        let candidates = ranked.into_iter().map(judged).collect();
-        let (has_level, relevant) = (Level::is_asked_of(&intents), query.relevant.len());
-        Ok(Self { candidates, best, has_level, relevant })
+        told.map(|query| catalog.answer(query)).collect()
     }
 
     /// Whether some tool serves it.
     #[must_use]
     pub fn needs_tools(&self) -> bool {
         self.relevant > 0
+    }
+}
+
+/// What queries are asked of.
+struct Catalog<'a> {
+    snapshot: &'a Snapshot,
+    embeddings: &'a Embeddings,
+    /// The tools' labels, by slot.
+    labels: Vec<String>,
+    slots: HashMap<String, u32>,
+}
+
+impl<'a> Catalog<'a> {
+    fn new(snapshot: &'a Snapshot, stock: &Stock, embeddings: &'a Embeddings) -> Self {
+        let label = |tool: &Tool| {
+            format!("{}/{}", stock.names.in_file(&tool.id.server), tool.id.name.as_str())
+        };
+        let labels: Vec<String> = snapshot.tools.iter().map(label).collect();
+        let slots = labels.iter().cloned().zip(0..).collect();
+        Self { snapshot, embeddings, labels, slots }
+    }
+
+    fn answer(&self, query: &LabelledQuery) -> Result<Case, Error> {
+        let intents = [Intent::new(query.text.clone(), 1.0)];
+        let texts = intent::texts(&intents);
+        let vectors = texts.iter().filter_map(|text| self.embeddings.vector(text));
+        let vectors: Vec<_> = vectors.map(<[f32]>::to_vec).collect();
+        let mut ranked = Embedded::new(&intents, &vectors).rank(self.snapshot, CANDIDATES, None)?;
+        let called = query.called.iter().filter_map(|label| self.slots.get(label).copied());
+        recent::note_calls(self.snapshot, called, &mut ranked);
+        leaders_first(&mut ranked);
+        let best = Best::of(ranked.iter());
+        let judged = |candidate: Candidate| {
+            let label = &self.labels[candidate.slot as usize];
+            Judged { candidate, is_relevant: query.relevant.contains(label) }
+        };
+        let candidates = ranked.into_iter().map(judged).collect();
+        let (has_level, relevant) = (Level::is_asked_of(&intents), query.relevant.len());
+        Ok(Case { candidates, best, has_level, relevant })
     }
 }

@@ -28,6 +28,8 @@ cut. Two rules are looked for:
   ratio      the best overlap must reach a level, or no tool fits; a tool's score must reach a share of the best
              one's. The highest level and share that keep what --kept and --false-rejects ask for.
   threshold  each tool's overlap must reach it: the best F1 in steps of .01 (Tool Attention).
+For --learn a query may also say what the agent called before it, \"called\": [\"git/git_status\"]: the gate goes by
+whether a tool, or one of its MCP server, was.
 Each is also found five times without a fifth of the queries and held against that fifth: what to expect of others.
 The policy goes to --out, ready for `toolgate policy set`; it replaces the tenant's policy, so put its lines into the
 one you have. No server is needed.";

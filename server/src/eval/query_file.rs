@@ -19,6 +19,8 @@ pub struct LabelledQuery {
     pub relevant: BTreeSet<String>,
     /// Whether it is known to need no tool.
     pub needs_no_tool: bool,
+    /// The tools that were called before it, as `server/tool`, the last one last.
+    pub called: Vec<String>,
     /// The kind of query, for reports by kind.
     pub kind: Option<String>,
     /// The language that it is written in, for reports by language.
@@ -39,6 +41,8 @@ struct Line {
     query: String,
     #[serde(default)]
     relevant: Option<BTreeSet<String>>,
+    #[serde(default)]
+    called: Vec<String>,
     #[serde(default)]
     kind: Value,
     #[serde(default)]
@@ -108,14 +112,18 @@ fn parse_line(path: &Path, number: usize, line: &str) -> Result<LabelledQuery, I
     }
     let needs_no_tool = parsed.relevant.as_ref().is_some_and(BTreeSet::is_empty);
     let relevant = parsed.relevant.unwrap_or_default();
-    if let Some(id) = relevant.iter().find(|id| !id.contains('/')) {
-        return Err(wrong(format!("\"relevant\" names {id:?}: write server/tool")));
+    let is_bare = |id: &&String| !id.contains('/');
+    let bare = relevant.iter().find(is_bare).map(|id| ("relevant", id));
+    if let Some((field, id)) = bare.or(parsed.called.iter().find(is_bare).map(|id| ("called", id)))
+    {
+        return Err(wrong(format!("\"{field}\" names {id:?}: write server/tool")));
     }
     let text_of = |value: Value| value.as_str().map(str::to_owned);
     Ok(LabelledQuery {
         text: parsed.query,
         relevant,
         needs_no_tool,
+        called: parsed.called,
         kind: text_of(parsed.kind),
         language: text_of(parsed.language),
     })
@@ -178,6 +186,10 @@ mod tests {
             (
                 "{\"query\": \"a\", \"relevant\": [\"t\"]}",
                 ":3: \"relevant\" names \"t\": write server/tool",
+            ),
+            (
+                "{\"query\": \"a\", \"called\": [\"s/t\", \"u\"]}",
+                ":3: \"called\" names \"u\": write server/tool",
             ),
             ("[\"a\"]", ":3: expected {\"query\": \"...\", \"relevant\": [\"server/tool\", ...]}"),
         ] {

@@ -12,8 +12,17 @@ const CALLS_MAX: usize = 8;
 
 /// Notes at each candidate what was called before; nothing where there was no call.
 pub(super) fn note(snapshot: &Snapshot, state: &AgentState, candidates: &mut [Candidate]) {
-    let names = state.calls.iter().rev().take(CALLS_MAX).map(|call| call.tool.as_str());
-    let slots: HashSet<u32> = names.flat_map(|name| called(snapshot, name)).collect();
+    let names = state.calls.iter().map(|call| call.tool.as_str());
+    note_calls(snapshot, names.flat_map(|name| called(snapshot, name)), candidates);
+}
+
+/// The same for the slots of called tools, the last one last.
+pub fn note_calls(
+    snapshot: &Snapshot,
+    called: impl DoubleEndedIterator<Item = u32>,
+    candidates: &mut [Candidate],
+) {
+    let slots: HashSet<u32> = called.rev().take(CALLS_MAX).collect();
     if slots.is_empty() {
         return;
     }
