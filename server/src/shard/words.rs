@@ -121,8 +121,14 @@ impl WordIndex {
             .filter(|(_, score)| *score > 0.0)
             .map(|(slot, score)| WordHit { slot, score })
             .collect();
-        hits.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.slot.cmp(&b.slot)));
-        hits.truncate(k);
+        let best_first =
+            |a: &WordHit, b: &WordHit| b.score.total_cmp(&a.score).then(a.slot.cmp(&b.slot));
+        // A word that every tool has makes hits of all of them: only the best are put in order.
+        if k < hits.len() {
+            hits.select_nth_unstable_by(k, best_first);
+            hits.truncate(k);
+        }
+        hits.sort_unstable_by(best_first);
         hits
     }
 
