@@ -22,7 +22,7 @@ const ENGLISH_SHARE: f32 = 0.2;
 const OTHER_SHARE: f32 = 0.25;
 const OTHER_MIN: usize = 3;
 
-/// A language with stems and stop words: a place in [`KNOWN`].
+/// A language with stems and stop words: a place among those that are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Language(u8);
 
