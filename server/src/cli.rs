@@ -17,6 +17,7 @@ mod json;
 mod lint;
 mod model;
 mod output;
+mod pack;
 mod policy;
 mod register;
 mod route;
@@ -72,6 +73,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Bench(bench) => interruptible(bench::run(bench)),
         Command::Lint(lint) => interruptible(lint::run(lint)),
         Command::Summarize(summarize) => interruptible(summarize::run(summarize)),
+        Command::Pack(pack) => pack::run(&pack),
         Command::Tokens(tokens) => tokens::run(&tokens),
         Command::Config(config) => config::run(config),
         Command::Completions(completions) => {

@@ -21,7 +21,7 @@ use std::path::Path;
 
 pub use components::{
     DeferralConfig, EncoderConfig, HandleConfig, LimitsConfig, LogConfig, LogFormat, LogLevel,
-    PoolConfig, RouterConfig, ServerConfig, ShardConfig, StoreConfig, UsageConfig,
+    PacksConfig, PoolConfig, RouterConfig, ServerConfig, ShardConfig, StoreConfig, UsageConfig,
 };
 pub use example::example;
 pub use key::{Key, Kind};
@@ -48,6 +48,8 @@ pub struct Config {
     pub shard: ShardConfig,
     /// Defaults of Route.
     pub router: RouterConfig,
+    /// What people say who want well-known tools.
+    pub packs: PacksConfig,
     /// Whether tools are deferred.
     pub deferral: DeferralConfig,
     /// Signing of active-set handles.
@@ -99,6 +101,7 @@ impl From<&Settings> for Config {
             encoder: settings.into(),
             shard: settings.into(),
             router: settings.into(),
+            packs: settings.into(),
             deferral: settings.into(),
             handle: settings.into(),
             usage: settings.into(),

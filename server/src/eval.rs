@@ -26,11 +26,13 @@ pub mod stock;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use crate::config::{LimitsConfig, RouterConfig};
 use crate::encoder::Encoder;
 use crate::error::Error;
+use crate::packs::{Attached, Packs};
 use crate::router::background::Background;
 use crate::router::intent::Intent;
 use crate::router::query::Options;
@@ -75,6 +77,8 @@ pub struct Evaluation {
     pub limits: LimitsConfig,
     /// Where rankings are cut.
     pub router: RouterConfig,
+    /// What people say who want well-known tools, where tools are found by it.
+    pub packs: Option<Arc<Packs>>,
     /// What the intervals are made of.
     pub bootstrap: Bootstrap,
     /// Also rank by plain summaries ([`baseline::plain_summary`]), for comparison.
@@ -100,9 +104,11 @@ pub struct Evaluated {
 }
 
 /// A catalog and its queries, embedded.
+#[derive(Clone, Copy)]
 struct Embedded<'a> {
     stock: &'a Stock,
     embeddings: &'a Embeddings,
+    packs: &'a Attached,
     encoder: &'a dyn Encoder,
     queries: &'a [&'a LabelledQuery],
     options: &'a Options,
@@ -114,7 +120,8 @@ impl Embedded<'_> {
     /// Every query's answer from a catalog.
     fn answers(&self, catalog: StoredCatalog, way: Way) -> Result<Vec<Answer>, Error> {
         let dimensions = self.encoder.dimensions();
-        let snapshot = Snapshot::build(catalog, self.embeddings.vectors(), dimensions)?;
+        let known = (self.embeddings.vectors(), self.packs);
+        let snapshot = Snapshot::build_with(catalog, known, dimensions)?;
         // Large shards are served exactly only until their graph is there.
         snapshot.build_graph();
         let names = &self.stock.names;
@@ -163,22 +170,25 @@ impl Evaluation {
         let texts = texts(queries.iter().map(|query| query.text.as_str()));
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let embeddings = Embeddings::of(encoders, &summaries, &texts, progress).await?;
+        let packs = self.attached(&stock, encoders).await;
         let embed = began.elapsed().saturating_sub(check);
 
         let options = options(&self.router);
         let embedded = Embedded {
             stock: &stock,
             embeddings: &embeddings,
+            packs: &packs,
             encoder: encoders.passages,
             queries: &queries,
             options: &options,
             clauses: self.router.clauses,
         };
+        let published = Embedded { packs: &Attached::default(), ..embedded };
         let answers = embedded.answers(stock.catalog.clone(), Way::Router)?;
         let found = Found {
             samples: Samples::of(&answers, &queries),
             answers,
-            baseline: plain.map(|plain| embedded.samples(plain, Way::OverlapAlone)).transpose()?,
+            baseline: plain.map(|plain| published.samples(plain, Way::OverlapAlone)).transpose()?,
             clauses: self.by_clauses(&embedded)?,
             ablations: self.ablations(&embedded)?,
             conversation: self.play(&embedded)?,
@@ -188,6 +198,13 @@ impl Evaluation {
         let Found { answers, samples, .. } = found;
         let ranked = answers.into_iter().take(self.queries.len()).map(|answer| answer.ranked);
         Ok(Evaluated { ranked: ranked.collect(), samples, report })
+    }
+
+    async fn attached(&self, stock: &Stock, encoders: Sides<'_>) -> Attached {
+        match &self.packs {
+            Some(packs) => packs.attach(&stock.catalog, encoders.queries).await,
+            None => Attached::default(),
+        }
     }
 
     /// All queries, those that were given as needing no tool at the end.
@@ -242,9 +259,9 @@ impl Evaluation {
 
     fn play(&self, embedded: &Embedded<'_>) -> Result<Option<Conversation>, Error> {
         let turns = &self.queries[..self.conversation.min(self.queries.len())];
-        let Embedded { stock, embeddings, encoder, options, .. } = *embedded;
-        let dimensions = encoder.dimensions();
-        let play = || Conversation::play(&stock.catalog, embeddings, dimensions, turns, options);
+        let Embedded { stock, embeddings, packs, encoder, options, .. } = *embedded;
+        let catalog = (&stock.catalog, packs);
+        let play = || Conversation::play(catalog, embeddings, encoder.dimensions(), turns, options);
         (!turns.is_empty()).then(play).transpose()
     }
 }

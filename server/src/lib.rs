@@ -17,6 +17,7 @@ pub mod identity;
 pub mod lint;
 pub mod logging;
 pub mod nearest;
+pub mod packs;
 pub mod plane;
 pub mod policy;
 pub mod precondition;

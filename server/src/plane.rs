@@ -14,6 +14,7 @@ use crate::encoder::Encoders;
 use crate::error::Error;
 use crate::gate::key::HandleKey;
 use crate::identity::{ServerName, TenantId};
+use crate::packs::Packs;
 use crate::router::Router;
 use crate::shard::shards::Shards;
 use crate::store::{Committed, Revision, Store};
@@ -35,6 +36,8 @@ pub struct PlaneConfig {
     pub handle_ttl: Duration,
     /// Whether tools are deferred; may change while the plane works.
     pub deferral: Arc<Live>,
+    /// What people say who want well-known tools; `None` for summaries alone.
+    pub packs: Option<Arc<Packs>>,
 }
 
 /// The routing plane.
@@ -54,7 +57,11 @@ impl Plane {
     pub fn new(store: Arc<dyn Store>, encoders: Encoders, config: PlaneConfig) -> Self {
         let Encoders { passages, intents } = encoders;
         let budget = config.memory_budget;
-        let shards = Arc::new(Shards::new(Arc::clone(&store), Arc::clone(&passages), budget));
+        let shards = Shards::new(Arc::clone(&store), Arc::clone(&passages), budget);
+        let shards = Arc::new(match config.packs {
+            Some(packs) => shards.with_packs(packs, Arc::clone(&intents)),
+            None => shards,
+        });
         let (key, ttl) = (config.handle_key, config.handle_ttl);
         let usage = Arc::new(Ledger::new(Arc::clone(&store)));
         Self {

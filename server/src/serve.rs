@@ -18,10 +18,11 @@ use tracing::{info, warn};
 
 use crate::admin::Admin;
 use crate::api::{self, ApiConfig};
-use crate::config::{Config, KeyError};
+use crate::config::{Config, KeyError, PacksConfig};
 use crate::deferral::Live;
 use crate::error::{Cause, Error};
 use crate::gate::key::HandleKey;
+use crate::packs::Packs;
 use crate::plane::{Plane, PlaneConfig};
 use crate::store::StoreError;
 use crate::store::sqlite::SqliteStore;
@@ -75,6 +76,9 @@ pub enum ServeError {
         #[source]
         source: StoreError,
     },
+    /// A pack of the operator's can't be read.
+    #[error("packs.directory: {0}")]
+    Packs(String),
     /// The key that signs handles can't be had.
     #[error("the key that signs active-set handles can't be read")]
     Key(#[source] KeyError),
@@ -164,6 +168,19 @@ async fn serve_with(
     served.map_err(|error| ServeError::Transport(error.into()))
 }
 
+/// The packs that tools are found by, where that is wanted.
+pub(crate) fn load_packs(config: &PacksConfig) -> Result<Option<Arc<Packs>>, ServeError> {
+    if !config.enabled {
+        return Ok(None);
+    }
+    let packs = Packs::shipped();
+    let packs = match &config.directory {
+        Some(directory) => packs.with_directory(directory).map_err(ServeError::Packs)?,
+        None => packs,
+    };
+    Ok(Some(Arc::new(packs)))
+}
+
 fn plane_config(config: &Config, deferral: Arc<Live>) -> Result<PlaneConfig, ServeError> {
     let key = config.handle.key.load().map_err(ServeError::Key)?;
     let handle_key = HandleKey::from_bytes(key.as_bytes()).expect("the configuration checks keys");
@@ -173,6 +190,7 @@ fn plane_config(config: &Config, deferral: Arc<Live>) -> Result<PlaneConfig, Ser
         handle_key,
         handle_ttl: config.handle.ttl,
         deferral,
+        packs: load_packs(&config.packs)?,
     })
 }
 

@@ -1,6 +1,7 @@
 //! One tenant's index: what is searched in memory. It deals in slots (row numbers), vectors, words
 //! and bitmaps; how a slot came to be, and who may see it, is for the layers above.
 
+pub mod dense;
 mod fields;
 pub mod names;
 pub mod noise;
@@ -13,5 +14,6 @@ pub mod tool;
 pub mod vectors;
 pub mod words;
 
+pub use dense::Dense;
 pub use vectors::{EXACT_SELECTIVITY, GRAPH_ABOVE, Hit, IndexError, IndexOptions, VectorIndex};
 pub use words::{WordHit, WordIndex};

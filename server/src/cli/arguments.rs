@@ -9,7 +9,7 @@ use toolgate_encoder_worker::worker::{HELP, WorkerArguments};
 
 use super::failure::Failure;
 use super::{
-    bench, calibrate, completions, config, doctor, eval, gate, lint, model, output, policy,
+    bench, calibrate, completions, config, doctor, eval, gate, lint, model, output, pack, policy,
     register, route, search, serve, servers, summarize, tokens, tools, usage,
 };
 use crate::config::units::parse_duration;
@@ -62,6 +62,7 @@ pub(super) enum Command {
     Bench(bench::Bench),
     Lint(lint::Lint),
     Summarize(summarize::Summarize),
+    Pack(pack::PackCommand),
     Tokens(tokens::Tokens),
     Config(config::Config),
     Completions(completions::Completions),

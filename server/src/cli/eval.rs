@@ -11,6 +11,7 @@ mod sections;
 mod svg;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, value_parser};
@@ -18,11 +19,13 @@ use clap::{Args, value_parser};
 use super::arguments::{ConfigArguments, model_flag};
 use super::embedding::with_encoders;
 use super::failure::{Exit, Failure};
-use super::output;
+use super::{output, serve};
 use crate::config::{Config, FlagValue};
 use crate::eval::bootstrap::Bootstrap;
 use crate::eval::formats::{self, Files, Format, LabelledSet};
 use crate::eval::{Evaluated, Evaluation, InputError, LabelledQuery, Progress, Sides, query_file};
+use crate::packs::Packs;
+use crate::serve::load_packs;
 
 use against::Against;
 use outputs::Outputs;
@@ -116,7 +119,7 @@ pub(super) async fn run(eval: Eval) -> Result<Exit, Failure> {
     let earlier = eval.against.earlier()?;
     let (set, no_tool) = eval.read()?;
     eval.outputs.check()?;
-    let evaluation = eval.evaluation(set, no_tool, &config);
+    let evaluation = eval.evaluation(set, no_tool, &config)?;
     let mut evaluated = evaluate(evaluation.clone(), &config).await?;
     if let Some((name, config)) = other {
         let evaluation = Evaluation {
@@ -126,6 +129,7 @@ pub(super) async fn run(eval: Eval) -> Result<Exit, Failure> {
             conversation: 0,
             limits: config.limits,
             router: config.router,
+            packs: packs(&config)?,
             ..evaluation
         };
         let other = evaluate(evaluation, &config).await?;
@@ -163,20 +167,25 @@ impl Eval {
         set: LabelledSet,
         no_tool: Vec<LabelledQuery>,
         config: &Config,
-    ) -> Evaluation {
-        Evaluation {
+    ) -> Result<Evaluation, Failure> {
+        Ok(Evaluation {
             servers: set.servers,
             queries: set.queries,
             no_tool,
             limits: config.limits,
             router: config.router,
+            packs: packs(config)?,
             bootstrap: Bootstrap { resamples: self.resamples as usize, seed: self.seed },
             with_baseline: self.baseline,
             with_clauses: self.clauses,
             with_ablations: self.ablations,
             conversation: self.conversation,
-        }
+        })
     }
+}
+
+fn packs(config: &Config) -> Result<Option<Arc<Packs>>, Failure> {
+    load_packs(&config.packs).map_err(|error| Failure::new(serve::with_causes(&error)))
 }
 
 async fn evaluate(evaluation: Evaluation, config: &Config) -> Result<Evaluated, Failure> {

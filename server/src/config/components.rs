@@ -136,6 +136,15 @@ pub struct RouterConfig {
     pub top_k: usize,
 }
 
+/// What people say who want well-known tools.
+#[derive(Debug, Clone, Default)]
+pub struct PacksConfig {
+    /// Whether tools are found by it.
+    pub enabled: bool,
+    /// Packs of the operator's own.
+    pub directory: Option<PathBuf>,
+}
+
 /// Deferral is decided by [`Policy`], which has the keys' own shape.
 pub type DeferralConfig = Policy;
 
@@ -284,6 +293,16 @@ impl From<&Settings> for RouterConfig {
             clauses: settings.flag("router.clauses"),
             top_k: settings.count("router.top_k"),
         }
+    }
+}
+
+impl From<&Settings> for PacksConfig {
+    fn from(settings: &Settings) -> Self {
+        let directory = match &settings.get("packs.directory").value {
+            Value::Path(path) => Some(path.clone()),
+            _ => None,
+        };
+        Self { enabled: settings.flag("packs.enabled"), directory }
     }
 }
 

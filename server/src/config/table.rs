@@ -224,6 +224,19 @@ pub static KEYS: &[Key] = &[
         "10",
         "The most tools chosen, for requests that do not say.",
     ),
+    key(
+        "packs.enabled",
+        Kind::Flag,
+        "false",
+        "Whether tools of well-known MCP servers are also found by what people say who want them (docs/packs.md). Takes \
+         some seconds of embedding after each start.",
+    ),
+    Key {
+        name: "packs.directory",
+        kind: Kind::Path,
+        default: Fallback::Absent,
+        doc: "A directory of packs (*.yaml) of your own, which come before the shipped ones.",
+    },
     Key {
         name: "deferral.mode",
         kind: Kind::Mode,

@@ -74,6 +74,12 @@ impl Intents {
         embedded.unwrap_or(Err(Error::DeadlineExceeded))
     }
 
+    /// The encoder itself, for what is like an intent and nobody's.
+    #[must_use]
+    pub fn encoder(&self) -> &dyn Encoder {
+        &*self.encoder
+    }
+
     /// Bytes that remembered embeddings take, about.
     #[must_use]
     pub fn cache_memory(&self) -> u64 {

@@ -8,6 +8,7 @@ mod prompt;
 use crate::error::Error;
 use crate::gate::handle::{ActiveSet, ShownTool};
 use crate::gate::standing::Standings;
+use crate::packs::Attached;
 use crate::router::allow::Allowed;
 use crate::router::choose::{Choice, Chosen};
 use crate::router::intent::{self, Intent};
@@ -67,14 +68,15 @@ impl Conversation {
     /// # Errors
     /// A defect of the index.
     pub fn play(
-        catalog: &StoredCatalog,
+        (catalog, packs): (&StoredCatalog, &Attached),
         embeddings: &Embeddings,
         dimensions: usize,
         queries: &[LabelledQuery],
         options: &Options,
     ) -> Result<Self, Error> {
-        let after = Snapshot::build(catalog.clone(), embeddings.vectors(), dimensions)?;
-        let before = Snapshot::build(without_one(catalog), embeddings.vectors(), dimensions)?;
+        let known = (embeddings.vectors(), packs);
+        let after = Snapshot::build_with(catalog.clone(), known, dimensions)?;
+        let before = Snapshot::build_with(without_one(catalog), known, dimensions)?;
         let mut stage = Stage::new(&before, options);
         for (turn, query) in queries.iter().enumerate() {
             let snapshot = if turn < queries.len() / 2 { &before } else { &after };

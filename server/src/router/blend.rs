@@ -8,7 +8,7 @@ use super::fuse::{Fused, fuse};
 use super::intent::Intent;
 use super::rank::Parts;
 use crate::error::Error;
-use crate::shard::VectorIndex;
+use crate::shard::Dense;
 use crate::shard::snapshot::Snapshot;
 
 /// What a clause takes of the score, where there are clauses.
@@ -39,7 +39,7 @@ impl Default for Blend {
 /// What is searched.
 pub(super) struct Among<'a> {
     pub(super) snapshot: &'a Snapshot,
-    pub(super) index: &'a VectorIndex,
+    pub(super) index: Dense<'a>,
     pub(super) allowed: Option<&'a FixedBitSet>,
     /// Tools of each ranking that are fused.
     pub(super) pool: usize,

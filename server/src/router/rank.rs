@@ -10,7 +10,7 @@ use super::fuse::POOL;
 use super::intent::Intent;
 use super::names;
 use crate::error::Error;
-use crate::shard::VectorIndex;
+use crate::shard::Dense;
 use crate::shard::snapshot::Snapshot;
 
 /// How a tool came into the active set. The wire's `FoundBy` has the same names.
@@ -162,7 +162,7 @@ impl<'a> Embedded<'a> {
         self.index(snapshot).map_or((0.0, 0.0), |index| self.score(index, slot))
     }
 
-    fn index<'s>(&self, snapshot: &'s Snapshot) -> Option<&'s VectorIndex> {
+    fn index<'s>(&self, snapshot: &'s Snapshot) -> Option<Dense<'s>> {
         snapshot.vectors().filter(|_| !self.vectors.is_empty())
     }
 
@@ -170,7 +170,7 @@ impl<'a> Embedded<'a> {
     fn by_both(
         &self,
         snapshot: &Snapshot,
-        (index, k): (&VectorIndex, usize),
+        (index, k): (Dense<'_>, usize),
         allowed: Option<&FixedBitSet>,
     ) -> Result<Vec<Candidate>, Error> {
         let mut found: BTreeMap<u32, Candidate> = BTreeMap::new();
@@ -194,7 +194,7 @@ impl<'a> Embedded<'a> {
     }
 
     /// The best cosine, and the best weighted one on the scale of the heaviest intent.
-    fn score(&self, index: &VectorIndex, slot: u32) -> (f32, f32) {
+    fn score(&self, index: Dense<'_>, slot: u32) -> (f32, f32) {
         let heaviest = self.heaviest();
         let best = (f32::NEG_INFINITY, f32::NEG_INFINITY);
         self.each().fold(best, |(overlap, score), (intent, vectors)| {

@@ -1,10 +1,13 @@
 //! What of a tool is searched by words, and how much each part of it counts.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::tool::Tool;
 use super::words::Field;
 use super::words::language::{Language, Languages};
+use crate::packs::Lines;
 
 /// How much a term counts by where it stands, in halves of one in a description. The name says most in the
 /// fewest words; parameters are many, and much the same from tool to tool. `toolgate eval`, recall at 1 / 5, of
@@ -14,6 +17,11 @@ const NAME: u32 = 6;
 const TEXT: u32 = 2;
 const PARAMETERS: u32 = 1;
 
+/// What people say who want the tool counts as its parameters do: there is much of it. Recall at 1 / 5 of 62 English
+/// intents over the shipped catalogs, with the drafts of packs: .629/.887 without, .694/.903, .710/.919 and .710/.919
+/// with a quarter, half and once.
+const LINES: u32 = 1;
+
 /// Bytes of a description, and of parameters' texts, that are read; some tools document whole query languages
 /// there.
 const DESCRIPTION_MAX: usize = 4 << 10;
@@ -22,7 +30,7 @@ const PARAMETERS_MAX: usize = 4 << 10;
 /// The fields of a tool: MCP server, name, description, hint and parameters, and the summary where the
 /// registrant wrote another one than the description gives. Names are often English where texts are not, and users
 /// say what they like.
-pub(super) fn of(tool: &Tool) -> Vec<Field<'_>> {
+pub(super) fn of<'a>(tool: &'a Tool, lines: Option<&'a Arc<Lines>>) -> Vec<Field<'a>> {
     let description = tool.definition.description();
     let description_read = &description[..description.floor_char_boundary(DESCRIPTION_MAX)];
     let parameters = parameters(tool.definition.input_schema());
@@ -37,6 +45,9 @@ pub(super) fn of(tool: &Tool) -> Vec<Field<'_>> {
     ];
     if is_written(&tool.summary, description) {
         fields.push(Field::new(TEXT, any, &*tool.summary));
+    }
+    if let Some(lines) = lines {
+        fields.push(Field::new(LINES, any, lines.text()));
     }
     fields
 }

@@ -2,7 +2,7 @@
 
 use fixedbitset::FixedBitSet;
 
-use super::vectors::VectorIndex;
+use super::dense::Dense;
 
 /// Tools kept for each text, so that the nearest allowed one is known without another search.
 const KEPT: usize = 8;
@@ -14,7 +14,7 @@ pub struct Noise(Vec<Vec<(u32, f32)>>);
 impl Noise {
     /// Searches for each of `vectors`; one that does not fit the index is left out.
     #[must_use]
-    pub fn measure(index: &VectorIndex, vectors: &[Vec<f32>]) -> Self {
+    pub fn measure(index: &Dense<'_>, vectors: &[Vec<f32>]) -> Self {
         let near = vectors.iter().filter_map(|vector| index.search(vector, KEPT, None).ok());
         Self(near.map(|hits| hits.iter().map(|hit| (hit.slot, hit.overlap)).collect()).collect())
     }
@@ -34,13 +34,15 @@ impl Noise {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shard::vectors::IndexOptions;
+    use crate::shard::vectors::{IndexOptions, VectorIndex};
 
     #[test]
     fn the_nearest_allowed_tool_counts() {
         let rows = vec![1.0, 0.0, 0.6, 0.8, 0.0, 1.0];
         let index = VectorIndex::build_with(2, rows, &IndexOptions::default()).expect("unit rows");
-        let noise = Noise::measure(&index, &[vec![1.0, 0.0], vec![0.0, 1.0], vec![1.0]]);
+        let packed = FixedBitSet::new();
+        let dense = Dense::new(&index, &packed);
+        let noise = Noise::measure(&dense, &[vec![1.0, 0.0], vec![0.0, 1.0], vec![1.0]]);
         let near =
             |tops: Vec<f32>| tops.iter().map(|t| (t * 10.0).round() as i32).collect::<Vec<_>>();
         assert_eq!(near(noise.tops(None)), [10, 10], "one of another length is left out");

@@ -12,9 +12,10 @@ use tracing::warn;
 
 use super::snapshot::{Snapshot, policy_of};
 use crate::catalog::plan::text_hash;
-use crate::encoder::Encoder;
+use crate::encoder::{Encoder, Intents};
 use crate::error::Error;
 use crate::identity::TenantId;
+use crate::packs::{Attached, Packs};
 use crate::policy::Policy;
 use crate::store::{ContentHash, Revision, Store, StoredCatalog, StoredEmbedding};
 
@@ -55,6 +56,7 @@ pub struct Shards {
     cache: Cache<TenantId, Built, ByMemory>,
     builds: Builds,
     graphs: Semaphore,
+    packs: Option<(Arc<Packs>, Arc<Intents>)>,
 }
 
 impl Shards {
@@ -68,7 +70,14 @@ impl Shards {
             cache,
             builds: Builds::default(),
             graphs: Semaphore::new(GRAPHS_AT_ONCE),
+            packs: None,
         }
+    }
+
+    /// The same with packs, whose requests are embedded as intents are.
+    #[must_use]
+    pub fn with_packs(self, packs: Arc<Packs>, intents: Arc<Intents>) -> Self {
+        Self { packs: Some((packs, intents)), ..self }
     }
 
     /// The tenant's shard at revision `min_revision` or later; whatever is there for 0.
@@ -156,11 +165,15 @@ impl Shards {
         let catalog = self.store.load_catalog(tenant).await?;
         let catalog = catalog.ok_or_else(|| Error::TenantNotFound(tenant.as_str().to_owned()))?;
         let embeddings = self.embeddings(tenant, &catalog).await?;
+        let packs = match &self.packs {
+            Some((packs, intents)) => packs.attach(&catalog, intents.encoder()).await,
+            None => Attached::default(),
+        };
         let dimensions = self.encoder.dimensions();
         let known = self.cache.get(tenant).map(|built| built.snapshot);
         let build = move || {
             let policy = policy_after(known.as_deref(), &catalog)?;
-            Snapshot::build_under(policy, catalog, &embeddings, dimensions)
+            Snapshot::build_under(policy, catalog, (&embeddings, &packs), dimensions)
         };
         let built = tokio::task::spawn_blocking(build).await.map_err(Error::internal)??;
         let snapshot = Arc::new(built);

@@ -4,6 +4,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 
+use fixedbitset::FixedBitSet;
+
+use super::dense::Dense;
 use super::fields;
 use super::names::NameIndex;
 use super::noise::Noise;
@@ -15,6 +18,7 @@ use super::{IndexOptions, VectorIndex, WordIndex};
 use crate::catalog::plan::text_hash;
 use crate::error::Error;
 use crate::identity::ServerName;
+use crate::packs::Attached;
 use crate::policy::Policy;
 use crate::store::{ContentHash, RemovedTool, Revision, StoredCatalog, StoredPolicy};
 
@@ -43,6 +47,8 @@ pub struct Snapshot {
     pub pinned: Vec<u32>,
     /// The dense index; `None` while the embeddings can't be had.
     exact: Option<VectorIndex>,
+    /// Slots whose row is made of a pack's requests too.
+    packed: FixedBitSet,
     /// The same with its graph, once that is built: a large shard is served before.
     with_graph: OnceLock<VectorIndex>,
     noise: OnceLock<Noise>,
@@ -57,6 +63,9 @@ pub struct Snapshot {
     memory_bytes: usize,
 }
 
+/// What is known of tools beside their definitions: the embeddings of summaries, by hash, and what packs have.
+pub type Known<'a> = (&'a HashMap<ContentHash, Vec<f32>>, &'a Attached);
+
 impl Snapshot {
     /// Indexes a catalog under its policy. `embeddings` are by hash of the summary; with one missing there is
     /// no dense index.
@@ -69,32 +78,47 @@ impl Snapshot {
         embeddings: &HashMap<ContentHash, Vec<f32>>,
         dimensions: usize,
     ) -> Result<Self, Error> {
-        let policy = policy_of(catalog.policy.as_ref())?;
-        Self::build_under(policy, catalog, embeddings, dimensions)
+        Self::build_with(catalog, (embeddings, &Attached::default()), dimensions)
     }
 
-    /// As [`Snapshot::build`], under the catalog's policy as it was parsed before.
+    /// As [`Snapshot::build`], with what packs have for the tools.
+    ///
+    /// # Errors
+    /// As [`Snapshot::build`].
+    pub fn build_with(
+        catalog: StoredCatalog,
+        known: Known<'_>,
+        dimensions: usize,
+    ) -> Result<Self, Error> {
+        let policy = policy_of(catalog.policy.as_ref())?;
+        Self::build_under(policy, catalog, known, dimensions)
+    }
+
+    /// As [`Snapshot::build_with`], under the catalog's policy as it was parsed before.
     ///
     /// # Errors
     /// As [`Snapshot::build`].
     pub fn build_under(
         policy: Arc<Policy>,
         catalog: StoredCatalog,
-        embeddings: &HashMap<ContentHash, Vec<f32>>,
+        (embeddings, packs): Known<'_>,
         dimensions: usize,
     ) -> Result<Self, Error> {
         let policy_revision = catalog.policy.as_ref().map(|stored| stored.revision);
         let pending = PendingServer::all(&catalog.servers, &policy);
         let RuledCatalog { tools, requirements, pinned, .. } =
             RuledCatalog::new(catalog.servers, catalog.tools, &policy);
-        let vectors = match rows(&tools, embeddings, dimensions) {
+        let vectors = match rows(&tools, (embeddings, packs), dimensions) {
             Some(rows) => {
                 let exact = VectorIndex::build_exact(dimensions, rows, &IndexOptions::default());
                 Some(exact.map_err(Error::internal)?)
             }
             None => None,
         };
-        let words = WordIndex::build(tools.iter().map(fields::of));
+        let has_row = |tool: &Tool| packs.has_row(&tool.id);
+        let packed = slots(&tools, has_row).into_iter().map(|slot| slot as usize).collect();
+        let words =
+            WordIndex::build(tools.iter().map(|tool| fields::of(tool, packs.lines(&tool.id))));
         let mut snapshot = Self {
             revision: catalog.revision,
             names: NameIndex::build(&tools),
@@ -106,6 +130,7 @@ impl Snapshot {
             deferrable_tokens: tools.iter().map(deferrable_tokens).collect(),
             always_load: slots(&tools, |tool| !tool.deferrable),
             exact: vectors,
+            packed,
             with_graph: OnceLock::new(),
             noise: OnceLock::new(),
             words,
@@ -133,19 +158,26 @@ impl Snapshot {
     #[must_use]
     pub fn noise(&self, background: &[Vec<f32>]) -> Option<&Noise> {
         let index = self.vectors().filter(|_| !background.is_empty())?;
-        Some(self.noise.get_or_init(|| Noise::measure(index, background)))
+        Some(self.noise.get_or_init(|| Noise::measure(&index, background)))
     }
 
     /// The dense index; `None` while the embeddings can't be had.
     #[must_use]
-    pub fn vectors(&self) -> Option<&VectorIndex> {
-        self.with_graph.get().or(self.exact.as_ref())
+    pub fn vectors(&self) -> Option<Dense<'_>> {
+        let index = self.with_graph.get().or(self.exact.as_ref())?;
+        Some(Dense::new(index, &self.packed))
+    }
+
+    /// Whether some tools have rows that are made of packs' requests.
+    #[must_use]
+    pub fn has_packs(&self) -> bool {
+        !self.packed.is_clear()
     }
 
     /// Whether the shard is large enough for a graph and has none yet.
     #[must_use]
     pub fn lacks_graph(&self) -> bool {
-        self.vectors().is_some_and(VectorIndex::lacks_graph)
+        self.vectors().is_some_and(|dense| dense.index().lacks_graph())
     }
 
     /// Builds the graph, for as long as that takes; searches go on meanwhile.
@@ -186,14 +218,11 @@ pub fn policy_of(stored: Option<&StoredPolicy>) -> Result<Arc<Policy>, Error> {
     Ok(Arc::new(policy))
 }
 
-fn rows(
-    tools: &[Tool],
-    embeddings: &HashMap<ContentHash, Vec<f32>>,
-    dimensions: usize,
-) -> Option<Vec<f32>> {
+fn rows(tools: &[Tool], (embeddings, packs): Known<'_>, dimensions: usize) -> Option<Vec<f32>> {
     let mut rows = Vec::with_capacity(tools.len() * dimensions);
     for tool in tools {
-        rows.extend(embeddings.get(&text_hash(&tool.summary))?);
+        let summary = embeddings.get(&text_hash(&tool.summary))?;
+        rows.extend(packs.row(&tool.id, summary).iter());
     }
     Some(rows)
 }

@@ -77,6 +77,7 @@ impl World {
         let encoder = Arc::new(FakeEncoder::new(setup.fingerprint));
         let deferral = Arc::new(Live::new(setup.deferral));
         let config = PlaneConfig {
+            packs: None,
             limits: setup.limits,
             memory_budget: setup.memory_budget,
             handle_key: HandleKey::from_bytes(&[7; 32]).expect("a key"),

@@ -1,0 +1,15 @@
+//! Intent packs: what people say who want a tool, tool by tool, for MCP servers that many use. A tool with such
+//! requests is found by them too: its row in the dense index is the mean of its summary and the requests, and the
+//! index of words has their words.
+
+mod attached;
+pub mod document;
+mod lines;
+pub mod lint;
+mod shelf;
+mod shipped;
+
+pub use attached::Attached;
+pub use document::{Mistake, Pack};
+pub use lines::Lines;
+pub use shelf::Packs;

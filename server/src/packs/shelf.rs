@@ -1,0 +1,246 @@
+//! All packs that a server has, and which of them is for a registered MCP server.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tracing::warn;
+
+use super::attached::{Attached, Given};
+use super::document::Pack;
+use super::lines::Lines;
+use super::shipped::SHIPPED;
+use crate::encoder::Encoder;
+use crate::error::Error;
+use crate::identity::{ServerName, ToolId};
+use crate::store::{ContentHash, StoredCatalog};
+
+/// Texts in one call to the encoder.
+const CHUNK: usize = 512;
+
+/// A pack is for a server of another name when it knows so many of its tools, and half of them.
+const TOOLS_MIN: usize = 3;
+
+/// The packs, and the means of their requests' embeddings once they were made: they are the same for all tenants.
+#[derive(Debug, Default)]
+pub struct Packs {
+    packs: Vec<Pack>,
+    means: Mutex<HashMap<MeanKey, Mean>>,
+}
+
+/// The encoder's fingerprint, and the requests' hash.
+type MeanKey = (String, ContentHash);
+
+/// The mean of embeddings, not of unit length.
+type Mean = Arc<[f32]>;
+
+impl Packs {
+    /// Those that come with the product.
+    #[must_use]
+    pub fn shipped() -> Self {
+        let parsed = SHIPPED.iter().filter_map(|(name, text)| match Pack::parse(text) {
+            Ok(pack) => Some(pack),
+            Err(mistakes) => {
+                let problem = mistakes.first().map(ToString::to_string);
+                warn!(pack = name, problem, "a shipped pack can't be read");
+                None
+            }
+        });
+        Self::of(parsed.collect())
+    }
+
+    /// These; the first one that fits a server is its pack.
+    #[must_use]
+    pub fn of(packs: Vec<Pack>) -> Self {
+        Self { packs, means: Mutex::default() }
+    }
+
+    /// The same with those of a directory (`*.yaml`) before them.
+    ///
+    /// # Errors
+    /// A file that can't be read or is no pack, by name.
+    pub fn with_directory(mut self, directory: &Path) -> Result<Self, String> {
+        let problem = |error: std::io::Error| format!("{}: {error}", directory.display());
+        let mut paths = Vec::new();
+        for entry in std::fs::read_dir(directory).map_err(problem)? {
+            let path = entry.map_err(problem)?.path();
+            if path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml") {
+                paths.push(path);
+            }
+        }
+        paths.sort();
+        let mut own = Vec::with_capacity(paths.len() + self.packs.len());
+        for path in paths {
+            let text = std::fs::read_to_string(&path)
+                .map_err(|error| format!("{}: {error}", path.display()))?;
+            own.push(Pack::parse(&text).map_err(|mistakes| {
+                let first = mistakes.first().map(ToString::to_string).unwrap_or_default();
+                format!("{}: {first}", path.display())
+            })?);
+        }
+        own.append(&mut self.packs);
+        Ok(Self::of(own))
+    }
+
+    /// Each pack.
+    #[must_use]
+    pub fn all(&self) -> &[Pack] {
+        &self.packs
+    }
+
+    /// The pack of an MCP server: one that has its name, or else the one that knows most of its tools.
+    #[must_use]
+    pub fn of_server(&self, name: &str, tools: &HashSet<&str>) -> Option<&Pack> {
+        let common = |pack: &Pack| pack.tools.keys().filter(|t| tools.contains(t.as_str())).count();
+        let wanted = plain(name);
+        let is_named = |pack: &&Pack| {
+            pack.servers.iter().any(|server| plain(server) == wanted) && common(pack) > 0
+        };
+        self.packs.iter().find(is_named).or_else(|| {
+            let enough =
+                |(count, _): &(usize, &Pack)| *count >= TOOLS_MIN && 2 * count >= tools.len();
+            // Of equals the first: `max_by_key` would give the last.
+            let counted = self.packs.iter().rev().map(|pack| (common(pack), pack)).filter(enough);
+            counted.max_by_key(|(count, _)| *count).map(|(_, pack)| pack)
+        })
+    }
+
+    /// What the packs have for the tools of a catalog. Requests that can't be embedded now still lend their words.
+    pub async fn attach(&self, catalog: &StoredCatalog, encoder: &dyn Encoder) -> Attached {
+        let lines = self.lines(catalog);
+        if let Err(error) = self.embed(&lines, encoder).await {
+            warn!(%error, "the requests of packs are not embedded: they lend their words only");
+        }
+        let means = self.means.lock().unwrap_or_else(PoisonError::into_inner);
+        let fingerprint = encoder.fingerprint();
+        let given = |(id, lines): (ToolId, Arc<Lines>)| {
+            let mean = means.get(&(fingerprint.to_owned(), lines.hash())).cloned();
+            (id, Given { lines, mean })
+        };
+        Attached::new(lines.into_iter().map(given).collect())
+    }
+
+    fn lines(&self, catalog: &StoredCatalog) -> Vec<(ToolId, Arc<Lines>)> {
+        let mut tools: HashMap<&ServerName, HashSet<&str>> = HashMap::new();
+        for tool in &catalog.tools {
+            tools.entry(&tool.record.server).or_default().insert(tool.record.name.as_str());
+        }
+        let packs: HashMap<&ServerName, &Pack> = tools
+            .iter()
+            .filter_map(|(server, tools)| Some((*server, self.of_server(server.as_str(), tools)?)))
+            .collect();
+        let of_tool = |record: &crate::store::ToolRecord| {
+            let packed = packs.get(&record.server)?.tools.get(record.name.as_str())?;
+            let id = ToolId { server: record.server.clone(), name: record.name.clone() };
+            Some((id, Arc::clone(&packed.lines)))
+        };
+        catalog.tools.iter().filter_map(|tool| of_tool(&tool.record)).collect()
+    }
+
+    /// Embeds what was not embedded before.
+    async fn embed(
+        &self,
+        lines: &[(ToolId, Arc<Lines>)],
+        encoder: &dyn Encoder,
+    ) -> Result<(), Error> {
+        let fingerprint = encoder.fingerprint();
+        let missing: Vec<&Arc<Lines>> = {
+            let means = self.means.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_missing =
+                |lines: &&Arc<Lines>| !means.contains_key(&(fingerprint.to_owned(), lines.hash()));
+            lines.iter().map(|(_, lines)| lines).filter(is_missing).collect()
+        };
+        let mut rest = &missing[..];
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(fitting(rest));
+            let texts = now.iter().flat_map(|lines| lines.all()).map(|line| line.to_string());
+            let vectors = encoder.embed(texts.collect(), None).await?;
+            let mut vectors = vectors.into_iter().map(|embedded| embedded.vector);
+            let mut means = self.means.lock().unwrap_or_else(PoisonError::into_inner);
+            for lines in now {
+                let own: Vec<Vec<f32>> = vectors.by_ref().take(lines.all().len()).collect();
+                means.insert((fingerprint.to_owned(), lines.hash()), mean(&own));
+            }
+            rest = later;
+        }
+        Ok(())
+    }
+}
+
+/// How many of the first can be embedded in one call; one at least.
+fn fitting(lines: &[&Arc<Lines>]) -> usize {
+    let mut texts = 0;
+    let fits = |one: &&&Arc<Lines>| {
+        texts += one.all().len();
+        texts <= CHUNK
+    };
+    lines.iter().take_while(fits).count().max(1)
+}
+
+fn mean(vectors: &[Vec<f32>]) -> Mean {
+    let mut sum = vectors.first().cloned().unwrap_or_default();
+    for vector in vectors.iter().skip(1) {
+        sum.iter_mut().zip(vector).for_each(|(sum, value)| *sum += value);
+    }
+    sum.iter_mut().for_each(|value| *value /= vectors.len().max(1) as f32);
+    sum.into()
+}
+
+/// A server's name without what says only that it is one: `mcp-server-git` is `git`.
+fn plain(name: &str) -> String {
+    let lower = name.to_lowercase();
+    let words = lower.split(|c: char| !c.is_alphanumeric());
+    let said: Vec<&str> =
+        words.filter(|word| !word.is_empty() && !matches!(*word, "mcp" | "server")).collect();
+    said.join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pack(server: &str, tools: &[&str]) -> Pack {
+        let tools: String =
+            tools.iter().map(|tool| format!("  {tool}: {{terse: [do {tool}]}}\n")).collect();
+        Pack::parse(&format!("servers: [{server}]\ntools:\n{tools}")).expect("a pack")
+    }
+
+    #[test]
+    fn a_server_has_the_pack_of_its_name_or_of_its_tools() {
+        let packs = Packs::of(vec![
+            pack("git", &["log", "diff", "add"]),
+            pack("own", &["log", "diff", "add", "push"]),
+            pack("chat", &["send", "read", "list", "delete"]),
+        ]);
+        let found = |name: &str, tools: &[&str]| {
+            let pack = packs.of_server(name, &tools.iter().copied().collect());
+            pack.map(|pack| pack.servers[0].clone())
+        };
+        assert_eq!(found("mcp-server-git", &["log"]).as_deref(), Some("git"));
+        assert_eq!(found("Git", &["other"]), None, "none of its tools");
+        assert_eq!(found("mine", &["log", "diff", "add"]).as_deref(), Some("git"), "the first");
+        assert_eq!(found("mine", &["log", "diff", "add", "push"]).as_deref(), Some("own"));
+        assert_eq!(found("mine", &["send", "read"]), None, "too few");
+        assert_eq!(found("mine", &["send", "read", "list", "a", "b", "c", "d"]), None, "not half");
+    }
+
+    #[test]
+    fn every_shipped_pack_can_be_read() {
+        assert_eq!(Packs::shipped().all().len(), SHIPPED.len());
+    }
+
+    #[test]
+    fn own_packs_come_before_the_shipped_ones() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let write = |name: &str, text: &str| {
+            std::fs::write(directory.path().join(name), text).expect("written");
+        };
+        write("b.yaml", "servers: [git]\ntools:\n  log: {terse: [x y]}\n");
+        write("notes.txt", "no pack");
+        let packs = Packs::default().with_directory(directory.path()).expect("read");
+        assert_eq!(packs.all().len(), 1);
+        write("a.yaml", "servers: [git]\n");
+        let error = Packs::default().with_directory(directory.path()).expect_err("no tools");
+        assert!(error.contains("a.yaml: ") && error.contains("tools"), "{error}");
+    }
+}
