@@ -1,0 +1,96 @@
+"""Intent packs: tools found by what people say who want them, from shipped packs and own ones."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from catalogs import NOTES, SHIPPED
+from conftest import StartServer
+from toolgate_command import run
+from toolgate_process import ToolgateProcess
+
+from toolgate import Client
+
+SERVERS = ("git", "slack", "filesystem", "time")
+WISHES = {
+    "did the formatter mess with any of my files": "git_diff_unstaged",
+    "who touched this last and when": "git_log",
+    "put eyes on Tom's message": "slack_add_reaction",
+}
+
+
+def register(client: Client) -> None:
+    for name in SERVERS:
+        client.register_server(name, SHIPPED / f"{name}.json")
+
+
+def ranks(client: Client, wishes: dict[str, str]) -> list[int]:
+    """The place of each wish's tool among the first hundred; 100 for one that is not there."""
+    places = []
+    for wish, tool in wishes.items():
+        names = [found.name for found in client.route(wish, top_k=40)]
+        places.append(names.index(tool) if tool in names else 100)
+    return places
+
+
+def test_tools_are_found_by_what_people_say(start_server: StartServer, tmp_path: Path) -> None:
+    places = {}
+    for enabled in ("false", "true"):
+        settings = {"store.path": str(tmp_path / enabled), "packs.enabled": enabled}
+        server = start_server(settings)
+        with server.client("packs", timeout=120) as client:
+            register(client)
+            places[enabled] = ranks(client, WISHES)
+    assert sum(places["true"]) < sum(places["false"]), places
+    assert places["true"].count(0) >= 2, places
+
+
+def test_a_pack_of_ones_own_is_for_ones_own_server(
+    start_server: StartServer, tmp_path: Path
+) -> None:
+    packs = tmp_path / "packs"
+    packs.mkdir()
+    (packs / "notes.yaml").write_text(
+        "servers: [notes]\ntools:\n  delete_note:\n    indirect:\n"
+        "      - that thing about the garden party is embarrassing, make it vanish\n"
+    )
+    settings = {"packs.enabled": "true", "packs.directory": str(packs)}
+    with start_server(settings).client("own") as client:
+        client.register_server("notes", NOTES)
+        first = next(iter(client.route("the garden party thing must vanish")))
+    assert first.name == "delete_note"
+
+
+def test_a_broken_pack_keeps_the_server_from_starting(binary: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("servers: [notes]\ntools:\n  a: {loud: [x]}\n")
+    settings = {"packs.enabled": "true", "packs.directory": str(tmp_path)}
+    server = ToolgateProcess(binary, tmp_path / "server", settings)
+    assert server.launch().wait(timeout=60) != 0
+    assert 'bad.yaml: a: "loud" is no voice' in server.log_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("servers: [a]\ntools:\n  b: {terse: [x y]}\n", ["1 tool, 1 request", "b: has 1 of the 8"]),
+        ("servers: [a]\ntools: 3\n", ["can't be read", "line 2, column 8"]),
+    ],
+)
+def test_what_is_wanting_is_told(
+    binary: Path, tmp_path: Path, text: str, wanted: Sequence[str]
+) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(text)
+    done = run(binary, "pack", "lint", str(file))
+    assert done.returncode not in (0, 1)
+    assert all(part in done.stdout for part in wanted), done.stdout
+
+
+def test_the_packs_of_a_catalog_are_listed(binary: Path) -> None:
+    done = run(binary, "pack", "list", "--catalog", str(SHIPPED), "--json")
+    rows = {row["server"]: row for row in json.loads(done.stdout)["packs"]}
+    assert len(rows) == 21
+    assert all(row["tools_with_requests"] == row["tools"] for row in rows.values())
+    assert rows["git"]["pack"] == "git"
+    assert sum(row["requests"] for row in rows.values()) > 8000
