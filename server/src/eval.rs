@@ -27,7 +27,7 @@ pub mod stock;
 mod tests;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::config::{LimitsConfig, RouterConfig};
 use crate::encoder::Encoder;
@@ -63,6 +63,9 @@ pub const ABLATIONS: [(&str, Way); 3] = [
     ("without overlap", Way::WordsAlone),
     ("without words", Way::OverlapAlone),
 ];
+
+/// How long the requests of packs may take: all of them, on a slow machine.
+const PACKS_WITHIN: Duration = Duration::from_mins(10);
 
 /// What is to be evaluated.
 #[derive(Debug, Clone)]
@@ -202,7 +205,7 @@ impl Evaluation {
 
     async fn attached(&self, stock: &Stock, encoders: Sides<'_>) -> Attached {
         match &self.packs {
-            Some(packs) => packs.attach(&stock.catalog, encoders.queries).await,
+            Some(packs) => packs.attach(&stock.catalog, encoders.queries, PACKS_WITHIN).await,
             None => Attached::default(),
         }
     }

@@ -1,6 +1,8 @@
 //! One typed struct per component, read out of the settings. Field comments say what a value means; ranges
 //! and defaults are in `table`.
 
+mod packs;
+
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -13,6 +15,7 @@ use super::settings::Settings;
 use super::value::Value;
 use super::worker_address::WorkerAddress;
 use crate::deferral::{Pattern, Policy};
+pub use packs::PacksConfig;
 
 /// The file below the data directory that keeps a handle key nobody gave.
 const KEPT_KEY: &str = "handle.key";
@@ -134,15 +137,6 @@ pub struct RouterConfig {
     pub clauses: bool,
     /// The most tools chosen.
     pub top_k: usize,
-}
-
-/// What people say who want well-known tools.
-#[derive(Debug, Clone, Default)]
-pub struct PacksConfig {
-    /// Whether tools are found by it.
-    pub enabled: bool,
-    /// Packs of the operator's own.
-    pub directory: Option<PathBuf>,
 }
 
 /// Deferral is decided by [`Policy`], which has the keys' own shape.
@@ -293,16 +287,6 @@ impl From<&Settings> for RouterConfig {
             clauses: settings.flag("router.clauses"),
             top_k: settings.count("router.top_k"),
         }
-    }
-}
-
-impl From<&Settings> for PacksConfig {
-    fn from(settings: &Settings) -> Self {
-        let directory = match &settings.get("packs.directory").value {
-            Value::Path(path) => Some(path.clone()),
-            _ => None,
-        };
-        Self { enabled: settings.flag("packs.enabled"), directory }
     }
 }
 

@@ -77,7 +77,7 @@ fn every_key_is_read_with_its_type() {
     // Reading panics on a wrong type, and on a name that the table lacks.
     let config = Config::in_directory(Path::new("/d"));
     assert_eq!(config.store.path, Path::new("/d/data"));
-    let written = include_str!("components.rs");
+    let written = concat!(include_str!("components.rs"), include_str!("components/packs.rs"));
     for key in KEYS {
         assert!(written.contains(&format!("\"{}\"", key.name)), "{} is never read", key.name);
         assert!(key.doc.ends_with('.'), "{}", key.name);

@@ -29,6 +29,12 @@ impl Attached {
         self.0.get(tool).map(|given| &given.lines)
     }
 
+    /// Whether all requests were embedded.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.0.values().all(|given| given.mean.is_some())
+    }
+
     /// Whether a tool has a row that is made of requests.
     #[must_use]
     pub fn has_row(&self, tool: &ToolId) -> bool {

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tracing::warn;
 
@@ -16,7 +17,7 @@ use crate::identity::{ServerName, ToolId};
 use crate::store::{ContentHash, StoredCatalog};
 
 /// Texts in one call to the encoder.
-const CHUNK: usize = 512;
+const CHUNK: usize = 256;
 
 /// A pack is for a server of another name when it knows so many of its tools, and half of them.
 const TOOLS_MIN: usize = 3;
@@ -105,11 +106,18 @@ impl Packs {
         })
     }
 
-    /// What the packs have for the tools of a catalog. Requests that can't be embedded now still lend their words.
-    pub async fn attach(&self, catalog: &StoredCatalog, encoder: &dyn Encoder) -> Attached {
+    /// What the packs have for the tools of a catalog. Requests that are not embedded `within` this time, or can't be,
+    /// still lend their words; what was embedded is there the next time.
+    pub async fn attach(
+        &self,
+        catalog: &StoredCatalog,
+        encoder: &dyn Encoder,
+        within: Duration,
+    ) -> Attached {
         let lines = self.lines(catalog);
-        if let Err(error) = self.embed(&lines, encoder).await {
-            warn!(%error, "the requests of packs are not embedded: they lend their words only");
+        let embedded = tokio::time::timeout(within, self.embed(&lines, encoder)).await;
+        if let Err(error) = embedded.unwrap_or(Err(Error::DeadlineExceeded)) {
+            warn!(%error, "some requests of packs are not embedded yet: they lend their words only");
         }
         let means = self.means.lock().unwrap_or_else(PoisonError::into_inner);
         let fingerprint = encoder.fingerprint();
@@ -197,7 +205,13 @@ fn plain(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Instant;
+
     use super::*;
+    use crate::catalog::check::ToolCheck;
+    use crate::encoder::{EmbedFuture, Embedded};
+    use crate::store::StoredTool;
 
     fn pack(server: &str, tools: &[&str]) -> Pack {
         let tools: String =
@@ -242,5 +256,51 @@ mod tests {
         write("a.yaml", "servers: [git]\n");
         let error = Packs::default().with_directory(directory.path()).expect_err("no tools");
         assert!(error.contains("a.yaml: ") && error.contains("tools"), "{error}");
+    }
+    /// Hangs at first, then works.
+    #[derive(Default)]
+    struct Late(AtomicUsize);
+
+    impl Encoder for Late {
+        fn fingerprint(&self) -> &str {
+            "late"
+        }
+
+        fn dimensions(&self) -> usize {
+            2
+        }
+
+        fn embed(&self, texts: Vec<String>, _: Option<Instant>) -> EmbedFuture<'_> {
+            let is_first = self.0.fetch_add(1, Ordering::SeqCst) == 0;
+            Box::pin(async move {
+                if is_first {
+                    std::future::pending::<()>().await;
+                }
+                let embedded = Embedded { vector: vec![0.0, 1.0], truncated: false };
+                Ok(vec![embedded; texts.len()])
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn an_encoder_that_hangs_is_not_waited_for_and_asked_again() {
+        let tool = r#"{"name": "log", "inputSchema": {"type": "object"}}"#;
+        let server = ServerName::parse("git").expect("a name");
+        let settings = HashMap::new();
+        let limits = crate::config::LimitsConfig::default();
+        let check = ToolCheck { server: &server, settings: &settings, limits: &limits };
+        let record = check.check(0, tool).expect("a tool");
+        let tools = vec![StoredTool { record, summary_revision: 1 }];
+        let catalog = StoredCatalog { tools, ..StoredCatalog::default() };
+        let packs = Packs::of(vec![pack("git", &["log"])]);
+        let encoder = Late::default();
+        let soon = Duration::from_millis(20);
+        let first = packs.attach(&catalog, &encoder, soon).await;
+        let id = ToolId { server, name: catalog.tools[0].record.name.clone() };
+        assert!(first.lines(&id).is_some() && !first.has_row(&id) && !first.is_complete());
+        let second = packs.attach(&catalog, &encoder, 100 * soon).await;
+        assert!(second.has_row(&id) && second.is_complete());
+        drop(packs.attach(&catalog, &encoder, soon).await);
+        assert_eq!(encoder.0.load(Ordering::SeqCst), 2, "embedded once");
     }
 }

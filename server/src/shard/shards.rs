@@ -26,6 +26,9 @@ const EMBED_CHUNK: usize = 512;
 /// How long a shard without embeddings is served before they are asked for again.
 const RETRY_EMBEDDINGS: Duration = Duration::from_secs(5);
 
+/// How long a shard waits for the requests of packs; others come when it is built again.
+const PACKS_WITHIN: Duration = Duration::from_secs(2);
+
 /// Graphs that are built at a time, each on one core.
 const GRAPHS_AT_ONCE: usize = 1;
 
@@ -37,6 +40,8 @@ const TENANTS_EXPECTED: usize = 1_000;
 struct Built {
     snapshot: Arc<Snapshot>,
     at: Instant,
+    /// All requests of packs are in it.
+    has_packs: bool,
 }
 
 /// Weighs a shard by its memory.
@@ -166,9 +171,10 @@ impl Shards {
         let catalog = catalog.ok_or_else(|| Error::TenantNotFound(tenant.as_str().to_owned()))?;
         let embeddings = self.embeddings(tenant, &catalog).await?;
         let packs = match &self.packs {
-            Some((packs, intents)) => packs.attach(&catalog, intents.encoder()).await,
+            Some((packs, intents)) => packs.attach(&catalog, intents.encoder(), PACKS_WITHIN).await,
             None => Attached::default(),
         };
+        let has_packs = packs.is_complete();
         let dimensions = self.encoder.dimensions();
         let known = self.cache.get(tenant).map(|built| built.snapshot);
         let build = move || {
@@ -177,7 +183,7 @@ impl Shards {
         };
         let built = tokio::task::spawn_blocking(build).await.map_err(Error::internal)??;
         let snapshot = Arc::new(built);
-        let built = Built { snapshot: Arc::clone(&snapshot), at: Instant::now() };
+        let built = Built { snapshot: Arc::clone(&snapshot), at: Instant::now(), has_packs };
         let (bytes, budget) = (snapshot.memory_bytes() as u64, self.cache.capacity());
         if bytes > budget {
             let tenant = tenant.as_str();
@@ -239,7 +245,8 @@ fn policy_after(known: Option<&Snapshot>, catalog: &StoredCatalog) -> Result<Arc
 
 impl Built {
     fn should_retry(&self) -> bool {
-        self.snapshot.vectors().is_none() && self.at.elapsed() >= RETRY_EMBEDDINGS
+        let lacks = self.snapshot.vectors().is_none() || !self.has_packs;
+        lacks && self.at.elapsed() >= RETRY_EMBEDDINGS
     }
 }
 
