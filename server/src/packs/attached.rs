@@ -52,10 +52,12 @@ impl Attached {
         let sum: Vec<f32> =
             summary.iter().zip(&**mean).map(|(own, mean)| own + count * mean).collect();
         let length = sum.iter().map(|value| value * value).sum::<f32>().sqrt();
-        if length < f32::EPSILON || mean.len() != summary.len() {
-            return Cow::Borrowed(summary);
+        // Rows must be of unit length, whatever an encoder answers.
+        if mean.len() == summary.len() && length.is_finite() && length > f32::EPSILON {
+            Cow::Owned(sum.into_iter().map(|value| value / length).collect())
+        } else {
+            Cow::Borrowed(summary)
         }
-        Cow::Owned(sum.into_iter().map(|value| value / length).collect())
     }
 }
 
@@ -77,6 +79,8 @@ mod tests {
         let attached = Attached::new(HashMap::from([
             (id("known"), given(Some(vec![0.0, 1.0]))),
             (id("unembedded"), given(None)),
+            (id("broken"), given(Some(vec![f32::NAN, 0.0]))),
+            (id("short"), given(Some(vec![0.5]))),
             (id("opposite"), given(Some(vec![-1.0 / 3.0, 0.0]))),
         ]));
         let row = |name: &str| attached.row(&id(name), &[1.0, 0.0]).into_owned();
@@ -87,7 +91,7 @@ mod tests {
                 .zip([1.0 / length, 3.0 / length])
                 .all(|(a, b)| (a - b).abs() < 1e-6)
         );
-        for name in ["unembedded", "opposite", "unknown"] {
+        for name in ["unembedded", "broken", "short", "opposite", "unknown"] {
             assert_eq!(row(name), [1.0, 0.0], "{name}");
         }
     }

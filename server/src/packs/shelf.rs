@@ -162,7 +162,12 @@ impl Packs {
         while !rest.is_empty() {
             let (now, later) = rest.split_at(fitting(rest));
             let texts = now.iter().flat_map(|lines| lines.all()).map(|line| line.to_string());
-            let vectors = encoder.embed(texts.collect(), None).await?;
+            let texts: Vec<String> = texts.collect();
+            let count = texts.len();
+            let vectors = encoder.embed(texts, None).await?;
+            if vectors.len() != count {
+                return Err(Error::internal("the encoder left texts out"));
+            }
             let mut vectors = vectors.into_iter().map(|embedded| embedded.vector);
             let mut means = self.means.lock().unwrap_or_else(PoisonError::into_inner);
             for lines in now {
@@ -257,7 +262,7 @@ mod tests {
         let error = Packs::default().with_directory(directory.path()).expect_err("no tools");
         assert!(error.contains("a.yaml: ") && error.contains("tools"), "{error}");
     }
-    /// Hangs at first, then works.
+    /// Hangs at first, then leaves a text out, then works.
     #[derive(Default)]
     struct Late(AtomicUsize);
 
@@ -271,13 +276,13 @@ mod tests {
         }
 
         fn embed(&self, texts: Vec<String>, _: Option<Instant>) -> EmbedFuture<'_> {
-            let is_first = self.0.fetch_add(1, Ordering::SeqCst) == 0;
+            let before = self.0.fetch_add(1, Ordering::SeqCst);
             Box::pin(async move {
-                if is_first {
+                if before == 0 {
                     std::future::pending::<()>().await;
                 }
                 let embedded = Embedded { vector: vec![0.0, 1.0], truncated: false };
-                Ok(vec![embedded; texts.len()])
+                Ok(vec![embedded; texts.len() - usize::from(before == 1)])
             })
         }
     }
@@ -298,9 +303,11 @@ mod tests {
         let first = packs.attach(&catalog, &encoder, soon).await;
         let id = ToolId { server, name: catalog.tools[0].record.name.clone() };
         assert!(first.lines(&id).is_some() && !first.has_row(&id) && !first.is_complete());
+        let short = packs.attach(&catalog, &encoder, 100 * soon).await;
+        assert!(!short.has_row(&id), "an answer that is short says nothing of any text");
         let second = packs.attach(&catalog, &encoder, 100 * soon).await;
         assert!(second.has_row(&id) && second.is_complete());
         drop(packs.attach(&catalog, &encoder, soon).await);
-        assert_eq!(encoder.0.load(Ordering::SeqCst), 2, "embedded once");
+        assert_eq!(encoder.0.load(Ordering::SeqCst), 3, "embedded once");
     }
 }
