@@ -24,6 +24,7 @@ pub use distribution::{Distribution, RANGES};
 pub use embed_error::EmbedError;
 pub use stats::EncoderStats;
 
+use crate::adapter::AdapterChoice;
 use crate::backend::{Backend, Batch};
 use crate::device::{Device, NumberFormat};
 use crate::load_backend::load_backend;
@@ -35,7 +36,7 @@ use request::{LeftAt, Request, Waiting, Wanted};
 use stats::Counters;
 
 /// How an encoder queues, batches and uses the machine.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct EncoderConfig {
     /// Requests that may wait or run at once; one more is refused with [`EmbedError::QueueFull`].
     pub queue_capacity: usize,
@@ -48,6 +49,8 @@ pub struct EncoderConfig {
     pub device: Device,
     /// How weights are kept and multiplied.
     pub format: NumberFormat,
+    /// What is merged into the weights.
+    pub adapter: AdapterChoice,
 }
 
 impl Default for EncoderConfig {
@@ -58,6 +61,7 @@ impl Default for EncoderConfig {
             threads: None,
             device: Device::Auto,
             format: NumberFormat::Auto,
+            adapter: AdapterChoice::Auto,
         }
     }
 }
@@ -65,7 +69,7 @@ impl Default for EncoderConfig {
 /// What an encoder is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelDescription {
-    /// The model directory's name.
+    /// The model directory's name, and the adapter's after a `+`.
     pub name: String,
     /// Length of every embedding.
     pub dimensions: usize,
@@ -127,10 +131,10 @@ impl EncoderHandle {
     ) -> Result<Self, LoadError> {
         let model = ModelDir::open(dir)?;
         let tokenizer = TextTokenizer::load(&model)?;
-        let weights = model.read_weights()?;
+        let weights = model.read_weights(&config.adapter)?;
         let mut backend = load_backend(&model, &weights, config)?;
         let description = ModelDescription {
-            name: model.name(),
+            name: weights.name_of(&model),
             dimensions: model.bert.hidden_size,
             max_tokens: model.max_tokens,
             fingerprint: model.fingerprint(&weights),

@@ -2,6 +2,7 @@
 //! needs is re-exported here; the server's own types stay out of this crate, and the wire stays inside
 //! `worker`, which is the process that serves an encoder to others.
 
+mod adapter;
 mod backend;
 mod cpu;
 #[cfg(any(feature = "cuda", test))]
@@ -20,6 +21,7 @@ mod tokenize;
 mod weights;
 pub mod worker;
 
+pub use adapter::AdapterChoice;
 pub use backend::{Backend, BackendError, Batch};
 pub use device::{Device, NumberFormat, UnknownName};
 pub use encoder::{

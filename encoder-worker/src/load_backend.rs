@@ -8,12 +8,12 @@ use crate::device::{Device, NumberFormat};
 use crate::encoder::EncoderConfig;
 use crate::load_error::LoadError;
 use crate::model_dir::ModelDir;
-use crate::weights::Weights;
+use crate::weights::{Weights, WeightsFile};
 
 /// Loads `weights` onto the device that `config` asks for.
 pub(crate) fn load_backend(
     model: &ModelDir,
-    weights: &[u8],
+    weights: &WeightsFile,
     config: &EncoderConfig,
 ) -> Result<Box<dyn Backend>, LoadError> {
     let load_cpu = || cpu::load(&Weights::open(model, weights)?, config.format, config.threads);
@@ -34,7 +34,7 @@ pub(crate) fn load_backend(
 #[cfg(not(feature = "cuda"))]
 fn load_cuda(
     _: &ModelDir,
-    _: &[u8],
+    _: &WeightsFile,
     index: usize,
     _: NumberFormat,
 ) -> Result<Box<dyn Backend>, LoadError> {

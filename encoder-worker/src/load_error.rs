@@ -57,6 +57,14 @@ pub enum LoadError {
         /// What the reader said.
         cause: String,
     },
+    /// An adapter is not usable, or not with this model.
+    #[error("adapter {}: {problem}", path.display())]
+    Adapter {
+        /// The file, or the name of one that comes with the program.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The weights lack a tensor.
     #[error("{}: tensor {tensor} is missing", path.display())]
     MissingTensor {

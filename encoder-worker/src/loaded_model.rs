@@ -16,14 +16,14 @@ pub struct LoadedModel {
 }
 
 impl LoadedModel {
-    /// Loads the model in `dir`; of `config`, only device, format and threads count.
+    /// Loads the model in `dir`; of `config`, only device, format, threads and adapter count.
     ///
     /// # Errors
     /// Names the file and the key or tensor that is missing, damaged or unsupported.
     pub fn load(dir: &Path, config: &EncoderConfig) -> Result<Self, LoadError> {
         let model = ModelDir::open(dir)?;
         let tokenizer = TextTokenizer::load(&model)?;
-        let backend = load_backend(&model, &model.read_weights()?, config)?;
+        let backend = load_backend(&model, &model.read_weights(&config.adapter)?, config)?;
         Ok(Self { backend, tokenizer })
     }
 

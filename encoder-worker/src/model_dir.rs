@@ -16,8 +16,10 @@ pub use bert_config::{Activation, BertConfig};
 pub use modules::Pooling;
 pub use prompts::Prompts;
 
+use crate::adapter::AdapterChoice;
 use crate::hex::to_hex;
 use crate::load_error::LoadError;
+use crate::weights::WeightsFile;
 
 pub(crate) const TOKENIZER_FILE: &str = "tokenizer.json";
 pub(crate) const WEIGHTS_FILE: &str = "model.safetensors";
@@ -25,7 +27,7 @@ pub(crate) const CONFIG_FILE: &str = "config.json";
 const LIMITS_FILE: &str = "sentence_bert_config.json";
 
 /// Changes when the same files would give other embeddings because the code changed.
-const FINGERPRINT_VERSION: &str = "toolgate-encoder/2";
+const FINGERPRINT_VERSION: &str = "toolgate-encoder/3";
 
 /// A model directory whose configuration has been read and found supported.
 #[derive(Debug, Clone)]
@@ -103,25 +105,24 @@ impl ModelDir {
             .map_or(&[], |(_, content)| content)
     }
 
-    pub(crate) fn read_weights(&self) -> Result<Vec<u8>, LoadError> {
-        read_file(&self.file(WEIGHTS_FILE))
+    /// The weights file, and the adapter that `choice` means for it.
+    pub(crate) fn read_weights(&self, choice: &AdapterChoice) -> Result<WeightsFile, LoadError> {
+        WeightsFile::new(read_file(&self.file(WEIGHTS_FILE))?, choice)
     }
 
     /// Hex SHA-256 over the model: its files, and what was made of them. Not over device and number
     /// format: every backend stays within a small cosine of f32, so that one may stand in for another.
-    pub(crate) fn fingerprint(&self, weights: &[u8]) -> String {
+    pub(crate) fn fingerprint(&self, weights: &WeightsFile) -> String {
         let mut hash = Sha256::new();
         hash.update(format!(
             "{FINGERPRINT_VERSION}\0{:?}\0normalise={}\0max_tokens={}\0",
             self.pooling, self.normalise, self.max_tokens
         ));
-        let weights = (WEIGHTS_FILE, weights);
-        let small = self.small_files.iter();
-        let files = small.map(|(name, content)| (name.as_str(), content.as_slice()));
-        for (name, content) in files.chain([weights]) {
+        for (name, content) in &self.small_files {
             hash.update(format!("{name}\0{}\0", content.len()));
             hash.update(content);
         }
+        hash.update(weights.identity());
         to_hex(&hash.finalize())
     }
 }

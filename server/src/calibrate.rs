@@ -10,11 +10,14 @@ pub mod rule;
 mod samples;
 pub mod sweep;
 
+use std::sync::Arc;
+
 use crate::config::{LimitsConfig, RouterConfig};
 use crate::error::Error;
 use crate::eval::embeddings::Embeddings;
 use crate::eval::stock::Stock;
-use crate::eval::{self, CatalogServer, LabelledQuery, Progress, Sides};
+use crate::eval::{self, CatalogServer, LabelledQuery, Progress, Sides, attached};
+use crate::packs::Packs;
 use crate::policy::FEATURES;
 use crate::router::level::Level;
 use crate::router::query::Options;
@@ -37,6 +40,8 @@ pub struct Calibration {
     pub queries: Vec<LabelledQuery>,
     /// What registered tools are held to.
     pub limits: LimitsConfig,
+    /// What people say who want well-known tools, where tools are found by it.
+    pub packs: Option<Arc<Packs>>,
     /// The rule that is served now.
     pub router: RouterConfig,
     /// What the product's rule is to keep.
@@ -94,7 +99,9 @@ impl Calibration {
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let embeddings = Embeddings::of(encoders, &summaries, &texts, progress).await?;
         let dimensions = encoders.passages.dimensions();
-        let snapshot = Snapshot::build(stock.catalog.clone(), embeddings.vectors(), dimensions)?;
+        let packs = attached(self.packs.as_deref(), &stock, encoders).await;
+        let known = (embeddings.vectors(), &packs);
+        let snapshot = Snapshot::build_with(stock.catalog.clone(), known, dimensions)?;
         snapshot.build_graph();
         let cases = Case::all(&snapshot, &stock, &embeddings, &self.queries)?;
         let options = Options { threshold: self.router.threshold, ..Options::default() };
@@ -191,6 +198,7 @@ mod tests {
             servers: Vec::new(),
             queries: Vec::new(),
             limits: LimitsConfig::default(),
+            packs: None,
             router: RouterConfig::default(),
             aim: Aim { kept: 0.97, false_rejects: 0.02 },
             learn: true,

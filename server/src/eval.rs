@@ -9,6 +9,7 @@ pub mod catalog_file;
 pub mod comparison;
 pub mod conversation;
 pub mod embeddings;
+pub mod fits;
 pub mod formats;
 pub mod forms;
 pub mod input_error;
@@ -158,6 +159,14 @@ impl Found {
     }
 }
 
+/// What packs have for a catalog's tools; nothing where there are none.
+pub async fn attached(packs: Option<&Packs>, stock: &Stock, encoders: Sides<'_>) -> Attached {
+    match packs {
+        Some(packs) => packs.attach(&stock.catalog, encoders.queries, PACKS_WITHIN).await,
+        None => Attached::default(),
+    }
+}
+
 impl Evaluation {
     /// Checks, embeds, indexes, ranks and measures; `progress` hears of each batch that was embedded.
     ///
@@ -173,7 +182,7 @@ impl Evaluation {
         let texts = texts(queries.iter().map(|query| query.text.as_str()));
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let embeddings = Embeddings::of(encoders, &summaries, &texts, progress).await?;
-        let packs = self.attached(&stock, encoders).await;
+        let packs = attached(self.packs.as_deref(), &stock, encoders).await;
         let embed = began.elapsed().saturating_sub(check);
 
         let options = options(&self.router);
@@ -203,13 +212,6 @@ impl Evaluation {
         Ok(Evaluated { ranked: ranked.collect(), samples, report })
     }
 
-    async fn attached(&self, stock: &Stock, encoders: Sides<'_>) -> Attached {
-        match &self.packs {
-            Some(packs) => packs.attach(&stock.catalog, encoders.queries, PACKS_WITHIN).await,
-            None => Attached::default(),
-        }
-    }
-
     /// All queries, those that were given as needing no tool at the end.
     fn all_queries(&self) -> Vec<&LabelledQuery> {
         self.queries.iter().chain(&self.no_tool).collect()
@@ -227,7 +229,7 @@ impl Evaluation {
         Report {
             encoder: embedded.encoder.fingerprint().to_owned(),
             router: self.router,
-            counts: Counts::new(self, stock, embeddings),
+            counts: Counts::new(self, embedded),
             bootstrap: *bootstrap,
             metrics: measured(&found.samples),
             no_tool: Measured::of(&found.samples.no_tool, bootstrap),
@@ -236,6 +238,7 @@ impl Evaluation {
             ablations: found.ablations.iter().filter_map(ablated).collect(),
             comparisons: found.others().map(compared).collect(),
             abstention: Abstention::of(answers, queries, bootstrap),
+            fits: fits::fits(answers, queries, bootstrap),
             kinds: groups(answers, queries, Field::Kind, bootstrap),
             languages: groups(answers, queries, Field::Language, bootstrap),
             conversation: found.conversation.clone(),

@@ -6,10 +6,12 @@ mod attached;
 pub mod document;
 mod lines;
 pub mod lint;
+mod means;
 mod shelf;
 mod shipped;
 
 pub use attached::Attached;
 pub use document::{Mistake, Pack};
 pub use lines::Lines;
+pub use means::MEANS_FILE;
 pub use shelf::Packs;

@@ -14,6 +14,7 @@ mod decision;
 pub mod deferring;
 pub mod event;
 pub mod explain;
+pub mod fit;
 mod fuse;
 pub mod intent;
 pub mod learned;

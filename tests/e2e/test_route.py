@@ -8,6 +8,7 @@ from catalogs import NOTES, WEATHER, tool
 from toolgate import (
     Client,
     DegradedReason,
+    FitKind,
     FoundBy,
     Intent,
     OutcomeKind,
@@ -32,6 +33,22 @@ def codes(turn: RouteResult) -> dict[str, str]:
 def test_the_right_tool_comes_first(notes: Client) -> None:
     assert notes.route(RAIN, threshold=-1).tools[0].server == "weather"
     assert notes.route(WRITE, threshold=-1).tools[0].name == "create_note"
+
+
+def test_how_well_the_best_tool_fits_is_told(notes: Client) -> None:
+    """Two servers that do the same can't be told apart by what is asked; an agent can ask back."""
+    clear = notes.route("what will the weather be in Oslo in the coming days?").fit
+    assert (clear.kind, clear.contenders, clear.message) == (FitKind.CLEAR, (), "")
+    named = notes.route("call delete_note").fit
+    assert named.kind == FitKind.CLEAR
+    none = notes.route("thanks, that is all for today").fit
+    assert none.kind == FitKind.NONE
+    assert "ask" in none.message
+    notes.register_server("memos", NOTES)
+    both = notes.route("delete the note about the party forever").fit
+    assert both.kind == FitKind.AMBIGUOUS
+    assert set(both.contenders) == {"mcp__notes__delete_note", "mcp__memos__delete_note"}
+    assert all(name in both.message for name in both.contenders)
 
 
 def test_an_active_tool_is_described_as_registered(client: Client, tenant: str) -> None:

@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use serde_json::json;
 
 use super::isa::Isa;
+use crate::adapter::AdapterChoice;
 use crate::backend::Batch;
 use crate::device::NumberFormat;
 use crate::model_dir::ModelDir;
@@ -28,7 +29,7 @@ fn forward_with(
     (isa, format, threads): (Isa, NumberFormat, usize),
 ) -> Vec<Vec<f32>> {
     let dir = ModelDir::open(model.path()).expect("the directory is right");
-    let weights = dir.read_weights().expect("the weights are there");
+    let weights = dir.read_weights(&AdapterChoice::None).expect("the weights are there");
     let weights = Weights::open(&dir, &weights).expect("the weights are right");
     let threads = NonZeroUsize::new(threads);
     let mut bert = super::load_for(isa, &weights, format, threads).expect("the model loads");

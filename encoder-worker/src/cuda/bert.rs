@@ -16,7 +16,7 @@ use crate::backend::{Backend, BackendError, Batch};
 use crate::device::{Device, NumberFormat};
 use crate::load_error::LoadError;
 use crate::model_dir::ModelDir;
-use crate::weights::Weights;
+use crate::weights::{Weights, WeightsFile};
 
 /// A model on one GPU.
 struct CudaBert<T> {
@@ -29,7 +29,7 @@ struct CudaBert<T> {
 /// says why not.
 pub(crate) fn load(
     model: &ModelDir,
-    weights: &[u8],
+    weights: &WeightsFile,
     index: usize,
     format: NumberFormat,
 ) -> Result<Box<dyn Backend>, LoadError> {

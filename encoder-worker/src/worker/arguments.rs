@@ -10,6 +10,7 @@ use clap::Args;
 use super::config::{CanaryConfig, WorkerConfig};
 use super::error::WorkerError;
 use super::logging::{LogFormat, LogLevel};
+use crate::adapter::AdapterChoice;
 use crate::device::{Device, NumberFormat};
 use crate::encoder::EncoderConfig;
 use crate::model_fetch::default_model_dir;
@@ -57,6 +58,15 @@ pub struct WorkerArguments {
     /// How weights are kept and multiplied: auto (the fastest that is as good as f32), f32, bf16 or int8.
     #[arg(long, env = "TOOLGATE_WORKER_FORMAT", default_value = "auto", value_name = "FORMAT")]
     pub format: NumberFormat,
+    /// What is merged into the weights: auto (the adapter for tools that comes with the program, if there is one for
+    /// these weights), none (the model as it is), or an adapter's file.
+    #[arg(
+        long,
+        env = "TOOLGATE_WORKER_ADAPTER",
+        default_value = "auto",
+        value_name = "auto|none|FILE"
+    )]
+    pub adapter: AdapterChoice,
     /// The model directory. Without it, the place where `toolgate model fetch` puts the model.
     #[arg(long, env = "TOOLGATE_MODEL_DIR", value_name = "DIR")]
     pub model_dir: Option<PathBuf>,
@@ -141,6 +151,7 @@ impl WorkerArguments {
                 threads: self.threads,
                 device: self.device,
                 format: self.format,
+                adapter: self.adapter,
             },
             drain: self.drain,
             until_stdin_ends: self.until_stdin_ends,

@@ -36,7 +36,7 @@ pub(super) async fn and_watch(
 }
 
 async fn bring_up(config: &WorkerConfig) -> Result<(EncoderHandle, Canary), WorkerError> {
-    let encoder = load(&config.model_dir, config.encoder, true).await?;
+    let encoder = load(&config.model_dir, config.encoder.clone(), true).await?;
     warm_up(&encoder).await?;
     let canary = canary(config, &encoder).await?;
     Ok((encoder, canary))
@@ -99,7 +99,7 @@ async fn canary(config: &WorkerConfig, encoder: &EncoderHandle) -> Result<Canary
     let independent = EncoderConfig {
         device: crate::Device::Cpu,
         format: crate::NumberFormat::F32,
-        ..config.encoder
+        ..config.encoder.clone()
     };
     if encoder.model().backend == "cpu-f32" {
         let first = encoder.embed(texts(), Some(until)).await.map_err(no_answer)?;

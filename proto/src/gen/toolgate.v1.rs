@@ -2797,6 +2797,23 @@ pub struct RouteResponse {
     /// How tools were ranked. Set when `explain` is.
     #[prost(message, optional, tag = "13")]
     pub ranking: ::core::option::Option<Ranking>,
+    /// How well the best tool fits.
+    #[prost(message, optional, tag = "14")]
+    pub fit: ::core::option::Option<Fit>,
+}
+/// How well the best tool fits, told so that an agent can ask what was meant instead of guessing.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Fit {
+    /// How well.
+    #[prost(enumeration = "FitKind", tag = "1")]
+    pub kind: i32,
+    /// With AMBIGUOUS the tools that fit about equally, by model-facing name: 2 to 5, best first. Tools for different
+    /// parts of an intent are not held against each other.
+    #[prost(string, repeated, tag = "2")]
+    pub contenders: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The same for a model; empty with CLEAR.
+    #[prost(string, tag = "3")]
+    pub message: ::prost::alloc::string::String,
 }
 /// How the tools of one turn were ranked.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3428,6 +3445,43 @@ impl DeferralSource {
             "DEFERRAL_SOURCE_SERVER" => Some(Self::Server),
             "DEFERRAL_SOURCE_TENANT" => Some(Self::Tenant),
             "DEFERRAL_SOURCE_REQUEST" => Some(Self::Request),
+            _ => None,
+        }
+    }
+}
+/// How well the best tool of a turn fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum FitKind {
+    /// Not told: tools were ranked by words alone.
+    Unspecified = 0,
+    /// The best stands out from the others, or an intent names it.
+    Clear = 1,
+    /// Several fit about equally: the scores of `contenders` are within 5% of the best one's.
+    Ambiguous = 2,
+    /// None: nothing is chosen by ranking. Kept, pinned and always-loaded tools may be in the set all the same.
+    None = 3,
+}
+impl FitKind {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "FIT_KIND_UNSPECIFIED",
+            Self::Clear => "FIT_KIND_CLEAR",
+            Self::Ambiguous => "FIT_KIND_AMBIGUOUS",
+            Self::None => "FIT_KIND_NONE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "FIT_KIND_UNSPECIFIED" => Some(Self::Unspecified),
+            "FIT_KIND_CLEAR" => Some(Self::Clear),
+            "FIT_KIND_AMBIGUOUS" => Some(Self::Ambiguous),
+            "FIT_KIND_NONE" => Some(Self::None),
             _ => None,
         }
     }

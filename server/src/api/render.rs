@@ -11,6 +11,7 @@ use crate::identity::TenantId;
 use crate::router::account::Account;
 use crate::router::deferring::Deferral;
 use crate::router::explain::Refusal;
+use crate::router::fit::Fit;
 use crate::router::lookups::Found;
 use crate::router::pool::PoolDelta;
 use crate::router::query::Detail;
@@ -38,7 +39,30 @@ pub(super) fn route(tenant: &TenantId, answer: &Answer) -> v1::RouteResponse {
         deferral: Some(deferral(answer)),
         change: Some(change(answer)),
         ranking: answer.ranking.as_ref().map(|of| ranking(answer, of)),
+        fit: Some(fit(snapshot, &answer.fit)),
     }
+}
+
+/// How well the best tool fits.
+fn fit(snapshot: &Snapshot, fit: &Fit) -> v1::Fit {
+    let name = |slot: &u32| snapshot.tool(*slot).model_name.to_string();
+    let (kind, contenders, message) = match fit {
+        Fit::Unknown => (v1::FitKind::Unspecified, Vec::new(), String::new()),
+        Fit::Clear => (v1::FitKind::Clear, Vec::new(), String::new()),
+        Fit::Ambiguous(slots) => {
+            let names: Vec<String> = slots.iter().map(name).collect();
+            let list = names.join(", ");
+            let message = format!(
+                "{list} fit this about equally: choose by what they do, or ask which is meant."
+            );
+            (v1::FitKind::Ambiguous, names, message)
+        }
+        Fit::None => {
+            let message = "No tool fits this: answer without one, or ask what is meant.".to_owned();
+            (v1::FitKind::None, Vec::new(), message)
+        }
+    };
+    v1::Fit { kind: kind as i32, contenders, message }
 }
 
 /// How tools were ranked.

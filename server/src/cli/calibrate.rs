@@ -3,11 +3,12 @@
 mod report;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 
 use super::arguments::ConfigArguments;
-use super::embedding::with_encoders;
+use super::embedding::{packs, with_encoders};
 use super::failure::{Exit, Failure};
 use super::files::{check_writable, write};
 use super::output;
@@ -16,6 +17,7 @@ use crate::calibrate::{Calibrated, Calibration, PAIRS_ENOUGH};
 use crate::config::Config;
 use crate::eval::formats::{self, Files};
 use crate::eval::{InputError, LabelledQuery, Progress, Sides, query_file};
+use crate::packs::Packs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -84,7 +86,7 @@ pub(super) enum Which {
 
 pub(super) async fn run(arguments: Calibrate) -> Result<Exit, Failure> {
     let config = arguments.config.load_for_model(arguments.model_dir.as_deref())?;
-    let calibration = arguments.calibration(&config)?;
+    let calibration = arguments.calibration(&config, packs(&config)?)?;
     arguments.out.as_deref().map(check_free).transpose()?;
     let work =
         async move |sides: Sides<'_>, progress: &Progress| calibration.run(sides, progress).await;
@@ -110,7 +112,11 @@ pub(super) async fn run(arguments: Calibrate) -> Result<Exit, Failure> {
 }
 
 impl Calibrate {
-    fn calibration(&self, config: &Config) -> Result<Calibration, InputError> {
+    fn calibration(
+        &self,
+        config: &Config,
+        packs: Option<Arc<Packs>>,
+    ) -> Result<Calibration, InputError> {
         let catalog = Some(self.catalog.as_path());
         let set = formats::read(Files { catalog, queries: &self.queries, answers: None }, None)?;
         let no_tool = self.no_tool.as_deref().map(query_file::read_no_tool).transpose()?;
@@ -119,7 +125,7 @@ impl Calibrate {
         let aim = Aim { kept: self.kept, false_rejects: self.false_rejects };
         let (limits, router) = (config.limits, config.router);
         let servers = set.servers;
-        Ok(Calibration { servers, queries, limits, router, aim, learn: self.learn })
+        Ok(Calibration { servers, queries, limits, packs, router, aim, learn: self.learn })
     }
 }
 

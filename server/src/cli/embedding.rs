@@ -1,11 +1,19 @@
 //! Work that embeds texts in this process: loads the encoder of both sides and shows how far it is.
 
+use std::sync::Arc;
+
 use super::failure::Failure;
 use super::{output, serve};
 use crate::config::Config;
 use crate::error::Error;
 use crate::eval::{Progress, Sides};
-use crate::serve::load_sides;
+use crate::packs::Packs;
+use crate::serve::{load_packs, load_sides};
+
+/// What the configuration says of packs.
+pub(super) fn packs(config: &Config) -> Result<Option<Arc<Packs>>, Failure> {
+    load_packs(&config.packs).map_err(|error| Failure::new(serve::with_causes(&error)))
+}
 
 /// Does `work`, which is called `what`, with the configured encoder. On a thread of its own: it computes for seconds
 /// on end, and Ctrl-C must still be heard.

@@ -11,21 +11,18 @@ mod sections;
 mod svg;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, value_parser};
 
 use super::arguments::{ConfigArguments, model_flag};
-use super::embedding::with_encoders;
+use super::embedding::{packs, with_encoders};
 use super::failure::{Exit, Failure};
-use super::{output, serve};
+use super::output;
 use crate::config::{Config, FlagValue};
 use crate::eval::bootstrap::Bootstrap;
 use crate::eval::formats::{self, Files, Format, LabelledSet};
 use crate::eval::{Evaluated, Evaluation, InputError, LabelledQuery, Progress, Sides, query_file};
-use crate::packs::Packs;
-use crate::serve::load_packs;
 
 use against::Against;
 use outputs::Outputs;
@@ -182,10 +179,6 @@ impl Eval {
             conversation: self.conversation,
         })
     }
-}
-
-fn packs(config: &Config) -> Result<Option<Arc<Packs>>, Failure> {
-    load_packs(&config.packs).map_err(|error| Failure::new(serve::with_causes(&error)))
 }
 
 async fn evaluate(evaluation: Evaluation, config: &Config) -> Result<Evaluated, Failure> {

@@ -1,7 +1,7 @@
 //! Writing results to files that the user named.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::failure::Failure;
 
@@ -14,6 +14,20 @@ pub(super) fn check_writable(path: &Path) -> Result<(), Failure> {
 /// Writes a result.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     fs::write(path, text).map_err(|error| unwritable(path, &error))
+}
+
+/// Where a file is written that takes another's place only when it is whole.
+pub(super) fn draft_of(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(".draft");
+    path.with_file_name(name)
+}
+
+/// Writes a result in the place of what is there.
+pub(super) fn replace(path: &Path, content: &[u8]) -> Result<(), Failure> {
+    let draft = draft_of(path);
+    let written = fs::write(&draft, content).and_then(|()| fs::rename(&draft, path));
+    written.map_err(|error| unwritable(path, &error))
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Failure {

@@ -1,5 +1,7 @@
 //! `toolgate pack`: what people say who want well-known tools, in files. No server is needed.
 
+mod embed;
+
 use std::collections::HashSet;
 use std::path::PathBuf;
 
@@ -18,6 +20,7 @@ Examples:
   toolgate pack lint mine.yaml
   toolgate pack list
   toolgate pack list --catalog servers/ --directory packs/
+  toolgate pack embed --directory packs/
 
 A pack has, for the tools of an MCP server, requests of people who want them. Where packs.enabled is true, tools are
 found by them as well as by their summaries. Packs of your own go into packs.directory.";
@@ -34,6 +37,7 @@ pub(super) struct PackCommand {
 enum Action {
     Lint(Lint),
     List(List),
+    Embed(embed::Embed),
 }
 
 /// Say what is wrong or wanting in packs.
@@ -58,10 +62,11 @@ struct List {
     json: bool,
 }
 
-pub(super) fn run(command: &PackCommand) -> Result<Exit, Failure> {
-    match &command.action {
+pub(super) async fn run(command: PackCommand) -> Result<Exit, Failure> {
+    match command.action {
         Action::Lint(lint) => check(&lint.paths),
-        Action::List(list) => show(list),
+        Action::List(list) => show(&list),
+        Action::Embed(embed) => embed::run(embed).await,
     }
 }
 

@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use toolgate_encoder_worker::{Device, NumberFormat};
+use toolgate_encoder_worker::{AdapterChoice, Device, NumberFormat};
 
 use super::secret::KeySource;
 use super::settings::Settings;
@@ -84,6 +84,8 @@ pub struct EncoderConfig {
     pub device: Device,
     /// The in-process encoder's number format.
     pub format: NumberFormat,
+    /// What is merged into the weights.
+    pub adapter: AdapterChoice,
     /// Whether this process embeds when no worker can.
     pub in_process: bool,
     /// The workers.
@@ -251,6 +253,7 @@ impl From<&Settings> for EncoderConfig {
                 "int8" => NumberFormat::Int8,
                 _ => NumberFormat::Auto,
             },
+            adapter: AdapterChoice::of(&settings.path("encoder.adapter")),
             in_process: settings.flag("encoder.in_process"),
             pool: settings.into(),
             cache_memory: settings.count("encoder.cache_memory") as u64,

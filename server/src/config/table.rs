@@ -127,6 +127,13 @@ pub static KEYS: &[Key] = &[
         "The in-process encoder's numbers. auto: the fastest that finds tools as well as f32 does.",
     ),
     key(
+        "encoder.adapter",
+        Kind::Path,
+        "auto",
+        "What is merged into the model's weights. auto: the adapter for tools that comes with the program, if there \
+         is one for these weights. none: the model as it is. Else an adapter's file. Workers must have the same.",
+    ),
+    key(
         "encoder.in_process",
         Kind::Flag,
         "true",
@@ -227,15 +234,15 @@ pub static KEYS: &[Key] = &[
     key(
         "packs.enabled",
         Kind::Flag,
-        "false",
-        "Whether tools of well-known MCP servers are also found by what people say who want them (docs/packs.md). Takes \
-         some seconds of embedding after each start.",
+        "true",
+        "Whether tools of well-known MCP servers are also found by what people say who want them (docs/packs.md).",
     ),
     Key {
         name: "packs.directory",
         kind: Kind::Path,
         default: Fallback::Absent,
-        doc: "A directory of packs (*.yaml) of your own, which come before the shipped ones.",
+        doc: "A directory of packs (*.yaml) of your own, which come before the shipped ones, and of what \
+              `toolgate pack embed` makes of them.",
     },
     Key {
         name: "deferral.mode",

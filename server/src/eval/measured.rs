@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn queries_are_measured_by_kind_and_by_language() {
         let answer = |first: &str| Answer {
-            ranked: Ranked { ranked: vec![first.to_owned()], top: 0.5 },
+            ranked: Ranked { ranked: vec![first.to_owned()], top: 0.5, ..Ranked::default() },
             set: Set { tools: vec![first.to_owned()], tokens: 10 },
             ..Answer::default()
         };

@@ -133,7 +133,7 @@ mod tests {
 
     fn answer(ranked: &[&str], set: usize) -> Answer {
         Answer {
-            ranked: Ranked { ranked: ids(ranked), top: 0.5 },
+            ranked: Ranked { ranked: ids(ranked), top: 0.5, ..Ranked::default() },
             set: Set { tools: ids(&ranked[..set]), tokens: 100 * set as u64 },
             ..Answer::default()
         }

@@ -13,6 +13,8 @@ use crate::gate::standing::Standings;
 use crate::router::allow::Allowed;
 use crate::router::blend::Blend;
 use crate::router::choose::{Choice, Chosen};
+use crate::router::cut::Cut;
+use crate::router::fit::Fit;
 use crate::router::intent::{self, Intent};
 use crate::router::level::Level;
 use crate::router::query::{Options, RouteQuery};
@@ -31,6 +33,8 @@ const CANDIDATES: usize = 100;
 pub struct Ranked {
     /// The tools as `server/tool`, best first.
     pub ranked: Vec<String>,
+    /// What each was ranked by; comparable within one ranking only.
+    pub scores: Vec<f32>,
     /// The overlap of the first; 0 when there is none.
     pub top: f32,
 }
@@ -53,6 +57,8 @@ pub struct Answer {
     pub overlap: f32,
     /// The active set.
     pub set: Set,
+    /// What Route says of how well the first fits.
+    pub fit: Fit,
     /// How long ranking and choosing took, once the query was embedded.
     pub time: Duration,
 }
@@ -122,13 +128,15 @@ impl Ranking<'_> {
         };
         let asked = (&*route.intents, &route.options);
         let level = Level::of(snapshot, asked, background, allowed.slots.as_ref());
+        let cut = Cut::of(snapshot, (&embedded, &route.options), level, &candidates);
+        let fit = Fit::of(&candidates, |one| cut.passes(one));
         let choice = Choice::new(snapshot, &allowed, &embedded, &route, level);
         let active = choice.make(None, &[], &candidates, true).active;
         let time = began.elapsed();
 
         let overlap = candidates.iter().map(|c| c.parts.nearest).reduce(f32::max).unwrap_or(0.0);
         let set = self.set(snapshot, &active);
-        Ok(Answer { ranked: self.ranked(snapshot, candidates), overlap, set, time })
+        Ok(Answer { ranked: self.ranked(snapshot, candidates), overlap, set, fit, time })
     }
 
     fn route(&self, query: &str) -> RouteQuery {
@@ -172,7 +180,8 @@ impl Ranking<'_> {
         }
         candidates.truncate(RANKED);
         let ranked = candidates.iter().map(|candidate| self.id(snapshot, candidate.slot)).collect();
-        Ranked { ranked, top }
+        let scores = candidates.iter().map(|candidate| candidate.score).collect();
+        Ranked { ranked, scores, top }
     }
 
     fn set(&self, snapshot: &Snapshot, active: &[Chosen]) -> Set {

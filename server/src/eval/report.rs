@@ -6,15 +6,15 @@ mod json;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::Evaluation;
 use super::abstention::Abstention;
 use super::bootstrap::Bootstrap;
 use super::comparison::Comparison;
 use super::conversation::Conversation;
-use super::embeddings::Embeddings;
+use super::fits::FitRow;
 use super::latency::Latency;
 use super::measured::{Group, Measured};
-use super::stock::{Rejected, Renamed, Stock};
+use super::stock::{Rejected, Renamed};
+use super::{Embedded, Evaluation};
 use crate::config::RouterConfig;
 use crate::store::{StoredCatalog, StoredTool};
 
@@ -43,6 +43,8 @@ pub struct Report {
     pub comparisons: Vec<Comparison>,
     /// How well both kinds of query are told apart, when there are both.
     pub abstention: Option<Abstention>,
+    /// What was said of how well the best tool fits, and whether it is true.
+    pub fits: Vec<FitRow>,
     /// Measures by kind of query.
     pub kinds: Vec<Group>,
     /// Measures by language.
@@ -79,6 +81,8 @@ pub struct Counts {
     pub servers: usize,
     /// Tools that were ranked.
     pub tools: usize,
+    /// Those of them that are also found by the requests of a pack.
+    pub packed: usize,
     /// Queries, but for those that were given as needing no tool.
     pub queries: usize,
     /// Queries that have labels.
@@ -104,7 +108,8 @@ pub struct TokenTax {
 }
 
 impl Counts {
-    pub(super) fn new(evaluation: &Evaluation, stock: &Stock, embeddings: &Embeddings) -> Self {
+    pub(super) fn new(evaluation: &Evaluation, embedded: &Embedded<'_>) -> Self {
+        let Embedded { stock, embeddings, packs, .. } = *embedded;
         let queries = evaluation.all_queries();
         let id = |tool: &StoredTool| {
             let server = stock.names.in_file(&tool.record.server);
@@ -115,6 +120,7 @@ impl Counts {
         Self {
             servers: stock.catalog.servers.len(),
             tools: stock.catalog.tools.len(),
+            packed: packs.count(),
             queries: evaluation.queries.len(),
             labelled: queries.iter().filter(|query| query.is_labelled()).count(),
             no_tool: queries.iter().filter(|query| query.needs_no_tool).count(),

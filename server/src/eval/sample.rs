@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn only_wanted_queries_are_measured() {
         let answer = |first: &str| Answer {
-            ranked: Ranked { ranked: vec![first.to_owned()], top: 0.5 },
+            ranked: Ranked { ranked: vec![first.to_owned()], top: 0.5, ..Ranked::default() },
             ..Answer::default()
         };
         let query = |relevant: &[&str]| LabelledQuery {

@@ -114,7 +114,11 @@ mod tests {
         let tools = Tool::all(&stock);
         let ranked = |rank: Option<usize>| {
             let others = (1..rank.unwrap_or(RANKED + 1)).map(|n| format!("s/o{n}"));
-            Ranked { ranked: others.chain(rank.map(|_| "s/t".to_owned())).collect(), top: 0.5 }
+            Ranked {
+                ranked: others.chain(rank.map(|_| "s/t".to_owned())).collect(),
+                top: 0.5,
+                ..Ranked::default()
+            }
         };
         let (by_summary, by_intent) = (ranked(summary), ranked(intent));
         let findable = Findable::new(&tools[0], &by_summary, ("do it", &by_intent));

@@ -149,7 +149,11 @@ mod tests {
     use super::*;
 
     fn ranked(ids: &[&str]) -> Ranked {
-        Ranked { ranked: ids.iter().map(|id| (*id).to_owned()).collect(), top: 0.5 }
+        Ranked {
+            ranked: ids.iter().map(|id| (*id).to_owned()).collect(),
+            top: 0.5,
+            ..Ranked::default()
+        }
     }
 
     #[test]

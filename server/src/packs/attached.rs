@@ -29,6 +29,12 @@ impl Attached {
         self.0.get(tool).map(|given| &given.lines)
     }
 
+    /// Tools that have requests.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
     /// Whether all requests were embedded.
     #[must_use]
     pub fn is_complete(&self) -> bool {

@@ -1,6 +1,7 @@
 //! All packs that a server has, and which of them is for a registered MCP server.
 
 use std::collections::{HashMap, HashSet};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,11 +11,12 @@ use tracing::warn;
 use super::attached::{Attached, Given};
 use super::document::Pack;
 use super::lines::Lines;
-use super::shipped::SHIPPED;
+use super::means::{self, MEANS_FILE, Mean, MeanKey};
+use super::shipped::{SHIPPED, SHIPPED_MEANS};
 use crate::encoder::Encoder;
 use crate::error::Error;
 use crate::identity::{ServerName, ToolId};
-use crate::store::{ContentHash, StoredCatalog};
+use crate::store::StoredCatalog;
 
 /// Texts in one call to the encoder.
 const CHUNK: usize = 256;
@@ -29,12 +31,6 @@ pub struct Packs {
     means: Mutex<HashMap<MeanKey, Mean>>,
 }
 
-/// The encoder's fingerprint, and the requests' hash.
-type MeanKey = (String, ContentHash);
-
-/// The mean of embeddings, not of unit length.
-type Mean = Arc<[f32]>;
-
 impl Packs {
     /// Those that come with the product.
     #[must_use]
@@ -47,7 +43,14 @@ impl Packs {
                 None
             }
         });
-        Self::of(parsed.collect())
+        let packs = Self::of(parsed.collect());
+        match means::read(SHIPPED_MEANS) {
+            Ok(means) => packs.with_means(means),
+            Err(problem) => {
+                warn!(problem, "the means of the shipped packs can't be read");
+                packs
+            }
+        }
     }
 
     /// These; the first one that fits a server is its pack.
@@ -56,7 +59,12 @@ impl Packs {
         Self { packs, means: Mutex::default() }
     }
 
-    /// The same with those of a directory (`*.yaml`) before them.
+    fn with_means(self, means: HashMap<MeanKey, Mean>) -> Self {
+        self.means.lock().unwrap_or_else(PoisonError::into_inner).extend(means);
+        self
+    }
+
+    /// The same with those of a directory (`*.yaml`) before them, and the means that it has of them.
     ///
     /// # Errors
     /// A file that can't be read or is no pack, by name.
@@ -80,7 +88,17 @@ impl Packs {
             })?);
         }
         own.append(&mut self.packs);
-        Ok(Self::of(own))
+        self.packs = own;
+        let path = directory.join(MEANS_FILE);
+        match std::fs::read(&path) {
+            Ok(content) => {
+                let means = means::read(&content);
+                let means = means.map_err(|error| format!("{}: {error}", path.display()))?;
+                Ok(self.with_means(means))
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(self),
+            Err(error) => Err(format!("{}: {error}", path.display())),
+        }
     }
 
     /// Each pack.
@@ -115,7 +133,8 @@ impl Packs {
         within: Duration,
     ) -> Attached {
         let lines = self.lines(catalog);
-        let embedded = tokio::time::timeout(within, self.embed(&lines, encoder)).await;
+        let embed = self.embed(lines.iter().map(|(_, lines)| lines), encoder, &|_, _| {});
+        let embedded = tokio::time::timeout(within, embed).await;
         if let Err(error) = embedded.unwrap_or(Err(Error::DeadlineExceeded)) {
             warn!(%error, "some requests of packs are not embedded yet: they lend their words only");
         }
@@ -145,18 +164,46 @@ impl Packs {
         catalog.tools.iter().filter_map(|tool| of_tool(&tool.record)).collect()
     }
 
+    /// A file of the means of all requests ([`MEANS_FILE`]), all of them embedded anew. `progress` is told how many tools
+    /// are done, of how many.
+    ///
+    /// # Errors
+    /// The encoder's; there is no pack.
+    pub async fn means_file(
+        &self,
+        encoder: &dyn Encoder,
+        progress: &(dyn Fn(usize, usize) + Send + Sync),
+    ) -> Result<Vec<u8>, Error> {
+        self.means.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let lines: Vec<&Arc<Lines>> = self
+            .packs
+            .iter()
+            .flat_map(|pack| pack.tools.values())
+            .map(|tool| &tool.lines)
+            .collect();
+        self.embed(lines.iter().copied(), encoder, progress).await?;
+        let fingerprint = encoder.fingerprint();
+        let means = self.means.lock().unwrap_or_else(PoisonError::into_inner);
+        let keys = lines.iter().map(|lines| (fingerprint.to_owned(), lines.hash()));
+        let means = keys
+            .filter_map(|key| means.get_key_value(&key))
+            .map(|(key, mean)| (key.clone(), Arc::clone(mean)));
+        means::write(fingerprint, &means.collect()).map_err(Error::internal)
+    }
+
     /// Embeds what was not embedded before.
     async fn embed(
         &self,
-        lines: &[(ToolId, Arc<Lines>)],
+        lines: impl Iterator<Item = &Arc<Lines>> + Send,
         encoder: &dyn Encoder,
+        progress: &(dyn Fn(usize, usize) + Send + Sync),
     ) -> Result<(), Error> {
         let fingerprint = encoder.fingerprint();
         let missing: Vec<&Arc<Lines>> = {
             let means = self.means.lock().unwrap_or_else(PoisonError::into_inner);
             let is_missing =
                 |lines: &&Arc<Lines>| !means.contains_key(&(fingerprint.to_owned(), lines.hash()));
-            lines.iter().map(|(_, lines)| lines).filter(is_missing).collect()
+            lines.filter(is_missing).collect()
         };
         let mut rest = &missing[..];
         while !rest.is_empty() {
@@ -175,6 +222,7 @@ impl Packs {
                 means.insert((fingerprint.to_owned(), lines.hash()), mean(&own));
             }
             rest = later;
+            progress(missing.len() - rest.len(), missing.len());
         }
         Ok(())
     }

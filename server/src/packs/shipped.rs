@@ -1,5 +1,8 @@
 //! The packs that come with the product, in `server/packs`.
 
+/// The means of their requests' embeddings by the default encoder (`make packs`).
+pub(super) const SHIPPED_MEANS: &[u8] = include_bytes!("../../packs/means.safetensors");
+
 /// By file.
 pub(super) const SHIPPED: &[(&str, &str)] = &[
     ("atlassian", include_str!("../../packs/atlassian.yaml")),

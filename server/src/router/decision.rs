@@ -5,8 +5,10 @@ use super::allow::Allowed;
 use super::caps::Caps;
 use super::choose::{Choice, Chosen, LeftOut, Outcome};
 use super::continuity::Change;
+use super::cut::Cut;
 use super::deferring::{Deferral, Deferring};
 use super::explain::{self, LOOK_BEYOND};
+use super::fit::Fit;
 use super::fuse::POOL;
 use super::level::Level;
 use super::pending;
@@ -34,6 +36,7 @@ pub(super) struct Decision {
     pub(super) words_only: bool,
     pub(super) candidates: Vec<Candidate>,
     pub(super) level: Level,
+    pub(super) fit: Fit,
 }
 
 /// What a decision goes by.
@@ -70,13 +73,16 @@ impl Case<'_> {
         recent::note(snapshot, &query.state, &mut candidates);
         let asked = (&*query.intents, options);
         let level = Level::of(snapshot, asked, background, allowed.slots.as_ref());
+        let words_only = embedded.is_words_only(snapshot);
+        let cut = Cut::of(snapshot, (&embedded, options), level, &candidates);
+        let fit =
+            if words_only { Fit::Unknown } else { Fit::of(&candidates, |one| cut.passes(one)) };
         let choice = Choice::new(snapshot, &allowed, &embedded, query, level);
         let deferred = deferral.decision.deferred;
         let outcome = choice.make(previous, &query.state.discovered, &candidates, deferred);
         candidates.truncate(look_at);
         let Outcome { active, left_out, change } = outcome;
         let left_out = explain::wanted(snapshot, &allowed, (&embedded, options), level, left_out)?;
-        let words_only = embedded.is_words_only(snapshot);
         let deferral = deferral.with_active(active.len());
         let standings = allowed.standings;
         stages.end("search");
@@ -91,6 +97,7 @@ impl Case<'_> {
             words_only,
             candidates,
             level,
+            fit,
         })
     }
 }

@@ -41,6 +41,7 @@ pub(super) fn route(tenant: &TenantId, query: &RouteQuery, answer: &Answer, deci
         embedding = embedding_hash(&decision.vectors),
         revision = snapshot.revision,
         level = decision.level.0,
+        fit = decision.fit.name(),
         candidates = candidates.join(" "),
         locked = refused(Standing::Locked),
         hidden = refused(Standing::Hidden),

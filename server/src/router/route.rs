@@ -12,6 +12,7 @@ use super::decision::{Case, Decision};
 use super::deferring::{Costs, Deferral, Deferring};
 use super::event;
 use super::explain::{self, Refusal};
+use super::fit::Fit;
 use super::intent;
 use super::level::Level;
 use super::pool::{self, PoolDelta};
@@ -84,6 +85,8 @@ pub struct Answer {
     pub refusals: Vec<Refusal>,
     /// How tools were ranked, when that was asked for.
     pub ranking: Option<Ranking>,
+    /// How well the best tool fits.
+    pub fit: Fit,
     /// Tokens.
     pub account: Account,
     /// Whether tools were deferred, and why.
@@ -276,6 +279,7 @@ impl Router {
             }),
             account: Account::new(visible, phase2, &query.options),
             deferral: decision.deferral,
+            fit: decision.fit.clone(),
             pending: decision.pending.clone(),
             degraded: Vec::new(),
             timings: Vec::new(),

@@ -62,7 +62,7 @@ fn start_workers(
     if config.pool.local.is_empty() {
         return Ok(None);
     }
-    let on = |device: &Device| WorkerCommand::on(*device, &config.model_dir);
+    let on = |device: &Device| WorkerCommand::on(*device, &config.model_dir, &config.adapter);
     let commands: Result<Vec<_>, _> = config.pool.local.iter().map(on).collect();
     let commands = commands.map_err(|error| ServeError::Internal(Error::internal(error)))?;
     Ok(Some(Workers::start(commands, Patience::default(), metrics)))
@@ -99,6 +99,7 @@ async fn load(config: &EncoderConfig) -> Result<EncoderHandle, ServeError> {
         threads: config.threads,
         device,
         format: config.format,
+        adapter: config.adapter.clone(),
     };
     let model_dir = config.model_dir.clone();
     let load = move || {

@@ -35,13 +35,11 @@ const GRAPHS_AT_ONCE: usize = 1;
 /// Tenants that the cache is laid out for; more are fine.
 const TENANTS_EXPECTED: usize = 1_000;
 
-/// A shard and when it was built.
+/// A shard, and when to build it again if it lacks embeddings, of summaries or of the requests of packs.
 #[derive(Debug, Clone)]
 struct Built {
     snapshot: Arc<Snapshot>,
-    at: Instant,
-    /// All requests of packs are in it.
-    has_packs: bool,
+    retry_at: Arc<Mutex<Option<Instant>>>,
 }
 
 /// Weighs a shard by its memory.
@@ -97,8 +95,12 @@ impl Shards {
     ) -> Result<Arc<Snapshot>, Error> {
         if let Some(built) = self.cache.get(tenant)
             && built.snapshot.revision >= min_revision
-            && !built.should_retry()
         {
+            if built.is_to_be_retried() {
+                let again =
+                    Arc::clone(self).build_again(tenant.clone(), Arc::clone(&built.snapshot));
+                tokio::spawn(again);
+            }
             return Ok(built.snapshot);
         }
         let snapshot = self.rebuild(tenant, min_revision).await?;
@@ -107,6 +109,29 @@ impl Shards {
             return Err(Error::RevisionNotReached { wanted: min_revision, seen });
         }
         Ok(snapshot)
+    }
+
+    /// Builds a shard again that lacks embeddings, while callers are answered from what there is, unless another has
+    /// taken its place.
+    async fn build_again(self: Arc<Self>, tenant: TenantId, lacking: Arc<Snapshot>) {
+        let turn = self.builds.turn(&tenant);
+        let is_current = |built: &Built| Arc::ptr_eq(&built.snapshot, &lacking);
+        let loaded = {
+            let _building = turn.lock().await;
+            match self.cache.get(&tenant).as_ref().is_some_and(is_current) {
+                true => self.load(&tenant).await.map(Some),
+                false => Ok(None),
+            }
+        };
+        drop(turn);
+        self.builds.forget_idle(&tenant);
+        match loaded {
+            Ok(Some(snapshot)) if snapshot.lacks_graph() => self.add_graph(tenant, snapshot).await,
+            Ok(_) => {}
+            Err(error) => {
+                warn!(%error, tenant = tenant.as_str(), "a shard stays without embeddings")
+            }
+        }
     }
 
     /// Brings the tenant's shard to `revision` at least. Concurrent calls share one build.
@@ -149,9 +174,7 @@ impl Shards {
         let outcome = {
             let _building = turn.lock().await;
             match self.cache.get(tenant) {
-                Some(built) if built.snapshot.revision >= revision && !built.should_retry() => {
-                    Ok(built.snapshot)
-                }
+                Some(built) if built.snapshot.revision >= revision => Ok(built.snapshot),
                 _ => self.load(tenant).await,
             }
         };
@@ -183,7 +206,7 @@ impl Shards {
         };
         let built = tokio::task::spawn_blocking(build).await.map_err(Error::internal)??;
         let snapshot = Arc::new(built);
-        let built = Built { snapshot: Arc::clone(&snapshot), at: Instant::now(), has_packs };
+        let built = Built::new(Arc::clone(&snapshot), has_packs);
         let (bytes, budget) = (snapshot.memory_bytes() as u64, self.cache.capacity());
         if bytes > budget {
             let tenant = tenant.as_str();
@@ -244,10 +267,24 @@ fn policy_after(known: Option<&Snapshot>, catalog: &StoredCatalog) -> Result<Arc
 }
 
 impl Built {
-    fn should_retry(&self) -> bool {
-        let lacks = self.snapshot.vectors().is_none() || !self.has_packs;
-        lacks && self.at.elapsed() >= RETRY_EMBEDDINGS
+    fn new(snapshot: Arc<Snapshot>, has_packs: bool) -> Self {
+        let lacks = snapshot.vectors().is_none() || !has_packs;
+        Self { snapshot, retry_at: Arc::new(Mutex::new(lacks.then(next_retry))) }
     }
+
+    /// Whether the caller is to have it built again: one caller is, once in [`RETRY_EMBEDDINGS`].
+    fn is_to_be_retried(&self) -> bool {
+        let mut retry_at = self.retry_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = retry_at.is_some_and(|at| at <= Instant::now());
+        if is_due {
+            *retry_at = Some(next_retry());
+        }
+        is_due
+    }
+}
+
+fn next_retry() -> Instant {
+    Instant::now() + RETRY_EMBEDDINGS
 }
 
 /// One lock per tenant that is being built.

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use toolgate_encoder_worker::Device;
+use toolgate_encoder_worker::{AdapterChoice, Device};
 
 /// The worker's own program, when it lies beside this one.
 const SIBLING: &str = "toolgate-encoder-worker";
@@ -31,12 +31,12 @@ pub struct WorkerCommand {
 }
 
 impl WorkerCommand {
-    /// A worker on `device` with the model in `model_dir`, on a loopback port that it chooses: the worker's
+    /// A worker on `device` with the model in `model_dir` and `adapter`, on a loopback port that it chooses: the worker's
     /// program beside this one, or this one.
     ///
     /// # Errors
     /// Where this program lies can't be found out.
-    pub fn on(device: Device, model_dir: &Path) -> io::Result<Self> {
+    pub fn on(device: Device, model_dir: &Path, adapter: &AdapterChoice) -> io::Result<Self> {
         let this = std::env::current_exe()?;
         let sibling = this.with_file_name(SIBLING).with_extension(std::env::consts::EXE_EXTENSION);
         let (program, mut arguments) =
@@ -56,6 +56,7 @@ impl WorkerCommand {
         for (flag, value) in options.into_iter().chain(batch) {
             arguments.extend([flag.into(), value.into()]);
         }
+        arguments.extend(["--adapter".into(), adapter.as_path().into()]);
         arguments.extend(["--model-dir".into(), model_dir.into(), "--until-stdin-ends".into()]);
         Ok(Self { name, program, arguments })
     }

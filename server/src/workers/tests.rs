@@ -110,10 +110,17 @@ fn pauses_double_up_to_a_bound() {
 #[test]
 fn a_worker_is_told_its_device_its_model_and_to_choose_a_port() {
     let device = toolgate_encoder_worker::Device::Cuda(3);
-    let command = WorkerCommand::on(device, "m".as_ref()).expect("a command");
+    let command = WorkerCommand::on(device, "m".as_ref(), &"a/b".parse().expect("a choice"))
+        .expect("a command");
     let arguments: Vec<_> = command.arguments.iter().filter_map(|one| one.to_str()).collect();
     let line = arguments.join(" ");
-    for part in ["--device cuda:3", "--listen 127.0.0.1:0", "--model-dir m", "--until-stdin-ends"] {
+    for part in [
+        "--device cuda:3",
+        "--listen 127.0.0.1:0",
+        "--model-dir m",
+        "--adapter a/b",
+        "--until-stdin-ends",
+    ] {
         assert!(line.contains(part), "{line}");
     }
     assert_eq!(command.name, "cuda:3");

@@ -40,6 +40,7 @@ from toolgate.enums import (
     DegradedReason,
     Detail,
     ErrorReason,
+    FitKind,
     FoundBy,
     OutcomeKind,
     RefusalCode,
@@ -68,7 +69,7 @@ from toolgate.preconditions import (
     is_authenticated,
     milestone_reached,
 )
-from toolgate.ranking import RankedTool, Ranking
+from toolgate.ranking import Fit, RankedTool, Ranking
 from toolgate.routing import (
     ActiveSetChange,
     ActiveTool,
@@ -107,6 +108,8 @@ __all__ = [
     "Detail",
     "ErrorReason",
     "FieldViolation",
+    "Fit",
+    "FitKind",
     "FoundBy",
     "GateResult",
     "GateVerdict",

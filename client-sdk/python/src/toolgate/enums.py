@@ -38,6 +38,15 @@ class ErrorReason(WireEnum):
     FINGERPRINT_MISMATCH = "FINGERPRINT_MISMATCH"
 
 
+class FitKind(WireEnum):
+    """How well the best tool of a turn fits."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    CLEAR = "CLEAR"
+    AMBIGUOUS = "AMBIGUOUS"
+    NONE = "NONE"
+
+
 class RefusalCode(WireEnum):
     """Why a tool is not in the active set, or why a call may not run."""
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from toolgate._gen.v1 import router_pb2
-from toolgate.enums import FoundBy, from_wire
+from toolgate.enums import FitKind, FoundBy, from_wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +56,24 @@ class Ranking:
         """Reads the wire's form."""
         candidates = tuple(RankedTool.from_proto(one) for one in message.candidates)
         return cls(abstain_below=message.abstain_below, candidates=candidates)
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How well the best tool of a turn fits, so that an agent can ask instead of guessing."""
+
+    kind: FitKind
+    """CLEAR, AMBIGUOUS or NONE; UNSPECIFIED when tools were ranked by words alone."""
+    contenders: tuple[str, ...]
+    """When AMBIGUOUS, the tools that fit about equally by model-facing name, best first."""
+    message: str
+    """The same for a model; empty when CLEAR."""
+
+    @classmethod
+    def from_proto(cls, message: router_pb2.Fit) -> "Fit":
+        """Reads the wire's form."""
+        return cls(
+            kind=from_wire(FitKind, router_pb2.FitKind, "FIT_KIND_", message.kind),
+            contenders=tuple(message.contenders),
+            message=message.message,
+        )

@@ -9,7 +9,7 @@ from typing import Any
 from toolgate._gen.v1 import error_pb2, router_pb2
 from toolgate.deferral import Deferral
 from toolgate.enums import DegradedReason, FoundBy, RefusalCode, from_wire
-from toolgate.ranking import Ranking
+from toolgate.ranking import Fit, Ranking
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +273,8 @@ class RouteResult:
     """Whether tools were deferred, and why."""
     change: ActiveSetChange
     """How the active set differs from that of the turn before."""
+    fit: Fit
+    """How well the best tool fits: whether it stands out, others fit as well, or none does."""
     ranking: Ranking | None
     """How tools were ranked; None unless `explain` asked for it."""
 
@@ -323,6 +325,7 @@ class RouteResult:
             timings={timing.stage: timing.micros for timing in message.timings},
             deferral=Deferral.from_proto(message.deferral),
             change=ActiveSetChange.from_proto(message.change),
+            fit=Fit.from_proto(message.fit),
             ranking=Ranking.from_proto(message.ranking) if message.HasField("ranking") else None,
         )
 

@@ -6,6 +6,7 @@ use std::convert::Infallible;
 use super::super::model::{self, HostMatrix};
 use super::super::plan::{Plan, Product};
 use super::*;
+use crate::adapter::AdapterChoice;
 use crate::backend::Batch;
 use crate::model_dir::ModelDir;
 use crate::tiny_model::{TinyModel, ids_of, reference};
@@ -164,7 +165,7 @@ impl Steps for Loops {
 
 fn run(model: &TinyModel, texts: &[&str]) -> Loops {
     let dir = ModelDir::open(model.path()).expect("the directory is right");
-    let content = dir.read_weights().expect("the weights are there");
+    let content = dir.read_weights(&AdapterChoice::None).expect("the weights are there");
     let weights = Weights::open(&dir, &content).expect("the weights are whole");
     let network = model::read(&weights).expect("the weights fit");
     let mut batch = Batch::default();

@@ -8,6 +8,7 @@ use crate::eval::abstention::{Abstention, Point};
 use crate::eval::bootstrap::{Bootstrap, Estimate, Interval};
 use crate::eval::comparison::{Comparison, Row};
 use crate::eval::embeddings::Batches;
+use crate::eval::fits::FitRow;
 use crate::eval::latency::Latency;
 use crate::eval::measured::{Group, Measured};
 use crate::eval::metrics::Measure;
@@ -79,6 +80,13 @@ pub(super) fn example() -> Report {
         ablations: Vec::new(),
         comparisons: vec![comparison()],
         abstention: Some(abstention()),
+        fits: vec![FitRow {
+            fit: "ambiguous",
+            labelled: 2,
+            first: Some(estimate(0.5)),
+            among: Some(Estimate { value: 0.75, interval: None }),
+            no_tool: 1,
+        }],
         kinds: vec![Group { name: "single".to_owned(), labelled, no_tool: None }],
         languages: Vec::new(),
         conversation: None,

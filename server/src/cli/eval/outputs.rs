@@ -123,11 +123,11 @@ mod tests {
             plots: place("plots"),
         };
         outputs.check().expect("writable");
-        let ranked = vec![Ranked { ranked: vec!["a/b".to_owned()], top: 0.5 }];
+        let ranked = vec![Ranked { ranked: vec!["a/b".to_owned()], scores: vec![0.75], top: 0.5 }];
         let (samples, report) = (Samples::default(), example());
         outputs.write(&Evaluated { ranked, samples, report }).expect("written");
         let read = |name: &str| fs::read_to_string(directory.path().join(name)).expect(name);
-        assert_eq!(read("ranked.jsonl"), "{\"ranked\":[\"a/b\"],\"top\":0.5}\n");
+        assert_eq!(read("ranked.jsonl"), "{\"ranked\":[\"a/b\"],\"scores\":[0.75],\"top\":0.5}\n");
         assert!(read("report.json").contains("\"per_query\""));
         assert!(read("report.md").contains("![recall](<plots/recall.svg>)"));
         assert!(read("plots/abstention.svg").ends_with("</svg>\n"));

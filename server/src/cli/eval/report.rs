@@ -73,7 +73,8 @@ pub(super) fn headline(report: &Report) -> String {
         count => format!(", {} {what}", grouped(count as u64)),
     };
     format!(
-        "{tools} of {servers}; {queries} queries, {labelled} labelled{}{}",
+        "{tools} of {servers}{}; {queries} queries, {labelled} labelled{}{}",
+        more(counts.packed, "with requests of packs"),
         more(counts.no_tool, "needing no tool"),
         more(counts.truncated_queries, "longer than the encoder reads"),
     )
@@ -130,6 +131,10 @@ ABSTENTION    AUC  FALSE ACCEPTS  FALSE REJECTS
 toolgate    0.750          0.300          0.100
 95% from    0.375          0.150          0.050
 95% to      0.938          0.375          0.125
+
+What Route says of how well the best tool fits, and how often it, or one of the contenders, is right.
+FIT        LABELLED          FIRST RIGHT  A CONTENDER  NO TOOL
+ambiguous         2  0.500 (0.250-0.625)        0.750        1
 
 Compared with plain, query by query; p is how likely such a difference is by chance.
 MEASURE    THIS  OTHER  DIFFERENCE  95% FROM      TO       P

@@ -7,6 +7,7 @@ use crate::eval::abstention::Point;
 use crate::eval::bootstrap::Estimate;
 use crate::eval::comparison::{Comparison, Row};
 use crate::eval::conversation::{ANSWER_TOKENS, Conversation, Layout};
+use crate::eval::fits::FitRow;
 use crate::eval::measured::{Group, Measured};
 use crate::eval::metrics::Measure;
 
@@ -31,7 +32,7 @@ pub(super) struct Section {
 
 /// Everything that was measured.
 pub(super) fn sections(report: &Report) -> Vec<Section> {
-    let parts = [ranking(report), active_set(report), abstention(report)];
+    let parts = [ranking(report), active_set(report), abstention(report), fits(report)];
     let comparisons = report.comparisons.iter().map(comparison);
     let groups = [groups("KIND", &report.kinds), groups("LANGUAGE", &report.languages)];
     let conversation = report.conversation.as_ref().map(conversation);
@@ -164,6 +165,33 @@ fn abstention(report: &Report) -> Option<Section> {
             Column::Right("FALSE REJECTS"),
         ],
         rows: with_interval("toolgate", &cells),
+    })
+}
+
+fn fits(report: &Report) -> Option<Section> {
+    let share = |share: Option<Estimate>| match share {
+        None => "-".to_owned(),
+        Some(Estimate { value, interval: None }) => format!("{value:.3}"),
+        Some(Estimate { value, interval: Some(interval) }) => {
+            format!("{value:.3} ({:.3}-{:.3})", interval.low, interval.high)
+        }
+    };
+    let row = |row: &FitRow| {
+        let [labelled, no_tool] = [row.labelled, row.no_tool].map(|count| grouped(count as u64));
+        vec![row.fit.to_owned(), labelled, share(row.first), share(row.among), no_tool]
+    };
+    (!report.fits.is_empty()).then(|| Section {
+        title: "Fit".to_owned(),
+        words: "What Route says of how well the best tool fits, and how often it, or one of the contenders, is right."
+            .to_owned(),
+        columns: vec![
+            Column::Left("FIT"),
+            Column::Right("LABELLED"),
+            Column::Right("FIRST RIGHT"),
+            Column::Right("A CONTENDER"),
+            Column::Right("NO TOOL"),
+        ],
+        rows: report.fits.iter().map(row).collect(),
     })
 }
 

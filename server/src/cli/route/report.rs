@@ -26,6 +26,9 @@ pub(super) fn report(answer: &v1::RouteResponse) -> String {
         let pending = answer.pending_servers.join(", ");
         push(&mut text, format_args!("Still connecting: {pending}\n"));
     }
+    if let Some(fit) = answer.fit.as_ref().filter(|fit| !fit.message.is_empty()) {
+        push(&mut text, format_args!("{ODD}note:{ODD:#} {}\n", fit.message));
+    }
     for reason in answer.degraded() {
         push(&mut text, format_args!("{ODD}note:{ODD:#} {}\n", degraded(reason)));
     }

@@ -7,11 +7,25 @@ use crate::eval::abstention::{Abstention, Point};
 use crate::eval::bootstrap::{CONFIDENCE, Estimate, Interval};
 use crate::eval::comparison::{Comparison, Row};
 use crate::eval::conversation::{Conversation, Layout};
+use crate::eval::fits::FitRow;
 use crate::eval::latency::Latency;
 use crate::eval::measured::{Group, Measured};
 use crate::eval::metrics::Measure;
 use crate::eval::stock::Rejected;
 use crate::tokens::TOKENIZER;
+
+fn fit(row: &FitRow) -> Value {
+    let share = |share: Option<Estimate>| {
+        share.map(|share| json!({"value": share.value, "interval": share.interval.map(interval)}))
+    };
+    json!({
+        "fit": row.fit,
+        "labelled_queries": row.labelled,
+        "first_right": share(row.first),
+        "among_contenders": share(row.among),
+        "no_tool_queries": row.no_tool,
+    })
+}
 
 impl Report {
     /// The report for machines.
@@ -25,6 +39,7 @@ impl Report {
             "ablations": self.ablations_json(),
             "comparisons": self.comparisons.iter().map(comparison).collect::<Vec<_>>(),
             "abstention": self.abstention.as_ref().map(|held| self.abstention_json(held)),
+            "fits": self.fits.iter().map(fit).collect::<Vec<_>>(),
             "kinds": self.kinds.iter().map(group).collect::<Vec<_>>(),
             "languages": self.languages.iter().map(group).collect::<Vec<_>>(),
             "conversation": self.conversation.as_ref().map(conversation),
@@ -74,6 +89,7 @@ impl Report {
         json!({
             "servers": counts.servers,
             "tools": counts.tools,
+            "tools_with_packs": counts.packed,
             "rejected_tools": self.rejected.len(),
             "queries": counts.queries,
             "labelled_queries": counts.labelled,

@@ -166,6 +166,34 @@ DEFERRAL_SOURCE_REQUEST: DeferralSource.ValueType  # 4
 """The request."""
 Global___DeferralSource: _TypeAlias = DeferralSource  # noqa: Y015
 
+class _FitKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _FitKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FitKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    FIT_KIND_UNSPECIFIED: _FitKind.ValueType  # 0
+    """Not told: tools were ranked by words alone."""
+    FIT_KIND_CLEAR: _FitKind.ValueType  # 1
+    """The best stands out from the others, or an intent names it."""
+    FIT_KIND_AMBIGUOUS: _FitKind.ValueType  # 2
+    """Several fit about equally: the scores of `contenders` are within 5% of the best one's."""
+    FIT_KIND_NONE: _FitKind.ValueType  # 3
+    """None: nothing is chosen by ranking. Kept, pinned and always-loaded tools may be in the set all the same."""
+
+class FitKind(_FitKind, metaclass=_FitKindEnumTypeWrapper):
+    """How well the best tool of a turn fits."""
+
+FIT_KIND_UNSPECIFIED: FitKind.ValueType  # 0
+"""Not told: tools were ranked by words alone."""
+FIT_KIND_CLEAR: FitKind.ValueType  # 1
+"""The best stands out from the others, or an intent names it."""
+FIT_KIND_AMBIGUOUS: FitKind.ValueType  # 2
+"""Several fit about equally: the scores of `contenders` are within 5% of the best one's."""
+FIT_KIND_NONE: FitKind.ValueType  # 3
+"""None: nothing is chosen by ranking. Kept, pinned and always-loaded tools may be in the set all the same."""
+Global___FitKind: _TypeAlias = FitKind  # noqa: Y015
+
 class _DegradedReason:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -579,6 +607,7 @@ class RouteResponse(_message.Message):
     DEFERRAL_FIELD_NUMBER: _builtins.int
     CHANGE_FIELD_NUMBER: _builtins.int
     RANKING_FIELD_NUMBER: _builtins.int
+    FIT_FIELD_NUMBER: _builtins.int
     active_set_handle: _builtins.str
     """Names this active set to Gate and to the next Route. Opaque, signed."""
     catalog_revision: _builtins.int
@@ -633,6 +662,10 @@ class RouteResponse(_message.Message):
     def ranking(self) -> Global___Ranking:
         """How tools were ranked. Set when `explain` is."""
 
+    @_builtins.property
+    def fit(self) -> Global___Fit:
+        """How well the best tool fits."""
+
     def __init__(
         self,
         *,
@@ -649,14 +682,49 @@ class RouteResponse(_message.Message):
         deferral: Global___Deferral | None = ...,
         change: Global___ActiveSetChange | None = ...,
         ranking: Global___Ranking | None = ...,
+        fit: Global___Fit | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["accounting", b"accounting", "change", b"change", "deferral", b"deferral", "handle_expire_time", b"handle_expire_time", "ranking", b"ranking", "summary_pool", b"summary_pool"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["accounting", b"accounting", "change", b"change", "deferral", b"deferral", "fit", b"fit", "handle_expire_time", b"handle_expire_time", "ranking", b"ranking", "summary_pool", b"summary_pool"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accounting", b"accounting", "active_set_handle", b"active_set_handle", "active_tools", b"active_tools", "catalog_revision", b"catalog_revision", "change", b"change", "deferral", b"deferral", "degraded", b"degraded", "handle_expire_time", b"handle_expire_time", "pending_servers", b"pending_servers", "ranking", b"ranking", "refusals", b"refusals", "summary_pool", b"summary_pool", "timings", b"timings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accounting", b"accounting", "active_set_handle", b"active_set_handle", "active_tools", b"active_tools", "catalog_revision", b"catalog_revision", "change", b"change", "deferral", b"deferral", "degraded", b"degraded", "fit", b"fit", "handle_expire_time", b"handle_expire_time", "pending_servers", b"pending_servers", "ranking", b"ranking", "refusals", b"refusals", "summary_pool", b"summary_pool", "timings", b"timings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RouteResponse: _TypeAlias = RouteResponse  # noqa: Y015
+
+@_typing.final
+class Fit(_message.Message):
+    """How well the best tool fits, told so that an agent can ask what was meant instead of guessing."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    CONTENDERS_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    kind: Global___FitKind.ValueType
+    """How well."""
+    message: _builtins.str
+    """The same for a model; empty with CLEAR."""
+    @_builtins.property
+    def contenders(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """With AMBIGUOUS the tools that fit about equally, by model-facing name: 2 to 5, best first. Tools for different
+        parts of an intent are not held against each other.
+        """
+
+    def __init__(
+        self,
+        *,
+        kind: Global___FitKind.ValueType = ...,
+        contenders: _abc.Iterable[_builtins.str] | None = ...,
+        message: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["contenders", b"contenders", "kind", b"kind", "message", b"message"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Fit: _TypeAlias = Fit  # noqa: Y015
 
 @_typing.final
 class Ranking(_message.Message):

@@ -1,0 +1,54 @@
+//! `toolgate pack embed`: embeds the requests of packs once, so that no start has to.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::super::arguments::ConfigArguments;
+use super::super::embedding::with_encoders;
+use super::super::failure::{Exit, Failure};
+use super::super::text::counted;
+use super::super::{files, output, serve};
+use crate::config::PacksConfig;
+use crate::eval::{Progress, Sides};
+use crate::packs::MEANS_FILE;
+use crate::serve::load_packs;
+
+/// Embed the requests of packs once, so that no start of a server has to.
+///
+/// Those of the directory, and the shipped ones. The file belongs beside the packs of the directory; a server whose
+/// encoder is another one, or whose packs have changed since, embeds what it needs itself.
+#[derive(Debug, Args)]
+pub(super) struct Embed {
+    /// Packs of your own (packs.directory). Without it, the configuration's; the shipped ones alone where there is none.
+    #[arg(long, value_name = "DIR")]
+    directory: Option<PathBuf>,
+    /// The file to write. Without it, means.safetensors in the directory.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// The encoder's model directory. Without it, the configuration's.
+    #[arg(long, value_name = "DIR")]
+    model_dir: Option<PathBuf>,
+    #[command(flatten)]
+    config: ConfigArguments,
+}
+
+pub(super) async fn run(embed: Embed) -> Result<Exit, Failure> {
+    let config = embed.config.load_for_model(embed.model_dir.as_deref())?;
+    let directory = embed.directory.or_else(|| config.packs.directory.clone());
+    let out = embed.out.or_else(|| directory.as_deref().map(|dir| dir.join(MEANS_FILE)));
+    let out =
+        out.ok_or_else(|| Failure::usage("there is no directory: say --directory or --out"))?;
+    files::check_writable(&files::draft_of(&out))?;
+    let packs = load_packs(&PacksConfig { enabled: true, directory });
+    let packs =
+        packs.map_err(|error| Failure::new(serve::with_causes(&error)))?.unwrap_or_default();
+    let count: usize = packs.all().iter().map(crate::packs::Pack::requests).sum();
+    let work = async move |sides: Sides<'_>, progress: &Progress| {
+        packs.means_file(sides.queries, progress).await
+    };
+    let content = with_encoders(&config, "the embedding", work).await?;
+    files::replace(&out, &content)?;
+    output::note(format_args!("{}: {}", out.display(), counted(count, "request")));
+    Ok(Exit::Done)
+}
