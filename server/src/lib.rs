@@ -14,6 +14,7 @@ pub mod error;
 pub mod eval;
 pub mod gate;
 pub mod identity;
+pub mod language_model;
 pub mod lint;
 pub mod logging;
 pub mod nearest;

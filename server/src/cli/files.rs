@@ -16,6 +16,18 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     fs::write(path, text).map_err(|error| unwritable(path, &error))
 }
 
+/// Writes a file as a whole or not at all, whatever ends the process meanwhile.
+pub(super) fn replace(path: &Path, text: &str) -> Result<(), Failure> {
+    let mut draft = path.to_owned().into_os_string();
+    draft.push(format!(".{}.tmp", std::process::id()));
+    let written = fs::write(&draft, text).and_then(|()| fs::rename(&draft, path));
+    written.map_err(|error| {
+        // There may be none; the error that counts is the one before.
+        let _ = fs::remove_file(&draft);
+        unwritable(path, &error)
+    })
+}
+
 fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::new(format!("{}: cannot be written: {error}", path.display()))
 }
