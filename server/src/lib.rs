@@ -18,6 +18,7 @@ pub mod language_model;
 pub mod lint;
 pub mod logging;
 pub mod nearest;
+pub mod pack_build;
 pub mod packs;
 pub mod plane;
 pub mod policy;
