@@ -19,6 +19,7 @@ pub mod lint;
 pub mod logging;
 pub mod nearest;
 pub mod pack_build;
+pub mod pack_trial;
 pub mod packs;
 pub mod plane;
 pub mod policy;
