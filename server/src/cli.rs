@@ -74,7 +74,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Bench(bench) => interruptible(bench::run(bench)),
         Command::Lint(lint) => interruptible(lint::run(lint)),
         Command::Summarize(summarize) => interruptible(summarize::run(summarize)),
-        Command::Pack(pack) => pack::run(&pack),
+        Command::Pack(pack) => interruptible(pack::run(pack)),
         Command::Tokens(tokens) => tokens::run(&tokens),
         Command::Config(config) => config::run(config),
         Command::Completions(completions) => {
