@@ -6,9 +6,12 @@ use crate::cli::embedding::with_encoders;
 use crate::cli::failure::Failure;
 use crate::cli::{documents, output, serve};
 use crate::config::Config;
+use crate::error::Error;
 use crate::eval::stock::Stock;
 use crate::eval::{CatalogServer, Progress, Sides};
-use crate::pack_trial::{Bed, Limits, Misplaced, Placed, Requests, left_one_out, misplaced};
+use crate::pack_trial::{
+    Bed, Limits, Misplaced, Placed, Request, Requests, left_one_out, misplaced,
+};
 use crate::packs::{Pack, Packs};
 
 /// One catalog, and the packs that its servers have.
@@ -16,6 +19,8 @@ use crate::packs::{Pack, Packs};
 struct Ground {
     stock: Stock,
     requests: Requests,
+    /// The places of the packs that are looked at: others only stand beside them.
+    looked_at: Vec<usize>,
     clauses: bool,
 }
 
@@ -50,10 +55,12 @@ pub(super) async fn warn(
 
 /// The one catalog that is given, or one for each pack that is made of it.
 fn grounds(lint: &Lint, config: &Config, packs: &[Pack]) -> Result<Vec<Ground>, Failure> {
-    let ground = |servers: &[CatalogServer], packs: &Packs| {
+    let ground = |servers: &[CatalogServer], all: &Packs| {
         let stock = Stock::check(servers, &config.limits);
-        let requests = Requests::of(&stock, packs, 0);
-        Ground { stock, requests, clauses: config.router.clauses }
+        let requests = Requests::of(&stock, all, 0);
+        let is_given = |place: &usize| packs.iter().any(|pack| requests.is(*place, pack));
+        let looked_at = (0..requests.packs()).filter(is_given).collect();
+        Ground { stock, requests, looked_at, clauses: config.router.clauses }
     };
     if lint.catalog.is_empty() {
         output::note(
@@ -101,10 +108,10 @@ async fn place(
         let work = async move |sides: Sides<'_>, progress: &Progress| {
             let mut placed = Vec::with_capacity(grounds.len());
             for ground in &grounds {
-                let Ground { stock, requests, clauses } = ground;
+                let Ground { stock, requests, clauses, .. } = ground;
                 let with = (sides, progress);
                 let bed = Bed::embed((stock, *clauses), requests, &[], with).await?;
-                placed.push(left_one_out(&bed, requests, |_| true).await?);
+                placed.push(ground.place(&bed).await?);
             }
             Ok(placed)
         };
@@ -117,15 +124,19 @@ async fn place(
         }
     }
     let mut placed = Vec::with_capacity(grounds.len());
-    for Ground { stock, requests, .. } in grounds {
-        let bed = Bed::of_words(stock);
-        let asked = left_one_out(&bed, requests, |_| true).await;
+    for ground in grounds {
+        let asked = ground.place(&Bed::of_words(&ground.stock)).await;
         placed.push(asked.map_err(|error| Failure::new(serve::with_causes(&error)))?);
     }
     Ok((JudgedBy::Words, placed))
 }
 
 impl Ground {
+    async fn place(&self, bed: &Bed<'_>) -> Result<Vec<Option<Placed>>, Error> {
+        let is_looked_at = |request: &Request| self.looked_at.contains(&request.pack);
+        left_one_out(bed, &self.requests, is_looked_at).await
+    }
+
     fn has(&self, server: &CatalogServer, pack: &Pack) -> bool {
         let names = self.stock.catalog.servers.iter().map(|stored| &stored.record.name);
         let mut own = names.filter(|name| self.stock.names.in_file(name) == server.name);
