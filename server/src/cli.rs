@@ -14,6 +14,7 @@ mod failure;
 mod files;
 mod gate;
 mod json;
+mod language_model;
 mod lint;
 mod model;
 mod output;

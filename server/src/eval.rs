@@ -18,7 +18,7 @@ pub mod measured;
 pub mod metrics;
 pub mod per_query;
 pub mod query_file;
-mod random;
+pub mod random;
 pub mod randomisation;
 pub mod ranking;
 pub mod report;

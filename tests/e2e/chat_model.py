@@ -12,8 +12,18 @@ from typing import Any
 KEY = "sk-never-to-be-seen"
 
 
+def requests_for(tool: dict[str, Any]) -> str:
+    """As many requests of each voice as are wanted, which differ by tool, voice and number."""
+    begin = len(tool["already"])
+    said = {
+        voice: [f"{voice} {begin + n} wants {tool['name'][::-1]}" for n in range(count)]
+        for voice, count in tool["wanted"].items()
+    }
+    return json.dumps(said)
+
+
 class ChatModel:
-    """Answers by the name of the tool that it is asked about."""
+    """Answers by the name of the tool that it is asked about; with requests where it is to."""
 
     def __init__(self, answers: dict[str, str]) -> None:
         self.answers = answers
@@ -22,8 +32,9 @@ class ChatModel:
         self.keys: set[str] = set()
         self.url = ""
 
-    def reply(self, name: str, times: int) -> tuple[int, dict[str, str], str]:
+    def reply(self, tool: dict[str, Any], times: int) -> tuple[int, dict[str, str], str]:
         """Status, headers and body of the answer to the `times`th call about a tool."""
+        name = tool["name"]
         answer = self.answers.get(name, "")
         if answer == "BUSY" and times == 1:
             return 429, {"Retry-After": "1"}, "{}"
@@ -35,6 +46,8 @@ class ChatModel:
             return 401, {}, json.dumps({"error": {"message": f"incorrect key {KEY}"}})
         if answer == "HUNG":
             time.sleep(8)
+        if "wanted" in tool and answer in ("", "BUSY", "SHAKY"):
+            answer = requests_for(tool)
         if answer in ("BUSY", "SHAKY"):
             answer = f"Come back to {name.replace('_', ' ')} later"
         content = {"choices": [{"index": 0, "message": {"role": "assistant", "content": answer}}]}
@@ -50,9 +63,9 @@ def chat_model(answers: dict[str, str]) -> Iterator[ChatModel]:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             model.requests.append({"path": self.path, **body})
             model.keys.add(self.headers.get("Authorization", ""))
-            name = json.loads(body["messages"][-1]["content"])["name"]
-            model.asked[name] += 1
-            status, headers, text = model.reply(name, model.asked[name])
+            tool = json.loads(body["messages"][-1]["content"])
+            model.asked[tool["name"]] += 1
+            status, headers, text = model.reply(tool, model.asked[tool["name"]])
             try:
                 self.send_response(status)
                 for header, value in headers.items():

@@ -276,4 +276,30 @@ mod tests {
             assert!(parse(line).is_err(), "{line}");
         }
     }
+
+    #[test]
+    fn lines_about_packs_are_taken_or_refused() {
+        for line in [
+            "toolgate pack build a.json b --endpoint http://h/v1 --model m --output o --languages de,fr --resume",
+            "toolgate pack build a.json --endpoint http://h/v1 --model m --output o.yaml --per-tool 20 --json",
+            "toolgate pack lint a.yaml b.yaml --catalog d --no-encoder --within 3 --margin 0.1 --json",
+            "toolgate pack list --catalog d --directory p",
+            "toolgate pack eval --catalog d --packs p --folds 0 --seed 2 --queries q.jsonl --json",
+        ] {
+            assert!(parse(line).is_ok(), "{line}: {:?}", parse(line).err());
+        }
+        for line in [
+            "toolgate pack",
+            "toolgate pack build a.json",
+            "toolgate pack build a.json --output o --per-tool 7",
+            "toolgate pack build a.json --output o --languages english",
+            "toolgate pack lint",
+            "toolgate pack lint a.yaml --margin 2",
+            "toolgate pack lint a.yaml --within 0",
+            "toolgate pack eval",
+            "toolgate pack eval --catalog d --folds 1",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
 }

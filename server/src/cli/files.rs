@@ -18,16 +18,20 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
 
 /// Where a file is written that takes another's place only when it is whole.
 pub(super) fn draft_of(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(".draft");
-    path.with_file_name(name)
+    let mut draft = path.to_owned().into_os_string();
+    draft.push(format!(".{}.tmp", std::process::id()));
+    draft.into()
 }
 
-/// Writes a result in the place of what is there.
-pub(super) fn replace(path: &Path, content: &[u8]) -> Result<(), Failure> {
+/// Writes a file as a whole or not at all, whatever ends the process meanwhile.
+pub(super) fn replace(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Failure> {
     let draft = draft_of(path);
     let written = fs::write(&draft, content).and_then(|()| fs::rename(&draft, path));
-    written.map_err(|error| unwritable(path, &error))
+    written.map_err(|error| {
+        // There may be none; the error that counts is the one before.
+        let _ = fs::remove_file(&draft);
+        unwritable(path, &error)
+    })
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Failure {

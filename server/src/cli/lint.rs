@@ -69,7 +69,7 @@ pub(super) struct Lint {
 
 /// What makes the command fail.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum FailOn {
+pub(super) enum FailOn {
     Error,
     Warning,
     Never,
@@ -98,14 +98,18 @@ pub(super) async fn run(arguments: Lint) -> Result<Exit, Failure> {
 }
 
 impl FailOn {
+    /// The least severity that makes a command fail; `None` when none does.
+    pub(super) fn least(self) -> Option<Severity> {
+        match self {
+            Self::Error => Some(Severity::Error),
+            Self::Warning => Some(Severity::Warning),
+            Self::Never => None,
+        }
+    }
+
     fn exit(self, linted: &Linted) -> Exit {
-        let least = match self {
-            Self::Error => Severity::Error,
-            Self::Warning => Severity::Warning,
-            Self::Never => return Exit::Done,
-        };
-        let fails = linted.findings.iter().any(|finding| finding.severity >= least);
-        if fails { Exit::Refused } else { Exit::Done }
+        let is_reached = |least| linted.findings.iter().any(|found| found.severity >= least);
+        if self.least().is_some_and(is_reached) { Exit::Refused } else { Exit::Done }
     }
 }
 

@@ -6,18 +6,16 @@ mod report;
 mod work;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
 
 use super::arguments::ConfigArguments;
 use super::failure::{Exit, Failure};
+use super::language_model::ModelArguments;
 use super::{documents, output};
 use crate::config::Config;
-use crate::config::units::parse_duration;
 use crate::eval::query_file;
 use crate::eval::stock::Stock;
-use crate::summarize::{ApiKey, Endpoint, EndpointAddress};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -45,18 +43,6 @@ pub(super) struct Summarize {
     /// The settings file to write, or a folder of them for several MCP servers.
     #[arg(long, value_name = "FILE|DIR")]
     out: PathBuf,
-    /// An OpenAI-compatible endpoint: its base, or the whole address of its chat completions.
-    #[arg(long, value_name = "URL", requires = "model", value_parser = EndpointAddress::parse)]
-    endpoint: Option<EndpointAddress>,
-    /// The model to ask for.
-    #[arg(long, value_name = "NAME", requires = "endpoint")]
-    model: Option<String>,
-    /// The environment variable that holds the endpoint's key.
-    #[arg(long, value_name = "VARIABLE", requires = "endpoint")]
-    api_key_env: Option<String>,
-    /// The file that holds the endpoint's key.
-    #[arg(long, value_name = "FILE", requires = "endpoint", conflicts_with = "api_key_env")]
-    api_key_file: Option<PathBuf>,
     /// Labelled queries, as `toolgate eval` takes them: measure how well they find their tools before and
     /// after.
     #[arg(long, value_name = "FILE")]
@@ -68,12 +54,6 @@ pub(super) struct Summarize {
     /// Write summaries that are there already again.
     #[arg(long)]
     again: bool,
-    /// Calls that are under way at once, at most.
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=64))]
-    concurrency: u8,
-    /// How long one call may take.
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
-    timeout: Duration,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -81,12 +61,14 @@ pub(super) struct Summarize {
     #[arg(long, value_name = "DIR")]
     model_dir: Option<PathBuf>,
     #[command(flatten)]
+    language_model: ModelArguments,
+    #[command(flatten)]
     config: ConfigArguments,
 }
 
 pub(super) async fn run(summarize: Summarize) -> Result<Exit, Failure> {
     let config = summarize.config()?;
-    let endpoint = summarize.endpoint()?;
+    let endpoint = summarize.language_model.endpoint()?;
     let queries = summarize.queries.as_deref().map(query_file::read).transpose()?;
     let servers = documents::read_catalogs(&summarize.paths)?;
     let stock = Stock::check(&servers, &config.limits);
@@ -105,19 +87,5 @@ pub(super) async fn run(summarize: Summarize) -> Result<Exit, Failure> {
 impl Summarize {
     fn config(&self) -> Result<Config, Failure> {
         self.config.load_for_model(self.model_dir.as_deref())
-    }
-
-    fn endpoint(&self) -> Result<Option<Endpoint>, Failure> {
-        let (Some(address), Some(model)) = (&self.endpoint, &self.model) else { return Ok(None) };
-        let key = match (&self.api_key_env, &self.api_key_file) {
-            (Some(name), _) => Some(ApiKey::from_variable(name)),
-            (None, Some(path)) => Some(ApiKey::from_file(path)),
-            (None, None) => None,
-        };
-        let key = key.transpose().map_err(Failure::new)?;
-        if key.is_some() && address.is_in_the_open() {
-            output::warn(format_args!("{address}: the key travels unencrypted; use https://"));
-        }
-        Ok(Some(Endpoint::new(address.clone(), model.clone(), key, self.timeout)))
     }
 }

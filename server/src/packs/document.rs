@@ -11,9 +11,11 @@ use super::lines::Lines;
 /// Bytes of a pack.
 const PACK_MAX: usize = 4 << 20;
 
-/// Requests of one tool, and bytes of one request.
-const REQUESTS_MAX: usize = 64;
-const REQUEST_MAX: usize = 600;
+/// Requests of one tool.
+pub const REQUESTS_MAX: usize = 64;
+
+/// Bytes of one request.
+pub const REQUEST_MAX: usize = 600;
 
 /// In what manner requests are written; any other voice is a language, by its ISO 639-1 code.
 pub const VOICES: [&str; 5] = ["terse", "chatty", "indirect", "long", "multi_step"];
@@ -125,8 +127,13 @@ impl PackedTool {
 }
 
 fn is_voice(name: &str) -> bool {
-    let is_code = name.len() == 2 && name.bytes().all(|byte| byte.is_ascii_lowercase());
-    is_code || VOICES.contains(&name)
+    is_language(name) || VOICES.contains(&name)
+}
+
+/// Whether this is written as the code of a language.
+#[must_use]
+pub fn is_language(name: &str) -> bool {
+    name.len() == 2 && name.bytes().all(|byte| byte.is_ascii_lowercase())
 }
 
 impl fmt::Display for Mistake {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::document::{Mistake, Pack, PackedTool};
 
 /// Requests that a tool should have: fewer find less (docs/packs.md has what each brings).
-const REQUESTS_MIN: usize = 8;
+pub const REQUESTS_MIN: usize = 8;
 
 /// What is wanting in a pack, by tool.
 #[must_use]
@@ -22,7 +22,7 @@ pub fn lint(pack: &Pack) -> Vec<Mistake> {
         }
         for request in tool.lines.all() {
             let words = words(request);
-            if leaks(name, &words) {
+            if names_tool(name, &words) {
                 tell(
                     name,
                     format!("names the tool, which is found by its name anyway: {request:?}"),
@@ -51,14 +51,17 @@ fn contradictions(tools: &BTreeMap<String, PackedTool>) -> Vec<Mistake> {
     tools.iter().flat_map(of_tool).collect()
 }
 
-/// Whether a request has a name of several words, in a row. A name of one word is what people say too.
-fn leaks(name: &str, request: &str) -> bool {
+/// Whether a request, as [`words`] has it, has a name of several words, in a row. A name of one word is what people say
+/// too.
+#[must_use]
+pub fn names_tool(name: &str, request: &str) -> bool {
     let name = words(name);
     name.contains(' ') && format!(" {request} ").contains(&format!(" {name} "))
 }
 
-/// The words of a text in lower case, a space between them.
-fn words(text: &str) -> String {
+/// The words of a text in lower case, a space between them: requests with the same are the same.
+#[must_use]
+pub fn words(text: &str) -> String {
     let lower = text.to_lowercase();
     let words = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join(" ")

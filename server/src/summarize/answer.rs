@@ -2,6 +2,7 @@
 //! so an answer must look like a summary of this tool, or it is not taken.
 
 use crate::catalog::summary::{SUMMARY_TOKENS_MAX, humanise};
+use crate::language_model::plain::{hidden, without_thoughts};
 use crate::lint::tool::{Tool, distinct_terms};
 use crate::tokens;
 
@@ -40,7 +41,7 @@ pub fn summary(tool: &Tool<'_>, answer: &str) -> Result<String, String> {
     if text.contains(['\n', '\r']) {
         return Err("it has more than one line".into());
     }
-    if let Some(hidden) = text.chars().find(|letter| is_hidden(*letter)) {
+    if let Some(hidden) = hidden(text) {
         return Err(format!(
             "it holds a control or invisible character (U+{:04X})",
             u32::from(hidden)
@@ -72,10 +73,7 @@ pub fn summary(tool: &Tool<'_>, answer: &str) -> Result<String, String> {
 
 /// Without the thoughts of a model that thinks aloud, a label, and quotation marks around all.
 fn unwrapped(answer: &str) -> &str {
-    let mut text = answer.trim();
-    if text.starts_with("<think>") {
-        text = text.split_once("</think>").map_or("", |(_, rest)| rest.trim());
-    }
+    let mut text = without_thoughts(answer);
     if let Some(label) = text.get(..8)
         && label.eq_ignore_ascii_case("summary:")
     {
@@ -83,16 +81,6 @@ fn unwrapped(answer: &str) -> &str {
     }
     let quoted = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     quoted.map_or(text, str::trim)
-}
-
-/// Controls, marks of direction, characters of no width, tags, and those of private use.
-fn is_hidden(letter: char) -> bool {
-    letter.is_control()
-        || matches!(letter,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-            | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-            | '\u{3164}' | '\u{e000}'..='\u{f8ff}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
-            | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{10ffff}')
 }
 
 /// Whether any word is one of the tool's own.

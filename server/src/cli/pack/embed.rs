@@ -39,7 +39,8 @@ pub(super) async fn run(embed: Embed) -> Result<Exit, Failure> {
     let out = embed.out.or_else(|| directory.as_deref().map(|dir| dir.join(MEANS_FILE)));
     let out =
         out.ok_or_else(|| Failure::usage("there is no directory: say --directory or --out"))?;
-    files::check_writable(&files::draft_of(&out))?;
+    let draft = files::draft_of(&out);
+    files::check_writable(&draft)?;
     let packs = load_packs(&PacksConfig { enabled: true, directory });
     let packs =
         packs.map_err(|error| Failure::new(serve::with_causes(&error)))?.unwrap_or_default();

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cli::documents::{self, RegistrationSettings};
 use crate::cli::failure::Failure;
+use crate::cli::files;
 use crate::eval::stock::Stock;
 use crate::identity::ToolId;
 
@@ -124,14 +125,7 @@ impl SettingsFile {
 
     fn save(&mut self) -> Result<(), Failure> {
         let text = format!("{:#}\n", Value::Object(self.document.clone()));
-        let mut draft = self.path.clone().into_os_string();
-        draft.push(format!(".{}.tmp", std::process::id()));
-        let written = fs::write(&draft, text).and_then(|()| fs::rename(&draft, &self.path));
-        written.map_err(|error| {
-            // There may be none; the error that counts is the one before.
-            let _ = fs::remove_file(&draft);
-            Failure::new(format!("{}: cannot be written: {error}", self.path.display()))
-        })?;
+        files::replace(&self.path, &text)?;
         self.is_changed = false;
         Ok(())
     }

@@ -12,11 +12,12 @@ use crate::config::Config;
 use crate::eval::stock::Stock;
 use crate::eval::{LabelledQuery, Progress, Sides};
 use crate::identity::ToolId;
+use crate::language_model::{CallError, Crew, Endpoint, Patience};
 use crate::lint::suggest::suggestion;
 use crate::lint::tool::Tool;
 use crate::lint::trial::Written;
 use crate::lint::{self, boilerplate::Boilerplate};
-use crate::summarize::{Crew, Endpoint, Patience, Rewritten, Tried, measure};
+use crate::summarize::{Rewritten, Tried, measure, rewrite};
 
 /// What was asked for and what has come.
 pub(super) struct Work {
@@ -39,7 +40,7 @@ pub(super) async fn write(
         ..Report::default()
     };
     let mut work = Work { stock, files, report };
-    let (again, workers) = (summarize.again, usize::from(summarize.concurrency));
+    let (again, workers) = (summarize.again, summarize.language_model.workers());
     let Some(endpoint) = endpoint else {
         output::note(
             "no --endpoint: where a text is found wanting, a summary is made of the tool's own words by rule",
@@ -124,7 +125,7 @@ impl Work {
         let (files, report) = (&mut self.files, &mut self.report);
         let mut unsaved = None;
         let crew = Crew { endpoint, patience: Patience::default(), workers };
-        let outcome = crew.run(&asked, |place, rewritten| {
+        let outcome = rewrite(&crew, &asked, |place, rewritten| {
             bar.inc(1);
             match rewritten {
                 Rewritten::Written(summary) => {
@@ -173,7 +174,7 @@ impl Work {
 }
 
 /// The endpoint is of no use; what has come is saved.
-fn given_up(endpoint: &Endpoint, error: &crate::summarize::CallError, report: &Report) -> Failure {
+fn given_up(endpoint: &Endpoint, error: &CallError, report: &Report) -> Failure {
     Failure::new(format!(
         "{}: {error}\n  {} of {} summaries are saved; the same command goes on from there",
         endpoint.address(),

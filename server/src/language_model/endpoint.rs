@@ -13,7 +13,7 @@ use ureq::{Agent, Body};
 use super::api_key::ApiKey;
 use super::call_error::CallError;
 
-/// Bytes of an answer that are read. A summary needs a few hundred; models that think aloud need more.
+/// Bytes of an answer that are read. What is asked for needs a few thousand; models that think aloud need more.
 const ANSWER_MAX: u64 = 1 << 20;
 
 /// Characters of an endpoint's own words that are passed on.
