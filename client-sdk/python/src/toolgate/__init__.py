@@ -51,6 +51,7 @@ from toolgate.enums import (
 )
 from toolgate.errors import FieldViolation, ToolgateError
 from toolgate.gating import ArgumentViolation, Call, GateResult, GateVerdict
+from toolgate.memory import MemoryStats, ToolMemory
 from toolgate.offering import SEARCH_TOOL, SearchAnswer
 from toolgate.policies import (
     AsyncPolicyCheck,
@@ -113,6 +114,7 @@ __all__ = [
     "Intent",
     "Intents",
     "McpServer",
+    "MemoryStats",
     "OutcomeKind",
     "Policy",
     "PolicyCheck",
@@ -141,6 +143,7 @@ __all__ = [
     "SummaryPool",
     "TokenAccounting",
     "Tool",
+    "ToolMemory",
     "ToolOutcome",
     "ToolSchemas",
     "ToolSettings",

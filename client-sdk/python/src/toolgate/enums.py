@@ -89,6 +89,7 @@ class FoundBy(WireEnum):
     ALWAYS_LOAD = "ALWAYS_LOAD"
     KEPT = "KEPT"
     NOT_DEFERRED = "NOT_DEFERRED"
+    MEMORY = "MEMORY"
 
 
 class DegradedReason(WireEnum):
