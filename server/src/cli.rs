@@ -15,6 +15,7 @@ mod files;
 mod gate;
 mod json;
 mod lint;
+mod memory;
 mod model;
 mod output;
 mod pack;
@@ -66,6 +67,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Unregister(unregister) => interruptible(servers::remove(unregister)),
         Command::Usage(usage) => interruptible(usage::run(usage)),
         Command::Policy(policy) => interruptible(policy::run(policy)),
+        Command::Memory(memory) => interruptible(memory::run(memory)),
         Command::Model(model) => interruptible(model::run(model)),
         Command::Doctor(doctor) => interruptible(doctor::run(doctor)),
         Command::Eval(eval) => interruptible(eval::run(eval)),

@@ -25,6 +25,7 @@ pub mod pending;
 pub mod pool;
 pub mod query;
 pub mod rank;
+pub mod recall;
 pub mod recent;
 pub mod room;
 pub mod route;
