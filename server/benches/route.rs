@@ -17,7 +17,7 @@ use toolgate_server::encoder::{EmbedFuture, Embedded, Encoder, Encoders};
 use toolgate_server::gate::handle::Holder;
 use toolgate_server::gate::key::HandleKey;
 use toolgate_server::gate::standing::Standings;
-use toolgate_server::identity::{ServerName, TenantId, ToolName};
+use toolgate_server::identity::{ServerName, TenantId, ToolId, ToolName};
 use toolgate_server::precondition::Precondition;
 use toolgate_server::router::Router;
 use toolgate_server::router::intent::Intent;
@@ -26,9 +26,10 @@ use toolgate_server::router::route::Answer;
 use toolgate_server::shard::shards::Shards;
 use toolgate_server::state::AgentState;
 use toolgate_server::store::{
-    Committed, ContentHash, Hour, PendingRequest, PolicyChange, RecordedRequest, Revision,
-    ServerChange, ServerRecord, Store, StoreError, StoreFuture, StoredCatalog, StoredEmbedding,
-    StoredPolicy, StoredServer, StoredTool, ToolCursor, ToolRecord, UsageAddition, UsageCount,
+    Committed, ContentHash, Hour, MemoryBounds, MemoryChanges, MemoryVersion, PendingRequest,
+    PolicyChange, RecordedRequest, Revise, Revision, ServerChange, ServerRecord, Store, StoreError,
+    StoreFuture, StoredCatalog, StoredEmbedding, StoredPolicy, StoredServer, StoredTool,
+    ToolCursor, ToolRecord, UsageAddition, UsageCount,
 };
 use toolgate_server::usage::Ledger;
 
@@ -356,6 +357,33 @@ impl Store for FakeStore {
     }
 
     fn forget_usage(&self, _: Hour) -> StoreFuture<'_, ()> {
+        unused()
+    }
+
+    fn read_memory<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: MemoryVersion,
+    ) -> StoreFuture<'a, MemoryChanges> {
+        unused()
+    }
+
+    fn revise_memory<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: &'a [ToolId],
+        _: Revise<'a>,
+        _: MemoryBounds,
+    ) -> StoreFuture<'a, ()> {
+        unused()
+    }
+
+    fn clear_memory<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: Option<&'a ServerName>,
+        _: Option<&'a ToolName>,
+    ) -> StoreFuture<'a, u64> {
         unused()
     }
 

@@ -5,6 +5,7 @@ mod catalog_service;
 mod edge;
 mod fields;
 mod listing;
+mod memory_service;
 mod policy_service;
 mod precondition;
 mod register;

@@ -108,7 +108,11 @@ impl Catalog {
         Ok(self.store.list_tools(tenant, server, after, page_size).await?)
     }
 
-    async fn must_exist(&self, tenant: &TenantId) -> Result<(), Error> {
+    /// That the tenant ever had a catalog.
+    ///
+    /// # Errors
+    /// No such tenant, or a store that can't be reached.
+    pub async fn must_exist(&self, tenant: &TenantId) -> Result<(), Error> {
         match self.store.revision(tenant).await? {
             Some(_) => Ok(()),
             None => Err(Error::TenantNotFound(tenant.as_str().to_owned())),

@@ -16,6 +16,7 @@ mod gate;
 mod json;
 mod language_model;
 mod lint;
+mod memory;
 mod model;
 mod output;
 mod pack;
@@ -67,6 +68,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Unregister(unregister) => interruptible(servers::remove(unregister)),
         Command::Usage(usage) => interruptible(usage::run(usage)),
         Command::Policy(policy) => interruptible(policy::run(policy)),
+        Command::Memory(memory) => interruptible(memory::run(memory)),
         Command::Model(model) => interruptible(model::run(model)),
         Command::Doctor(doctor) => interruptible(doctor::run(doctor)),
         Command::Eval(eval) => interruptible(eval::run(eval)),

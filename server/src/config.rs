@@ -21,7 +21,8 @@ use std::path::Path;
 
 pub use components::{
     DeferralConfig, EncoderConfig, HandleConfig, LimitsConfig, LogConfig, LogFormat, LogLevel,
-    PacksConfig, PoolConfig, RouterConfig, ServerConfig, ShardConfig, StoreConfig, UsageConfig,
+    MemoryConfig, PacksConfig, PoolConfig, RouterConfig, ServerConfig, ShardConfig, StoreConfig,
+    UsageConfig,
 };
 pub use example::example;
 pub use key::{Key, Kind};
@@ -50,6 +51,8 @@ pub struct Config {
     pub router: RouterConfig,
     /// What people say who want well-known tools.
     pub packs: PacksConfig,
+    /// Memory of what worked.
+    pub memory: MemoryConfig,
     /// Whether tools are deferred.
     pub deferral: DeferralConfig,
     /// Signing of active-set handles.
@@ -102,6 +105,7 @@ impl From<&Settings> for Config {
             shard: settings.into(),
             router: settings.into(),
             packs: settings.into(),
+            memory: settings.into(),
             deferral: settings.into(),
             handle: settings.into(),
             usage: settings.into(),

@@ -14,6 +14,7 @@ pub mod formats;
 pub mod forms;
 pub mod input_error;
 pub mod latency;
+pub mod learning;
 pub mod measured;
 pub mod metrics;
 pub mod per_query;
@@ -130,7 +131,7 @@ impl Embedded<'_> {
         snapshot.build_graph();
         let names = &self.stock.names;
         let (embeddings, options, clauses) = (self.embeddings, self.options, self.clauses);
-        let ranking = Ranking { embeddings, names, options, clauses, way };
+        let ranking = Ranking { embeddings, names, options, clauses, way, memory: None };
         ranking.answer(&snapshot, self.queries)
     }
 

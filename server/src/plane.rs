@@ -8,19 +8,22 @@ use tracing::warn;
 
 use crate::catalog::Catalog;
 use crate::catalog::registration::{Registered, Registration};
-use crate::config::LimitsConfig;
+use crate::config::{LimitsConfig, MemoryConfig};
 use crate::deferral::Live;
 use crate::encoder::Encoders;
 use crate::error::Error;
 use crate::gate::key::HandleKey;
 use crate::identity::{ServerName, TenantId};
+use crate::memory::Memory;
 use crate::packs::Packs;
 use crate::router::Router;
 use crate::shard::shards::Shards;
 use crate::store::{Committed, Revision, Store};
+use crate::telemetry::MemoryMetrics;
 use crate::usage::Ledger;
 
 pub mod listing;
+pub mod memory;
 pub mod policies;
 
 /// What a plane is made of beside its store and encoder.
@@ -38,6 +41,8 @@ pub struct PlaneConfig {
     pub deferral: Arc<Live>,
     /// What people say who want well-known tools; `None` for summaries alone.
     pub packs: Option<Arc<Packs>>,
+    /// Whose calls are remembered, and how this is counted.
+    pub memory: (MemoryConfig, MemoryMetrics),
 }
 
 /// The routing plane.
@@ -48,6 +53,8 @@ pub struct Plane {
     pub router: Router,
     /// What it cost.
     pub usage: Arc<Ledger>,
+    /// What worked.
+    pub memory: Arc<Memory>,
     shards: Arc<Shards>,
 }
 
@@ -64,11 +71,17 @@ impl Plane {
         });
         let (key, ttl) = (config.handle_key, config.handle_ttl);
         let usage = Arc::new(Ledger::new(Arc::clone(&store)));
+        let (remember, metrics) = config.memory;
+        let fingerprint = intents.encoder().fingerprint().to_owned();
+        let memory = Memory::new(Arc::clone(&store), remember, &fingerprint, metrics);
+        let memory = Arc::new(memory);
         Self {
             catalog: Catalog::new(store, passages, config.limits),
             router: Router::new(Arc::clone(&shards), intents, Arc::clone(&usage), key, ttl)
-                .with_deferral(config.deferral),
+                .with_deferral(config.deferral)
+                .with_memory(Arc::clone(&memory)),
             usage,
+            memory,
             shards,
         }
     }

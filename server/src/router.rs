@@ -26,6 +26,7 @@ pub mod pending;
 pub mod pool;
 pub mod query;
 pub mod rank;
+pub mod recall;
 pub mod recent;
 pub mod room;
 pub mod route;

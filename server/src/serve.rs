@@ -27,7 +27,7 @@ use crate::plane::{Plane, PlaneConfig};
 use crate::store::StoreError;
 use crate::store::sqlite::SqliteStore;
 use crate::telemetry::Metrics;
-use crate::{admin, logging, usage};
+use crate::{admin, logging, memory, usage};
 use encoders::Embedding;
 
 pub(crate) use encoders::load_sides;
@@ -140,14 +140,16 @@ async fn serve_with(
     let metrics = Arc::new(Metrics::default());
     let embedding = Embedding::start(&config.encoder, &metrics.encoder()).await?;
     let encoders = embedding.encoders.clone();
-    let plane =
-        Arc::new(Plane::new(Arc::clone(&store) as _, encoders, plane_config(&config, deferral)?));
+    let plane_config = plane_config(&config, deferral, &metrics)?;
+    let plane = Arc::new(Plane::new(Arc::clone(&store) as _, encoders, plane_config));
     plane.router.warm();
     announce(&listener, &admin_listener);
     let over = CancellationToken::new();
     let ledger = Arc::clone(&plane.usage);
     let usage = usage::keep(ledger, config.usage, Arc::clone(&metrics), over.clone());
     let usage = tokio::spawn(usage);
+    let every = config.memory.refresh_interval;
+    let memory = tokio::spawn(memory::keep(Arc::clone(&plane.memory), every, over.clone()));
     let admin =
         Admin { plane: Arc::clone(&plane), metrics: Arc::clone(&metrics), draining: stop.clone() };
     let admin = tokio::spawn(admin::serve(admin_listener, admin, over.clone()));
@@ -157,6 +159,9 @@ async fn serve_with(
     embedding.stop().await;
     if let Err(error) = usage.await {
         warn!(%error, "the usage ledger failed");
+    }
+    if let Err(error) = memory.await {
+        warn!(%error, "the memory of what worked failed");
     }
     if let Err(error) = admin.await {
         warn!(%error, "the admin port failed");
@@ -181,7 +186,11 @@ pub(crate) fn load_packs(config: &PacksConfig) -> Result<Option<Arc<Packs>>, Ser
     Ok(Some(Arc::new(packs)))
 }
 
-fn plane_config(config: &Config, deferral: Arc<Live>) -> Result<PlaneConfig, ServeError> {
+fn plane_config(
+    config: &Config,
+    deferral: Arc<Live>,
+    metrics: &Metrics,
+) -> Result<PlaneConfig, ServeError> {
     let key = config.handle.key.load().map_err(ServeError::Key)?;
     let handle_key = HandleKey::from_bytes(key.as_bytes()).expect("the configuration checks keys");
     Ok(PlaneConfig {
@@ -191,6 +200,7 @@ fn plane_config(config: &Config, deferral: Arc<Live>) -> Result<PlaneConfig, Ser
         handle_ttl: config.handle.ttl,
         deferral,
         packs: load_packs(&config.packs)?,
+        memory: (config.memory.clone(), metrics.memory()),
     })
 }
 

@@ -7,14 +7,16 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use crate::error::{Cause, Error};
-use crate::identity::{ServerName, TenantId, ToolName};
+use crate::identity::{ServerName, TenantId, ToolId, ToolName};
 use crate::precondition::Precondition;
 
 #[cfg(test)]
 mod conformance;
+mod memory;
 pub mod sqlite;
 mod usage;
 
+pub use memory::{Day, Exemplar, MemoryBounds, MemoryChanges, MemoryVersion, PrincipalKey, Revise};
 pub use usage::{AMOUNT_MAX, Hour, UsageAddition, UsageCount};
 
 /// Counts the changes of one tenant's catalog, from 1.
@@ -394,6 +396,32 @@ pub trait Store: Send + Sync + 'static {
 
     /// Forgets all tenants' counters of usage of hours before `hour`.
     fn forget_usage(&self, hour: Hour) -> StoreFuture<'_, ()>;
+
+    /// What came to be remembered after version `since`, or all of it where some is gone since; 0 for all.
+    fn read_memory<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        since: MemoryVersion,
+    ) -> StoreFuture<'a, MemoryChanges>;
+
+    /// Has `revise` change what is remembered of these tools, as one transaction; those that are not registered are
+    /// passed over. What it leaves out stays; a place that it fills again is another exemplar. Then the tenant's
+    /// memory is brought within `bounds`.
+    fn revise_memory<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        tools: &'a [ToolId],
+        revise: Revise<'a>,
+        bounds: MemoryBounds,
+    ) -> StoreFuture<'a, ()>;
+
+    /// Forgets what is remembered of the tenant, of one MCP server's tools, or of those of one name; how many exemplars.
+    fn clear_memory<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        server: Option<&'a ServerName>,
+        tool: Option<&'a ToolName>,
+    ) -> StoreFuture<'a, u64>;
 
     /// The tenant's policy; `None` when none was ever set.
     fn read_policy<'a>(&'a self, tenant: &'a TenantId) -> StoreFuture<'a, Option<StoredPolicy>>;

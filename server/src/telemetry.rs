@@ -2,6 +2,7 @@
 //! No label ever carries a tenant.
 
 mod encoder;
+mod memory;
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -12,6 +13,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
 pub use encoder::{EncoderMetrics, WorkerMetrics};
+pub use memory::MemoryMetrics;
 
 /// Upper bounds in seconds: most calls take less than 5 ms.
 const BUCKETS: [f64; 14] =
@@ -47,6 +49,7 @@ pub struct Metrics {
     usage_lost: Counter,
     shard_memory: Gauge,
     encoder: EncoderMetrics,
+    memory: MemoryMetrics,
 }
 
 impl Default for Metrics {
@@ -67,6 +70,7 @@ impl Default for Metrics {
             usage_lost: Counter::default(),
             shard_memory: Gauge::default(),
             encoder: EncoderMetrics::default(),
+            memory: MemoryMetrics::default(),
         };
         metrics.register();
         metrics
@@ -95,6 +99,7 @@ impl Metrics {
         let name = "toolgate_shard_memory";
         r.register_with_unit(name, memory, Unit::Bytes, self.shard_memory.clone());
         self.encoder.register(r);
+        self.memory.register(r);
     }
 
     fn register_deferral(&mut self) {
@@ -117,6 +122,12 @@ impl Metrics {
     #[must_use]
     pub fn encoder(&self) -> EncoderMetrics {
         self.encoder.clone()
+    }
+
+    /// The metrics of the memory of what worked.
+    #[must_use]
+    pub fn memory(&self) -> MemoryMetrics {
+        self.memory.clone()
     }
 
     /// A call that ended; `error` is the reason's name, empty when there was none.

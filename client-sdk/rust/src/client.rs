@@ -1,11 +1,12 @@
 //! The client's handle: connecting, and the channel that all calls share. The RPCs are in `router`,
-//! `catalog`, `policy`, `usage` and `health`.
+//! `catalog`, `policy`, `memory`, `usage` and `health`.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tonic::transport::{Channel, Endpoint};
 use toolgate_proto::v1::catalog_service_client::CatalogServiceClient;
+use toolgate_proto::v1::memory_service_client::MemoryServiceClient;
 use toolgate_proto::v1::policy_service_client::PolicyServiceClient;
 use toolgate_proto::v1::router_service_client::RouterServiceClient;
 use toolgate_proto::v1::usage_service_client::UsageServiceClient;
@@ -90,6 +91,11 @@ impl Client {
 
     pub(crate) fn usage(&self) -> UsageServiceClient<Channel> {
         UsageServiceClient::new(self.channel())
+            .max_decoding_message_size(self.options().max_message_bytes)
+    }
+
+    pub(crate) fn memory(&self) -> MemoryServiceClient<Channel> {
+        MemoryServiceClient::new(self.channel())
             .max_decoding_message_size(self.options().max_message_bytes)
     }
 

@@ -33,6 +33,7 @@ mod error;
 mod health;
 pub mod history;
 pub mod layout;
+mod memory;
 mod offering;
 mod options;
 mod policy;

@@ -2027,6 +2027,454 @@ pub mod encoder_service_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
+/// Asks how much is remembered.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetMemoryStatsRequest {
+    /// The tenant. Absent: "default" while authentication is off.
+    #[prost(string, tag = "1")]
+    pub tenant: ::prost::alloc::string::String,
+    /// Only this MCP server's tools. Absent: all.
+    #[prost(string, tag = "2")]
+    pub server: ::prost::alloc::string::String,
+}
+/// How much is remembered.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetMemoryStatsResponse {
+    /// Whether calls of this tenant are remembered now. What was remembered before it was turned off stays
+    /// until it is cleared.
+    #[prost(bool, tag = "1")]
+    pub enabled: bool,
+    /// Exemplars of all tools: embeddings of intents that stand for one call or several alike.
+    #[prost(uint32, tag = "2")]
+    pub exemplars: u32,
+    /// The tools that have any, those with most first, at most 1,000.
+    #[prost(message, repeated, tag = "3")]
+    pub tools: ::prost::alloc::vec::Vec<ToolMemory>,
+}
+/// What is remembered of one tool.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ToolMemory {
+    /// The MCP server's name.
+    #[prost(string, tag = "1")]
+    pub server: ::prost::alloc::string::String,
+    /// The MCP name.
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    /// Its exemplars.
+    #[prost(uint32, tag = "3")]
+    pub exemplars: u32,
+    /// When the last call that counted was made.
+    #[prost(message, optional, tag = "4")]
+    pub last_call_time: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// Asks to forget.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ClearMemoryRequest {
+    /// The tenant. Absent: "default" while authentication is off.
+    #[prost(string, tag = "1")]
+    pub tenant: ::prost::alloc::string::String,
+    /// Only this MCP server's tools. Absent: all.
+    #[prost(string, tag = "2")]
+    pub server: ::prost::alloc::string::String,
+    /// Only the tool of this MCP name. Only together with `server`. Absent: all of the server's.
+    #[prost(string, tag = "3")]
+    pub name: ::prost::alloc::string::String,
+}
+/// What was forgotten.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ClearMemoryResponse {
+    /// Exemplars that are gone.
+    #[prost(uint32, tag = "1")]
+    pub cleared: u32,
+}
+/// Generated client implementations.
+pub mod memory_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// What is remembered of a tenant's calls: embeddings of intents with the tools that were called for them. Texts,
+    /// arguments and names of principals are not remembered. Off unless the server's configuration names the tenant.
+    #[derive(Debug, Clone)]
+    pub struct MemoryServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl MemoryServiceClient<tonic::transport::Channel> {
+        /// Attempt to create a new client by connecting to a given endpoint.
+        pub async fn connect<D>(dst: D) -> Result<Self, tonic::transport::Error>
+        where
+            D: TryInto<tonic::transport::Endpoint>,
+            D::Error: Into<StdError>,
+        {
+            let conn = tonic::transport::Endpoint::new(dst)?.connect().await?;
+            Ok(Self::new(conn))
+        }
+    }
+    impl<T> MemoryServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> MemoryServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            MemoryServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Says how much is remembered, tool by tool.
+        pub async fn get_memory_stats(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetMemoryStatsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetMemoryStatsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/toolgate.v1.MemoryService/GetMemoryStats",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("toolgate.v1.MemoryService", "GetMemoryStats"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Forgets what is remembered of the tenant, of one of its MCP servers, or of one tool. It is gone for good when
+        /// this returns; what other replicas have seen and not written yet may follow within their
+        /// `memory.refresh_interval`.
+        pub async fn clear_memory(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ClearMemoryRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ClearMemoryResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/toolgate.v1.MemoryService/ClearMemory",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("toolgate.v1.MemoryService", "ClearMemory"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod memory_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with MemoryServiceServer.
+    #[async_trait]
+    pub trait MemoryService: std::marker::Send + std::marker::Sync + 'static {
+        /// Says how much is remembered, tool by tool.
+        async fn get_memory_stats(
+            &self,
+            request: tonic::Request<super::GetMemoryStatsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetMemoryStatsResponse>,
+            tonic::Status,
+        >;
+        /// Forgets what is remembered of the tenant, of one of its MCP servers, or of one tool. It is gone for good when
+        /// this returns; what other replicas have seen and not written yet may follow within their
+        /// `memory.refresh_interval`.
+        async fn clear_memory(
+            &self,
+            request: tonic::Request<super::ClearMemoryRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ClearMemoryResponse>,
+            tonic::Status,
+        >;
+    }
+    /// What is remembered of a tenant's calls: embeddings of intents with the tools that were called for them. Texts,
+    /// arguments and names of principals are not remembered. Off unless the server's configuration names the tenant.
+    #[derive(Debug)]
+    pub struct MemoryServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> MemoryServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for MemoryServiceServer<T>
+    where
+        T: MemoryService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/toolgate.v1.MemoryService/GetMemoryStats" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetMemoryStatsSvc<T: MemoryService>(pub Arc<T>);
+                    impl<
+                        T: MemoryService,
+                    > tonic::server::UnaryService<super::GetMemoryStatsRequest>
+                    for GetMemoryStatsSvc<T> {
+                        type Response = super::GetMemoryStatsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetMemoryStatsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as MemoryService>::get_memory_stats(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetMemoryStatsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/toolgate.v1.MemoryService/ClearMemory" => {
+                    #[allow(non_camel_case_types)]
+                    struct ClearMemorySvc<T: MemoryService>(pub Arc<T>);
+                    impl<
+                        T: MemoryService,
+                    > tonic::server::UnaryService<super::ClearMemoryRequest>
+                    for ClearMemorySvc<T> {
+                        type Response = super::ClearMemoryResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ClearMemoryRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as MemoryService>::clear_memory(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ClearMemorySvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for MemoryServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "toolgate.v1.MemoryService";
+    impl<T> tonic::server::NamedService for MemoryServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
 /// A tenant's policy document.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Policy {
@@ -2855,6 +3303,9 @@ pub struct RankedTool {
     /// Whether it is in the active set.
     #[prost(bool, tag = "8")]
     pub chosen: bool,
+    /// How much calls that were made for intents like this one speak for it; 0 to 1. 0 where nothing is remembered.
+    #[prost(float, tag = "9")]
+    pub memory: f32,
 }
 /// How an active set differs from that of the turn before. All names are model-facing.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3543,6 +3994,8 @@ pub enum FoundBy {
     Kept = 6,
     /// Tools are not deferred this turn.
     NotDeferred = 7,
+    /// It was called for intents like this one.
+    Memory = 8,
 }
 impl FoundBy {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -3559,6 +4012,7 @@ impl FoundBy {
             Self::AlwaysLoad => "FOUND_BY_ALWAYS_LOAD",
             Self::Kept => "FOUND_BY_KEPT",
             Self::NotDeferred => "FOUND_BY_NOT_DEFERRED",
+            Self::Memory => "FOUND_BY_MEMORY",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -3572,6 +4026,7 @@ impl FoundBy {
             "FOUND_BY_ALWAYS_LOAD" => Some(Self::AlwaysLoad),
             "FOUND_BY_KEPT" => Some(Self::Kept),
             "FOUND_BY_NOT_DEFERRED" => Some(Self::NotDeferred),
+            "FOUND_BY_MEMORY" => Some(Self::Memory),
             _ => None,
         }
     }

@@ -75,6 +75,7 @@ fn ranking(answer: &Answer, of: &Ranking) -> v1::Ranking {
         words: one.parts.words,
         whole: one.parts.whole,
         clause: one.parts.clause,
+        memory: one.parts.memory,
         found_by: found_by(one.found_by) as i32,
         chosen: chosen.contains(&one.slot),
     };
@@ -319,6 +320,7 @@ fn found_by(found_by: FoundBy) -> v1::FoundBy {
         FoundBy::AlwaysLoad => v1::FoundBy::AlwaysLoad,
         FoundBy::Kept => v1::FoundBy::Kept,
         FoundBy::NotDeferred => v1::FoundBy::NotDeferred,
+        FoundBy::Memory => v1::FoundBy::Memory,
     }
 }
 

@@ -12,6 +12,7 @@ use tonic_health::server::{HealthReporter, health_reporter};
 use toolgate_proto::v1::FILE_DESCRIPTOR_SET;
 use toolgate_proto::v1::catalog_service_server::CatalogServiceServer;
 use toolgate_proto::v1::encoder_service_server::EncoderServiceServer;
+use toolgate_proto::v1::memory_service_server::MemoryServiceServer;
 use toolgate_proto::v1::policy_service_server::PolicyServiceServer;
 use toolgate_proto::v1::router_service_server::RouterServiceServer;
 use toolgate_proto::v1::usage_service_server::UsageServiceServer;
@@ -20,6 +21,7 @@ use tower::layer::util::{Identity, Stack};
 
 use super::catalog_service::Catalogs;
 use super::edge::Edge;
+use super::memory_service::Memories;
 use super::policy_service::Policies;
 use super::router_service::Routing;
 use super::unserved::Unserved;
@@ -93,6 +95,7 @@ fn services(edge: Edge, config: &ApiConfig) -> Router<Layers> {
     let routing = Routing { edge: edge.clone(), defaults: config.router };
     let catalogs = Catalogs { edge: edge.clone() };
     let policy = PolicyServiceServer::new(Policies { edge: edge.clone() });
+    let memory = MemoryServiceServer::new(Memories { edge: edge.clone() });
     let usage = UsageServiceServer::new(Ledgers { edge: edge.clone() });
     let encoder = EncoderServiceServer::new(Unserved { edge });
     transport()
@@ -103,6 +106,7 @@ fn services(edge: Edge, config: &ApiConfig) -> Router<Layers> {
         .add_service(RouterServiceServer::new(routing).max_decoding_message_size(max))
         .add_service(CatalogServiceServer::new(catalogs).max_decoding_message_size(max))
         .add_service(policy.max_decoding_message_size(max))
+        .add_service(memory.max_decoding_message_size(max))
         .add_service(usage.max_decoding_message_size(max))
         .add_service(encoder.max_decoding_message_size(max))
         .add_optional_service(reflection().build_v1().ok())
@@ -123,6 +127,7 @@ async fn set_health(reporter: &HealthReporter, serving: bool) {
         RouterServiceServer<Routing>,
         CatalogServiceServer<Catalogs>,
         PolicyServiceServer<Policies>,
+        MemoryServiceServer<Memories>,
         UsageServiceServer<Ledgers>
     );
     let whole = if serving {

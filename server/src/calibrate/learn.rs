@@ -3,7 +3,6 @@
 
 use super::cases::{Case, Judged};
 use crate::policy::{FEATURE_COUNT, Features, Learned};
-use crate::router::rank::FoundBy;
 
 /// Steps of the descent, the length of a step, and how much weights are held near 0 (T. Hastie, R. Tibshirani and J.
 /// Friedman, "The Elements of Statistical Learning", section 4.4, 2009).
@@ -41,7 +40,7 @@ type Sample = (Features, f64);
 
 /// The gate is not asked of candidates that the query names.
 fn samples(case: &Case, top_k: usize) -> impl Iterator<Item = Sample> {
-    let asked = case.candidates.iter().filter(|one| one.candidate.found_by == FoundBy::Overlap);
+    let asked = case.candidates.iter().filter(|one| one.candidate.found_by.is_by_meaning());
     let sample =
         |one: &Judged| (case.best.features(&one.candidate), f64::from(u8::from(one.is_relevant)));
     asked.take(top_k).map(sample)

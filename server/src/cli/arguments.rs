@@ -9,8 +9,8 @@ use toolgate_encoder_worker::worker::{HELP, WorkerArguments};
 
 use super::failure::Failure;
 use super::{
-    bench, calibrate, completions, config, doctor, eval, gate, lint, model, output, pack, policy,
-    register, route, search, serve, servers, summarize, tokens, tools, usage,
+    bench, calibrate, completions, config, doctor, eval, gate, lint, memory, model, output, pack,
+    policy, register, route, search, serve, servers, summarize, tokens, tools, usage,
 };
 use crate::config::units::parse_duration;
 use crate::config::{Config, FlagValue, Parsed, load};
@@ -55,6 +55,7 @@ pub(super) enum Command {
     Tools(tools::Tools),
     Usage(usage::Usage),
     Policy(policy::Policy),
+    Memory(memory::Memory),
     Model(model::Model),
     Doctor(doctor::Doctor),
     Eval(eval::Eval),
@@ -232,6 +233,25 @@ mod tests {
             "toolgate completions zsh",
         ] {
             assert!(parse(line).is_ok(), "{line}: {:?}", parse(line).err());
+        }
+    }
+
+    #[test]
+    fn lines_about_memory_are_told_apart() {
+        for line in [
+            "toolgate memory show --server git --json --tenant acme",
+            "toolgate memory clear --server git --tool git_log",
+            "toolgate bench memory --catalog d --queries q --no-tool n --seed 2 --rounds 1 --json j",
+        ] {
+            assert!(parse(line).is_ok(), "{line}: {:?}", parse(line).err());
+        }
+        for line in [
+            "toolgate memory",
+            "toolgate memory clear --tool git_log",
+            "toolgate bench memory --catalog d",
+            "toolgate bench memory --queries q --weight 2",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
         }
     }
 

@@ -1,5 +1,6 @@
-//! `toolgate bench`: the product measured by published benchmarks, in this process.
+//! `toolgate bench`: the product measured by benchmarks, in this process.
 
+mod memory;
 mod tax;
 
 use clap::{Args, Subcommand};
@@ -10,9 +11,10 @@ const EXAMPLES: &str = "\
 Examples:
   toolgate bench tax
   toolgate bench tax --catalog tests/data/servers --queries tests/data/intents/tax.jsonl
+  toolgate bench memory --catalog catalog.json --queries queries.jsonl
   toolgate bench tax --help";
 
-/// Measure what tools cost in prompts by a published benchmark.
+/// Measure what tools cost in prompts by a published benchmark, or what remembered calls are worth.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Bench {
@@ -23,10 +25,12 @@ pub(super) struct Bench {
 #[derive(Debug, Subcommand)]
 enum Command {
     Tax(tax::Tax),
+    Memory(memory::Memory),
 }
 
 pub(super) async fn run(bench: Bench) -> Result<Exit, Failure> {
     match bench.command {
         Command::Tax(tax) => tax::run(tax).await,
+        Command::Memory(memory) => memory::run(memory).await,
     }
 }

@@ -32,6 +32,7 @@ fn ranking(ranking: &v1::Ranking) -> Value {
             "words": one.words,
             "whole": one.whole,
             "clause": one.clause,
+            "memory": one.memory,
             "found_by": short(one.found_by().as_str_name(), "FOUND_BY_"),
             "chosen": one.chosen,
         })

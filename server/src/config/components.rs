@@ -1,7 +1,9 @@
 //! One typed struct per component, read out of the settings. Field comments say what a value means; ranges
 //! and defaults are in `table`.
 
+mod memory;
 mod packs;
+mod usage;
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -15,7 +17,9 @@ use super::settings::Settings;
 use super::value::Value;
 use super::worker_address::WorkerAddress;
 use crate::deferral::{Pattern, Policy};
+pub use memory::MemoryConfig;
 pub use packs::PacksConfig;
+pub use usage::UsageConfig;
 
 /// The file below the data directory that keeps a handle key nobody gave.
 const KEPT_KEY: &str = "handle.key";
@@ -151,15 +155,6 @@ pub struct HandleConfig {
     pub key: KeySource,
     /// How long a handle is good.
     pub ttl: Duration,
-}
-
-/// The usage ledger.
-#[derive(Debug, Clone, Copy)]
-pub struct UsageConfig {
-    /// How often what was counted is written to the store.
-    pub flush_interval: Duration,
-    /// For how many hours it is kept.
-    pub retention_hours: u32,
 }
 
 /// Logging.
@@ -329,16 +324,6 @@ impl From<&Settings> for HandleConfig {
             _ => KeySource::Kept(settings.path("store.path").join(KEPT_KEY)),
         };
         Self { key, ttl: settings.duration("handle.ttl") }
-    }
-}
-
-impl From<&Settings> for UsageConfig {
-    fn from(settings: &Settings) -> Self {
-        let days = u32::try_from(settings.count("usage.retention_days")).unwrap_or(u32::MAX);
-        Self {
-            flush_interval: settings.duration("usage.flush_interval"),
-            retention_hours: days.saturating_mul(24),
-        }
     }
 }
 

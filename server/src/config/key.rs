@@ -84,6 +84,8 @@ pub enum Kind {
     Mode,
     /// Tenants with modes of deferral, in a list.
     TenantModes,
+    /// Tenants, in a list.
+    Tenants,
     /// Patterns of names, in a list.
     Patterns,
 }
@@ -136,6 +138,7 @@ impl Kind {
                 .into(),
             Self::Mode => "a mode: always, auto, auto:N with N from 0 to 100, or off".into(),
             Self::TenantModes => "a list of tenant=mode such as \"acme=auto:20\"".into(),
+            Self::Tenants => "a list of tenants such as \"acme\"".into(),
             Self::Patterns => "a list of patterns such as \"*.example.com\"".into(),
         }
     }
@@ -161,7 +164,10 @@ impl Kind {
     /// Whether a value is an array in TOML, and is written with commas elsewhere.
     #[must_use]
     pub fn is_list(&self) -> bool {
-        matches!(self, Self::Devices | Self::Workers | Self::TenantModes | Self::Patterns)
+        matches!(
+            self,
+            Self::Devices | Self::Workers | Self::TenantModes | Self::Tenants | Self::Patterns
+        )
     }
 }
 

@@ -244,6 +244,25 @@ pub static KEYS: &[Key] = &[
         doc: "A directory of packs (*.yaml) of your own, which come before the shipped ones, and of what \
               `toolgate pack embed` makes of them.",
     },
+    key(
+        "memory.tenants",
+        Kind::Tenants,
+        "",
+        "Tenants whose calls are remembered: which tool was called for which intent, as embeddings, so that tools \
+         are found by what they were called for (docs/memory.md).",
+    ),
+    key(
+        "memory.half_life_days",
+        count(1, 3_660),
+        "30",
+        "After how many days a remembered call counts half.",
+    ),
+    key(
+        "memory.refresh_interval",
+        span(100, 3_600_000),
+        "10s",
+        "How often what was observed is written to the store, and what other replicas wrote is read.",
+    ),
     Key {
         name: "deferral.mode",
         kind: Kind::Mode,

@@ -77,7 +77,12 @@ fn every_key_is_read_with_its_type() {
     // Reading panics on a wrong type, and on a name that the table lacks.
     let config = Config::in_directory(Path::new("/d"));
     assert_eq!(config.store.path, Path::new("/d/data"));
-    let written = concat!(include_str!("components.rs"), include_str!("components/packs.rs"));
+    let written = concat!(
+        include_str!("components.rs"),
+        include_str!("components/memory.rs"),
+        include_str!("components/packs.rs"),
+        include_str!("components/usage.rs")
+    );
     for key in KEYS {
         assert!(written.contains(&format!("\"{}\"", key.name)), "{} is never read", key.name);
         assert!(key.doc.ends_with('.'), "{}", key.name);
@@ -163,6 +168,10 @@ fn single_mistakes() {
     check_one("[encoder]\nworkers = [\"a\"]", &["a list of addresses", "the port is missing"]);
     check_one("[encoder]\nworkers = [1]", &["found an array"]);
     check_one("[encoder]\nworkers = \"a:1\"", &["found the string"]);
+    check_one(
+        "[memory]\ntenants = [\"acme\", \"Not One\"]",
+        &["a list of tenants", "no tenant's name"],
+    );
     check_one("[encoder]\nlocal_workers = [\"auto\"]", &["device of its own"]);
     check_one("[encoder]\ndevice = \"gpu\"", &["a device: auto, cpu"]);
     check_one("[encoder]\nin_process = false", &["nothing would embed"]);
@@ -197,6 +206,22 @@ fn workers_and_prefixes_are_read_alike_from_every_source() {
     assert_eq!(from_file.passage_prefix.as_deref(), Some(""), "none, whatever the model says");
     assert_eq!(from_environment.passage_prefix, None);
     assert!(parse("", &[], &[]).config.encoder.pool.is_empty());
+}
+
+#[test]
+fn tenants_opt_in_by_name() {
+    let of = |config: &Config| {
+        let tenants = config.memory.tenants.iter();
+        tenants.map(|tenant| tenant.as_str().to_owned()).collect::<Vec<_>>()
+    };
+    let none = parse("", &[], &[]).config;
+    assert!(none.memory.tenants.is_empty(), "nobody is remembered who did not ask for it");
+    let file = "[memory]\ntenants = [\"acme\", \"b-2\"]\nhalf_life_days = 7";
+    let named = parse(file, &[], &[]).config;
+    assert_eq!(of(&named), ["acme", "b-2"]);
+    assert_eq!(named.memory.half_life.as_secs(), 7 * 86_400);
+    let from_environment = parse("", &["TOOLGATE_MEMORY_TENANTS=acme,b-2"], &[]).config;
+    assert_eq!(of(&from_environment), of(&named));
 }
 
 #[test]

@@ -68,6 +68,8 @@ pub enum Value {
     Mode(Mode),
     /// Of [`Kind::TenantModes`].
     TenantModes(Vec<(TenantId, Mode)>),
+    /// Of [`Kind::Tenants`].
+    Tenants(Vec<TenantId>),
     /// Of [`Kind::Patterns`].
     Patterns(Vec<Pattern>),
 }
@@ -95,6 +97,9 @@ impl fmt::Display for Value {
                 let text =
                     |(tenant, mode): &(TenantId, Mode)| format!("{}={mode}", tenant.as_str());
                 joined(formatter, &modes.iter().map(text).collect::<Vec<_>>())
+            }
+            Self::Tenants(tenants) => {
+                joined(formatter, &tenants.iter().map(TenantId::as_str).collect::<Vec<_>>())
             }
             Self::Patterns(patterns) => joined(formatter, patterns),
         }
@@ -180,6 +185,7 @@ fn parse(kind: &Kind, text: &str) -> Result<Value, Option<String>> {
         Kind::Workers => list(text, |item| item.parse()).map(Value::Workers),
         Kind::Mode => text.parse().map(Value::Mode).map_err(|_| None),
         Kind::TenantModes => list(text, tenant_mode).map(Value::TenantModes),
+        Kind::Tenants => list(text, tenant).map(Value::Tenants),
         Kind::Patterns => list(text, pattern).map(Value::Patterns),
     }
 }
@@ -209,6 +215,10 @@ fn tenant_mode(text: &str) -> Result<(TenantId, Mode), String> {
     let (tenant, mode) = text.split_once('=').ok_or("no mode after a =")?;
     let tenant = TenantId::parse(tenant.trim()).map_err(|_| "no tenant's name")?;
     Ok((tenant, mode.trim().parse()?))
+}
+
+fn tenant(text: &str) -> Result<TenantId, String> {
+    TenantId::parse(text).map_err(|_| "no tenant's name".into())
 }
 
 fn pattern(text: &str) -> Result<Pattern, String> {

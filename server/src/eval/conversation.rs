@@ -213,5 +213,5 @@ fn shown(snapshot: &Snapshot, active: &[Chosen]) -> ActiveSet {
         ShownTool::new(tool.key, &tool.hash)
     };
     let tools = active.iter().map(tool).collect();
-    ActiveSet { revision: snapshot.revision, expires: u64::MAX, tools }
+    ActiveSet { revision: snapshot.revision, expires: u64::MAX, tools, imprint: None }
 }

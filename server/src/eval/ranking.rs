@@ -19,6 +19,7 @@ use crate::router::intent::{self, Intent};
 use crate::router::level::Level;
 use crate::router::query::{Options, RouteQuery};
 use crate::router::rank::{Candidate, Embedded, FoundBy, Parts, Recent};
+use crate::router::recall::Recall;
 use crate::shard::Hit;
 use crate::shard::snapshot::Snapshot;
 
@@ -76,6 +77,8 @@ pub struct Ranking<'a> {
     pub clauses: bool,
     /// By what.
     pub way: Way,
+    /// What is remembered of calls, and the weight of it instead of the product's.
+    pub memory: Option<(&'a Recall, f32)>,
 }
 
 /// By what queries are ranked.
@@ -109,7 +112,7 @@ impl Ranking<'_> {
         queries.iter().map(answer).collect()
     }
 
-    fn answer_one(
+    pub(super) fn answer_one(
         &self,
         snapshot: &Snapshot,
         query: &str,
@@ -117,7 +120,8 @@ impl Ranking<'_> {
     ) -> Result<Answer, Error> {
         let route = self.route(query);
         let vectors = self.vectors(query, &route);
-        let embedded = Embedded { blend: self.blend(), ..Embedded::new(&route.intents, &vectors) };
+        let (blend, recall) = (self.blend(), self.memory.map(|(recall, _)| recall));
+        let embedded = Embedded { blend, recall, ..Embedded::new(&route.intents, &vectors) };
 
         let began = Instant::now();
         let standings = Standings::of(snapshot, &route.state);
@@ -169,7 +173,9 @@ impl Ranking<'_> {
     }
 
     fn blend(&self) -> Blend {
-        Blend { clauses: self.way == Way::Router && self.clauses, ..Blend::default() }
+        let product = Blend::default();
+        let memory = self.memory.map_or(product.memory, |(_, weight)| weight);
+        Blend { clauses: self.way == Way::Router && self.clauses, memory, ..product }
     }
 
     fn ranked(&self, snapshot: &Snapshot, mut candidates: Vec<Candidate>) -> Ranked {

@@ -10,18 +10,21 @@ use sha2::Sha256;
 
 use super::key::HandleKey;
 use crate::identity::{TenantId, ToolKey};
-use crate::store::{ContentHash, Revision};
+use crate::imprint::{DIMENSIONS_MAX, Imprint};
+use crate::store::{ContentHash, PrincipalKey, Revision};
 
 /// The most tools of one active set: all of a large catalog where nothing is deferred, at 43 bytes each.
 pub const TOOLS_MAX: usize = 1_024;
 
+/// Without an imprint, and with one before the tools: encoder, number of values, values.
 const VERSION: u8 = 1;
+const WITH_IMPRINT: u8 = 2;
 const HEADER: usize = 1 + 8 + 8;
 const TAG: usize = 32;
 const HALF: usize = 16;
 const ENTRY: usize = 2 * HALF;
 /// Base64 of the longest handle.
-const TEXT_MAX: usize = (HEADER + TOOLS_MAX * ENTRY + TAG) * 4 / 3 + 4;
+const TEXT_MAX: usize = (HEADER + 8 + 2 + DIMENSIONS_MAX + TOOLS_MAX * ENTRY + TAG) * 4 / 3 + 4;
 
 /// Whom a handle is issued to.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +62,8 @@ pub struct ActiveSet {
     pub expires: u64,
     /// The tools in their order.
     pub tools: Vec<ShownTool>,
+    /// What they were chosen for, where calls are remembered.
+    pub imprint: Option<Imprint>,
 }
 
 /// Why a handle says nothing.
@@ -75,7 +80,14 @@ impl ActiveSet {
     pub fn new(revision: Revision, tools: Vec<ShownTool>, now: SystemTime, ttl: Duration) -> Self {
         let mut tools = tools;
         tools.truncate(TOOLS_MAX);
-        Self { revision, expires: seconds(now).saturating_add(ttl.as_secs()), tools }
+        let expires = seconds(now).saturating_add(ttl.as_secs());
+        Self { revision, expires, tools, imprint: None }
+    }
+
+    /// The same with what it was chosen for.
+    #[must_use]
+    pub fn with_imprint(self, imprint: Option<Imprint>) -> Self {
+        Self { imprint, ..self }
     }
 
     /// Whether it has expired at `now`.
@@ -84,13 +96,19 @@ impl ActiveSet {
         seconds(now) >= self.expires
     }
 
-    /// The handle: base64url of version, expiry, revision, tools and an HMAC-SHA-256 tag (RFC 2104).
+    /// The handle: base64url of version, expiry, revision, the imprint if there is one, tools and an HMAC-SHA-256 tag (RFC 2104).
     #[must_use]
     pub fn seal(&self, key: &HandleKey, holder: Holder<'_>) -> String {
         let mut bytes = Vec::with_capacity(HEADER + self.tools.len() * ENTRY + TAG);
-        bytes.push(VERSION);
+        bytes.push(if self.imprint.is_some() { WITH_IMPRINT } else { VERSION });
         bytes.extend(self.expires.to_be_bytes());
         bytes.extend(self.revision.to_be_bytes());
+        if let Some(imprint) = &self.imprint {
+            let length = u16::try_from(imprint.bytes().len());
+            bytes.extend(imprint.encoder());
+            bytes.extend(length.expect("imprints have fewer dimensions").to_be_bytes());
+            bytes.extend(imprint.bytes());
+        }
         for tool in &self.tools {
             bytes.extend(tool.id);
             bytes.extend(tool.definition);
@@ -120,8 +138,13 @@ impl ActiveSet {
         let (version, rest) = content.split_first()?;
         let (expires, rest) = rest.split_first_chunk::<8>()?;
         let (revision, rest) = rest.split_first_chunk::<8>()?;
+        let (imprint, rest) = match *version {
+            VERSION => (None, rest),
+            WITH_IMPRINT => read_imprint(rest).map(|(imprint, rest)| (Some(imprint), rest))?,
+            _ => return None,
+        };
         let (entries, remainder) = rest.as_chunks::<ENTRY>();
-        if *version != VERSION || !remainder.is_empty() || entries.len() > TOOLS_MAX {
+        if !remainder.is_empty() || entries.len() > TOOLS_MAX {
             return None;
         }
         let tool = |entry: &[u8; ENTRY]| {
@@ -132,14 +155,40 @@ impl ActiveSet {
             expires: u64::from_be_bytes(*expires),
             revision: Revision::from_be_bytes(*revision),
             tools: entries.iter().map(tool).collect::<Option<_>>()?,
+            imprint,
         })
     }
 }
 
+fn read_imprint(bytes: &[u8]) -> Option<(Imprint, &[u8])> {
+    let (encoder, rest) = bytes.split_first_chunk::<8>()?;
+    let (length, rest) = rest.split_first_chunk::<2>()?;
+    let (values, rest) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;
+    Some((Imprint::read(*encoder, values)?, rest))
+}
+
+impl Holder<'_> {
+    /// Stands for the principal where something is kept: nobody can tell from it who that is without the key, and no two
+    /// tenants' are alike. All zero while authentication is off.
+    #[must_use]
+    pub fn principal_key(self, key: &HandleKey) -> PrincipalKey {
+        if self.principal.is_empty() {
+            return PrincipalKey::default();
+        }
+        let digest: [u8; 32] =
+            mac_for(b"toolgate principal\0", key, self, &[]).finalize().into_bytes().into();
+        digest.first_chunk().copied().unwrap_or_default()
+    }
+}
+
 fn mac(key: &HandleKey, holder: Holder<'_>, content: &[u8]) -> Hmac<Sha256> {
+    mac_for(b"toolgate active set\0", key, holder, content)
+}
+
+fn mac_for(use_of: &[u8], key: &HandleKey, holder: Holder<'_>, content: &[u8]) -> Hmac<Sha256> {
     let mut mac =
         Hmac::<Sha256>::new_from_slice(key.bytes()).expect("HMAC takes keys of any length");
-    mac.update(b"toolgate active set\0");
+    mac.update(use_of);
     // Lengths go before the names, so that no two holders make the same input.
     for name in [holder.tenant.as_str(), holder.principal] {
         mac.update(&(name.len() as u64).to_be_bytes());
@@ -181,9 +230,12 @@ mod tests {
     fn a_handle_says_what_was_sealed() {
         let (key, a) = (key(1), tenant("a"));
         let holder = Holder { tenant: &a, principal: "p" };
-        for tools in [0, 1, 10, TOOLS_MAX] {
-            let set = set(tools);
-            assert_eq!(ActiveSet::open(&set.seal(&key, holder), &key, holder), Ok(set));
+        let imprint = |dimensions| Imprint::of([3; 8], &vec![0.5; dimensions]);
+        for imprint in [None, imprint(1), imprint(384), imprint(DIMENSIONS_MAX)] {
+            for tools in [0, 1, 10, TOOLS_MAX] {
+                let set = set(tools).with_imprint(imprint.clone());
+                assert_eq!(ActiveSet::open(&set.seal(&key, holder), &key, holder), Ok(set));
+            }
         }
         assert_eq!(set(TOOLS_MAX + 1).tools.len(), TOOLS_MAX);
     }
@@ -200,6 +252,32 @@ mod tests {
         assert!(open(&key, &ab, "c").is_err());
         assert!(open(&key, &a, "").is_err());
         assert!(open(&other, &a, "bc").is_err());
+    }
+
+    #[test]
+    fn a_handle_is_longer_by_an_imprint_only_where_there_is_one() {
+        let (key, a) = (key(1), tenant("a"));
+        let holder = Holder { tenant: &a, principal: "" };
+        let bytes =
+            |set: &ActiveSet| URL_SAFE_NO_PAD.decode(set.seal(&key, holder)).expect("base64");
+        let plain = bytes(&set(3));
+        assert_eq!((plain[0], plain.len()), (1, HEADER + 3 * ENTRY + TAG));
+        let imprint = Imprint::of([3; 8], &[0.5; 384]);
+        let with = bytes(&set(3).with_imprint(imprint));
+        assert_eq!((with[0], with.len()), (2, plain.len() + 8 + 2 + 384));
+    }
+
+    #[test]
+    fn principals_are_told_apart_and_not_by_name() {
+        let (one, other) = (key(1), key(2));
+        let (a, b) = (tenant("a"), tenant("b"));
+        let of =
+            |key: &HandleKey, tenant, principal| Holder { tenant, principal }.principal_key(key);
+        let all = [of(&one, &a, "p"), of(&one, &a, "q"), of(&one, &b, "p"), of(&other, &a, "p")];
+        for (place, key) in all.iter().enumerate() {
+            assert!(!all[..place].contains(key) && *key != [0; 8], "{place}");
+        }
+        assert_eq!(of(&one, &a, ""), [0; 8]);
     }
 
     #[test]

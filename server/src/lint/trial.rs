@@ -80,7 +80,8 @@ impl Trial<'_> {
     ) -> Result<Vec<Ranked>, Error> {
         let names = &self.stock.names;
         let (embeddings, options) = (self.embeddings, &Options::default());
-        let ranking = Ranking { embeddings, names, options, clauses: true, way: Way::Router };
+        let ranking =
+            Ranking { embeddings, names, options, clauses: true, way: Way::Router, memory: None };
         let queries: Vec<&LabelledQuery> = queries.iter().collect();
         let answers = ranking.answer(snapshot, &queries)?;
         Ok(answers.into_iter().map(|answer| answer.ranked).collect())

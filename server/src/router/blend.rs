@@ -1,12 +1,13 @@
-//! How overlap, words and clauses make one score for an intent.
+//! How overlap, words, memory and clauses make one score for an intent.
 
 use std::collections::BTreeMap;
 
 use fixedbitset::FixedBitSet;
 
-use super::fuse::{Fused, fuse};
+use super::fuse::{Fused, Weights, fuse};
 use super::intent::Intent;
 use super::rank::Parts;
+use super::recall::Recall;
 use crate::error::Error;
 use crate::shard::Dense;
 use crate::shard::snapshot::Snapshot;
@@ -27,12 +28,15 @@ pub struct Blend {
     pub words: f32,
     /// Whether clauses count.
     pub clauses: bool,
+    /// Of memory beside overlap and words, 0 to 1: docs/memory.md has what others came to. At .5 a wrong memory could
+    /// take half of a right tool's score, which is where the set is cut.
+    pub memory: f32,
 }
 
 impl Default for Blend {
     /// As the product ranks.
     fn default() -> Self {
-        Self { words: 0.4, clauses: true }
+        Self { words: 0.4, clauses: true, memory: 0.4 }
     }
 }
 
@@ -43,6 +47,8 @@ pub(super) struct Among<'a> {
     pub(super) allowed: Option<&'a FixedBitSet>,
     /// Tools of each ranking that are fused.
     pub(super) pool: usize,
+    /// What is remembered of the tenant's calls.
+    pub(super) recall: Option<&'a Recall>,
 }
 
 /// A tool as one intent ranks it.
@@ -89,14 +95,16 @@ impl Blend {
     }
 
     fn fused(&self, among: &Among<'_>, vector: &[f32], text: &str) -> Result<Ranking, Error> {
-        let Among { snapshot, index, allowed, pool } = among;
+        let Among { snapshot, index, allowed, pool, recall } = among;
         let near = index.search(vector, *pool, *allowed).map_err(Error::internal)?;
         let near: Vec<_> = near.iter().map(|hit| (hit.slot, hit.overlap)).collect();
         let worded = snapshot.words.search(text, *pool, *allowed);
         let worded: Vec<_> = worded.iter().map(|hit| (hit.slot, hit.score)).collect();
         let overlap = |slot| index.overlap(vector, slot).unwrap_or(0.0);
         let best_overlap = near.first().map_or(0.0, |(_, overlap)| *overlap);
-        Ok(Ranking { ranked: fuse(&near, &worded, overlap, self.words), best_overlap })
+        let known = recall.map_or_else(Vec::new, |recall| recall.tools(snapshot, vector, *allowed));
+        let weights = Weights { words: self.words, memory: self.memory };
+        Ok(Ranking { ranked: fuse(&near, &worded, &known, overlap, weights), best_overlap })
     }
 }
 
@@ -123,7 +131,8 @@ fn with_clauses(
             let slot = fused.slot;
             let one = found.entry(slot).or_insert_with(|| Found::unseen(slot, overlap(slot)));
             one.parts.clause = one.parts.clause.max(fused.score);
-            one.parts.nearest = one.parts.nearest.max(fused.overlap);
+            one.parts.nearest = one.parts.nearest.max(fused.nearest);
+            one.parts.memory = one.parts.memory.max(fused.memory);
             one.leads |= place == 0;
         }
     }
@@ -135,8 +144,8 @@ fn with_clauses(
 impl Found {
     /// Of an intent of one clause.
     fn of_whole(fused: &Fused) -> Self {
-        let Fused { slot, overlap, words, score } = *fused;
-        let parts = Parts { words, whole: score, clause: score, nearest: overlap };
+        let Fused { slot, overlap, words, memory, nearest, score } = *fused;
+        let parts = Parts { words, whole: score, clause: score, nearest, memory };
         Self { slot, overlap, score, parts, leads: false }
     }
 

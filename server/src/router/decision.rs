@@ -14,6 +14,7 @@ use super::level::Level;
 use super::pending;
 use super::query::{Options, RouteQuery};
 use super::rank::{Candidate, Embedded};
+use super::recall::Recall;
 use super::recent;
 use super::stages::Stages;
 use crate::error::Error;
@@ -47,6 +48,8 @@ pub(super) struct Case<'a> {
     pub(super) previous: Option<&'a ActiveSet>,
     /// Embeddings of requests that need no tool; none while they can't be had.
     pub(super) background: &'a [Vec<f32>],
+    /// What is remembered of the tenant's calls.
+    pub(super) recall: Option<&'a Recall>,
 }
 
 impl Case<'_> {
@@ -59,14 +62,14 @@ impl Case<'_> {
         vectors: Vec<Vec<f32>>,
         stages: &mut Stages,
     ) -> Result<Decision, Error> {
-        let Self { snapshot, query, deferring, previous, background } = self;
+        let Self { snapshot, query, deferring, previous, background, recall } = self;
         let options = &query.options;
         let standings = Standings::of(snapshot, &query.state);
         let pending = pending::visible(snapshot, &standings, &query.state);
         let allowed = Allowed::new(snapshot, standings, options, &pending)?;
         stages.end("gate");
         let deferral = deferring.decide(snapshot, &allowed, options);
-        let embedded = Embedded::new(&query.intents, &vectors);
+        let embedded = Embedded { recall, ..Embedded::new(&query.intents, &vectors) };
         let look_at = look_at(snapshot, options);
         // More than are told of: what words put forward must not hide tools that reach a threshold.
         let mut candidates = embedded.rank(snapshot, look_at.max(POOL), allowed.slots.as_ref())?;

@@ -1,8 +1,10 @@
-//! Overlap and words together: two rankings on one scale. A weighted sum of scores scaled to 0 to 1 finds
+//! Overlap, words and memory together: rankings on one scale. A weighted sum of scores scaled to 0 to 1 finds
 //! more than ranks alone do (S. Bruch, S. Gai and A. Ingber, "An Analysis of Fusion Functions for Hybrid
 //! Retrieval", ACM Transactions on Information Systems 42(1), 2023).
 
 use std::collections::BTreeMap;
+
+use super::recall::Known;
 
 /// Tools of each ranking that are fused, at least.
 pub(super) const POOL: usize = 100;
@@ -16,32 +18,58 @@ pub(super) struct Fused {
     pub(super) overlap: f32,
     /// What its words have in common with the intent, as a share of the best tool's; 0 to 1.
     pub(super) words: f32,
-    /// Both together, 0 to 1.
+    /// How much calls for intents like this one speak for it, 0 to 1.
+    pub(super) memory: f32,
+    /// The overlap, or what the nearest of those intents comes to where that is more.
+    pub(super) nearest: f32,
+    /// All together, 0 to 1.
     pub(super) score: f32,
 }
 
-/// All that overlap and words found, best first; ties by slot. `near` and `worded` are slots with scores, best
-/// first; `overlap` gives that of a slot that only words found; `weight` is that of words, 0 to 1.
+/// How rankings are weighed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Weights {
+    /// Of words beside overlap, 0 to 1.
+    pub(super) words: f32,
+    /// Of memory beside both, 0 to 1.
+    pub(super) memory: f32,
+}
+
+/// All that overlap, words and memory found, best first; ties by slot. `near` and `worded` are slots with scores, best
+/// first; `overlap` gives that of a slot that only others found.
+///
+/// Memory takes its weight from the other two as far as it speaks for any tool: where it has nothing to say of an intent
+/// it changes nothing, and the best of the others keeps the rest of its score whatever is remembered.
 pub(super) fn fuse(
     near: &[(u32, f32)],
     worded: &[(u32, f32)],
+    known: &[Known],
     overlap: impl Fn(u32) -> f32,
-    weight: f32,
+    weights: Weights,
 ) -> Vec<Fused> {
     let most_words = worded.first().map_or(1.0, |(_, score)| *score).max(f32::MIN_POSITIVE);
     let mut found: BTreeMap<u32, Fused> = BTreeMap::new();
     for (slot, overlap) in near {
-        found.insert(*slot, Fused { slot: *slot, overlap: *overlap, words: 0.0, score: 0.0 });
+        found.insert(*slot, Fused::near(*slot, *overlap));
     }
     for (slot, score) in worded {
-        let unseen = || Fused { slot: *slot, overlap: overlap(*slot), words: 0.0, score: 0.0 };
+        let unseen = || Fused::near(*slot, overlap(*slot));
         found.entry(*slot).or_insert_with(unseen).words = score / most_words;
+    }
+    for one in known {
+        let fused =
+            found.entry(one.slot).or_insert_with(|| Fused::near(one.slot, overlap(one.slot)));
+        fused.memory = one.weight;
+        fused.nearest = fused.nearest.max(one.nearest);
     }
     let overlaps = || found.values().map(|fused| fused.overlap);
     let least = overlaps().fold(f32::INFINITY, f32::min);
     let span = (overlaps().fold(f32::NEG_INFINITY, f32::max) - least).max(f32::MIN_POSITIVE);
+    let most_known = known.iter().map(|one| one.weight).fold(0.0, f32::max);
+    let Weights { words, memory } = weights;
     let scored = |fused: Fused| {
-        let score = (1.0 - weight) * (fused.overlap - least) / span + weight * fused.words;
+        let alone = (1.0 - words) * (fused.overlap - least) / span + words * fused.words;
+        let score = (1.0 - memory * most_known) * alone + memory * fused.memory;
         Fused { score, ..fused }
     };
     let mut best: Vec<Fused> = found.into_values().map(scored).collect();
@@ -49,14 +77,23 @@ pub(super) fn fuse(
     best
 }
 
+impl Fused {
+    /// By overlap alone.
+    fn near(slot: u32, overlap: f32) -> Self {
+        Self { slot, overlap, words: 0.0, memory: 0.0, nearest: overlap, score: 0.0 }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const WEIGHTS: Weights = Weights { words: 0.4, memory: 0.3 };
+
     #[test]
     fn scores_are_scaled_over_what_was_found_and_added() {
         let overlap = |slot| if slot == 7 { 0.1 } else { 0.0 };
-        let fused = fuse(&[(1, 0.5), (2, 0.3)], &[(2, 8.0), (7, 4.0)], overlap, 0.4);
+        let fused = fuse(&[(1, 0.5), (2, 0.3)], &[(2, 8.0), (7, 4.0)], &[], overlap, WEIGHTS);
         let rows: Vec<_> = fused.iter().map(|f| (f.slot, f.overlap, f.words)).collect();
         assert_eq!(rows, [(2, 0.3, 1.0), (1, 0.5, 0.0), (7, 0.1, 0.5)]);
         for (fused, score) in fused.iter().zip([0.6 * 0.5 + 0.4, 0.6, 0.2]) {
@@ -67,8 +104,26 @@ mod tests {
     #[test]
     fn one_ranking_alone_is_kept_and_ties_go_by_slot() {
         let slots = |fused: Vec<Fused>| fused.iter().map(|f| f.slot).collect::<Vec<_>>();
-        assert_eq!(slots(fuse(&[(3, 0.5), (1, 0.2)], &[], |_| 0.0, 0.4)), [3, 1]);
-        assert_eq!(slots(fuse(&[], &[(9, 2.0), (4, 2.0)], |_| 0.0, 0.4)), [4, 9]);
-        assert!(fuse(&[], &[], |_| 0.0, 0.4).is_empty());
+        let near = |_| 0.0;
+        assert_eq!(slots(fuse(&[(3, 0.5), (1, 0.2)], &[], &[], near, WEIGHTS)), [3, 1]);
+        assert_eq!(slots(fuse(&[], &[(9, 2.0), (4, 2.0)], &[], near, WEIGHTS)), [4, 9]);
+        assert!(fuse(&[], &[], &[], near, WEIGHTS).is_empty());
+    }
+
+    #[test]
+    fn what_is_remembered_lifts_a_tool_and_pushes_none_out() {
+        let known = |slot, weight| Known { slot, weight, nearest: 0.4 };
+        let near = [(1, 0.5), (2, 0.4), (3, 0.3)];
+        let fused = |known: &[Known]| fuse(&near, &[], known, |_| 0.1, WEIGHTS);
+        let of = |fused: &[Fused], slot| *fused.iter().find(|f| f.slot == slot).expect("found");
+        let plain = fused(&[]);
+        // Overlaps are spread over 0 to .6 by what words leave; slot 7 stretches them down to its own.
+        let with = fused(&[known(7, 1.0), known(3, 0.5)]);
+        assert_eq!(of(&with, 7).nearest, 0.4);
+        for (slot, wanted) in [(7, 0.3), (1, 0.7 * 0.6), (3, 0.7 * 0.3 + 0.15)] {
+            assert!((of(&with, slot).score - wanted).abs() < 1e-6, "{:?}", of(&with, slot));
+        }
+        assert_eq!(plain.first().map(|f| f.slot), with.first().map(|f| f.slot), "a wrong memory");
+        assert_eq!(fused(&[known(2, 0.0)]), plain, "nothing to say");
     }
 }

@@ -53,6 +53,20 @@ pub fn texts(intents: &[Intent]) -> Vec<String> {
     intents.iter().flat_map(Intent::texts).collect()
 }
 
+/// The embedding of what is wanted most: of the whole of the heaviest intent, the first of equals.
+#[must_use]
+pub fn main<'v>(intents: &[Intent], vectors: &'v [Vec<f32>]) -> Option<&'v Vec<f32>> {
+    let mut at = 0;
+    let mut best: Option<(f32, usize)> = None;
+    for intent in intents {
+        if best.is_none_or(|(weight, _)| intent.weight > weight) {
+            best = Some((intent.weight, at));
+        }
+        at += intent.text_count();
+    }
+    vectors.get(best?.1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,5 +81,18 @@ mod tests {
         assert_eq!((intent.text_count(), intent.clauses().len()), (3, 2));
         let whole = Intent::undivided(text.to_owned(), 1.0);
         assert_eq!(texts(&[whole.clone(), intent]).len(), whole.text_count() + 3);
+    }
+
+    #[test]
+    fn the_heaviest_intent_is_what_is_wanted_most() {
+        let two = Intent::new("list the tags, then delete the old branch".to_owned(), 1.0);
+        assert_eq!(two.text_count(), 3);
+        let one = |weight| Intent::undivided("push".to_owned(), weight);
+        let vectors: Vec<Vec<f32>> = (0..4_u8).map(|place| vec![f32::from(place)]).collect();
+        let place = |intents: &[Intent]| main(intents, &vectors).map(|vector| vector[0]);
+        assert_eq!(place(&[two.clone(), one(2.0)]), Some(3.0));
+        assert_eq!(place(&[two.clone(), one(1.0)]), Some(0.0), "the first of equals");
+        assert_eq!(place(&[one(1.0), two]), Some(0.0));
+        assert_eq!(main(&[one(1.0)], &[]), None, "nothing was embedded");
     }
 }

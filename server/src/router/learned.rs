@@ -1,7 +1,7 @@
 //! What the learned gate of a policy knows of a candidate. `toolgate calibrate --learn` trains one on a tenant's
 //! labelled queries; without one the fixed rule cuts.
 
-use super::rank::{Candidate, FoundBy};
+use super::rank::Candidate;
 use crate::policy::Features;
 
 /// The best of a turn's candidates, which each is held against.
@@ -17,7 +17,7 @@ impl Best {
     /// Of these candidates, but for those that an intent names: they stand above every score.
     pub fn of<'a>(candidates: impl Iterator<Item = &'a Candidate>) -> Self {
         let start = Self { score: 0.0, nearest: f32::NEG_INFINITY };
-        let ranked = candidates.filter(|one| one.found_by == FoundBy::Overlap);
+        let ranked = candidates.filter(|one| one.found_by.is_by_meaning());
         ranked.fold(start, |best, one| Self {
             score: best.score.max(one.score),
             nearest: best.nearest.max(one.parts.nearest),
@@ -49,7 +49,7 @@ impl Best {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::router::rank::{Parts, Recent};
+    use crate::router::rank::{FoundBy, Parts, Recent};
 
     #[test]
     fn a_candidate_is_held_against_the_best() {
@@ -58,7 +58,7 @@ mod tests {
             overlap: 0.4,
             score: 0.6,
             found_by: FoundBy::Overlap,
-            parts: Parts { words: 0.5, whole: 0.6, clause: 0.7, nearest: 0.45 },
+            parts: Parts { words: 0.5, whole: 0.6, clause: 0.7, nearest: 0.45, memory: 0.0 },
             leads: true,
             recent: Recent { called: false, server_called: true },
         };

@@ -18,6 +18,7 @@ use crate::gate::calls::{Call, CallCheck};
 use crate::gate::handle::{ActiveSet, Holder, ShownTool, TOOLS_MAX};
 use crate::gate::standing::{Standing, Standings};
 use crate::gate::verdict::{RefusalCode, Refused, Verdict};
+use crate::memory::{Observation, now_ms};
 use crate::shard::snapshot::Snapshot;
 use crate::shard::tool::Tool;
 use crate::state::AgentState;
@@ -105,12 +106,13 @@ impl Router {
     async fn judge(&self, holder: Holder<'_>, query: GateQuery) -> Result<Verdicts, Error> {
         let GateQuery { handle, calls, state, min_revision } = query;
         let snapshot = self.shards.get(holder.tenant, min_revision).await?;
-        let Ok(active) = ActiveSet::open(&handle, &self.key, holder) else {
+        let Ok(mut active) = ActiveSet::open(&handle, &self.key, holder) else {
             let message = "The active-set handle is not valid: ask for the tools again.";
             let refused = Box::new(Refused::new(RefusalCode::HandleInvalid, message));
             let verdicts = calls.iter().map(|_| Err(refused.clone())).collect();
             return Ok(Verdicts { snapshot, verdicts });
         };
+        let imprint = active.imprint.take();
         let (tenant, schemas) = (holder.tenant.clone(), Arc::clone(&self.schemas));
         let shard = Arc::clone(&snapshot);
         // Compiling a schema or matching a long argument may take milliseconds.
@@ -120,6 +122,15 @@ impl Router {
             CallCheck { tenant, snapshot, state, active, schemas, now }.verdicts(&calls)
         };
         let verdicts = tokio::task::spawn_blocking(check).await.map_err(Error::internal)?;
+        if let (Some(memory), Some(imprint)) = (&self.memory, imprint) {
+            let principal = holder.principal_key(&self.key);
+            let at_ms = now_ms();
+            for allowed in verdicts.iter().flatten() {
+                let tool = snapshot.tool(allowed.slot).id.clone();
+                let imprint = imprint.clone();
+                memory.observe(holder.tenant, Observation { tool, imprint, principal, at_ms });
+            }
+        }
         Ok(Verdicts { snapshot, verdicts })
     }
 
@@ -157,7 +168,8 @@ impl Router {
         let (shard, state) = (Arc::clone(&snapshot), state.clone());
         let standings = aside(&snapshot, move || Ok(Standings::of(&shard, &state))).await?;
         // Kept tools stay with the definitions that were shown: only what is asked for now is shown anew.
-        let mut shown = previous.map_or_else(Vec::new, |set| set.tools);
+        let (mut shown, imprint) =
+            previous.map_or_else(Default::default, |set| (set.tools, set.imprint));
         let (mut tools, mut left_out) = (Vec::new(), Vec::new());
         for name in names {
             match find(&snapshot, &standings, name) {
@@ -170,7 +182,7 @@ impl Router {
         }
         check_room(&shown)?;
         self.usage.count(holder.tenant, &account::looked_up(&tools));
-        let (handle, handle_expires) = self.seal(holder, snapshot.revision, shown);
+        let (handle, handle_expires) = self.seal(holder, snapshot.revision, (shown, imprint));
         let refusals = explain::refusals(&snapshot, &standings, left_out);
         Ok(Found { snapshot, tools, detail, refusals, handle, handle_expires })
     }

@@ -1,5 +1,5 @@
-//! Ranking: overlap of intents and summaries with the words that they share, tools that an intent names, and
-//! words alone when nothing could be embedded. The bitmap of allowed tools takes part in the search itself.
+//! Ranking: overlap of intents and summaries with the words that they share and with what is remembered of calls,
+//! tools that an intent names, and words alone when nothing could be embedded. The bitmap of allowed tools takes part in the search itself.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +9,7 @@ use super::blend::{Among, Blend, Found};
 use super::fuse::POOL;
 use super::intent::Intent;
 use super::names;
+use super::recall::Recall;
 use crate::error::Error;
 use crate::shard::Dense;
 use crate::shard::snapshot::Snapshot;
@@ -30,6 +31,16 @@ pub enum FoundBy {
     Kept,
     /// Tools are not deferred this turn.
     NotDeferred,
+    /// It was called for intents like this one.
+    Memory,
+}
+
+impl FoundBy {
+    /// Whether it was found by what it is for, and neither named nor asked for.
+    #[must_use]
+    pub fn is_by_meaning(self) -> bool {
+        matches!(self, Self::Overlap | Self::Memory)
+    }
 }
 
 /// A tool that was found.
@@ -69,8 +80,11 @@ pub struct Parts {
     pub whole: f32,
     /// What the best of an intent's clauses makes of it; 0 to 1.
     pub clause: f32,
-    /// The cosine with the nearest of an intent and its clauses: whether any tool fits goes by it.
+    /// The cosine with the nearest of an intent and its clauses: whether any tool fits goes by it. The nearest intent that
+    /// it was called for counts as well.
     pub nearest: f32,
+    /// How much calls for intents like these speak for it; 0 to 1.
+    pub memory: f32,
 }
 
 impl Parts {
@@ -86,6 +100,7 @@ impl Parts {
             whole: self.whole.max(other.whole),
             clause: self.clause.max(other.clause),
             nearest: self.nearest.max(other.nearest),
+            memory: self.memory.max(other.memory),
         }
     }
 }
@@ -95,7 +110,9 @@ impl Candidate {
     fn take_better(&mut self, other: &Self) {
         self.overlap = self.overlap.max(other.overlap);
         self.parts = self.parts.max(other.parts);
-        self.score = self.score.max(other.score);
+        if other.score > self.score {
+            (self.score, self.found_by) = (other.score, other.found_by);
+        }
         self.leads |= other.leads;
     }
 }
@@ -107,8 +124,10 @@ pub struct Embedded<'a> {
     pub intents: &'a [Intent],
     /// One embedding for each of [`Intent::texts`], or none at all.
     pub vectors: &'a [Vec<f32>],
-    /// How overlap, words and clauses make a score.
+    /// How overlap, words, memory and clauses make a score.
     pub blend: Blend,
+    /// What is remembered of the tenant's calls; `None` where nothing is.
+    pub recall: Option<&'a Recall>,
 }
 
 /// An intent with the embeddings of its texts: the whole, then its clauses.
@@ -118,7 +137,7 @@ impl<'a> Embedded<'a> {
     /// Intents as the product ranks them.
     #[must_use]
     pub fn new(intents: &'a [Intent], vectors: &'a [Vec<f32>]) -> Self {
-        Self { intents, vectors, blend: Blend::default() }
+        Self { intents, vectors, blend: Blend::default(), recall: None }
     }
 
     /// Each intent with its embeddings.
@@ -176,17 +195,29 @@ impl<'a> Embedded<'a> {
         let mut found: BTreeMap<u32, Candidate> = BTreeMap::new();
         let heaviest = self.heaviest();
         for (intent, vectors) in self.each() {
-            let among = Among { snapshot, index, allowed, pool: k.max(POOL) };
+            let (pool, recall) = (k.max(POOL), self.recall);
+            let among = Among { snapshot, index, allowed, pool, recall };
             let ranked = self.blend.rank(&among, intent, vectors)?;
             for Found { slot, overlap, score, parts, leads } in ranked.into_iter().take(k) {
                 let score = score * intent.weight / heaviest;
-                let found_by = FoundBy::Overlap;
+                let found_by = self.found_by(&parts);
                 let recent = Recent::default();
                 let here = Candidate { slot, overlap, parts, score, found_by, leads, recent };
                 found.entry(slot).and_modify(|known| known.take_better(&here)).or_insert(here);
             }
         }
         Ok(found.into_values().collect())
+    }
+
+    /// By memory, what has most of its score from there.
+    fn found_by(&self, parts: &Parts) -> FoundBy {
+        let remembered = self.blend.memory * parts.memory;
+        let most = parts.whole.max(parts.clause);
+        if remembered > 0.0 && remembered >= most / 2.0 {
+            FoundBy::Memory
+        } else {
+            FoundBy::Overlap
+        }
     }
 
     fn heaviest(&self) -> f32 {

@@ -18,6 +18,7 @@ use super::level::Level;
 use super::pool::{self, PoolDelta};
 use super::query::{Detail, RouteQuery};
 use super::rank::Candidate;
+use super::recall::Recall;
 use super::stages::Stages;
 use crate::catalog::signature::Signature;
 use crate::deferral::Live;
@@ -27,6 +28,8 @@ use crate::gate::calls::Schemas;
 use crate::gate::handle::{ActiveSet, Holder, ShownTool};
 use crate::gate::key::HandleKey;
 use crate::identity::TenantId;
+use crate::imprint::{Imprint, encoder_key};
+use crate::memory::Memory;
 use crate::shard::shards::Shards;
 use crate::shard::snapshot::Snapshot;
 use crate::store::Revision;
@@ -107,6 +110,7 @@ pub struct Router {
     pub(super) key: HandleKey,
     pub(super) handle_ttl: Duration,
     pub(super) schemas: Arc<Schemas>,
+    pub(super) memory: Option<Arc<Memory>>,
     deferral: Arc<Live>,
     costs: Arc<Costs>,
     background: Background,
@@ -125,7 +129,25 @@ impl Router {
     ) -> Self {
         let (schemas, deferral, costs) = (Arc::default(), Arc::default(), Arc::default());
         let background = Background::default();
-        Self { shards, intents, usage, key, handle_ttl, schemas, deferral, costs, background }
+        let memory = None;
+        Self {
+            shards,
+            intents,
+            usage,
+            key,
+            handle_ttl,
+            schemas,
+            memory,
+            deferral,
+            costs,
+            background,
+        }
+    }
+
+    /// The same router, which remembers what was called for what.
+    #[must_use]
+    pub fn with_memory(self, memory: Arc<Memory>) -> Self {
+        Self { memory: Some(memory), ..self }
     }
 
     /// The same router under an operator's policy on deferral.
@@ -166,17 +188,14 @@ impl Router {
         };
         stages.end("embed");
         let query = Arc::new(RouteQuery { options, ..query });
-        let deferring = Deferring {
-            tenant: holder.tenant.clone(),
-            policy: self.deferral.now(),
-            costs: Arc::clone(&self.costs),
-        };
+        let (deferring, recall) = (self.deferring(holder.tenant), self.recall(holder.tenant));
         let decide = {
             let (snapshot, query) = (Arc::clone(&snapshot), Arc::clone(&query));
             move || {
                 let (snapshot, query, previous) = (&*snapshot, &*query, previous.as_ref());
                 let background = background.as_deref().map_or(&[][..], Vec::as_slice);
-                let case = Case { snapshot, query, deferring: &deferring, previous, background };
+                let (deferring, recall) = (&deferring, recall.as_ref());
+                let case = Case { snapshot, query, deferring, previous, background, recall };
                 case.decide(vectors, &mut stages).map(|decision| (decision, stages))
             }
         };
@@ -211,10 +230,31 @@ impl Router {
         &self,
         holder: Holder<'_>,
         revision: Revision,
-        shown: Vec<ShownTool>,
+        (shown, imprint): (Vec<ShownTool>, Option<Imprint>),
     ) -> (String, u64) {
         let set = ActiveSet::new(revision, shown, SystemTime::now(), self.handle_ttl);
+        let set = set.with_imprint(imprint);
         (set.seal(&self.key, holder), set.expires)
+    }
+
+    fn deferring(&self, tenant: &TenantId) -> Deferring {
+        let (policy, costs) = (self.deferral.now(), Arc::clone(&self.costs));
+        Deferring { tenant: tenant.clone(), policy, costs }
+    }
+
+    /// What is remembered of the tenant's calls.
+    pub(super) fn recall(&self, tenant: &TenantId) -> Option<Recall> {
+        let remembered = self.memory.as_ref()?.of(tenant)?;
+        Some(Recall::new(remembered, encoder_key(self.intents.encoder().fingerprint())))
+    }
+
+    /// What the tools of an answer are wanted for; `None` where calls are not remembered.
+    pub(super) fn imprint(
+        &self,
+        tenant: &TenantId,
+        embedding: Option<&Vec<f32>>,
+    ) -> Option<Imprint> {
+        self.memory.as_ref()?.imprint(tenant, embedding.map(Vec::as_slice))
     }
 
     /// The texts' embeddings; none when the encoder can't be had, so that words decide.
@@ -255,7 +295,9 @@ impl Router {
         let active = |chosen: &Chosen| account::active(&snapshot, *chosen, detail);
         let active: Vec<Active> = decision.active.iter().map(active).collect();
         let tools = decision.active.iter().map(|chosen| snapshot.tool(chosen.slot));
-        let shown = tools.map(|tool| ShownTool::new(tool.key, &tool.hash)).collect();
+        let shown: Vec<_> = tools.map(|tool| ShownTool::new(tool.key, &tool.hash)).collect();
+        let main = intent::main(&query.intents, &decision.vectors);
+        let shown = (shown, self.imprint(holder.tenant, main));
         let (handle, handle_expires) = self.seal(holder, snapshot.revision, shown);
         let phase2 = active.iter().map(|tool| u64::from(tool.tokens)).sum();
         let mut visible = decision.standings.visible_tokens(&snapshot);

@@ -24,6 +24,8 @@ use super::route::{Active, Degraded};
 use crate::error::Error;
 use crate::gate::handle::{Holder, ShownTool};
 use crate::gate::standing::Standings;
+use crate::identity::TenantId;
+use crate::imprint::Imprint;
 use crate::shard::snapshot::Snapshot;
 use crate::state::AgentState;
 use crate::store::Revision;
@@ -95,6 +97,9 @@ pub struct SearchAnswer {
     pub degraded: Vec<Degraded>,
 }
 
+/// The tools that a handle covers, and what they are wanted for.
+type Covered = (Vec<ShownTool>, Option<Imprint>);
+
 /// What was found, before anything is rendered.
 #[derive(Debug)]
 struct Findings {
@@ -104,6 +109,14 @@ struct Findings {
     message: String,
     searched: usize,
     lacking_required: u32,
+}
+
+/// What was found by meaning.
+struct Meant {
+    findings: Findings,
+    degraded: Vec<Degraded>,
+    /// Of the text.
+    imprint: Option<Imprint>,
 }
 
 impl Router {
@@ -129,24 +142,21 @@ impl Router {
             };
             aside(&snapshot, look).await?
         };
-        let mut degraded = Vec::new();
+        let (mut degraded, mut searched_for) = (Vec::new(), None);
         let findings = match looked {
             Looked::Settled(findings) => findings,
             Looked::AskEncoder(text) => {
-                let intents = [Intent::new(text, 1.0)];
-                let texts = intent::texts(&intents);
-                let (vectors, worse) = self.embed(holder.tenant, texts, deadline).await?;
-                degraded = worse;
-                if vectors.is_empty() || snapshot.vectors().is_none() {
-                    degraded.push(Degraded::LexicalOnly);
-                }
-                let (shard, query) = (Arc::clone(&snapshot), Arc::clone(&query));
-                let standings = Arc::clone(&standings);
-                let meaning = move || natural(&shard, &query, &standings, (&intents, &vectors));
-                aside(&snapshot, meaning).await?
+                let asked = (holder.tenant, deadline);
+                let meant = self.by_meaning(asked, &snapshot, (&query, &standings), text).await?;
+                (degraded, searched_for) = (meant.degraded, meant.imprint);
+                meant.findings
             }
         };
-        let shown = previous.map_or_else(Vec::new, |set| set.tools);
+        // What the turn is for says more than what was searched for on the way.
+        let shown = match previous {
+            Some(set) => (set.tools, set.imprint.or(searched_for)),
+            None => (Vec::new(), searched_for),
+        };
         let pending = pending::visible(&snapshot, &standings, &query.state);
         let mut answer = self.shown(holder, snapshot, &query, (findings, &standings, shown))?;
         answer.message = with_pending(answer.message, answer.tools.is_empty(), &pending);
@@ -156,13 +166,39 @@ impl Router {
         Ok(answer)
     }
 
+    /// What the encoder makes of a text that names nothing.
+    async fn by_meaning(
+        &self,
+        (tenant, deadline): (&TenantId, Option<Instant>),
+        snapshot: &Arc<Snapshot>,
+        (query, standings): (&Arc<SearchQuery>, &Arc<Standings>),
+        text: String,
+    ) -> Result<Meant, Error> {
+        let intents = [Intent::new(text, 1.0)];
+        let texts = intent::texts(&intents);
+        let (vectors, mut degraded) = self.embed(tenant, texts, deadline).await?;
+        if vectors.is_empty() || snapshot.vectors().is_none() {
+            degraded.push(Degraded::LexicalOnly);
+        }
+        let (imprint, recall) = (self.imprint(tenant, vectors.first()), self.recall(tenant));
+        let (shard, query) = (Arc::clone(snapshot), Arc::clone(query));
+        let standings = Arc::clone(standings);
+        let meaning = move || {
+            let embedded = Embedded::new(&intents, &vectors);
+            let embedded = Embedded { recall: recall.as_ref(), ..embedded };
+            natural(&shard, &query, &standings, &embedded)
+        };
+        let findings = aside(snapshot, meaning).await?;
+        Ok(Meant { findings, degraded, imprint })
+    }
+
     /// The answer with its handle. Names alone are not enough to call a tool, so they add none.
     fn shown(
         &self,
         holder: Holder<'_>,
         snapshot: Arc<Snapshot>,
         query: &SearchQuery,
-        (findings, standings, mut shown): (Findings, &Standings, Vec<ShownTool>),
+        (findings, standings, (mut shown, imprint)): (Findings, &Standings, Covered),
     ) -> Result<SearchAnswer, Error> {
         let mut tools = Vec::with_capacity(findings.tools.len());
         for found in &findings.tools {
@@ -173,7 +209,7 @@ impl Router {
             tools.push(account::active(&snapshot, chosen, query.detail));
         }
         check_room(&shown)?;
-        let (handle, handle_expires) = self.seal(holder, snapshot.revision, shown);
+        let (handle, handle_expires) = self.seal(holder, snapshot.revision, (shown, imprint));
         Ok(SearchAnswer {
             form: findings.form,
             detail: query.detail,
@@ -214,13 +250,12 @@ fn natural(
     snapshot: &Snapshot,
     query: &SearchQuery,
     standings: &Standings,
-    (intents, vectors): (&[Intent], &[Vec<f32>]),
+    embedded: &Embedded<'_>,
 ) -> Result<Findings, Error> {
-    let embedded = Embedded::new(intents, vectors);
     let by_words = embedded.is_words_only(snapshot);
     let allowed = standings.open(snapshot);
     let fits = |found: &Candidate| match found.found_by {
-        FoundBy::Name => true,
+        FoundBy::Name | FoundBy::Memory => true,
         _ if by_words => found.score > 0.0,
         _ => found.overlap >= least_overlap(snapshot, query, found.slot),
     };

@@ -11,6 +11,7 @@ mod commits;
 mod concurrency;
 mod deltas;
 mod embeddings;
+mod memory;
 mod model;
 mod policies;
 mod properties;
@@ -22,6 +23,7 @@ pub(super) use commits::*;
 pub(super) use concurrency::*;
 pub(super) use deltas::*;
 pub(super) use embeddings::*;
+pub(super) use memory::*;
 pub(super) use policies::*;
 pub(super) use properties::*;
 pub(super) use reads::*;
@@ -60,6 +62,11 @@ macro_rules! conformance_tests {
             policies_of_tenants_do_not_meet,
             one_commit_wins_each_base,
             readers_see_whole_changes,
+            exemplars_are_read_back_whole,
+            memory_tells_what_changed,
+            memory_is_cleared_by_tool_server_and_tenant,
+            memory_goes_with_its_tool,
+            memory_is_bounded_and_fades,
             usage_is_added_up_by_hour,
             usage_of_tenants_does_not_meet,
             usage_stays_at_its_most,

@@ -13,15 +13,17 @@ use self::failure::{failed, limited};
 use self::open::{Connections, Tuning};
 use self::place::Place;
 use super::{
-    Committed, ContentHash, Hour, PendingRequest, PolicyChange, RecordedRequest, Revision,
-    ServerChange, Store, StoreError, StoreFuture, StoredCatalog, StoredEmbedding, StoredPolicy,
-    StoredServer, StoredTool, ToolCursor, UsageAddition, UsageCount,
+    Committed, ContentHash, Hour, MemoryBounds, MemoryChanges, MemoryVersion, PendingRequest,
+    PolicyChange, RecordedRequest, Revise, Revision, ServerChange, Store, StoreError, StoreFuture,
+    StoredCatalog, StoredEmbedding, StoredPolicy, StoredServer, StoredTool, ToolCursor,
+    UsageAddition, UsageCount,
 };
-use crate::identity::{ServerName, TenantId};
+use crate::identity::{ServerName, TenantId, ToolId, ToolName};
 
 mod commit;
 mod embeddings;
 mod failure;
+mod memory;
 mod open;
 mod place;
 mod policies;
@@ -247,6 +249,47 @@ impl Store for SqliteStore {
             {}
             Ok(())
         })
+    }
+
+    fn read_memory<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        since: MemoryVersion,
+    ) -> StoreFuture<'a, MemoryChanges> {
+        Box::pin(limited(LOAD_LIMIT, async move {
+            let mut snapshot = self.begin_read().await?;
+            memory::read(&mut snapshot, tenant.as_str(), since).await
+        }))
+    }
+
+    fn revise_memory<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        tools: &'a [ToolId],
+        revise: Revise<'a>,
+        bounds: MemoryBounds,
+    ) -> StoreFuture<'a, ()> {
+        Box::pin(limited(WRITE_LIMIT, async move {
+            let mut transaction = self.begin_write().await?;
+            memory::revise(&mut transaction, tenant.as_str(), tools, revise).await?;
+            memory::trim(&mut transaction, tenant.as_str(), bounds).await?;
+            self.end_write(transaction).await
+        }))
+    }
+
+    fn clear_memory<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        server: Option<&'a ServerName>,
+        tool: Option<&'a ToolName>,
+    ) -> StoreFuture<'a, u64> {
+        Box::pin(limited(WRITE_LIMIT, async move {
+            let mut transaction = self.begin_write().await?;
+            let (server, tool) = (server.map(ServerName::as_str), tool.map(ToolName::as_str));
+            let gone = memory::clear(&mut transaction, tenant.as_str(), server, tool).await?;
+            self.end_write(transaction).await?;
+            Ok(gone)
+        }))
     }
 
     fn read_policy<'a>(&'a self, tenant: &'a TenantId) -> StoreFuture<'a, Option<StoredPolicy>> {

@@ -147,7 +147,7 @@ impl<'a> Bed<'a> {
             ShownTool::new(tool.key, &tool.hash)
         };
         let tools = slots.iter().map(tool).collect();
-        ActiveSet { revision: self.snapshot.revision, expires: u64::MAX, tools }
+        ActiveSet { revision: self.snapshot.revision, expires: u64::MAX, tools, imprint: None }
     }
 
     /// Gate's verdicts on calls by these names, with arguments that satisfy their schemas.

@@ -12,6 +12,7 @@ mod gating;
 mod hidden;
 mod isolation;
 mod limits;
+mod memory;
 mod pending;
 mod policies;
 mod pool;

@@ -52,6 +52,7 @@ from toolgate.enums import (
 )
 from toolgate.errors import FieldViolation, ToolgateError
 from toolgate.gating import ArgumentViolation, Call, GateResult, GateVerdict
+from toolgate.memory import MemoryStats, ToolMemory
 from toolgate.offering import SEARCH_TOOL, SearchAnswer
 from toolgate.policies import (
     AsyncPolicyCheck,
@@ -116,6 +117,7 @@ __all__ = [
     "Intent",
     "Intents",
     "McpServer",
+    "MemoryStats",
     "OutcomeKind",
     "Policy",
     "PolicyCheck",
@@ -144,6 +146,7 @@ __all__ = [
     "SummaryPool",
     "TokenAccounting",
     "Tool",
+    "ToolMemory",
     "ToolOutcome",
     "ToolSchemas",
     "ToolSettings",

@@ -19,6 +19,8 @@ from toolgate._channel import (
 from toolgate._gen.v1 import (
     catalog_pb2,
     catalog_pb2_grpc,
+    memory_pb2,
+    memory_pb2_grpc,
     policy_pb2,
     policy_pb2_grpc,
     router_pb2_grpc,
@@ -36,6 +38,7 @@ from toolgate._requests import (
 from toolgate.catalog import McpServer, Registration, Removal, Tool
 from toolgate.enums import Detail, UsageGranularity
 from toolgate.gating import Call, GateResult
+from toolgate.memory import MemoryStats
 from toolgate.offering import SearchAnswer
 from toolgate.policies import Policy, PolicyCheck
 from toolgate.routing import RouteResult, SummaryPool, ToolSchemas
@@ -88,6 +91,7 @@ class Client:
         self._catalog = catalog_pb2_grpc.CatalogServiceStub(self._channel)
         self._usage = usage_pb2_grpc.UsageServiceStub(self._channel)
         self._policies = policy_pb2_grpc.PolicyServiceStub(self._channel)
+        self._memory = memory_pb2_grpc.MemoryServiceStub(self._channel)
         self._tenant = tenant
         self._timeout = timeout
 
@@ -348,6 +352,29 @@ class Client:
         """
         request = usage_request(self._tenant, start, end, granularity)
         return Usage.from_proto(self._call(self._usage.GetUsage, request, timeout))
+
+    def memory_stats(self, *, server: str = "", timeout: float | None = None) -> MemoryStats:
+        """How much is remembered of the tenant's calls, tool by tool.
+
+        Args:
+            server: Only this MCP server's tools. "": all.
+            timeout: Seconds.
+        """
+        request = memory_pb2.GetMemoryStatsRequest(tenant=self._tenant, server=server)
+        return MemoryStats.from_proto(self._call(self._memory.GetMemoryStats, request, timeout))
+
+    def clear_memory(
+        self, *, server: str = "", name: str = "", timeout: float | None = None
+    ) -> int:
+        """Forgets what is remembered of the tenant's calls, for good; how many exemplars that were.
+
+        Args:
+            server: Only this MCP server's tools. "": all.
+            name: Only this tool of the server. "": all of them.
+            timeout: Seconds.
+        """
+        request = memory_pb2.ClearMemoryRequest(tenant=self._tenant, server=server, name=name)
+        return (self._call(self._memory.ClearMemory, request, timeout)).cleared
 
     def set_policy(
         self, document: PolicyDocument, *, etag: str = "", timeout: float | None = None

@@ -98,6 +98,7 @@ class FoundBy(WireEnum):
     ALWAYS_LOAD = "ALWAYS_LOAD"
     KEPT = "KEPT"
     NOT_DEFERRED = "NOT_DEFERRED"
+    MEMORY = "MEMORY"
 
 
 class DegradedReason(WireEnum):

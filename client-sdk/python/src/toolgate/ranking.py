@@ -26,6 +26,8 @@ class RankedTool:
     """How it was found."""
     chosen: bool
     """Whether it is in the active set."""
+    memory: float = 0.0
+    """How much calls for intents like this one speak for it; 0 to 1."""
 
     @classmethod
     def from_proto(cls, message: router_pb2.RankedTool) -> "RankedTool":
@@ -39,6 +41,7 @@ class RankedTool:
             clause=message.clause,
             found_by=from_wire(FoundBy, router_pb2.FoundBy, "FOUND_BY_", message.found_by),
             chosen=message.chosen,
+            memory=message.memory,
         )
 
 

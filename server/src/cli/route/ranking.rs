@@ -15,6 +15,7 @@ pub(super) fn table(ranking: &v1::Ranking) -> String {
         Column::Right("WORDS"),
         Column::Right("WHOLE"),
         Column::Right("CLAUSE"),
+        Column::Right("MEMORY"),
         Column::Left("FOUND BY"),
         Column::Left(""),
     ];
@@ -28,6 +29,7 @@ pub(super) fn table(ranking: &v1::Ranking) -> String {
             number(one.words),
             number(one.whole),
             number(one.clause),
+            number(one.memory),
             found_by(one.found_by()).to_owned(),
             chosen,
         ]
@@ -53,6 +55,7 @@ mod tests {
             words: 1.0,
             whole: 0.7,
             clause: 0.8,
+            memory: 0.9,
             found_by: v1::FoundBy::Overlap.into(),
             chosen: true,
         };
@@ -61,8 +64,9 @@ mod tests {
         assert!(text.contains("no tool fits below an overlap of 0.310"), "{text}");
         let row = text.lines().last().expect("a row");
         let cells: Vec<_> = row.split_whitespace().collect();
-        let wanted =
-            ["mcp__git__git_log", "0.750", "0.500", "1.000", "0.700", "0.800", "overlap", "chosen"];
+        let numbers = ["0.750", "0.500", "1.000", "0.700", "0.800", "0.900"];
+        let wanted: Vec<_> =
+            ["mcp__git__git_log"].into_iter().chain(numbers).chain(["overlap", "chosen"]).collect();
         assert_eq!(cells, wanted);
         let open = v1::Ranking { abstain_below: -1.0, ..ranking };
         assert!(table(&open).contains("nothing is asked"));

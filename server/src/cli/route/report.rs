@@ -187,6 +187,7 @@ pub(in crate::cli) fn found_by(way: v1::FoundBy) -> &'static str {
         v1::FoundBy::AlwaysLoad => "always loaded",
         v1::FoundBy::Kept => "turn before",
         v1::FoundBy::NotDeferred => "not deferred",
+        v1::FoundBy::Memory => "memory",
         v1::FoundBy::Unspecified => "",
     }
 }

@@ -7,7 +7,7 @@ use sqlx::sqlite::SqliteConnection;
 
 use super::failure::failed;
 use super::tools::{self, StoredLine};
-use super::{embeddings, policies, removed, requests, rows};
+use super::{embeddings, memory, policies, removed, requests, rows};
 use crate::store::{Committed, Revision, ServerChange, ServerRecord, StoreError, ToolRecord};
 
 pub(super) async fn commit(
@@ -47,6 +47,7 @@ pub(super) async fn commit(
     if touches_hidden || changes_who_sees(before_scopes.as_deref(), &lines, change)? {
         removed::restart(connection, tenant, revision).await?;
     }
+    memory::drop_unregistered(connection, tenant, server).await?;
     embeddings::save(connection, tenant, &change.fingerprint, &change.embeddings).await?;
     if let Some(request) = &change.request {
         requests::record(connection, tenant, request, &committed).await?;
@@ -81,6 +82,7 @@ pub(super) async fn remove_server(
     }
     let texts = lines.values().map(|line| &line.summary_hash);
     embeddings::drop_unused(connection, tenant, texts).await?;
+    memory::drop_unregistered(connection, tenant, server).await?;
     requests::forget_expired(connection, tenant, committed.updated_ms).await?;
     Ok(committed)
 }

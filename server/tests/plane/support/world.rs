@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use toolgate_server::catalog::registration::{Registered, Registration};
-use toolgate_server::config::LimitsConfig;
+use toolgate_server::config::{LimitsConfig, MemoryConfig};
 use toolgate_server::deferral::{Live, Policy};
 use toolgate_server::encoder::Encoders;
 use toolgate_server::error::Error;
@@ -25,6 +25,7 @@ use toolgate_server::shard::snapshot::Snapshot;
 use toolgate_server::state::AgentState;
 use toolgate_server::store::sqlite::SqliteStore;
 use toolgate_server::store::{Revision, StoredPolicy};
+use toolgate_server::telemetry::MemoryMetrics;
 
 use super::encoder::FakeEncoder;
 
@@ -36,6 +37,7 @@ pub struct Setup {
     pub handle_ttl: Duration,
     pub fingerprint: &'static str,
     pub deferral: Policy,
+    pub memory: MemoryConfig,
 }
 
 impl Default for Setup {
@@ -46,6 +48,7 @@ impl Default for Setup {
             handle_ttl: Duration::from_secs(600),
             fingerprint: "fake-1",
             deferral: Policy::default(),
+            memory: MemoryConfig::default(),
         }
     }
 }
@@ -78,6 +81,7 @@ impl World {
         let deferral = Arc::new(Live::new(setup.deferral));
         let config = PlaneConfig {
             packs: None,
+            memory: (setup.memory, MemoryMetrics::default()),
             limits: setup.limits,
             memory_budget: setup.memory_budget,
             handle_key: HandleKey::from_bytes(&[7; 32]).expect("a key"),

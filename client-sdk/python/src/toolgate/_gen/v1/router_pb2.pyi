@@ -244,6 +244,8 @@ class _FoundByEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FoundBy.Value
     """It was in the active set of the turn before."""
     FOUND_BY_NOT_DEFERRED: _FoundBy.ValueType  # 7
     """Tools are not deferred this turn."""
+    FOUND_BY_MEMORY: _FoundBy.ValueType  # 8
+    """It was called for intents like this one."""
 
 class FoundBy(_FoundBy, metaclass=_FoundByEnumTypeWrapper):
     """How a tool came into the active set."""
@@ -264,6 +266,8 @@ FOUND_BY_KEPT: FoundBy.ValueType  # 6
 """It was in the active set of the turn before."""
 FOUND_BY_NOT_DEFERRED: FoundBy.ValueType  # 7
 """Tools are not deferred this turn."""
+FOUND_BY_MEMORY: FoundBy.ValueType  # 8
+"""It was called for intents like this one."""
 Global___FoundBy: _TypeAlias = FoundBy  # noqa: Y015
 
 class _SearchForm:
@@ -772,6 +776,7 @@ class RankedTool(_message.Message):
     CLAUSE_FIELD_NUMBER: _builtins.int
     FOUND_BY_FIELD_NUMBER: _builtins.int
     CHOSEN_FIELD_NUMBER: _builtins.int
+    MEMORY_FIELD_NUMBER: _builtins.int
     model_name: _builtins.str
     """The name the model sees."""
     score: _builtins.float
@@ -788,6 +793,8 @@ class RankedTool(_message.Message):
     """How it was found."""
     chosen: _builtins.bool
     """Whether it is in the active set."""
+    memory: _builtins.float
+    """How much calls that were made for intents like this one speak for it; 0 to 1. 0 where nothing is remembered."""
     def __init__(
         self,
         *,
@@ -799,10 +806,11 @@ class RankedTool(_message.Message):
         clause: _builtins.float = ...,
         found_by: Global___FoundBy.ValueType = ...,
         chosen: _builtins.bool = ...,
+        memory: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chosen", b"chosen", "clause", b"clause", "found_by", b"found_by", "model_name", b"model_name", "overlap", b"overlap", "score", b"score", "whole", b"whole", "words", b"words"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chosen", b"chosen", "clause", b"clause", "found_by", b"found_by", "memory", b"memory", "model_name", b"model_name", "overlap", b"overlap", "score", b"score", "whole", b"whole", "words", b"words"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

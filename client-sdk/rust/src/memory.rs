@@ -1,0 +1,42 @@
+//! The RPCs of `MemoryService`.
+
+use toolgate_proto::v1;
+
+use crate::call::{Repeat, Rpc};
+use crate::client::Client;
+use crate::error::Error;
+
+impl Client {
+    /// How much is remembered of the tenant's calls.
+    ///
+    /// # Errors
+    /// As every call: see [`Error`].
+    pub async fn get_memory_stats(
+        &self,
+        mut request: v1::GetMemoryStatsRequest,
+    ) -> Result<v1::GetMemoryStatsResponse, Error> {
+        self.fill_tenant(&mut request.tenant);
+        self.call(Rpc::read("GetMemoryStats"), request, |request| {
+            let mut service = self.memory();
+            async move { service.get_memory_stats(request).await }
+        })
+        .await
+    }
+
+    /// Forgets what is remembered of the tenant's calls, or of some tools'.
+    ///
+    /// # Errors
+    /// As every call: see [`Error`].
+    pub async fn clear_memory(
+        &self,
+        mut request: v1::ClearMemoryRequest,
+    ) -> Result<v1::ClearMemoryResponse, Error> {
+        self.fill_tenant(&mut request.tenant);
+        let repeat = Repeat::Safe;
+        self.call(Rpc { name: "ClearMemory", repeat }, request, |request| {
+            let mut service = self.memory();
+            async move { service.clear_memory(request).await }
+        })
+        .await
+    }
+}

@@ -1,0 +1,90 @@
+//! `MemoryService`.
+
+use prost_types::Timestamp;
+use tonic::{Request, Response, Status};
+use toolgate_proto::v1;
+use toolgate_proto::v1::memory_service_server::MemoryService;
+use toolgate_proto::v1::{
+    ClearMemoryRequest, ClearMemoryResponse, GetMemoryStatsRequest, GetMemoryStatsResponse,
+};
+
+use super::edge::{Edge, tenant};
+use super::fields::Fields;
+use crate::error::Error;
+use crate::identity::{ServerName, ToolName};
+use crate::memory::ToolStats;
+use crate::plane::memory::MemoryStats;
+
+/// Tools of one answer.
+const TOOLS_SHOWN: usize = 1_000;
+
+/// The memory's face.
+pub(super) struct Memories {
+    pub(super) edge: Edge,
+}
+
+#[tonic::async_trait]
+impl MemoryService for Memories {
+    async fn get_memory_stats(
+        &self,
+        call: Request<GetMemoryStatsRequest>,
+    ) -> Result<Response<GetMemoryStatsResponse>, Status> {
+        let plane = &self.edge.plane;
+        let work = |message: GetMemoryStatsRequest, _| async move {
+            let tenant = tenant(&message.tenant)?;
+            let server = server(&message.server)?;
+            Ok(render(&plane.memory_stats(&tenant, server.as_ref()).await?))
+        };
+        self.edge.call("MemoryService/GetMemoryStats", call, work).await
+    }
+
+    async fn clear_memory(
+        &self,
+        call: Request<ClearMemoryRequest>,
+    ) -> Result<Response<ClearMemoryResponse>, Status> {
+        let plane = &self.edge.plane;
+        let work = |message: ClearMemoryRequest, _| async move {
+            let tenant = tenant(&message.tenant)?;
+            let (server, tool) = parse(&message)?;
+            let cleared = plane.clear_memory(&tenant, server.as_ref(), tool.as_ref()).await?;
+            Ok(ClearMemoryResponse { cleared: u32::try_from(cleared).unwrap_or(u32::MAX) })
+        };
+        self.edge.call("MemoryService/ClearMemory", call, work).await
+    }
+}
+
+fn server(name: &str) -> Result<Option<ServerName>, Error> {
+    (!name.is_empty()).then(|| ServerName::parse(name)).transpose()
+}
+
+/// Which tools to forget; everything that is wrong in one error.
+fn parse(message: &ClearMemoryRequest) -> Result<(Option<ServerName>, Option<ToolName>), Error> {
+    let mut fields = Fields::default();
+    let name = &message.name;
+    let server = fields.take("server", server(&message.server)).flatten();
+    let tool = (!name.is_empty()).then(|| ToolName::parse(name)).transpose();
+    let tool = fields.take("name", tool).flatten();
+    let is_alone = !name.is_empty() && message.server.is_empty();
+    fields.require(!is_alone, "name", "is of a server: name that too");
+    fields.finish()?;
+    Ok((server, tool))
+}
+
+fn render(stats: &MemoryStats) -> GetMemoryStatsResponse {
+    let tool = |one: &ToolStats| v1::ToolMemory {
+        server: one.tool.server.as_str().to_owned(),
+        name: one.tool.name.as_str().to_owned(),
+        exemplars: one.exemplars,
+        last_call_time: Some(timestamp(one.seen_ms)),
+    };
+    GetMemoryStatsResponse {
+        enabled: stats.enabled,
+        exemplars: stats.tools.iter().map(|one| one.exemplars).sum(),
+        tools: stats.tools.iter().take(TOOLS_SHOWN).map(tool).collect(),
+    }
+}
+
+fn timestamp(millis: i64) -> Timestamp {
+    let nanos = i32::try_from(millis.rem_euclid(1_000) * 1_000_000).unwrap_or(0);
+    Timestamp { seconds: millis.div_euclid(1_000), nanos }
+}
