@@ -187,6 +187,11 @@ fuzz: ## Each fuzz target for ten minutes
 
 ##@ Maintain
 
+.PHONY: packs
+packs: build ## Embed the requests of the shipped packs anew, after a change of them or of the default encoder
+	$(TARGET_DIR)/release/toolgate model fetch
+	$(TARGET_DIR)/release/toolgate pack embed --out server/packs/means.safetensors
+
 .PHONY: fmt
 fmt: tools ## Format Rust, Python and proto files
 	$(CARGO) fmt --all

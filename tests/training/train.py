@@ -39,7 +39,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--public", type=Path, help="folder of public sets, to train on them too")
     parser.add_argument("--fold", type=int, help="keep the servers of this fold, 0 to 4, for tests")
     parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument("--scale", type=float, default=1.0, help="how much of it is to count")
+    parser.add_argument("--scale", type=float, default=0.6, help="how much of it is to count")
     parser.add_argument("--rank", type=int, default=default.rank)
     parser.add_argument("--first", type=int, default=default.first, help="lowest adapted layer")
     parser.add_argument("--steps", type=int, default=default.steps)

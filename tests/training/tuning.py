@@ -17,7 +17,7 @@ class Settings:
 
     rank: int = 16
     first: int = 3  # the lowest layer with additions
-    steps: int = 250
+    steps: int = 120
     batch: int = 48
     group: int = 4
     rate: float = 1e-3
