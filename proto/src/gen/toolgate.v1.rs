@@ -3105,7 +3105,7 @@ pub struct RouteRequest {
 /// How Route chooses.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RouteOptions {
-    /// The most tools to choose, 1 to 100; pinned and kept ones come on top. Absent: 10.
+    /// The most tools to choose, 1 to 100; pinned and kept ones, and a tail, come on top. Absent: 10.
     #[prost(uint32, optional, tag = "1")]
     pub top_k: ::core::option::Option<u32>,
     /// The least overlap (cosine) of a chosen tool, -1 to 1. Absent: what the policy says; else the best overlap must
@@ -3166,6 +3166,12 @@ pub struct RouteOptions {
     /// Change the set even when the lost cache costs more. Default: false.
     #[prost(bool, tag = "17")]
     pub ignore_cache_cost: bool,
+    /// After the chosen tools, the next ones of the ranking as signatures, where full definitions are sent: at most so
+    /// many, 0 to 100. They may be called like the others. They count against the budgets with the tokens of their
+    /// signatures, keep their form and place in later turns, and get their full definition, as new tools at the end, when
+    /// they are chosen. None where no tool fits. Absent or 0: none.
+    #[prost(uint32, tag = "18")]
+    pub signature_tail: u32,
 }
 /// What was decided about deferral, and why.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

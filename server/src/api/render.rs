@@ -220,7 +220,7 @@ fn active_tool(
     let chosen = &active.chosen;
     let tool = snapshot.tool(chosen.slot);
     let definition = &tool.definition;
-    let full = detail == Detail::Schemas;
+    let full = detail == Detail::Schemas && active.signature.is_none();
     let part = |text: &str| if full { text.to_owned() } else { String::new() };
     v1::ActiveTool {
         id: tool.id.resource_name(tenant),

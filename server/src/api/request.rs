@@ -122,6 +122,8 @@ fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields)
     let threshold = wire.threshold.unwrap_or(defaults.threshold);
     let is_cosine = (-1.0..=1.0).contains(&threshold);
     fields.require(is_cosine, "options.threshold", "must be a cosine, -1 to 1");
+    let tail = (0..=TOP_K_MAX).contains(&wire.signature_tail);
+    fields.require(tail, "options.signature_tail", "must be 0 to 100");
     let window = wire.context_window != Some(0);
     fields.require(window, "options.context_window", "must be at least 1 token");
     let right = wire.model.len() <= MODEL_MAX;
@@ -136,6 +138,7 @@ fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields)
         ratio: Some(defaults.ratio).filter(|ratio| unset.threshold && *ratio > 0.0),
         schema_token_budget: wire.schema_token_budget,
         detail,
+        signature_tail: wire.signature_tail as usize,
         pinned: wire.pinned_tools,
         excluded: wire.excluded_tools,
         servers,

@@ -126,7 +126,7 @@ impl CallCheck<'_> {
                 Err(Box::new(self.locked(slot, RefusalCode::PreconditionUnmet, seen)))
             }
             (Standing::Open, None) => Err(Box::new(self.not_available(tool, seen))),
-            (Standing::Open, Some(shown)) if **shown != ShownTool::new(tool.key, &tool.hash) => {
+            (Standing::Open, Some(shown)) if !shown.is_of(&tool.hash) => {
                 Err(Box::new(changed(tool)))
             }
             (Standing::Open, Some(_)) => {

@@ -51,6 +51,20 @@ impl ShownTool {
     pub fn new(id: ToolKey, definition: &ContentHash) -> Self {
         Self { id, definition: first_half(definition) }
     }
+
+    /// Names a tool whose signature was shown, instead of the definition: the last bit is the other one.
+    #[must_use]
+    pub fn by_signature(id: ToolKey, definition: &ContentHash) -> Self {
+        let mut half = first_half(definition);
+        half[HALF - 1] ^= 1;
+        Self { id, definition: half }
+    }
+
+    /// Whether it is of this definition, shown in whatever form.
+    #[must_use]
+    pub fn is_of(&self, definition: &ContentHash) -> bool {
+        *self == Self::new(self.id, definition) || *self == Self::by_signature(self.id, definition)
+    }
 }
 
 /// What a handle says.

@@ -7,6 +7,11 @@ use std::sync::Arc;
 use super::lines::Lines;
 use crate::identity::ToolId;
 
+/// What a summary's embedding counts beside the mean of those of requests. Recall at 1 / 5 of 250 intents of people, and of
+/// 735 prompts that were made of descriptions (Azure, 190 of 235 tools with packs): .563/.852 and .854/.993 with a tenth;
+/// .550/.854 and .899/.995 with .4; .552/.841 and .914/.995 with .8; without packs .258/.559 and .899/.981.
+const OWN: f32 = 0.4;
+
 /// Requests and, where they were embedded, the mean of their embeddings, by tool.
 #[derive(Debug, Default)]
 pub struct Attached(HashMap<ToolId, Given>);
@@ -47,16 +52,15 @@ impl Attached {
         self.0.get(tool).is_some_and(|given| given.mean.is_some())
     }
 
-    /// A tool's row of the dense index: the mean of its summary's embedding and its requests', at unit length; the
-    /// summary's where there are none.
+    /// A tool's row of the dense index: the mean of its requests' embeddings and [`OWN`] of its summary's, at unit length;
+    /// the summary's where there are none.
     #[must_use]
     pub fn row<'a>(&self, tool: &ToolId, summary: &'a [f32]) -> Cow<'a, [f32]> {
-        let Some(Given { lines, mean: Some(mean) }) = self.0.get(tool) else {
+        let Some(Given { mean: Some(mean), .. }) = self.0.get(tool) else {
             return Cow::Borrowed(summary);
         };
-        let count = lines.all().len() as f32;
         let sum: Vec<f32> =
-            summary.iter().zip(&**mean).map(|(own, mean)| own + count * mean).collect();
+            summary.iter().zip(&**mean).map(|(own, mean)| OWN * own + mean).collect();
         let length = sum.iter().map(|value| value * value).sum::<f32>().sqrt();
         // Rows must be of unit length, whatever an encoder answers.
         if mean.len() == summary.len() && length.is_finite() && length > f32::EPSILON {
@@ -72,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_is_the_mean_of_summary_and_requests() {
+    fn a_row_is_made_of_requests_and_the_summary() {
         let id = |name: &str| ToolId {
             server: crate::identity::ServerName::parse("s").expect("a name"),
             name: crate::identity::ToolName::parse(name).expect("a name"),
@@ -87,16 +91,12 @@ mod tests {
             (id("unembedded"), given(None)),
             (id("broken"), given(Some(vec![f32::NAN, 0.0]))),
             (id("short"), given(Some(vec![0.5]))),
-            (id("opposite"), given(Some(vec![-1.0 / 3.0, 0.0]))),
+            (id("opposite"), given(Some(vec![-OWN, 0.0]))),
         ]));
         let row = |name: &str| attached.row(&id(name), &[1.0, 0.0]).into_owned();
-        let length = 10.0_f32.sqrt();
-        assert!(
-            row("known")
-                .iter()
-                .zip([1.0 / length, 3.0 / length])
-                .all(|(a, b)| (a - b).abs() < 1e-6)
-        );
+        let length = OWN.hypot(1.0);
+        let wanted = [OWN / length, 1.0 / length];
+        assert!(row("known").iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-6));
         for name in ["unembedded", "broken", "short", "opposite", "unknown"] {
             assert_eq!(row(name), [1.0, 0.0], "{name}");
         }

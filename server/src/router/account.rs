@@ -75,6 +75,7 @@ pub fn counted(answer: &Answer) -> Amounts {
 #[must_use]
 pub fn active(snapshot: &Snapshot, chosen: Chosen, detail: Detail) -> Active {
     let tool = snapshot.tool(chosen.slot);
+    let detail = if chosen.is_brief && detail.has_schemas() { Detail::Signatures } else { detail };
     let (signature, tokens) = match detail {
         Detail::Schemas | Detail::References => (None, tool.schema_tokens),
         Detail::Names => (None, tokens::count(&tool.model_name)),

@@ -33,6 +33,18 @@ pub struct Chosen {
     pub found_by: FoundBy,
     /// True when this definition was not shown before.
     pub newly_promoted: bool,
+    /// Sent as a signature where the others are sent with full definitions.
+    pub is_brief: bool,
+}
+
+impl Chosen {
+    /// What the handle says of it.
+    #[must_use]
+    pub fn shown(&self, snapshot: &Snapshot) -> ShownTool {
+        let tool = snapshot.tool(self.slot);
+        let of = if self.is_brief { ShownTool::by_signature } else { ShownTool::new };
+        of(tool.key, &tool.hash)
+    }
 }
 
 /// A tool that was considered and left out.
@@ -73,6 +85,13 @@ pub struct Outcome {
     pub left_out: Vec<LeftOut>,
     /// How the set differs from that of the turn before.
     pub change: Change,
+}
+
+/// How a tool is shown.
+#[derive(Clone, Copy)]
+struct Form {
+    is_new: bool,
+    is_brief: bool,
 }
 
 /// What ranked candidates come to.
@@ -152,8 +171,9 @@ impl<'a> Choice<'a> {
                 continue;
             }
             let tool = self.snapshot.tool(slot);
-            if *shown == ShownTool::new(tool.key, &tool.hash) {
-                self.push(slot, FoundBy::Kept, false);
+            if shown.is_of(&tool.hash) {
+                let is_brief = *shown == ShownTool::by_signature(tool.key, &tool.hash);
+                self.push(slot, FoundBy::Kept, Form { is_new: false, is_brief });
             } else {
                 changed.push(slot);
             }
@@ -206,13 +226,37 @@ impl<'a> Choice<'a> {
         leaders_first(&mut ordered);
         let Picked { mut chosen, beyond_top_k, beyond_cap } = self.pick(&ordered);
         sort(&mut chosen);
-        for candidate in chosen {
+        for candidate in &chosen {
             self.promote(candidate.slot, candidate.found_by);
+        }
+        if !chosen.is_empty() {
+            let next = chosen.iter().chain(&beyond_top_k).chain(&failing);
+            self.tail(next.filter(|candidate| !cut.is_barred(candidate)));
         }
         let looked_at = beyond_top_k.len().min(LOOK_BEYOND);
         self.leave_out(&beyond_top_k[..looked_at], RefusalCode::BeyondTopK);
         self.leave_out(&beyond_cap, RefusalCode::BeyondCap);
         self.leave_out(&failing[..failing.len().min(LOOK_BEYOND)], RefusalCode::BelowThreshold);
+    }
+
+    /// The next of the ranking as signatures, first those that were too long for the budget. What the set has as
+    /// signatures already counts too.
+    fn tail<'c>(&mut self, next: impl Iterator<Item = &'c Candidate>) {
+        let mut caps = Caps::new(&self.snapshot.policy);
+        self.active.iter().for_each(|chosen| caps.count(self.snapshot, chosen.slot));
+        let mut left = self.options.signature_tail;
+        for Candidate { slot, found_by, .. } in next.copied() {
+            if left == 0 {
+                break;
+            }
+            if self.taken.contains(&slot) {
+                left -= usize::from(self.is_brief(slot));
+            } else if caps.admit(self.snapshot, slot) && self.add(slot, found_by, true) {
+                caps.count(self.snapshot, slot);
+                left -= 1;
+            }
+        }
+        self.left_out.retain(|tool| tool.slot.is_none_or(|slot| !self.taken.contains(&slot)));
     }
 
     /// The first `top_k` that the caps admit, and the others.
@@ -272,31 +316,49 @@ impl<'a> Choice<'a> {
         self.left_out.push(LeftOut { slot, asked_for: name.to_owned(), code, overlap });
     }
 
+    /// With its full definition; at the end of the set also where its signature was shown before.
     fn promote(&mut self, slot: u32, found_by: FoundBy) {
-        if self.taken.contains(&slot) {
-            return;
-        }
-        let cost = self.snapshot.tool(slot).schema_tokens;
-        let is_always_loaded = found_by == FoundBy::AlwaysLoad;
-        let fits = self.tokens_left.is_none_or(|left| cost <= left)
-            && self.active.len() < TOOLS_MAX
-            && self.room.make(slot, &mut self.active);
-        if fits || (is_always_loaded && self.active.len() < TOOLS_MAX) {
-            self.tokens_left = self.tokens_left.map(|left| left.saturating_sub(cost));
-            self.push(slot, found_by, true);
-        } else {
-            let (overlap, _) = self.embedded.score_of(self.snapshot, slot);
-            let (asked_for, code) = (String::new(), RefusalCode::OverTokenBudget);
-            self.left_out.push(LeftOut { slot: Some(slot), asked_for, code, overlap });
+        if !self.taken.contains(&slot) {
+            if !self.add(slot, found_by, false) {
+                let (overlap, _) = self.embedded.score_of(self.snapshot, slot);
+                let (asked_for, code) = (String::new(), RefusalCode::OverTokenBudget);
+                self.left_out.push(LeftOut { slot: Some(slot), asked_for, code, overlap });
+            }
+        } else if self.is_brief(slot) {
+            self.add(slot, found_by, false);
         }
     }
 
-    fn push(&mut self, slot: u32, found_by: FoundBy, newly_promoted: bool) {
+    fn is_brief(&self, slot: u32) -> bool {
+        self.active.iter().any(|one| one.slot == slot && one.is_brief)
+    }
+
+    /// Adds a tool where there is room for it; whether there was.
+    fn add(&mut self, slot: u32, found_by: FoundBy, is_brief: bool) -> bool {
+        let cost = tokens(self.snapshot, slot, is_brief);
+        let is_always_loaded = found_by == FoundBy::AlwaysLoad;
+        let fits = self.tokens_left.is_none_or(|left| cost <= left)
+            && self.active.len() < TOOLS_MAX
+            && self.room.make(cost, &mut self.active);
+        let is_added = fits || (is_always_loaded && self.active.len() < TOOLS_MAX);
+        if is_added {
+            self.tokens_left = self.tokens_left.map(|left| left.saturating_sub(cost));
+            if self.taken.remove(&slot) {
+                self.room.free(slot);
+                self.active.retain(|one| one.slot != slot);
+            }
+            self.push(slot, found_by, Form { is_new: true, is_brief });
+        }
+        is_added
+    }
+
+    fn push(&mut self, slot: u32, found_by: FoundBy, form: Form) {
         if self.taken.insert(slot) {
-            self.room.fill(slot);
+            let Form { is_new: newly_promoted, is_brief } = form;
+            self.room.fill(slot, tokens(self.snapshot, slot, is_brief));
             let (overlap, alone) = self.embedded.score_of(self.snapshot, slot);
             let score = self.scores.get(&slot).copied().unwrap_or(alone);
-            self.active.push(Chosen { slot, overlap, score, found_by, newly_promoted });
+            self.active.push(Chosen { slot, overlap, score, found_by, newly_promoted, is_brief });
         }
     }
 
@@ -309,6 +371,12 @@ impl<'a> Choice<'a> {
             overlap: c.overlap,
         }));
     }
+}
+
+/// Tokens of what the model sees of a tool.
+fn tokens(snapshot: &Snapshot, slot: u32, is_brief: bool) -> u32 {
+    let tool = snapshot.tool(slot);
+    if is_brief { crate::tokens::count(&tool.signature().text) } else { tool.schema_tokens }
 }
 
 /// Tools that are wanted whatever their overlap.

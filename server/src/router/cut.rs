@@ -85,10 +85,20 @@ impl<'a> Cut<'a> {
     /// Whether a candidate is near enough. A threshold that the policy has for a tool comes before the rule.
     #[must_use]
     pub fn passes(&self, candidate: &Candidate) -> bool {
-        let own = self.snapshot.tool(candidate.slot).threshold;
-        let own = own.filter(|_| candidate.found_by != FoundBy::Name);
         let near_enough = || self.bar.passes(candidate);
-        self.by_words || own.map_or_else(near_enough, |least| candidate.overlap >= least)
+        self.by_words
+            || self.own(candidate).map_or_else(near_enough, |least| candidate.overlap >= least)
+    }
+
+    /// Whether the policy keeps a candidate out by a threshold of its own.
+    #[must_use]
+    pub fn is_barred(&self, candidate: &Candidate) -> bool {
+        !self.by_words && self.own(candidate).is_some_and(|least| candidate.overlap < least)
+    }
+
+    fn own(&self, candidate: &Candidate) -> Option<f32> {
+        let own = self.snapshot.tool(candidate.slot).threshold;
+        own.filter(|_| candidate.found_by != FoundBy::Name)
     }
 }
 

@@ -109,5 +109,5 @@ impl Case<'_> {
 fn look_at(snapshot: &Snapshot, options: &Options) -> usize {
     let for_caps = if Caps::exist(&snapshot.policy) { CAPS_LOOK_BEYOND * options.top_k } else { 0 };
     let to_explain = if options.explain { LOOK_BEYOND } else { 0 };
-    options.top_k + to_explain + for_caps
+    options.top_k + options.signature_tail + to_explain + for_caps
 }

@@ -5,12 +5,7 @@ use fixedbitset::FixedBitSet;
 use super::background::Band;
 use super::intent::Intent;
 use super::query::Options;
-use crate::shard::snapshot::{Snapshot, WithPacks};
-
-/// What is taken off the threshold where tools have packs, from whose overlaps twice as much is taken. False accepts and
-/// rejects of 300 intents, written without the packs in view, over the shipped catalogs at .28: .360 and .148; at .18:
-/// .58 and .04; without packs .620 and .116. Of 140 others: .050 and .130; .250 and .000; .250 and .100.
-const PACKED: f32 = 0.1;
+use crate::shard::snapshot::Snapshot;
 
 /// The least overlap that the best tool must have with an intent or one of its clauses; otherwise no tool fits.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,9 +37,7 @@ impl Level {
             return Self::NONE;
         }
         let band = || Band::of(snapshot, background, allowed);
-        let has_packs = snapshot.with_packs() != WithPacks::None;
-        let threshold = options.threshold - if has_packs { PACKED } else { 0.0 };
-        let moved = || band().map_or(threshold, |band| band.clamp(threshold));
+        let moved = || band().map_or(options.threshold, |band| band.clamp(options.threshold));
         Self(options.abstain_below.unwrap_or_else(moved))
     }
 

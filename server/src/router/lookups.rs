@@ -233,5 +233,6 @@ pub(super) fn show(shown: &mut Vec<ShownTool>, tool: &Tool) -> bool {
 }
 
 fn chosen(slot: u32, newly_promoted: bool) -> Chosen {
-    Chosen { slot, overlap: 0.0, score: 0.0, found_by: FoundBy::Name, newly_promoted }
+    let found_by = FoundBy::Name;
+    Chosen { slot, overlap: 0.0, score: 0.0, found_by, newly_promoted, is_brief: false }
 }

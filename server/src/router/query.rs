@@ -21,6 +21,14 @@ pub enum Detail {
     References,
 }
 
+impl Detail {
+    /// Whether the model gets to see full definitions.
+    #[must_use]
+    pub fn has_schemas(self) -> bool {
+        matches!(self, Self::Schemas | Self::References)
+    }
+}
+
 /// How Route chooses.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -40,6 +48,8 @@ pub struct Options {
     pub schema_token_budget: Option<u32>,
     /// How much of each tool is sent.
     pub detail: Detail,
+    /// The most tools that are sent as signatures after the chosen ones.
+    pub signature_tail: usize,
     /// Tools to have whatever their overlap.
     pub pinned: Vec<String>,
     /// Tools to leave out.
@@ -106,6 +116,7 @@ impl Default for Options {
             ratio: Some(0.5),
             schema_token_budget: None,
             detail: Detail::Schemas,
+            signature_tail: 0,
             pinned: Vec::new(),
             excluded: Vec::new(),
             servers: Vec::new(),

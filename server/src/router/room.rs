@@ -1,6 +1,6 @@
 //! Room in the active set: what its definitions may cost together, and which kept tools go for new ones.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::choose::Chosen;
 use super::continuity::{CacheCost, Change, Conversation, Prompt};
@@ -18,7 +18,8 @@ pub struct Room<'a> {
     needed: HashSet<u32>,
     /// False when overlaps could not be had: no tool goes on a guess.
     may_evict: bool,
-    /// Tokens of the set so far.
+    /// Tokens of the tools of the set so far.
+    tokens: HashMap<u32, u64>,
     used: u64,
     /// What happened.
     pub change: Change,
@@ -35,7 +36,8 @@ impl<'a> Room<'a> {
     ) -> Self {
         let conversation = Conversation::new(&query.state, query.options.threshold);
         let change = Change::default();
-        Self { snapshot, conversation, query, needed, may_evict, used: 0, change }
+        let tokens = HashMap::new();
+        Self { snapshot, conversation, query, needed, may_evict, tokens, used: 0, change }
     }
 
     /// Tools that stay whatever their overlap.
@@ -44,13 +46,19 @@ impl<'a> Room<'a> {
     }
 
     /// Counts a tool that has joined the set.
-    pub fn fill(&mut self, slot: u32) {
-        self.used += self.tokens(slot);
+    pub fn fill(&mut self, slot: u32, tokens: u32) {
+        self.used += u64::from(tokens);
+        self.tokens.insert(slot, tokens.into());
     }
 
-    /// Whether there is room for `slot`; kept tools go for it where that pays.
-    pub fn make(&mut self, slot: u32, active: &mut Vec<Chosen>) -> bool {
-        let over = self.over(self.tokens(slot));
+    /// Counts a tool no more.
+    pub fn free(&mut self, slot: u32) {
+        self.used -= self.tokens.remove(&slot).unwrap_or(0);
+    }
+
+    /// Whether there is room for a tool of so many tokens; kept tools go for it where that pays.
+    pub fn make(&mut self, tokens: u32, active: &mut Vec<Chosen>) -> bool {
+        let over = self.over(tokens.into());
         if over == 0 {
             return true;
         }
@@ -128,7 +136,7 @@ impl<'a> Room<'a> {
 
     fn evict(&mut self, victims: &[u32], active: &mut Vec<Chosen>) {
         active.retain(|chosen| !victims.contains(&chosen.slot));
-        self.used -= victims.iter().map(|slot| self.tokens(*slot)).sum::<u64>();
+        victims.iter().for_each(|slot| self.free(*slot));
         self.change.removed.extend(victims);
     }
 
@@ -137,6 +145,6 @@ impl<'a> Room<'a> {
     }
 
     fn tokens(&self, slot: u32) -> u64 {
-        u64::from(self.tool(slot).schema_tokens)
+        self.tokens.get(&slot).copied().unwrap_or(0)
     }
 }

@@ -294,8 +294,7 @@ impl Router {
         let detail = query.options.detail;
         let active = |chosen: &Chosen| account::active(&snapshot, *chosen, detail);
         let active: Vec<Active> = decision.active.iter().map(active).collect();
-        let tools = decision.active.iter().map(|chosen| snapshot.tool(chosen.slot));
-        let shown: Vec<_> = tools.map(|tool| ShownTool::new(tool.key, &tool.hash)).collect();
+        let shown = decision.active.iter().map(|chosen| chosen.shown(&snapshot)).collect();
         let main = intent::main(&query.intents, &decision.vectors);
         let shown = (shown, self.imprint(holder.tenant, main));
         let (handle, handle_expires) = self.seal(holder, snapshot.revision, shown);

@@ -205,7 +205,7 @@ impl Router {
             let newly_promoted =
                 query.detail != Detail::Names && show(&mut shown, snapshot.tool(found.slot));
             let Candidate { slot, overlap, score, found_by, .. } = *found;
-            let chosen = Chosen { slot, overlap, score, found_by, newly_promoted };
+            let chosen = Chosen { slot, overlap, score, found_by, newly_promoted, is_brief: false };
             tools.push(account::active(&snapshot, chosen, query.detail));
         }
         check_room(&shown)?;

@@ -22,17 +22,6 @@ use crate::packs::Attached;
 use crate::policy::Policy;
 use crate::store::{ContentHash, RemovedTool, Revision, StoredCatalog, StoredPolicy};
 
-/// How many of a shard's tools have rows that are made of packs' requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WithPacks {
-    /// None of them.
-    None,
-    /// Not all of them.
-    Some,
-    /// All of them.
-    All,
-}
-
 /// A tenant's shard at one revision.
 #[derive(Debug)]
 pub struct Snapshot {
@@ -177,16 +166,6 @@ impl Snapshot {
     pub fn vectors(&self) -> Option<Dense<'_>> {
         let index = self.with_graph.get().or(self.exact.as_ref())?;
         Some(Dense::new(index, &self.packed))
-    }
-
-    /// How many tools have rows that are made of packs' requests.
-    #[must_use]
-    pub fn with_packs(&self) -> WithPacks {
-        match self.packed.count_ones(..) {
-            0 => WithPacks::None,
-            all if all == self.tools.len() => WithPacks::All,
-            _ => WithPacks::Some,
-        }
     }
 
     /// Whether the shard is large enough for a graph and has none yet.

@@ -418,8 +418,9 @@ class RouteOptions(_message.Message):
     ACTIVE_TOKEN_BUDGET_FIELD_NUMBER: _builtins.int
     HISTORY_TOKENS_FIELD_NUMBER: _builtins.int
     IGNORE_CACHE_COST_FIELD_NUMBER: _builtins.int
+    SIGNATURE_TAIL_FIELD_NUMBER: _builtins.int
     top_k: _builtins.int
-    """The most tools to choose, 1 to 100; pinned and kept ones come on top. Absent: 10."""
+    """The most tools to choose, 1 to 100; pinned and kept ones, and a tail, come on top. Absent: 10."""
     threshold: _builtins.float
     """The least overlap (cosine) of a chosen tool, -1 to 1. Absent: what the policy says; else the best overlap must
     reach 0.28, moved into the range that tells the catalog's uses from other requests, and a chosen tool half of the
@@ -462,6 +463,12 @@ class RouteOptions(_message.Message):
     """
     ignore_cache_cost: _builtins.bool
     """Change the set even when the lost cache costs more. Default: false."""
+    signature_tail: _builtins.int
+    """After the chosen tools, the next ones of the ranking as signatures, where full definitions are sent: at most so
+    many, 0 to 100. They may be called like the others. They count against the budgets with the tokens of their
+    signatures, keep their form and place in later turns, and get their full definition, as new tools at the end, when
+    they are chosen. None where no tool fits. Absent or 0: none.
+    """
     @_builtins.property
     def pinned_tools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Tools to have in the active set whatever their overlap, by model-facing or `server/name`; their
@@ -496,10 +503,11 @@ class RouteOptions(_message.Message):
         active_token_budget: _builtins.int | None = ...,
         history_tokens: _builtins.int | None = ...,
         ignore_cache_cost: _builtins.bool = ...,
+        signature_tail: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_active_token_budget", b"_active_token_budget", "_context_window", b"_context_window", "_deferral_percent", b"_deferral_percent", "_history_tokens", b"_history_tokens", "_schema_token_budget", b"_schema_token_budget", "_threshold", b"_threshold", "_top_k", b"_top_k", "active_token_budget", b"active_token_budget", "context_window", b"context_window", "deferral_percent", b"deferral_percent", "history_tokens", b"history_tokens", "schema_token_budget", b"schema_token_budget", "threshold", b"threshold", "top_k", b"top_k"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_active_token_budget", b"_active_token_budget", "_context_window", b"_context_window", "_deferral_percent", b"_deferral_percent", "_history_tokens", b"_history_tokens", "_schema_token_budget", b"_schema_token_budget", "_threshold", b"_threshold", "_top_k", b"_top_k", "active_token_budget", b"active_token_budget", "context_window", b"context_window", "deferral", b"deferral", "deferral_percent", b"deferral_percent", "detail", b"detail", "excluded_tools", b"excluded_tools", "explain", b"explain", "history_tokens", b"history_tokens", "ignore_cache_cost", b"ignore_cache_cost", "model", b"model", "model_base_url", b"model_base_url", "pinned_tools", b"pinned_tools", "schema_token_budget", b"schema_token_budget", "servers", b"servers", "system_tokens", b"system_tokens", "threshold", b"threshold", "top_k", b"top_k"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_active_token_budget", b"_active_token_budget", "_context_window", b"_context_window", "_deferral_percent", b"_deferral_percent", "_history_tokens", b"_history_tokens", "_schema_token_budget", b"_schema_token_budget", "_threshold", b"_threshold", "_top_k", b"_top_k", "active_token_budget", b"active_token_budget", "context_window", b"context_window", "deferral", b"deferral", "deferral_percent", b"deferral_percent", "detail", b"detail", "excluded_tools", b"excluded_tools", "explain", b"explain", "history_tokens", b"history_tokens", "ignore_cache_cost", b"ignore_cache_cost", "model", b"model", "model_base_url", b"model_base_url", "pinned_tools", b"pinned_tools", "schema_token_budget", b"schema_token_budget", "servers", b"servers", "signature_tail", b"signature_tail", "system_tokens", b"system_tokens", "threshold", b"threshold", "top_k", b"top_k"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__active_token_budget: _TypeAlias = _typing.Literal["active_token_budget"]  # noqa: Y015
     _WhichOneofArgType__active_token_budget: _TypeAlias = _typing.Literal["_active_token_budget", b"_active_token_budget"]  # noqa: Y015
