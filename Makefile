@@ -100,6 +100,8 @@ check-python: tools ## Ruff and strict mypy
 		client-sdk/python/src client-sdk/python/tests client-sdk/python/scripts
 	MYPYPATH=client-sdk/python/src:tests/e2e:tests/bench:tests/languages $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
 		tests/e2e tests/load tests/ci tests/bench tests/languages
+	MYPYPATH=tests/training $(VENV)/bin/mypy --config-file $(PY_CONFIG) --ignore-missing-imports \
+		--allow-subclassing-any --no-warn-return-any --disable-error-code import-untyped tests/training
 
 .PHONY: check-shell
 check-shell: tools ## Shellcheck on every script
@@ -183,6 +185,11 @@ fuzz: ## Each fuzz target for ten minutes
 	tests/fuzz/run.sh 600
 
 ##@ Maintain
+
+.PHONY: packs
+packs: build ## Embed the requests of the shipped packs anew, after a change of them or of the default encoder
+	$(TARGET_DIR)/release/toolgate model fetch
+	$(TARGET_DIR)/release/toolgate pack embed --out server/packs/means.safetensors
 
 .PHONY: fmt
 fmt: tools ## Format Rust, Python and proto files

@@ -1,11 +1,13 @@
-//! The real model against sentence-transformers: embeddings, token counts and truncation of the
-//! golden texts (`tests/golden` at the top says how they were made).
+//! The real model, with and without its adapter, against sentence-transformers: embeddings, token counts and truncation
+//! of the golden texts (`tests/golden` at the top says how they were made).
 
 use std::path::PathBuf;
 
 use serde::Deserialize;
 use toolgate_encoder_worker::model_fetch::{Silent, Source, default_model_dir, fetch};
-use toolgate_encoder_worker::{Device, Embedding, EncoderConfig, EncoderHandle, NumberFormat};
+use toolgate_encoder_worker::{
+    AdapterChoice, Device, Embedding, EncoderConfig, EncoderHandle, NumberFormat,
+};
 
 /// Formats with the least cosine to the golden embeddings that each must reach. What is measured is
 /// better (benches/README.md); anything less means that an operation lost precision.
@@ -21,9 +23,17 @@ struct Case {
     embedding: Vec<f32>,
 }
 
-fn cases() -> Vec<Case> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/all-MiniLM-L6-v2.json");
-    let text = std::fs::read_to_string(path).expect("the golden file is committed");
+/// What the shipped adapter adds to the model's name.
+const ADAPTED: &str = "+tools-v1";
+
+/// The adapters, with what each adds to the model's name and to that of its golden file.
+const ADAPTERS: [(AdapterChoice, &str); 2] =
+    [(AdapterChoice::Auto, ADAPTED), (AdapterChoice::None, "")];
+
+fn cases(suffix: &str) -> Vec<Case> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden");
+    let text = std::fs::read_to_string(format!("{folder}/all-MiniLM-L6-v2{suffix}.json"));
+    let text = text.expect("the golden file is committed");
     serde_json::from_str(&text).expect("the golden file is a list of cases")
 }
 
@@ -35,8 +45,17 @@ fn model_dir() -> PathBuf {
 }
 
 fn encoder(max_batch_tokens: usize, format: NumberFormat) -> EncoderHandle {
-    let device = Device::Cpu;
-    let config = EncoderConfig { max_batch_tokens, device, format, ..EncoderConfig::default() };
+    adapted(max_batch_tokens, format, AdapterChoice::Auto)
+}
+
+fn adapted(max_batch_tokens: usize, format: NumberFormat, adapter: AdapterChoice) -> EncoderHandle {
+    let config = EncoderConfig {
+        max_batch_tokens,
+        device: Device::Cpu,
+        format,
+        adapter,
+        ..EncoderConfig::default()
+    };
     EncoderHandle::spawn(&model_dir(), &config).expect("the model loads")
 }
 
@@ -58,21 +77,26 @@ fn check(case: &Case, got: &Embedding) -> f64 {
 
 #[test]
 fn embeddings_match_sentence_transformers_in_packed_batches() {
-    let cases = cases();
-    let texts = cases.iter().map(|case| case.text.clone()).collect();
-    let texts: Vec<String> = texts;
-    for (format, least) in FORMATS {
-        let got = encoder(512, format).embed_blocking(texts.clone()).expect("all embed");
-        assert_eq!(got.len(), cases.len());
-        let worst = cases.iter().zip(&got).map(|(case, got)| check(case, got)).fold(1.0, f64::min);
-        println!("{format}: the worst cosine is {worst}");
-        assert!(worst > least, "{format}: the worst cosine is {worst}");
+    for (adapter, suffix) in ADAPTERS {
+        for (format, least) in FORMATS {
+            matches(&cases(suffix), &adapted(512, format, adapter.clone()), least);
+        }
     }
+}
+
+fn matches(cases: &[Case], encoder: &EncoderHandle, least: f64) {
+    let texts = cases.iter().map(|case| case.text.clone()).collect();
+    let got = encoder.embed_blocking(texts).expect("all embed");
+    assert_eq!(got.len(), cases.len());
+    let worst = cases.iter().zip(&got).map(|(case, got)| check(case, got)).fold(1.0, f64::min);
+    let of = encoder.model();
+    println!("{} {}: the worst cosine is {worst}", of.name, of.backend);
+    assert!(worst > least, "{} {}: the worst cosine is {worst}", of.name, of.backend);
 }
 
 #[test]
 fn a_text_alone_embeds_as_it_does_in_a_batch() {
-    let cases = cases();
+    let cases = cases(ADAPTED);
     for (format, _) in FORMATS {
         let (alone, together) = (encoder(1, format), encoder(512, format));
         let texts = cases.iter().map(|case| case.text.clone()).collect();
@@ -86,11 +110,15 @@ fn a_text_alone_embeds_as_it_does_in_a_batch() {
 
 #[test]
 fn the_description_is_that_of_the_model() {
-    let encoder = encoder(512, NumberFormat::Auto);
-    let model = encoder.model();
-    assert_eq!(model.name, "all-MiniLM-L6-v2");
-    assert_eq!(model.dimensions, 384);
-    assert_eq!(model.max_tokens, 256);
-    assert_eq!(model.backend, "cpu-int8");
-    assert_eq!(model.fingerprint.len(), 64);
+    let fingerprints = ADAPTERS.map(|(adapter, suffix)| {
+        let encoder = adapted(512, NumberFormat::Auto, adapter);
+        let model = encoder.model();
+        assert_eq!(model.name, format!("all-MiniLM-L6-v2{suffix}"));
+        assert_eq!(model.dimensions, 384);
+        assert_eq!(model.max_tokens, 256);
+        assert_eq!(model.backend, "cpu-int8");
+        assert_eq!(model.fingerprint.len(), 64);
+        model.fingerprint.clone()
+    });
+    assert_ne!(fingerprints[0], fingerprints[1]);
 }

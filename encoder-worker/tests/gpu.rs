@@ -19,7 +19,8 @@ struct Case {
 }
 
 fn cases() -> Vec<Case> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/all-MiniLM-L6-v2.json");
+    let path =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/all-MiniLM-L6-v2+tools-v1.json");
     let text = std::fs::read_to_string(path).expect("the golden file is committed");
     serde_json::from_str(&text).expect("the golden file is a list of cases")
 }

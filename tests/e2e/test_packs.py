@@ -1,6 +1,8 @@
 """Intent packs: tools found by what people say who want them, from shipped packs and own ones."""
 
+import array
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from toolgate_process import ToolgateProcess
 
 from toolgate import Client
 
+SHIPPED_PACKS = Path(__file__).parents[2] / "server" / "packs"
 SERVERS = ("git", "slack", "filesystem", "time")
 WISHES = {
     "did the formatter mess with any of my files": "git_diff_unstaged",
@@ -94,3 +97,39 @@ def test_the_packs_of_a_catalog_are_listed(binary: Path) -> None:
     assert all(row["tools_with_requests"] == row["tools"] for row in rows.values())
     assert rows["git"]["pack"] == "git"
     assert sum(row["requests"] for row in rows.values()) > 8000
+
+
+def test_the_shipped_means_are_those_of_the_shipped_encoder(binary: Path, tmp_path: Path) -> None:
+    made = tmp_path / "means.safetensors"
+    assert run(binary, "pack", "embed", "--out", made).returncode == 0
+    shipped = means(SHIPPED_PACKS / "means.safetensors")
+    again = means(made)
+    assert shipped.keys() == again.keys(), "the encoder or the packs changed: `make packs`"
+    assert len(shipped) > 800
+    assert min(cosine(row, again[key]) for key, row in shipped.items()) > 0.995
+
+
+def means(path: Path) -> dict[tuple[str, bytes], Sequence[int]]:
+    """The 8-bit rows of a file of means, by the encoder's fingerprint and the requests' hash."""
+    content = path.read_bytes()
+    start = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:start])
+
+    def part(name: str) -> bytes:
+        begin, end = header[name]["data_offsets"]
+        return content[start + begin : start + end]
+
+    count, dimensions = header["values"]["shape"]
+    hashes, values = part("hashes"), array.array("b", part("values"))
+    fingerprint = header["__metadata__"]["fingerprint"]
+    return {
+        (fingerprint, hashes[32 * at : 32 * (at + 1)]): values[
+            dimensions * at : dimensions * (at + 1)
+        ]
+        for at in range(count)
+    }
+
+
+def cosine(one: Sequence[int], other: Sequence[int]) -> float:
+    dot = sum(a * b for a, b in zip(one, other, strict=True))
+    return dot / math.sqrt(sum(a * a for a in one) * sum(b * b for b in other))

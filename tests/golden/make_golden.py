@@ -4,9 +4,12 @@
 
     pip install sentence-transformers
     python make_golden.py MODEL_DIR
+    python make_golden.py MODEL_DIR encoder-worker/adapters/tools-v1.safetensors
 
-MODEL_DIR is a fetched model directory (`toolgate model fetch`). Run again only when texts are added;
-the file is the reference that the Rust encoder is held against, so it is never made by the encoder.
+MODEL_DIR is a fetched model directory (`toolgate model fetch`). With an adapter, which is added to
+the weights here, the file is all-MiniLM-L6-v2+tools-v1.json. Run again only when texts are added or
+the adapter changes; the files are the reference that the Rust encoder is held against, so they are
+never made by the encoder.
 """
 
 import json
@@ -14,6 +17,7 @@ import pathlib
 import sys
 
 import torch
+from safetensors import safe_open
 from sentence_transformers import SentenceTransformer
 
 DECIMALS = 6
@@ -78,9 +82,24 @@ TEXTS = {
 }
 
 
+def merge(model: SentenceTransformer, path: str) -> str:
+    """Adds an adapter to the weights; its name."""
+    with safe_open(path, "pt") as file:
+        about = file.metadata()
+        scale = float(about["alpha"]) / int(about["rank"])
+        for key in file.keys():  # noqa: SIM118 -- no mapping
+            if key.endswith(".lora_A.weight"):
+                module = key.removesuffix(".lora_A.weight")
+                down, up = file.get_tensor(key), file.get_tensor(f"{module}.lora_B.weight")
+                weight = model[0].auto_model.get_submodule(module).weight
+                weight.data += scale * up.float() @ down.float()
+    return "+" + pathlib.Path(path).stem
+
+
 def main() -> None:
     model = SentenceTransformer(sys.argv[1], device="cpu")
     model = model.float().eval()
+    suffix = merge(model, sys.argv[2]) if len(sys.argv) > 2 else ""
     # The packaged tokenizer pads and cuts at 128; sentence-transformers sets its own limit.
     assert model.max_seq_length == 256, model.max_seq_length
     cases = []
@@ -98,7 +117,7 @@ def main() -> None:
                 "embedding": [round(float(x), DECIMALS) for x in vector],
             }
         )
-    place = pathlib.Path(__file__).parent / "all-MiniLM-L6-v2.json"
+    place = pathlib.Path(__file__).parent / f"all-MiniLM-L6-v2{suffix}.json"
     lines = ",\n".join(json.dumps(case, ensure_ascii=True, separators=(",", ":")) for case in cases)
     place.write_text("[\n" + lines + "\n]\n", encoding="utf-8")
     print(f"{len(cases)} texts, {place.stat().st_size} bytes")

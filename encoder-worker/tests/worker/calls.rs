@@ -28,7 +28,8 @@ struct Golden {
 }
 
 fn golden() -> Vec<Golden> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/all-MiniLM-L6-v2.json");
+    let path =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/all-MiniLM-L6-v2+tools-v1.json");
     let text = std::fs::read_to_string(path).expect("the golden file is committed");
     serde_json::from_str(&text).expect("the golden file is a list of cases")
 }
@@ -60,7 +61,7 @@ async fn embeddings_are_those_of_the_model() {
         assert_eq!(answer.truncated[index], case.truncated);
     }
     let about = client.describe(DescribeRequest {}).await.expect("it describes").into_inner();
-    assert_eq!(about.model, "all-MiniLM-L6-v2");
+    assert_eq!(about.model, "all-MiniLM-L6-v2+tools-v1");
     assert_eq!((about.dimensions, about.max_tokens), (384, 256));
     assert_eq!(about.backend, "cpu-f32");
     assert_eq!(about.fingerprint, answer.fingerprint);

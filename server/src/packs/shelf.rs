@@ -264,7 +264,7 @@ mod tests {
     use super::*;
     use crate::catalog::check::ToolCheck;
     use crate::encoder::{EmbedFuture, Embedded};
-    use crate::store::StoredTool;
+    use crate::store::{ContentHash, StoredTool};
 
     fn pack(server: &str, tools: &[&str]) -> Pack {
         let tools: String =
@@ -292,8 +292,14 @@ mod tests {
     }
 
     #[test]
-    fn every_shipped_pack_can_be_read() {
-        assert_eq!(Packs::shipped().all().len(), SHIPPED.len());
+    fn every_shipped_pack_can_be_read_and_was_embedded() {
+        let packs = Packs::shipped();
+        assert_eq!(packs.all().len(), SHIPPED.len());
+        let means = packs.means.lock().expect("not poisoned");
+        let embedded: HashSet<ContentHash> = means.keys().map(|(_, hash)| *hash).collect();
+        for (name, tool) in packs.all().iter().flat_map(|pack| &pack.tools) {
+            assert!(embedded.contains(&tool.lines.hash()), "{name} changed: `make packs`");
+        }
     }
 
     #[test]

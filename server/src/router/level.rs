@@ -5,7 +5,7 @@ use fixedbitset::FixedBitSet;
 use super::background::Band;
 use super::intent::Intent;
 use super::query::Options;
-use crate::shard::snapshot::Snapshot;
+use crate::shard::snapshot::{Snapshot, WithPacks};
 
 /// What is taken off the threshold where tools have packs, from whose overlaps twice as much is taken. False accepts and
 /// rejects of 300 intents, written without the packs in view, over the shipped catalogs at .28: .360 and .148; at .18:
@@ -42,7 +42,8 @@ impl Level {
             return Self::NONE;
         }
         let band = || Band::of(snapshot, background, allowed);
-        let threshold = options.threshold - if snapshot.has_packs() { PACKED } else { 0.0 };
+        let has_packs = snapshot.with_packs() != WithPacks::None;
+        let threshold = options.threshold - if has_packs { PACKED } else { 0.0 };
         let moved = || band().map_or(threshold, |band| band.clamp(threshold));
         Self(options.abstain_below.unwrap_or_else(moved))
     }

@@ -22,6 +22,17 @@ use crate::packs::Attached;
 use crate::policy::Policy;
 use crate::store::{ContentHash, RemovedTool, Revision, StoredCatalog, StoredPolicy};
 
+/// How many of a shard's tools have rows that are made of packs' requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WithPacks {
+    /// None of them.
+    None,
+    /// Not all of them.
+    Some,
+    /// All of them.
+    All,
+}
+
 /// A tenant's shard at one revision.
 #[derive(Debug)]
 pub struct Snapshot {
@@ -168,10 +179,14 @@ impl Snapshot {
         Some(Dense::new(index, &self.packed))
     }
 
-    /// Whether some tools have rows that are made of packs' requests.
+    /// How many tools have rows that are made of packs' requests.
     #[must_use]
-    pub fn has_packs(&self) -> bool {
-        !self.packed.is_clear()
+    pub fn with_packs(&self) -> WithPacks {
+        match self.packed.count_ones(..) {
+            0 => WithPacks::None,
+            all if all == self.tools.len() => WithPacks::All,
+            _ => WithPacks::Some,
+        }
     }
 
     /// Whether the shard is large enough for a graph and has none yet.
