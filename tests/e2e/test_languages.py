@@ -111,7 +111,6 @@ def test_a_model_that_is_not_there_is_told_with_its_command(
     binary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv("TOOLGATE_MODEL_DIR", raising=False)
     process = ToolgateProcess(binary, tmp_path, MULTILINGUAL_MODEL)
     assert process.launch().wait(timeout=30) != 0
     assert "`toolgate model fetch --model multilingual-e5-small`" in process.log_text()
