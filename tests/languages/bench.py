@@ -28,8 +28,8 @@ from toolgate_process import ToolgateProcess
 EVAL_SECONDS = 1200
 REGISTER_SECONDS = 600
 CUTS = (1, 5, 10)
-MODEL_DIR = "model_dir"
-"""The variable of `encoder.model_dir` is TOOLGATE_MODEL_DIR."""
+MULTILINGUAL_MODEL = "multilingual-e5-small"
+"""As `toolgate model fetch --model` knows it."""
 BEGIN, END = "<!-- measured:begin -->", "<!-- measured:end -->"
 
 Row = list[str]
@@ -39,14 +39,18 @@ Ranking = dict[str, tuple[list[str], float]]
 
 @dataclass(frozen=True)
 class Encoder:
-    """A model by its directory; `None` for the one that the binary finds by itself."""
+    """A model by its name; `None` for the one that the binary takes by itself."""
 
     name: str
-    model_dir: Path | None
+    model: str | None
 
     @property
-    def environment(self) -> dict[str, str]:
-        return {} if self.model_dir is None else {"TOOLGATE_MODEL_DIR": str(self.model_dir)}
+    def settings(self) -> dict[str, str]:
+        return {} if self.model is None else {"encoder.model": self.model}
+
+    @property
+    def flags(self) -> list[str]:
+        return [f"--set={key}={value}" for key, value in self.settings.items()]
 
 
 @dataclass(frozen=True)
@@ -60,10 +64,9 @@ class Group:
 def main() -> None:
     """Measures and rewrites the tables, or prints them."""
     parser = argparse.ArgumentParser(description="Measure other languages.")
-    parser.add_argument("--multilingual", type=Path, required=True, help="its model directory")
     parser.add_argument("--write", type=Path, help="the document whose tables are replaced")
     arguments = parser.parse_args()
-    encoders = [Encoder("default", None), Encoder("multilingual", arguments.multilingual.resolve())]
+    encoders = [Encoder("default", None), Encoder("multilingual", MULTILINGUAL_MODEL)]
     binary = Path(os.environ["TOOLGATE_BIN"]).resolve()
     with tempfile.TemporaryDirectory() as scratch:
         text = "\n\n".join(measured(binary, encoders, Path(scratch)))
@@ -171,8 +174,8 @@ def evaluate(
     command: list[str | Path] = [binary, "eval", "--catalog", catalog, "--queries", queries]
     inherited = {name: value for name, value in os.environ.items() if name != "TOOLGATE_BIN"}
     subprocess.run(
-        [*command, "--json", report, *flags],
-        env={**inherited, **encoder.environment},
+        [*command, "--json", report, *encoder.flags, *flags],
+        env=inherited,
         stdout=subprocess.DEVNULL,
         check=True,
         timeout=EVAL_SECONDS,
@@ -215,8 +218,7 @@ def route_table(binary: Path, encoders: list[Encoder], scratch: Path) -> str:
 @contextmanager
 def routing(binary: Path, encoder: Encoder, scratch: Path) -> Iterator[Callable[[str], int]]:
     """A server over the shipped catalogs, as a function from an intent to its active set's size."""
-    settings = {} if encoder.model_dir is None else {MODEL_DIR: str(encoder.model_dir)}
-    server = ToolgateProcess(binary, scratch / f"server-{encoder.name}", settings).start()
+    server = ToolgateProcess(binary, scratch / f"server-{encoder.name}", encoder.settings).start()
     try:
         with server.client("languages", timeout=REGISTER_SECONDS) as client:
             for file in sorted(SHIPPED.glob("*.json")):

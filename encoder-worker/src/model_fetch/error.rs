@@ -10,7 +10,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum FetchError {
     /// Every source failed; the message lists why and what to do instead.
-    #[error("{}", no_source_text(attempts, files, target))]
+    #[error("{}", no_source_text(attempts, files, target, made.as_deref()))]
     NoSource {
         /// Why each source failed, in the order they were tried.
         attempts: Vec<FetchError>,
@@ -18,6 +18,14 @@ pub enum FetchError {
         files: Vec<String>,
         /// The model directory.
         target: PathBuf,
+        /// The model's name, where its files can't be had one by one, but only be made by another fetch.
+        made: Option<String>,
+    },
+    /// The hub does not have this model's files.
+    #[error("the model hub does not have these files of {model}")]
+    NotOnHub {
+        /// The model.
+        model: String,
     },
     /// The hub could not be reached, or went away and did not come back.
     #[error("model hub: {url}: {cause}")]
@@ -83,6 +91,14 @@ pub enum FetchError {
         /// The end of what it printed.
         output: String,
     },
+    /// A file of four bits a weight is not what it should be.
+    #[error("{}: {problem}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// A file or directory could not be read or written.
     #[error("{}: {source}", path.display())]
     Io {
@@ -99,17 +115,27 @@ pub(crate) fn io_error(path: &Path) -> impl FnOnce(io::Error) -> FetchError {
     move |source| FetchError::Io { path, source }
 }
 
-fn no_source_text(attempts: &[FetchError], files: &[String], target: &Path) -> String {
+fn no_source_text(
+    attempts: &[FetchError],
+    files: &[String],
+    target: &Path,
+    made: Option<&str>,
+) -> String {
     let mut text = String::from("the model could not be fetched from any source:\n");
     for attempt in attempts {
         text.push_str(&format!("  - {attempt}\n"));
     }
-    text.push_str(&format!(
-        "On a machine with network access, put these files of the model into one directory, bring it \
-         here and run `toolgate model fetch --from DIR`:\n  {}\n\
-         They will be checked and copied to {}.",
-        files.join(", "),
-        target.display()
-    ));
+    match made {
+        None => text.push_str(&format!(
+            "On a machine with network access, put these files of the model into one directory, bring it \
+             here and run `toolgate model fetch --from DIR`:\n  {}\n",
+            files.join(", ")
+        )),
+        Some(name) => text.push_str(&format!(
+            "On a machine with network access, run `toolgate model fetch --model {name}`, bring the \
+             directory that it prints here and run `toolgate model fetch --model {name} --from DIR`.\n"
+        )),
+    }
+    text.push_str(&format!("They will be checked and copied to {}.", target.display()));
     text
 }

@@ -45,15 +45,15 @@ impl Hub {
     }
 
     pub(super) fn fetch(&self, fetch: &mut Fetch<'_>) -> Result<(), FetchError> {
+        let Some(pin) = &fetch.manifest.hub else {
+            return Err(FetchError::NotOnHub { model: fetch.manifest.name.clone() });
+        };
         let agent = self.agent();
         let (mut before, total) = (0, fetch.total_bytes());
         for file in fetch.missing {
             let url = format!(
                 "{}/{}/resolve/{}/{}",
-                self.base_url,
-                fetch.manifest.hub_repository,
-                fetch.manifest.hub_revision,
-                file.path
+                self.base_url, pin.repository, pin.revision, file.path
             );
             fetch.progress.stage(&format!("downloading {url}"));
             file.make_folder(fetch.target)?;

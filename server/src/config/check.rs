@@ -1,7 +1,7 @@
 //! Mistakes that only several keys together show.
 
 use super::components::PoolConfig;
-use super::mistake::{ConfigErrors, Mistake};
+use super::mistake::{ConfigErrors, Mistake, Source};
 use super::settings::Settings;
 use super::value::Value;
 
@@ -10,6 +10,7 @@ pub(super) fn check(settings: &Settings) -> Result<(), ConfigErrors> {
     let found = [
         same_address(settings),
         two_handle_keys(settings),
+        two_models(settings),
         nobody_embeds(settings),
         no_room_for_an_answer(settings),
         too_big_for_a_message(settings, "limits.max_schema_size"),
@@ -42,6 +43,15 @@ fn two_handle_keys(settings: &Settings) -> Option<Mistake> {
         }
         _ => None,
     }
+}
+
+fn two_models(settings: &Settings) -> Option<Mistake> {
+    let (model, directory) = (settings.get("encoder.model"), settings.get("encoder.model_dir"));
+    if model.source == Source::Default || directory.source == Source::Default {
+        return None;
+    }
+    let problem = format!("encoder.model is set too ({}): keep one of them", model.source);
+    Some(mistake(settings, "encoder.model_dir", problem))
 }
 
 fn nobody_embeds(settings: &Settings) -> Option<Mistake> {

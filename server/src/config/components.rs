@@ -10,6 +10,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use toolgate_encoder_worker::model_fetch::KnownModel;
 use toolgate_encoder_worker::{AdapterChoice, Device, NumberFormat};
 
 use super::secret::KeySource;
@@ -76,6 +77,8 @@ pub struct StoreConfig {
 /// The in-process encoder, the workers, and what both are asked with.
 #[derive(Debug, Clone)]
 pub struct EncoderConfig {
+    /// The model whose place in the cache is the model directory, where nobody names another.
+    pub model: KnownModel,
     /// The model directory.
     pub model_dir: PathBuf,
     /// Requests that may wait.
@@ -237,6 +240,7 @@ impl From<&Settings> for StoreConfig {
 impl From<&Settings> for EncoderConfig {
     fn from(settings: &Settings) -> Self {
         Self {
+            model: KnownModel::named(settings.choice("encoder.model")).unwrap_or_default(),
             model_dir: settings.path("encoder.model_dir"),
             queue_capacity: settings.count("encoder.queue_capacity"),
             max_batch_tokens: settings.count("encoder.max_batch_tokens"),
@@ -387,7 +391,7 @@ impl Settings {
         }
     }
 
-    fn choice(&self, name: &str) -> &'static str {
+    pub(super) fn choice(&self, name: &str) -> &'static str {
         match self.get(name).value {
             Value::Choice(word) => word,
             _ => unreachable!("{name} is a choice in the table"),

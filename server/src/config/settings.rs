@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use toolgate_encoder_worker::model_fetch::KnownModel;
+
 use super::file;
 use super::key::{Fallback, Key};
 use super::mistake::{ConfigErrors, Mistake, Source};
@@ -156,18 +158,36 @@ impl Settings {
         Ok(())
     }
 
+    /// Flags win: one that names a model does so over a directory that the environment or the file names, and the
+    /// other way round.
+    fn let_a_flag_choose_the_model(&mut self) {
+        let by_flag = |name| matches!(self.get(name).source, Source::Flag(_));
+        let loser = match (by_flag("encoder.model"), by_flag("encoder.model_dir")) {
+            (true, false) => "encoder.model_dir",
+            (false, true) => "encoder.model",
+            _ => return,
+        };
+        let defaults = Self::defaults();
+        for setting in self.0.iter_mut().filter(|setting| setting.key.name == loser) {
+            *setting = defaults.get(loser).clone();
+        }
+    }
+
     fn place_defaults(
         &mut self,
         environment: &BTreeMap<String, String>,
         mistakes: &mut Vec<Mistake>,
     ) {
+        self.let_a_flag_choose_the_model();
+        let model = KnownModel::named(self.choice("encoder.model")).unwrap_or_default();
+        let model = model.place_in_cache();
         for setting in &mut self.0 {
             let (variable, home_part, below) = match (setting.key.default, &setting.value) {
                 (Fallback::DataDirectory, Value::Absent) => {
-                    ("XDG_DATA_HOME", ".local/share", "toolgate")
+                    ("XDG_DATA_HOME", ".local/share", Path::new("toolgate"))
                 }
                 (Fallback::ModelDirectory, Value::Absent) => {
-                    ("XDG_CACHE_HOME", ".cache", "toolgate/models/all-MiniLM-L6-v2")
+                    ("XDG_CACHE_HOME", ".cache", model.as_path())
                 }
                 _ => continue,
             };

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use toolgate_encoder_worker::model_fetch::KnownModel;
+
 use super::key::{Fallback, Key, Kind};
 
 const KIB: u64 = 1 << 10;
@@ -94,11 +96,18 @@ pub static KEYS: &[Key] = &[
         default: Fallback::DataDirectory,
         doc: "The data directory: the catalog and the handle key. Made when missing; one server at a time.",
     },
+    key(
+        "encoder.model",
+        Kind::Choice(&KnownModel::NAMES),
+        KnownModel::NAMES[0],
+        "The encoder's model, from the place where `toolgate model fetch --model NAME` puts it.",
+    ),
     Key {
         name: "encoder.model_dir",
         kind: Kind::Path,
         default: Fallback::ModelDirectory,
-        doc: "The encoder's model directory, as `toolgate model fetch` fills it.",
+        doc: "Any other model directory, for an encoder that has no name here (docs/languages.md). Not together \
+              with model.",
     },
     key(
         "encoder.queue_capacity",

@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use toolgate_encoder_worker::model_fetch::KnownModel;
+
 use super::*;
 
 /// `file` as TOML, variables and flags as `NAME=value`.
@@ -241,6 +243,27 @@ fn a_secret_is_never_repeated() {
 }
 
 #[test]
+fn a_model_and_a_model_directory_are_one_too_many() {
+    let file = "[encoder]\nmodel = \"multilingual-e5-small\"\n";
+    for (file, variables, flags) in [
+        (format!("{file}model_dir = \"/m\""), &[][..], &[][..]),
+        (file.to_owned(), &["TOOLGATE_MODEL_DIR=/m"], &[]),
+        (String::new(), &[], &["encoder.model=all-MiniLM-L6-v2", "encoder.model_dir=/m"]),
+    ] {
+        let found = mistakes(&file, variables, flags);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("encoder.model is set too"), "{found:?}");
+    }
+    // A flag is for this run, whatever the file and the environment say.
+    let config = parse(file, &[], &["encoder.model_dir=/m"]).config;
+    assert_eq!(config.encoder.model_dir, Path::new("/m"));
+    let flag = ["encoder.model=multilingual-e5-small"];
+    let config = parse("[encoder]\nmodel_dir = \"/m\"", &["TOOLGATE_MODEL_DIR=/n"], &flag).config;
+    assert!(config.encoder.model_dir.ends_with("models/multilingual-e5-small"));
+    check_one("[encoder]\nmodel = \"e5\"", &["all-MiniLM-L6-v2, multilingual-e5-small"]);
+}
+
+#[test]
 fn foreign_and_empty_variables_do_no_harm() {
     let variables = [
         "TOOLGATE_PORT=tcp://10.0.0.1:7070",
@@ -270,6 +293,11 @@ fn directories_follow_the_environment() {
     );
     let config = parse("", &["TOOLGATE_MODEL_DIR=/m"], &[]).config;
     assert_eq!(config.encoder.model_dir, PathBuf::from("/m"));
+    let multilingual = "[encoder]\nmodel = \"multilingual-e5-small\"";
+    let config = parse(multilingual, &["XDG_CACHE_HOME=/c"], &[]).config;
+    assert_eq!(config.encoder.model, KnownModel::MultilingualE5Small);
+    let place = Path::new("/c/toolgate/models/multilingual-e5-small");
+    assert_eq!(config.encoder.model_dir, place);
     let homeless = mistakes("", &["HOME="], &[]);
     assert_eq!(homeless.len(), 2, "{homeless:?}");
     assert!(homeless[0].contains("TOOLGATE_STORE_PATH"), "{homeless:?}");
@@ -283,6 +311,8 @@ fn the_example_changes_nothing_and_its_lines_are_valid() {
     let enabled: String = text
         .lines()
         .map(|line| match line.strip_prefix('#') {
+            // The model has a name or a directory, not both.
+            Some(rest) if rest.starts_with("model = ") => format!("{line}\n"),
             Some(rest) if !rest.starts_with(' ') && !rest.ends_with("\"\"") => format!("{rest}\n"),
             _ => format!("{line}\n"),
         })
@@ -291,7 +321,7 @@ fn the_example_changes_nothing_and_its_lines_are_valid() {
     for setting in parsed.settings.iter() {
         let default = plain.settings.get(setting.key.name);
         assert_eq!(setting.value.to_string(), default.value.to_string(), "{}", setting.key.name);
-        let absent = matches!(setting.value, Value::Absent);
+        let absent = matches!(setting.value, Value::Absent) || setting.key.name == "encoder.model";
         assert!(
             absent || setting.source != Source::Default,
             "{} is not in the example",

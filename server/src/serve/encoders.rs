@@ -1,6 +1,5 @@
 //! Everything that embeds: the model of this process, the pool of workers, and worker processes of our own.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use toolgate_encoder_worker::{
@@ -79,7 +78,7 @@ pub(crate) async fn load_sides(config: &EncoderConfig) -> Result<(Prefixed, Pref
 /// What the configuration says, or else the model.
 fn prefixes(config: &EncoderConfig) -> Result<Prefixes, ServeError> {
     let prompts = Prompts::read(&config.model_dir);
-    let prompts = prompts.map_err(|error| unloadable(&config.model_dir, error))?;
+    let prompts = prompts.map_err(|error| unloadable(config, error))?;
     Ok(Prefixes {
         query: config.query_prefix.clone().unwrap_or(prompts.query),
         passage: config.passage_prefix.clone().unwrap_or(prompts.passage),
@@ -101,15 +100,20 @@ async fn load(config: &EncoderConfig) -> Result<EncoderHandle, ServeError> {
         format: config.format,
         adapter: config.adapter.clone(),
     };
-    let model_dir = config.model_dir.clone();
+    let config = config.clone();
     let load = move || {
         tokens::warm_up();
-        EncoderHandle::spawn(&model_dir, &device).map_err(|error| unloadable(&model_dir, error))
+        let handle = EncoderHandle::spawn(&config.model_dir, &device);
+        handle.map_err(|error| unloadable(&config, error))
     };
     let joined = tokio::task::spawn_blocking(load).await;
     joined.map_err(|error| ServeError::Internal(Error::internal(error)))?
 }
 
-fn unloadable(model_dir: &Path, source: LoadError) -> ServeError {
-    ServeError::Model { folder: model_dir.display().to_string(), source }
+fn unloadable(config: &EncoderConfig, source: LoadError) -> ServeError {
+    ServeError::Model {
+        folder: config.model_dir.display().to_string(),
+        model: config.model,
+        source,
+    }
 }

@@ -66,6 +66,8 @@ impl WorkerCommand {
     pub(super) fn spawn(&self) -> io::Result<Process> {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).kill_on_drop(true);
+        // It gets the model's directory, beside which it takes no name.
+        command.env_remove("TOOLGATE_WORKER_MODEL");
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         // Ctrl-C in a terminal goes to the whole group: the worker is needed until calls are drained.
         #[cfg(unix)]

@@ -5,28 +5,28 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
-use toolgate_encoder_worker::model_fetch::{ModelManifest, PinnedFile};
+use toolgate_encoder_worker::model_fetch::PinnedFile;
 
 use super::check::Check;
-
-const FETCH: &str =
-    "run `toolgate model fetch`, or `toolgate model fetch --from DIR` without a network";
+use crate::config::EncoderConfig;
 
 /// Reads every file whole, to compare its hash.
-pub(super) fn check(directory: &Path) -> Check {
-    check_files(directory, &ModelManifest::all_minilm_l6_v2().files)
+pub(super) fn check(config: &EncoderConfig) -> Check {
+    let files = config.model.manifest().files;
+    check_files(&config.model_dir, &files, &config.model.fetch_command())
 }
 
-fn check_files(directory: &Path, files: &[PinnedFile]) -> Check {
+fn check_files(directory: &Path, files: &[PinnedFile], fetch: &str) -> Check {
     let place = directory.display();
+    let advice = format!("run `{fetch}`, or `{fetch} --from DIR` without a network");
     if !directory.is_dir() {
-        return Check::fail("model", format!("no model at {place}")).advice(FETCH);
+        return Check::fail("model", format!("no model at {place}")).advice(advice);
     }
     let problems: Vec<String> = files.iter().filter_map(|file| problem(directory, file)).collect();
     if problems.is_empty() {
         return Check::ok("model", format!("{place}: {} files, every hash is right", files.len()));
     }
-    Check::fail("model", format!("{place}: {}", problems.join("; "))).advice(FETCH)
+    Check::fail("model", format!("{place}: {}", problems.join("; "))).advice(advice)
 }
 
 fn problem(directory: &Path, file: &PinnedFile) -> Option<String> {
@@ -76,7 +76,8 @@ mod tests {
         for (name, content) in [("good", "abc"), ("other", "abd"), ("short", "ab")] {
             fs::write(directory.path().join(name), content).expect("written");
         }
-        let check = check_files(directory.path(), &files);
+        let fetch = "toolgate model fetch";
+        let check = check_files(directory.path(), &files, fetch);
         assert_eq!(check.status, Status::Fail);
         for part in
             ["other is not the pinned file", "short has 2 bytes, not 3", "absent is missing"]
@@ -84,8 +85,8 @@ mod tests {
             assert!(check.detail.contains(part), "{}", check.detail);
         }
         assert!(!check.detail.contains("good") && check.advice.contains("model fetch"));
-        assert_eq!(check_files(directory.path(), &files[..1]).status, Status::Ok);
-        let nowhere = check_files(&directory.path().join("no"), &files);
+        assert_eq!(check_files(directory.path(), &files[..1], fetch).status, Status::Ok);
+        let nowhere = check_files(&directory.path().join("no"), &files, fetch);
         assert!(nowhere.status == Status::Fail && nowhere.detail.contains("no model at"));
     }
 }
