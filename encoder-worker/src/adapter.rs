@@ -59,7 +59,7 @@ impl Adapter {
             let path = Path::new(name);
             let header = Header::read(content).map_err(|problem| wrong(path, problem))?;
             if header.base_sha256 == weights {
-                return Self::read(path, content, header).map(Some);
+                return Self::read(path, content, &header).map(Some);
             }
         }
         Ok(None)
@@ -74,10 +74,10 @@ impl Adapter {
             );
             return Err(wrong(path, problem));
         }
-        Self::read(path, content, header)
+        Self::read(path, content, &header)
     }
 
-    fn read(path: &Path, content: &[u8], header: Header) -> Result<Self, LoadError> {
+    fn read(path: &Path, content: &[u8], header: &Header) -> Result<Self, LoadError> {
         let factors =
             file::factors(content, header.rank).map_err(|problem| wrong(path, problem))?;
         let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into());

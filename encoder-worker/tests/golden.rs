@@ -90,7 +90,6 @@ fn matches(cases: &[Case], encoder: &EncoderHandle, least: f64) {
     assert_eq!(got.len(), cases.len());
     let worst = cases.iter().zip(&got).map(|(case, got)| check(case, got)).fold(1.0, f64::min);
     let of = encoder.model();
-    println!("{} {}: the worst cosine is {worst}", of.name, of.backend);
     assert!(worst > least, "{} {}: the worst cosine is {worst}", of.name, of.backend);
 }
 

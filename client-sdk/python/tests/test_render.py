@@ -122,3 +122,20 @@ def test_tools_without_schemas_say_what_to_do() -> None:
     for renderer in (render.anthropic, render.openai_chat, render.gemini, render.mcp):
         with pytest.raises(ValueError, match="detail='schemas'"):
             renderer([nameless])
+
+
+def test_a_tool_that_came_as_a_signature_has_it_for_a_description() -> None:
+    signature = "mcp__git__log(count?: integer) - Shows commits."
+    brief = ActiveTool.from_proto(
+        router_pb2.ActiveTool(model_name="mcp__git__log", signature=signature)
+    )
+    expected = {"name": "mcp__git__log", "description": signature, "inputSchema": {"type": "object"}}
+    assert render.mcp([brief]).tools == [expected]
+    for rendered in (
+        render.anthropic([brief]),
+        render.openai_chat([brief]),
+        render.openai_responses([brief]),
+        render.gemini([brief]),
+    ):
+        assert "Shows commits" in json.dumps(rendered.tools)
+        assert not rendered.losses

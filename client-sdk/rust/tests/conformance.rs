@@ -286,6 +286,23 @@ fn a_tool_without_its_schema_is_an_error_that_says_what_to_do() {
 }
 
 #[test]
+fn a_tool_that_came_as_a_signature_has_it_for_a_description() {
+    let signature = "mcp__git__log(count?: integer) - Shows commits.";
+    let brief = ActiveTool {
+        model_name: "mcp__git__log".into(),
+        signature: signature.into(),
+        ..Default::default()
+    };
+    let rendered = mcp(std::slice::from_ref(&brief)).expect("it is rendered");
+    assert_eq!(rendered.tools[0]["description"], signature);
+    assert_eq!(rendered.tools[0]["inputSchema"], json!({ "type": "object" }));
+    for render in [openai_chat, openai_responses, gemini] {
+        let rendered = render(std::slice::from_ref(&brief)).expect("it is rendered");
+        assert!(rendered.tools[0].to_string().contains("Shows commits"), "{:?}", rendered.tools);
+    }
+}
+
+#[test]
 fn a_schema_that_grows_when_it_is_written_out_stays_bounded() {
     // Each level names the next one twice: 2^40 schemas, written out.
     let definition = |level: usize| {

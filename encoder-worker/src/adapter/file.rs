@@ -49,23 +49,26 @@ pub(super) struct Factors {
 /// The factors by module.
 pub(super) fn factors(content: &[u8], rank: usize) -> Result<BTreeMap<String, Factors>, String> {
     let tensors = SliceSafetensors::new(content).map_err(|error| error.to_string())?;
+    let names: Vec<String> = tensors.tensors().into_iter().map(|(name, _)| name).collect();
+    if let Some(name) = names.iter().find(|name| !belongs(&tensors, name)) {
+        return Err(format!("tensor {name} is no {A} or has none beside it"));
+    }
     let mut factors = BTreeMap::new();
-    for (name, _) in tensors.tensors() {
-        let Some(module) = name.strip_suffix(A) else {
-            let has_a = |module: &str| tensors.get(&format!("{module}{A}")).is_ok();
-            if name.strip_suffix(B).is_some_and(has_a) {
-                continue;
-            }
-            return Err(format!("tensor {name} is no {A} or has none beside it"));
-        };
-        let pair =
-            Factors { a: load(&tensors, &name)?, b: load(&tensors, &format!("{module}{B}"))? };
+    for module in names.iter().filter_map(|name| name.strip_suffix(A)) {
+        let (a, b) = (format!("{module}{A}"), format!("{module}{B}"));
+        let pair = Factors { a: load(&tensors, &a)?, b: load(&tensors, &b)? };
         if pair.a.dims().first() != Some(&rank) || pair.b.dims().get(1) != Some(&rank) {
             return Err(format!("{module} is not of rank {rank}"));
         }
         factors.insert(module.to_owned(), pair);
     }
     Ok(factors)
+}
+
+/// Whether a tensor is the first of a pair, or the second of one whose first is there.
+fn belongs(tensors: &SliceSafetensors<'_>, name: &str) -> bool {
+    let has_a = |module: &str| tensors.get(&format!("{module}{A}")).is_ok();
+    name.ends_with(A) || name.strip_suffix(B).is_some_and(has_a)
 }
 
 fn load(tensors: &SliceSafetensors<'_>, name: &str) -> Result<Tensor, String> {

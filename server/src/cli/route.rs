@@ -44,6 +44,9 @@ pub(super) struct Route {
     /// The least overlap of a chosen tool, -1 to 1. Default: tools are held against the best one.
     #[arg(long, value_name = "COSINE", value_parser = parse_threshold, allow_negative_numbers = true)]
     threshold: Option<f32>,
+    /// After the chosen tools, the next ones of the ranking as signatures, 0 to 100.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100))]
+    tail: u32,
     /// The most tokens that new schemas may cost.
     #[arg(long, value_name = "TOKENS")]
     budget: Option<u32>,
@@ -170,6 +173,7 @@ impl Route {
                 deferral: deferral.into(),
                 deferral_percent,
                 model: self.model,
+                signature_tail: self.tail,
                 ..Default::default()
             }),
             ..Default::default()
@@ -187,7 +191,7 @@ mod tests {
     fn the_line_becomes_the_request() {
         let line = "toolgate route a b --top-k 3 --threshold -0.25 --detail names --server git --pin p \
                     --exclude x --exclude y --handle h --explain --window 1000 --budget 5 --active-budget 9 \
-                    --history 7 --ignore-cache-cost --deferral auto:7 --model m";
+                    --history 7 --ignore-cache-cost --deferral auto:7 --model m --tail 8";
         let parsed = Arguments::try_parse_from(line.split_whitespace()).expect("a good line");
         let Command::Route(route) = parsed.command else {
             panic!("{:?}", parsed.command);
@@ -211,6 +215,7 @@ mod tests {
             deferral: v1::DeferralMode::Auto.into(),
             deferral_percent: Some(7),
             model: "m".into(),
+            signature_tail: 8,
             ..Default::default()
         };
         assert_eq!(request.options, Some(want));

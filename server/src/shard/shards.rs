@@ -129,7 +129,7 @@ impl Shards {
             Ok(Some(snapshot)) if snapshot.lacks_graph() => self.add_graph(tenant, snapshot).await,
             Ok(_) => {}
             Err(error) => {
-                warn!(%error, tenant = tenant.as_str(), "a shard stays without embeddings")
+                warn!(%error, tenant = tenant.as_str(), "a shard stays without embeddings");
             }
         }
     }

@@ -23,4 +23,5 @@ mod search;
 mod shards;
 mod support;
 mod surfaces;
+mod tail;
 mod usage;

@@ -47,6 +47,9 @@ class RouteArguments(TypedDict, total=False):
     """Change the set even when the lost cache costs more. Default: False."""
     detail: Detail | str
     """How much of each tool is sent: "names", "signatures" or "schemas" (the default)."""
+    signature_tail: int
+    """After the chosen tools, the next ones of the ranking as signatures, 0 to 100: they may be called
+    like the others. Default: 0."""
     pinned_tools: Iterable[str]
     """Tools to have whatever their overlap, by model-facing or `server/name`. At most 100."""
     excluded_tools: Iterable[str]
@@ -165,6 +168,7 @@ def _route_options(arguments: RouteArguments) -> router_pb2.RouteOptions:
         history_tokens=arguments.get("history_tokens"),
         ignore_cache_cost=arguments.get("ignore_cache_cost", False),
         detail=to_wire(router_pb2.Detail, "DETAIL_", arguments.get("detail", Detail.UNSPECIFIED)),
+        signature_tail=arguments.get("signature_tail", 0),
         pinned_tools=texts(arguments.get("pinned_tools", ()), "pinned_tools"),
         excluded_tools=texts(arguments.get("excluded_tools", ()), "excluded_tools"),
         servers=texts(arguments.get("servers", ()), "servers"),

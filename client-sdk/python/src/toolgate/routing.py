@@ -51,7 +51,8 @@ class ActiveTool:
     annotations_json: str
     """The MCP `annotations`; "" when there are none or full schemas were not asked for."""
     signature: str
-    """Name, parameters and a sentence in one line; "" unless signatures were asked for."""
+    """Name, parameters and a sentence in one line; "" unless signatures were asked for, or the tool
+    is of a `signature_tail`."""
     schema_tokens: int
     """cl100k_base tokens of what the model is sent for this tool at the asked detail."""
     signature_lossy: bool

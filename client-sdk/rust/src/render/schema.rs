@@ -1,5 +1,6 @@
 //! What all renderers share: the losses of a tool, its schema, and where one stands within another.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 
 use serde_json::{Map, Value};
@@ -36,7 +37,8 @@ impl Losses {
 }
 
 /// Renders tools one by one. One whose name the provider refuses would fail the whole request, and is left
-/// out.
+/// out. One that came as a signature has it for a description, and takes any object: Gate holds its calls to the
+/// registered schema.
 pub(super) fn render_each<'a>(
     tools: impl IntoIterator<Item = &'a ActiveTool>,
     can_name: fn(&str) -> bool,
@@ -46,13 +48,22 @@ pub(super) fn render_each<'a>(
     for tool in tools {
         let mut losses = Losses { tool: tool.model_name.clone(), found: Vec::new() };
         if can_name(&tool.model_name) {
-            rendered.tools.push(define(tool, &mut losses)?);
+            rendered.tools.push(define(&told_by_signature(tool), &mut losses)?);
         } else {
             losses.add("", "name", "the provider takes no such name: the tool is left out");
         }
         rendered.losses.append(&mut losses.found);
     }
     Ok(rendered)
+}
+
+fn told_by_signature(tool: &ActiveTool) -> Cow<'_, ActiveTool> {
+    if !tool.input_schema_json.is_empty() || tool.signature.is_empty() {
+        return Cow::Borrowed(tool);
+    }
+    let description = tool.signature.clone();
+    let input_schema_json = r#"{"type":"object"}"#.to_owned();
+    Cow::Owned(ActiveTool { description, input_schema_json, ..tool.clone() })
 }
 
 /// The registered `inputSchema`.

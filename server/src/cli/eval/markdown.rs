@@ -76,6 +76,7 @@ mod tests {
             "## Ranking",
             "## Active set",
             "## Abstention",
+            "## Fit",
             "## Compared with plain",
             "## By kind",
             "## Thresholds",

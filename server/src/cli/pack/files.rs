@@ -98,7 +98,7 @@ impl PackFile {
     }
 
     fn save(&self) -> Result<(), Failure> {
-        files::replace(&self.path, &to_yaml(&self.servers, &self.tools))
+        files::replace(&self.path, to_yaml(&self.servers, &self.tools))
     }
 }
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from toolgate.routing import ActiveTool
@@ -75,18 +75,25 @@ def render_each(
     """Renders tools one by one.
 
     One whose name is not among `names`, those that the provider takes, would fail the whole
-    request, and is left out.
+    request, and is left out. One that came as a signature has it for a description, and takes any
+    object: Gate holds its calls to the registered schema.
     """
     rendered = []
     losses: list[Loss] = []
     for tool in tools:
         of_tool = Losses(tool.model_name)
         if names.fullmatch(tool.model_name):
-            rendered.append(define(tool, of_tool))
+            rendered.append(define(_told_by_signature(tool), of_tool))
         else:
             of_tool.add("", "name", "the provider takes no such name: the tool is left out")
         losses.extend(of_tool.found)
     return Rendered(rendered, tuple(losses))
+
+
+def _told_by_signature(tool: ActiveTool) -> ActiveTool:
+    if tool.input_schema_json or not tool.signature:
+        return tool
+    return replace(tool, description=tool.signature, input_schema_json='{"type":"object"}')
 
 
 def pointer(base: str, *parts: object) -> str:
