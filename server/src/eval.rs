@@ -27,6 +27,7 @@ pub mod sample;
 pub mod stock;
 #[cfg(test)]
 mod tests;
+pub mod visible;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -58,6 +59,7 @@ use ranking::{Answer, Ranked, Ranking, Way};
 use report::{Counts, Times, TokenTax};
 use sample::Samples;
 use stock::Stock;
+use visible::VisibleRow;
 
 /// What of the ranking can be left out, and how it ranks then.
 pub const ABLATIONS: [(&str, Way); 3] = [
@@ -92,6 +94,8 @@ pub struct Evaluation {
     pub with_clauses: bool,
     /// Also rank with a part of the ranking left out, one after another ([`ABLATIONS`]), for comparison.
     pub with_ablations: bool,
+    /// Also look at what so many tokens show, split one way or another.
+    pub with_visible: bool,
     /// Play so many queries as one conversation; 0 for none.
     pub conversation: usize,
 }
@@ -148,6 +152,7 @@ struct Found {
     baseline: Option<Samples>,
     clauses: Option<Samples>,
     ablations: Vec<(&'static str, Samples)>,
+    visible: Vec<VisibleRow>,
     conversation: Option<Conversation>,
 }
 
@@ -204,6 +209,7 @@ impl Evaluation {
             baseline: plain.map(|plain| published.samples(plain, Way::OverlapAlone)).transpose()?,
             clauses: self.by_clauses(&embedded)?,
             ablations: self.ablations(&embedded)?,
+            visible: self.visible(&embedded)?,
             conversation: self.play(&embedded)?,
         };
         let mut report = self.report(&embedded, &found);
@@ -242,6 +248,7 @@ impl Evaluation {
             fits: fits::fits(answers, queries, bootstrap),
             kinds: groups(answers, queries, Field::Kind, bootstrap),
             languages: groups(answers, queries, Field::Language, bootstrap),
+            visible: found.visible.clone(),
             conversation: found.conversation.clone(),
             tokens: TokenTax::of(&stock.catalog),
             latency: Latency::of(answers, embeddings.of_summaries, embeddings.of_queries),
@@ -262,6 +269,11 @@ impl Evaluation {
             Ok((*name, embedded.samples(embedded.stock.catalog.clone(), *way)?))
         };
         ways.map(sampled).collect()
+    }
+
+    fn visible(&self, embedded: &Embedded<'_>) -> Result<Vec<VisibleRow>, Error> {
+        let rows = self.with_visible.then(|| visible::visible(embedded, &self.bootstrap));
+        rows.transpose().map(Option::unwrap_or_default)
     }
 
     fn play(&self, embedded: &Embedded<'_>) -> Result<Option<Conversation>, Error> {

@@ -3105,7 +3105,8 @@ pub struct RouteRequest {
 /// How Route chooses.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RouteOptions {
-    /// The most tools to choose, 1 to 100; pinned and kept ones, and a tail, come on top. Absent: 10.
+    /// The most tools to choose, 1 to 100; pinned and kept ones, and a tail, come on top. Absent: 10, or 3 before
+    /// a `signature_tail`.
     #[prost(uint32, optional, tag = "1")]
     pub top_k: ::core::option::Option<u32>,
     /// The least overlap (cosine) of a chosen tool, -1 to 1. Absent: what the policy says; else the best overlap must
@@ -3312,6 +3313,9 @@ pub struct RankedTool {
     /// How much calls that were made for intents like this one speak for it; 0 to 1. 0 where nothing is remembered.
     #[prost(float, tag = "9")]
     pub memory: f32,
+    /// What its score is lifted by, since the agent's last call was to its MCP server; 0 or 0.1.
+    #[prost(float, tag = "10")]
+    pub last_called: f32,
 }
 /// How an active set differs from that of the turn before. All names are model-facing.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

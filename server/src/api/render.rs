@@ -76,6 +76,7 @@ fn ranking(answer: &Answer, of: &Ranking) -> v1::Ranking {
         whole: one.parts.whole,
         clause: one.parts.clause,
         memory: one.parts.memory,
+        last_called: one.parts.last_called,
         found_by: found_by(one.found_by) as i32,
         chosen: chosen.contains(&one.slot),
     };

@@ -18,6 +18,10 @@ use crate::router::search::grammar::Query;
 
 const WEIGHT_MAX: f32 = 100.0;
 const TOP_K_MAX: u32 = 100;
+
+/// Tools with full definitions before a tail of signatures: fewer show more for the same tokens (docs/tokens.md), while
+/// the likeliest should be called rightly at once.
+const HEAD: u32 = 3;
 const RESULTS_DEFAULT: u32 = 5;
 /// Bytes of a tool's name as it is asked for; model-facing and `server/name` forms are shorter.
 const NAME_BYTES_MAX: usize = 512;
@@ -117,7 +121,9 @@ fn intents(
 fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields) -> Options {
     let detail = detail(wire.detail, "options.detail", fields);
     let unset = Unset { top_k: wire.top_k.is_none(), threshold: wire.threshold.is_none() };
-    let top_k = wire.top_k.unwrap_or(u32::try_from(defaults.top_k).unwrap_or(TOP_K_MAX));
+    let usual = u32::try_from(defaults.top_k).unwrap_or(TOP_K_MAX);
+    let usual = if wire.signature_tail == 0 { usual } else { usual.min(HEAD) };
+    let top_k = wire.top_k.unwrap_or(usual);
     fields.require((1..=TOP_K_MAX).contains(&top_k), "options.top_k", "must be 1 to 100");
     let threshold = wire.threshold.unwrap_or(defaults.threshold);
     let is_cosine = (-1.0..=1.0).contains(&threshold);

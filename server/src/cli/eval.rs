@@ -89,6 +89,9 @@ pub(super) struct Eval {
     /// Also rank with a part of the ranking left out: clauses, overlap, words.
     #[arg(long)]
     ablations: bool,
+    /// Also say what so many tokens show: full schemas alone, or a few of them and a tail of signatures.
+    #[arg(long)]
+    visible: bool,
     /// Also play the first so many queries as one conversation, and say how much of its prompts a
     /// provider's cache could serve.
     #[arg(long, value_name = "TURNS", default_value_t = 0, hide_default_value = true)]
@@ -123,6 +126,7 @@ pub(super) async fn run(eval: Eval) -> Result<Exit, Failure> {
             with_baseline: false,
             with_clauses: false,
             with_ablations: false,
+            with_visible: false,
             conversation: 0,
             limits: config.limits,
             router: config.router,
@@ -176,6 +180,7 @@ impl Eval {
             with_baseline: self.baseline,
             with_clauses: self.clauses,
             with_ablations: self.ablations,
+            with_visible: self.visible,
             conversation: self.conversation,
         })
     }

@@ -33,6 +33,7 @@ fn ranking(ranking: &v1::Ranking) -> Value {
             "whole": one.whole,
             "clause": one.clause,
             "memory": one.memory,
+            "last_called": one.last_called,
             "found_by": short(one.found_by().as_str_name(), "FOUND_BY_"),
             "chosen": one.chosen,
         })

@@ -10,6 +10,7 @@ use super::query_file::LabelledQuery;
 use super::stock::ServerNames;
 use crate::error::Error;
 use crate::gate::standing::Standings;
+use crate::router::account;
 use crate::router::allow::Allowed;
 use crate::router::blend::Blend;
 use crate::router::choose::{Choice, Chosen};
@@ -17,7 +18,7 @@ use crate::router::cut::Cut;
 use crate::router::fit::Fit;
 use crate::router::intent::{self, Intent};
 use crate::router::level::Level;
-use crate::router::query::{Options, RouteQuery};
+use crate::router::query::{Detail, Options, RouteQuery};
 use crate::router::rank::{Candidate, Embedded, FoundBy, Parts, Recent};
 use crate::router::recall::Recall;
 use crate::shard::Hit;
@@ -45,7 +46,7 @@ pub struct Ranked {
 pub struct Set {
     /// The tools as `server/tool`.
     pub tools: Vec<String>,
-    /// What their schemas cost.
+    /// What the model sees of them costs.
     pub tokens: u64,
 }
 
@@ -191,7 +192,8 @@ impl Ranking<'_> {
     }
 
     fn set(&self, snapshot: &Snapshot, active: &[Chosen]) -> Set {
-        let tokens = |chosen: &Chosen| u64::from(snapshot.tool(chosen.slot).schema_tokens);
+        let tokens =
+            |chosen: &Chosen| u64::from(account::active(snapshot, *chosen, Detail::Schemas).tokens);
         Set {
             tools: active.iter().map(|chosen| self.id(snapshot, chosen.slot)).collect(),
             tokens: active.iter().map(tokens).sum(),

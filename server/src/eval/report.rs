@@ -14,6 +14,7 @@ use super::fits::FitRow;
 use super::latency::Latency;
 use super::measured::{Group, Measured};
 use super::stock::{Rejected, Renamed};
+use super::visible::VisibleRow;
 use super::{Embedded, Evaluation};
 use crate::config::RouterConfig;
 use crate::store::{StoredCatalog, StoredTool};
@@ -49,6 +50,8 @@ pub struct Report {
     pub kinds: Vec<Group>,
     /// Measures by language.
     pub languages: Vec<Group>,
+    /// What so many tokens show, when that was asked for.
+    pub visible: Vec<VisibleRow>,
     /// The queries as one conversation, when that was asked for.
     pub conversation: Option<Conversation>,
     /// What the catalog costs.

@@ -36,6 +36,7 @@ async fn run(queries: Vec<LabelledQuery>) -> Evaluated {
         with_baseline: true,
         with_clauses: true,
         with_ablations: true,
+        with_visible: true,
         conversation: 2,
     };
     evaluation
@@ -69,6 +70,11 @@ async fn queries_are_ranked_whole_and_measured() {
     assert_eq!((report.counts.queries, report.counts.labelled), (3, 2));
     assert_eq!(report.counts.missing.iter().collect::<Vec<_>>(), ["mail/ "]);
     assert_eq!((report.rejected.len(), report.renamed.len()), (1, 1));
+    let seen: Vec<_> = report.visible.iter().map(|row| (row.budget, row.head)).collect();
+    assert_eq!(seen[..2], [(500, None), (500, Some(5))]);
+    let [schemas, .., one] = &report.visible[..4] else { panic!("{:?}", report.visible) };
+    assert_eq!((schemas.visible.value, one.visible.value), (0.75, 0.75), "all three tools fit");
+    assert!(one.tokens < schemas.tokens && one.tools == 3.0, "{:?}", report.visible);
 }
 
 #[tokio::test]
@@ -126,6 +132,7 @@ async fn the_set_is_the_one_that_route_would_send() {
         with_baseline: true,
         with_clauses: false,
         with_ablations: false,
+        with_visible: false,
         conversation: 0,
     };
     let sides = Sides { passages: &WordEncoder, queries: &WordEncoder };

@@ -145,7 +145,8 @@ impl Found {
     /// Of an intent of one clause.
     fn of_whole(fused: &Fused) -> Self {
         let Fused { slot, overlap, words, memory, nearest, score } = *fused;
-        let parts = Parts { words, whole: score, clause: score, nearest, memory };
+        let last_called = 0.0;
+        let parts = Parts { words, whole: score, clause: score, nearest, memory, last_called };
         Self { slot, overlap, score, parts, leads: false }
     }
 

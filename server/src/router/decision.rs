@@ -74,6 +74,7 @@ impl Case<'_> {
         // More than are told of: what words put forward must not hide tools that reach a threshold.
         let mut candidates = embedded.rank(snapshot, look_at.max(POOL), allowed.slots.as_ref())?;
         recent::note(snapshot, &query.state, &mut candidates);
+        recent::lean(snapshot, &query.state, &mut candidates);
         let asked = (&*query.intents, options);
         let level = Level::of(snapshot, asked, background, allowed.slots.as_ref());
         let words_only = embedded.is_words_only(snapshot);

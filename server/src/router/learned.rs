@@ -58,7 +58,14 @@ mod tests {
             overlap: 0.4,
             score: 0.6,
             found_by: FoundBy::Overlap,
-            parts: Parts { words: 0.5, whole: 0.6, clause: 0.7, nearest: 0.45, memory: 0.0 },
+            parts: Parts {
+                words: 0.5,
+                whole: 0.6,
+                clause: 0.7,
+                nearest: 0.45,
+                memory: 0.0,
+                last_called: 0.0,
+            },
             leads: true,
             recent: Recent { called: false, server_called: true },
         };

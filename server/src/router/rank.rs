@@ -85,6 +85,8 @@ pub struct Parts {
     pub nearest: f32,
     /// How much calls for intents like these speak for it; 0 to 1.
     pub memory: f32,
+    /// What it is lifted by, since a tool of its MCP server was called last.
+    pub last_called: f32,
 }
 
 impl Parts {
@@ -101,6 +103,7 @@ impl Parts {
             clause: self.clause.max(other.clause),
             nearest: self.nearest.max(other.nearest),
             memory: self.memory.max(other.memory),
+            last_called: self.last_called.max(other.last_called),
         }
     }
 }

@@ -1,14 +1,39 @@
-//! What the agent called before, as the learned gate sees it.
+//! What the agent called before: as the learned gate sees it, and as a prior for what comes next.
 
 use std::collections::HashSet;
 
-use super::rank::{Candidate, Recent};
+use super::rank::{Candidate, FoundBy, Recent, sort};
 use crate::identity::ServerName;
 use crate::shard::snapshot::Snapshot;
 use crate::state::AgentState;
 
 /// Calls that are looked at, the last ones.
 const CALLS_MAX: usize = 8;
+
+/// What the tools of the MCP server that was called last have over others: what is asked next is often asked of the same
+/// one. Recall at 5 of 242 intents over the shipped catalogs with 0, .1 and .2: .881, .899, .905 where the last call was to
+/// the server of a right tool, and .881, .875, .866 where it was to any other; without packs .590, .653, .686 and .589,
+/// .584, .580; of the other steps, once one of an intent of several steps was called, .802, .812, .798 (without packs
+/// .568, .611, .635).
+const LAST_CALLED: f32 = 0.1;
+
+/// Lifts the tools of the MCP server that was called last, and puts the best first again. Nothing changes where there
+/// was no call, or where its name is not known or means tools of several servers.
+pub(super) fn lean(snapshot: &Snapshot, state: &AgentState, candidates: &mut [Candidate]) {
+    let Some(call) = state.calls.last() else { return };
+    let servers: HashSet<&ServerName> =
+        called(snapshot, &call.tool).iter().map(|slot| &snapshot.tool(*slot).id.server).collect();
+    if servers.len() != 1 {
+        return;
+    }
+    for one in candidates.iter_mut().filter(|one| one.found_by != FoundBy::Name) {
+        if servers.contains(&snapshot.tool(one.slot).id.server) {
+            one.score += LAST_CALLED;
+            one.parts.last_called = LAST_CALLED;
+        }
+    }
+    sort(candidates);
+}
 
 /// Notes at each candidate what was called before; nothing where there was no call.
 pub(super) fn note(snapshot: &Snapshot, state: &AgentState, candidates: &mut [Candidate]) {

@@ -9,7 +9,7 @@ use toolgate_server::gate::calls::Call;
 use toolgate_server::gate::verdict::RefusalCode;
 use toolgate_server::router::query::{Options, RouteQuery};
 use toolgate_server::router::rank::FoundBy;
-use toolgate_server::state::AgentState;
+use toolgate_server::state::{AgentState, CallStatus, PriorCall};
 
 use crate::support::{
     Setup, ToolText, World, ask, call, model_names, options, server, shown, tool,
@@ -222,5 +222,25 @@ async fn always_loaded_tools_are_there_whatever_the_budget() {
     ] {
         let answer = world.route("acme", RouteQuery { options, ..ask("refund invoice") }).await;
         assert_eq!(model_names(&answer), ["mcp__s__always"]);
+    }
+}
+
+#[tokio::test]
+async fn the_server_that_was_called_last_is_the_likelier_one() {
+    let world = World::new().await;
+    let tools = || vec![tool("refund", "refund invoice"), tool("close", "close ticket")];
+    for name in ["a", "b"] {
+        world.register("acme", server(name, tools())).await;
+    }
+    let first = async |called: &str| {
+        let call = PriorCall { tool: called.to_owned(), status: CallStatus::Succeeded, turn: 1 };
+        let state = AgentState { calls: vec![call], ..AgentState::default() };
+        let answer = world.route("acme", RouteQuery { state, ..ask("refund invoice") }).await;
+        model_names(&answer)[0].clone()
+    };
+    assert_eq!(first("mcp__a__close").await, "mcp__a__refund");
+    assert_eq!(first("mcp__b__close").await, "mcp__b__refund");
+    for neutral in ["close", "mcp__c__close", ""] {
+        assert_eq!(first(neutral).await, "mcp__a__refund", "{neutral:?} says nothing");
     }
 }

@@ -32,7 +32,8 @@ class RouteArguments(TypedDict, total=False):
     handle: str
     """The handle of the turn before: its tools keep their places. Default: a new conversation."""
     top_k: int
-    """The most tools to choose, 1 to 100; pinned and kept ones come on top. Default: 10."""
+    """The most tools to choose, 1 to 100; pinned and kept ones come on top. Default: 10, or 3
+    before a `signature_tail`."""
     threshold: float
     """The least overlap (cosine) of a chosen tool, -1 to 1. Default: 0.28."""
     schema_token_budget: int

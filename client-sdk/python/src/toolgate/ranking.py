@@ -28,6 +28,8 @@ class RankedTool:
     """Whether it is in the active set."""
     memory: float = 0.0
     """How much calls for intents like this one speak for it; 0 to 1."""
+    last_called: float = 0.0
+    """What its score is lifted by, since the agent's last call was to its MCP server; 0 or 0.1."""
 
     @classmethod
     def from_proto(cls, message: router_pb2.RankedTool) -> "RankedTool":
@@ -42,6 +44,7 @@ class RankedTool:
             found_by=from_wire(FoundBy, router_pb2.FoundBy, "FOUND_BY_", message.found_by),
             chosen=message.chosen,
             memory=message.memory,
+            last_called=message.last_called,
         )
 
 

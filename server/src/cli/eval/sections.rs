@@ -10,6 +10,7 @@ use crate::eval::conversation::{ANSWER_TOKENS, Conversation, Layout};
 use crate::eval::fits::FitRow;
 use crate::eval::measured::{Group, Measured};
 use crate::eval::metrics::Measure;
+use crate::eval::visible::VisibleRow;
 
 /// Kinds and languages that are shown; the JSON report has all.
 const GROUPS_SHOWN: usize = 40;
@@ -32,7 +33,8 @@ pub(super) struct Section {
 
 /// Everything that was measured.
 pub(super) fn sections(report: &Report) -> Vec<Section> {
-    let parts = [ranking(report), active_set(report), abstention(report), fits(report)];
+    let parts =
+        [ranking(report), active_set(report), visible(report), abstention(report), fits(report)];
     let comparisons = report.comparisons.iter().map(comparison);
     let groups = [groups("KIND", &report.kinds), groups("LANGUAGE", &report.languages)];
     let conversation = report.conversation.as_ref().map(conversation);
@@ -168,17 +170,20 @@ fn abstention(report: &Report) -> Option<Section> {
     })
 }
 
-fn fits(report: &Report) -> Option<Section> {
-    let share = |share: Option<Estimate>| match share {
+fn with_range(share: Option<Estimate>) -> String {
+    match share {
         None => "-".to_owned(),
         Some(Estimate { value, interval: None }) => format!("{value:.3}"),
         Some(Estimate { value, interval: Some(interval) }) => {
             format!("{value:.3} ({:.3}-{:.3})", interval.low, interval.high)
         }
-    };
+    }
+}
+
+fn fits(report: &Report) -> Option<Section> {
     let row = |row: &FitRow| {
         let [labelled, no_tool] = [row.labelled, row.no_tool].map(|count| grouped(count as u64));
-        vec![row.fit.to_owned(), labelled, share(row.first), share(row.among), no_tool]
+        vec![row.fit.to_owned(), labelled, with_range(row.first), with_range(row.among), no_tool]
     };
     (!report.fits.is_empty()).then(|| Section {
         title: "Fit".to_owned(),
@@ -192,6 +197,35 @@ fn fits(report: &Report) -> Option<Section> {
             Column::Right("NO TOOL"),
         ],
         rows: report.fits.iter().map(row).collect(),
+    })
+}
+
+fn visible(report: &Report) -> Option<Section> {
+    let row = |row: &VisibleRow| {
+        let head = match row.head {
+            None => "schemas alone".to_owned(),
+            Some(head) => format!("{}, signatures", counted(head, "schema")),
+        };
+        vec![
+            grouped(row.budget.into()),
+            head,
+            with_range(Some(row.visible)),
+            format!("{:.1}", row.tools),
+            format!("{:.0}", row.tokens),
+        ]
+    };
+    (!report.visible.is_empty()).then(|| Section {
+        title: "Visible".to_owned(),
+        words: "The share of the right tools that the model sees, for so many tokens at most."
+            .to_owned(),
+        columns: vec![
+            Column::Right("BUDGET"),
+            Column::Left("SPLIT"),
+            Column::Right("VISIBLE"),
+            Column::Right("TOOLS"),
+            Column::Right("TOKENS"),
+        ],
+        rows: report.visible.iter().map(row).collect(),
     })
 }
 

@@ -16,6 +16,7 @@ pub(super) fn table(ranking: &v1::Ranking) -> String {
         Column::Right("WHOLE"),
         Column::Right("CLAUSE"),
         Column::Right("MEMORY"),
+        Column::Right("LAST CALL"),
         Column::Left("FOUND BY"),
         Column::Left(""),
     ];
@@ -30,6 +31,7 @@ pub(super) fn table(ranking: &v1::Ranking) -> String {
             number(one.whole),
             number(one.clause),
             number(one.memory),
+            number(one.last_called),
             found_by(one.found_by()).to_owned(),
             chosen,
         ]
@@ -56,6 +58,7 @@ mod tests {
             whole: 0.7,
             clause: 0.8,
             memory: 0.9,
+            last_called: 0.1,
             found_by: v1::FoundBy::Overlap.into(),
             chosen: true,
         };
@@ -64,7 +67,7 @@ mod tests {
         assert!(text.contains("no tool fits below an overlap of 0.310"), "{text}");
         let row = text.lines().last().expect("a row");
         let cells: Vec<_> = row.split_whitespace().collect();
-        let numbers = ["0.750", "0.500", "1.000", "0.700", "0.800", "0.900"];
+        let numbers = ["0.750", "0.500", "1.000", "0.700", "0.800", "0.900", "0.100"];
         let wanted: Vec<_> =
             ["mcp__git__git_log"].into_iter().chain(numbers).chain(["overlap", "chosen"]).collect();
         assert_eq!(cells, wanted);

@@ -12,6 +12,7 @@ use crate::eval::latency::Latency;
 use crate::eval::measured::{Group, Measured};
 use crate::eval::metrics::Measure;
 use crate::eval::stock::Rejected;
+use crate::eval::visible::VisibleRow;
 use crate::tokens::TOKENIZER;
 
 fn fit(row: &FitRow) -> Value {
@@ -24,6 +25,17 @@ fn fit(row: &FitRow) -> Value {
         "first_right": share(row.first),
         "among_contenders": share(row.among),
         "no_tool_queries": row.no_tool,
+    })
+}
+
+fn visible(row: &VisibleRow) -> Value {
+    json!({
+        "token_budget": row.budget,
+        "full_schemas": row.head,
+        "visible": row.visible.value,
+        "interval": row.visible.interval.map(interval),
+        "tools": row.tools,
+        "tokens": row.tokens,
     })
 }
 
@@ -42,6 +54,7 @@ impl Report {
             "fits": self.fits.iter().map(fit).collect::<Vec<_>>(),
             "kinds": self.kinds.iter().map(group).collect::<Vec<_>>(),
             "languages": self.languages.iter().map(group).collect::<Vec<_>>(),
+            "visible": self.visible.iter().map(visible).collect::<Vec<_>>(),
             "conversation": self.conversation.as_ref().map(conversation),
             "counts": self.counts_json(),
             "token_tax": self.token_tax_json(),

@@ -420,7 +420,9 @@ class RouteOptions(_message.Message):
     IGNORE_CACHE_COST_FIELD_NUMBER: _builtins.int
     SIGNATURE_TAIL_FIELD_NUMBER: _builtins.int
     top_k: _builtins.int
-    """The most tools to choose, 1 to 100; pinned and kept ones, and a tail, come on top. Absent: 10."""
+    """The most tools to choose, 1 to 100; pinned and kept ones, and a tail, come on top. Absent: 10, or 3 before
+    a `signature_tail`.
+    """
     threshold: _builtins.float
     """The least overlap (cosine) of a chosen tool, -1 to 1. Absent: what the policy says; else the best overlap must
     reach 0.28, moved into the range that tells the catalog's uses from other requests, and a chosen tool half of the
@@ -785,6 +787,7 @@ class RankedTool(_message.Message):
     FOUND_BY_FIELD_NUMBER: _builtins.int
     CHOSEN_FIELD_NUMBER: _builtins.int
     MEMORY_FIELD_NUMBER: _builtins.int
+    LAST_CALLED_FIELD_NUMBER: _builtins.int
     model_name: _builtins.str
     """The name the model sees."""
     score: _builtins.float
@@ -803,6 +806,8 @@ class RankedTool(_message.Message):
     """Whether it is in the active set."""
     memory: _builtins.float
     """How much calls that were made for intents like this one speak for it; 0 to 1. 0 where nothing is remembered."""
+    last_called: _builtins.float
+    """What its score is lifted by, since the agent's last call was to its MCP server; 0 or 0.1."""
     def __init__(
         self,
         *,
@@ -815,10 +820,11 @@ class RankedTool(_message.Message):
         found_by: Global___FoundBy.ValueType = ...,
         chosen: _builtins.bool = ...,
         memory: _builtins.float = ...,
+        last_called: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chosen", b"chosen", "clause", b"clause", "found_by", b"found_by", "memory", b"memory", "model_name", b"model_name", "overlap", b"overlap", "score", b"score", "whole", b"whole", "words", b"words"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chosen", b"chosen", "clause", b"clause", "found_by", b"found_by", "last_called", b"last_called", "memory", b"memory", "model_name", b"model_name", "overlap", b"overlap", "score", b"score", "whole", b"whole", "words", b"words"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
