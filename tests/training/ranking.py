@@ -10,16 +10,17 @@ from words import Matrix, WordIndex
 
 POOL = 100
 WORDS = 0.4
+OWN = 0.4  # what a summary counts beside the mean of its tool's requests
 PACKED = 0.2  # taken off the overlaps of tools with a pack
 
 
 def rows(encoder: Encoder, catalog: Catalog, packs: Sequence[Request] = ()) -> Matrix:
-    """A tool's row: its summary's embedding, or the mean of that and its requests'."""
+    """A tool's row: its summary's embedding, with that of its requests where it has some."""
     summaries = encoder.embed(catalog.summaries)
     texts = by_tool(packs)
     for i, tool in enumerate(catalog.tools):
         if tool.key in texts:
-            total = summaries[i] + encoder.embed(texts[tool.key]).sum(axis=0)
+            total = OWN * summaries[i] + encoder.embed(texts[tool.key]).mean(axis=0)
             summaries[i] = total / np.linalg.norm(total)
     return summaries
 

@@ -129,7 +129,11 @@ def test_a_tool_that_came_as_a_signature_has_it_for_a_description() -> None:
     brief = ActiveTool.from_proto(
         router_pb2.ActiveTool(model_name="mcp__git__log", signature=signature)
     )
-    expected = {"name": "mcp__git__log", "description": signature, "inputSchema": {"type": "object"}}
+    expected = {
+        "name": "mcp__git__log",
+        "description": signature,
+        "inputSchema": {"type": "object"},
+    }
     assert render.mcp([brief]).tools == [expected]
     for rendered in (
         render.anthropic([brief]),

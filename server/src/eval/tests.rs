@@ -74,7 +74,9 @@ async fn queries_are_ranked_whole_and_measured() {
     assert_eq!(seen[..2], [(500, None), (500, Some(5))]);
     let [schemas, .., one] = &report.visible[..4] else { panic!("{:?}", report.visible) };
     assert_eq!((schemas.visible.value, one.visible.value), (0.75, 0.75), "all three tools fit");
-    assert!(one.tokens < schemas.tokens && one.tools == 3.0, "{:?}", report.visible);
+    assert_eq!((schemas.tools, one.tools), (3.0, 3.0), "{:?}", report.visible);
+    assert!(schemas.tokens != one.tokens, "in another form");
+    assert!(report.visible.iter().all(|row| row.tokens <= f64::from(row.budget)));
 }
 
 #[tokio::test]

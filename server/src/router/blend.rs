@@ -104,7 +104,9 @@ impl Blend {
         let best_overlap = near.first().map_or(0.0, |(_, overlap)| *overlap);
         let known = recall.map_or_else(Vec::new, |recall| recall.tools(snapshot, vector, *allowed));
         let weights = Weights { words: self.words, memory: self.memory };
-        Ok(Ranking { ranked: fuse(&near, &worded, &known, overlap, weights), best_overlap })
+        let mut ranked = fuse(&near, &worded, &known, overlap, weights);
+        ranked.iter_mut().for_each(|one| one.nearest += index.given_back(one.slot));
+        Ok(Ranking { ranked, best_overlap })
     }
 }
 

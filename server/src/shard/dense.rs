@@ -8,7 +8,12 @@ use super::vectors::{Hit, IndexError, VectorIndex};
 
 /// What is taken off the overlap of a tool with a pack. docs/packs.md has what it does to tools with packs and to those
 /// without, packs of a fifth of the servers left out in turn.
-const PULL: f32 = 0.15;
+const PULL: f32 = 0.2;
+
+/// What of it is given back where an overlap is held against the level of "no tool fits": a request that only tools with
+/// packs serve should not be refused for it. False accepts and rejects of 300 intents over the shipped catalogs: .560 and
+/// .024 with it, .400 and .096 without.
+const GIVEN_BACK: f32 = 0.05;
 
 /// The index, and which slots have a row that is made of requests.
 #[derive(Debug, Clone, Copy)]
@@ -54,6 +59,12 @@ impl<'s> Dense<'s> {
         self.index
     }
 
+    /// What an overlap is short of, where it is held against the level of "no tool fits".
+    #[must_use]
+    pub fn given_back(&self, slot: u32) -> f32 {
+        if self.packed.contains(slot as usize) { GIVEN_BACK } else { 0.0 }
+    }
+
     fn pull(&self, slot: u32) -> f32 {
         if self.packed.contains(slot as usize) { PULL } else { 0.0 }
     }
@@ -81,6 +92,6 @@ mod tests {
         };
         assert_eq!(order(&[]), [0, 1]);
         assert_eq!(order(&[0]), [1, 0]);
-        assert_eq!(order(&[0, 1]), [0, 1], "0.45, 0.35 and 0");
+        assert_eq!(order(&[0, 1]), [0, 1], "0.4, 0.3 and 0");
     }
 }

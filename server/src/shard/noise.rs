@@ -3,11 +3,12 @@
 use fixedbitset::FixedBitSet;
 
 use super::dense::Dense;
+use super::vectors::Hit;
 
 /// Tools kept for each text, so that the nearest allowed one is known without another search.
 const KEPT: usize = 8;
 
-/// For each text, its nearest tools with their overlaps, nearest first.
+/// For each text, its nearest tools with their overlaps, as they are held against the level of "no tool fits".
 #[derive(Debug, Clone, Default)]
 pub struct Noise(Vec<Vec<(u32, f32)>>);
 
@@ -16,7 +17,8 @@ impl Noise {
     #[must_use]
     pub fn measure(index: &Dense<'_>, vectors: &[Vec<f32>]) -> Self {
         let near = vectors.iter().filter_map(|vector| index.search(vector, KEPT, None).ok());
-        Self(near.map(|hits| hits.iter().map(|hit| (hit.slot, hit.overlap)).collect()).collect())
+        let held = |hit: &Hit| (hit.slot, hit.overlap + index.given_back(hit.slot));
+        Self(near.map(|hits| hits.iter().map(held).collect()).collect())
     }
 
     /// The overlap of each text and its nearest allowed tool. A text none of whose kept tools is allowed is left
@@ -25,7 +27,8 @@ impl Noise {
     pub fn tops(&self, allowed: Option<&FixedBitSet>) -> Vec<f32> {
         let is_allowed = |slot: u32| allowed.is_none_or(|set| set.contains(slot as usize));
         let top = |near: &Vec<(u32, f32)>| {
-            near.iter().find(|(slot, _)| is_allowed(*slot)).map(|(_, overlap)| *overlap)
+            let allowed = near.iter().filter(|(slot, _)| is_allowed(*slot));
+            allowed.map(|(_, overlap)| *overlap).max_by(f32::total_cmp)
         };
         self.0.iter().filter_map(top).collect()
     }
