@@ -52,8 +52,8 @@ impl Attached {
         self.0.get(tool).is_some_and(|given| given.mean.is_some())
     }
 
-    /// A tool's row of the dense index: the mean of its requests' embeddings and [`OWN`] of its summary's, at unit length;
-    /// the summary's where there are none.
+    /// A tool's row of the dense index: the mean of its requests' embeddings and .4 of its summary's, at unit length; the
+    /// summary's where there are none.
     #[must_use]
     pub fn row<'a>(&self, tool: &ToolId, summary: &'a [f32]) -> Cow<'a, [f32]> {
         let Some(Given { mean: Some(mean), .. }) = self.0.get(tool) else {

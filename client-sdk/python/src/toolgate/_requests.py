@@ -49,8 +49,8 @@ class RouteArguments(TypedDict, total=False):
     detail: Detail | str
     """How much of each tool is sent: "names", "signatures" or "schemas" (the default)."""
     signature_tail: int
-    """After the chosen tools, the next ones of the ranking as signatures, 0 to 100: they may be called
-    like the others. Default: 0."""
+    """After the chosen tools, the next ones of the ranking as signatures, 0 to 100: they may be
+    called like the others. Default: 0."""
     pinned_tools: Iterable[str]
     """Tools to have whatever their overlap, by model-facing or `server/name`. At most 100."""
     excluded_tools: Iterable[str]
