@@ -51,7 +51,8 @@ fn row(
         top_k: head.unwrap_or(TOOLS),
         signature_tail: head.map_or(0, |_| TOOLS),
         schema_token_budget: Some(budget),
-        ratio: Some(f32::MIN_POSITIVE),
+        // Whatever its score.
+        ratio: Some(-1.0),
         abstain_below: Some(-1.0),
         ..embedded.options.clone()
     };
