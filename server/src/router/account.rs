@@ -79,11 +79,7 @@ pub fn active(snapshot: &Snapshot, chosen: Chosen, detail: Detail) -> Active {
     let (signature, tokens) = match detail {
         Detail::Schemas | Detail::References => (None, tool.schema_tokens),
         Detail::Names => (None, tokens::count(&tool.model_name)),
-        Detail::Signatures => {
-            let signature = tool.signature();
-            let count = tokens::count(&signature.text);
-            (Some(signature), count)
-        }
+        Detail::Signatures => (Some(tool.signature().clone()), tool.signature_tokens()),
     };
     Active { chosen, signature, tokens }
 }

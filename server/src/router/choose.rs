@@ -376,7 +376,7 @@ impl<'a> Choice<'a> {
 /// Tokens of what the model sees of a tool.
 fn tokens(snapshot: &Snapshot, slot: u32, is_brief: bool) -> u32 {
     let tool = snapshot.tool(slot);
-    if is_brief { crate::tokens::count(&tool.signature().text) } else { tool.schema_tokens }
+    if is_brief { tool.signature_tokens() } else { tool.schema_tokens }
 }
 
 /// Tools that are wanted whatever their overlap.

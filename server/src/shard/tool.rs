@@ -45,6 +45,7 @@ pub struct Tool {
     /// cl100k_base tokens of its line of the summary pool.
     pub summary_tokens: u32,
     name_tokens: OnceLock<u32>,
+    brief: OnceLock<(Signature, u32)>,
     /// The revision at which that line last changed.
     pub summary_revision: Revision,
 }
@@ -66,6 +67,7 @@ impl Tool {
         Self {
             key: id.key(),
             name_tokens: OnceLock::new(),
+            brief: OnceLock::new(),
             id,
             model_name: record.model_name.into(),
             summary: record.summary.into(),
@@ -89,13 +91,27 @@ impl Tool {
         *self.name_tokens.get_or_init(|| tokens::count(&format!("{}\n", self.model_name)))
     }
 
-    /// The tool in one line, for a model.
+    /// The tool in one line, for a model; made when first asked for, since few ask.
     #[must_use]
-    pub fn signature(&self) -> Signature {
-        Signature::of(&self.model_name, &self.definition)
+    pub fn signature(&self) -> &Signature {
+        &self.brief().0
     }
 
-    /// Bytes that this holds.
+    /// cl100k_base tokens of that line.
+    #[must_use]
+    pub fn signature_tokens(&self) -> u32 {
+        self.brief().1
+    }
+
+    fn brief(&self) -> &(Signature, u32) {
+        self.brief.get_or_init(|| {
+            let signature = Signature::of(&self.model_name, &self.definition);
+            let tokens = tokens::count(&signature.text);
+            (signature, tokens)
+        })
+    }
+
+    /// Bytes that this holds, without the line that is made when it is asked for: a twentieth of the rest.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let names = self.id.server.as_str().len() + self.id.name.as_str().len();
