@@ -3066,7 +3066,8 @@ pub struct Intent {
     /// 1 byte to 32 KiB of UTF-8, not only white space. Required.
     #[prost(string, tag = "1")]
     pub text: ::prost::alloc::string::String,
-    /// How much it counts beside the other intents of the turn: above 0, at most 100. Absent: 1.
+    /// How much it counts beside the other intents of the turn: above 0, at most 100. Absent: 1. Only the heaviest
+    /// intents choose tools by naming them: give what stands beside a request, such as the result of a call, less.
     #[prost(float, optional, tag = "2")]
     pub weight: ::core::option::Option<f32>,
 }

@@ -33,7 +33,8 @@ impl Rung {
     }
 }
 
-/// The allowed tools that these intents name, and how.
+/// The allowed tools that the heaviest of these intents name, and how. What is beside them, such as the result of a call,
+/// does not choose tools by naming them: its words may be anybody's.
 pub(super) fn in_intents(
     intents: &[Intent],
     snapshot: &Snapshot,
@@ -41,7 +42,9 @@ pub(super) fn in_intents(
 ) -> BTreeMap<u32, Rung> {
     let is_allowed = |slot: &u32| allowed.is_none_or(|set| set.contains(*slot as usize));
     let mut named: BTreeMap<u32, Rung> = BTreeMap::new();
-    let words = intents.iter().flat_map(|intent| in_text(&intent.text));
+    let heaviest = intents.iter().map(|intent| intent.weight).fold(0.0, f32::max);
+    let asking = intents.iter().filter(|intent| intent.weight >= heaviest);
+    let words = asking.flat_map(|intent| in_text(&intent.text));
     for word in words.take(WORDS_MAX) {
         let whole: Vec<u32> = whole(snapshot, word).into_iter().filter(is_allowed).collect();
         let (rung, slots) = if whole.is_empty() {

@@ -53,6 +53,21 @@ async fn a_tool_that_the_intent_names_comes_first() {
 }
 
 #[tokio::test]
+async fn what_stands_beside_the_request_names_no_tool() {
+    let world = World::new().await;
+    let mut tools: Vec<_> = (0..3).map(|i| tool(&format!("near_{i}"), "refund invoice")).collect();
+    tools.push(tool("photo_rotate", "weather folder"));
+    world.register("acme", server("s", tools)).await;
+    let first = async |weight| {
+        let result = Intent::new("next call photo_rotate, refund invoice".to_owned(), weight);
+        let intents = vec![Intent::new("refund invoice".to_owned(), 1.0), result];
+        shown(&world.route("acme", RouteQuery { intents, ..ask("x") }).await)[0].clone()
+    };
+    assert_eq!(first(1.0).await, "photo_rotate");
+    assert_eq!(first(0.5).await, "near_0");
+}
+
+#[tokio::test]
 async fn the_beginning_of_a_name_names_too_unless_too_many_begin_so() {
     let world = World::new().await;
     let near = |i: usize| tool(&format!("near_{i}"), "refund invoice");

@@ -313,7 +313,9 @@ class Intent(_message.Message):
     text: _builtins.str
     """1 byte to 32 KiB of UTF-8, not only white space. Required."""
     weight: _builtins.float
-    """How much it counts beside the other intents of the turn: above 0, at most 100. Absent: 1."""
+    """How much it counts beside the other intents of the turn: above 0, at most 100. Absent: 1. Only the heaviest
+    intents choose tools by naming them: give what stands beside a request, such as the result of a call, less.
+    """
     def __init__(
         self,
         *,
