@@ -174,7 +174,7 @@ impl Router {
         for name in names {
             match find(&snapshot, &standings, name) {
                 Ok(slot) => {
-                    let chosen = chosen(slot, show(&mut shown, snapshot.tool(slot)));
+                    let chosen = chosen(slot, show(&mut shown, snapshot.tool(slot), detail));
                     tools.push(account::active(&snapshot, chosen, detail));
                 }
                 Err(refused) => left_out.push(refused),
@@ -220,10 +220,12 @@ pub(super) fn check_room(shown: &[ShownTool]) -> Result<(), Error> {
     Err(Error::LimitExceeded { limit, maximum, actual })
 }
 
-/// Adds the tool as it is now; true when this definition was not shown before.
-pub(super) fn show(shown: &mut Vec<ShownTool>, tool: &Tool) -> bool {
+/// Adds the tool as it is now; true when this definition was not shown before. What stands there as a signature stays
+/// one where no full definition is sent.
+pub(super) fn show(shown: &mut Vec<ShownTool>, tool: &Tool, detail: Detail) -> bool {
     let now = ShownTool::new(tool.key, &tool.hash);
     match shown.iter_mut().find(|before| before.id == now.id) {
+        Some(before) if !detail.has_schemas() && before.is_of(&tool.hash) => false,
         Some(before) => std::mem::replace(before, now) != now,
         None => {
             shown.push(now);

@@ -202,8 +202,8 @@ impl Router {
     ) -> Result<SearchAnswer, Error> {
         let mut tools = Vec::with_capacity(findings.tools.len());
         for found in &findings.tools {
-            let newly_promoted =
-                query.detail != Detail::Names && show(&mut shown, snapshot.tool(found.slot));
+            let newly_promoted = query.detail != Detail::Names
+                && show(&mut shown, snapshot.tool(found.slot), query.detail);
             let Candidate { slot, overlap, score, found_by, .. } = *found;
             let chosen = Chosen { slot, overlap, score, found_by, newly_promoted, is_brief: false };
             tools.push(account::active(&snapshot, chosen, query.detail));

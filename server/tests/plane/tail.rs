@@ -2,11 +2,12 @@
 
 use serde_json::json;
 use toolgate_server::gate::verdict::RefusalCode;
-use toolgate_server::router::query::{Options, RouteQuery};
+use toolgate_server::router::query::{Detail, Options, RouteQuery};
 use toolgate_server::router::route::Answer;
+use toolgate_server::router::search::SearchQuery;
 use toolgate_server::state::AgentState;
 
-use crate::support::{ToolText, World, ask, call, options, server, shown, tool};
+use crate::support::{ToolText, World, ask, call, look_for, options, server, shown, tool};
 
 /// A definition that is much longer than its signature.
 fn long(name: &str, description: &str) -> ToolText {
@@ -75,6 +76,22 @@ async fn a_signature_keeps_its_place_until_its_tool_is_chosen() {
     assert_eq!(forms(&third), ["a", "b~", "+c"], "the definition comes at the end");
     let verdict = world.gate_one("acme", &third.handle, call("c"), AgentState::default()).await;
     assert!(verdict.is_ok());
+}
+
+#[tokio::test]
+async fn a_definition_that_is_asked_for_takes_the_place_of_the_signature() {
+    let world = world().await;
+    let first = route(&world, wide(1, 1), "refund invoice", "").await;
+    let next =
+        async |handle: &str| forms(&route(&world, wide(1, 0), "refund invoice", handle).await);
+    let previous = first.handle.clone();
+    let look = SearchQuery { detail: Detail::Signatures, previous, ..look_for("select:b") };
+    let found = world.try_search("acme", look).await.expect("it is found");
+    assert_eq!(next(&found.handle).await, ["a", "b~"], "another signature says nothing new");
+    let state = AgentState::default();
+    let found = world.schemas("acme", &["s/b"], &state, &first.handle).await.expect("it is there");
+    assert!(found.tools[0].chosen.newly_promoted);
+    assert_eq!(next(&found.handle).await, ["a", "b"]);
 }
 
 #[tokio::test]
