@@ -606,19 +606,27 @@ pub struct WatchCatalogRequest {
     /// The tenant. Absent: "default" while authentication is off.
     #[prost(string, tag = "1")]
     pub tenant: ::prost::alloc::string::String,
-    /// The last revision that the client has seen. Absent: only changes from now on.
+    /// The last revision that the client has seen; 0 for one that has seen nothing. What changed since comes
+    /// first, as one answer. Absent: the first answer says the revision of now, and no changes.
     #[prost(uint64, optional, tag = "2")]
     pub since_revision: ::core::option::Option<u64>,
 }
-/// One revision.
+/// What changed. Revisions that are committed while an answer is under way come together in the next one.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WatchCatalogResponse {
-    /// The revision.
+    /// The revision that the catalog has with these changes: the one to resume from. 0 before the first.
     #[prost(uint64, tag = "1")]
     pub catalog_revision: u64,
-    /// The MCP servers that changed in it.
+    /// The MCP servers that came, changed or went since the answer before, by name, each once.
     #[prost(string, repeated, tag = "2")]
     pub servers: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether the tenant's policy changed.
+    #[prost(bool, tag = "3")]
+    pub policy_changed: bool,
+    /// What changed can't be told any more, because it is too long ago or the revision was never reached: read
+    /// the catalog anew. `servers` is empty then.
+    #[prost(bool, tag = "4")]
+    pub reset: bool,
 }
 /// Asks to accept quarantined tools.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1039,7 +1047,8 @@ pub mod catalog_service_client {
                 .insert(GrpcMethod::new("toolgate.v1.CatalogService", "ListTools"));
             self.inner.unary(req, path, codec).await
         }
-        /// Streams catalog revisions, resumable. Not served by this version.
+        /// Streams changes of the catalog as they are committed. When the stream breaks, or ends with UNAVAILABLE
+        /// since the service drains, the client asks again from the last revision that it has seen.
         pub async fn watch_catalog(
             &mut self,
             request: impl tonic::IntoRequest<super::WatchCatalogRequest>,
@@ -1150,7 +1159,8 @@ pub mod catalog_service_server {
             >
             + std::marker::Send
             + 'static;
-        /// Streams catalog revisions, resumable. Not served by this version.
+        /// Streams changes of the catalog as they are committed. When the stream breaks, or ends with UNAVAILABLE
+        /// since the service drains, the client asks again from the last revision that it has seen.
         async fn watch_catalog(
             &self,
             request: tonic::Request<super::WatchCatalogRequest>,

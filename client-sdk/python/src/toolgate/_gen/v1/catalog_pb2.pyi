@@ -762,7 +762,9 @@ class WatchCatalogRequest(_message.Message):
     tenant: _builtins.str
     """The tenant. Absent: "default" while authentication is off."""
     since_revision: _builtins.int
-    """The last revision that the client has seen. Absent: only changes from now on."""
+    """The last revision that the client has seen; 0 for one that has seen nothing. What changed since comes
+    first, as one answer. Absent: the first answer says the revision of now, and no changes.
+    """
     def __init__(
         self,
         *,
@@ -781,27 +783,37 @@ Global___WatchCatalogRequest: _TypeAlias = WatchCatalogRequest  # noqa: Y015
 
 @_typing.final
 class WatchCatalogResponse(_message.Message):
-    """One revision."""
+    """What changed. Revisions that are committed while an answer is under way come together in the next one."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     CATALOG_REVISION_FIELD_NUMBER: _builtins.int
     SERVERS_FIELD_NUMBER: _builtins.int
+    POLICY_CHANGED_FIELD_NUMBER: _builtins.int
+    RESET_FIELD_NUMBER: _builtins.int
     catalog_revision: _builtins.int
-    """The revision."""
+    """The revision that the catalog has with these changes: the one to resume from. 0 before the first."""
+    policy_changed: _builtins.bool
+    """Whether the tenant's policy changed."""
+    reset: _builtins.bool
+    """What changed can't be told any more, because it is too long ago or the revision was never reached: read
+    the catalog anew. `servers` is empty then.
+    """
     @_builtins.property
     def servers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The MCP servers that changed in it."""
+        """The MCP servers that came, changed or went since the answer before, by name, each once."""
 
     def __init__(
         self,
         *,
         catalog_revision: _builtins.int = ...,
         servers: _abc.Iterable[_builtins.str] | None = ...,
+        policy_changed: _builtins.bool = ...,
+        reset: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["catalog_revision", b"catalog_revision", "servers", b"servers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["catalog_revision", b"catalog_revision", "policy_changed", b"policy_changed", "reset", b"reset", "servers", b"servers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -112,7 +112,8 @@ class CatalogServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def WatchCatalog(self, request, context):
-        """Streams catalog revisions, resumable. Not served by this version.
+        """Streams changes of the catalog as they are committed. When the stream breaks, or ends with UNAVAILABLE
+        since the service drains, the client asks again from the last revision that it has seen.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -44,7 +44,9 @@ class CatalogServiceStub:
     ListTools: _grpc.UnaryUnaryMultiCallable[_catalog_pb2.ListToolsRequest, _catalog_pb2.ListToolsResponse]
     """Lists the tenant's tools, by MCP server and name."""
     WatchCatalog: _grpc.UnaryStreamMultiCallable[_catalog_pb2.WatchCatalogRequest, _catalog_pb2.WatchCatalogResponse]
-    """Streams catalog revisions, resumable. Not served by this version."""
+    """Streams changes of the catalog as they are committed. When the stream breaks, or ends with UNAVAILABLE
+    since the service drains, the client asks again from the last revision that it has seen.
+    """
     ApproveTools: _grpc.UnaryUnaryMultiCallable[_catalog_pb2.ApproveToolsRequest, _catalog_pb2.ApproveToolsResponse]
     """Accepts quarantined changes. Not served by this version."""
 
@@ -64,7 +66,9 @@ class CatalogServiceAsyncStub(CatalogServiceStub):
     ListTools: _aio.UnaryUnaryMultiCallable[_catalog_pb2.ListToolsRequest, _catalog_pb2.ListToolsResponse]  # type: ignore[assignment]
     """Lists the tenant's tools, by MCP server and name."""
     WatchCatalog: _aio.UnaryStreamMultiCallable[_catalog_pb2.WatchCatalogRequest, _catalog_pb2.WatchCatalogResponse]  # type: ignore[assignment]
-    """Streams catalog revisions, resumable. Not served by this version."""
+    """Streams changes of the catalog as they are committed. When the stream breaks, or ends with UNAVAILABLE
+    since the service drains, the client asks again from the last revision that it has seen.
+    """
     ApproveTools: _aio.UnaryUnaryMultiCallable[_catalog_pb2.ApproveToolsRequest, _catalog_pb2.ApproveToolsResponse]  # type: ignore[assignment]
     """Accepts quarantined changes. Not served by this version."""
 
@@ -117,7 +121,9 @@ class CatalogServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _catalog_pb2.WatchCatalogRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_catalog_pb2.WatchCatalogResponse], _abc.AsyncIterator[_catalog_pb2.WatchCatalogResponse]]:
-        """Streams catalog revisions, resumable. Not served by this version."""
+        """Streams changes of the catalog as they are committed. When the stream breaks, or ends with UNAVAILABLE
+        since the service drains, the client asks again from the last revision that it has seen.
+        """
 
     @_abc_1.abstractmethod
     def ApproveTools(

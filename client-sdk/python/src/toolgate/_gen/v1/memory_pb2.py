@@ -25,13 +25,14 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18toolgate/v1/memory.proto\x12\x0btoolgate.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"7\n\x15GetMemoryStatsRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x0e\n\x06server\x18\x02 \x01(\t\"d\n\x16GetMemoryStatsResponse\x12\x0f\n\x07\x65nabled\x18\x01 \x01(\x08\x12\x11\n\texemplars\x18\x02 \x01(\r\x12&\n\x05tools\x18\x03 \x03(\x0b\x32\x17.toolgate.v1.ToolMemory\"q\n\nToolMemory\x12\x0e\n\x06server\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x11\n\texemplars\x18\x03 \x01(\r\x12\x32\n\x0elast_call_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"B\n\x12\x43learMemoryRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x0e\n\x06server\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\"&\n\x13\x43learMemoryResponse\x12\x0f\n\x07\x63leared\x18\x01 \x01(\r2\xbc\x01\n\rMemoryService\x12Y\n\x0eGetMemoryStats\x12\".toolgate.v1.GetMemoryStatsRequest\x1a#.toolgate.v1.GetMemoryStatsResponse\x12P\n\x0b\x43learMemory\x12\x1f.toolgate.v1.ClearMemoryRequest\x1a .toolgate.v1.ClearMemoryResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18toolgate/v1/memory.proto\x12\x0btoolgate.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"7\n\x15GetMemoryStatsRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x0e\n\x06server\x18\x02 \x01(\t\"d\n\x16GetMemoryStatsResponse\x12\x0f\n\x07\x65nabled\x18\x01 \x01(\x08\x12\x11\n\texemplars\x18\x02 \x01(\r\x12&\n\x05tools\x18\x03 \x03(\x0b\x32\x17.toolgate.v1.ToolMemory\"q\n\nToolMemory\x12\x0e\n\x06server\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x11\n\texemplars\x18\x03 \x01(\r\x12\x32\n\x0elast_call_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"B\n\x12\x43learMemoryRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x0e\n\x06server\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\"&\n\x13\x43learMemoryResponse\x12\x0f\n\x07\x63leared\x18\x01 \x01(\r2\xbc\x01\n\rMemoryService\x12Y\n\x0eGetMemoryStats\x12\".toolgate.v1.GetMemoryStatsRequest\x1a#.toolgate.v1.GetMemoryStatsResponse\x12P\n\x0b\x43learMemory\x12\x1f.toolgate.v1.ClearMemoryRequest\x1a .toolgate.v1.ClearMemoryResponseB/\n\x0f\x64\x65v.toolgate.v1P\x01Z\x1atoolgate.dev/go/toolgatev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'toolgate.v1.memory_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\017dev.toolgate.v1P\001Z\032toolgate.dev/go/toolgatev1'
   _globals['_GETMEMORYSTATSREQUEST']._serialized_start=74
   _globals['_GETMEMORYSTATSREQUEST']._serialized_end=129
   _globals['_GETMEMORYSTATSRESPONSE']._serialized_start=131
