@@ -18,6 +18,7 @@ mod state;
 mod status;
 mod unserved;
 mod usage_service;
+mod watch;
 
 /// No principal while authentication is off.
 const PRINCIPAL: &str = "";

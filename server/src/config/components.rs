@@ -36,6 +36,8 @@ pub struct ServerConfig {
     pub max_connections: usize,
     /// Calls in progress, beyond which calls are shed.
     pub max_concurrent_calls: usize,
+    /// Streams of catalog changes that may be open.
+    pub max_watches: usize,
     /// Bytes of answers that wait for their callers to read them.
     pub unsent_bytes: usize,
     /// The longest a call may take.
@@ -202,6 +204,7 @@ impl From<&Settings> for ServerConfig {
             admin_listen: settings.address("server.admin_listen"),
             max_connections: settings.count("server.max_connections"),
             max_concurrent_calls: settings.count("server.max_concurrent_calls"),
+            max_watches: settings.count("server.max_watches"),
             unsent_bytes: settings.count("server.unsent_memory"),
             max_deadline: settings.duration("server.max_deadline"),
             drain_timeout: settings.duration("server.drain_timeout"),

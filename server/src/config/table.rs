@@ -38,6 +38,12 @@ pub static KEYS: &[Key] = &[
         "Calls in progress; one more is refused with RESOURCE_EXHAUSTED and a retry delay.",
     ),
     key(
+        "server.max_watches",
+        count(1, 1_000_000),
+        "1024",
+        "WatchCatalog streams that are open; one more is refused with RESOURCE_EXHAUSTED and a retry delay.",
+    ),
+    key(
         "server.unsent_memory",
         size(MIB, 1 << 40),
         "256MiB",
