@@ -58,6 +58,11 @@ def post(
         connection.close()
 
 
+def connect(server: ToolgateProcess) -> socket.socket:
+    host, port = server.target.split(":")
+    return socket.create_connection((host, int(port)), timeout=10)
+
+
 def framed(message: bytes) -> bytes:
     return struct.pack(">BI", 0, len(message)) + message
 
@@ -190,11 +195,11 @@ def test_bodies_are_bounded_in_size_and_time(start_server: StartServer) -> None:
     most = 2 * 512 * 1024
     too_large = post(server, ROUTE, "x" * (most + 1))
     assert too_large.error() == (413, "invalid_argument", "LIMIT_EXCEEDED")
-    with socket.create_connection(server.target.split(":"), timeout=10) as peer:
+    with connect(server) as peer:
         head = f"POST {ROUTE} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
         peer.sendall(f"{head}Content-Length: 100\r\n\r\n{{".encode())
         assert peer.recv(4096).startswith(b"HTTP/1.1 504"), "a body that does not come"
-    with socket.create_connection(server.target.split(":"), timeout=10) as peer:
+    with connect(server) as peer:
         peer.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
         try:
             for _ in range(40):
@@ -210,7 +215,7 @@ def test_bodies_at_a_time_are_bounded(start_server: StartServer) -> None:
     peers = []
     for _ in range(100):
         # One that comes while a call below has a place is shed itself, so there are more than two.
-        peers.append(socket.create_connection(server.target.split(":"), timeout=10))
+        peers.append(connect(server))
         peers[-1].sendall(f"{head}Content-Length: 100\r\n\r\n{{".encode())
         shed = post(server, ROUTE, {"intents": [{"text": "x"}]})
         if shed.status == 429:

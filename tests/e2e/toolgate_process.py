@@ -42,6 +42,15 @@ class ToolgateProcess:
         """Starts the process without waiting until it answers."""
         self.target = f"127.0.0.1:{_free_port()}"
         self.admin = f"127.0.0.1:{_free_port()}"
+        return self._spawn()
+
+    def start_again(self) -> "ToolgateProcess":
+        """Starts it where it was before."""
+        self._spawn()
+        self._await_ready()
+        return self
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
         self._folder.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(

@@ -1,0 +1,1 @@
+"""Runs the conformance cases against every language's driver."""

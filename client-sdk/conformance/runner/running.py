@@ -1,0 +1,140 @@
+"""Runs one case against one driver."""
+
+import itertools
+import json
+import time
+from typing import Any
+
+from runner.cases import Case, Step
+from runner.driver import Driver, DriverError
+from runner.matching import mismatch
+from runner.places import Places
+
+_tenants = itertools.count(1)
+
+
+def problem_with(case: Case, driver: Driver, places: Places) -> str:
+    """What went wrong, or ""."""
+    run = _Run(driver, places, f"case-{next(_tenants)}")
+    for number, step in enumerate(case.steps, 1):
+        try:
+            problem = run.step(step)
+        except (AssertionError, DriverError, KeyError, IndexError) as error:
+            problem = f"{type(error).__name__}: {error}"
+        if problem:
+            return f"step {number}, {step.op or step.do}: {problem}"
+    return ""
+
+
+class _Run:
+    def __init__(self, driver: Driver, places: Places, tenant: str) -> None:
+        self._driver = driver
+        self._places = places
+        self._tenant = tenant
+        self._kept: dict[str, Any] = {}
+
+    def step(self, step: Step) -> str:
+        if step.do:
+            return self._do(step)
+        client = self._client(step.client) if _calls(step) else None
+        begun = time.monotonic()
+        answer = self._driver.ask(step.op, self._filled(step.args), client)
+        took = time.monotonic() - begun
+        if step.within is not None and took > step.within:
+            return f"took {took:.2f} s, more than {step.within}"
+        return self._judge(step, answer) or self._attempts(step)
+
+    def _do(self, step: Step) -> str:
+        if step.do == "restart":
+            self._places.restart()
+        elif step.do == "script":
+            self._places.target("scripted")
+            self._places.scripted.follow(self._tenant, step.script)
+        else:
+            raise AssertionError(f"nothing is called {step.do}")
+        return ""
+
+    def _client(self, written: dict[str, Any]) -> dict[str, Any]:
+        settings = {"target": "server", "tenant": self._tenant, "timeout": 60, **written}
+        name = str(settings["target"])
+        scheme, _, place = name.rpartition("://")
+        if place.isidentifier() and place != "localhost":
+            target = self._places.target(place)
+            settings["target"] = f"{scheme}://{target}" if scheme else target
+        if (tls := settings.get("tls")) is not None:
+            files = self._places.tls(client_certificate=tls.get("certificate", False))
+            others = {key: value for key, value in tls.items() if key != "certificate"}
+            settings["tls"] = {**files, **others}
+        return settings
+
+    def _filled(self, value: Any) -> Any:
+        """The value with `$name` replaced by what was kept under the name."""
+        if isinstance(value, str) and value.startswith("$"):
+            return self._kept[value[1:]]
+        if isinstance(value, dict):
+            return {key: self._filled(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._filled(item) for item in value]
+        return value
+
+    def _judge(self, step: Step, answer: dict[str, Any]) -> str:
+        if step.expect_error is not None:
+            if "error" not in answer:
+                return f"no error, but {_short(answer)}"
+            return mismatch({"kind": "call", **step.expect_error}, answer["error"])
+        if "error" in answer:
+            return f"failed: {_short(answer['error'])}"
+        value = answer["ok"]
+        if step.text_is_json:
+            value = {**value, "text": json.loads(value["text"])}
+        for name, place in step.keep.items():
+            self._kept[name] = _at(value, place)
+        return "" if step.expect is None else mismatch(self._filled_expectation(step.expect), value)
+
+    def _filled_expectation(self, expected: Any) -> Any:
+        # An expectation's own conditions begin with a dollar as well, as keys and never as values.
+        if isinstance(expected, str) and expected.startswith("$"):
+            return self._kept[expected[1:]]
+        if isinstance(expected, dict):
+            if "$is" in expected:
+                return expected
+            return {key: self._filled_expectation(item) for key, item in expected.items()}
+        if isinstance(expected, list):
+            return [self._filled_expectation(item) for item in expected]
+        return expected
+
+    def _attempts(self, step: Step) -> str:
+        seen = self._places.scripted.seen(self._tenant)
+        if step.attempts is not None and (
+            problem := mismatch(step.attempts, seen, "the attempts")
+        ):
+            return problem
+        if step.pauses_at_least is not None:
+            times = [attempt["at"] for attempt in seen]
+            pauses = [b - a for a, b in itertools.pairwise(times)]
+            for least, pause in zip(step.pauses_at_least, pauses, strict=True):
+                if pause < least:
+                    return f"paused {pause:.3f} s before another attempt, less than {least}"
+        return ""
+
+
+_LOCAL = frozenset(
+    "scan compacted strip render render_active layout announce search_tool search_answer "
+    "search_references tool_error read_call apply_pool precondition versions "
+    "watch_take watch_stop".split()
+)
+
+
+def _calls(step: Step) -> bool:
+    return step.op not in _LOCAL
+
+
+def _at(value: Any, place: str) -> Any:
+    for part in place.split("."):
+        value = value[int(part)] if isinstance(value, list) else value[part]
+    return value
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 400 else f"{text[:400]}..."
