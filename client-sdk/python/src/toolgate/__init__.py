@@ -28,7 +28,15 @@ from toolgate._requests import (
 )
 from toolgate.aio import AsyncClient
 from toolgate.announcing import Announcement, announce
-from toolgate.catalog import McpServer, Registration, Removal, Tool, ToolOutcome, ToolSettings
+from toolgate.catalog import (
+    CatalogChange,
+    McpServer,
+    Registration,
+    Removal,
+    Tool,
+    ToolOutcome,
+    ToolSettings,
+)
 from toolgate.client import Client
 from toolgate.deferral import Deferral
 from toolgate.enums import (
@@ -84,7 +92,9 @@ from toolgate.routing import (
 )
 from toolgate.searching import SearchResult
 from toolgate.state import AgentState, PriorCall, StateLike
+from toolgate.tls import Tls
 from toolgate.usage import Usage, UsageAmounts, UsageBucket
+from toolgate.watching import CatalogWatch
 
 __version__ = "0.1.0"
 
@@ -99,6 +109,8 @@ __all__ = [
     "AsyncPolicyCheck",
     "Call",
     "CallStatus",
+    "CatalogChange",
+    "CatalogWatch",
     "Client",
     "Deferral",
     "DeferralMode",
@@ -144,6 +156,7 @@ __all__ = [
     "StateLike",
     "SummaryEntry",
     "SummaryPool",
+    "Tls",
     "TokenAccounting",
     "Tool",
     "ToolMemory",
