@@ -75,16 +75,21 @@ def test_finding_the_token_counts_against_the_deadline(
         client.route("x", timeout=0.2)
     assert caught.value.code is grpc.StatusCode.DEADLINE_EXCEEDED
 
+    async def fails() -> str:
+        raise TimeoutError("of the token's issuer")
+
     async def never() -> str:
         await asyncio.Event().wait()
         return ""
 
-    async def route() -> None:
-        async with AsyncClient(service.target, token=never) as client:
+    async def route(token: Any) -> None:
+        async with AsyncClient(service.target, token=token) as client:
             await client.route("x", timeout=0.2)
 
     with pytest.raises(ToolgateError, match=r"gave no token within 0\.2 s"):
-        asyncio.run(route())
+        asyncio.run(route(never))
+    with pytest.raises(TimeoutError, match="of the token's issuer"):
+        asyncio.run(route(fails))
     assert heard == []
 
 

@@ -41,19 +41,7 @@ class Access:
         return self._api_key is not None or self._token is not None
 
     def metadata(self, timeout: float) -> tuple[Metadata, float]:
-        """The header, and the seconds left once it was found."""
-        if self._token is None:
-            return self._api_key or (), timeout
-        began = time.monotonic()
-        token = self._token()
-        if inspect.isawaitable(token):
-            if inspect.iscoroutine(token):
-                token.close()
-            raise TypeError("token= is an async function: only AsyncClient takes those")
-        return _header(token, "what token= gave"), max(0.0, began + timeout - time.monotonic())
-
-    async def metadata_async(self, timeout: float) -> tuple[Metadata, float]:
-        """The same, for asyncio.
+        """The header, and the seconds left once it was found.
 
         Raises:
             ToolgateError: the token source took longer than the call may.
@@ -63,12 +51,42 @@ class Access:
         began = time.monotonic()
         token = self._token()
         if inspect.isawaitable(token):
-            try:
-                token = await asyncio.wait_for(token, timeout)
-            except TimeoutError:
-                code = grpc.StatusCode.DEADLINE_EXCEEDED
-                raise ToolgateError(code, f"token= gave no token within {timeout} s") from None
-        return _header(token, "what token= gave"), max(0.0, began + timeout - time.monotonic())
+            if inspect.iscoroutine(token):
+                token.close()
+            raise TypeError("token= is an async function: only AsyncClient takes those")
+        return _header(token, "what token= gave"), _left(began, timeout)
+
+    async def metadata_async(self, timeout: float) -> tuple[Metadata, float]:
+        """The same, for asyncio."""
+        if self._token is None:
+            return self._api_key or (), timeout
+        began = time.monotonic()
+        token = self._token()
+        if inspect.isawaitable(token):
+            token = await _awaited(token, timeout)
+        return _header(token, "what token= gave"), _left(began, timeout)
+
+
+async def _awaited(token: Awaitable[str], timeout: float) -> str:
+    try:
+        async with asyncio.timeout(timeout) as limit:
+            return await token
+    except TimeoutError:
+        if not limit.expired():  # The token source's own.
+            raise
+        raise _late(timeout) from None
+
+
+def _left(began: float, timeout: float) -> float:
+    left = began + timeout - time.monotonic()
+    if left <= 0:
+        raise _late(timeout)
+    return left
+
+
+def _late(timeout: float) -> ToolgateError:
+    code = grpc.StatusCode.DEADLINE_EXCEEDED
+    return ToolgateError(code, f"token= gave no token within {timeout} s")
 
 
 def _header(secret: object, given: str) -> Metadata:
