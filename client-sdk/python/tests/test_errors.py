@@ -68,7 +68,7 @@ def test_a_detail_that_cannot_be_read_does_not_hide_the_others(service: FakeServ
     status = status_pb2.Status(code=8, message="too many")
     for kind in ("RetryInfo", "BadRequest", "Unknown"):
         status.details.add(type_url=f"type.googleapis.com/google.rpc.{kind}", value=b"\xff")
-    info = error_details_pb2.ErrorInfo(reason="RATE_LIMITED", domain="toolgate")
+    info = error_details_pb2.ErrorInfo(reason="OVERLOADED", domain="toolgate")
     status.details.add().Pack(info)
 
     def handler(_request: object, context: grpc.ServicerContext) -> None:
@@ -78,7 +78,7 @@ def test_a_detail_that_cannot_be_read_does_not_hide_the_others(service: FakeServ
     service.answer("Route", handler)
     with Client(service.target) as client, pytest.raises(ToolgateError) as caught:
         client.route("x")
-    assert (caught.value.reason, caught.value.retry_after) == ("RATE_LIMITED", None)
+    assert (caught.value.reason, caught.value.retry_after) == ("OVERLOADED", None)
     assert caught.value.field_violations == ()
 
 
