@@ -81,12 +81,21 @@ class Conversation:
         self._search = search
         self._log = log
         self._state = AgentState()
-        self._snapshot: Mapping[str, Any] | None = None
+        self._history: Mapping[str, Any] | None = None
         self._searching = asyncio.Lock()
         self.handle = ""
         """The handle of the last turn; "" before the first."""
         self.active: list[str] | None = None
         """The names of the tools to show; None before the first turn: all but the search."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """What to keep of it: a JSON object."""
+        return {"handle": self.handle, "active": self.active, "history": self._history}
+
+    def resume(self, snapshot: Mapping[str, Any]) -> None:
+        """Goes on where a snapshot was taken."""
+        self.handle, self.active = snapshot["handle"], snapshot["active"]
+        self._history = snapshot.get("history")
 
     def shows(self, name: str) -> bool:
         """Whether the model is to see a tool, or the search, this turn."""
@@ -103,8 +112,8 @@ class Conversation:
             grants: What no history can say.
         """
         self._searching = asyncio.Lock()  # Of this event loop, whichever the last turn ran in.
-        seen = history.scan(entries, self._snapshot)
-        self._snapshot = snapshot_of(seen)
+        seen = history.scan(entries, self._history)
+        self._history = snapshot_of(seen)
         self._state = seen.state(**grants)
         if not intents:
             return
