@@ -11,7 +11,16 @@ import pytest
 import toolgate
 
 PROJECT = Path(__file__).resolve().parents[1]
-HEAVY = ("anthropic", "google.genai", "langchain", "langchain_core", "openai", "pydantic")
+HEAVY = (
+    "agents",
+    "anthropic",
+    "google.genai",
+    "langchain",
+    "langchain_core",
+    "openai",
+    "pydantic",
+    "pydantic_ai",
+)
 
 
 def run(code: str) -> str:
@@ -26,13 +35,23 @@ def test_the_core_loads_no_vendors_package() -> None:
     assert loaded == "[]"
 
 
-def test_without_the_extra_the_middleware_says_what_to_install() -> None:
+@pytest.mark.parametrize(
+    ("module", "needs", "extra"),
+    [
+        ("langchain", "langchain", "langchain"),
+        ("openai_agents", "agents", "openai-agents"),
+        ("pydantic_ai", "pydantic_ai", "pydantic-ai"),
+    ],
+)
+def test_without_its_extra_an_integration_says_what_to_install(
+    module: str, needs: str, extra: str
+) -> None:
     code = (
-        "import sys; sys.modules['langchain'] = None\n"
-        "try: import toolgate.langchain\n"
+        f"import sys; sys.modules[{needs!r}] = None\n"
+        f"try: import toolgate.{module}\n"
         "except ImportError as error: print(error)"
     )
-    assert "pip install 'toolgate[langchain]'" in run(code)
+    assert f"pip install 'toolgate[{extra}]'" in run(code)
 
 
 @pytest.fixture(scope="module")

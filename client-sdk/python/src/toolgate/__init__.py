@@ -12,8 +12,10 @@
 For a conversation: `history` reads what was discovered and called, and takes out what can't be
 sent; `render` writes tools in a provider's shape; `layout` and `announce` keep prompt caches. None
 of them calls anything. `SEARCH_TOOL` is a search to define for the model, whose calls
-`client.answer_search` runs. `toolgate.langchain`, with `toolgate[langchain]`, is the middleware for
-LangChain 1.x.
+`client.answer_search` runs.
+
+With the extra of the same name, `toolgate.langchain`, `toolgate.openai_agents` and
+`toolgate.pydantic_ai` do all of it for agents of those frameworks.
 """
 
 from toolgate import history, layout, render
