@@ -128,6 +128,22 @@ def test_preconditions_are_read_from_the_items_and_the_grants(
     assert len(refusals(result)) == 1
 
 
+@pytest.mark.parametrize("how", ["raises", "takes too long"])
+def test_a_failed_call_unlocks_nothing(client: Client, tools: list[FunctionTool], how: str) -> None:
+    async def find_notes(text: str) -> str:
+        if how == "raises":
+            raise RuntimeError(text)
+        await asyncio.Event().wait()
+        return ""
+
+    failing = function_tool(find_notes, timeout=0.1)
+    managed = model_facing([failing], client.list_tools("notes")) + tools[1:]
+    model = script([(FIND, {"text": "milk"})], [(DELETE, {"title": "milk"})], "I can't.")
+    grants = {"scopes": ["notes:delete"]}
+    result = run(model, Conversation(client, managed, threshold=0.0, grants=grants), "delete milk")
+    assert [refusal["error"] for refusal in refusals(result)] == ["precondition_unmet"]
+
+
 def test_a_snapshot_goes_on_elsewhere(
     client: Client, tools: list[FunctionTool], desk: Desk
 ) -> None:

@@ -1,6 +1,7 @@
 """Items of the Responses API: as a history, and as this turn's intents."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,13 +11,19 @@ from toolgate.routing import Intent
 Items = str | Sequence[Any]
 
 _CALLS = ("function_call", "function_call_output")
+# The items have no flag for a failed call: this is what the SDK writes in place of an answer.
+_FAILURE = re.compile(r"An error occurred while running the tool\.|Tool '[^']+' timed out after ")
 
 
 def entries(items: Items) -> Iterator[dict[str, Any]]:
     """The items as `history.scan` reads them: calls and their answers, and nothing else."""
     for item in _listed(items):
-        # Whatever a user's message holds that looks like an answer is not read.
-        yield dict(item) if item.get("type") in _CALLS else {"role": str(item.get("role", ""))}
+        if item.get("type") in _CALLS:
+            failed = _FAILURE.match(_text(item.get("output")))
+            yield {**item, "output": '{"error": "failed"}'} if failed else dict(item)
+        else:
+            # Whatever a user's message holds that looks like an answer is not read.
+            yield {"role": str(item.get("role", ""))}
 
 
 def intents(items: Items) -> list[Intent]:
