@@ -158,7 +158,15 @@ def test_a_secret_may_stay_on_this_machine_or_go_encrypted(target: str) -> None:
     Client(target, api_key=SECRET).close()
 
 
-@pytest.mark.parametrize("target", ["ipv4:127.0.0.1:7070,10.0.0.1:7070", "127.0.0.1.example:80"])
+@pytest.mark.parametrize(
+    "target",
+    [
+        "ipv4:127.0.0.1:7070,10.0.0.1:7070",
+        "127.0.0.1.example:80",
+        "xds:///localhost:80",
+        "dns://10.0.0.1/localhost:80",
+    ],
+)
 def test_what_looks_like_this_machine_is_not_taken_for_it(target: str) -> None:
     with pytest.raises(ValueError, match="sent unencrypted"):
         Client(target, api_key=SECRET)

@@ -179,6 +179,22 @@ def test_another_thread_ends_a_watch_that_waits(service: FakeService, closed: st
     assert len(ended) == (1 if closed == "watch" else 2)
 
 
+def test_a_task_that_watches_is_told_that_the_client_was_closed(service: FakeService) -> None:
+    streams(service, sends(1, then=grpc.StatusCode.OK), waits)
+
+    async def watch() -> None:
+        client = AsyncClient(service.target)
+        changes = client.watch_catalog()
+        await anext(changes)
+        waiting = asyncio.create_task(anext(changes))
+        await asyncio.sleep(0.5)
+        await client.close()
+        await waiting
+
+    with pytest.raises(ToolgateError, match="the client was closed"):
+        asyncio.run(watch())
+
+
 def test_a_closed_watch_gives_no_more(service: FakeService) -> None:
     streams(service, sends(1))
     with Client(service.target) as client:

@@ -53,7 +53,9 @@ _OPTIONS: list[tuple[str, str | int]] = [
 ]
 
 _HOST_AND_PORT = re.compile(r"(\[[^\[\]]+\]|[^:/\[\]\s]+):[0-9]{1,5}")
-_GRPC_SCHEMES = ("dns", "ipv4", "ipv6", "passthrough", "unix", "unix-abstract", "vsock", "xds")
+# What these say is where the connection goes.
+_ADDRESS_SCHEMES = ("dns", "ipv4", "ipv6", "passthrough")
+_GRPC_SCHEMES = (*_ADDRESS_SCHEMES, "unix", "unix-abstract", "vsock", "xds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,7 @@ def _is_loopback(address: str) -> bool:
     scheme, _, rest = address.partition(":")
     if scheme in ("unix", "unix-abstract"):
         return True
-    hosts = rest.removeprefix("///") if scheme in _GRPC_SCHEMES else address
+    hosts = rest.removeprefix("///") if scheme in _ADDRESS_SCHEMES else address
     return all(map(_is_loopback_host, hosts.split(",")))
 
 

@@ -39,8 +39,8 @@ class Tls:
         for name in ("ca", "certificate", "key"):
             _refuse_other(name, getattr(self, name))
         if (self.certificate is None) != (self.key is None):
-            given, other = ("key", "certificate") if self.key else ("certificate", "key")
-            raise ValueError(f"Tls({given}=...) needs {other}= too")
+            lacking = "key" if self.key is None else "certificate"
+            raise ValueError(f"a certificate and its key go together: Tls has no {lacking}=")
 
     def to_grpc(self) -> grpc.ChannelCredentials:
         """What gRPC takes.

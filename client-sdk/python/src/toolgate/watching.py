@@ -182,6 +182,11 @@ async def watch(start: OpenAsync, position: Position) -> AsyncGenerator[CatalogC
             failure, late = grpc.RpcError(), True
         except grpc.RpcError as error:
             failure = error
+        except asyncio.CancelledError:
+            # grpcio raises this for a closed client too, which does not cancel the task.
+            if (task := asyncio.current_task()) is None or task.cancelling():
+                raise
+            raise ToolgateError(grpc.StatusCode.CANCELLED, "the client was closed") from None
         finally:
             call.cancel()
         await asyncio.sleep(position.broken(failure, late=late))
