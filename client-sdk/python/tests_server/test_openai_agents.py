@@ -11,6 +11,7 @@ from agents import (
     FunctionTool,
     Runner,
     RunResult,
+    RunState,
     SQLiteSession,
     function_tool,
     set_tracing_disabled,
@@ -156,6 +157,30 @@ def test_a_snapshot_goes_on_elsewhere(
     run(model, Conversation(client, tools, snapshot=kept, **named), "delete a note forever")
     assert desk.ran == ["find_notes", "delete_note"]
     assert shown(model)[2][: len(shown(model)[0])] == shown(model)[0], "kept in their places"
+
+
+def test_a_call_that_waited_for_its_approval_is_gated_when_it_is_made(
+    client: Client, tools: list[FunctionTool], desk: Desk
+) -> None:
+    model = script([(FIND, {"text": "milk"})], [(DELETE, {"title": "milk"})], "Deleted.")
+    for tool in tools:
+        tool.needs_approval = tool.name == DELETE
+    named: Any = {"threshold": 0.0, "grants": {"scopes": ["notes:delete"]}}
+    first = Conversation(client, tools, **named)
+    agent = Agent(name="desk", model=model)
+
+    async def talk() -> object:
+        waits = await Runner.run(first.agent(agent), "find and delete the note on milk")
+        state = waits.to_state()
+        for interruption in waits.interruptions:
+            state.approve(interruption)
+        assert desk.ran == ["find_notes"]
+        elsewhere = Conversation(client, tools, snapshot=first.snapshot(), **named)
+        resumed = await RunState.from_string(elsewhere.agent(agent), state.to_string())
+        return (await Runner.run(elsewhere.agent(agent), resumed)).final_output
+
+    assert asyncio.run(talk()) == "Deleted."
+    assert desk.ran == ["find_notes", "delete_note"]
 
 
 def test_a_streamed_run_is_gated_too(client: Client, tools: list[FunctionTool], desk: Desk) -> None:

@@ -6,9 +6,17 @@ from typing import Any
 
 import pytest
 from desk import CREATE, DELETE, FIND, FORECAST, GUARDED, SEARCH, Desk, clock
-from pydantic_ai import Agent, ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai import (
+    Agent,
+    DeferredToolRequests,
+    DeferredToolResults,
+    ModelMessage,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+)
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ToolReturnPart
-from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionToolset
 
@@ -139,6 +147,28 @@ def test_the_messages_carry_the_active_set_from_run_to_run(
     assert script.shown == [[SEARCH, FIND], [SEARCH, FIND, FORECAST]]
 
 
+def test_a_call_that_waited_for_its_approval_is_gated_when_it_is_made(
+    client: Client, tools: AbstractToolset[Any], desk: Desk
+) -> None:
+    script = Script([(FIND, {"text": "milk"})], [(DELETE, {"title": "milk"})], "Deleted.")
+    scopes = ["notes:delete"]
+    asks = tools.approval_required(lambda _ctx, tool, _args: tool.name == DELETE)
+    toolgate = Toolgate(client, asks, threshold=0.0, grants=lambda _ctx: {"scopes": scopes})
+    agent = Agent(script.model, capabilities=[toolgate], output_type=[str, DeferredToolRequests])
+    waits = agent.run_sync("find and delete the note on milk")
+    assert isinstance(waits.output, DeferredToolRequests)
+    (call,) = waits.output.approvals
+    approved = DeferredToolResults(approvals={call.tool_call_id: True})
+    named: Any = {"message_history": waits.all_messages(), "deferred_tool_results": approved}
+    scopes.clear()
+    agent.run_sync(**named)
+    assert desk.ran == ["find_notes"], "no longer granted"
+    scopes.append("notes:delete")
+    with agent.override(model=Script("Deleted.").model):
+        assert agent.run_sync(**named).output == "Deleted."
+    assert desk.ran == ["find_notes", "delete_note"]
+
+
 def test_a_handle_of_elsewhere_is_replaced(client: Client, tools: AbstractToolset[Any]) -> None:
     kept = {"toolgate": {"handle": "of another service", "active": [FORECAST]}}
     script = Script([(FIND, {"text": "milk"})], "One.")
@@ -152,8 +182,6 @@ def test_a_streamed_run_is_gated_too(
 ) -> None:
     async def stream(_messages: list[ModelMessage], info: AgentInfo) -> Any:
         if info.function_tools and not desk.ran:
-            from pydantic_ai.models.function import DeltaToolCall
-
             yield {
                 0: DeltaToolCall(CREATE, '{"title": 7}', tool_call_id="c1"),
                 1: DeltaToolCall(FIND, '{"text": "milk"}', tool_call_id="c2"),

@@ -101,20 +101,24 @@ class Conversation:
         """Whether the model is to see a tool, or the search, this turn."""
         return name in self.active if self.active is not None else name != SEARCH
 
-    async def turn(
-        self, entries: Iterable[Any], intents: list[Intent], grants: Mapping[str, Any]
-    ) -> None:
-        """Before the model: reads the history and routes.
+    def read(self, entries: Iterable[Any], grants: Mapping[str, Any]) -> None:
+        """Reads the history, whose state calls are gated by.
 
         Args:
             entries: The messages, as `history.scan` reads them.
-            intents: What is wanted; none: the active set stays.
             grants: What no history can say.
         """
-        self._searching = asyncio.Lock()  # Of this event loop, whichever the last turn ran in.
         seen = history.scan(entries, self._history)
         self._history = snapshot_of(seen)
         self._state = seen.state(**grants)
+
+    async def turn(self, intents: list[Intent]) -> None:
+        """Before the model, after `read`: routes.
+
+        Args:
+            intents: What is wanted; none: the active set stays.
+        """
+        self._searching = asyncio.Lock()  # Of this event loop, whichever the last turn ran in.
         if not intents:
             return
         try:

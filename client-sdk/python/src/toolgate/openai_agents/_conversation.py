@@ -114,30 +114,17 @@ class Conversation:
         """What to keep between processes, beside the messages: a JSON object."""
         return self._turns.snapshot()
 
-    async def shown(self, items: _items.Items, tools: list[Tool]) -> list[Tool]:
-        """Routes, and gives the tools that the model is to see.
-
-        The agent's own come first, then the active set in its order, so that caches hold.
-
-        Args:
-            items: What the model is to be sent.
-            tools: All tools of the agent.
-        """
-        granted = self._grants() if callable(self._grants) else self._grants
-        entries, intents = _items.entries(items), _items.intents(items)
-        await self._turns.turn(entries, intents, checked_grants(granted))
+    async def _shown(self, items: _items.Items, tools: list[Tool]) -> list[Tool]:
+        """Routes; the agent's own tools, then the active set in its order, so that caches hold."""
+        self._turns.read(_items.entries(items), self._granted())
+        await self._turns.turn(_items.intents(items))
         managed = {tool.name: tool for tool in tools if tool.name in self._names | {SEARCH}}
         order = self._turns.active if self._turns.active is not None else list(managed)
         active = [managed[n] for n in order if n in managed and self._turns.shows(n)]
         return [*(tool for tool in tools if tool.name not in managed), *active]
 
-    async def gate(self, output: Sequence[Any]) -> None:
-        """Gates the calls of a model's answer, all at once.
-
-        Args:
-            output: The answer's items. Arguments that came otherwise than as a JSON object are put
-                right there.
-        """
+    async def _gate(self, output: Sequence[Any]) -> None:
+        """Gates the calls of a model's answer, all at once."""
         items = [
             item
             for item in output
@@ -148,7 +135,11 @@ class Conversation:
         self._verdicts = {}
         for item, verdict in zip(items, verdicts, strict=True):
             self._verdicts[item.call_id] = verdict
+            # Those that came otherwise than as a JSON object are put right.
             item.arguments = verdict.arguments_json or item.arguments
+
+    def _granted(self) -> Mapping[str, Any]:
+        return checked_grants(self._grants() if callable(self._grants) else self._grants)
 
     def _gated(self, tool: FunctionTool) -> FunctionTool:
         guarded = copy.copy(tool)
@@ -159,7 +150,8 @@ class Conversation:
     async def _refuse(self, data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
         asked = data.context
         verdict = self._verdicts.get(asked.tool_call_id)
-        if verdict is None:  # A call that waited for an approval, and is made now.
+        if verdict is None:  # A call that waited for an approval elsewhere, and is made now.
+            self._turns.read((), self._granted())
             call = Call(asked.tool_name, asked.tool_arguments, asked.tool_call_id)
             (verdict,) = await self._turns.gate([call])
         if verdict.refusal:
@@ -197,11 +189,11 @@ class _Gated(Model):
         *rest: Any,
         **named: Any,
     ) -> ModelResponse:
-        shown = await self._conversation.shown(input, tools)
+        shown = await self._conversation._shown(input, tools)
         response = await self._model.get_response(
             system_instructions, input, model_settings, shown, *rest, **named
         )
-        await self._conversation.gate(response.output)
+        await self._conversation._gate(response.output)
         return response
 
     async def stream_response(
@@ -213,12 +205,12 @@ class _Gated(Model):
         *rest: Any,
         **named: Any,
     ) -> AsyncIterator[TResponseStreamEvent]:
-        shown = await self._conversation.shown(input, tools)
+        shown = await self._conversation._shown(input, tools)
         async for event in self._model.stream_response(
             system_instructions, input, model_settings, shown, *rest, **named
         ):
             if isinstance(event, ResponseCompletedEvent):
-                await self._conversation.gate(event.response.output)
+                await self._conversation._gate(event.response.output)
             yield event
 
     async def close(self) -> None:

@@ -1,5 +1,6 @@
 """The capability: routes before the model, shows it the active set, gates its calls after it."""
 
+import copy
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -97,8 +98,7 @@ class Toolgate(AbstractCapability[Any]):
 
     async def for_run(self, ctx: RunContext[Any]) -> "Toolgate":
         """An instance for this run, which goes on where the messages say."""
-        run = object.__new__(type(self))
-        run.__dict__.update(self.__dict__)
+        run = copy.copy(self)
         run._begin()
         run._resume(ctx.messages)
         return run
@@ -120,12 +120,8 @@ class Toolgate(AbstractCapability[Any]):
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         """Routes, and shows the model the active set."""
-        granted = self._grants(ctx) if callable(self._grants) else self._grants
-        await self._turns.turn(
-            _messages.entries(ctx.messages),
-            _messages.intents(ctx.messages),
-            checked_grants(granted),
-        )
+        self._read(ctx)
+        await self._turns.turn(_messages.intents(ctx.messages))
         parameters = request_context.model_request_parameters
         shown = self._shown(parameters.function_tools)
         return replace(
@@ -162,7 +158,8 @@ class Toolgate(AbstractCapability[Any]):
         if not self._manages(call):
             return args
         verdict = self._verdicts.get(call.tool_call_id)
-        if verdict is None:  # A call that was deferred, and is made now.
+        if verdict is None:  # A call that was deferred, and is made now, before the model speaks.
+            self._read(ctx)
             (verdict,) = await self._turns.gate([Call(call.tool_name, args, call.tool_call_id)])
         if verdict.refusal:
             raise ToolFailed(verdict.refusal)
@@ -174,6 +171,10 @@ class Toolgate(AbstractCapability[Any]):
         if failed:
             raise ToolFailed(text)
         return text
+
+    def _read(self, ctx: RunContext[Any]) -> None:
+        granted = self._grants(ctx) if callable(self._grants) else self._grants
+        self._turns.read(_messages.entries(ctx.messages), checked_grants(granted))
 
     def _manages(self, call: ToolCallPart) -> bool:
         return call.tool_name in self._managed.names
