@@ -128,7 +128,7 @@ def test_a_watch_that_never_began_fails_like_a_call() -> None:
 
 def hangs(context: grpc.ServicerContext) -> Iterator[Answer]:
     """Does not even accept the watch."""
-    time.sleep(1)
+    time.sleep(3)
     yield Answer(catalog_revision=1)
 
 
@@ -152,7 +152,7 @@ def test_a_service_that_does_not_accept_it_in_time(service: FakeService) -> None
 
 def test_a_watch_that_was_accepted_once_asks_again_when_it_is_late(service: FakeService) -> None:
     streams(service, sends(6), hangs, sends(7), waits)
-    with Client(service.target) as client, client.watch_catalog(timeout=0.3) as watch:
+    with Client(service.target) as client, client.watch_catalog(timeout=1) as watch:
         assert [next(watch).revision for _ in range(2)] == [6, 7]
 
 
@@ -187,7 +187,8 @@ def test_a_task_that_watches_is_told_that_the_client_was_closed(service: FakeSer
         changes = client.watch_catalog()
         await anext(changes)
         waiting = asyncio.create_task(anext(changes))
-        await asyncio.sleep(0.5)
+        while len(service.requests) < 2:
+            await asyncio.sleep(0.01)
         await client.close()
         await waiting
 

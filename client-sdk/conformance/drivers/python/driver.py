@@ -52,7 +52,7 @@ class Driver:
             case "watch_take":
                 return self._take(args)
             case "watch_stop":
-                self._watches.pop(args["watch"]).stop()
+                self._watches[args["watch"]].stop()
                 return {}
             case "open_close":
                 return _open_close(line)

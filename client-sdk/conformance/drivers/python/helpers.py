@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import wire
@@ -66,8 +67,9 @@ def _active_tool(tool: Json) -> ActiveTool:
         for name in ("input_schema", "output_schema", "annotations")
         if name in tool
     }
-    named = {"model_name": tool["model_name"], "description": tool["description"]}
-    return _sent_tool({**named, **texts})
+    # Not by way of a message, which can't hold all that the cases do, such as a lone surrogate.
+    named: Any = {"model_name": tool["model_name"], "description": tool["description"], **texts}
+    return replace(ActiveTool.from_proto(router_pb2.ActiveTool()), **named)
 
 
 def _sent_tool(tool: Json) -> ActiveTool:
