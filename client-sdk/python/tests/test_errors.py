@@ -8,7 +8,7 @@ import grpc
 import pytest
 from conftest import FakeService, fail
 from google.protobuf.duration_pb2 import Duration
-from google.rpc import error_details_pb2
+from google.rpc import error_details_pb2, status_pb2
 
 from toolgate import Client, ErrorReason, FieldViolation, ToolgateError
 from toolgate._gen.v1 import error_pb2, router_pb2
@@ -62,6 +62,32 @@ def test_undecodable_details_do_not_hide_the_status(service: FakeService) -> Non
     with Client(service.target) as client, pytest.raises(ToolgateError) as caught:
         client.route("x")
     assert (caught.value.code, caught.value.reason) == (grpc.StatusCode.INTERNAL, "")
+
+
+def test_a_detail_that_cannot_be_read_does_not_hide_the_others(service: FakeService) -> None:
+    status = status_pb2.Status(code=8, message="too many")
+    for kind in ("RetryInfo", "BadRequest", "Unknown"):
+        status.details.add(type_url=f"type.googleapis.com/google.rpc.{kind}", value=b"\xff")
+    info = error_details_pb2.ErrorInfo(reason="OVERLOADED", domain="toolgate")
+    status.details.add().Pack(info)
+
+    def handler(_request: object, context: grpc.ServicerContext) -> None:
+        context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
+        context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many")
+
+    service.answer("Route", handler)
+    with Client(service.target) as client, pytest.raises(ToolgateError) as caught:
+        client.route("x")
+    assert (caught.value.reason, caught.value.retry_after) == ("OVERLOADED", None)
+    assert caught.value.field_violations == ()
+
+
+def test_another_services_reasons_are_not_toolgates(service: FakeService) -> None:
+    info = error_details_pb2.ErrorInfo(reason="PROXY", domain="proxy.example", metadata={"a": "b"})
+    service.answer("Route", fail(grpc.StatusCode.INTERNAL, "broken", info))
+    with Client(service.target) as client, pytest.raises(ToolgateError) as caught:
+        client.route("x")
+    assert (caught.value.reason, caught.value.metadata) == ("", {})
 
 
 def test_nobody_listening_is_unavailable_soon() -> None:

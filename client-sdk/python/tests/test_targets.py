@@ -1,14 +1,17 @@
 """Targets: what people write, and what gRPC takes."""
 
 import asyncio
+from typing import Any
 
 import grpc
 import pytest
 from conftest import FakeService
 
-from toolgate import AsyncClient, Client
+from toolgate import AsyncClient, Client, Tls
 from toolgate._channel import target_of
 from toolgate._gen.v1 import router_pb2
+
+TRUSTING = grpc.ssl_channel_credentials()
 
 
 @pytest.mark.parametrize("written", ["{}", "http://{}", "http://{}/", "dns:///{}"])
@@ -26,21 +29,25 @@ def test_a_target_may_be_written_as_an_address(service: FakeService, written: st
 
 
 @pytest.mark.parametrize(
-    ("target", "credentials", "says"),
+    ("target", "options", "says"),
     [
-        ("https://tools.example:443", None, "credentials=grpc.ssl_channel_credentials()"),
-        ("http://tools.example:80", grpc.ssl_channel_credentials(), "no encryption"),
-        ("http://tools.example:80/v1", None, "say host:port"),
-        ("http://", None, "say host:port"),
-        ("http://tools.example", None, "say host:port"),
-        ("https://", grpc.ssl_channel_credentials(), "say host:port"),
+        ("https://tools.example:443", {"tls": False}, "tls=False"),
+        ("http://tools.example:80", {"tls": True}, "no encryption"),
+        ("http://tools.example:80", {"tls": Tls()}, "no encryption"),
+        ("http://tools.example:80", {"credentials": TRUSTING}, "no encryption"),
+        ("http://tools.example:80/v1", {}, "say host:port"),
+        ("http://", {}, "say host:port"),
+        ("http://tools.example", {}, "say host:port"),
+        ("https://tools.example", {}, "say host:port"),
+        ("https://", {}, "say host:port"),
+        ("https://tools.example:443//", {}, "say host:port"),
     ],
 )
 def test_a_target_that_cannot_be_meant_is_refused_at_once(
-    target: str, credentials: grpc.ChannelCredentials | None, says: str
+    target: str, options: Any, says: str
 ) -> None:
     with pytest.raises(ValueError, match="://") as caught:
-        Client(target, credentials=credentials)
+        Client(target, **options)
     assert says in str(caught.value)
 
 
@@ -63,8 +70,21 @@ def test_a_target_without_a_port_is_refused_at_once(target: str) -> None:
     ],
 )
 def test_what_grpc_takes_beside_is_left_as_it_is(target: str) -> None:
-    assert target_of(target, encrypted=False) == target
+    assert target_of(target, None) == (target, False)
 
 
-def test_https_has_a_port_of_its_own() -> None:
-    assert target_of("https://tools.example/", encrypted=True) == "tools.example"
+@pytest.mark.parametrize(
+    ("target", "asked", "encrypted"),
+    [
+        ("https://tools.example:443/", None, True),
+        ("https://tools.example:443", True, True),
+        ("http://tools.example:443", None, False),
+        ("http://tools.example:443", False, False),
+        ("tools.example:443", True, True),
+        ("tools.example:443", None, False),
+    ],
+)
+def test_the_scheme_says_whether_to_encrypt(
+    target: str, asked: bool | None, encrypted: bool
+) -> None:
+    assert target_of(target, asked) == ("tools.example:443", encrypted)

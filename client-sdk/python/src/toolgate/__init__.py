@@ -12,8 +12,10 @@
 For a conversation: `history` reads what was discovered and called, and takes out what can't be
 sent; `render` writes tools in a provider's shape; `layout` and `announce` keep prompt caches. None
 of them calls anything. `SEARCH_TOOL` is a search to define for the model, whose calls
-`client.answer_search` runs. `toolgate.langchain`, with `toolgate[langchain]`, is the middleware for
-LangChain 1.x.
+`client.answer_search` runs.
+
+With the extra of the same name, `toolgate.langchain`, `toolgate.openai_agents` and
+`toolgate.pydantic_ai` do all of it for agents of those frameworks.
 """
 
 from toolgate import history, layout, render
@@ -28,7 +30,15 @@ from toolgate._requests import (
 )
 from toolgate.aio import AsyncClient
 from toolgate.announcing import Announcement, announce
-from toolgate.catalog import McpServer, Registration, Removal, Tool, ToolOutcome, ToolSettings
+from toolgate.catalog import (
+    CatalogChange,
+    McpServer,
+    Registration,
+    Removal,
+    Tool,
+    ToolOutcome,
+    ToolSettings,
+)
 from toolgate.client import Client
 from toolgate.deferral import Deferral
 from toolgate.enums import (
@@ -84,7 +94,9 @@ from toolgate.routing import (
 )
 from toolgate.searching import SearchResult
 from toolgate.state import AgentState, PriorCall, StateLike
+from toolgate.tls import Tls
 from toolgate.usage import Usage, UsageAmounts, UsageBucket
+from toolgate.watching import CatalogWatch
 
 __version__ = "0.1.0"
 
@@ -99,6 +111,8 @@ __all__ = [
     "AsyncPolicyCheck",
     "Call",
     "CallStatus",
+    "CatalogChange",
+    "CatalogWatch",
     "Client",
     "Deferral",
     "DeferralMode",
@@ -144,6 +158,7 @@ __all__ = [
     "StateLike",
     "SummaryEntry",
     "SummaryPool",
+    "Tls",
     "TokenAccounting",
     "Tool",
     "ToolMemory",

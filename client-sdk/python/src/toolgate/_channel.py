@@ -1,8 +1,14 @@
-"""Channel settings that both clients share: message sizes and what is retried."""
+"""How both clients connect: the target, encryption, message sizes and what is retried."""
 
+import ipaddress
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+
+import grpc
+
+from toolgate.tls import Tls
 
 DEFAULT_TARGET = "127.0.0.1:7070"
 DEFAULT_TIMEOUT = 5.0
@@ -10,11 +16,14 @@ DEFAULT_TIMEOUT = 5.0
 PAGE_SIZE = 100
 """Items that a listing fetches at a time unless told otherwise."""
 
-# A page of 1,000 tools or 100 promoted schemas may pass gRPC's default of 4 MiB.
-_MAX_RECEIVED_BYTES = 64 * 1024 * 1024
+ChannelOptions = Sequence[tuple[str, str | int]]
 
-# UNAVAILABLE alone is retried: nothing else says that the service did no work.
 _SERVICE_CONFIG = {
+    # A service that drains or does not answer yet says so, and is left alone until it does.
+    "healthCheckConfig": {"serviceName": ""},
+    # Health is only asked for by this policy; it also uses every address of the target.
+    "loadBalancingConfig": [{"round_robin": {}}],
+    # UNAVAILABLE alone is retried: nothing else says that the service did no work.
     "methodConfig": [
         {
             "name": [{}],
@@ -26,38 +35,107 @@ _SERVICE_CONFIG = {
                 "retryableStatusCodes": ["UNAVAILABLE"],
             },
         }
-    ]
+    ],
+    # When most calls fail, retries would only add to the load.
+    "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1},
 }
-
-ChannelOptions = Sequence[tuple[str, str | int]]
-
+_OPTIONS: list[tuple[str, str | int]] = [
+    # A page of 1,000 tools or 100 promoted schemas may pass gRPC's default of 4 MiB.
+    ("grpc.max_receive_message_length", 64 * 1024 * 1024),
+    ("grpc.enable_retries", 1),
+    ("grpc.service_config", json.dumps(_SERVICE_CONFIG)),
+    # A service that comes back is found within a second; gRPC would wait for up to two minutes.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+    # A connection that was lost without a word, under a watch that only waits, is noticed.
+    ("grpc.keepalive_time_ms", 60_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
+]
 
 _HOST_AND_PORT = re.compile(r"(\[[^\[\]]+\]|[^:/\[\]\s]+):[0-9]{1,5}")
-_GRPC_SCHEMES = ("dns", "ipv4", "ipv6", "passthrough", "unix", "unix-abstract", "vsock", "xds")
+# What these say is where the connection goes.
+_ADDRESS_SCHEMES = ("dns", "ipv4", "ipv6", "passthrough")
+_GRPC_SCHEMES = (*_ADDRESS_SCHEMES, "unix", "unix-abstract", "vsock", "xds")
 
 
-def target_of(target: str, encrypted: bool) -> str:
-    """The target as gRPC takes it: `http://` and `https://` are left out, as people write them.
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """What a channel is made of."""
+
+    address: str
+    """The target as gRPC takes it."""
+    credentials: grpc.ChannelCredentials | None
+    """None: no encryption."""
+    options: ChannelOptions
+    """gRPC's channel options."""
+
+
+def endpoint(
+    target: str,
+    tls: Tls | bool | None,
+    credentials: grpc.ChannelCredentials | None,
+    options: ChannelOptions,
+) -> Endpoint:
+    """Puts a client's options together; the caller's own gRPC options win.
 
     Raises:
-        ValueError: no port, a path, or a scheme that says other than the credentials.
+        OSError: a certificate's file that cannot be read.
+        TypeError: `tls` is something else.
+        ValueError: no such target, or one that says other than the encryption asked for.
+    """
+    if credentials is not None and tls is not None:
+        raise ValueError("give tls= or credentials=, not both")
+    if not isinstance(tls, Tls | bool | None):
+        raise TypeError(f"tls= is a Tls, True or False, not {type(tls).__name__}")
+    wanted = True if credentials is not None or isinstance(tls, Tls) else tls
+    address, encrypted = target_of(target, wanted)
+    settings = Tls() if tls is None or isinstance(tls, bool) else tls
+    if encrypted and credentials is None:
+        credentials = settings.to_grpc()
+    found: list[tuple[str, str | int]] = []
+    if settings.server_name:
+        found.append(("grpc.ssl_target_name_override", settings.server_name))
+    if _is_loopback(address):  # What stays on this machine is no proxy's to see.
+        found.append(("grpc.enable_http_proxy", 0))
+    return Endpoint(address, credentials, [*_OPTIONS, *found, *options])
+
+
+def refuse_plaintext(endpoint: Endpoint) -> None:
+    """Refuses to send a secret where others may read it.
+
+    Raises:
+        ValueError: the connection is not encrypted and leaves this machine.
+    """
+    if endpoint.credentials is None and not _is_loopback(endpoint.address):
+        raise ValueError(
+            f"a key or token for {endpoint.address} would be sent unencrypted: use tls=True, or "
+            "allow_insecure_credentials=True where the network itself is safe"
+        )
+
+
+def target_of(target: str, encrypted: bool | None) -> tuple[str, bool]:
+    """The target as gRPC takes it, and whether it is encrypted.
+
+    `http://` and `https://` are left out, as people write them.
+
+    Args:
+        target: As it was given.
+        encrypted: What else was asked for. None: whatever the scheme says.
+
+    Raises:
+        ValueError: no port, a path, or a scheme that says otherwise.
     """
     scheme, separator, rest = target.partition("://")
     if not separator or scheme not in ("http", "https"):
-        return _checked(target)
-    if scheme == "https" and not encrypted:
-        raise ValueError(
-            f"{target!r} asks for encryption: give credentials=grpc.ssl_channel_credentials()"
-        )
+        return _checked(target), bool(encrypted)
+    if scheme == "https" and encrypted is False:
+        raise ValueError(f"{target!r} asks for encryption, tls=False for none")
     if scheme == "http" and encrypted:
-        raise ValueError(f"{target!r} asks for no encryption, but there are credentials")
-    address = rest.rstrip("/")
-    # Without a port gRPC takes the one of https.
-    if scheme == "https" and address and not re.search(r"[:/\s]", address):
-        return address
+        raise ValueError(f"{target!r} asks for no encryption, tls= or credentials= for it")
+    address = rest.removesuffix("/")
     if not _HOST_AND_PORT.fullmatch(address):
         raise _no_target(target)
-    return address
+    return address, scheme == "https"
 
 
 def _checked(target: str) -> str:
@@ -71,11 +149,17 @@ def _no_target(target: str) -> ValueError:
     return ValueError(f"{target!r} is no target: say host:port, such as {DEFAULT_TARGET}")
 
 
-def channel_options(extra: ChannelOptions) -> list[tuple[str, str | int]]:
-    """The defaults, followed by the caller's own, which win."""
-    return [
-        ("grpc.max_receive_message_length", _MAX_RECEIVED_BYTES),
-        ("grpc.enable_retries", 1),
-        ("grpc.service_config", json.dumps(_SERVICE_CONFIG)),
-        *extra,
-    ]
+def _is_loopback(address: str) -> bool:
+    scheme, _, rest = address.partition(":")
+    if scheme in ("unix", "unix-abstract"):
+        return True
+    hosts = rest.removeprefix("///") if scheme in _ADDRESS_SCHEMES else address
+    return all(map(_is_loopback_host, hosts.split(",")))
+
+
+def _is_loopback_host(host_and_port: str) -> bool:
+    host = host_and_port.rpartition(":")[0].strip("[]")
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

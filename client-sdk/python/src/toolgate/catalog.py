@@ -231,3 +231,27 @@ class Removal:
     def from_proto(cls, message: catalog_pb2.UnregisterServerResponse) -> "Removal":
         """Reads the wire's form."""
         return cls(message.catalog_revision, message.removed_tools)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogChange:
+    """What changed in a catalog between two of its revisions."""
+
+    revision: int
+    """The revision that the catalog has with these changes: the one to resume from."""
+    servers: tuple[str, ...]
+    """The MCP servers that came, changed or went, by name."""
+    policy_changed: bool
+    """Whether the tenant's policy changed."""
+    reset: bool
+    """True when what changed can't be told any more: read the catalog anew."""
+
+    @classmethod
+    def from_proto(cls, message: catalog_pb2.WatchCatalogResponse) -> "CatalogChange":
+        """Reads the wire's form."""
+        return cls(
+            revision=message.catalog_revision,
+            servers=tuple(message.servers),
+            policy_changed=message.policy_changed,
+            reset=message.reset,
+        )

@@ -7,14 +7,15 @@ from typing import Self, TypeVar, Unpack
 
 import grpc
 
-from toolgate import _requests, errors, offering
+from toolgate import _requests, errors, offering, watching
+from toolgate._access import Access, TokenSource
 from toolgate._channel import (
     DEFAULT_TARGET,
     DEFAULT_TIMEOUT,
     PAGE_SIZE,
     ChannelOptions,
-    channel_options,
-    target_of,
+    endpoint,
+    refuse_plaintext,
 )
 from toolgate._gen.v1 import (
     catalog_pb2,
@@ -44,7 +45,9 @@ from toolgate.policies import Policy, PolicyCheck
 from toolgate.routing import RouteResult, SummaryPool, ToolSchemas
 from toolgate.searching import SearchResult
 from toolgate.state import StateLike, state_to_proto
+from toolgate.tls import Tls
 from toolgate.usage import Usage, usage_request
+from toolgate.watching import CatalogWatch
 
 Request = TypeVar("Request")
 Answer = TypeVar("Answer")
@@ -66,27 +69,45 @@ class Client:
         *,
         tenant: str = "",
         timeout: float = DEFAULT_TIMEOUT,
+        api_key: str | None = None,
+        token: TokenSource | None = None,
+        tls: Tls | bool | None = None,
+        allow_insecure_credentials: bool = False,
         credentials: grpc.ChannelCredentials | None = None,
         options: ChannelOptions = (),
     ) -> None:
         """Opens the channel; it connects with the first call.
 
         Args:
-            target: Where Toolgate listens: `host:port`, `http://host:port`, or any gRPC target.
+            target: Where Toolgate listens: `host:port`, `http://host:port`, `https://host:port`
+                (encrypted), or any gRPC target.
             tenant: The tenant of every call. "": "default" while authentication is off.
             timeout: Seconds that a call may take unless it says otherwise.
-            credentials: TLS credentials. None: no encryption.
+            api_key: A key sent with every call, as `authorization: Bearer <key>`.
+            token: A function asked for a token before each call, for tokens that are renewed; sent
+                the same way. It may be asked by several threads at once.
+            tls: True encrypts and trusts the system's authorities; `Tls(...)` says which to trust.
+                Default: as the target's scheme says, and without one no encryption.
+            allow_insecure_credentials: Send the key or token unencrypted to other machines too.
+            credentials: gRPC's own channel credentials, in place of `tls`.
             options: Further gRPC channel options; they win over this client's own.
 
         Raises:
-            ValueError: a target without a port, or one that says other than the credentials.
+            OSError: a certificate's file that cannot be read.
+            TypeError: an argument of another type.
+            ValueError: no such target, arguments that contradict each other or the target, or a key
+                or token that would leave this machine unencrypted.
         """
-        settings = channel_options(options)
-        self._target = address = target_of(target, encrypted=credentials is not None)
-        if credentials is None:
-            self._channel = grpc.insecure_channel(address, options=settings)
+        self._access = Access(api_key, token)
+        to = endpoint(target, tls, credentials, options)
+        if self._access and not allow_insecure_credentials:
+            refuse_plaintext(to)
+        if to.credentials is None:
+            self._channel = grpc.insecure_channel(to.address, options=to.options)
         else:
-            self._channel = grpc.secure_channel(address, credentials, options=settings)
+            self._channel = grpc.secure_channel(to.address, to.credentials, options=to.options)
+        self._target = to.address
+        self._closed = False
         self._router = router_pb2_grpc.RouterServiceStub(self._channel)
         self._catalog = catalog_pb2_grpc.CatalogServiceStub(self._channel)
         self._usage = usage_pb2_grpc.UsageServiceStub(self._channel)
@@ -334,6 +355,25 @@ class Client:
             if not request.page_token:
                 return
 
+    def watch_catalog(
+        self, *, since_revision: int | None = None, timeout: float | None = None
+    ) -> CatalogWatch:
+        """The changes of the catalog as they are committed, until the caller stops.
+
+        When the connection breaks or the service restarts, the watch goes on from the last
+        revision that it saw. Any other failure is raised, and so is the first one when the watch
+        never began.
+
+        Args:
+            since_revision: The last revision that the caller has seen, or 0 for nothing: what
+                changed since comes first, as one change. None: the first change only says which
+                revision the catalog has now.
+            timeout: Seconds until the service must have accepted it; then it has no deadline.
+        """
+        self._refuse_closed()
+        position = watching.Position(self._tenant, since_revision, self._target)
+        return CatalogWatch(lambda request: self._watch(request, timeout), position)
+
     def get_usage(
         self,
         *,
@@ -434,7 +474,8 @@ class Client:
         return PolicyCheck(fetch)
 
     def close(self) -> None:
-        """Closes the channel; calls under way are cancelled."""
+        """Closes the channel; calls under way are cancelled, and later ones a ValueError."""
+        self._closed = True
         self._channel.close()
 
     def __enter__(self) -> Self:
@@ -454,7 +495,21 @@ class Client:
         request: Request,
         timeout: float | None,
     ) -> Answer:
+        self._refuse_closed()
+        metadata, left = self._access.metadata(self._timeout if timeout is None else timeout)
         try:
-            return method(request, timeout=self._timeout if timeout is None else timeout)
+            return method(request, timeout=left, metadata=metadata)
         except grpc.RpcError as error:
             raise errors.from_rpc_error(error, self._target) from None
+
+    def _watch(
+        self, request: catalog_pb2.WatchCatalogRequest, timeout: float | None
+    ) -> tuple[watching.Call, float]:
+        self._refuse_closed()
+        seconds = self._timeout if timeout is None else timeout
+        metadata, left = self._access.metadata(seconds)
+        return self._catalog.WatchCatalog(request, metadata=metadata), left
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise ValueError("this client is closed: make another one")

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import grpc
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from google.rpc import error_details_pb2, status_pb2
 
 _DETAILS_KEY = "grpc-status-details-bin"
+_DOMAIN = "toolgate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +103,28 @@ def _with_details(code: grpc.StatusCode, status: status_pb2.Status) -> ToolgateE
     info = error_details_pb2.ErrorInfo()
     request = error_details_pb2.BadRequest()
     retry = error_details_pb2.RetryInfo()
-    retry_after: float | None = None
-    for detail in status.details:
-        if detail.Unpack(retry):
-            retry_after = retry.retry_delay.seconds + retry.retry_delay.nanos / 1e9
-        elif not detail.Unpack(info):
-            detail.Unpack(request)
+    _unpack(status, info)
+    if info.domain != _DOMAIN:  # A proxy's reasons are not ours.
+        info.Clear()
+    _unpack(status, request)
+    retried = _unpack(status, retry)
     return ToolgateError(
         code,
         status.message,
         reason=info.reason,
         metadata=info.metadata,
         field_violations=[FieldViolation(v.field, v.description) for v in request.field_violations],
-        retry_after=retry_after,
+        retry_after=retry.retry_delay.seconds + retry.retry_delay.nanos / 1e9 if retried else None,
     )
+
+
+def _unpack(status: status_pb2.Status, detail: Message) -> bool:
+    """Reads the first detail of this kind; whether there is one that can be read."""
+    for packed in status.details:
+        if packed.Is(detail.DESCRIPTOR):
+            try:
+                return bool(packed.Unpack(detail))
+            except DecodeError:
+                detail.Clear()
+                return False
+    return False

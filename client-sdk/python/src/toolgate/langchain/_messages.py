@@ -6,29 +6,14 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 
 from toolgate import history
+from toolgate._agents import OBSERVATION_WEIGHT, SEARCH, cut
 from toolgate.history import History
-from toolgate.offering import SEARCH_TOOL
 from toolgate.routing import Intent
-
-SEARCH = SEARCH_TOOL.model_name
-"""The search's name."""
-
-_INTENT_BYTES = 16 * 1024
-_OBSERVATION_WEIGHT = 0.5
 
 
 def read(messages: Sequence[AnyMessage], snapshot: Mapping[str, Any] | None) -> History:
     """What the messages say about tools."""
     return history.scan(map(_entry, messages), snapshot)
-
-
-def snapshot_of(seen: History) -> dict[str, Any]:
-    """A snapshot to scan the same messages with again, when some of them may be gone.
-
-    Its turns end with the last call: turns without one would be counted anew each time.
-    """
-    turns = max((call.turn + 1 for call in seen.calls), default=0)
-    return {**seen.snapshot(), "turns": turns}
 
 
 def intents(messages: Sequence[AnyMessage]) -> list[Intent]:
@@ -39,10 +24,10 @@ def intents(messages: Sequence[AnyMessage]) -> list[Intent]:
     found = []
     for message in reversed(messages):
         if isinstance(message, HumanMessage):
-            found.append(Intent(_cut(message.text)))
+            found.append(Intent(cut(message.text)))
             break
         if isinstance(message, ToolMessage) and not found and message.name != SEARCH:
-            found.append(Intent(_cut(message.text), _OBSERVATION_WEIGHT))
+            found.append(Intent(cut(message.text), OBSERVATION_WEIGHT))
     return [intent for intent in reversed(found) if intent.text.strip()]
 
 
@@ -80,7 +65,3 @@ def _without_calls(message: AIMessage) -> list[Any]:
     # LangChain repeats Anthropic's `tool_use` blocks in `tool_calls`.
     blocks = message.content if isinstance(message.content, list) else []
     return [b for b in blocks if not isinstance(b, dict) or b.get("type") != "tool_use"]
-
-
-def _cut(text: str) -> str:
-    return text.encode(errors="ignore")[:_INTENT_BYTES].decode(errors="ignore")

@@ -1,13 +1,10 @@
 """The middleware: routes before the model, shows it the active set, gates its calls after it."""
 
 import asyncio
-import json
 import logging
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from dataclasses import replace
 from typing import Annotated, Any, NotRequired, Unpack
 
-import grpc
 from langchain.agents.middleware.types import (
     AgentMiddleware,
     AgentState,
@@ -19,41 +16,31 @@ from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.runtime import Runtime
 
-from toolgate._requests import RouteArguments, refuse_unknown
+from toolgate._agents import (
+    NOT_GATED,
+    NOT_SEARCHED,
+    SEARCH,
+    checked_grants,
+    is_model_facing,
+    raise_unless_fault,
+    refuse_arguments,
+    shown_of,
+    snapshot_of,
+    text_of,
+)
+from toolgate._requests import RouteArguments
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
 from toolgate.enums import ErrorReason
 from toolgate.errors import ToolgateError
 from toolgate.gating import Call
 from toolgate.langchain import _messages
-from toolgate.langchain._tools import is_model_facing, refuse_unprepared, search_tool
+from toolgate.langchain._tools import refuse_unprepared, search_tool
 from toolgate.offering import SearchAnswer
 from toolgate.routing import Intent
 from toolgate.state import AgentState as ToolgateAgentState
-from toolgate.state import texts
 
 _LOG = logging.getLogger("toolgate.langchain")
-_FAULTS = frozenset(
-    {
-        grpc.StatusCode.UNAVAILABLE,
-        grpc.StatusCode.DEADLINE_EXCEEDED,
-        grpc.StatusCode.RESOURCE_EXHAUSTED,
-        grpc.StatusCode.INTERNAL,
-        grpc.StatusCode.UNKNOWN,
-    }
-)
-_NOT_GATED = {
-    "error": "gate_unavailable",
-    "message": "Whether this call may run could not be checked just now, so it did not run. "
-    "Try it once more, or go on without it.",
-}
-_NOT_SEARCHED = {
-    "error": "search_unavailable",
-    "message": "Tools could not be searched just now. Try it once more, or go on without it.",
-}
-_FILLED = frozenset({"state", "handle", "known_pool_revision"})
-_GRANTS = ("scopes", "milestones", "attributes")
-
 Ask = Callable[[Any], Any]
 """A call to make with the client, whichever it is."""
 Steps = Generator[Ask, Any, dict[str, Any] | None]
@@ -115,10 +102,10 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
             ValueError: tools under other names than model-facing ones.
         """
         super().__init__()
-        _refuse_arguments(route)
+        refuse_arguments("ToolgateMiddleware", route, ("grants", "search"))
         refuse_unprepared(tools)
         if not callable(grants):
-            _checked(grants)
+            checked_grants(grants)
         self._managed = {tool.name: tool for tool in tools}
         self._search = search_tool() if search else None
         self.tools = [*tools] if self._search is None else [*tools, self._search]
@@ -164,7 +151,7 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
 
     def _before(self, state: ToolgateState, runtime: "Runtime[Any]") -> Steps:
         seen = _messages.read(state["messages"], state.get("toolgate_history"))
-        update: dict[str, Any] = {"toolgate_history": _messages.snapshot_of(seen)}
+        update: dict[str, Any] = {"toolgate_history": snapshot_of(seen)}
         intents = _messages.intents(state["messages"])
         if not intents:
             return update
@@ -178,11 +165,11 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
                     raise
                 turn = yield self._ask_route(intents, agent, "")
         except ToolgateError as error:
-            _raise_unless_fault(error)
+            raise_unless_fault(error, _LOG)
             return update
         # Once offered, the search stays: taking it away would cost the cache of what follows it.
-        offers = turn.deferral.offer_search or _messages.SEARCH in state.get("toolgate_active", [])
-        active = [_messages.SEARCH] if offers else []
+        offers = turn.deferral.offer_search or SEARCH in state.get("toolgate_active", [])
+        active = [SEARCH] if offers else []
         active += [tool.model_name for tool in turn]
         return {**update, "toolgate_handle": turn.handle, "toolgate_active": active}
 
@@ -194,8 +181,8 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
             return None
         handle = state.get("toolgate_handle", "")
         if not handle:
-            refused = [_refusal(call, _NOT_GATED) for call in calls]
-            return {"messages": refused + [_refusal(call, _NOT_SEARCHED) for call in searches]}
+            refused = [_refusal(call, NOT_GATED) for call in calls]
+            return {"messages": refused + [_refusal(call, NOT_SEARCHED) for call in searches]}
         seen = _messages.read(state["messages"], state.get("toolgate_history"))
         agent = seen.state(**self._granted(state, runtime))
         refused = yield from self._gated(calls, handle, agent)
@@ -213,8 +200,8 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         try:
             verdicts = yield lambda client: client.gate(handle, asked, state=agent)
         except ToolgateError as error:
-            _raise_unless_fault(error)
-            return [_refusal(call, _NOT_GATED) for call in calls]
+            raise_unless_fault(error, _LOG)
+            return [_refusal(call, NOT_GATED) for call in calls]
         return [
             _refusal(call, verdict.to_tool_error())
             for call, verdict in zip(calls, verdicts, strict=True)
@@ -230,35 +217,25 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
             try:
                 answer = yield self._ask_search(call, handle, agent)
             except ToolgateError as error:
-                _raise_unless_fault(error)
-                messages.append(_refusal(call, _NOT_SEARCHED))
+                raise_unless_fault(error, _LOG)
+                messages.append(_refusal(call, NOT_SEARCHED))
                 continue
             handle = answer.handle
-            messages.append(_answered(call, self._shown(answer)))
+            shown = shown_of(answer, self._managed, self._route.get("servers"))
+            messages.append(_answered(call, shown))
         return messages, handle
 
     def _ask_search(self, call: ToolCall, handle: str, agent: ToolgateAgentState) -> Ask:
         asked = Call(call["name"], call["args"], call["id"] or "")
         return lambda client: client.answer_search(asked, handle=handle, state=agent)
 
-    def _shown(self, answer: SearchAnswer) -> SearchAnswer:
-        """The answer without tools that this agent does not have, or that its turns leave out."""
-        if answer.found is None:
-            return answer
-        servers = self._route.get("servers")
-        tools = tuple(
-            tool
-            for tool in answer.tools
-            if tool.model_name in self._managed and (servers is None or tool.server in servers)
-        )
-        said = answer.found.message or ("" if tools else "No tool was found.")
-        return SearchAnswer.from_result(replace(answer.found, tools=tools, message=said))
-
     def _ask_route(self, intents: list[Intent], agent: ToolgateAgentState, handle: str) -> Ask:
         return lambda client: client.route(intents, state=agent, handle=handle, **self._route)
 
     def _granted(self, state: ToolgateState, runtime: "Runtime[Any]") -> Mapping[str, Any]:
-        return _checked(self._grants(state, runtime) if callable(self._grants) else self._grants)
+        return checked_grants(
+            self._grants(state, runtime) if callable(self._grants) else self._grants
+        )
 
     def _is_ours(self, call: ToolCall) -> bool:
         """Tools of the agent's own are not gated; a name that looks like a catalog's tool is."""
@@ -319,30 +296,8 @@ def _update(value: Any) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _refuse_arguments(route: RouteArguments) -> None:
-    filled = route.keys() & _FILLED
-    if filled:
-        raise TypeError(f"the middleware fills {', '.join(sorted(filled))} itself")
-    known = {"grants", "search", *RouteArguments.__annotations__} - _FILLED
-    refuse_unknown("ToolgateMiddleware()", route, known)
-
-
-def _checked(grants: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """The grants, when they say nothing else.
-
-    Raises:
-        TypeError: no mapping, other keys, or a text where a list of texts belongs.
-    """
-    if not isinstance(grants, Mapping | None):
-        raise TypeError(f"grants is a mapping, or a function that gives one, not {grants!r}")
-    refuse_unknown("grants", grants or (), _GRANTS)
-    for name in ("scopes", "milestones"):
-        texts((grants or {}).get(name, ()), name)
-    return grants or {}
-
-
 def _refusal(call: ToolCall, error: Mapping[str, Any]) -> ToolMessage:
-    return _message(call, json.dumps(error, ensure_ascii=False), failed=True)
+    return _message(call, text_of(error), failed=True)
 
 
 def _answered(call: ToolCall, answer: SearchAnswer) -> ToolMessage:
@@ -356,10 +311,3 @@ def _message(call: ToolCall, text: str, *, failed: bool) -> ToolMessage:
         name=call["name"],
         status="error" if failed else "success",
     )
-
-
-def _raise_unless_fault(error: ToolgateError) -> None:
-    """A fault of the service passes; a mistake in what was asked is the caller's to mend."""
-    if error.code not in _FAULTS:
-        raise error
-    _LOG.warning("toolgate: %s", error.reason or error.code.name)

@@ -6,10 +6,9 @@ from typing import Any
 from langchain_core.tools import BaseTool, StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
+from toolgate._agents import is_model_facing
 from toolgate.catalog import Tool
 from toolgate.offering import SEARCH_TOOL
-
-_MODEL_FACING = "mcp__"
 
 
 def mcp_definitions(tools: Iterable[BaseTool]) -> list[dict[str, Any]]:
@@ -48,11 +47,6 @@ def model_facing(tools: Iterable[BaseTool], catalog: Iterable[Tool]) -> list[Bas
     if missing:
         raise ValueError(f"not registered: {', '.join(missing)}; register the MCP server first")
     return [tool.model_copy(update={"name": names[tool.name]}) for tool in listed]
-
-
-def is_model_facing(name: str) -> bool:
-    """Whether a name looks like one that the catalog gave."""
-    return name.startswith(_MODEL_FACING)
 
 
 def refuse_unprepared(tools: Iterable[BaseTool]) -> None:

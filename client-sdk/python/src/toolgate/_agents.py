@@ -1,0 +1,275 @@
+"""What the integrations of agent frameworks share: one conversation's turns, calls and searches."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar, cast
+
+import grpc
+
+from toolgate import history
+from toolgate._requests import RouteArguments, refuse_unknown
+from toolgate.aio import AsyncClient
+from toolgate.client import Client
+from toolgate.enums import ErrorReason
+from toolgate.errors import ToolgateError
+from toolgate.gating import Call, GateVerdict
+from toolgate.history import History
+from toolgate.offering import SEARCH_TOOL, SearchAnswer
+from toolgate.routing import Intent, RouteResult
+from toolgate.state import AgentState, texts
+
+SEARCH = SEARCH_TOOL.model_name
+"""The search's name."""
+NOT_GATED = {
+    "error": "gate_unavailable",
+    "message": "Whether this call may run could not be checked just now, so it did not run. "
+    "Try it once more, or go on without it.",
+}
+NOT_SEARCHED = {
+    "error": "search_unavailable",
+    "message": "Tools could not be searched just now. Try it once more, or go on without it.",
+}
+OBSERVATION_WEIGHT = 0.5
+
+_MODEL_FACING = "mcp__"
+_INTENT_BYTES = 16 * 1024
+_FAULTS = frozenset(
+    {
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        grpc.StatusCode.INTERNAL,
+        grpc.StatusCode.UNKNOWN,
+    }
+)
+_FILLED = frozenset({"state", "handle", "known_pool_revision"})
+_GRANTS = ("scopes", "milestones", "attributes")
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What becomes of one call."""
+
+    refusal: str
+    """JSON for the model, in place of the tool's answer; "" when the call may run."""
+    arguments_json: str = ""
+    """The arguments to call with, where they are others than the model's."""
+
+
+class Conversation:
+    """One conversation, whose tools somebody else calls. Use it in one task at a time.
+
+    When Toolgate can't be reached, the model keeps the active set that it has, or sees all tools;
+    calls are refused until they can be checked.
+    """
+
+    def __init__(
+        self,
+        client: Client | AsyncClient,
+        route: RouteArguments,
+        *,
+        search: bool,
+        log: logging.Logger,
+    ) -> None:
+        self._client = client
+        self._route = route
+        self._search = search
+        self._log = log
+        self._state = AgentState()
+        self._history: Mapping[str, Any] | None = None
+        self._searching = asyncio.Lock()
+        self.handle = ""
+        """The handle of the last turn; "" before the first."""
+        self.active: list[str] | None = None
+        """The names of the tools to show; None before the first turn: all but the search."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """What to keep of it: a JSON object."""
+        return {"handle": self.handle, "active": self.active, "history": self._history}
+
+    def resume(self, snapshot: Mapping[str, Any]) -> None:
+        """Goes on where a snapshot was taken."""
+        self.handle, self.active = snapshot["handle"], snapshot["active"]
+        self._history = snapshot.get("history")
+
+    def shows(self, name: str) -> bool:
+        """Whether the model is to see a tool, or the search, this turn."""
+        return name in self.active if self.active is not None else name != SEARCH
+
+    def read(self, entries: Iterable[Any], grants: Mapping[str, Any]) -> None:
+        """Reads the history, whose state calls are gated by.
+
+        Args:
+            entries: The messages, as `history.scan` reads them.
+            grants: What no history can say.
+        """
+        seen = history.scan(entries, self._history)
+        self._history = snapshot_of(seen)
+        self._state = seen.state(**grants)
+
+    async def turn(self, intents: list[Intent]) -> None:
+        """Before the model, after `read`: routes.
+
+        Args:
+            intents: What is wanted; none: the active set stays.
+        """
+        self._searching = asyncio.Lock()  # Of this event loop, whichever the last turn ran in.
+        if not intents:
+            return
+        try:
+            turn = await self._routed(intents)
+        except ToolgateError as error:
+            raise_unless_fault(error, self._log)
+            return
+        # Once offered, the search stays: taking it away would cost the cache of what follows it.
+        offers = turn.deferral.offer_search or SEARCH in (self.active or ())
+        search = [SEARCH] if offers and self._search else []
+        self.active = [*search, *(tool.model_name for tool in turn)]
+        self.handle = turn.handle
+
+    async def gate(self, calls: Sequence[Call]) -> list[Verdict]:
+        """After the model: may these calls run? One verdict for each."""
+        if not calls:
+            return []
+        if not self.handle:
+            return [Verdict(text_of(NOT_GATED)) for _ in calls]
+        handle, state = self.handle, self._state
+        try:
+            verdicts = await self._ask(lambda client: client.gate(handle, calls, state=state))
+        except ToolgateError as error:
+            raise_unless_fault(error, self._log)
+            return [Verdict(text_of(NOT_GATED)) for _ in calls]
+        return [_verdict(verdict) for verdict in verdicts]
+
+    async def search(self, call: Call, managed: Collection[str]) -> tuple[str, bool]:
+        """Runs the model's search: the text for the model, and whether it failed.
+
+        Args:
+            call: The model's call.
+            managed: The names of the tools that the agent has.
+        """
+        async with self._searching:  # Each search adds to the handle of the one before.
+            handle, state = self.handle, self._state
+            if not handle:
+                return text_of(NOT_SEARCHED), True
+            try:
+                answer = await self._ask(
+                    lambda client: client.answer_search(call, handle=handle, state=state)
+                )
+            except ToolgateError as error:
+                raise_unless_fault(error, self._log)
+                return text_of(NOT_SEARCHED), True
+            self.handle = answer.handle
+            shown = shown_of(answer, managed, self._route.get("servers"))
+            return shown.text, shown.failed
+
+    async def _routed(self, intents: list[Intent]) -> RouteResult:
+        handle, state, route = self.handle, self._state, self._route
+        try:
+            return await self._ask(
+                lambda client: client.route(intents, state=state, handle=handle, **route)
+            )
+        except ToolgateError as error:
+            if not handle or error.reason != ErrorReason.HANDLE_INVALID:
+                raise
+        return await self._ask(lambda client: client.route(intents, state=state, **route))
+
+    async def _ask(self, ask: Callable[[Any], Answer | Awaitable[Answer]]) -> Answer:
+        """Calls the client, whichever it is: the blocking one in a thread."""
+        if isinstance(self._client, AsyncClient):
+            return await cast(Awaitable[Answer], ask(self._client))
+        return cast(Answer, await asyncio.to_thread(ask, self._client))
+
+
+def _verdict(verdict: GateVerdict) -> Verdict:
+    refusal = "" if verdict.allowed else text_of(verdict.to_tool_error())
+    return Verdict(refusal, verdict.arguments_json)
+
+
+def snapshot_of(seen: History) -> dict[str, Any]:
+    """A snapshot to scan the same messages with again, when some of them may be gone.
+
+    Its turns end with the last call: turns without one would be counted anew each time.
+    """
+    turns = max((call.turn + 1 for call in seen.calls), default=0)
+    return {**seen.snapshot(), "turns": turns}
+
+
+def intents_of(said: str, observed: str) -> list[Intent]:
+    """What the user said last, and what a tool answered since; without those that are empty."""
+    intents = [Intent(cut(said)), Intent(cut(observed), OBSERVATION_WEIGHT)]
+    return [intent for intent in intents if intent.text.strip()]
+
+
+def cut(text: str) -> str:
+    """A text that an intent can hold."""
+    return text.encode(errors="ignore")[:_INTENT_BYTES].decode(errors="ignore")
+
+
+def shown_of(
+    answer: SearchAnswer, managed: Collection[str], servers: Iterable[str] | None
+) -> SearchAnswer:
+    """The answer without tools that an agent does not have, or that its turns leave out."""
+    if answer.found is None:
+        return answer
+    tools = tuple(
+        tool
+        for tool in answer.tools
+        if tool.model_name in managed and (servers is None or tool.server in servers)
+    )
+    said = answer.found.message or ("" if tools else "No tool was found.")
+    return SearchAnswer.from_result(replace(answer.found, tools=tools, message=said))
+
+
+def is_model_facing(name: str) -> bool:
+    """Whether a name looks like one that the catalog gave."""
+    return name.startswith(_MODEL_FACING)
+
+
+def refuse_arguments(taker: str, route: RouteArguments, own: Iterable[str]) -> None:
+    """Refuses arguments that `route` does not have, or that are filled in by itself.
+
+    Args:
+        taker: Who was given them.
+        route: The arguments.
+        own: What else it takes.
+
+    Raises:
+        TypeError: there are some.
+    """
+    filled = route.keys() & _FILLED
+    if filled:
+        raise TypeError(f"the {taker} fills {', '.join(sorted(filled))} itself")
+    known = {*own, *RouteArguments.__annotations__} - _FILLED
+    refuse_unknown(f"{taker}()", route, known)
+
+
+def checked_grants(grants: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """The grants, when they say nothing else.
+
+    Raises:
+        TypeError: no mapping, other keys, or a text where a list of texts belongs.
+    """
+    if not isinstance(grants, Mapping | None):
+        raise TypeError(f"grants is a mapping, or a function that gives one, not {grants!r}")
+    refuse_unknown("grants", grants or (), _GRANTS)
+    for name in ("scopes", "milestones"):
+        texts((grants or {}).get(name, ()), name)
+    return grants or {}
+
+
+def text_of(error: Mapping[str, Any]) -> str:
+    """A refusal as the text of a tool's answer."""
+    return json.dumps(error, ensure_ascii=False)
+
+
+def raise_unless_fault(error: ToolgateError, log: logging.Logger) -> None:
+    """A fault of the service passes; a mistake in what was asked is the caller's to mend."""
+    if error.code not in _FAULTS:
+        raise error
+    log.warning("toolgate: %s", error.reason or error.code.name)

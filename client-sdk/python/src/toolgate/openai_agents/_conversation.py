@@ -1,0 +1,223 @@
+"""The conversation: routes before the model, shows it the active set, gates its calls after it."""
+
+import copy
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, TypeVar, Unpack
+
+from agents import (
+    Agent,
+    FunctionTool,
+    Model,
+    ModelResponse,
+    MultiProvider,
+    Tool,
+    ToolGuardrailFunctionOutput,
+    ToolInputGuardrail,
+    ToolInputGuardrailData,
+)
+from agents.items import TResponseStreamEvent
+from agents.tool_context import ToolContext
+from openai.types.responses import ResponseCompletedEvent, ResponseFunctionToolCall
+
+from toolgate._agents import SEARCH, Verdict, checked_grants, refuse_arguments
+from toolgate._agents import Conversation as Turns
+from toolgate._requests import RouteArguments
+from toolgate.aio import AsyncClient
+from toolgate.client import Client
+from toolgate.gating import Call
+from toolgate.offering import SEARCH_TOOL
+from toolgate.openai_agents import _items
+from toolgate.openai_agents._tools import refuse_unprepared
+
+_LOG = logging.getLogger("toolgate.openai_agents")
+
+Grants = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
+Context = TypeVar("Context")
+
+
+class Conversation:
+    """One conversation, whose model sees the active set of each turn and calls what Gate allows.
+
+        conversation = Conversation(client, tools)
+        result = await Runner.run(conversation.agent(agent), "...", session=session)
+
+    Each model call is routed by the user's last message and, within a turn, by what the last tool
+    answered. Calls that may not run are answered with the refusal, in words for the model, so that
+    it can correct itself. Where tools are deferred, the model also sees a search for them. Make one
+    for each conversation and use it for its runs, one after another; `snapshot()` is what to keep
+    of it.
+
+    When Toolgate can't be reached, the model keeps the active set that it has, or sees all tools;
+    calls are refused until they can be checked.
+    """
+
+    def __init__(
+        self,
+        client: Client | AsyncClient,
+        tools: Sequence[FunctionTool],
+        *,
+        grants: Grants | None = None,
+        search: bool = True,
+        snapshot: Mapping[str, Any] | None = None,
+        **route: Unpack[RouteArguments],
+    ) -> None:
+        """Takes over the tools that the agent has from MCP servers.
+
+        Args:
+            client: Blocking, which is called in a thread; or asynchronous, when all runs are in its
+                event loop.
+            tools: All tools that Toolgate manages, under model-facing names (`model_facing`). Don't
+                give them to the agent too. Tools given there are always shown and never gated.
+            grants: The agent's `scopes`, `milestones` and `attributes`, which no history can say: a
+                mapping, or a function asked before each model call. Default: none.
+            search: Whether the model may search for tools that it does not see (`SEARCH_TOOL`).
+            snapshot: What `snapshot()` gave. None: a new conversation.
+            **route: Further arguments of `route`, such as `top_k` or `servers`.
+
+        Raises:
+            TypeError: an argument that `route` does not have or that is filled in by itself, or
+                grants with other keys.
+            ValueError: tools under other names than model-facing ones.
+        """
+        refuse_arguments("Conversation", route, ("grants", "search", "snapshot"))
+        refuse_unprepared(tools)
+        if not callable(grants):
+            checked_grants(grants)
+        self._names = {tool.name for tool in tools}
+        self._tools: list[Tool] = [self._gated(tool) for tool in tools]
+        if search:
+            self._tools.append(self._search_tool())
+        self._grants = grants
+        self._turns = Turns(client, route, search=search, log=_LOG)
+        self._verdicts: dict[str, Verdict] = {}
+        if snapshot is not None:
+            self._turns.resume(snapshot)
+
+    def agent(self, agent: Agent[Context]) -> Agent[Context]:
+        """A copy of the agent for this conversation, whose model sees the active set.
+
+        A `model` in the `RunConfig` would be asked instead of the agent's: leave it out there.
+
+        Args:
+            agent: The agent; it may be shared by all conversations.
+        """
+        named = agent.model
+        model = named if isinstance(named, Model) else MultiProvider().get_model(named)
+        return agent.clone(
+            tools=[*agent.tools, *self._tools],
+            model=_Gated(model, self),
+            model_settings=agent.model_settings,
+        )
+
+    def snapshot(self) -> dict[str, Any]:
+        """What to keep between processes, beside the messages: a JSON object."""
+        return self._turns.snapshot()
+
+    async def _shown(self, items: _items.Items, tools: list[Tool]) -> list[Tool]:
+        """Routes; the agent's own tools, then the active set in its order, so that caches hold."""
+        self._turns.read(_items.entries(items), self._granted())
+        await self._turns.turn(_items.intents(items))
+        managed = {tool.name: tool for tool in tools if tool.name in self._names | {SEARCH}}
+        order = self._turns.active if self._turns.active is not None else list(managed)
+        active = [managed[n] for n in order if n in managed and self._turns.shows(n)]
+        return [*(tool for tool in tools if tool.name not in managed), *active]
+
+    async def _gate(self, output: Sequence[Any]) -> None:
+        """Gates the calls of a model's answer, all at once."""
+        items = [
+            item
+            for item in output
+            if isinstance(item, ResponseFunctionToolCall) and item.name in self._names
+        ]
+        calls = [Call(item.name, item.arguments, item.call_id) for item in items]
+        verdicts = await self._turns.gate(calls)
+        self._verdicts = {}
+        for item, verdict in zip(items, verdicts, strict=True):
+            self._verdicts[item.call_id] = verdict
+            # Those that came otherwise than as a JSON object are put right.
+            item.arguments = verdict.arguments_json or item.arguments
+
+    def _granted(self) -> Mapping[str, Any]:
+        return checked_grants(self._grants() if callable(self._grants) else self._grants)
+
+    def _gated(self, tool: FunctionTool) -> FunctionTool:
+        guarded = copy.copy(tool)
+        guard = ToolInputGuardrail[Any](self._refuse, name="toolgate")
+        guarded.tool_input_guardrails = [guard, *(tool.tool_input_guardrails or ())]
+        return guarded
+
+    async def _refuse(self, data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
+        asked = data.context
+        verdict = self._verdicts.get(asked.tool_call_id)
+        if verdict is None:  # A call that waited for an approval elsewhere, and is made now.
+            self._turns.read((), self._granted())
+            call = Call(asked.tool_name, asked.tool_arguments, asked.tool_call_id)
+            (verdict,) = await self._turns.gate([call])
+        if verdict.refusal:
+            return ToolGuardrailFunctionOutput.reject_content(verdict.refusal)
+        return ToolGuardrailFunctionOutput.allow()
+
+    def _search_tool(self) -> FunctionTool:
+        async def search(asked: ToolContext[Any], arguments: str) -> str:
+            call = Call(SEARCH, arguments, asked.tool_call_id)
+            text, _failed = await self._turns.search(call, self._names)
+            return text
+
+        return FunctionTool(
+            name=SEARCH_TOOL.model_name,
+            description=SEARCH_TOOL.description,
+            params_json_schema=SEARCH_TOOL.input_schema,
+            on_invoke_tool=search,
+            strict_json_schema=False,
+        )
+
+
+class _Gated(Model):
+    """The agent's model, which is shown the active set and whose calls are gated."""
+
+    def __init__(self, model: Model, conversation: Conversation) -> None:
+        self._model = model
+        self._conversation = conversation
+
+    async def get_response(
+        self,
+        system_instructions: Any,
+        input: Any,  # noqa: A002
+        model_settings: Any,
+        tools: list[Tool],
+        *rest: Any,
+        **named: Any,
+    ) -> ModelResponse:
+        shown = await self._conversation._shown(input, tools)
+        response = await self._model.get_response(
+            system_instructions, input, model_settings, shown, *rest, **named
+        )
+        await self._conversation._gate(response.output)
+        return response
+
+    async def stream_response(
+        self,
+        system_instructions: Any,
+        input: Any,  # noqa: A002
+        model_settings: Any,
+        tools: list[Tool],
+        *rest: Any,
+        **named: Any,
+    ) -> AsyncIterator[TResponseStreamEvent]:
+        shown = await self._conversation._shown(input, tools)
+        async for event in self._model.stream_response(
+            system_instructions, input, model_settings, shown, *rest, **named
+        ):
+            if isinstance(event, ResponseCompletedEvent):
+                await self._conversation._gate(event.response.output)
+            yield event
+
+    async def close(self) -> None:
+        await self._model.close()
+
+    def get_retry_advice(self, request: Any) -> Any:
+        return self._model.get_retry_advice(request)
+
+    async def _cleanup_on_run_end(self, owner: object) -> None:
+        await self._model._cleanup_on_run_end(owner)

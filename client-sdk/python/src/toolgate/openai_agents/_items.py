@@ -1,0 +1,60 @@
+"""Items of the Responses API: as a history, and as this turn's intents."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from toolgate._agents import SEARCH, intents_of
+from toolgate.routing import Intent
+
+Items = str | Sequence[Any]
+
+_CALLS = ("function_call", "function_call_output")
+# The items have no flag for a failed call: this is what the SDK writes in place of an answer.
+_FAILURE = re.compile(r"An error occurred while running the tool\.|Tool '[^']+' timed out after ")
+
+
+def entries(items: Items) -> Iterator[dict[str, Any]]:
+    """The items as `history.scan` reads them: calls and their answers, and nothing else."""
+    for item in _listed(items):
+        if item.get("type") in _CALLS:
+            failed = _FAILURE.match(_text(item.get("output")))
+            yield {**item, "output": '{"error": "failed"}'} if failed else dict(item)
+        else:
+            # Whatever a user's message holds that looks like an answer is not read.
+            yield {"role": str(item.get("role", ""))}
+
+
+def intents(items: Items) -> list[Intent]:
+    """What the user said last, and what a tool answered since; empty when there is no text.
+
+    What a search found is loaded already, and says nothing of what is wanted.
+    """
+    listed = _listed(items)
+    names = {
+        item.get("call_id"): item.get("name") for item in listed if item.get("type") == _CALLS[0]
+    }
+    observed = ""
+    for item in reversed(listed):
+        if item.get("role") == "user":
+            return intents_of(_text(item.get("content")), observed)
+        if item.get("type") == _CALLS[1] and not observed:
+            found = names.get(item.get("call_id")) == SEARCH
+            observed = "" if found else _text(item.get("output"))
+    return intents_of("", observed)
+
+
+def _listed(items: Items) -> list[Mapping[str, Any]]:
+    if isinstance(items, str):
+        return [{"role": "user", "content": items}]
+    return [item for item in items if isinstance(item, Mapping)]
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return "" if content is None else json.dumps(content, default=str)
+    texts = (block.get("text") for block in content if isinstance(block, Mapping))
+    return "\n".join(text for text in texts if isinstance(text, str))

@@ -1,0 +1,18 @@
+"""A capability for Pydantic AI 2.x agents; needs `toolgate[pydantic-ai]`.
+
+from pydantic_ai import Agent
+from toolgate.pydantic_ai import Toolgate, model_facing
+
+toolset = model_facing(mcp_toolset, client.list_tools("github"))
+agent = Agent(model, capabilities=[Toolgate(client, toolset)])
+"""
+
+try:
+    from toolgate.pydantic_ai._capability import Toolgate
+    from toolgate.pydantic_ai._toolset import mcp_definitions, model_facing
+except ModuleNotFoundError as missing:
+    raise ImportError(
+        f"toolgate.pydantic_ai needs {missing.name}: pip install 'toolgate[pydantic-ai]'"
+    ) from missing
+
+__all__ = ["Toolgate", "mcp_definitions", "model_facing"]

@@ -1,0 +1,198 @@
+"""The capability: routes before the model, shows it the active set, gates its calls after it."""
+
+import copy
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Unpack
+
+from pydantic_ai import RunContext, Tool
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
+from pydantic_ai.models import ModelRequestContext
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionToolset
+
+from toolgate._agents import (
+    SEARCH,
+    Conversation,
+    Verdict,
+    checked_grants,
+    refuse_arguments,
+)
+from toolgate._requests import RouteArguments
+from toolgate.aio import AsyncClient
+from toolgate.client import Client
+from toolgate.gating import Call
+from toolgate.offering import SEARCH_TOOL
+from toolgate.pydantic_ai import _messages
+from toolgate.pydantic_ai._toolset import ManagedToolset
+
+_LOG = logging.getLogger("toolgate.pydantic_ai")
+_KEPT = "toolgate"
+"""Where a response's metadata holds the handle and the active set."""
+
+Grants = Mapping[str, Any] | Callable[[RunContext[Any]], Mapping[str, Any]]
+RawArguments = str | dict[str, Any]
+
+
+class Toolgate(AbstractCapability[Any]):
+    """Shows the model the active set of its turn, and lets only calls run that Gate allows.
+
+        agent = Agent(model, capabilities=[Toolgate(client, toolset)])
+
+    Each model request is routed by the user's last prompt and, within a turn, by what the last tool
+    answered. Calls that may not run fail with the refusal, in words for the model, so that it can
+    correct itself; no retry is counted. Where tools are deferred, the model also sees a search for
+    them. Everything that a conversation needs is in its messages: one instance serves any number of
+    them, and a run with `message_history=` goes on where the last one ended.
+
+    When Toolgate can't be reached, the model keeps the active set that it has, or sees all tools;
+    calls are refused until they can be checked.
+    """
+
+    def __init__(
+        self,
+        client: Client | AsyncClient,
+        toolset: AbstractToolset[Any] | Sequence[AbstractToolset[Any]],
+        *,
+        grants: Grants | None = None,
+        search: bool = True,
+        **route: Unpack[RouteArguments],
+    ) -> None:
+        """Takes over the tools that the agent has from MCP servers.
+
+        Args:
+            client: Blocking, which is called in a thread; or asynchronous, when all runs are in its
+                event loop.
+            toolset: All tools that Toolgate manages, under model-facing names (`model_facing`).
+                Don't give them to the agent too. Tools given there are always shown and never
+                gated.
+            grants: The agent's `scopes`, `milestones` and `attributes`, which no history can say: a
+                mapping, or a function of the run's context. Default: none.
+            search: Whether the model may search for tools that it does not see (`SEARCH_TOOL`).
+            **route: Further arguments of `route`, such as `top_k` or `servers`.
+
+        Raises:
+            TypeError: an argument that `route` does not have or that is filled in by itself, or
+                grants with other keys.
+        """
+        refuse_arguments("Toolgate", route, ("grants", "search"))
+        if not callable(grants):
+            checked_grants(grants)
+        self._client = client
+        self._given = toolset
+        self._grants = grants
+        self._search = search
+        self._route = route
+        self._begin()
+
+    def _begin(self) -> None:
+        """What belongs to one run."""
+        self._turns = Conversation(self._client, self._route, search=self._search, log=_LOG)
+        self._verdicts: dict[str, Verdict] = {}
+        given = self._given
+        toolset = given if isinstance(given, AbstractToolset) else CombinedToolset(list(given))
+        self._managed = ManagedToolset(toolset)
+
+    async def for_run(self, ctx: RunContext[Any]) -> "Toolgate":
+        """An instance for this run, which goes on where the messages say."""
+        run = copy.copy(self)
+        run._begin()
+        run._resume(ctx.messages)
+        return run
+
+    def get_toolset(self) -> AbstractToolset[Any]:
+        """The managed tools and the search."""
+        if not self._search:
+            return self._managed
+        search = Tool.from_schema(
+            self._answer_search,
+            SEARCH_TOOL.model_name,
+            SEARCH_TOOL.description,
+            SEARCH_TOOL.input_schema,
+            takes_ctx=True,
+        )
+        return CombinedToolset([FunctionToolset([search]), self._managed])
+
+    async def before_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Routes, and shows the model the active set."""
+        self._read(ctx)
+        await self._turns.turn(_messages.intents(ctx.messages))
+        parameters = request_context.model_request_parameters
+        shown = self._shown(parameters.function_tools)
+        return replace(
+            request_context, model_request_parameters=replace(parameters, function_tools=shown)
+        )
+
+    async def after_model_request(
+        self,
+        ctx: RunContext[Any],
+        *,
+        request_context: ModelRequestContext,
+        response: ModelResponse,
+    ) -> ModelResponse:
+        """Gates the calls, all at once, and keeps the handle beside them."""
+        parts = [p for p in response.parts if isinstance(p, ToolCallPart) and self._manages(p)]
+        calls = [Call(part.tool_name, part.args or {}, part.tool_call_id) for part in parts]
+        verdicts = await self._turns.gate(calls)
+        self._verdicts = {
+            call.call_id: verdict for call, verdict in zip(calls, verdicts, strict=True)
+        }
+        # The history is in the messages themselves.
+        kept = {"handle": self._turns.handle, "active": self._turns.active}
+        return replace(response, metadata={**(response.metadata or {}), _KEPT: kept})
+
+    async def before_tool_validate(
+        self,
+        ctx: RunContext[Any],
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,
+        args: RawArguments,
+    ) -> RawArguments:
+        """Fails a call that was refused, before its arguments are looked at."""
+        if not self._manages(call):
+            return args
+        verdict = self._verdicts.get(call.tool_call_id)
+        if verdict is None:  # A call that was deferred, and is made now, before the model speaks.
+            self._read(ctx)
+            (verdict,) = await self._turns.gate([Call(call.tool_name, args, call.tool_call_id)])
+        if verdict.refusal:
+            raise ToolFailed(verdict.refusal)
+        return verdict.arguments_json or args
+
+    async def _answer_search(self, ctx: RunContext[Any], **arguments: Any) -> str:
+        call = Call(SEARCH, arguments, ctx.tool_call_id or "")
+        text, failed = await self._turns.search(call, self._managed.names)
+        if failed:
+            raise ToolFailed(text)
+        return text
+
+    def _read(self, ctx: RunContext[Any]) -> None:
+        granted = self._grants(ctx) if callable(self._grants) else self._grants
+        self._turns.read(_messages.entries(ctx.messages), checked_grants(granted))
+
+    def _manages(self, call: ToolCallPart) -> bool:
+        return call.tool_name in self._managed.names
+
+    def _shown(self, tools: Sequence[ToolDefinition]) -> list[ToolDefinition]:
+        """The agent's own tools first, then the active set in its order, so that caches hold."""
+        ours = {*self._managed.names, *([SEARCH] if self._search else [])}
+        own = [tool for tool in tools if tool.name not in ours]
+        managed = {tool.name: tool for tool in tools if tool.name in ours}
+        order = self._turns.active if self._turns.active is not None else list(managed)
+        shown = [name for name in order if name in managed and self._turns.shows(name)]
+        return [*own, *(managed[name] for name in shown)]
+
+    def _resume(self, messages: Sequence[ModelMessage]) -> None:
+        for message in reversed(messages):
+            kept = (message.metadata or {}).get(_KEPT)
+            if isinstance(message, ModelResponse) and isinstance(kept, dict):
+                handle, active = kept.get("handle"), kept.get("active")
+                if isinstance(handle, str) and isinstance(active, list):
+                    self._turns.resume(kept)
+                return

@@ -1,0 +1,54 @@
+"""The examples run as they stand there."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+SEARCH = "toolgate_search_tools"
+
+
+def run(name: str, target: str, tenant: str) -> list[str]:
+    command = [sys.executable, str(EXAMPLES / name), target, tenant]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_the_loop(target: str, tenant: str) -> None:
+    said = run("agent.py", target, tenant)
+    post, react = "mcp__slack__slack_post_message", "mcp__slack__slack_add_reaction"
+    kept = f"the model sees {SEARCH}, {post}"
+    assert said == [
+        kept,
+        f"refused {post} arguments_invalid",
+        kept,
+        'run slack/slack_post_message {"channel_id": "C1", "text": "Ten minutes late, sorry!"}',
+        kept,
+        f"found ['{react}']",
+        f"{kept}, {react}",
+        'run slack/slack_add_reaction {"channel_id": "C1", "timestamp": "1700000000.000100", '
+        '"reaction": "wave"}',
+        f"{kept}, {react}",
+        "Posted, with a wave.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "name", ["langchain_agent.py", "openai_agents_agent.py", "pydantic_ai_agent.py"]
+)
+def test_the_integrations(name: str, target: str, tenant: str) -> None:
+    said = run(name, target, tenant)
+    shown = [line for line in said if line.startswith("the model s")]
+    names = {line.removeprefix("the model sees ").removeprefix("the model saw ") for line in shown}
+    assert (len(shown), names) == (3, {f"{SEARCH}, mcp__calendar__add_event"})
+    assert [line for line in said if line.startswith("run")] == ["run add_event Lunch 12"]
+    assert said[-1] == "Lunch is in your calendar."
+
+
+def test_every_example_is_run() -> None:
+    names = {path.name for path in EXAMPLES.glob("*.py")}
+    tested = {"agent.py", "langchain_agent.py", "openai_agents_agent.py", "pydantic_ai_agent.py"}
+    assert names == tested

@@ -1,0 +1,51 @@
+"""The README's examples of the integrations run as they stand there."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from agents import Agent, function_tool, set_tracing_disabled
+from agents.testing import ScriptedModel, assistant_message, function_call
+from desk import FIND, Desk
+from pydantic_ai import ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.toolsets import FunctionToolset
+
+from toolgate import Client
+
+README = Path(__file__).resolve().parents[1] / "README.md"
+
+
+def example(marker: str) -> str:
+    """The one example that has this text."""
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    (found,) = [block for block in blocks if marker in block]
+    return str(found)
+
+
+def run(marker: str, **scope: Any) -> dict[str, Any]:
+    exec(compile(example(marker), str(README), "exec"), scope)
+    return scope
+
+
+def test_pydantic_ai(client: Client) -> None:
+    desk = Desk()
+    script = [ModelResponse([ToolCallPart(FIND, {"text": "milk"})]), ModelResponse([TextPart("1")])]
+
+    def answer(_messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
+        return script.pop(0)
+
+    toolset = FunctionToolset[Any]([desk.find_notes])
+    scope = run("from pydantic_ai", client=client, toolset=toolset, model=FunctionModel(answer))
+    result = scope["agent"].run_sync("search through my notes", deps=["notes:write"])
+    assert (result.output, desk.ran) == ("1", ["find_notes"])
+
+
+def test_openai_agents(client: Client) -> None:
+    desk = Desk()
+    set_tracing_disabled(True)
+    call = function_call(FIND, {"text": "milk"}, call_id="call_1")
+    agent = Agent(name="desk", model=ScriptedModel([[call], [assistant_message("1")]]))
+    tools = [function_tool(desk.find_notes)]
+    scope = run("from agents import", client=client, agent=agent, tools=tools)
+    assert (scope["result"].final_output, desk.ran) == ("1", ["find_notes"])
