@@ -1,5 +1,5 @@
 // Command driver runs the Go SDK for the conformance suite: one JSON request a line on stdin, one JSON answer a
-// line on stdout, in order. client-sdk/conformance/README.md has the protocol.
+// line on stdout, in order. The protocol is that of client-sdk/conformance.
 package main
 
 import (

@@ -8,13 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"toolgate.dev/go/internal/checkout"
 	"toolgate.dev/go/internal/ordered"
 )
 
 // Run runs each case of the files that a pattern names, in client-sdk/conformance. No file is a failure.
 func Run[C any](t *testing.T, pattern string, check func(t *testing.T, file string, given C)) {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(folder(t), filepath.FromSlash(pattern)))
+	paths, err := filepath.Glob(filepath.Join(checkout.Root(t), "client-sdk", "conformance", filepath.FromSlash(pattern)))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no cases: %s (%v)", pattern, err)
 	}
@@ -68,23 +69,4 @@ func cases(t *testing.T, path string) []json.RawMessage {
 		t.Fatalf("%s holds no cases", path)
 	}
 	return file.Cases
-}
-
-// folder is client-sdk/conformance, beside this module.
-func folder(t *testing.T) string {
-	t.Helper()
-	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(here, "go.mod")); err == nil {
-			return filepath.Join(filepath.Dir(here), "conformance")
-		}
-		above := filepath.Dir(here)
-		if above == here {
-			t.Fatal("these tests run within the repository")
-		}
-		here = above
-	}
 }
