@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 )
 
@@ -16,8 +18,18 @@ type bearer struct {
 	secure bool
 }
 
-// GetRequestMetadata gives the header of one attempt.
+// GetRequestMetadata gives the header of one attempt. gRPC's health checks have it too, since what stands before
+// the service may ask for it; they go on without one, so that the call itself tells what is wrong.
 func (b bearer) GetRequestMetadata(ctx context.Context, _ ...string) (map[string]string, error) {
+	header, err := b.header(ctx)
+	about, _ := credentials.RequestInfoFromContext(ctx)
+	if about.Method == healthpb.Health_Watch_FullMethodName {
+		return header, nil
+	}
+	return header, err
+}
+
+func (b bearer) header(ctx context.Context) (map[string]string, error) {
 	token, err := b.source(ctx)
 	if err != nil {
 		return nil, status.Errorf(codes.Unauthenticated, "the token source failed: %v", err)

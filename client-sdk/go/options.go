@@ -79,9 +79,9 @@ func WithAPIKey(key string) Option {
 	}
 }
 
-// WithTokenSource asks the source for a token before each call and each of its retries, and sends it as
-// `authorization: Bearer <token>`: for tokens that rotate. The source must be safe for concurrent use, and should
-// keep a token as long as it is valid. Its error fails the call with UNAUTHENTICATED. Not together with
+// WithTokenSource asks the source for a token before each call, each of its retries and each health check of a
+// connection, and sends it as `authorization: Bearer <token>`: for tokens that rotate. The source must be safe for
+// concurrent use, and should keep a token as long as it is valid. Its error fails the call with UNAUTHENTICATED. Not together with
 // [WithAPIKey].
 func WithTokenSource(source func(context.Context) (string, error)) Option {
 	return func(s *settings) error {

@@ -129,19 +129,19 @@ func TestAWatchMustOpenInTimeAndMayThenBeSilent(t *testing.T) {
 		<-stream.Context().Done()
 		return stream.Context().Err()
 	}
+	silent := func(stream watchStream) error {
+		if err := stream.SendHeader(nil); err != nil {
+			return err
+		}
+		return waits(stream)
+	}
 	service := fake.Start(t)
-	service.Watch = func(_ *toolgatev1.WatchCatalogRequest, stream watchStream) error { return waits(stream) }
+	service.Watch = (&script{steps: []func(watchStream) error{waits, silent}}).serve
 	client := dial(t, service.Target, toolgate.WithTimeout(50*time.Millisecond))
 	for _, err := range client.WatchCatalog(t.Context(), nil) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
-	}
-	service.Watch = func(_ *toolgatev1.WatchCatalogRequest, stream watchStream) error {
-		if err := stream.SendHeader(nil); err != nil {
-			return err
-		}
-		return waits(stream)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
