@@ -14,15 +14,17 @@ out=$(cd "$1" && pwd)
 cp "$here/go.mod" "$out/driver.mod"
 cp "$here/go.sum" "$out/driver.sum"
 
-# What is downloaded already is taken from the user's module cache, which gets no version of ours.
+# What is downloaded already is taken from the user's module cache, which gets no version of ours. Ours is named by
+# its contents: go remembers what stands in a folder of modules for good.
+contents=$(cat "$out"/proxy/toolgate.dev/go/@v/v*.zip | cksum | cut -d" " -f1)
+rm -rf "$out"/modules-*
 downloaded="file://$(go env GOMODCACHE)/cache/download"
 GOPROXY="file://$out/proxy,$downloaded,$(go env GOPROXY)"
 GONOSUMDB='toolgate.dev/*'
-GOMODCACHE="$out/modules"
+GOMODCACHE="$out/modules-$contents"
 GOFLAGS="$(go env GOFLAGS) -modcacherw"
 export GOPROXY GONOSUMDB GOMODCACHE GOFLAGS
-rm -rf "$out/modules/toolgate.dev" "$out/modules/cache/download/toolgate.dev"
 
 cd "$here"
-go vet -p 1 -mod=mod -modfile="$out/driver.mod" .
+go vet -p 1 -trimpath -mod=mod -modfile="$out/driver.mod" .
 go build -p 1 -trimpath -mod=mod -modfile="$out/driver.mod" -o "$out/driver" .
