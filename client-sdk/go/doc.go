@@ -1,0 +1,24 @@
+// Package toolgate is the client of Toolgate, which decides which tools a model is shown each turn (Route) and
+// whether the calls that it makes may run (Gate).
+//
+//	client, err := toolgate.New("127.0.0.1:7070", toolgate.WithTenant("demo"))
+//	if err != nil {
+//		return err
+//	}
+//	defer client.Close()
+//	turn, err := client.Route(ctx, &toolgatev1.RouteRequest{
+//		Intents: []*toolgatev1.Intent{{Text: "what changed in the repo today?"}},
+//	})
+//
+// Requests and answers are the messages of package toolgatev1, whose comments give units, limits and defaults. A
+// [Client] has a method for each RPC that the service answers; it fills in the tenant, sets a deadline, retries
+// what may be retried and turns failures into an [*Error].
+//
+// For a conversation: package history reads from its messages what was discovered and called, and takes out what
+// can't be sent; package render writes tools in the shape of a provider's API; package layout and [Announce] keep
+// prompt caches; [SearchTool] is a search to define for the model, whose calls [Client.AnswerSearch] runs;
+// package modelcall reads a model's calls. None of them but AnswerSearch calls anything.
+package toolgate
+
+// Version is the version of this module.
+const Version = "0.1.0"
