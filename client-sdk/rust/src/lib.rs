@@ -58,3 +58,6 @@ pub use tls::{ClientIdentity, TlsOptions};
 pub use tonic::Code;
 pub use toolgate_proto::v1;
 pub use toolgate_proto::v1::ErrorReason;
+
+/// The version of this crate.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
