@@ -75,7 +75,7 @@ impl Client {
             };
             let error = match timeout_at(end, answering).await {
                 Ok(Ok(answer)) => {
-                    self.throttle().answered();
+                    self.throttle().succeeded();
                     return Ok(answer.into_inner());
                 }
                 Ok(Err(error)) => error,
@@ -84,7 +84,9 @@ impl Client {
             if Instant::now() >= end && error.reason().is_none() {
                 return Err(self.too_late(rpc));
             }
-            self.count(&error);
+            if error.is_unavailable() {
+                self.throttle().failed();
+            }
             let pause = self.pause_before_next(attempt, &error);
             let in_time = Instant::now() + pause < end;
             let has_attempts = attempt < self.options().retry.max_attempts;
@@ -106,14 +108,6 @@ impl Client {
             request.set_timeout(end.saturating_duration_since(Instant::now()));
         }
         Ok(request)
-    }
-
-    fn count(&self, error: &Error) {
-        if error.is_unavailable() {
-            self.throttle().failed();
-        } else if error.answer().is_some() {
-            self.throttle().answered();
-        }
     }
 
     /// Said here, because the transport would only say that the stream broke.

@@ -32,8 +32,8 @@ pub struct ClientOptions {
 }
 
 /// How UNAVAILABLE is retried. Nothing else ever is. Over a connection on which many attempts fail, retries
-/// stop until enough calls are answered again: a bucket of 10 tokens, of which each such attempt takes one and
-/// each answer gives back a tenth, must be more than half full.
+/// stop until enough calls succeed again: a bucket of 10 tokens, of which each such attempt takes one and each
+/// success gives back a tenth, must be more than half full.
 #[derive(Debug, Clone, Copy)]
 pub struct RetryOptions {
     /// Attempts in all, the first included. Default: 3; 1 for no retries.

@@ -22,8 +22,8 @@ impl Throttle {
         self.change(|tokens| tokens.saturating_sub(FAILURE));
     }
 
-    /// The service answered.
-    pub(crate) fn answered(&self) {
+    /// A call succeeded.
+    pub(crate) fn succeeded(&self) {
         self.change(|tokens| (tokens + SUCCESS).min(FULL));
     }
 
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_a_bucket_of_failures_stops_retries_until_enough_is_answered() {
+    fn half_a_bucket_of_failures_stops_retries_until_enough_succeeds() {
         let throttle = Throttle::new();
         for _ in 0..4 {
             throttle.failed();
@@ -50,16 +50,16 @@ mod tests {
         assert!(throttle.allows_retry());
         throttle.failed();
         assert!(!throttle.allows_retry());
-        throttle.answered();
+        throttle.succeeded();
         assert!(throttle.allows_retry());
         for _ in 0..100 {
             throttle.failed();
         }
         for _ in 0..50 {
-            throttle.answered();
+            throttle.succeeded();
         }
         assert!(!throttle.allows_retry());
-        throttle.answered();
+        throttle.succeeded();
         assert!(throttle.allows_retry());
     }
 }

@@ -92,6 +92,23 @@ async fn listings_are_followed_page_by_page() {
 }
 
 #[tokio::test]
+async fn a_registration_is_seen_by_a_watch() {
+    let client = client("rust-watch").await;
+    client.register_server(slack()).await.expect("registered");
+    let mut watch = client.watch_catalog(v1::WatchCatalogRequest::default());
+    let now = watch.next().await.expect("an answer").expect("the revision of now");
+    assert!(now.servers.is_empty(), "{now:?}");
+    let another = registration("another", fs::read(SLACK).expect("the list of tools"));
+    let stored = client.register_server(another).await.expect("registered");
+    let change = watch.next().await.expect("an answer").expect("a change");
+    assert_eq!(change.servers, ["another"]);
+    assert_eq!(change.catalog_revision, stored.catalog_revision);
+    assert!(change.catalog_revision > now.catalog_revision, "{change:?}");
+    let gone = v1::UnregisterServerRequest { server: "another".into(), ..Default::default() };
+    client.unregister_server(gone).await.expect("removed");
+}
+
+#[tokio::test]
 async fn errors_are_typed() {
     let client = client("rust-errors").await;
     client.register_server(slack()).await.expect("registered");
