@@ -1,10 +1,10 @@
 //! The client against a tiny service in this process: deadlines, retries, errors, listings, health.
+#![cfg(feature = "tls")]
 
 mod credentials;
 mod fake;
 mod garbled;
 mod offering;
-#[cfg(feature = "tls")]
 mod tls;
 mod watch;
 
