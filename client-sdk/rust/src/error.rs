@@ -174,7 +174,8 @@ impl Error {
         // A status with a source was made on this side: no answer came.
         let made_here = std::error::Error::source(status).is_some();
         let is_network = matches!(call.code, Code::Unavailable | Code::Unknown | Code::Cancelled);
-        if call.reason.is_none() && (call.code == Code::Unavailable || (made_here && is_network)) {
+        let says_nothing = call.reason_name.is_empty() && call.retry_delay.is_none();
+        if says_nothing && (call.code == Code::Unavailable || (made_here && is_network)) {
             return Self::Unreachable { endpoint: endpoint.to_owned(), cause: innermost(status) };
         }
         Self::Call(Box::new(call))

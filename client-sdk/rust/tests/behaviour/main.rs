@@ -134,6 +134,10 @@ async fn a_foreign_or_newer_reason_is_none() {
         let name = &error.answer().expect("an answer").reason_name;
         assert!(name.is_empty() || name == "REASON_OF_TOMORROW", "{name}");
     }
+    let newer = || status(Code::Unavailable, "REASON_OF_TOMORROW", |_| {});
+    let client = connect(&Script::failing([newer(), newer(), newer()]), options()).await;
+    let error = route(&client).await.expect_err("refused");
+    assert_eq!(error.answer().expect("an answer").reason_name, "REASON_OF_TOMORROW");
 }
 
 #[tokio::test]
@@ -231,6 +235,15 @@ async fn the_delay_that_the_service_asks_for_is_kept() {
         })
     };
     let client = connect(&Script::failing([wait(60)]), options()).await;
+    let begin = Instant::now();
+    route(&client).await.expect("the second attempt");
+    assert!(begin.elapsed() >= Duration::from_millis(60));
+
+    // Also when that is all it says.
+    let mut details = ErrorDetails::new();
+    details.set_retry_info(Some(Duration::from_millis(60)));
+    let bare = Status::with_error_details(Code::Unavailable, "busy", details);
+    let client = connect(&Script::failing([bare]), options()).await;
     let begin = Instant::now();
     route(&client).await.expect("the second attempt");
     assert!(begin.elapsed() >= Duration::from_millis(60));
