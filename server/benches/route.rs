@@ -26,10 +26,10 @@ use toolgate_server::router::route::Answer;
 use toolgate_server::shard::shards::Shards;
 use toolgate_server::state::AgentState;
 use toolgate_server::store::{
-    Committed, ContentHash, Hour, MemoryBounds, MemoryChanges, MemoryVersion, PendingRequest,
-    PolicyChange, RecordedRequest, Revise, Revision, ServerChange, ServerRecord, Store, StoreError,
-    StoreFuture, StoredCatalog, StoredEmbedding, StoredPolicy, StoredServer, StoredTool,
-    ToolCursor, ToolRecord, UsageAddition, UsageCount,
+    Changes, Committed, ContentHash, Hour, MemoryBounds, MemoryChanges, MemoryVersion,
+    PendingRequest, PolicyChange, RecordedRequest, Revise, Revision, ServerChange, ServerRecord,
+    Store, StoreError, StoreFuture, StoredCatalog, StoredEmbedding, StoredPolicy, StoredServer,
+    StoredTool, ToolCursor, ToolRecord, UsageAddition, UsageCount,
 };
 use toolgate_server::usage::Ledger;
 
@@ -264,6 +264,10 @@ fn unused<'a, T: Send + 'a>() -> StoreFuture<'a, T> {
 impl Store for FakeStore {
     fn revision<'a>(&'a self, _: &'a TenantId) -> StoreFuture<'a, Option<Revision>> {
         Box::pin(std::future::ready(Ok(Some(self.catalog.revision))))
+    }
+
+    fn changes<'a>(&'a self, _: &'a TenantId, _: Revision) -> StoreFuture<'a, Changes> {
+        unused()
     }
 
     fn load_catalog<'a>(&'a self, _: &'a TenantId) -> StoreFuture<'a, Option<StoredCatalog>> {

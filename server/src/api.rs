@@ -1,4 +1,4 @@
-//! The gRPC face: the only module that knows tonic and prost. Messages are parsed into domain values
+//! The gRPC face, and the web's ways to it: the only module that knows tonic and prost. Messages are parsed into domain values
 //! here, limits are checked, errors become statuses in one place.
 
 mod catalog_service;
@@ -18,6 +18,8 @@ mod state;
 mod status;
 mod unserved;
 mod usage_service;
+mod watch;
+mod web;
 
 /// No principal while authentication is off.
 const PRINCIPAL: &str = "";

@@ -8,11 +8,14 @@ mod file;
 mod key;
 mod load;
 mod mistake;
+mod origin;
 mod secret;
 mod settings;
 mod table;
+
 #[cfg(test)]
 mod tests;
+mod typed;
 pub mod units;
 mod value;
 mod worker_address;
@@ -28,6 +31,7 @@ pub use example::example;
 pub use key::{Key, Kind};
 pub use load::{CONFIG_FILE_ENV, default_file, load};
 pub use mistake::{ConfigErrors, Mistake, Source};
+pub use origin::WebOrigin;
 pub use secret::{KeyError, KeySource, SecretKey};
 pub use settings::{FlagValue, Inputs, Setting, Settings, SourceFile};
 pub use table::KEYS;

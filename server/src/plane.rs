@@ -21,10 +21,12 @@ use crate::shard::shards::Shards;
 use crate::store::{Committed, Revision, Store};
 use crate::telemetry::MemoryMetrics;
 use crate::usage::Ledger;
+use watching::Watchers;
 
 pub mod listing;
 pub mod memory;
 pub mod policies;
+pub mod watching;
 
 /// What a plane is made of beside its store and encoder.
 #[derive(Debug, Clone)]
@@ -41,6 +43,8 @@ pub struct PlaneConfig {
     pub deferral: Arc<Live>,
     /// What people say who want well-known tools; `None` for summaries alone.
     pub packs: Option<Arc<Packs>>,
+    /// How many may watch catalogs at a time.
+    pub max_watches: usize,
     /// Whose calls are remembered, and how this is counted.
     pub memory: (MemoryConfig, MemoryMetrics),
 }
@@ -56,6 +60,8 @@ pub struct Plane {
     /// What worked.
     pub memory: Arc<Memory>,
     shards: Arc<Shards>,
+    store: Arc<dyn Store>,
+    watchers: Arc<Watchers>,
 }
 
 impl Plane {
@@ -76,6 +82,8 @@ impl Plane {
         let memory = Memory::new(Arc::clone(&store), remember, &fingerprint, metrics);
         let memory = Arc::new(memory);
         Self {
+            store: Arc::clone(&store),
+            watchers: Arc::new(Watchers::new(config.max_watches)),
             catalog: Catalog::new(store, passages, config.limits),
             router: Router::new(Arc::clone(&shards), intents, Arc::clone(&usage), key, ttl)
                 .with_deferral(config.deferral)
@@ -123,10 +131,11 @@ impl Plane {
     }
 
     /// The change is committed whatever happens here: a shard that can't be rebuilt now is rebuilt when
-    /// it is next asked for.
+    /// it is next asked for. Who watches is told afterwards, so that what they ask next is answered from it.
     async fn follow(&self, tenant: &TenantId, revision: Revision) {
         if let Err(error) = self.shards.rebuild(tenant, revision).await {
             warn!(tenant = tenant.as_str(), %error, "the shard could not be rebuilt yet");
         }
+        self.watchers.tell(tenant, revision);
     }
 }

@@ -197,6 +197,7 @@ fn plane_config(
     let key = config.handle.key.load().map_err(ServeError::Key)?;
     let handle_key = HandleKey::from_bytes(key.as_bytes()).expect("the configuration checks keys");
     Ok(PlaneConfig {
+        max_watches: config.server.max_watches,
         limits: config.limits,
         memory_budget: config.shard.memory_budget,
         handle_key,

@@ -10,12 +10,14 @@ use crate::error::{Cause, Error};
 use crate::identity::{ServerName, TenantId, ToolId, ToolName};
 use crate::precondition::Precondition;
 
+mod changes;
 #[cfg(test)]
 mod conformance;
 mod memory;
 pub mod sqlite;
 mod usage;
 
+pub use changes::{Changes, REMOVED_SERVERS_KEPT};
 pub use memory::{Day, Exemplar, MemoryBounds, MemoryChanges, MemoryVersion, PrincipalKey, Revise};
 pub use usage::{AMOUNT_MAX, Hour, UsageAddition, UsageCount};
 
@@ -303,6 +305,9 @@ pub struct ToolCursor {
 pub trait Store: Send + Sync + 'static {
     /// The tenant's catalog revision; `None` when it never had a catalog.
     fn revision<'a>(&'a self, tenant: &'a TenantId) -> StoreFuture<'a, Option<Revision>>;
+
+    /// What changed in the tenant's catalog after revision `since`.
+    fn changes<'a>(&'a self, tenant: &'a TenantId, since: Revision) -> StoreFuture<'a, Changes>;
 
     /// The tenant's whole catalog at one revision; `None` when it never had one.
     fn load_catalog<'a>(&'a self, tenant: &'a TenantId) -> StoreFuture<'a, Option<StoredCatalog>>;

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::Body;
-use tonic::codegen::http::{Request, Response};
+use tonic::codegen::http::header::{self, CONTENT_TYPE, HeaderValue};
+use tonic::codegen::http::{Request, Response, StatusCode};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 use toolgate_proto::ERROR_DOMAIN;
@@ -89,6 +90,7 @@ where
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
         let closer = request.extensions().get::<Closer>().cloned();
+        let content = request.headers().get(CONTENT_TYPE).cloned();
         let (answer, room) = (self.inner.call(request), Arc::clone(&self.room));
         Box::pin(async move {
             let (parts, body) = answer.await?.into_parts();
@@ -101,9 +103,28 @@ where
             });
             Ok(match open.await {
                 Some(answer) => Response::from_parts(parts, answer),
-                None => overloaded().into_http(),
+                None => refused(content),
             })
         })
+    }
+}
+
+/// The answer that takes no room, to a request of this content.
+fn refused<B: Default>(content: Option<HeaderValue>) -> Response<B> {
+    let content = content.filter(|content| content.as_bytes().starts_with(b"application/grpc"));
+    match content {
+        Some(content) => {
+            // A status in the headers is understood over gRPC-Web too.
+            let mut response = overloaded().into_http();
+            response.headers_mut().insert(CONTENT_TYPE, content);
+            response
+        }
+        None => {
+            let mut response = Response::new(B::default());
+            *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            response
+        }
     }
 }
 

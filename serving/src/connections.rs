@@ -1,6 +1,6 @@
 //! Connections, bounded in number: one beyond the limit is closed at once, so that its client hears of it
 //! and tries another replica, instead of waiting in the kernel's queue. One that never begins to speak
-//! HTTP/2 is closed too, and others can be closed from outside.
+//! is closed too, and others can be closed from outside.
 
 use std::io;
 use std::pin::Pin;
@@ -20,17 +20,19 @@ use tracing::{debug, warn};
 /// After an error of the listener itself.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// How long a peer may take to begin HTTP/2: several round trips on a bad line. The transport pings only
-/// peers that have begun, so that without this silent ones would keep their places for ever.
+/// How long a peer may take to begin: several round trips on a bad line. The transport pings only peers that
+/// have begun HTTP/2, so that without this silent ones would keep their places for ever; of HTTP/1.1, where
+/// it is taken, it waits half a minute for the head of each request.
 const OPENING_MAX: Duration = Duration::from_secs(10);
 
-/// What a peer sends first: the preface (RFC 9113, 3.4), and the head of a SETTINGS frame.
+/// What a peer sends first: the preface of HTTP/2 (RFC 9113, 3.4), and the head of a SETTINGS frame. No
+/// request of HTTP/1.1 that asks for anything is shorter.
 const OPENING_BYTES: usize = 24 + 9;
 
 /// A connection that gives its place back when it is closed.
 pub struct Connection {
     stream: TcpStream,
-    /// Until HTTP/2 has begun.
+    /// Until the peer has begun to speak.
     opening: Option<Opening>,
     closer: Closer,
     closed: Pin<Box<WaitForCancellationFutureOwned>>,
@@ -63,7 +65,7 @@ pub struct Connections<F> {
 }
 
 impl<F: Fn()> Connections<F> {
-    /// At most `max` connections of `listener`, each of which has to begin HTTP/2 in time; `refused` is
+    /// At most `max` connections of `listener`, each of which has to begin in time; `refused` is
     /// told of each one beyond.
     pub fn new(listener: TcpListener, max: usize, refused: F) -> Self {
         Self { opening_max: Some(OPENING_MAX), ..Self::of_any_kind(listener, max, refused) }
@@ -110,7 +112,7 @@ impl Connection {
             self.opening.as_mut().is_some_and(|opening| opening.until.as_mut().poll(cx).is_ready());
         let why = match (closed, late) {
             (true, _) => "answers were not taken in time",
-            (false, true) => "HTTP/2 was not begun in time",
+            (false, true) => "the peer said too little in time",
             (false, false) => return Poll::Pending,
         };
         debug!("a connection is closed: {why}");

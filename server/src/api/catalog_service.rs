@@ -1,21 +1,19 @@
 //! `CatalogService`.
 
 use std::collections::HashMap;
-use std::pin::Pin;
 
-use tokio_stream::Stream;
 use tonic::{Request, Response, Status};
 use toolgate_proto::v1::catalog_service_server::CatalogService;
 use toolgate_proto::v1::{
     ApproveToolsRequest, ApproveToolsResponse, GetServerRequest, GetServerResponse,
     ListServersRequest, ListServersResponse, ListToolsRequest, ListToolsResponse,
     RegisterServerRequest, RegisterServerResponse, Tool, UnregisterServerRequest,
-    UnregisterServerResponse, WatchCatalogRequest, WatchCatalogResponse,
+    UnregisterServerResponse, WatchCatalogRequest,
 };
 
 use super::edge::{Edge, tenant};
 use super::listing::{self, Place};
-use super::{register, render_catalog, state};
+use super::{register, render_catalog, state, watch};
 use crate::error::Error;
 use crate::identity::{ServerName, TenantId};
 use crate::plane::listing::ToolPage;
@@ -103,14 +101,14 @@ impl CatalogService for Catalogs {
         self.edge.call("CatalogService/ListTools", call, work).await
     }
 
-    type WatchCatalogStream =
-        Pin<Box<dyn Stream<Item = Result<WatchCatalogResponse, Status>> + Send>>;
+    type WatchCatalogStream = watch::Answers;
 
     async fn watch_catalog(
         &self,
-        _: Request<WatchCatalogRequest>,
+        request: Request<WatchCatalogRequest>,
     ) -> Result<Response<Self::WatchCatalogStream>, Status> {
-        Err(self.edge.unserved("CatalogService/WatchCatalog"))
+        let opened = |edge: &Edge| watch::open(edge, request);
+        self.edge.open("CatalogService/WatchCatalog", opened)
     }
 
     async fn approve_tools(

@@ -69,11 +69,32 @@ impl Edge {
         outcome.map(Response::new).map_err(|failure| status::of(&failure))
     }
 
-    fn admit(&self) -> Result<SemaphorePermit<'_>, Error> {
+    /// Opens a stream, which counts as a call until it is open: streams have a bound of their own.
+    pub(super) fn open<R>(
+        &self,
+        method: &'static str,
+        open: impl FnOnce(&Self) -> Result<Response<R>, Error>,
+    ) -> Result<Response<R>, Status> {
+        let started = Instant::now();
+        let outcome = self.refuse_draining().and_then(|()| open(self));
+        if matches!(outcome, Err(Error::Overloaded)) {
+            self.metrics.rejected("watches");
+        }
+        let error = outcome.as_ref().err().map_or("", status::reason_name);
+        self.metrics.call(method, error, started.elapsed().as_secs_f64());
+        outcome.map_err(|failure| status::of(&failure))
+    }
+
+    fn refuse_draining(&self) -> Result<(), Error> {
         if self.draining.is_cancelled() {
             self.metrics.rejected("draining");
             return Err(Error::Draining);
         }
+        Ok(())
+    }
+
+    fn admit(&self) -> Result<SemaphorePermit<'_>, Error> {
+        self.refuse_draining()?;
         self.admission.try_acquire().map_err(|_| {
             self.metrics.rejected("concurrency");
             Error::Overloaded

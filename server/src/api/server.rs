@@ -26,6 +26,7 @@ use super::policy_service::Policies;
 use super::router_service::Routing;
 use super::unserved::Unserved;
 use super::usage_service::Ledgers;
+use super::web::{WebFaces, WebLimits};
 use crate::config::{LimitsConfig, RouterConfig, ServerConfig};
 use crate::plane::Plane;
 use crate::telemetry::Metrics;
@@ -80,13 +81,18 @@ pub async fn serve(
     drained_or_cut(serving, &stop, drain_timeout).await.unwrap_or(Ok(()))
 }
 
-type Layers = Stack<ExplainUndecoded, Stack<BoundAnswers, Identity>>;
+type Layers = Stack<ExplainUndecoded, Stack<WebFaces, Stack<BoundAnswers, Identity>>>;
 
 fn services(edge: Edge, config: &ApiConfig) -> Router<Layers> {
     let metrics = Arc::clone(&edge.metrics);
     let answers =
         BoundAnswers::new(config.server.unsent_bytes, move || metrics.rejected("unsent_answers"));
     let max = config.limits.max_message_bytes;
+    let web = WebLimits {
+        max_message_bytes: max,
+        max_concurrent_calls: config.server.max_concurrent_calls,
+        max_deadline: config.server.max_deadline,
+    };
     let reflection = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
@@ -99,8 +105,12 @@ fn services(edge: Edge, config: &ApiConfig) -> Router<Layers> {
     let usage = UsageServiceServer::new(Ledgers { edge: edge.clone() });
     let encoder = EncoderServiceServer::new(Unserved { edge });
     transport()
+        // Browsers, and callers without HTTP/2.
+        .accept_http1(true)
         // Callers who don't read must not fill the memory.
         .layer(answers)
+        // Who speaks no gRPC is translated for.
+        .layer(WebFaces::new(web, &config.server.cors_origins))
         // What the transport refuses by itself still gets a reason.
         .layer(ExplainUndecoded { max_message_bytes: max, limit_name: "limits.max_message_size" })
         .add_service(RouterServiceServer::new(routing).max_decoding_message_size(max))

@@ -13,11 +13,12 @@ use std::time::Duration;
 use toolgate_encoder_worker::model_fetch::KnownModel;
 use toolgate_encoder_worker::{AdapterChoice, Device, NumberFormat};
 
+use super::origin::WebOrigin;
 use super::secret::KeySource;
 use super::settings::Settings;
 use super::value::Value;
 use super::worker_address::WorkerAddress;
-use crate::deferral::{Pattern, Policy};
+use crate::deferral::Policy;
 pub use memory::MemoryConfig;
 pub use packs::PacksConfig;
 pub use usage::UsageConfig;
@@ -36,8 +37,12 @@ pub struct ServerConfig {
     pub max_connections: usize,
     /// Calls in progress, beyond which calls are shed.
     pub max_concurrent_calls: usize,
+    /// Streams of catalog changes that may be open.
+    pub max_watches: usize,
     /// Bytes of answers that wait for their callers to read them.
     pub unsent_bytes: usize,
+    /// Web pages that may call.
+    pub cors_origins: Vec<WebOrigin>,
     /// The longest a call may take.
     pub max_deadline: Duration,
     /// How long calls in progress may take after a stop signal.
@@ -202,7 +207,9 @@ impl From<&Settings> for ServerConfig {
             admin_listen: settings.address("server.admin_listen"),
             max_connections: settings.count("server.max_connections"),
             max_concurrent_calls: settings.count("server.max_concurrent_calls"),
+            max_watches: settings.count("server.max_watches"),
             unsent_bytes: settings.count("server.unsent_memory"),
+            cors_origins: settings.origins("server.cors_origins"),
             max_deadline: settings.duration("server.max_deadline"),
             drain_timeout: settings.duration("server.drain_timeout"),
         }
@@ -346,97 +353,6 @@ impl From<&Settings> for LogConfig {
                 _ => LogFormat::Text,
             },
             intents: settings.flag("log.intents"),
-        }
-    }
-}
-
-/// Reads of one type each. The table gives every key its type, so another one here is a defect, which
-/// `every_key_is_read_with_its_type` would show.
-impl Settings {
-    fn address(&self, name: &str) -> SocketAddr {
-        match self.get(name).value {
-            Value::Address(address) => address,
-            _ => unreachable!("{name} is an address in the table"),
-        }
-    }
-
-    fn count(&self, name: &str) -> usize {
-        match self.get(name).value {
-            // The table's ranges stay below 2^50; what a 32-bit machine cannot hold it cannot use either.
-            Value::Count(number) | Value::Size(number) => {
-                usize::try_from(number).unwrap_or(usize::MAX)
-            }
-            _ => unreachable!("{name} is a count or a size in the table"),
-        }
-    }
-
-    fn duration(&self, name: &str) -> Duration {
-        match self.get(name).value {
-            Value::Duration(duration) => duration,
-            _ => unreachable!("{name} is a duration in the table"),
-        }
-    }
-
-    fn decimal(&self, name: &str) -> f64 {
-        match self.get(name).value {
-            Value::Decimal(number) => number,
-            _ => unreachable!("{name} is a decimal in the table"),
-        }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        match &self.get(name).value {
-            Value::Path(path) => path.clone(),
-            _ => unreachable!("{name} is a path in the table, and placed before it is read"),
-        }
-    }
-
-    pub(super) fn choice(&self, name: &str) -> &'static str {
-        match self.get(name).value {
-            Value::Choice(word) => word,
-            _ => unreachable!("{name} is a choice in the table"),
-        }
-    }
-
-    fn text(&self, name: &str) -> Option<String> {
-        match &self.get(name).value {
-            Value::Text(text) => Some(text.clone()),
-            _ => None,
-        }
-    }
-
-    fn device(&self, name: &str) -> Device {
-        match self.get(name).value {
-            Value::Device(device) => device,
-            _ => unreachable!("{name} is a device in the table"),
-        }
-    }
-
-    fn devices(&self, name: &str) -> Vec<Device> {
-        match &self.get(name).value {
-            Value::Devices(devices) => devices.clone(),
-            _ => unreachable!("{name} is a list of devices in the table"),
-        }
-    }
-
-    fn workers(&self, name: &str) -> Vec<WorkerAddress> {
-        match &self.get(name).value {
-            Value::Workers(workers) => workers.clone(),
-            _ => unreachable!("{name} is a list of addresses in the table"),
-        }
-    }
-
-    fn patterns(&self, name: &str) -> Vec<Pattern> {
-        match &self.get(name).value {
-            Value::Patterns(patterns) => patterns.clone(),
-            _ => unreachable!("{name} is a list of patterns in the table"),
-        }
-    }
-
-    fn flag(&self, name: &str) -> bool {
-        match self.get(name).value {
-            Value::Flag(flag) => flag,
-            _ => unreachable!("{name} is a flag in the table"),
         }
     }
 }

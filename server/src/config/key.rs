@@ -88,6 +88,8 @@ pub enum Kind {
     Tenants,
     /// Patterns of names, in a list.
     Patterns,
+    /// Origins of web pages, in a list.
+    Origins,
 }
 
 impl Key {
@@ -140,6 +142,7 @@ impl Kind {
             Self::TenantModes => "a list of tenant=mode such as \"acme=auto:20\"".into(),
             Self::Tenants => "a list of tenants such as \"acme\"".into(),
             Self::Patterns => "a list of patterns such as \"*.example.com\"".into(),
+            Self::Origins => "a list of origins such as \"https://app.example.com\"".into(),
         }
     }
 
@@ -166,7 +169,12 @@ impl Kind {
     pub fn is_list(&self) -> bool {
         matches!(
             self,
-            Self::Devices | Self::Workers | Self::TenantModes | Self::Tenants | Self::Patterns
+            Self::Devices
+                | Self::Workers
+                | Self::TenantModes
+                | Self::Tenants
+                | Self::Patterns
+                | Self::Origins
         )
     }
 }

@@ -17,7 +17,7 @@ pub static KEYS: &[Key] = &[
         "server.listen",
         Kind::Address,
         "127.0.0.1:7070",
-        "Where gRPC is served. This version has no authentication: keep it on a loopback or private address.",
+        "Where gRPC, gRPC-Web and JSON over HTTP are served. This version has no authentication: keep it on a loopback or private address.",
     ),
     key(
         "server.admin_listen",
@@ -38,11 +38,23 @@ pub static KEYS: &[Key] = &[
         "Calls in progress; one more is refused with RESOURCE_EXHAUSTED and a retry delay.",
     ),
     key(
+        "server.max_watches",
+        count(1, 1_000_000),
+        "1024",
+        "WatchCatalog streams that are open; one more is refused with RESOURCE_EXHAUSTED and a retry delay.",
+    ),
+    key(
         "server.unsent_memory",
         size(MIB, 1 << 40),
         "256MiB",
         "Memory for answers that their callers have not read yet; one more is refused with RESOURCE_EXHAUSTED \
          and a retry delay. At least limits.max_message_size.",
+    ),
+    key(
+        "server.cors_origins",
+        Kind::Origins,
+        "",
+        "Web pages that may call, by their origins; a browser's call from any other page is refused.",
     ),
     key(
         "server.max_deadline",

@@ -8,6 +8,7 @@ use std::time::Duration;
 use toolgate_encoder_worker::Device;
 
 use super::key::Kind;
+use super::origin::WebOrigin;
 use super::secret::SecretKey;
 use super::units::{format_duration, format_size, parse_duration, parse_size};
 use super::worker_address::WorkerAddress;
@@ -72,6 +73,8 @@ pub enum Value {
     Tenants(Vec<TenantId>),
     /// Of [`Kind::Patterns`].
     Patterns(Vec<Pattern>),
+    /// Of [`Kind::Origins`].
+    Origins(Vec<WebOrigin>),
 }
 
 impl fmt::Display for Value {
@@ -102,6 +105,7 @@ impl fmt::Display for Value {
                 joined(formatter, &tenants.iter().map(TenantId::as_str).collect::<Vec<_>>())
             }
             Self::Patterns(patterns) => joined(formatter, patterns),
+            Self::Origins(origins) => joined(formatter, origins),
         }
     }
 }
@@ -187,6 +191,7 @@ fn parse(kind: &Kind, text: &str) -> Result<Value, Option<String>> {
         Kind::TenantModes => list(text, tenant_mode).map(Value::TenantModes),
         Kind::Tenants => list(text, tenant).map(Value::Tenants),
         Kind::Patterns => list(text, pattern).map(Value::Patterns),
+        Kind::Origins => list(text, |item| item.parse()).map(Value::Origins),
     }
 }
 

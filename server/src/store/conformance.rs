@@ -7,6 +7,7 @@ use super::{
 };
 use crate::identity::{ServerName, TenantId, ToolName};
 
+mod changes;
 mod commits;
 mod concurrency;
 mod deltas;
@@ -19,6 +20,7 @@ mod reads;
 mod requests;
 mod usage;
 
+pub(super) use changes::*;
 pub(super) use commits::*;
 pub(super) use concurrency::*;
 pub(super) use deltas::*;
@@ -60,6 +62,8 @@ macro_rules! conformance_tests {
             a_policy_begins_deltas_anew,
             a_policy_that_hides_tells_nobody_of_changes,
             policies_of_tenants_do_not_meet,
+            changes_are_told_by_server,
+            old_removals_can_not_be_told,
             one_commit_wins_each_base,
             readers_see_whole_changes,
             exemplars_are_read_back_whole,

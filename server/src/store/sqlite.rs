@@ -13,13 +13,14 @@ use self::failure::{failed, limited};
 use self::open::{Connections, Tuning};
 use self::place::Place;
 use super::{
-    Committed, ContentHash, Hour, MemoryBounds, MemoryChanges, MemoryVersion, PendingRequest,
-    PolicyChange, RecordedRequest, Revise, Revision, ServerChange, Store, StoreError, StoreFuture,
-    StoredCatalog, StoredEmbedding, StoredPolicy, StoredServer, StoredTool, ToolCursor,
-    UsageAddition, UsageCount,
+    Changes, Committed, ContentHash, Hour, MemoryBounds, MemoryChanges, MemoryVersion,
+    PendingRequest, PolicyChange, RecordedRequest, Revise, Revision, ServerChange, Store,
+    StoreError, StoreFuture, StoredCatalog, StoredEmbedding, StoredPolicy, StoredServer,
+    StoredTool, ToolCursor, UsageAddition, UsageCount,
 };
 use crate::identity::{ServerName, TenantId, ToolId, ToolName};
 
+mod changes;
 mod commit;
 mod embeddings;
 mod failure;
@@ -106,6 +107,13 @@ impl SqliteStore {
 impl Store for SqliteStore {
     fn revision<'a>(&'a self, tenant: &'a TenantId) -> StoreFuture<'a, Option<Revision>> {
         Box::pin(limited(READ_LIMIT, read::revision(&self.readers, tenant.as_str())))
+    }
+
+    fn changes<'a>(&'a self, tenant: &'a TenantId, since: Revision) -> StoreFuture<'a, Changes> {
+        Box::pin(limited(READ_LIMIT, async move {
+            let mut snapshot = self.begin_read().await?;
+            changes::since(&mut snapshot, tenant.as_str(), since).await
+        }))
     }
 
     fn load_catalog<'a>(&'a self, tenant: &'a TenantId) -> StoreFuture<'a, Option<StoredCatalog>> {

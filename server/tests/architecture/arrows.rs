@@ -4,13 +4,15 @@ use crate::plan::{Table, root, table};
 use crate::source::{Source, imports, is_word, read};
 
 /// Crates of the wire.
-const WIRE: [&str; 7] = [
+const WIRE: [&str; 9] = [
     "tonic",
     "prost",
     "prost_types",
+    "prost_reflect",
     "tonic_types",
     "tonic_health",
     "tonic_reflection",
+    "tonic_web",
     "toolgate_proto",
 ];
 

@@ -72,7 +72,12 @@ impl Served {
 impl Peer {
     async fn call(&mut self) -> ResponseFuture {
         let mut requests = self.requests.clone().ready().await.expect("a stream");
-        let request = Request::builder().method("POST").uri("http://x/").body(()).expect("good");
+        let request = Request::builder()
+            .method("POST")
+            .uri("http://x/")
+            .header("content-type", "application/grpc")
+            .body(())
+            .expect("good");
         requests.send_request(request, true).expect("it is sent").0
     }
 }
@@ -174,4 +179,18 @@ async fn who_reads_slowly_gets_the_whole_answer() {
     assert_eq!(bytes, ANSWER);
     assert!(started.elapsed() > patience * 3 / 2, "it was read slowly");
     served.wait_until_free().await;
+}
+
+#[test]
+fn who_is_refused_understands_it() {
+    let refused = |content: Option<&'static str>| {
+        let response: Response<()> = refused(content.map(HeaderValue::from_static));
+        let content = response.headers().get(CONTENT_TYPE).cloned();
+        (response.status().as_u16(), content, response.headers().contains_key("grpc-status"))
+    };
+    for grpc in ["application/grpc", "application/grpc-web+proto"] {
+        assert_eq!(refused(Some(grpc)), (200, Some(HeaderValue::from_static(grpc)), true));
+    }
+    assert_eq!(refused(Some("application/json")), (429, None, false));
+    assert_eq!(refused(None), (429, None, false));
 }

@@ -13,6 +13,8 @@ pub(super) struct Model {
     pub(super) removed: BTreeMap<String, Revision>,
     pub(super) embeddings: BTreeMap<(String, ContentHash), Vec<f32>>,
     pub(super) requests: BTreeMap<String, RecordedRequest>,
+    /// Who came, changed or went at each revision.
+    pub(super) touched: Vec<(Revision, String)>,
     /// The summary pool as it was at each revision: summary by model-facing name.
     pub(super) pools: Vec<(Revision, BTreeMap<String, String>)>,
 }
@@ -31,6 +33,7 @@ impl Model {
             return Err(StoreError::Conflict);
         }
         let mut next = self.at_next_revision();
+        next.touch(server);
         let names = change.upserts.iter().map(|tool| tool.name.as_str());
         let names: HashSet<_> = names.chain(change.removals.iter().map(ToolName::as_str)).collect();
         next.tools.retain(|(owner, name), _| owner != server || !names.contains(name.as_str()));
@@ -61,6 +64,7 @@ impl Model {
             return Err(StoreError::Conflict);
         }
         let mut next = self.at_next_revision();
+        next.touch(server);
         next.servers.remove(server);
         next.tools.retain(|(owner, _), _| owner != server);
         next.tidy(self);
@@ -90,6 +94,10 @@ impl Model {
 
     fn at_next_revision(&self) -> Self {
         Self { revision: Some(self.revision.unwrap_or(0) + 1), ..self.clone() }
+    }
+
+    fn touch(&mut self, server: &str) {
+        self.touched.push((self.revision.expect("a commit has a revision"), server.to_owned()));
     }
 
     fn check_names(&self, upserts: &[ToolRecord]) -> Result<(), StoreError> {

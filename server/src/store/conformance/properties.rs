@@ -1,7 +1,7 @@
 //! Random operations of two tenants that use the same names, held against the plain model of each: what
 //! one does must never show in the other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use proptest::collection::vec;
@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 
 use super::model::Model;
 use super::*;
-use crate::store::{RecordedRequest, StoredServer, StoredTool, ToolCursor};
+use crate::store::{Changes, RecordedRequest, StoredServer, StoredTool, ToolCursor};
 
 const SERVERS: [&str; 3] = ["a", "a-b", "B"];
 const ENCODERS: [&str; 2] = [ENCODER, "encoder-2"];
@@ -81,6 +81,7 @@ async fn run(store: &dyn Store, tenants: &[TenantId; 2], operations: Vec<(usize,
         catalogs_agree(store, t, model).await;
         pages_agree(store, t, model).await;
         details_agree(store, t, model).await;
+        changes_agree(store, t, model).await;
     }
 }
 
@@ -226,6 +227,18 @@ async fn pages_agree(store: &dyn Store, t: &TenantId, model: &Model) {
         tools.extend(page);
     }
     assert_eq!(tools, model.tools.values().cloned().collect::<Vec<_>>());
+}
+
+async fn changes_agree(store: &dyn Store, t: &TenantId, model: &Model) {
+    let now = model.revision.unwrap_or(0);
+    for since in 0..=now {
+        let told = store.changes(t, since).await.expect("a read");
+        let touched = model.touched.iter().filter(|(at, _)| *at > since).map(|(_, name)| name);
+        // Who has seen nothing need not hear of what is gone.
+        let known = touched.filter(|name| since > 0 || model.servers.contains_key(*name));
+        let servers = known.cloned().collect::<BTreeSet<_>>().into_iter().collect();
+        assert_eq!(told, Changes { revision: now, servers, policy: false, told: true });
+    }
 }
 
 async fn details_agree(store: &dyn Store, t: &TenantId, model: &Model) {

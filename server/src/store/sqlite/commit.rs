@@ -7,7 +7,7 @@ use sqlx::sqlite::SqliteConnection;
 
 use super::failure::failed;
 use super::tools::{self, StoredLine};
-use super::{embeddings, memory, policies, removed, requests, rows};
+use super::{changes, embeddings, memory, policies, removed, requests, rows};
 use crate::store::{Committed, Revision, ServerChange, ServerRecord, StoreError, ToolRecord};
 
 pub(super) async fn commit(
@@ -35,6 +35,7 @@ pub(super) async fn commit(
         before.map_or((0, None), |stored| (stored.tool_count, Some(stored.scopes)));
     let tool_count = tools_before.saturating_sub(gone) + fresh;
     put_server(connection, tenant, &change.server, &committed, tool_count).await?;
+    changes::server_came(connection, tenant, server).await?;
     // All rows that change go before any comes: names may move among the tools of one change.
     tools::delete(connection, tenant, server, &touched(change)).await?;
     tools::refuse_taken_names(connection, tenant, &change.upserts).await?;
@@ -74,6 +75,7 @@ pub(super) async fn remove_server(
         let step = sqlx::query(sql).bind(tenant).bind(server);
         step.execute(&mut *connection).await.map_err(failed)?;
     }
+    changes::server_went(connection, tenant, server, committed.revision).await?;
     let gone: Vec<_> = lines.values().map(|line| line.model_name.as_str()).collect();
     removed::update(connection, tenant, committed.revision, &gone, &[]).await?;
     let scoped = before.scopes != NO_SCOPES || lines.values().any(|line| line.scopes != NO_SCOPES);

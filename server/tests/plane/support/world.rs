@@ -80,6 +80,7 @@ impl World {
         let encoder = Arc::new(FakeEncoder::new(setup.fingerprint));
         let deferral = Arc::new(Live::new(setup.deferral));
         let config = PlaneConfig {
+            max_watches: 8,
             packs: None,
             memory: (setup.memory, MemoryMetrics::default()),
             limits: setup.limits,

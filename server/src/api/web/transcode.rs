@@ -1,0 +1,109 @@
+//! Messages between protobuf and its JSON mapping (proto3), by their descriptors.
+
+use bytes::Bytes;
+use prost::Message as _;
+use prost_reflect::{DeserializeOptions, DynamicMessage, MessageDescriptor, SerializeOptions};
+
+use super::failure::Failure;
+
+/// Beyond this many bytes a message leaves the async threads while it is translated: about a tenth of a
+/// millisecond.
+const LARGE: usize = 32 << 10;
+
+/// What a message is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Codec {
+    Json,
+    Proto,
+}
+
+impl Codec {
+    /// The codec of a content type; parameters such as a charset of UTF-8 change nothing.
+    pub(super) fn of(content_type: &str) -> Option<Self> {
+        let (kind, parameters) = content_type.split_once(';').unwrap_or((content_type, ""));
+        let charset = parameters.trim().to_ascii_lowercase();
+        let is_utf8 = charset.is_empty() || charset.trim_matches('"').ends_with("utf-8");
+        match kind.trim().to_ascii_lowercase().as_str() {
+            "application/json" if is_utf8 => Some(Self::Json),
+            "application/proto" => Some(Self::Proto),
+            _ => None,
+        }
+    }
+
+    pub(super) fn content_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Proto => "application/proto",
+        }
+    }
+
+    /// The message as protobuf.
+    pub(super) async fn read(
+        self,
+        message: MessageDescriptor,
+        body: Bytes,
+    ) -> Result<Bytes, Failure> {
+        match self {
+            Self::Proto => Ok(body),
+            Self::Json => off_thread(body.len(), move || from_json(message, &body)).await?,
+        }
+    }
+
+    /// The protobuf message in this codec.
+    pub(super) async fn write(
+        self,
+        message: MessageDescriptor,
+        body: Bytes,
+    ) -> Result<Vec<u8>, Failure> {
+        match self {
+            Self::Proto => Ok(body.to_vec()),
+            Self::Json => off_thread(body.len(), move || to_json(message, body)).await?,
+        }
+    }
+}
+
+async fn off_thread<T: Send + 'static>(
+    bytes: usize,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    if bytes <= LARGE {
+        return Ok(work());
+    }
+    tokio::task::spawn_blocking(work).await.map_err(|_| Failure::internal())
+}
+
+fn from_json(message: MessageDescriptor, body: &[u8]) -> Result<Bytes, Failure> {
+    let mut json = serde_json::Deserializer::from_slice(body);
+    // A misspelt field would be left out in silence otherwise.
+    let options = DeserializeOptions::new().deny_unknown_fields(true);
+    let read = DynamicMessage::deserialize_with_options(message, &mut json, &options)
+        .and_then(|message| json.end().map(|()| message));
+    let message = read.map_err(|error| Failure::unreadable(&error.to_string()))?;
+    Ok(message.encode_to_vec().into())
+}
+
+fn to_json(message: MessageDescriptor, body: Bytes) -> Result<Vec<u8>, Failure> {
+    let message = DynamicMessage::decode(message, body).map_err(|_| Failure::internal())?;
+    let mut json = Vec::new();
+    let mut serializer = serde_json::Serializer::new(&mut json);
+    let options = SerializeOptions::new();
+    let written = message.serialize_with_options(&mut serializer, &options);
+    written.map_err(|_| Failure::internal())?;
+    Ok(json)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_types() {
+        for json in ["application/json", "Application/JSON; charset=UTF-8", "application/json;"] {
+            assert_eq!(Codec::of(json), Some(Codec::Json), "{json}");
+        }
+        assert_eq!(Codec::of("application/proto"), Some(Codec::Proto));
+        for other in ["", "text/plain", "application/json; charset=latin1", "application/jsonx"] {
+            assert_eq!(Codec::of(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Who watches catalogs, and what they are told: that something changed comes from this process, what changed from
+//! the store.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+use super::Plane;
+use crate::error::Error;
+use crate::identity::TenantId;
+use crate::store::{Changes, Revision, Store};
+
+/// The tenants that are watched, and how many may watch.
+pub(super) struct Watchers {
+    places: Arc<Semaphore>,
+    tenants: Mutex<HashMap<TenantId, watch::Sender<Revision>>>,
+}
+
+impl Watchers {
+    pub(super) fn new(max: usize) -> Self {
+        let places = Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS)));
+        Self { places, tenants: Mutex::default() }
+    }
+
+    /// Wakes those who watch the tenant.
+    pub(super) fn tell(&self, tenant: &TenantId, revision: Revision) {
+        if let Some(sender) = self.tenants().get(tenant) {
+            sender.send_if_modified(|told| {
+                let newer = revision > *told;
+                *told = revision.max(*told);
+                newer
+            });
+        }
+    }
+
+    fn join(&self, tenant: &TenantId) -> Result<Seat, Error> {
+        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| Error::Overloaded)?;
+        let mut tenants = self.tenants();
+        let sender = tenants.entry(tenant.clone()).or_insert_with(|| watch::channel(0).0);
+        Ok(Seat { news: sender.subscribe(), _place: place })
+    }
+
+    /// Forgets the tenant when nobody watches it any longer.
+    fn leave(&self, tenant: &TenantId) {
+        let mut tenants = self.tenants();
+        if tenants.get(tenant).is_some_and(|sender| sender.receiver_count() == 0) {
+            tenants.remove(tenant);
+        }
+    }
+
+    /// Nothing panics while it holds the lock.
+    fn tenants(&self) -> MutexGuard<'_, HashMap<TenantId, watch::Sender<Revision>>> {
+        self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Seat {
+    news: watch::Receiver<Revision>,
+    _place: OwnedSemaphorePermit,
+}
+
+/// One watcher of one tenant's catalog. Dropping it ends the watch.
+pub struct CatalogWatch {
+    watchers: Arc<Watchers>,
+    store: Arc<dyn Store>,
+    tenant: TenantId,
+    /// `None` only while it is dropped.
+    seat: Option<Seat>,
+    /// What the watcher has been told of; `None` before the first answer to one that named no revision.
+    seen: Option<Revision>,
+}
+
+impl CatalogWatch {
+    /// What changed since the last answer, as soon as anything did. Safe to cancel.
+    ///
+    /// # Errors
+    /// A store that can't be read.
+    pub async fn next(&mut self) -> Result<Changes, Error> {
+        loop {
+            // Before the store is read: what is committed after that wakes us again.
+            if let Some(seat) = &mut self.seat {
+                seat.news.borrow_and_update();
+            }
+            let changes = self.changes().await?;
+            if self.seen != Some(changes.revision) {
+                self.seen = Some(changes.revision);
+                return Ok(changes);
+            }
+            if let Some(seat) = &mut self.seat
+                && seat.news.changed().await.is_err()
+            {
+                return Err(Error::Draining);
+            }
+        }
+    }
+
+    async fn changes(&self) -> Result<Changes, Error> {
+        let Some(seen) = self.seen else {
+            let revision = self.store.revision(&self.tenant).await?.unwrap_or_default();
+            return Ok(Changes { revision, told: true, ..Changes::default() });
+        };
+        Ok(self.store.changes(&self.tenant, seen).await?)
+    }
+}
+
+impl Drop for CatalogWatch {
+    fn drop(&mut self) {
+        self.seat = None;
+        self.watchers.leave(&self.tenant);
+    }
+}
+
+impl Plane {
+    /// Watches a tenant's catalog from after revision `since`, or from now on for `None`. A tenant without a catalog
+    /// may be watched: it may get one.
+    ///
+    /// # Errors
+    /// [`Error::Overloaded`]: as many watch as may.
+    pub fn watch(&self, tenant: &TenantId, since: Option<Revision>) -> Result<CatalogWatch, Error> {
+        Ok(CatalogWatch {
+            seat: Some(self.watchers.join(tenant)?),
+            watchers: Arc::clone(&self.watchers),
+            store: Arc::clone(&self.store),
+            tenant: tenant.clone(),
+            seen: since,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tenant(name: &str) -> TenantId {
+        TenantId::parse(name).expect("a tenant")
+    }
+
+    #[tokio::test]
+    async fn only_the_tenants_own_watchers_wake() {
+        let watchers = Watchers::new(4);
+        let (mut a, b) = (watchers.join(&tenant("a")).expect("room"), watchers.join(&tenant("b")));
+        watchers.tell(&tenant("a"), 7);
+        a.news.changed().await.expect("a sender");
+        assert_eq!(*a.news.borrow(), 7);
+        assert!(!b.expect("room").news.has_changed().expect("a sender"));
+        watchers.tell(&tenant("a"), 6);
+        assert!(!a.news.has_changed().expect("a sender"), "older news");
+    }
+
+    #[test]
+    fn places_are_bounded_and_come_back() {
+        let watchers = Watchers::new(1);
+        let seat = watchers.join(&tenant("a")).expect("room");
+        assert!(matches!(watchers.join(&tenant("b")), Err(Error::Overloaded)));
+        drop(seat);
+        watchers.leave(&tenant("a"));
+        assert!(watchers.tenants().is_empty());
+        assert!(watchers.join(&tenant("b")).is_ok());
+    }
+}
