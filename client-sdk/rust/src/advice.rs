@@ -47,7 +47,7 @@ fn without_reason(code: Code) -> Option<&'static str> {
             Some("Whatever answers there is no Toolgate server, or one of another version.")
         }
         Code::OutOfRange | Code::ResourceExhausted => {
-            Some("A message may have been larger than max_message_bytes allows.")
+            Some("A message may have been larger than max_answer_bytes allows.")
         }
         _ => None,
     }

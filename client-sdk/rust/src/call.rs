@@ -1,4 +1,4 @@
-//! One call: its deadline, its attempts and the pauses between them. Knows no RPC.
+//! One call: its credentials, its deadline, its attempts and the pauses between them. Knows no RPC.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
@@ -20,17 +20,31 @@ pub(crate) enum Repeat {
     OnlyIfRefused,
 }
 
-/// An RPC by name, and whether it may be repeated.
+/// An RPC by name, whether it may be repeated, and whether its answers stream.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rpc {
-    pub(crate) name: &'static str,
-    pub(crate) repeat: Repeat,
+    name: &'static str,
+    repeat: Repeat,
+    streams: bool,
 }
+
+/// Longer deadlines are cut to a year, so that no clock runs over.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 impl Rpc {
     /// An RPC that only reads.
     pub(crate) const fn read(name: &'static str) -> Self {
-        Self { name, repeat: Repeat::Safe }
+        Self { name, repeat: Repeat::Safe, streams: false }
+    }
+
+    /// An RPC that changes something.
+    pub(crate) const fn change(name: &'static str, repeat: Repeat) -> Self {
+        Self { name, repeat, streams: false }
+    }
+
+    /// An RPC that opens a stream of answers: the deadline is for opening it.
+    pub(crate) const fn stream(name: &'static str) -> Self {
+        Self { name, repeat: Repeat::Safe, streams: true }
     }
 
     fn may_repeat(self, error: &Error) -> bool {
@@ -51,23 +65,33 @@ impl Client {
         F: Future<Output = Result<Response<A>, Status>>,
     {
         self.check_size(rpc, &message)?;
-        let end = Instant::now() + self.options().deadline;
+        let end = Instant::now() + self.deadline().min(LONGEST);
         let mut attempt = 1;
         loop {
-            let mut request = Request::new(message.clone());
-            request.set_timeout(end.saturating_duration_since(Instant::now()));
-            let error = match timeout_at(end, send(request)).await {
-                Ok(Ok(answer)) => return Ok(answer.into_inner()),
-                Ok(Err(status)) => Error::from_status(rpc.name, self.endpoint(), &status),
+            let answering = async {
+                let request = self.request(rpc, message.clone(), end).await?;
+                let failed = |status| Error::from_status(rpc.name, self.endpoint(), &status);
+                send(request).await.map_err(failed)
+            };
+            let error = match timeout_at(end, answering).await {
+                Ok(Ok(answer)) => {
+                    self.throttle().succeeded();
+                    return Ok(answer.into_inner());
+                }
+                Ok(Err(error)) => error,
                 Err(_elapsed) => return Err(self.too_late(rpc)),
             };
             if Instant::now() >= end && error.reason().is_none() {
                 return Err(self.too_late(rpc));
             }
+            if error.is_unavailable() {
+                self.throttle().failed();
+            }
             let pause = self.pause_before_next(attempt, &error);
             let in_time = Instant::now() + pause < end;
             let has_attempts = attempt < self.options().retry.max_attempts;
-            if !(rpc.may_repeat(&error) && has_attempts && in_time) {
+            let allowed = has_attempts && self.throttle().allows_retry();
+            if !(rpc.may_repeat(&error) && allowed && in_time) {
                 return Err(error);
             }
             sleep(pause).await;
@@ -75,9 +99,20 @@ impl Client {
         }
     }
 
+    async fn request<Q>(&self, rpc: Rpc, message: Q, end: Instant) -> Result<Request<Q>, Error> {
+        let mut request = Request::new(message);
+        if let Some(authorization) = self.options().credentials.authorization().await? {
+            request.metadata_mut().insert("authorization", authorization);
+        }
+        if !rpc.streams {
+            request.set_timeout(end.saturating_duration_since(Instant::now()));
+        }
+        Ok(request)
+    }
+
     /// Said here, because the transport would only say that the stream broke.
     fn check_size(&self, rpc: Rpc, message: &impl Message) -> Result<(), Error> {
-        let (bytes, limit) = (message.encoded_len(), self.options().max_message_bytes);
+        let (bytes, limit) = (message.encoded_len(), self.options().max_request_bytes);
         if bytes > limit {
             return Err(Error::TooLarge { rpc: rpc.name, bytes, limit });
         }
@@ -88,17 +123,21 @@ impl Client {
         Error::Deadline {
             rpc: rpc.name,
             endpoint: self.endpoint().to_owned(),
-            deadline: self.options().deadline,
+            deadline: self.deadline(),
         }
     }
 
-    /// Exponential with jitter, and never less than the service asked for.
     fn pause_before_next(&self, attempt: u32, error: &Error) -> Duration {
-        let doubled = 2_u32.saturating_pow(attempt.saturating_sub(1));
-        let longest = self.options().retry.base_delay.saturating_mul(doubled);
-        let jittered = longest.mul_f64(0.5 + 0.5 * random_unit());
-        jittered.max(error.retry_delay().unwrap_or_default())
+        let retry = self.options().retry;
+        backoff(retry.base_delay, retry.max_delay, attempt)
+            .max(error.retry_delay().unwrap_or_default())
     }
+}
+
+/// The pause after the `attempt`th failure in a row: doubling up to `longest`, with jitter.
+pub(crate) fn backoff(first: Duration, longest: Duration, attempt: u32) -> Duration {
+    let doubled = first.saturating_mul(2_u32.saturating_pow(attempt.saturating_sub(1)));
+    doubled.min(longest).mul_f64(0.5 + 0.5 * random_unit())
 }
 
 /// From 0 to 1. Each `RandomState` has keys of its own, which is random enough to spread retries.
@@ -111,9 +150,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn jitter_stays_within_its_bounds_and_varies() {
-        let drawn: Vec<f64> = (0..64).map(|_| random_unit()).collect();
-        assert!(drawn.iter().all(|unit| (0.0..=1.0).contains(unit)));
-        assert!(drawn.iter().any(|unit| *unit < 0.5) && drawn.iter().any(|unit| *unit > 0.5));
+    fn pauses_double_up_to_the_longest_with_half_of_them_random() {
+        let (first, longest) = (Duration::from_millis(100), Duration::from_secs(1));
+        for (attempt, whole) in [(1, 100), (2, 200), (4, 800), (5, 1_000), (u32::MAX, 1_000)] {
+            let whole = Duration::from_millis(whole);
+            let drawn: Vec<Duration> = (0..64).map(|_| backoff(first, longest, attempt)).collect();
+            assert!(drawn.iter().all(|pause| (whole / 2..=whole).contains(pause)), "{drawn:?}");
+            let middle = whole.mul_f64(0.75);
+            assert!(drawn.iter().any(|pause| *pause < middle), "{drawn:?}");
+            assert!(drawn.iter().any(|pause| *pause > middle), "{drawn:?}");
+        }
     }
 }

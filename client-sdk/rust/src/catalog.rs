@@ -5,10 +5,13 @@ use toolgate_proto::v1;
 use crate::call::{Repeat, Rpc};
 use crate::client::Client;
 use crate::error::Error;
+use crate::items::{ItemStream, paged};
 
 impl Client {
-    /// Upserts one MCP server's tools. A rejected tool is an outcome, not an error. With an `etag`, give a
-    /// `request_id` too: without one, a connection that breaks is not tried again.
+    /// Upserts one MCP server's tools; [`registration`](crate::registration) begins a request. A rejected tool
+    /// is an outcome, not an error. A request without a `request_id` gets a fresh one, so that sent again after
+    /// a lost answer it changes nothing. Hundreds of new tools take longer than the usual deadline: see
+    /// [`with_deadline`](Self::with_deadline).
     ///
     /// # Errors
     /// As every call: see [`Error`].
@@ -17,12 +20,10 @@ impl Client {
         mut request: v1::RegisterServerRequest,
     ) -> Result<v1::RegisterServerResponse, Error> {
         self.fill_tenant(&mut request.tenant);
-        let is_safe = request.etag.is_empty() || !request.request_id.is_empty();
-        let rpc = Rpc {
-            name: "RegisterServer",
-            repeat: if is_safe { Repeat::Safe } else { Repeat::OnlyIfRefused },
-        };
-        self.call(rpc, request, |request| {
+        if request.request_id.is_empty() {
+            request.request_id = fresh_id();
+        }
+        self.call(Rpc::change("RegisterServer", Repeat::Safe), request, |request| {
             let mut service = self.catalog();
             async move { service.register_server(request).await }
         })
@@ -38,11 +39,8 @@ impl Client {
         mut request: v1::UnregisterServerRequest,
     ) -> Result<v1::UnregisterServerResponse, Error> {
         self.fill_tenant(&mut request.tenant);
-        let rpc = Rpc {
-            name: "UnregisterServer",
-            // Sent again after it was done, it would fail with SERVER_NOT_FOUND.
-            repeat: Repeat::OnlyIfRefused,
-        };
+        // Sent again after it was done, it would fail with SERVER_NOT_FOUND.
+        let rpc = Rpc::change("UnregisterServer", Repeat::OnlyIfRefused);
         self.call(rpc, request, |request| {
             let mut service = self.catalog();
             async move { service.unregister_server(request).await }
@@ -98,25 +96,41 @@ impl Client {
         .await
     }
 
-    /// Every MCP server of the client's tenant, page by page. Each page has a deadline of its own.
+    /// The tenant's MCP servers by name, one after another. Each page has a deadline of its own.
+    pub fn servers(&self, request: v1::ListServersRequest) -> ItemStream<v1::McpServer> {
+        let client = self.clone();
+        paged(request.page_token.clone(), move |page_token| {
+            let client = client.clone();
+            let request = v1::ListServersRequest { page_token, ..request.clone() };
+            async move {
+                let page = client.list_servers(request).await?;
+                Ok((page.servers, page.next_page_token))
+            }
+        })
+    }
+
+    /// The tenant's tools by MCP server and name, one after another. Each page has a deadline of its own.
+    pub fn tools(&self, request: v1::ListToolsRequest) -> ItemStream<v1::Tool> {
+        let client = self.clone();
+        paged(request.page_token.clone(), move |page_token| {
+            let client = client.clone();
+            let request = v1::ListToolsRequest { page_token, ..request.clone() };
+            async move {
+                let page = client.list_tools(request).await?;
+                Ok((page.tools, page.next_page_token))
+            }
+        })
+    }
+
+    /// Every MCP server of the client's tenant: [`servers`](Self::servers), all at once.
     ///
     /// # Errors
     /// As every call: see [`Error`].
     pub async fn all_servers(&self) -> Result<Vec<v1::McpServer>, Error> {
-        let mut servers = Vec::new();
-        let mut request = v1::ListServersRequest::default();
-        loop {
-            let page = self.list_servers(request.clone()).await?;
-            servers.extend(page.servers);
-            if page.next_page_token.is_empty() {
-                return Ok(servers);
-            }
-            request.page_token = page.next_page_token;
-        }
+        self.servers(v1::ListServersRequest::default()).all().await
     }
 
-    /// Every tool of the client's tenant, or of one of its MCP servers, page by page. Each page has a
-    /// deadline of its own.
+    /// Every tool of the client's tenant, or of one of its MCP servers: [`tools`](Self::tools), all at once.
     ///
     /// # Errors
     /// As every call: see [`Error`].
@@ -125,19 +139,14 @@ impl Client {
         server: Option<&str>,
         as_agent: Option<v1::AgentState>,
     ) -> Result<Vec<v1::Tool>, Error> {
-        let mut tools = Vec::new();
-        let mut request = v1::ListToolsRequest {
-            server: server.unwrap_or_default().to_owned(),
-            as_agent,
-            ..Default::default()
-        };
-        loop {
-            let page = self.list_tools(request.clone()).await?;
-            tools.extend(page.tools);
-            if page.next_page_token.is_empty() {
-                return Ok(tools);
-            }
-            request.page_token = page.next_page_token;
-        }
+        let server = server.unwrap_or_default().to_owned();
+        self.tools(v1::ListToolsRequest { server, as_agent, ..Default::default() }).all().await
     }
+}
+
+/// 128 random bits in hex.
+fn fresh_id() -> String {
+    let mut bits = [0; 16];
+    getrandom::fill(&mut bits).expect("the operating system gives random bytes");
+    format!("{:032x}", u128::from_ne_bytes(bits))
 }

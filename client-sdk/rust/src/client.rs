@@ -1,5 +1,5 @@
 //! The client's handle: connecting, and the channel that all calls share. The RPCs are in `router`,
-//! `catalog`, `policy`, `memory`, `usage` and `health`.
+//! `catalog`, `watch`, `policy`, `memory`, `usage` and `health`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,49 +13,76 @@ use toolgate_proto::v1::usage_service_client::UsageServiceClient;
 
 use crate::error::{Error, innermost};
 use crate::options::ClientOptions;
+use crate::target::{address, checked};
+use crate::throttle::Throttle;
+use crate::wire::Wire;
+
+/// Where a service listens unless it was told otherwise.
+pub const DEFAULT_TARGET: &str = "127.0.0.1:7070";
 
 /// A connection to one Toolgate service. Cloning is cheap and shares the connection; a broken connection is
-/// made again by the next call.
+/// made again by the next call, and the last clone to be dropped closes it.
 #[derive(Debug, Clone)]
 pub struct Client {
     channel: Channel,
     shared: Arc<Shared>,
+    deadline: Duration,
 }
 
 #[derive(Debug)]
 struct Shared {
     endpoint: String,
     options: ClientOptions,
+    throttle: Arc<Throttle>,
 }
 
 impl Client {
-    /// Connects to `endpoint`, such as `http://127.0.0.1:7070`; `http://` may be left out.
+    /// Connects to `target`: `host:port` and `http://host:port`, or `https://host:port` for TLS.
     ///
     /// # Errors
-    /// [`Error::Endpoint`] when it is no address, [`Error::Unreachable`] when nothing listens there.
-    pub async fn connect(endpoint: &str, options: ClientOptions) -> Result<Self, Error> {
-        let target = parse(endpoint, options.connect_timeout)?;
-        let channel = target.connect().await.map_err(|error| Error::Unreachable {
-            endpoint: target.uri().to_string().trim_end_matches('/').to_owned(),
+    /// [`Error::Endpoint`] when it is no address, [`Error::Options`] when the options don't go with it,
+    /// [`Error::Unreachable`] when nothing listens there.
+    pub async fn connect(target: &str, options: ClientOptions) -> Result<Self, Error> {
+        let endpoint = checked(target, &options)?;
+        let channel = endpoint.connect().await.map_err(|error| Error::Unreachable {
+            endpoint: address(&endpoint),
             cause: innermost(&error),
         })?;
-        Ok(Self::over(channel, &target, options))
+        Ok(Self::over(channel, &endpoint, options))
     }
 
-    /// A client that connects with its first call.
+    /// A client that connects with its first call. Needs a tokio runtime.
     ///
     /// # Errors
-    /// [`Error::Endpoint`] when it is no address.
-    pub fn lazy(endpoint: &str, options: ClientOptions) -> Result<Self, Error> {
-        let target = parse(endpoint, options.connect_timeout)?;
-        Ok(Self::over(target.connect_lazy(), &target, options))
+    /// [`Error::Endpoint`] when `target` is no address, [`Error::Options`] when the options don't go with it.
+    pub fn lazy(target: &str, options: ClientOptions) -> Result<Self, Error> {
+        let endpoint = checked(target, &options)?;
+        Ok(Self::over(endpoint.connect_lazy(), &endpoint, options))
     }
 
-    /// The same connection with other options. The connect timeout stays as it was.
+    /// The same connection with other options. What the connection was made with stays as it was: the connect
+    /// timeout, TLS and the credentials.
     #[must_use]
     pub fn with_options(&self, options: ClientOptions) -> Self {
-        let endpoint = self.shared.endpoint.clone();
-        Self { channel: self.channel.clone(), shared: Arc::new(Shared { endpoint, options }) }
+        let made_with = self.options();
+        let options = ClientOptions {
+            connect_timeout: made_with.connect_timeout,
+            tls: made_with.tls.clone(),
+            credentials: made_with.credentials.clone(),
+            allow_insecure_credentials: made_with.allow_insecure_credentials,
+            ..options
+        };
+        let deadline = options.deadline;
+        let (endpoint, throttle) = (self.shared.endpoint.clone(), self.shared.throttle.clone());
+        let shared = Arc::new(Shared { endpoint, options, throttle });
+        Self { channel: self.channel.clone(), shared, deadline }
+    }
+
+    /// The same client with another deadline, such as for one call:
+    /// `client.with_deadline(minute).register_server(request)`.
+    #[must_use]
+    pub fn with_deadline(&self, deadline: Duration) -> Self {
+        Self { deadline, ..self.clone() }
     }
 
     /// The address that is called.
@@ -64,44 +91,56 @@ impl Client {
         &self.shared.endpoint
     }
 
-    /// The options in force.
+    /// The options in force, but for [`Client::deadline`].
     #[must_use]
     pub fn options(&self) -> &ClientOptions {
         &self.shared.options
     }
 
-    fn over(channel: Channel, target: &Endpoint, options: ClientOptions) -> Self {
-        let endpoint = target.uri().to_string().trim_end_matches('/').to_owned();
-        Self { channel, shared: Arc::new(Shared { endpoint, options }) }
+    /// The most that a call may take, its retries included.
+    #[must_use]
+    pub fn deadline(&self) -> Duration {
+        self.deadline
     }
 
-    pub(crate) fn channel(&self) -> Channel {
-        self.channel.clone()
+    fn over(channel: Channel, endpoint: &Endpoint, options: ClientOptions) -> Self {
+        let deadline = options.deadline;
+        let throttle = Arc::new(Throttle::new());
+        let shared = Arc::new(Shared { endpoint: address(endpoint), options, throttle });
+        Self { channel, shared, deadline }
     }
 
-    pub(crate) fn router(&self) -> RouterServiceClient<Channel> {
-        RouterServiceClient::new(self.channel())
-            .max_decoding_message_size(self.options().max_message_bytes)
+    pub(crate) fn wire(&self) -> Wire {
+        Wire(self.channel.clone())
     }
 
-    pub(crate) fn catalog(&self) -> CatalogServiceClient<Channel> {
-        CatalogServiceClient::new(self.channel())
-            .max_decoding_message_size(self.options().max_message_bytes)
+    pub(crate) fn throttle(&self) -> &Throttle {
+        &self.shared.throttle
     }
 
-    pub(crate) fn usage(&self) -> UsageServiceClient<Channel> {
-        UsageServiceClient::new(self.channel())
-            .max_decoding_message_size(self.options().max_message_bytes)
+    pub(crate) fn router(&self) -> RouterServiceClient<Wire> {
+        RouterServiceClient::new(self.wire())
+            .max_decoding_message_size(self.options().max_answer_bytes)
     }
 
-    pub(crate) fn memory(&self) -> MemoryServiceClient<Channel> {
-        MemoryServiceClient::new(self.channel())
-            .max_decoding_message_size(self.options().max_message_bytes)
+    pub(crate) fn catalog(&self) -> CatalogServiceClient<Wire> {
+        CatalogServiceClient::new(self.wire())
+            .max_decoding_message_size(self.options().max_answer_bytes)
     }
 
-    pub(crate) fn policies(&self) -> PolicyServiceClient<Channel> {
-        PolicyServiceClient::new(self.channel())
-            .max_decoding_message_size(self.options().max_message_bytes)
+    pub(crate) fn usage(&self) -> UsageServiceClient<Wire> {
+        UsageServiceClient::new(self.wire())
+            .max_decoding_message_size(self.options().max_answer_bytes)
+    }
+
+    pub(crate) fn memory(&self) -> MemoryServiceClient<Wire> {
+        MemoryServiceClient::new(self.wire())
+            .max_decoding_message_size(self.options().max_answer_bytes)
+    }
+
+    pub(crate) fn policies(&self) -> PolicyServiceClient<Wire> {
+        PolicyServiceClient::new(self.wire())
+            .max_decoding_message_size(self.options().max_answer_bytes)
     }
 
     /// Puts the client's tenant where the request names none.
@@ -110,24 +149,4 @@ impl Client {
             tenant.clone_from(&self.options().tenant);
         }
     }
-}
-
-/// The address, as every connection of this crate is made.
-pub(crate) fn parse(endpoint: &str, connect_timeout: Duration) -> Result<Endpoint, Error> {
-    let problem = |problem: String| Error::Endpoint { endpoint: endpoint.to_owned(), problem };
-    let text = endpoint.trim();
-    let address = match text.split_once("://") {
-        None => format!("http://{text}"),
-        Some(("http", _)) => text.to_owned(),
-        Some(("https", _)) => return Err(problem("this version speaks no TLS".into())),
-        Some((scheme, _)) => return Err(problem(format!("unknown scheme \"{scheme}\""))),
-    };
-    let target = Endpoint::from_shared(address).map_err(|error| problem(innermost(&error)))?;
-    if target.uri().host().is_none_or(str::is_empty) {
-        return Err(problem("it names no host".into()));
-    }
-    if target.uri().port_u16().is_none() {
-        return Err(problem("it names no port".into()));
-    }
-    Ok(target.connect_timeout(connect_timeout).tcp_nodelay(true).keep_alive_while_idle(false))
 }

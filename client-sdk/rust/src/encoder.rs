@@ -8,9 +8,9 @@ use tonic::{Request, Response, Status};
 use toolgate_proto::v1::encoder_service_client::EncoderServiceClient;
 use toolgate_proto::v1::{DescribeRequest, EmbedRequest, EmbedResponse};
 
-use crate::client::parse;
 use crate::error::Error;
 use crate::options::EncoderOptions;
+use crate::target::{address, parse};
 
 /// A connection to one encoder worker, made by the first call and again after it broke. Cloning is cheap
 /// and shares the connection.
@@ -47,14 +47,18 @@ impl EncoderClient {
     /// # Errors
     /// [`Error::Endpoint`] when it is no address.
     pub fn lazy(endpoint: &str, options: &EncoderOptions) -> Result<Self, Error> {
-        let target = parse(endpoint, options.connect_timeout)?
+        let target = parse(endpoint, options.connect_timeout)?;
+        if target.uri().scheme_str() == Some("https") {
+            let problem = "workers are called without TLS".into();
+            return Err(Error::Endpoint { endpoint: endpoint.to_owned(), problem });
+        }
+        let target = target
             .http2_keep_alive_interval(options.keep_alive_interval)
             .keep_alive_timeout(options.keep_alive_timeout)
             .keep_alive_while_idle(true);
         let service = EncoderServiceClient::new(target.connect_lazy())
             .max_decoding_message_size(options.max_message_bytes);
-        let endpoint = target.uri().to_string().trim_end_matches('/').to_owned();
-        Ok(Self { endpoint, service })
+        Ok(Self { endpoint: address(&target), service })
     }
 
     /// The address that is called.

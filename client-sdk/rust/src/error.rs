@@ -27,8 +27,20 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
+    /// Options that can't be used together, or not with this target; nothing was sent.
+    #[error("the client's options: {problem}")]
+    Options {
+        /// What is wrong, and what would be right.
+        problem: String,
+    },
+    /// The token source gave nothing to call with; nothing was sent.
+    #[error("no token to call with: {problem}")]
+    Token {
+        /// What the source said, or what is wrong with its token.
+        problem: String,
+    },
     /// No connection, or it broke before an answer came.
-    #[error("no Toolgate server at {endpoint} ({cause}); check that one runs there")]
+    #[error("no Toolgate server at {endpoint} ({cause}); is `toolgate serve` running there?")]
     Unreachable {
         /// The address called.
         endpoint: String,
@@ -37,7 +49,7 @@ pub enum Error {
     },
     /// The request is larger than the client may send; nothing was sent.
     #[error(
-        "{rpc}: the request has {bytes} bytes, more than the {limit} that one message may have; send less at a time, or raise the client's max_message_bytes and the service's limits.max_message_size"
+        "{rpc}: the request has {bytes} bytes, more than the {limit} that one message may have; send less at a time, or raise the client's max_request_bytes and the service's limits.max_message_size"
     )]
     TooLarge {
         /// The RPC, such as `RegisterServer`.
@@ -79,6 +91,8 @@ pub struct CallError {
     pub code: Code,
     /// The reason; `None` when the service gave none, or one of a newer contract.
     pub reason: Option<ErrorReason>,
+    /// The reason's name, such as `INVALID_FIELD`, also of a newer contract; empty when there is none.
+    pub reason_name: String,
     /// The service's words.
     pub message: String,
     /// More about the reason, such as `limit`, `maximum` and `actual`.
@@ -103,6 +117,20 @@ impl Error {
     #[must_use]
     pub fn reason(&self) -> Option<ErrorReason> {
         self.answer().and_then(|call| call.reason)
+    }
+
+    /// The status code of gRPC that says the same; `None` for a mistake of the caller's, of which nothing was
+    /// sent.
+    #[must_use]
+    pub fn code(&self) -> Option<Code> {
+        match self {
+            Self::Endpoint { .. } | Self::Options { .. } | Self::TooLarge { .. } => None,
+            Self::Token { .. } => Some(Code::Unauthenticated),
+            Self::Unreachable { .. } => Some(Code::Unavailable),
+            Self::Deadline { .. } => Some(Code::DeadlineExceeded),
+            Self::Answer { .. } => Some(Code::Internal),
+            Self::Call(call) => Some(call.code),
+        }
     }
 
     /// The service's error, when it answered at all.
@@ -132,12 +160,22 @@ impl Error {
         self.is_unreachable() || self.answer().is_some_and(|call| call.code == Code::Unavailable)
     }
 
+    /// What broke a stream of answers. Unlike one answer's, a stream's connection may also be found broken by
+    /// the rules of HTTP/2, which is INTERNAL.
+    pub(crate) fn of_stream(rpc: &'static str, endpoint: &str, status: &Status) -> Self {
+        if status.code() == Code::Internal && std::error::Error::source(status).is_some() {
+            return Self::Unreachable { endpoint: endpoint.to_owned(), cause: innermost(status) };
+        }
+        Self::from_status(rpc, endpoint, status)
+    }
+
     pub(crate) fn from_status(rpc: &'static str, endpoint: &str, status: &Status) -> Self {
         let call = CallError::new(rpc, status);
         // A status with a source was made on this side: no answer came.
         let made_here = std::error::Error::source(status).is_some();
         let is_network = matches!(call.code, Code::Unavailable | Code::Unknown | Code::Cancelled);
-        if call.reason.is_none() && (call.code == Code::Unavailable || (made_here && is_network)) {
+        let says_nothing = call.reason_name.is_empty() && call.retry_delay.is_none();
+        if says_nothing && (call.code == Code::Unavailable || (made_here && is_network)) {
             return Self::Unreachable { endpoint: endpoint.to_owned(), cause: innermost(status) };
         }
         Self::Call(Box::new(call))
@@ -153,6 +191,7 @@ impl CallError {
             rpc,
             code: status.code(),
             reason: about.and_then(|about| ErrorReason::from_name(&about.reason)),
+            reason_name: about.map(|about| about.reason.clone()).unwrap_or_default(),
             message: status.message().to_owned(),
             metadata: about
                 .map(|about| about.metadata.clone().into_iter().collect())
@@ -172,8 +211,10 @@ impl CallError {
 
 impl fmt::Display for CallError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name =
-            self.reason.map_or_else(|| format!("{:?}", self.code), |reason| reason.name().into());
+        let name = match self.reason_name.as_str() {
+            "" => format!("{:?}", self.code),
+            name => name.to_owned(),
+        };
         let message =
             if self.message.is_empty() { "the service gave no message" } else { &self.message };
         write!(formatter, "{}: {message} [{name}]", self.rpc)?;

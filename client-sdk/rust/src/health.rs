@@ -29,7 +29,7 @@ impl Client {
         let request = HealthCheckRequest { service: service.to_owned() };
         let answer = self
             .call(Rpc::read("Health.Check"), request, |request| {
-                let mut service = HealthClient::new(self.channel());
+                let mut service = HealthClient::new(self.wire());
                 async move { service.check(request).await }
             })
             .await;

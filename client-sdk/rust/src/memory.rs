@@ -32,8 +32,7 @@ impl Client {
         mut request: v1::ClearMemoryRequest,
     ) -> Result<v1::ClearMemoryResponse, Error> {
         self.fill_tenant(&mut request.tenant);
-        let repeat = Repeat::Safe;
-        self.call(Rpc { name: "ClearMemory", repeat }, request, |request| {
+        self.call(Rpc::change("ClearMemory", Repeat::Safe), request, |request| {
             let mut service = self.memory();
             async move { service.clear_memory(request).await }
         })

@@ -2,9 +2,10 @@
 
 use std::sync::LazyLock;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use toolgate_proto::v1;
 
+use crate::answers::tool_result;
 use crate::client::Client;
 use crate::error::{CallError, Error, FieldViolation};
 
@@ -64,15 +65,7 @@ impl SearchAnswer {
     /// The answer with what was found. [`history::scan`](crate::history::scan) reads it again.
     #[must_use]
     pub fn from_found(found: v1::SearchToolsResponse) -> Self {
-        let mut result = Map::new();
-        result.insert("tools".into(), found.tools.iter().map(shown).collect());
-        if !found.message.is_empty() {
-            result.insert("message".into(), json!(found.message));
-        }
-        if !found.pending_servers.is_empty() {
-            result.insert("pending_servers".into(), json!(found.pending_servers));
-        }
-        let text = Value::Object(result).to_string();
+        let text = tool_result(&found).to_string();
         Self { text, failed: false, handle: found.active_set_handle.clone(), found: Some(found) }
     }
 
@@ -179,18 +172,4 @@ fn is_the_models(call: &CallError) -> bool {
     let written =
         |violation: &FieldViolation| matches!(violation.field.as_str(), "query" | "max_results");
     too_long || (!call.violations.is_empty() && call.violations.iter().all(written))
-}
-
-/// What the model is told of a tool: all that the asked detail gave.
-fn shown(tool: &v1::ActiveTool) -> Value {
-    let name = &tool.model_name;
-    match serde_json::from_str::<Value>(&tool.input_schema_json) {
-        Ok(schema) => {
-            json!({ "name": name, "description": tool.description, "input_schema": schema })
-        }
-        Err(_) if !tool.signature.is_empty() => {
-            json!({ "name": name, "signature": tool.signature })
-        }
-        Err(_) => json!({ "name": name }),
-    }
 }

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-/// How a client behaves.
+use crate::credentials::Credentials;
+use crate::tls::TlsOptions;
+
+/// How a client behaves. What its `Debug` prints holds no secret.
 #[derive(Debug, Clone)]
 pub struct ClientOptions {
     /// The most that a call may take, its retries included. Default: 5 s. The server may cut it.
@@ -12,13 +15,25 @@ pub struct ClientOptions {
     /// The tenant of requests that name none. Default: "", which the service reads as "default" while
     /// authentication is off.
     pub tenant: String,
-    /// The largest message received or sent, in bytes. Default: 4 MiB, as the service's.
-    pub max_message_bytes: usize,
+    /// The largest request sent, in bytes. Default: 4 MiB, as the service's `limits.max_message_size`.
+    pub max_request_bytes: usize,
+    /// The largest answer taken, in bytes. Default: 64 MiB, since a page of 1,000 tools may be large.
+    pub max_answer_bytes: usize,
     /// How UNAVAILABLE is retried.
     pub retry: RetryOptions,
+    /// How an `https://` target is spoken to. Default: as [`TlsOptions::default`]. An error with any other
+    /// target.
+    pub tls: Option<TlsOptions>,
+    /// Who the client says it is. Default: nobody.
+    pub credentials: Credentials,
+    /// Whether credentials may go over an unencrypted connection to another host. Default: false, which makes
+    /// that an error. To a loopback address they always may.
+    pub allow_insecure_credentials: bool,
 }
 
-/// How UNAVAILABLE is retried. Nothing else ever is.
+/// How UNAVAILABLE is retried. Nothing else ever is. Over a connection on which many attempts fail, retries
+/// stop until enough calls succeed again: a bucket of 10 tokens, of which each such attempt takes one and each
+/// success gives back a tenth, must be more than half full.
 #[derive(Debug, Clone, Copy)]
 pub struct RetryOptions {
     /// Attempts in all, the first included. Default: 3; 1 for no retries.
@@ -26,6 +41,8 @@ pub struct RetryOptions {
     /// The delay before the first retry; it doubles with each, and a random half of it is left away. A
     /// longer delay that the server asks for counts instead. Default: 100 ms.
     pub base_delay: Duration,
+    /// The longest that a delay grows to. Default: 1 s.
+    pub max_delay: Duration,
 }
 
 /// How a client of an encoder worker connects.
@@ -58,14 +75,22 @@ impl Default for ClientOptions {
             deadline: Duration::from_secs(5),
             connect_timeout: Duration::from_secs(3),
             tenant: String::new(),
-            max_message_bytes: 4 << 20,
+            max_request_bytes: 4 << 20,
+            max_answer_bytes: 64 << 20,
             retry: RetryOptions::default(),
+            tls: None,
+            credentials: Credentials::default(),
+            allow_insecure_credentials: false,
         }
     }
 }
 
 impl Default for RetryOptions {
     fn default() -> Self {
-        Self { max_attempts: 3, base_delay: Duration::from_millis(100) }
+        Self {
+            max_attempts: 3,
+            base_delay: Duration::from_millis(100),
+            max_delay: Duration::from_secs(1),
+        }
     }
 }

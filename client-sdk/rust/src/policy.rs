@@ -5,6 +5,7 @@ use toolgate_proto::v1;
 use crate::call::{Repeat, Rpc};
 use crate::client::Client;
 use crate::error::Error;
+use crate::items::{ItemStream, paged};
 
 impl Client {
     /// Replaces the tenant's policy. With an `etag`, a connection that breaks is not tried again: the second
@@ -18,7 +19,7 @@ impl Client {
     ) -> Result<v1::SetPolicyResponse, Error> {
         self.fill_tenant(&mut request.tenant);
         let repeat = if request.etag.is_empty() { Repeat::Safe } else { Repeat::OnlyIfRefused };
-        self.call(Rpc { name: "SetPolicy", repeat }, request, |request| {
+        self.call(Rpc::change("SetPolicy", repeat), request, |request| {
             let mut service = self.policies();
             async move { service.set_policy(request).await }
         })
@@ -55,6 +56,23 @@ impl Client {
             async move { service.check_policy(request).await }
         })
         .await
+    }
+
+    /// What a policy decides of each tool, one after another. The first page's `rules` are in
+    /// [`check_policy`](Self::check_policy) and [`check_policy_whole`](Self::check_policy_whole).
+    pub fn policy_verdicts(
+        &self,
+        request: v1::CheckPolicyRequest,
+    ) -> ItemStream<v1::PolicyVerdict> {
+        let client = self.clone();
+        paged(request.page_token.clone(), move |page_token| {
+            let client = client.clone();
+            let request = v1::CheckPolicyRequest { page_token, ..request.clone() };
+            async move {
+                let page = client.check_policy(request).await?;
+                Ok((page.verdicts, page.next_page_token))
+            }
+        })
     }
 
     /// All pages of what a policy decides of each tool, as one.

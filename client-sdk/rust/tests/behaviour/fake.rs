@@ -1,13 +1,15 @@
 //! A tiny Toolgate service in this process: it answers from a script and remembers what it was asked.
 
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio_stream::wrappers::TcpListenerStream;
-use tonic::transport::Server;
+use tokio_stream::{Stream, StreamExt as _};
+use tonic::transport::{Server, ServerTlsConfig};
 use tonic::{Request, Response, Status};
 use toolgate_client::v1::catalog_service_server::{CatalogService, CatalogServiceServer};
 use toolgate_client::v1::router_service_server::{RouterService, RouterServiceServer};
@@ -23,6 +25,16 @@ struct Inner {
     delay: Duration,
     asked: Vec<Asked>,
     searches: Vec<SearchToolsRequest>,
+    request_ids: Vec<String>,
+    watches: VecDeque<Watched>,
+    watched_since: Vec<Option<u64>>,
+}
+
+/// What one opening of the watch gives: changes, then an end, or no end.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    pub(crate) revisions: Vec<u64>,
+    pub(crate) end: Option<Status>,
 }
 
 /// One call as it arrived.
@@ -30,6 +42,7 @@ struct Inner {
 pub(crate) struct Asked {
     pub(crate) tenant: String,
     pub(crate) grpc_timeout: Option<String>,
+    pub(crate) authorization: Option<String>,
 }
 
 impl Script {
@@ -56,18 +69,39 @@ impl Script {
         self.0.lock().expect("not poisoned").searches.clone()
     }
 
+    /// The watches that will be opened, in order. Later ones are UNIMPLEMENTED.
+    pub(crate) fn watched(watches: impl IntoIterator<Item = Watched>) -> Self {
+        let script = Self::default();
+        script.0.lock().expect("not poisoned").watches.extend(watches);
+        script
+    }
+
+    /// Where each watch that was opened began.
+    pub(crate) fn watched_since(&self) -> Vec<Option<u64>> {
+        self.0.lock().expect("not poisoned").watched_since.clone()
+    }
+
+    /// The `request_id` of each registration.
+    pub(crate) fn request_ids(&self) -> Vec<String> {
+        self.0.lock().expect("not poisoned").request_ids.clone()
+    }
+
     async fn answer<Q, A>(
         &self,
         request: &Request<Q>,
         tenant: &str,
         answer: A,
     ) -> Result<Response<A>, Status> {
-        let timeout = request.metadata().get("grpc-timeout");
+        let header = |name: &str| {
+            let value = request.metadata().get(name);
+            value.map(|text| text.to_str().expect("ASCII").to_owned())
+        };
         let (failure, delay) = {
             let mut inner = self.0.lock().expect("not poisoned");
             inner.asked.push(Asked {
                 tenant: tenant.to_owned(),
-                grpc_timeout: timeout.map(|text| text.to_str().expect("ASCII").to_owned()),
+                grpc_timeout: header("grpc-timeout"),
+                authorization: header("authorization"),
             });
             (inner.failures.pop_front(), inner.delay)
         };
@@ -85,11 +119,26 @@ pub(crate) struct Fake {
 impl Fake {
     /// Serves the script on a port of its own.
     pub(crate) fn serving(script: &Script) -> Self {
+        Self::start(script, "127.0.0.1:0", None)
+    }
+
+    /// The same, encrypted.
+    pub(crate) fn serving_encrypted(script: &Script, tls: ServerTlsConfig) -> Self {
+        Self::start(script, "127.0.0.1:0", Some(tls))
+    }
+
+    /// The same on a port that is free again.
+    pub(crate) fn serving_at(script: &Script, address: &str) -> Self {
+        Self::start(script, address, None)
+    }
+
+    fn start(script: &Script, address: &str, tls: Option<ServerTlsConfig>) -> Self {
         let runtime = Runtime::new().expect("a runtime");
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let listener = std::net::TcpListener::bind(address).expect("a free port");
         listener.set_nonblocking(true).expect("a socket for tokio");
-        let endpoint = format!("http://{}", listener.local_addr().expect("an address"));
-        runtime.spawn(serve(script.clone(), listener));
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let endpoint = format!("{scheme}://{}", listener.local_addr().expect("an address"));
+        runtime.spawn(serve(script.clone(), listener, tls));
         Self { endpoint, runtime: Some(runtime) }
     }
 
@@ -111,12 +160,16 @@ impl Drop for Fake {
     }
 }
 
-async fn serve(script: Script, listener: std::net::TcpListener) {
+async fn serve(script: Script, listener: std::net::TcpListener, tls: Option<ServerTlsConfig>) {
     let listener = TcpListener::from_std(listener).expect("a listener");
     let (health, health_service) = tonic_health::server::health_reporter();
     health.set_serving::<RouterServiceServer<Script>>().await;
     health.set_not_serving::<CatalogServiceServer<Script>>().await;
-    Server::builder()
+    let mut server = Server::builder();
+    if let Some(tls) = tls {
+        server = server.tls_config(tls).expect("a sound certificate");
+    }
+    server
         .add_service(health_service)
         .add_service(RouterServiceServer::new(script.clone()))
         .add_service(CatalogServiceServer::new(script))
@@ -171,12 +224,15 @@ impl RouterService for Script {
 
 #[tonic::async_trait]
 impl CatalogService for Script {
-    type WatchCatalogStream = tokio_stream::Empty<Result<WatchCatalogResponse, Status>>;
+    type WatchCatalogStream =
+        Pin<Box<dyn Stream<Item = Result<WatchCatalogResponse, Status>> + Send>>;
 
     async fn register_server(
         &self,
         request: Request<RegisterServerRequest>,
     ) -> Result<Response<RegisterServerResponse>, Status> {
+        let request_id = request.get_ref().request_id.clone();
+        self.0.lock().expect("not poisoned").request_ids.push(request_id);
         self.answer(&request, &request.get_ref().tenant, RegisterServerResponse::default()).await
     }
 
@@ -219,9 +275,24 @@ impl CatalogService for Script {
 
     async fn watch_catalog(
         &self,
-        _: Request<WatchCatalogRequest>,
+        request: Request<WatchCatalogRequest>,
     ) -> Result<Response<Self::WatchCatalogStream>, Status> {
-        Err(Status::unimplemented("not served"))
+        assert!(request.metadata().get("grpc-timeout").is_none(), "a watch has no end");
+        let watched = {
+            let mut inner = self.0.lock().expect("not poisoned");
+            inner.watched_since.push(request.get_ref().since_revision);
+            inner.watches.pop_front()
+        };
+        self.answer(&request, &request.get_ref().tenant, ()).await?;
+        let Watched { revisions, end } =
+            watched.ok_or_else(|| Status::unimplemented("not served"))?;
+        let change =
+            |catalog_revision| WatchCatalogResponse { catalog_revision, ..Default::default() };
+        let changes = tokio_stream::iter(revisions).map(move |revision| Ok(change(revision)));
+        Ok(Response::new(match end {
+            Some(end) => Box::pin(changes.chain(tokio_stream::once(Err(end)))),
+            None => Box::pin(changes.chain(tokio_stream::pending())),
+        }))
     }
 
     async fn approve_tools(

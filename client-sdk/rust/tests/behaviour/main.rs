@@ -1,7 +1,12 @@
 //! The client against a tiny service in this process: deadlines, retries, errors, listings, health.
+#![cfg(feature = "tls")]
 
+mod credentials;
 mod fake;
+mod garbled;
 mod offering;
+mod tls;
+mod watch;
 
 use std::time::{Duration, Instant};
 
@@ -126,8 +131,13 @@ async fn a_foreign_or_newer_reason_is_none() {
         let client = connect(&Script::failing([failure]), options()).await;
         let error = route(&client).await.expect_err("refused");
         assert_eq!(error.reason(), None);
-        assert!(error.answer().is_some(), "{error:?}");
+        let name = &error.answer().expect("an answer").reason_name;
+        assert!(name.is_empty() || name == "REASON_OF_TOMORROW", "{name}");
     }
+    let newer = || status(Code::Unavailable, "REASON_OF_TOMORROW", |_| {});
+    let client = connect(&Script::failing([newer(), newer(), newer()]), options()).await;
+    let error = route(&client).await.expect_err("refused");
+    assert_eq!(error.answer().expect("an answer").reason_name, "REASON_OF_TOMORROW");
 }
 
 #[tokio::test]
@@ -142,6 +152,21 @@ async fn unavailable_is_tried_three_times() {
         route(&connect(&script, options()).await.client).await.expect_err("no fourth attempt");
     assert_eq!(error.reason(), Some(ErrorReason::EncoderUnavailable));
     assert_eq!(script.asked().len(), 3);
+}
+
+#[tokio::test]
+async fn retries_stop_while_most_attempts_fail() {
+    let down = || status(Code::Unavailable, "ENCODER_UNAVAILABLE", |_| {});
+    let script = Script::failing((0..20).map(|_| down()));
+    let client = connect(&script, options()).await;
+    let mut attempts = Vec::new();
+    for _ in 0..4 {
+        let before = script.asked().len();
+        route(&client).await.expect_err("down");
+        attempts.push(script.asked().len() - before);
+    }
+    // Of ten tokens five must be left after a failure for the next attempt.
+    assert_eq!(attempts, [3, 2, 1, 1]);
 }
 
 #[tokio::test]
@@ -179,20 +204,25 @@ async fn a_change_is_repeated_only_when_that_is_safe() {
     };
     let unclear = || Script::failing([Status::unavailable("gone")]);
     let script = unclear();
-    connect(&script, options()).await.register_server(etag("")).await.expect_err("not repeated");
-    assert_eq!(script.asked().len(), 1);
-    let script = unclear();
     connect(&script, options()).await.register_server(etag("r1")).await.expect("repeated");
+    assert_eq!(script.request_ids(), ["r1", "r1"]);
+    let script = unclear();
+    let client = connect(&script, options()).await;
+    client.register_server(etag("")).await.expect("repeated");
+    client.register_server(etag("")).await.expect("registered");
+    let [first, again, other] = &script.request_ids()[..] else { panic!("three attempts") };
+    assert!(first == again && first != other && first.len() == 32, "{first} {other}");
     let script = unclear();
     let client = connect(&script, options()).await;
     client
         .unregister_server(v1::UnregisterServerRequest::default())
         .await
         .expect_err("not repeated");
+    assert_eq!(script.asked().len(), 1);
     let script = Script::failing([status(Code::Unavailable, "DRAINING", |_| {})]);
     connect(&script, options())
         .await
-        .register_server(etag(""))
+        .unregister_server(v1::UnregisterServerRequest::default())
         .await
         .expect("refused, so repeated");
 }
@@ -205,6 +235,15 @@ async fn the_delay_that_the_service_asks_for_is_kept() {
         })
     };
     let client = connect(&Script::failing([wait(60)]), options()).await;
+    let begin = Instant::now();
+    route(&client).await.expect("the second attempt");
+    assert!(begin.elapsed() >= Duration::from_millis(60));
+
+    // Also when that is all it says.
+    let mut details = ErrorDetails::new();
+    details.set_retry_info(Some(Duration::from_millis(60)));
+    let bare = Status::with_error_details(Code::Unavailable, "busy", details);
+    let client = connect(&Script::failing([bare]), options()).await;
     let begin = Instant::now();
     route(&client).await.expect("the second attempt");
     assert!(begin.elapsed() >= Duration::from_millis(60));
@@ -226,6 +265,10 @@ async fn the_deadline_covers_everything() {
     let error = route(&client).await.expect_err("too slow");
     assert!(matches!(error, Error::Deadline { rpc: "Route", .. }), "{error:?}");
     assert!(error.to_string().contains("within 50ms"), "{error}");
+    let sooner = client.with_deadline(Duration::from_millis(20));
+    let error = route(&sooner).await.expect_err("too slow");
+    assert!(error.to_string().contains("within 20ms"), "{error}");
+    assert_eq!(error.code(), Some(Code::DeadlineExceeded));
 }
 
 #[tokio::test]
@@ -239,7 +282,10 @@ async fn nobody_there_is_unreachable() {
     let error = Client::connect(&endpoint, options()).await.expect_err("gone");
     assert!(error.is_unreachable(), "{error:?}");
     let text = error.to_string();
-    assert!(text.contains(&endpoint) && text.contains("refused"), "{text}");
+    for part in [endpoint.as_str(), "refused", "toolgate serve"] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert_eq!(error.code(), Some(Code::Unavailable));
 }
 
 #[tokio::test]
@@ -272,10 +318,13 @@ async fn a_connection_that_breaks_during_a_call_is_unreachable() {
 #[tokio::test]
 async fn endpoints_are_checked() {
     for (endpoint, part) in [
-        ("https://example.org:1", "TLS"),
         ("ftp://x:1", "scheme"),
         ("http://", "http://127.0.0.1:7070"),
         ("localhost", "port"),
+        ("localhost:0", "port"),
+        ("https://localhost", "port"),
+        ("localhost:7070/v1", "path"),
+        ("localhost:7070?x=y", "path"),
         ("a b:1", "not an endpoint"),
     ] {
         let error = Client::lazy(endpoint, options()).expect_err(endpoint);
@@ -284,6 +333,8 @@ async fn endpoints_are_checked() {
             "{error}"
         );
     }
+    let error = Client::lazy("http://me:hunter2@localhost:1", options()).expect_err("a password");
+    assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
     let client = Client::lazy(" 127.0.0.1:7070/ ", options()).expect("good");
     assert_eq!(client.endpoint(), "http://127.0.0.1:7070");
 }
@@ -296,8 +347,12 @@ async fn listings_are_followed_to_the_end() {
     let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["first", "second", "third"]);
     assert!(tools.iter().all(|tool| tool.server == "git"));
+    let mut servers = client.servers(v1::ListServersRequest::default());
+    let first = servers.next().await.expect("a server").expect("an answer");
+    assert_eq!((first.name.as_str(), script.asked().len()), ("first", 4));
+    drop(servers);
     assert_eq!(client.all_servers().await.expect("servers").len(), 3);
-    assert_eq!(script.asked().len(), 6);
+    assert_eq!(script.asked().len(), 7);
     assert!(script.asked().iter().all(|call| call.tenant == "acme"));
 }
 
@@ -314,11 +369,11 @@ async fn health_is_asked_per_service() {
 #[tokio::test]
 async fn messages_beyond_the_limit_are_refused() {
     let client =
-        connect(&Script::default(), ClientOptions { max_message_bytes: 1024, ..options() }).await;
+        connect(&Script::default(), ClientOptions { max_request_bytes: 1024, ..options() }).await;
     let request = v1::RegisterServerRequest {
         tools_list_json: vec![b' '; 2048].into(),
         ..Default::default()
     };
     let error = client.register_server(request).await.expect_err("too large");
-    assert!(error.to_string().contains("max_message_bytes"), "{error}");
+    assert!(error.to_string().contains("max_request_bytes"), "{error}");
 }

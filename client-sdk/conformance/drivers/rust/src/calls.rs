@@ -1,0 +1,71 @@
+//! The RPCs, the listings, and the answer to a model's search.
+
+use prost::Message;
+use serde_json::{Value, json};
+use toolgate_client::{Client, Error, ItemStream, v1};
+
+use crate::clients::timeout;
+use crate::failure::Failure;
+use crate::messages::{read, write};
+
+/// Runs one op on a client.
+pub async fn run(op: &str, client: &Client, args: &Value) -> Result<Value, Failure> {
+    let client = match timeout(args)? {
+        Some(deadline) => client.with_deadline(deadline),
+        None => client.clone(),
+    };
+    let asked = &args["request"];
+    match op {
+        "Route" => answer(client.route(read(asked)?).await),
+        "Gate" => answer(client.gate(read(asked)?).await),
+        "SearchTools" => answer(client.search_tools(read(asked)?).await),
+        "GetSummaryPool" => answer(client.get_summary_pool(read(asked)?).await),
+        "BatchGetToolSchemas" => answer(client.batch_get_tool_schemas(read(asked)?).await),
+        "RegisterServer" => answer(client.register_server(read(asked)?).await),
+        "UnregisterServer" => answer(client.unregister_server(read(asked)?).await),
+        "GetServer" => answer(client.get_server(read(asked)?).await),
+        "SetPolicy" => answer(client.set_policy(read(asked)?).await),
+        "GetPolicy" => answer(client.get_policy(read(asked)?).await),
+        "GetUsage" => answer(client.get_usage(read(asked)?).await),
+        "GetMemoryStats" => answer(client.get_memory_stats(read(asked)?).await),
+        "ClearMemory" => answer(client.clear_memory(read(asked)?).await),
+        "list_servers" => listed(client.servers(read(asked)?)).await,
+        "list_tools" => listed(client.tools(read(asked)?)).await,
+        "check_policy" => listed(client.policy_verdicts(read(asked)?)).await,
+        "answer_search" => answer_search(&client, args).await,
+        op => Err(Failure::driver(format!("no op {op:?}"))),
+    }
+}
+
+fn answer<M: Message>(outcome: Result<M, Error>) -> Result<Value, Failure> {
+    Ok(write(&outcome?))
+}
+
+async fn listed<M: Message>(items: ItemStream<M>) -> Result<Value, Failure> {
+    let items: Vec<Value> = items.all().await?.iter().map(write).collect();
+    Ok(json!({ "items": items }))
+}
+
+async fn answer_search(client: &Client, args: &Value) -> Result<Value, Failure> {
+    let request = v1::SearchToolsRequest {
+        active_set_handle: args["handle"].as_str().unwrap_or_default().to_owned(),
+        state: args.get("state").map(read).transpose()?,
+        detail: detail(&args["detail"])?.into(),
+        ..Default::default()
+    };
+    let answer = client.answer_search(&args["call"]["arguments"], request).await?;
+    let names: Vec<&str> = answer.tools().iter().map(|tool| tool.model_name.as_str()).collect();
+    Ok(json!({
+        "text": answer.text, "failed": answer.failed, "handle": answer.handle, "tools": names,
+    }))
+}
+
+/// `DETAIL_SCHEMAS`, or `schemas`.
+fn detail(named: &Value) -> Result<v1::Detail, Failure> {
+    let Some(name) = named.as_str().filter(|name| !name.is_empty()) else {
+        return Ok(v1::Detail::Unspecified);
+    };
+    let name = name.to_uppercase();
+    let whole = if name.starts_with("DETAIL_") { name } else { format!("DETAIL_{name}") };
+    v1::Detail::from_str_name(&whole).ok_or_else(|| Failure::driver(format!("no detail {whole}")))
+}

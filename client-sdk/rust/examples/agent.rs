@@ -1,0 +1,189 @@
+//! An agent's loop over Anthropic's Messages API, with a scripted model in the API's place: it searches for a
+//! tool, calls it wrongly, mends the call as the refusal says, and answers.
+//!
+//!     cargo run --example agent
+//!
+//! It needs a service at TOOLGATE_TARGET (127.0.0.1:7070 unless that is set) and `tests/data/servers` of the
+//! repository in the current folder.
+#![allow(clippy::print_stdout, reason = "an example shows what it got")]
+
+use std::error::Error;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolgate_client::history::{scan, strip};
+use toolgate_client::{
+    Client, ClientOptions, DEFAULT_TARGET, SEARCH_TOOL, SEARCH_TOOL_NAME, apply_pool, calls,
+    intent, layout, registration, render, tool_error, v1,
+};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let target = std::env::var("TOOLGATE_TARGET").unwrap_or(DEFAULT_TARGET.into());
+    let options = ClientOptions { tenant: "agent".into(), ..Default::default() };
+    let client = Client::connect(&target, options).await?;
+    let listed = std::fs::read("tests/data/servers/slack.json")?;
+    let registering = client.with_deadline(Duration::from_secs(60));
+    registering.register_server(registration("slack", listed)).await?;
+
+    let mut conversation = Conversation::begin(client).await?;
+    let answer = conversation.say("tell the team that I'll be late, and put a clock on it").await?;
+    for message in &conversation.messages {
+        println!("{message}");
+    }
+    println!("{answer}");
+    Ok(())
+}
+
+/// What is kept from one turn to the next.
+pub(crate) struct Conversation {
+    client: Client,
+    model: ScriptedModel,
+    /// The messages, as the provider's API takes them.
+    pub(crate) messages: Vec<Value>,
+    summaries: Vec<v1::SummaryEntry>,
+    handle: String,
+}
+
+impl Conversation {
+    /// A conversation that has not begun.
+    pub(crate) async fn begin(client: Client) -> Result<Self, Box<dyn Error>> {
+        let whole = client.get_summary_pool(v1::GetSummaryPoolRequest::default()).await?;
+        let summaries = apply_pool(&whole.pool.unwrap_or_default(), &[]);
+        let (model, messages, handle) = (ScriptedModel::default(), Vec::new(), String::new());
+        Ok(Self { client, model, messages, summaries, handle })
+    }
+
+    /// Hands the user's words to the model, and runs its calls until it answers in words.
+    pub(crate) async fn say(&mut self, text: &str) -> Result<String, Box<dyn Error>> {
+        self.messages.push(json!({ "role": "user", "content": text }));
+        loop {
+            // What was discovered and called, so that preconditions know of it.
+            let mut state = scan(&self.messages, None).state();
+            state.scopes = vec!["chat:write".into()];
+            let tools = self.route(text, &state).await?;
+            let names: Vec<&str> = self.summaries.iter().map(|s| s.model_name.as_str()).collect();
+            let answer = self.model.create(&json!({
+                // Every tool in one line, before a cache breakpoint.
+                "system": layout::anthropic_system("Be brief.", &self.summaries),
+                "tools": tools,
+                // Without references to tools that are gone.
+                "messages": strip(&self.messages, &names, true).messages,
+            }));
+            self.messages.push(json!({ "role": "assistant", "content": answer }));
+            let mut results = Vec::new();
+            for block in answer.as_array().into_iter().flatten() {
+                if block["type"] == "tool_use" {
+                    results.push(self.result(block, &state).await?);
+                }
+            }
+            if results.is_empty() {
+                return Ok(answer[0]["text"].as_str().unwrap_or_default().to_owned());
+            }
+            self.messages.push(json!({ "role": "user", "content": results }));
+        }
+    }
+
+    /// The few tools with schemas, and the search that makes any other of them callable.
+    async fn route(
+        &mut self,
+        text: &str,
+        state: &v1::AgentState,
+    ) -> Result<Vec<Value>, Box<dyn Error>> {
+        let options = v1::RouteOptions {
+            top_k: Some(1),
+            deferral: v1::DeferralMode::Always.into(),
+            ..Default::default()
+        };
+        let request = v1::RouteRequest {
+            intents: vec![intent(text)],
+            state: Some(state.clone()),
+            active_set_handle: self.handle.clone(),
+            options: Some(options),
+            ..Default::default()
+        };
+        let mut turn = self.client.route(request).await?;
+        self.handle = turn.active_set_handle;
+        turn.active_tools.insert(0, SEARCH_TOOL.clone());
+        Ok(render::anthropic(&turn.active_tools, &render::AnthropicOptions::default())?.tools)
+    }
+
+    /// The tool result for one call of the model's.
+    async fn result(
+        &mut self,
+        block: &Value,
+        state: &v1::AgentState,
+    ) -> Result<Value, Box<dyn Error>> {
+        let (content, failed) = if block["name"] == SEARCH_TOOL_NAME {
+            let request = v1::SearchToolsRequest {
+                active_set_handle: self.handle.clone(),
+                state: Some(state.clone()),
+                ..Default::default()
+            };
+            let found = self.client.answer_search(&block["input"], request).await?;
+            // The next `route` keeps what was found, with its schemas.
+            self.handle = found.handle;
+            (found.text, found.failed)
+        } else {
+            self.gated(calls::from_anthropic(block)?, state).await?
+        };
+        let done = json!({ "type": "tool_result", "tool_use_id": block["id"] });
+        let mut result = done.as_object().cloned().unwrap_or_default();
+        result.insert("content".into(), content.into());
+        result.insert("is_error".into(), failed.into());
+        Ok(result.into())
+    }
+
+    /// Runs a call that may run; of another one, says what to do instead.
+    async fn gated(
+        &self,
+        call: v1::RequestedCall,
+        state: &v1::AgentState,
+    ) -> Result<(String, bool), Box<dyn Error>> {
+        let arguments = call.arguments_json.clone();
+        let request = v1::GateRequest {
+            active_set_handle: self.handle.clone(),
+            calls: vec![call],
+            state: Some(state.clone()),
+            ..Default::default()
+        };
+        let answer = self.client.gate(request).await?;
+        let verdict = answer.verdicts.first().ok_or("a verdict for each call")?;
+        Ok(match tool_error(verdict) {
+            Some(refusal) => (refusal.to_string(), true),
+            // Here the MCP server would be called.
+            None => (format!("{}/{} ran with {arguments}", verdict.server, verdict.name), false),
+        })
+    }
+}
+
+/// Says its lines, whatever it is asked; a real one is behind the provider's API.
+#[derive(Default)]
+struct ScriptedModel {
+    lines: usize,
+}
+
+impl ScriptedModel {
+    fn create(&mut self, request: &Value) -> Value {
+        let tools = request["tools"].as_array().map_or(0, Vec::len);
+        self.lines += 1;
+        let uses = |name: &str, input: Value| {
+            let id = format!("toolu_{}", self.lines);
+            json!([{ "type": "tool_use", "id": id, "name": name, "input": input }])
+        };
+        let reaction = "mcp__slack__slack_add_reaction";
+        match self.lines {
+            1 => uses(
+                "mcp__slack__slack_post_message",
+                json!({ "channel_id": "C1", "text": "I'll be late" }),
+            ),
+            2 => uses(SEARCH_TOOL_NAME, json!({ "query": "add an emoji reaction to a message" })),
+            3 => uses(reaction, json!({ "channel_id": "C1", "emoji": "clock1" })),
+            4 => uses(
+                reaction,
+                json!({ "channel_id": "C1", "timestamp": "1.2", "reaction": "clock1" }),
+            ),
+            _ => json!([{ "type": "text", "text": format!("Done, with {tools} tools defined.") }]),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The watch of a catalog, which outlives the connections that it comes over.
+
+use std::time::Duration;
+
+use futures_util::stream::try_unfold;
+use tokio::time::sleep;
+use tonic::Streaming;
+use toolgate_proto::v1;
+
+use crate::call::{Rpc, backoff};
+use crate::client::Client;
+use crate::error::Error;
+use crate::items::ItemStream;
+
+const NAME: &str = "WatchCatalog";
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+impl Client {
+    /// Changes of the catalog, as they are committed. When the connection breaks or the service goes down, the
+    /// watch connects again, for as long as it takes, and carries on from the last revision seen; dropping it
+    /// ends it. It has no deadline but for opening it: a service that can't be reached at first is an error, as
+    /// in every call.
+    ///
+    /// ```no_run
+    /// # async fn example(client: toolgate_client::Client) -> Result<(), toolgate_client::Error> {
+    /// let mut changes = client.watch_catalog(Default::default());
+    /// while let Some(change) = changes.next().await {
+    ///     let change = change?;
+    ///     println!("revision {}: {:?}", change.catalog_revision, change.servers);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn watch_catalog(
+        &self,
+        mut request: v1::WatchCatalogRequest,
+    ) -> ItemStream<v1::WatchCatalogResponse> {
+        self.fill_tenant(&mut request.tenant);
+        let watch = Watch { client: self.clone(), request, state: State::New, failures: 0 };
+        ItemStream::new(try_unfold(watch, |mut watch| async {
+            let change = watch.next().await?;
+            Ok(Some((change, watch)))
+        }))
+    }
+}
+
+struct Watch {
+    client: Client,
+    request: v1::WatchCatalogRequest,
+    state: State,
+    /// In a row.
+    failures: u32,
+}
+
+enum State {
+    New,
+    Open(Box<Streaming<v1::WatchCatalogResponse>>),
+    Broken,
+}
+
+impl Watch {
+    async fn next(&mut self) -> Result<v1::WatchCatalogResponse, Error> {
+        loop {
+            let error = match &mut self.state {
+                State::Open(stream) => match stream.message().await {
+                    Ok(Some(change)) => {
+                        self.failures = 0;
+                        self.request.since_revision = Some(change.catalog_revision);
+                        return Ok(change);
+                    }
+                    // Whoever ended it so gave no reason not to come back.
+                    Ok(None) => None,
+                    Err(status) => Some(Error::of_stream(NAME, self.client.endpoint(), &status)),
+                },
+                State::New => {
+                    self.state = State::Open(self.open().await?);
+                    continue;
+                }
+                State::Broken => match self.open().await {
+                    Ok(stream) => {
+                        self.state = State::Open(stream);
+                        continue;
+                    }
+                    Err(error) => Some(error),
+                },
+            };
+            self.pause_after(error).await?;
+        }
+    }
+
+    async fn open(&self) -> Result<Box<Streaming<v1::WatchCatalogResponse>>, Error> {
+        self.client
+            .call(Rpc::stream(NAME), self.request.clone(), |request| {
+                let mut service = self.client.catalog();
+                async move { service.watch_catalog(request).await }
+            })
+            .await
+            .map(Box::new)
+    }
+
+    /// Waits until it is time to open the stream again; hands on an error that no waiting mends.
+    async fn pause_after(&mut self, error: Option<Error>) -> Result<(), Error> {
+        self.state = State::Broken;
+        self.failures += 1;
+        let mut pause =
+            backoff(self.client.options().retry.base_delay, LONGEST_PAUSE, self.failures);
+        if let Some(error) = error {
+            if !error.is_unavailable() && !matches!(error, Error::Deadline { .. }) {
+                return Err(error);
+            }
+            pause = pause.max(error.retry_delay().unwrap_or_default());
+        }
+        sleep(pause).await;
+        Ok(())
+    }
+}
