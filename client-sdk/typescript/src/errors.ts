@@ -89,7 +89,7 @@ export function toToolgateError(error: unknown, target: string): ToolgateError {
   }
   const failure = ConnectError.from(error);
   const code = (STATUS_CODES as Record<number, StatusCode>)[failure.code] ?? "UNKNOWN";
-  const said = failure.rawMessage || code;
+  const said = failure.rawMessage.trim() || code;
   const isNobody = failure.code === Code.Unavailable && isLocal(failure);
   const detail = isNobody ? `${said}; is \`toolgate serve\` running at ${target}?` : said;
   return new ToolgateError(code, detail, { ...readDetails(failure), cause: failure.cause });

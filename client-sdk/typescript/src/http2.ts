@@ -1,15 +1,9 @@
-/** Transports over Node's HTTP/2: gRPC, and gRPC-Web and Connect where those are asked for. */
-import type { SecureClientSessionOptions } from "node:http2";
+/** The transport over Node's HTTP/2: gRPC. */
+import type { ClientHttp2Stream, Http2Session, SecureClientSessionOptions } from "node:http2";
 
-import type { Transport } from "@connectrpc/connect";
-import {
-  createConnectTransport,
-  createGrpcWebTransport,
-  createNodeHttpClient,
-  Http2SessionManager,
-} from "@connectrpc/connect-node";
+import { createNodeHttpClient, Http2SessionManager } from "@connectrpc/connect-node";
 import type { UniversalClientFn } from "@connectrpc/connect/protocol";
-import { createTransport as createGrpcTransport } from "@connectrpc/connect/protocol-grpc";
+import { createTransport } from "@connectrpc/connect/protocol-grpc";
 
 import { type Connection, interceptorsOf, MAX_RECEIVED_BYTES } from "./connection.js";
 import { mend } from "./details.js";
@@ -24,34 +18,42 @@ const MAX_SENT_BYTES = 0xffffffff;
 export function connectHttp2(settings: Settings): Connection {
   const { baseUrl } = settings.target;
   const keepAlive = { pingIntervalMs: PING_INTERVAL_MS, pingTimeoutMs: PING_TIMEOUT_MS };
-  const sessions = new Http2SessionManager(baseUrl, keepAlive, tlsOf(settings.tls));
+  const sessions = new Sessions(baseUrl, keepAlive, tlsOf(settings.tls));
+  const transport = createTransport({
+    baseUrl,
+    interceptors: interceptorsOf(settings),
+    httpClient: mendedClient(sessions),
+    useBinaryFormat: true,
+    readMaxBytes: MAX_RECEIVED_BYTES,
+    writeMaxBytes: MAX_SENT_BYTES,
+    compressMinBytes: MAX_SENT_BYTES,
+    sendCompression: null,
+    acceptCompression: [],
+  });
   return {
-    transport: transportOf(settings, sessions),
+    transport,
     close() {
       sessions.abort();
     },
   };
 }
 
-function transportOf(settings: Settings, sessions: Http2SessionManager): Transport {
-  const { baseUrl } = settings.target;
-  const interceptors = interceptorsOf(settings);
-  const http = {
-    ...{ baseUrl, interceptors, httpVersion: "2" as const, sessionManager: sessions },
-    readMaxBytes: MAX_RECEIVED_BYTES,
-  };
-  switch (settings.protocol) {
-    case "connect":
-      return createConnectTransport({ ...http, useBinaryFormat: false });
-    case "grpc-web":
-      return createGrpcWebTransport(http);
-    case "grpc":
-      return createGrpcTransport({
-        ...{ baseUrl, interceptors, useBinaryFormat: true },
-        httpClient: mendedClient(sessions),
-        ...{ readMaxBytes: MAX_RECEIVED_BYTES, writeMaxBytes: MAX_SENT_BYTES, compressMinBytes: 1024 },
-        ...{ sendCompression: null, acceptCompression: [] },
-      });
+/**
+ * Sessions whose errors are always listened to. The base lets go of a session that it replaces, although the session
+ * may still have an error to tell: unheard, it would end the process.
+ */
+class Sessions extends Http2SessionManager {
+  readonly #heard = new WeakSet<Http2Session>();
+
+  override async request(...args: Parameters<Http2SessionManager["request"]>): Promise<ClientHttp2Stream> {
+    const stream = await super.request(...args);
+    const { session } = stream;
+    if (session !== undefined && !this.#heard.has(session)) {
+      this.#heard.add(session);
+      // The calls on it fail by themselves.
+      session.on("error", () => undefined);
+    }
+    return stream;
   }
 }
 

@@ -1,4 +1,4 @@
-/** Toolgate's client for Node: gRPC over HTTP/2, and gRPC-Web or Connect with JSON where those are asked for. */
+/** Toolgate's client for Node: gRPC over HTTP/2. `@toolgate/client/web` is the one over `fetch`. */
 import { RemoteClient } from "./client.js";
 import { connectHttp2 } from "./http2.js";
 import { type ClientOptions, readOptions } from "./options.js";
@@ -13,7 +13,7 @@ export class Client extends RemoteClient {
    * @throws TypeError a target without a port or with a path, or options that can't be.
    */
   constructor(target: string = DEFAULT_TARGET, options: ClientOptions = {}) {
-    const settings = readOptions(target, options, ["grpc", "grpc-web", "connect"]);
+    const settings = readOptions(target, options, ["grpc"]);
     super(settings, connectHttp2(settings));
   }
 }

@@ -25,11 +25,11 @@ export interface TlsOptions {
 
 /** How requests travel. */
 export type Protocol =
-  /** gRPC over HTTP/2: Node's default; not in browsers. */
+  /** gRPC over HTTP/2: Node. */
   | "grpc"
-  /** gRPC-Web: the default of browsers and edge runtimes. */
+  /** gRPC-Web: over `fetch`, unless told otherwise. */
   | "grpc-web"
-  /** Connect with JSON: plain POST requests that a browser's developer tools can show. */
+  /** Connect with JSON: over `fetch`; plain requests that a browser's developer tools can show. */
   | "connect";
 
 /** Settings of a client. */
@@ -46,7 +46,7 @@ export interface ClientOptions {
   readonly allowInsecureCredentials?: boolean;
   /** How an encrypted connection is checked. With it, `host:port` alone means TLS. Node only. */
   readonly tls?: TlsOptions;
-  /** How requests travel. Default: "grpc" in Node, "grpc-web" elsewhere. */
+  /** How requests travel. Default: "grpc" in Node, "grpc-web" elsewhere and with `@toolgate/client/web`. */
   readonly protocol?: Protocol;
 }
 
