@@ -1,0 +1,141 @@
+// Operations on the helpers: nothing is sent.
+import {
+  allOf,
+  announce,
+  anyOf,
+  answerOf,
+  applyPool,
+  calls,
+  hasPriorToolOutput,
+  history,
+  isAuthenticated,
+  layout,
+  milestoneReached,
+  not,
+  render,
+  SEARCH_TOOL,
+  toToolError,
+  toToolReferences,
+  v1,
+} from "@toolgate/client";
+
+import { read, write } from "./messages.mjs";
+
+const renderers = {
+  anthropic: render.anthropic,
+  openai_chat: render.openaiChat,
+  openai_responses: render.openaiResponses,
+  gemini: render.gemini,
+  mcp: render.mcp,
+};
+const readers = {
+  anthropic: calls.fromAnthropic,
+  openai: calls.fromOpenAI,
+  openai_responses: calls.fromOpenAIResponses,
+  gemini: calls.fromGemini,
+};
+const builders = {
+  is_authenticated: isAuthenticated,
+  has_prior_tool_output: hasPriorToolOutput,
+  milestone_reached: milestoneReached,
+  all_of: (operands) => allOf(...operands.map(built)),
+  any_of: (operands) => anyOf(...operands.map(built)),
+  not: (operand) => not(built(operand)),
+};
+
+function built(expression) {
+  const [[kind, operand]] = Object.entries(expression);
+  return builders[kind](operand);
+}
+
+/** A tool as the cases have it: JSON texts as values. */
+function ofCase({ input_schema, output_schema, annotations, ...tool }) {
+  const text = (value) => (value === undefined ? "" : JSON.stringify(value));
+  return read(v1.ActiveToolSchema, {
+    ...tool,
+    input_schema_json: text(input_schema),
+    output_schema_json: text(output_schema),
+    annotations_json: text(annotations),
+  });
+}
+
+function ofWire(tool) {
+  return read(v1.ActiveToolSchema, tool);
+}
+
+/** Options in the package's spelling. */
+function optionsOf({ deferred, search_tool, cache_breakpoint, ...options } = {}, tool) {
+  return {
+    ...options,
+    ...(deferred === undefined ? {} : { deferred: deferred.map(tool) }),
+    ...(search_tool === undefined ? {} : { searchTool: search_tool }),
+    ...(cache_breakpoint === undefined ? {} : { cacheBreakpoint: cache_breakpoint }),
+  };
+}
+
+function rendered(tool) {
+  return ({ provider, tools, options }) =>
+    renderers[provider](tools.map(tool), optionsOf(options ?? {}, tool));
+}
+
+function scan({ messages, snapshot }) {
+  const seen = history.scan(messages, snapshot);
+  const { type: _type, version: _version, ...said } = seen.snapshot();
+  return { snapshot: said, state: write(v1.AgentStateSchema, seen.state()) };
+}
+
+function laidOut({ system, summaries, content, tools }) {
+  const defined = tools.map(ofWire);
+  return {
+    anthropic_system: layout.anthropicSystem(system, summaries),
+    openai_system: layout.openaiSystem(system, summaries),
+    user_message: layout.userMessage(content, defined),
+    responses_input: layout.responsesInput(content, defined),
+  };
+}
+
+function announced(args) {
+  const { added, ...said } = announce(args.searchable, {
+    loaded: args.loaded ?? [],
+    announced: args.announced ?? undefined,
+  });
+  return { ...said, added: [...added] };
+}
+
+function searchTool() {
+  return {
+    name: SEARCH_TOOL.name,
+    model_name: SEARCH_TOOL.modelName,
+    description: SEARCH_TOOL.description,
+    input_schema: JSON.parse(SEARCH_TOOL.inputSchemaJson),
+    annotations: JSON.parse(SEARCH_TOOL.annotationsJson),
+    signature: SEARCH_TOOL.signature,
+    signature_lossy: SEARCH_TOOL.signatureLossy,
+    schema_tokens: SEARCH_TOOL.schemaTokens,
+  };
+}
+
+function searchAnswer({ found }) {
+  const { text, failed } = answerOf(read(v1.SearchToolsResponseSchema, found));
+  return { text, failed };
+}
+
+export const helping = {
+  scan,
+  compacted: ({ messages, kept, snapshot }) => ({ messages: history.compacted(messages, kept, snapshot) }),
+  strip: ({ messages, available, references }) => history.strip(messages, available, { references }),
+  render: rendered(ofCase),
+  render_active: rendered(ofWire),
+  layout: laidOut,
+  announce: announced,
+  search_tool: searchTool,
+  search_answer: searchAnswer,
+  search_references: ({ found }) => ({
+    content: toToolReferences(read(v1.SearchToolsResponseSchema, found)),
+  }),
+  tool_error: ({ verdict }) => toToolError(read(v1.GateVerdictSchema, verdict)),
+  read_call: ({ provider, call }) =>
+    write(v1.RequestedCallSchema, readers[provider](call), { alwaysEmitImplicit: true }),
+  apply_pool: ({ pool, held }) => ({ held: [...applyPool(read(v1.SummaryPoolDeltaSchema, pool), held)] }),
+  precondition: ({ expr }) => write(v1.PreconditionSchema, built(expr)),
+};

@@ -1,0 +1,89 @@
+import {
+  applyPool,
+  type Client,
+  calls,
+  history,
+  layout,
+  render,
+  SEARCH_TOOL,
+  toToolError,
+  type v1,
+} from "@toolgate/client";
+
+export class Conversation {
+  messages: object[] = [];
+  #handle = "";
+  #summaries = new Map<string, string>();
+
+  constructor(
+    readonly client: Client,
+    readonly anthropic: Anthropic,
+    readonly model: string,
+    readonly runTool: (server: string, name: string, args: object) => Promise<string>,
+  ) {}
+
+  async say(text: string): Promise<string> {
+    this.#summaries = applyPool((await this.client.getSummaryPool()).pool, this.#summaries);
+    this.messages.push({ role: "user", content: text });
+    for (;;) {
+      // What was discovered and called, so that preconditions know of it.
+      const state = history.scan(this.messages).state({ scopes: ["chat:write"] });
+      const activeSetHandle = this.#handle;
+      const turn = await this.client.route({ intents: [{ text }], state, activeSetHandle });
+      this.#handle = turn.activeSetHandle;
+      const { content } = await this.anthropic.messages.create({
+        model: this.model,
+        max_tokens: 1024,
+        // Every tool in one line, before a cache breakpoint; the few with schemas, and the search that makes any
+        // other of them callable.
+        system: layout.anthropicSystem("Be brief.", this.#summaries),
+        tools: render.anthropic([SEARCH_TOOL, ...turn.activeTools], { model: this.model }).tools,
+        // Without references to tools that are gone.
+        messages: history.strip(this.messages, this.#summaries.keys()).messages,
+      });
+      this.messages.push({ role: "assistant", content });
+      const uses = content.filter((block) => block.type === "tool_use");
+      if (uses.length === 0) {
+        return content.map((block) => (block.type === "text" ? block.text : "")).join("");
+      }
+      const results: object[] = [];
+      for (const use of uses) results.push(await this.result(use, state));
+      this.messages.push({ role: "user", content: results });
+    }
+  }
+
+  async result(use: ToolUse, state: v1.AgentState): Promise<object> {
+    const call = calls.fromAnthropic(use);
+    const done = { type: "tool_result", tool_use_id: use.id };
+    if (call.tool === SEARCH_TOOL.modelName) {
+      const answer = await this.client.answerSearch(call, { handle: this.#handle, state });
+      // The next `route` keeps what was found, with its schemas.
+      this.#handle = answer.handle;
+      return { ...done, content: answer.text, is_error: answer.failed };
+    }
+    const asked = { activeSetHandle: this.#handle, calls: [call], state };
+    const [verdict] = (await this.client.gate(asked)).verdicts;
+    if (!verdict?.allowed) {
+      // The refusal says what to do instead: the model corrects itself.
+      return { ...done, content: JSON.stringify(verdict && toToolError(verdict)), is_error: true };
+    }
+    const args = verdict.argumentsJson ? (JSON.parse(verdict.argumentsJson) as object) : use.input;
+    return { ...done, content: await this.runTool(verdict.server, verdict.name, args) };
+  }
+
+  compact(summary: string): void {
+    // What was discovered and called outlives the messages that said so.
+    this.messages = history.compacted(this.messages, [{ role: "user", content: summary }]);
+  }
+}
+
+// What is needed here of Anthropic's SDK.
+interface Anthropic {
+  messages: { create(request: object): Promise<{ content: (ToolUse | { type: "text"; text: string })[] }> };
+}
+interface ToolUse {
+  type: "tool_use";
+  id: string;
+  name: string;
+  input: object;
+}

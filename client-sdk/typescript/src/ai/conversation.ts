@@ -1,0 +1,144 @@
+/** One conversation of an agent of the AI SDK: routes before each step, gates calls before they run. */
+import { jsonSchema, type ModelMessage, tool, type ToolExecutionOptions, type ToolSet } from "ai";
+
+import { of as callOf } from "../calls.js";
+import type { RemoteClient } from "../client.js";
+import { type Grants, scan } from "../history/scan.js";
+import { Gatekeeper, type Held, type MiddlewareOptions } from "../middleware.js";
+import { SEARCH_TOOL } from "../offering.js";
+import { entryOf, intentsOf } from "./messages.js";
+
+/** Settings of a conversation. */
+export interface ToolgateOptions extends MiddlewareOptions {
+  /** The agent's scopes, milestones and attributes, which no history can say; asked at each step. Default: none. */
+  readonly grants?: Grants | (() => Grants | Promise<Grants>);
+  /** The agent's own tools: always shown and never gated. Default: none. */
+  readonly own?: ToolSet;
+  /** What `state` gave, to go on with a conversation elsewhere. Default: a new one. */
+  readonly state?: Held;
+}
+
+/** A step's settings, as the AI SDK asks for them before each step. */
+export type PrepareStep = (options: {
+  readonly messages: readonly ModelMessage[];
+}) => Promise<{ activeTools: string[] }>;
+
+type AnyTool = ToolSet[string];
+
+/** A call did not run; the message is the refusal, as JSON for the model. */
+export class ToolRefusedError extends Error {
+  override readonly name = "ToolRefusedError";
+}
+
+/**
+ * The tools of one conversation. The model sees the active set of each step, and only calls that Gate allows run.
+ *
+ *     const toolgate = new ToolgateConversation(client, tools);
+ *     await generateText({ model, prompt, stopWhen: stepCountIs(8), ...toolgate.settings() });
+ *
+ * Each step is routed by the user's last message and by what the last tool answered since. A refused call fails with
+ * the refusal in words for the model, so that it can correct itself. Where tools are deferred, the model also sees a
+ * search for them: what it finds is in the active set from then on. When Toolgate can't be reached, the model keeps the
+ * active set that it has, or sees all tools; calls are refused until they can be checked. A tool without `execute` is
+ * run by the caller, who gates its calls: `gate` of the client, with the handle of `state`.
+ */
+export class ToolgateConversation {
+  /** All tools: the agent's own, the search, and those that Toolgate manages. */
+  readonly tools: ToolSet;
+  readonly #gatekeeper: Gatekeeper;
+  readonly #managed: ToolSet;
+  readonly #own: readonly string[];
+  readonly #grants: () => Grants | Promise<Grants>;
+  #held: Held;
+  #searches: Promise<unknown> = Promise.resolve();
+
+  /**
+   * @param tools all tools that Toolgate manages, under model-facing names (`modelFacing`).
+   * @throws TypeError tools under other names.
+   */
+  constructor(client: RemoteClient, tools: ToolSet, options: ToolgateOptions = {}) {
+    const { grants = {}, own = {}, state = { handle: "" } } = options;
+    this.#gatekeeper = new Gatekeeper(client, Object.keys(tools), options);
+    this.#managed = tools;
+    this.#own = Object.keys(own);
+    this.#grants = typeof grants === "function" ? grants : () => grants;
+    this.#held = state;
+    const search = this.#gatekeeper.searches ? { [SEARCH_TOOL.modelName]: this.#searchTool() } : {};
+    const gated = Object.entries(tools).map(([name, inner]) => [name, this.#gated(name, inner)] as const);
+    this.tools = { ...own, ...search, ...Object.fromEntries(gated) };
+  }
+
+  /** What the conversation remembers, as JSON: keep it with the messages, and give it back to go on elsewhere. */
+  get state(): Held {
+    return this.#held;
+  }
+
+  /** What `generateText`, `streamText` and `ToolLoopAgent` take: the tools, and what to do before each step. */
+  settings(): { tools: ToolSet; prepareStep: PrepareStep } {
+    return { tools: this.tools, prepareStep: this.prepareStep };
+  }
+
+  /** Routes, and shows the model the active set; see the AI SDK's `prepareStep`. */
+  readonly prepareStep: PrepareStep = async ({ messages }) => {
+    const entries = messages.map(entryOf);
+    const grants = await this.#grants();
+    this.#held = await this.#gatekeeper.route(entries, intentsOf(messages), this.#held, grants);
+    const { active } = this.#held;
+    // The agent's own tools first, then the active set in its order, so that caches hold.
+    const shown = active?.filter((name) => Object.hasOwn(this.tools, name)) ?? Object.keys(this.#managed);
+    return { activeTools: [...this.#own, ...shown] };
+  };
+
+  #gated(name: string, inner: AnyTool): AnyTool {
+    const { execute } = inner;
+    if (execute === undefined) {
+      return inner;
+    }
+    const gated = async (input: unknown, options: ToolExecutionOptions): Promise<unknown> => {
+      const { toolCallId, messages } = options;
+      const call = callOf(name, input, toolCallId);
+      const state = await this.#agent(messages);
+      const [verdict] = await this.#gatekeeper.gate([call], this.#held.handle, state);
+      if (verdict === undefined || "text" in verdict) {
+        throw new ToolRefusedError(verdict?.text);
+      }
+      const { argumentsJson } = verdict;
+      return last(execute(argumentsJson === "" ? input : JSON.parse(argumentsJson), options));
+    };
+    return { ...inner, execute: gated };
+  }
+
+  #searchTool(): AnyTool {
+    return tool({
+      description: SEARCH_TOOL.description,
+      inputSchema: jsonSchema(JSON.parse(SEARCH_TOOL.inputSchemaJson) as object),
+      execute: (input, { toolCallId, messages }) =>
+        // One after another: each adds to the handle that the one before gave.
+        (this.#searches = this.#searches
+          .catch(() => undefined)
+          .then(() => this.#search(input, toolCallId, messages))),
+    });
+  }
+
+  async #search(input: unknown, toolCallId: string, messages: ModelMessage[]): Promise<string> {
+    const call = callOf(SEARCH_TOOL.modelName, input, toolCallId);
+    const answer = await this.#gatekeeper.search(call, this.#held.handle, await this.#agent(messages));
+    this.#held = { ...this.#held, handle: answer.handle };
+    if (answer.failed) throw new ToolRefusedError(answer.text);
+    return answer.text;
+  }
+
+  async #agent(messages: readonly ModelMessage[]) {
+    return scan(messages.map(entryOf), this.#held.history).state(await this.#grants());
+  }
+}
+
+/** A tool's result. Of one that gives several, the last: whether it may run is known before it gives any. */
+async function last(result: unknown): Promise<unknown> {
+  if (typeof result !== "object" || result === null || !(Symbol.asyncIterator in result)) {
+    return result;
+  }
+  let final: unknown;
+  for await (const one of result as AsyncIterable<unknown>) final = one;
+  return final;
+}

@@ -1,0 +1,15 @@
+/**
+ * Toolgate for agents of the Vercel AI SDK; needs the package `ai`.
+ *
+ *     const tools = await modelFacing(mcpTools, client.listTools({ server: "github" }));
+ *     const toolgate = new ToolgateConversation(client, tools);
+ *     await generateText({ model, prompt, stopWhen: stepCountIs(8), ...toolgate.settings() });
+ */
+export type { Held, MiddlewareOptions, RouteDefaults } from "../middleware.js";
+export {
+  type PrepareStep,
+  ToolgateConversation,
+  type ToolgateOptions,
+  ToolRefusedError,
+} from "./conversation.js";
+export { type McpDefinition, mcpDefinitions, modelFacing } from "./tools.js";

@@ -1,0 +1,73 @@
+/** The AI SDK's messages: as a history, and as a step's intents. */
+import type { ModelMessage, ToolModelMessage } from "ai";
+
+import { type Intent, intentOf } from "../middleware.js";
+import { SEARCH_TOOL } from "../offering.js";
+
+type Part = ToolModelMessage["content"][number];
+type Result = Extract<Part, { type: "tool-result" }>;
+
+/** A message as `history.scan` reads it. The AI SDK has calls and results in parts of their own. */
+export function entryOf(message: ModelMessage): object {
+  switch (message.role) {
+    case "assistant":
+      return { role: "assistant", content: partsOf(message.content).map(blockOf) };
+    case "tool":
+      return { role: "user", content: partsOf(message.content).map(blockOf) };
+    default:
+      // Whatever else looks like a result is not read.
+      return { role: message.role };
+  }
+}
+
+/** What the user said last, and what a tool answered since; what a search found is loaded already. */
+export function intentsOf(messages: readonly ModelMessage[]): Intent[] {
+  const asked = messages.findLastIndex(({ role }) => role === "user");
+  const said = messages[asked];
+  const results = messages
+    .slice(asked + 1)
+    .flatMap((message) => (message.role === "tool" ? message.content.filter(isResult) : []));
+  const last = results.findLast(({ toolName }) => toolName !== SEARCH_TOOL.modelName);
+  return [
+    ...(said === undefined ? [] : intentOf(textOf(said.content))),
+    ...(last === undefined ? [] : intentOf(outputOf(last), true)),
+  ];
+}
+
+function partsOf(content: string | readonly { readonly type: string }[]): readonly object[] {
+  return typeof content === "string" ? [] : content;
+}
+
+/** A call or result as a block of Anthropic's; other parts say nothing of tools. */
+function blockOf(part: object): object {
+  const { type, toolCallId, toolName } = part as { type?: string; toolCallId?: string; toolName?: string };
+  if (type === "tool-call") {
+    return { type: "tool_use", id: toolCallId, name: toolName };
+  }
+  if (type === "tool-result") {
+    const result = part as Result;
+    const failed = /^error|denied$/.test(result.output.type);
+    const flag = failed ? { is_error: true } : {};
+    return { type: "tool_result", tool_use_id: toolCallId, content: outputOf(result), ...flag };
+  }
+  return {};
+}
+
+function isResult(part: Part): part is Result {
+  return part.type === "tool-result";
+}
+
+/** A result's output as text. */
+function outputOf({ output }: Result): string {
+  if (!("value" in output)) {
+    return "";
+  }
+  return typeof output.value === "string" ? output.value : JSON.stringify(output.value);
+}
+
+function textOf(content: ModelMessage["content"]): string {
+  if (typeof content === "string") {
+    return content;
+  }
+  return content.map((part) => (part.type === "text" ? part.text : "")).join("\n");
+}

@@ -1,0 +1,96 @@
+/** What a failed call throws: the status and its details, parsed. */
+import { Code, ConnectError } from "@connectrpc/connect";
+
+import { type FieldViolation, readDetails } from "./details.js";
+import { isLocal } from "./failures.js";
+import type { ErrorReason } from "./gen/toolgate/v1/error_pb.js";
+
+export type { FieldViolation } from "./details.js";
+
+const STATUS_CODES = {
+  [Code.Canceled]: "CANCELLED",
+  [Code.Unknown]: "UNKNOWN",
+  [Code.InvalidArgument]: "INVALID_ARGUMENT",
+  [Code.DeadlineExceeded]: "DEADLINE_EXCEEDED",
+  [Code.NotFound]: "NOT_FOUND",
+  [Code.AlreadyExists]: "ALREADY_EXISTS",
+  [Code.PermissionDenied]: "PERMISSION_DENIED",
+  [Code.ResourceExhausted]: "RESOURCE_EXHAUSTED",
+  [Code.FailedPrecondition]: "FAILED_PRECONDITION",
+  [Code.Aborted]: "ABORTED",
+  [Code.OutOfRange]: "OUT_OF_RANGE",
+  [Code.Unimplemented]: "UNIMPLEMENTED",
+  [Code.Internal]: "INTERNAL",
+  [Code.Unavailable]: "UNAVAILABLE",
+  [Code.DataLoss]: "DATA_LOSS",
+  [Code.Unauthenticated]: "UNAUTHENTICATED",
+} as const;
+
+/** A gRPC status code by its name. */
+export type StatusCode = (typeof STATUS_CODES)[Code];
+
+/** Why a call failed: a name of `v1.ErrorReason`, or one that this version does not know. */
+export type Reason = keyof typeof ErrorReason | (string & {});
+
+/** What a `ToolgateError` is made of. */
+export interface ErrorParts {
+  readonly reason?: Reason;
+  readonly metadata?: Readonly<Record<string, string>>;
+  readonly fieldViolations?: readonly FieldViolation[];
+  readonly retryAfter?: number | undefined;
+  readonly cause?: unknown;
+}
+
+/** A call failed. Switch on `reason`; the text may change at any time. A refused tool call is no error. */
+export class ToolgateError extends Error {
+  override readonly name = "ToolgateError";
+  /** The gRPC status code. */
+  readonly code: StatusCode;
+  /**
+   * One of `v1.ErrorReason`, such as "ETAG_MISMATCH"; "" when the failure did not come from Toolgate itself
+   * (nobody listens, a proxy answered, the deadline passed on this side).
+   */
+  readonly reason: Reason;
+  /** What was wrong, for a reader; `message` has the reason and the fields at fault too. */
+  readonly detail: string;
+  /** What else the service said about the reason, such as `limit`, `maximum`, `actual`. */
+  readonly metadata: Readonly<Record<string, string>>;
+  /** The fields at fault, with INVALID_ARGUMENT. */
+  readonly fieldViolations: readonly FieldViolation[];
+  /** Seconds to wait before another try; undefined when no retry helps or none was asked. */
+  readonly retryAfter: number | undefined;
+
+  constructor(code: StatusCode, detail: string, parts: ErrorParts = {}) {
+    const { reason = "", metadata = {}, fieldViolations = [], retryAfter, cause } = parts;
+    // The service's message says its violations already, unless they are many.
+    const more = fieldViolations.filter(
+      ({ field, description }) => !(detail.includes(field) && detail.includes(description)),
+    );
+    const fields = more.map(({ field, description }) => `; ${field}: ${description}`).join("");
+    super(`${reason || code}: ${detail}${fields}`, cause === undefined ? {} : { cause });
+    this.code = code;
+    this.reason = reason;
+    this.detail = detail;
+    this.metadata = metadata;
+    this.fieldViolations = fieldViolations;
+    this.retryAfter = retryAfter;
+  }
+}
+
+/**
+ * Reads what a transport threw.
+ *
+ * @param error what it threw.
+ * @param target where the call went, to say so when nobody answered there.
+ */
+export function toToolgateError(error: unknown, target: string): ToolgateError {
+  if (error instanceof ToolgateError) {
+    return error;
+  }
+  const failure = ConnectError.from(error);
+  const code = (STATUS_CODES as Record<number, StatusCode>)[failure.code] ?? "UNKNOWN";
+  const said = failure.rawMessage.trim() || code;
+  const isNobody = failure.code === Code.Unavailable && isLocal(failure);
+  const detail = isNobody ? `${said}; is \`toolgate serve\` running at ${target}?` : said;
+  return new ToolgateError(code, detail, { ...readDetails(failure), cause: failure.cause });
+}

@@ -1,0 +1,94 @@
+/** The service that these tests ask: the one at TOOLGATE_TARGET, else the binary that TOOLGATE_BIN names. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer, type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+
+const START_MS = 60_000;
+
+/** A service to test against; at the end of its scope it stops, when it was started here. */
+export class Service implements AsyncDisposable {
+  readonly target: string;
+  readonly #stop: () => Promise<void>;
+
+  private constructor(target: string, stop: () => Promise<void> = () => Promise.resolve()) {
+    this.target = target;
+    this.#stop = stop;
+  }
+
+  static async get(): Promise<Service> {
+    const { TOOLGATE_TARGET: target, TOOLGATE_BIN: binary } = process.env;
+    if (target) {
+      return new Service(target);
+    }
+    if (!binary) {
+      throw new Error("say where a service is with TOOLGATE_TARGET, or name a binary with TOOLGATE_BIN");
+    }
+    return Service.#start(binary);
+  }
+
+  static async #start(binary: string): Promise<Service> {
+    const folder = mkdtempSync(join(tmpdir(), "toolgate-"));
+    const [listen, admin] = [await freeAddress(), await freeAddress()];
+    const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("TOOLGATE_"));
+    const child = spawn(binary, ["serve"], {
+      cwd: folder,
+      stdio: "ignore",
+      env: {
+        ...Object.fromEntries(inherited),
+        TOOLGATE_SERVER_LISTEN: listen,
+        TOOLGATE_SERVER_ADMIN_LISTEN: admin,
+        TOOLGATE_STORE_PATH: join(folder, "data"),
+        XDG_CONFIG_HOME: join(folder, "config"),
+      },
+    });
+    const stop = async () => {
+      await end(child);
+      rmSync(folder, { recursive: true });
+    };
+    try {
+      await ready(child, admin);
+    } catch (error) {
+      await stop();
+      throw error;
+    }
+    return new Service(listen, stop);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#stop();
+  }
+}
+
+/** A tenant that no other test has. */
+export function freshTenant(): string {
+  return `ts-${crypto.randomUUID()}`;
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null) return;
+  child.kill();
+  await once(child, "exit");
+}
+
+async function ready(child: ChildProcess, admin: string): Promise<void> {
+  const giveUp = performance.now() + START_MS;
+  while (performance.now() < giveUp) {
+    if (child.exitCode !== null) throw new Error(`the service exited with ${String(child.exitCode)}`);
+    const answer = await fetch(`http://${admin}/readyz`).catch(() => undefined);
+    if (answer?.status === 200) return;
+    await pause(50);
+  }
+  throw new Error(`the service is not ready within ${String(START_MS)} ms`);
+}
+
+async function freeAddress(): Promise<string> {
+  const probe = createServer().listen(0, "127.0.0.1");
+  await once(probe, "listening");
+  const { port } = probe.address() as AddressInfo;
+  probe.close();
+  return `127.0.0.1:${String(port)}`;
+}

@@ -1,0 +1,147 @@
+/** What every client must do alike: the cases of client-sdk/conformance. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { fromJson, type JsonObject } from "@bufbuild/protobuf";
+
+import {
+  announce,
+  answerOf,
+  calls,
+  Client,
+  history,
+  layout,
+  render,
+  SEARCH_TOOL,
+  v1,
+} from "../../src/node.js";
+import { activeTool, type Case, cases } from "./cases.js";
+
+for (const [file, one] of cases("history", "scan-")) {
+  test(`${file}: ${one.name}`, () => {
+    const seen = history.scan(one["messages"], one["snapshot"]);
+    const { type, version, ...snapshot } = seen.snapshot();
+    assert.deepEqual([type, version], ["toolgate_snapshot", 1]);
+    assert.deepEqual(snapshot, one["expect"]);
+    seen.state();
+  });
+  const ids = one["expect"].calls.map(({ id }: { id: string }) => id) as string[];
+  // A call without an identifier of its own can't be known again.
+  if (ids.includes("") || new Set(ids).size < ids.length) continue;
+  test(`${file}: ${one.name}, scanned again after a compaction`, () => {
+    const again = history.scan(history.compacted(one["messages"], one["messages"], one["snapshot"]));
+    assert.deepEqual(again.snapshot().calls, one["expect"].calls);
+    assert.deepEqual(again.discovered, one["expect"].discovered);
+  });
+}
+
+for (const [file, one] of cases("history", "strip")) {
+  test(`${file}: ${one.name}`, () => {
+    const before = structuredClone(one["messages"]);
+    const options = { references: one["references"] as boolean };
+    const stripped = history.strip<unknown>(one["messages"], one["available"], options);
+    assert.deepEqual(stripped.messages, one["expect"].messages);
+    assert.deepEqual(stripped.removed, one["expect"].removed);
+    assert.deepEqual(one["messages"], before, "the history that was given is left alone");
+    const again = history.strip(stripped.messages, one["available"], options);
+    assert.deepEqual([again.messages, again.removed], [stripped.messages, []]);
+  });
+}
+
+const renderers: Record<string, (tools: v1.ActiveTool[], options: Case) => render.Rendered<unknown>> = {
+  anthropic: (tools, options) =>
+    render.anthropic(tools, {
+      deferred: (options["deferred"] ?? []).map(activeTool),
+      model: options["model"] ?? "",
+      searchTool: options["search_tool"] === undefined ? "bm25" : options["search_tool"],
+      unsupported: options["unsupported"] ?? render.UNSUPPORTED_MODELS,
+      cacheBreakpoint: options["cache_breakpoint"] ?? false,
+    }),
+  gemini: render.gemini,
+  mcp: render.mcp,
+  openai_chat: render.openaiChat,
+  openai_responses: render.openaiResponses,
+};
+
+for (const [provider, one] of cases("render")) {
+  test(`${provider}: ${one.name}`, () => {
+    const rendered = renderers[provider]?.(one["tools"].map(activeTool), one["options"]);
+    assert.ok(rendered);
+    assert.deepEqual(rendered.tools, one["expect"].tools);
+    assert.deepEqual(sorted(rendered.losses), sorted(one["expect"].losses));
+  });
+}
+
+function sorted(losses: readonly unknown[]): string[] {
+  return losses.map((loss) => JSON.stringify(Object.entries(loss as object).sort())).sort();
+}
+
+for (const [file, one] of cases("prompt", "layout")) {
+  test(`${file}: ${one.name}`, () => {
+    const tools = one["tools"].map((tool: JsonObject) => fromJson(v1.ActiveToolSchema, tool));
+    assert.deepEqual(
+      {
+        anthropic_system: layout.anthropicSystem(one["system"], one["summaries"]),
+        openai_system: layout.openaiSystem(one["system"], one["summaries"]),
+        user_message: layout.userMessage(one["content"], tools),
+        responses_input: layout.responsesInput(one["content"], tools),
+      },
+      one["expect"],
+    );
+  });
+}
+
+for (const [file, one] of cases("prompt", "announce")) {
+  test(`${file}: ${one.name}`, () => {
+    const { added, ...said } = announce(one["searchable"], {
+      loaded: one["loaded"],
+      announced: one["announced"] ?? undefined,
+    });
+    assert.deepEqual({ ...said, added: [...added] }, one["expect"]);
+  });
+}
+
+for (const [file, one] of cases("search", "tool")) {
+  test(`${file}: ${one.name}`, () => {
+    assert.deepEqual(
+      {
+        name: SEARCH_TOOL.name,
+        model_name: SEARCH_TOOL.modelName,
+        description: SEARCH_TOOL.description,
+        input_schema: JSON.parse(SEARCH_TOOL.inputSchemaJson),
+        annotations: JSON.parse(SEARCH_TOOL.annotationsJson),
+        signature: SEARCH_TOOL.signature,
+        signature_lossy: SEARCH_TOOL.signatureLossy,
+        schema_tokens: SEARCH_TOOL.schemaTokens,
+      },
+      one["expect"],
+    );
+  });
+}
+
+for (const [file, one] of cases("search", "answer")) {
+  test(`${file}: ${one.name}`, () => {
+    const answer = answerOf(fromJson(v1.SearchToolsResponseSchema, one["found"] as JsonObject));
+    assert.deepEqual([JSON.parse(answer.text), answer.failed], [one["expect"], false]);
+  });
+}
+
+for (const [file, one] of cases("search", "mistake")) {
+  test(`${file}: ${one.name}`, async () => {
+    await using client = new Client("127.0.0.1:1"); // Nothing is sent.
+    const call = calls.of(SEARCH_TOOL.modelName, asWritten(one));
+    const answer = await client.answerSearch(call, { handle: "h" });
+    assert.deepEqual(JSON.parse(answer.text), one["expect"]);
+    assert.deepEqual([answer.failed, answer.handle, answer.found], [true, "h", undefined]);
+  });
+}
+
+/** A count in tenths is whole once it is parsed; the case has it as it is written. */
+function asWritten(one: Case): unknown {
+  return one.name === "a count in tenths" ? '{"query": "x", "max_results": 5.0}' : one["arguments"];
+}
+
+test("every renderer has cases", () => {
+  const providers = new Set(cases("render").map(([file]) => file));
+  assert.deepEqual([...providers].sort(), Object.keys(renderers).sort());
+});
