@@ -106,7 +106,7 @@ final class Connection implements AutoCloseable {
             return ToolgateException.withoutDetails(
                     Status.Code.CANCELLED,
                     "the client was closed during the call",
-                    status.asException());
+                    status.getCause());
         }
         return ToolgateException.of(status, trailers, target);
     }

@@ -55,7 +55,7 @@ public final class ToolgateException extends RuntimeException {
     static ToolgateException of(Status status, Metadata trailers, Target target) {
         Optional<ErrorDetails> details = ErrorDetails.of(trailers);
         if (details.isEmpty()) {
-            return withoutDetails(status.getCode(), words(status, target), status.asException());
+            return withoutDetails(status.getCode(), words(status, target), status.getCause());
         }
         ErrorDetails said = details.get();
         List<FieldViolation> violations =
@@ -68,7 +68,7 @@ public final class ToolgateException extends RuntimeException {
                 said.info(),
                 violations,
                 said.retryAfter().orElse(null),
-                status.asException());
+                status.getCause());
     }
 
     static ToolgateException withoutDetails(Status.Code code, String message, Throwable cause) {

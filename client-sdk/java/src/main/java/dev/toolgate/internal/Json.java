@@ -1,14 +1,15 @@
 package dev.toolgate.internal;
 
+import com.google.gson.Gson;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonNull;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParseException;
-import com.google.gson.JsonParser;
 import com.google.gson.JsonPrimitive;
 import com.google.gson.JsonSyntaxException;
 import com.google.gson.Strictness;
+import com.google.gson.TypeAdapter;
 import com.google.gson.stream.JsonReader;
 import com.google.gson.stream.JsonToken;
 import java.io.IOException;
@@ -16,28 +17,46 @@ import java.io.StringReader;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Pattern;
 
 /**
  * Reads and writes JSON, and reads foreign JSON: what is not of the expected type counts as absent.
  */
 public final class Json {
     private static final String HEX = "0123456789abcdef";
+    private static final TypeAdapter<JsonElement> ELEMENTS =
+            new Gson().getAdapter(JsonElement.class);
+    private static final Pattern SURROGATE =
+            Pattern.compile("[\\ud800-\\udfff]|\\\\u[dD][89a-fA-F]");
 
     private Json() {}
 
     /**
-     * Parses JSON text as RFC 8259 has it. Numbers keep their digits, objects the order of their
-     * keys.
+     * Parses JSON text as RFC 8259 has it, lone surrogates included. Numbers keep their digits,
+     * objects the order of their keys.
      *
      * @param text the text
      * @return the value
      * @throws JsonParseException when it is not JSON, or nested more than 255 deep
      */
     public static JsonElement parse(String text) {
-        JsonReader reader = new JsonReader(new StringReader(text));
-        reader.setStrictness(Strictness.STRICT);
         try {
-            JsonElement value = JsonParser.parseReader(reader);
+            return parse(text, Strictness.STRICT);
+        } catch (JsonParseException e) {
+            // Gson's strict reading refuses lone surrogates, and other readings refuse less than
+            // JSON has.
+            if (SURROGATE.matcher(text).find()) {
+                return parse(text, Strictness.LEGACY_STRICT);
+            }
+            throw e;
+        }
+    }
+
+    private static JsonElement parse(String text, Strictness strictness) {
+        JsonReader reader = new JsonReader(new StringReader(text));
+        reader.setStrictness(strictness);
+        try {
+            JsonElement value = ELEMENTS.read(reader);
             if (reader.peek() != JsonToken.END_DOCUMENT) {
                 throw new JsonSyntaxException("more text after the value at " + reader.getPath());
             }
