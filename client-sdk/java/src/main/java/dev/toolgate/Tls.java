@@ -18,14 +18,6 @@ import java.security.cert.CertificateFactory;
  * @param serverName the name that the server's certificate must have; null for the target's host
  */
 public record Tls(Path ca, Path certificate, Path key, String serverName) {
-    /** Checks that the certificate and its key come together. */
-    public Tls {
-        if ((certificate == null) != (key == null)) {
-            throw new IllegalArgumentException(
-                    "a client's certificate and its key belong together: give both, or neither");
-        }
-    }
-
     /**
      * TLS with the certificate authorities of the Java runtime.
      *
@@ -67,6 +59,10 @@ public record Tls(Path ca, Path certificate, Path key, String serverName) {
     }
 
     ChannelCredentials toCredentials() {
+        if ((certificate == null) != (key == null)) {
+            throw new IllegalArgumentException(
+                    "a client's certificate and its key belong together: give both, or neither");
+        }
         TlsChannelCredentials.Builder credentials = TlsChannelCredentials.newBuilder();
         try {
             if (ca != null) {

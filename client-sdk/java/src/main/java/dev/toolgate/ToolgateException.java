@@ -13,9 +13,11 @@ import java.util.Optional;
 /**
  * A call failed. Switch on {@link #reason()}; texts may change at any time. A refused tool call is
  * no failure: it is a verdict.
+ *
+ * @serial exclude
  */
-@SuppressWarnings(
-        "serial") // The collections are the JDK's immutable ones, which can be serialised.
+// The collections are the JDK's immutable ones, which can be serialised.
+@SuppressWarnings("serial")
 public final class ToolgateException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
@@ -31,6 +33,7 @@ public final class ToolgateException extends RuntimeException {
      *
      * @param field its path, such as {@code intents[0].text}
      * @param description what was wrong and what would be right
+     * @serial exclude
      */
     public record FieldViolation(String field, String description)
             implements java.io.Serializable {}

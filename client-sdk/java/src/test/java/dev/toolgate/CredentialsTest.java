@@ -102,7 +102,11 @@ class CredentialsTest {
         assertRefused(
                 ToolgateClient.builder().target("https://a:1").tls(Tls.ofCa(Path.of("pom.xml"))),
                 "the CA bundle pom.xml");
-        assertThrows(IllegalArgumentException.class, () -> new Tls(null, Path.of("a"), null, null));
+        assertRefused(
+                ToolgateClient.builder()
+                        .target("https://a:1")
+                        .tls(Tls.system().withClientCertificate(Path.of("a"), null)),
+                "give both");
         assertThrows(
                 IllegalArgumentException.class,
                 () -> ToolgateClient.builder().timeout(Duration.ZERO));

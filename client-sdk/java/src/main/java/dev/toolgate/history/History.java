@@ -18,12 +18,6 @@ import java.util.List;
  * @param turns how many turns of the model there were
  */
 public record History(List<String> discovered, List<SeenCall> calls, int turns) {
-    /** Keeps lists of its own. */
-    public History {
-        discovered = List.copyOf(discovered);
-        calls = List.copyOf(calls);
-    }
-
     /**
      * Reads a history for what the model has discovered and called.
      *

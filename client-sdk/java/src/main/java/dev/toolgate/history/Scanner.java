@@ -78,7 +78,7 @@ final class Scanner {
         Collections.reverse(newest);
         List<String> kept = fitting(newest, name -> bytes(name) + NAME_OVERHEAD, DISCOVERED_BYTES);
         Collections.reverse(kept);
-        return new History(kept, newestCalls(), turns);
+        return new History(List.copyOf(kept), newestCalls(), turns);
     }
 
     private void speak(boolean model) {

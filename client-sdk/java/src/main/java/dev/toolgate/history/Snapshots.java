@@ -60,7 +60,7 @@ final class Snapshots {
                                 tool, status(call), count(field(call, "turn")), text(call, "id")));
             }
         }
-        return new History(discovered, calls, count(field(snapshot, "turns")));
+        return new History(discovered, List.copyOf(calls), count(field(snapshot, "turns")));
     }
 
     private static JsonObject write(SeenCall call) {

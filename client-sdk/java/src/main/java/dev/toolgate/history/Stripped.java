@@ -13,11 +13,6 @@ import java.util.Set;
  * @param removed what was taken out, in the history's order; snapshots are not listed
  */
 public record Stripped(JsonArray messages, List<Removed> removed) {
-    /** Keeps a list of its own. */
-    public Stripped {
-        removed = List.copyOf(removed);
-    }
-
     /**
      * A history without references to tools that the next request can't resolve. What was given is
      * left alone.

@@ -52,7 +52,7 @@ final class Stripper {
         }
         JsonArray left = withoutLoneReasoning(kept);
         removed.sort(Comparator.comparingInt(Removed::message));
-        return new Stripped(left, removed);
+        return new Stripped(left, List.copyOf(removed));
     }
 
     /** What is left of an entry. */

@@ -26,13 +26,6 @@ import java.util.stream.Stream;
  */
 public record Announcement(
         boolean full, Map<String, String> added, List<String> removed, List<String> announced) {
-    /** Keeps collections of its own. */
-    public Announcement {
-        added = Collections.unmodifiableMap(new LinkedHashMap<>(added));
-        removed = List.copyOf(removed);
-        announced = List.copyOf(announced);
-    }
-
     /**
      * What changed since the last announcement.
      *
@@ -56,7 +49,11 @@ public record Announcement(
         added.keySet().removeAll(known);
         added.keySet().removeAll(Set.copyOf(loaded));
         kept.addAll(added.keySet());
-        return new Announcement(announced == null, added, removed, kept);
+        return new Announcement(
+                announced == null,
+                Collections.unmodifiableMap(added),
+                List.copyOf(removed),
+                List.copyOf(kept));
     }
 
     /**

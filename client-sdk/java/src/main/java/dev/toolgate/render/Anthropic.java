@@ -46,7 +46,7 @@ final class Anthropic {
         }
         List<Loss> losses = new ArrayList<>(loaded.losses());
         losses.addAll(later.losses());
-        return new Rendered(seen, losses);
+        return new Rendered(List.copyOf(seen), List.copyOf(losses));
     }
 
     private static JsonObject definitionOf(AnthropicOptions.Search search) {

@@ -34,12 +34,6 @@ public record AnthropicOptions(
         NONE
     }
 
-    /** Keeps lists of its own. */
-    public AnthropicOptions {
-        deferred = List.copyOf(deferred);
-        unsupported = List.copyOf(unsupported);
-    }
-
     /**
      * These options with deferred tools.
      *
@@ -47,7 +41,8 @@ public record AnthropicOptions(
      * @return the options
      */
     public AnthropicOptions withDeferred(List<ActiveTool> deferred) {
-        return new AnthropicOptions(deferred, model, search, unsupported, cacheBreakpoint);
+        return new AnthropicOptions(
+                List.copyOf(deferred), model, search, unsupported, cacheBreakpoint);
     }
 
     /**
@@ -77,7 +72,8 @@ public record AnthropicOptions(
      * @return the options
      */
     public AnthropicOptions withUnsupported(List<String> unsupported) {
-        return new AnthropicOptions(deferred, model, search, unsupported, cacheBreakpoint);
+        return new AnthropicOptions(
+                deferred, model, search, List.copyOf(unsupported), cacheBreakpoint);
     }
 
     /**

@@ -9,10 +9,4 @@ import java.util.List;
  * @param tools the definitions, in the order of the active set
  * @param losses what could not be said
  */
-public record Rendered(List<JsonObject> tools, List<Loss> losses) {
-    /** Keeps lists of its own. */
-    public Rendered {
-        tools = List.copyOf(tools);
-        losses = List.copyOf(losses);
-    }
-}
+public record Rendered(List<JsonObject> tools, List<Loss> losses) {}

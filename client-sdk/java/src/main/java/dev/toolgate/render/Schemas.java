@@ -36,7 +36,7 @@ final class Schemas {
             }
             lost.addAll(losses.found());
         }
-        return new Rendered(rendered, lost);
+        return new Rendered(List.copyOf(rendered), List.copyOf(lost));
     }
 
     private static ActiveTool toldBySignature(ActiveTool tool) {
