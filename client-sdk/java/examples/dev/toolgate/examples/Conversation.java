@@ -1,0 +1,161 @@
+package dev.toolgate.examples;
+
+import com.google.gson.JsonArray;
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonPrimitive;
+import dev.toolgate.Calls;
+import dev.toolgate.SearchAnswer;
+import dev.toolgate.SearchTool;
+import dev.toolgate.SummaryPool;
+import dev.toolgate.ToolgateClient;
+import dev.toolgate.Verdicts;
+import dev.toolgate.history.History;
+import dev.toolgate.history.Stripped;
+import dev.toolgate.prompt.Layout;
+import dev.toolgate.render.Render;
+import dev.toolgate.v1.ActiveTool;
+import dev.toolgate.v1.AgentState;
+import dev.toolgate.v1.GateRequest;
+import dev.toolgate.v1.GateVerdict;
+import dev.toolgate.v1.GetSummaryPoolRequest;
+import dev.toolgate.v1.Intent;
+import dev.toolgate.v1.RequestedCall;
+import dev.toolgate.v1.RouteRequest;
+import dev.toolgate.v1.RouteResponse;
+import dev.toolgate.v1.SearchToolsRequest;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+
+/** An agent's loop over Anthropic's Messages API. */
+public final class Conversation {
+    private final ToolgateClient client;
+    private final Model model;
+    private final Tools tools;
+    private final Map<String, String> summaries;
+    private JsonArray messages = new JsonArray();
+    private String handle = "";
+
+    /** The provider's API: the body of a request in, the answer's out. */
+    public interface Model {
+        JsonObject create(JsonObject request);
+    }
+
+    /** Runs a tool of an MCP server. */
+    public interface Tools {
+        String run(String server, String name, String argumentsJson);
+    }
+
+    public Conversation(ToolgateClient client, Model model, Tools tools) {
+        this.client = client;
+        this.model = model;
+        this.tools = tools;
+        this.summaries =
+                SummaryPool.applyTo(
+                        client.getSummaryPool(GetSummaryPoolRequest.getDefaultInstance()).getPool(),
+                        Map.of());
+    }
+
+    /** Takes what the user says, and gives the model's words once it calls no more tools. */
+    public String say(String text) {
+        messages.add(message("user", new JsonPrimitive(text)));
+        while (true) {
+            // What was discovered and called, so that preconditions know of it.
+            AgentState state = History.scan(messages).state().addScopes("chat:write").build();
+            RouteResponse turn =
+                    client.route(
+                            RouteRequest.newBuilder()
+                                    .addIntents(Intent.newBuilder().setText(text))
+                                    .setState(state)
+                                    .setActiveSetHandle(handle)
+                                    .build());
+            handle = turn.getActiveSetHandle();
+            JsonArray said = model.create(request(turn)).getAsJsonArray("content");
+            messages.add(message("assistant", said));
+            JsonArray results = new JsonArray();
+            StringBuilder words = new StringBuilder();
+            for (JsonElement element : said) {
+                JsonObject block = element.getAsJsonObject();
+                if (block.get("type").getAsString().equals("tool_use")) {
+                    results.add(result(Calls.fromAnthropic(block), state));
+                } else if (block.get("type").getAsString().equals("text")) {
+                    words.append(block.get("text").getAsString());
+                }
+            }
+            if (results.isEmpty()) {
+                return words.toString();
+            }
+            messages.add(message("user", results));
+        }
+    }
+
+    /** What was discovered and called outlives the messages that said so. */
+    public void compact(String summary) {
+        messages =
+                History.compacted(
+                        messages, List.of(message("user", new JsonPrimitive(summary))), null);
+    }
+
+    private JsonObject request(RouteResponse turn) {
+        // The few tools with schemas, and the search that makes any other of them callable.
+        List<ActiveTool> shown = new ArrayList<>(List.of(SearchTool.TOOL));
+        shown.addAll(turn.getActiveToolsList());
+        JsonArray definitions = new JsonArray();
+        Render.anthropic(shown).tools().forEach(definitions::add);
+        JsonObject request = new JsonObject();
+        request.addProperty("model", "a-model");
+        request.addProperty("max_tokens", 1024);
+        // Every tool in one line, before a cache breakpoint.
+        request.add("system", Layout.anthropicSystem("Be brief.", summaries));
+        request.add("tools", definitions);
+        // Without references to tools that are gone.
+        request.add("messages", Stripped.of(messages, summaries.keySet(), true).messages());
+        return request;
+    }
+
+    private JsonObject result(RequestedCall call, AgentState state) {
+        if (call.getTool().equals(SearchTool.NAME)) {
+            SearchToolsRequest rest =
+                    SearchToolsRequest.newBuilder()
+                            .setActiveSetHandle(handle)
+                            .setState(state)
+                            .build();
+            SearchAnswer answer = client.answerSearch(call, rest);
+            // The next route keeps what was found, with its schemas.
+            handle = answer.handle();
+            return result(call, answer.text(), answer.failed());
+        }
+        GateRequest request =
+                GateRequest.newBuilder()
+                        .setActiveSetHandle(handle)
+                        .addCalls(call)
+                        .setState(state)
+                        .build();
+        GateVerdict verdict = client.gate(request).getVerdicts(0);
+        if (!verdict.getAllowed()) {
+            // The refusal says what to do instead: the model corrects itself.
+            return result(call, Verdicts.toToolError(verdict).toString(), true);
+        }
+        // Set when the model's arguments came as a string, as null, or not at all.
+        String mended = verdict.getArgumentsJson();
+        String arguments = mended.isEmpty() ? call.getArgumentsJson() : mended;
+        return result(call, tools.run(verdict.getServer(), verdict.getName(), arguments), false);
+    }
+
+    private static JsonObject result(RequestedCall call, String content, boolean failed) {
+        JsonObject result = new JsonObject();
+        result.addProperty("type", "tool_result");
+        result.addProperty("tool_use_id", call.getCallId());
+        result.addProperty("content", content);
+        result.addProperty("is_error", failed);
+        return result;
+    }
+
+    private static JsonObject message(String role, JsonElement content) {
+        JsonObject message = new JsonObject();
+        message.addProperty("role", role);
+        message.add("content", content);
+        return message;
+    }
+}

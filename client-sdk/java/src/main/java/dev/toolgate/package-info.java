@@ -1,0 +1,11 @@
+/**
+ * The client of Toolgate. {@link dev.toolgate.ToolgateClient} calls the service and waits for its
+ * answers; {@link dev.toolgate.AsyncToolgateClient} gives futures. Requests and answers are the
+ * messages of {@code dev.toolgate.v1}.
+ *
+ * <p>For a conversation, {@link dev.toolgate.history} reads from its messages what was discovered
+ * and called, {@link dev.toolgate.render} writes tools in the shape of a provider's API, and {@link
+ * dev.toolgate.prompt} keeps prompt caches. None of them calls anything. JSON values are Gson's,
+ * which keep numbers and the order of keys as they were written.
+ */
+package dev.toolgate;
