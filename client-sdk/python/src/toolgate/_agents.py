@@ -61,8 +61,8 @@ class Verdict:
     """The arguments to call with, where they are others than the model's."""
 
 
-class Conversation:
-    """One conversation, whose tools somebody else calls. Use it in one task at a time.
+class Turns:
+    """The turns of one conversation, whose tools somebody else calls; in one task at a time.
 
     When Toolgate can't be reached, the model keeps the active set that it has, or sees all tools;
     calls are refused until they can be checked.

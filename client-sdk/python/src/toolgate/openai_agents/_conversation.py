@@ -20,8 +20,7 @@ from agents.items import TResponseStreamEvent
 from agents.tool_context import ToolContext
 from openai.types.responses import ResponseCompletedEvent, ResponseFunctionToolCall
 
-from toolgate._agents import SEARCH, Verdict, checked_grants, refuse_arguments
-from toolgate._agents import Conversation as Turns
+from toolgate._agents import SEARCH, Turns, Verdict, checked_grants, refuse_arguments
 from toolgate._requests import RouteArguments
 from toolgate.aio import AsyncClient
 from toolgate.client import Client

@@ -14,13 +14,7 @@ from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionToolset
 
-from toolgate._agents import (
-    SEARCH,
-    Conversation,
-    Verdict,
-    checked_grants,
-    refuse_arguments,
-)
+from toolgate._agents import SEARCH, Turns, Verdict, checked_grants, refuse_arguments
 from toolgate._requests import RouteArguments
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
@@ -90,7 +84,7 @@ class Toolgate(AbstractCapability[Any]):
 
     def _begin(self) -> None:
         """What belongs to one run."""
-        self._turns = Conversation(self._client, self._route, search=self._search, log=_LOG)
+        self._turns = Turns(self._client, self._route, search=self._search, log=_LOG)
         self._verdicts: dict[str, Verdict] = {}
         given = self._given
         toolset = given if isinstance(given, AbstractToolset) else CombinedToolset(list(given))
@@ -194,5 +188,5 @@ class Toolgate(AbstractCapability[Any]):
             if isinstance(message, ModelResponse) and isinstance(kept, dict):
                 handle, active = kept.get("handle"), kept.get("active")
                 if isinstance(handle, str) and isinstance(active, list):
-                    self._turns.resume(kept)
+                    self._turns.resume({"handle": handle, "active": active})
                 return
