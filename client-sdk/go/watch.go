@@ -66,10 +66,7 @@ func (w *watcher) run(ctx context.Context) error {
 			return failure
 		}
 		if !sleep(ctx, backoff(w.breaks, maxWatchBackoff, failure.RetryAfter)) {
-			if ctx.Err() != nil {
-				return w.client.errorOf(status.FromContextError(ctx.Err()).Err())
-			}
-			return failure
+			return w.client.interrupted(ctx, failure)
 		}
 	}
 }
