@@ -266,6 +266,18 @@ func TestARetryThatCanNotBeInTimeIsNotMade(t *testing.T) {
 	}
 }
 
+func TestACallerThatLeavesDuringAPauseIsToldSo(t *testing.T) {
+	service := fake.Start(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	service.Handle(route, func(context.Context, fake.Call) (proto.Message, error) {
+		time.AfterFunc(50*time.Millisecond, cancel)
+		return nil, fake.Fail(codes.Unavailable, "later", &errdetails.RetryInfo{RetryDelay: durationpb.New(time.Second)})
+	})
+	if _, err := dial(t, service.Target).Route(ctx, nil); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
 func TestAServiceInTroubleIsNotRetriedOnAndOn(t *testing.T) {
 	service := fake.Start(t)
 	service.Handle(route, unavailable)

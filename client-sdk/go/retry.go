@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 const (
@@ -46,7 +47,7 @@ func (t *throttle) failed() bool {
 // away, and never less than the service asked for.
 func backoff(attempts int, longest, asked time.Duration) time.Duration {
 	pause := longest
-	// Ten doublings of the first are more than any longest.
+	// The tenth is more than any longest; later ones would overflow.
 	if attempts <= 10 {
 		pause = min(firstBackoff<<(attempts-1), longest)
 	}
@@ -67,9 +68,17 @@ func (c *Client) retried(ctx context.Context, attempt func() error) error {
 			return failure
 		}
 		if !sleep(ctx, backoff(attempts, maxBackoff, failure.RetryAfter)) {
-			return failure
+			return c.interrupted(ctx, failure)
 		}
 	}
+}
+
+// interrupted is why there is no other attempt: the context's end, or what failed before there was too little time.
+func (c *Client) interrupted(ctx context.Context, failure *Error) *Error {
+	if ctx.Err() != nil {
+		return c.errorOf(status.FromContextError(ctx.Err()).Err())
+	}
+	return failure
 }
 
 // sleep waits, and reports whether there is time left after it. When there would not be, it returns at once.

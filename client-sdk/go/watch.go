@@ -17,8 +17,8 @@ import (
 const maxWatchBackoff = 5 * time.Second
 
 // WatchCatalog yields changes of the catalog as they are committed, until the caller breaks off or the context
-// ends; a deadline of the context is one for the whole watch. Opening has the client's timeout, and fails for
-// good after three attempts.
+// ends; a deadline of the context is one for the whole watch. Opening it, over as many attempts as it takes, has the
+// client's timeout.
 //
 // When an open stream breaks, it is opened again, as often as it takes, from the last revision that was seen; a
 // watch that began without a since_revision goes on from its first answer's. Any other error is yielded last. An
@@ -30,7 +30,7 @@ func (c *Client) WatchCatalog(ctx context.Context, request *toolgatev1.WatchCata
 			return
 		}
 		asked := copied(filled(request, "tenant", c.tenant))
-		watch := &watcher{client: c, request: asked, options: options, yield: yield}
+		watch := &watcher{client: c, request: asked, options: options, yield: yield, openBy: time.Now().Add(c.timeout)}
 		if err := watch.run(ctx); err != nil {
 			yield(nil, err)
 		}
@@ -43,8 +43,9 @@ type watcher struct {
 	request *toolgatev1.WatchCatalogRequest
 	options []grpc.CallOption
 	yield   func(*toolgatev1.WatchCatalogResponse, error) bool
-	// opened is whether any stream ever was.
+	// opened is whether any stream ever was; if not, openBy is the deadline for that.
 	opened bool
+	openBy time.Time
 	// breaks counts the streams that broke since the last answer.
 	breaks int
 }
@@ -61,17 +62,23 @@ func (w *watcher) run(ctx context.Context) error {
 		}
 		failure := w.client.errorOf(err)
 		w.breaks++
-		ended := w.client.closed.Load() || !w.opened && w.breaks == maxAttempts
-		if failure.Code != codes.Unavailable || ended {
+		if failure.Code != codes.Unavailable || w.client.closed.Load() {
 			return failure
 		}
-		if !sleep(ctx, backoff(w.breaks, maxWatchBackoff, failure.RetryAfter)) {
-			if ctx.Err() != nil {
-				return w.client.errorOf(status.FromContextError(ctx.Err()).Err())
-			}
-			return failure
+		if !w.pause(ctx, failure) {
+			return w.client.interrupted(ctx, failure)
 		}
 	}
+}
+
+// pause waits before the next stream, and reports whether there may be one.
+func (w *watcher) pause(ctx context.Context, failure *Error) bool {
+	if !w.opened {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, w.openBy)
+		defer cancel()
+	}
+	return sleep(ctx, backoff(w.breaks, maxWatchBackoff, failure.RetryAfter))
 }
 
 // follow yields the answers of one stream.
@@ -101,7 +108,11 @@ func (w *watcher) follow(ctx context.Context) error {
 
 // open starts a stream and waits until the service took it, within the client's timeout.
 func (w *watcher) open(ctx context.Context, cancel func()) (grpc.ServerStreamingClient[toolgatev1.WatchCatalogResponse], error) {
-	late := time.AfterFunc(w.client.timeout, cancel)
+	left := w.client.timeout
+	if !w.opened {
+		left = time.Until(w.openBy)
+	}
+	late := time.AfterFunc(left, cancel)
 	stream, err := w.client.catalog.WatchCatalog(ctx, w.request, w.options...)
 	if err == nil {
 		// A stream that is refused has no header, and its error is the first answer.

@@ -22,8 +22,7 @@ func parsed[M any](message M) (any, error) {
 // decoded is JSON as a message. Numbers in an interface stay as they were written.
 func decoded[M any](text json.RawMessage) (M, error) {
 	var message M
-	// What an interface holds must be told apart from a message of that type.
-	if raw, ok := any(&message).(*json.RawMessage); ok {
+	if raw, isJSON := any(&message).(*json.RawMessage); isJSON {
 		*raw = text
 		return message, nil
 	}

@@ -86,8 +86,11 @@ func UserMessage(content any, tools []*toolgatev1.ActiveTool) (json.RawMessage, 
 // The content is as for [UserMessage].
 func ResponsesInput(content any, tools []*toolgatev1.ActiveTool) ([]json.RawMessage, error) {
 	message, err := UserMessage(content, nil)
-	if err != nil || len(tools) == 0 {
-		return []json.RawMessage{message}, err
+	if err != nil {
+		return nil, err
+	}
+	if len(tools) == 0 {
+		return []json.RawMessage{message}, nil
 	}
 	developer := ordered.New("role", "developer", "content", Phase2(tools))
 	return []json.RawMessage{ordered.Write(developer), message}, nil

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
 
 	"google.golang.org/grpc"
@@ -73,7 +74,7 @@ func answerSearch(d *driver, asked request) (any, error) {
 		} `json:"call"`
 		Handle  string                       `json:"handle"`
 		State   wired[toolgatev1.AgentState] `json:"state"`
-		Detail  string                       `json:"detail"`
+		Detail  detail                       `json:"detail"`
 		Timeout *float64                     `json:"timeout"`
 	}
 	if err := read(asked.Args, &args); err != nil {
@@ -93,7 +94,7 @@ func answerSearch(d *driver, asked request) (any, error) {
 	}
 	call := &toolgatev1.RequestedCall{Tool: args.Call.Tool, CallId: args.Call.CallID, ArgumentsJson: arguments}
 	answer, err := client.AnswerSearch(ctx, call, &toolgatev1.SearchToolsRequest{
-		ActiveSetHandle: args.Handle, State: args.State.M, Detail: detailOf(args.Detail),
+		ActiveSetHandle: args.Handle, State: args.State.M, Detail: toolgatev1.Detail(args.Detail),
 	})
 	if err != nil {
 		return nil, err
@@ -103,7 +104,19 @@ func answerSearch(d *driver, asked request) (any, error) {
 	}, nil
 }
 
-// detailOf is a detail by its name on the wire.
-func detailOf(name string) toolgatev1.Detail {
-	return toolgatev1.Detail(toolgatev1.Detail_value[name])
+// detail is a detail by its name on the wire.
+type detail toolgatev1.Detail
+
+// UnmarshalJSON reads the name.
+func (d *detail) UnmarshalJSON(text []byte) error {
+	var name string
+	if err := json.Unmarshal(text, &name); err != nil {
+		return err
+	}
+	value, ok := toolgatev1.Detail_value[name]
+	if !ok {
+		return fmt.Errorf("no detail %q", name)
+	}
+	*d = detail(value)
+	return nil
 }
