@@ -10,7 +10,8 @@ rm -rf "$unpacked"
 mkdir -p "$unpacked"
 patches=()
 for crate in toolgate-proto toolgate-client; do
-    tar -xzf "$packages/$crate-0.1.0.crate" -C "$unpacked"
+    # With times of now: packaged files have no times that would tell cargo what changed.
+    tar -xzmf "$packages/$crate-0.1.0.crate" -C "$unpacked"
     patches+=(--config "patch.crates-io.$crate.path=\"$unpacked/$crate-0.1.0\"")
 done
 cd "$here"
