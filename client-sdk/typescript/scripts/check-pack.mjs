@@ -54,11 +54,7 @@ try {
       "--lib",
       "es2023,dom,esnext.disposable",
     ];
-    run(
-      tsc,
-      [...options, "--module", module, "--moduleResolution", resolution, "use.ts"],
-      project,
-    );
+    run(tsc, [...options, "--module", module, "--moduleResolution", resolution, "use.ts"], project);
   }
   console.log("the package installs, and its entries and types are found");
 } finally {
