@@ -31,6 +31,8 @@ export default tseslint.config(
   },
   {
     files: ["**/*.mjs", "**/*.js"],
-    languageOptions: { globals: { console: "readonly", process: "readonly", URL: "readonly" } },
+    languageOptions: {
+      globals: { console: "readonly", crypto: "readonly", process: "readonly", URL: "readonly" },
+    },
   },
 );

@@ -8,9 +8,8 @@ import { pathToFileURL } from "node:url";
 
 import { Client, v1 } from "@toolgate/client";
 import { mcpDefinitions, modelFacing, ToolgateConversation } from "@toolgate/client/ai";
-import { generateText, stepCountIs, tool } from "ai";
+import { generateText, jsonSchema, stepCountIs, tool } from "ai";
 import { MockLanguageModelV3 } from "ai/test";
-import { z } from "zod";
 
 /** A model's answer: a text, or calls of tools. */
 type Line = string | (readonly [tool: string, input: object])[];
@@ -40,23 +39,29 @@ export function scripted(...script: Line[]): MockLanguageModelV3 {
   });
 }
 
+/** A schema of required texts, as an MCP server would say it. */
+function textsOf<T>(...required: string[]) {
+  const properties = Object.fromEntries(required.map((name) => [name, { type: "string" as const }]));
+  return jsonSchema<T>({ type: "object", properties, required });
+}
+
 /** The tools of a little server of notes. */
 export function notes() {
   const kept = new Map([["1", "milk"]]);
   return {
     find_notes: tool({
       description: "Finds notes by a word in their text.",
-      inputSchema: z.object({ text: z.string() }),
+      inputSchema: textsOf<{ text: string }>("text"),
       execute: ({ text }) => [...kept].filter(([, note]) => note.includes(text)).map(([id]) => id),
     }),
     delete_note: tool({
       description: "Deletes a note for good.",
-      inputSchema: z.object({ id: z.string() }),
+      inputSchema: textsOf<{ id: string }>("id"),
       execute: ({ id }) => ({ deleted: kept.delete(id) }),
     }),
     list_calendars: tool({
       description: "Lists the calendars of this account.",
-      inputSchema: z.object({}),
+      inputSchema: textsOf<object>(),
       execute: () => ["home", "work"],
     }),
   };
@@ -79,7 +84,7 @@ export async function run(client: Client) {
     route: { options: { topK: 1, deferral: v1.DeferralMode.ALWAYS } },
   });
   const model = scripted(
-    [["mcp__notes__delete_note", { id: "1" }]],
+    [["mcp__notes__find_notes", { word: "milk" }]],
     [["mcp__notes__find_notes", { text: "milk" }]],
     [["toolgate_search_tools", { query: "select:mcp__notes__delete_note" }]],
     [["mcp__notes__delete_note", { id: "1" }]],

@@ -190,12 +190,17 @@ export abstract class RemoteClient {
    *
    * When the connection is lost it is made again, and the stream goes on from the last revision that was seen.
    * `timeoutMs` is for opening the stream; it has no other deadline.
+   *
+   * @throws TypeError a client with the protocol "connect": the service streams over the others only.
    */
   async *watchCatalog(
     request: RequestOf<Catalog["watchCatalog"]> = {},
     options: CallOptions = {},
   ): AsyncGenerator<WatchCatalogResponse, void> {
     this.#refuseClosed();
+    if (this.#settings.protocol === "connect") {
+      throw new TypeError('watchCatalog: not over the protocol "connect", but over "grpc-web" and gRPC');
+    }
     const closed = this.#closing.signal;
     const asked = create(CatalogService.method.watchCatalog.input, this.#ofTenant(request));
     try {

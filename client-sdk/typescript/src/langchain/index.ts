@@ -1,0 +1,9 @@
+/**
+ * Toolgate for LangChain 1.x agents; needs `langchain`, `@langchain/core`, `@langchain/langgraph` and `zod`.
+ *
+ *     const tools = await modelFacing(mcpTools, client.listTools({ server: "github" }));
+ *     const agent = createAgent({ model, middleware: [toolgateMiddleware(client, tools)] });
+ */
+export type { Held, MiddlewareOptions, RouteDefaults } from "../middleware.js";
+export { type Asked, toolgateMiddleware, type ToolgateMiddlewareOptions } from "./middleware.js";
+export { type McpDefinition, mcpDefinitions, modelFacing } from "./tools.js";

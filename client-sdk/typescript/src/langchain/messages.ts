@@ -1,0 +1,51 @@
+/** LangChain's messages: as a history, as a turn's intents, and the calls that are open. */
+import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import type { ToolCall } from "@langchain/core/messages/tool";
+
+import { type Intent, intentOf } from "../middleware.js";
+import { SEARCH_TOOL } from "../offering.js";
+
+/** A message as `history.scan` reads it. */
+export function entryOf(message: BaseMessage): object {
+  if (AIMessage.isInstance(message)) {
+    const calls = callsOf(message).map(({ id, name }) => ({ id, function: { name } }));
+    return { role: "assistant", content: withoutCalls(message), tool_calls: calls };
+  }
+  if (ToolMessage.isInstance(message)) {
+    const flag = message.status === "error" ? { is_error: true } : {};
+    const { tool_call_id: id, content } = message;
+    return { role: "user", content: [{ type: "tool_result", tool_use_id: id, content, ...flag }] };
+  }
+  // LangChain has results in tool messages only: whatever else looks like one is not read.
+  return { role: "user" };
+}
+
+/** What the user said last, and what a tool answered since; what a search found is loaded already. */
+export function intentsOf(messages: readonly BaseMessage[]): Intent[] {
+  const asked = messages.findLastIndex((message) => HumanMessage.isInstance(message));
+  const answered = messages
+    .slice(asked + 1)
+    .findLast((message) => ToolMessage.isInstance(message) && message.name !== SEARCH_TOOL.modelName);
+  return [
+    ...intentOf(messages[asked]?.text ?? ""),
+    ...(answered === undefined ? [] : intentOf(answered.text, true)),
+  ];
+}
+
+/** The calls of the model's last message that nobody has answered. */
+export function openCalls(messages: readonly BaseMessage[]): ToolCall[] {
+  const last = messages.findLastIndex((message) => AIMessage.isInstance(message));
+  const message = messages[last];
+  const results = messages.slice(last + 1).filter((one) => ToolMessage.isInstance(one));
+  const answered = new Set(results.map(({ tool_call_id }) => tool_call_id));
+  return AIMessage.isInstance(message) ? callsOf(message).filter(({ id }) => !answered.has(id ?? "")) : [];
+}
+
+function callsOf(message: AIMessage): ToolCall[] {
+  return message.tool_calls ?? [];
+}
+
+/** LangChain repeats Anthropic's `tool_use` blocks in `tool_calls`. */
+function withoutCalls({ content }: AIMessage): unknown[] {
+  return Array.isArray(content) ? content.filter(({ type }) => type !== "tool_use") : [];
+}

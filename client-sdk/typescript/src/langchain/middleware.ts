@@ -1,0 +1,141 @@
+/** The middleware: routes before the model, shows it the active set, gates its calls after it. */
+import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import type { ToolCall } from "@langchain/core/messages/tool";
+import type { StructuredToolInterface } from "@langchain/core/tools";
+import { Command } from "@langchain/langgraph";
+import { createMiddleware } from "langchain";
+import { z } from "zod";
+
+import { of as callOf } from "../calls.js";
+import type { RemoteClient } from "../client.js";
+import { type Grants, scan } from "../history/scan.js";
+import { Gatekeeper, type Held, type MiddlewareOptions } from "../middleware.js";
+import { entryOf, intentsOf, openCalls } from "./messages.js";
+import { searchTool } from "./tools.js";
+
+/** What a function that gives an agent's grants is told. */
+export interface Asked {
+  /** The graph's state. */
+  readonly state: { readonly messages: BaseMessage[] };
+  /** LangChain's runtime, with the context that the caller of the agent gave. */
+  readonly runtime: unknown;
+}
+
+/** Settings of the middleware. */
+export interface ToolgateMiddlewareOptions extends MiddlewareOptions {
+  /** The agent's scopes, milestones and attributes, which no history can say. Default: none. */
+  readonly grants?: Grants | ((asked: Asked) => Grants | Promise<Grants>);
+}
+
+/** What the middleware keeps in the graph's state, and so in its checkpoints. */
+const stateSchema = z.object({ _toolgate: z.custom<Held>().optional() });
+
+interface AgentState {
+  readonly messages: BaseMessage[];
+  readonly _toolgate?: Held | undefined;
+}
+
+/**
+ * Shows the model the active set of its turn, and lets only calls run that Gate allows.
+ *
+ *     const agent = createAgent({ model, middleware: [toolgateMiddleware(client, tools)] });
+ *
+ * Each model call is routed by the user's last message and, within a turn, by what the last tool answered. Calls that
+ * may not run are answered with the refusal, in words for the model, so that it can correct itself. Where tools are
+ * deferred, the model also sees a search for them, whose calls are answered here: what it finds is in the active set from
+ * then on. Everything that a conversation needs is in the graph's state: one instance serves any number of them, and a
+ * checkpointed one goes on elsewhere.
+ *
+ * When Toolgate can't be reached, the model keeps the active set that it has, or sees all tools; calls are refused until
+ * they can be checked.
+ *
+ * @param tools all tools that Toolgate manages, under model-facing names (`modelFacing`). They are registered with the
+ *   agent; don't give them to `createAgent` too. Tools given there are always shown and never gated.
+ * @throws TypeError tools under other names.
+ */
+export function toolgateMiddleware(
+  client: RemoteClient,
+  tools: readonly StructuredToolInterface[],
+  options: ToolgateMiddlewareOptions = {},
+) {
+  const gatekeeper = new Gatekeeper(
+    client,
+    tools.map(({ name }) => name),
+    options,
+  );
+  const search = gatekeeper.searches ? [searchTool()] : [];
+  const ours = new Map([...search, ...tools].map((tool) => [tool.name, tool]));
+  const { grants = {} } = options;
+  const grantsOf = async (state: AgentState, runtime: unknown) =>
+    typeof grants === "function" ? grants({ state, runtime }) : grants;
+
+  /** Answers to the calls that may not run and to searches; other calls are left to the agent. */
+  async function answered(state: AgentState, runtime: unknown) {
+    const calls = openCalls(state.messages);
+    const { handle, history } = heldIn(state);
+    const agent = scan(state.messages.map(entryOf), history).state(await grantsOf(state, runtime));
+    const gated = calls.filter(({ name }) => gatekeeper.isOurs(name));
+    const verdicts = await gatekeeper.gate(gated.map(requested), handle, agent);
+    const messages = gated.flatMap((call, at) => {
+      const verdict = verdicts[at];
+      return verdict !== undefined && "text" in verdict ? [messageOf(call, verdict.text, true)] : [];
+    });
+    let carried = handle;
+    for (const call of calls.filter(({ name }) => gatekeeper.isSearch(name))) {
+      // One after another: each adds to the handle that the one before gave.
+      const answer = await gatekeeper.search(requested(call), carried, agent);
+      carried = answer.handle;
+      messages.push(messageOf(call, answer.text, answer.failed));
+    }
+    return { messages, handle: carried, isDone: messages.length === calls.length };
+  }
+
+  return createMiddleware({
+    name: "ToolgateMiddleware",
+    stateSchema,
+    tools: [...search, ...tools],
+    wrapModelCall: async (request, handler) => {
+      const { messages } = request;
+      const granted = await grantsOf(request.state, request.runtime);
+      const held = heldIn(request.state);
+      const after = await gatekeeper.route(messages.map(entryOf), intentsOf(messages), held, granted);
+      // The agent's own tools first, then the active set in its order, so that caches hold.
+      const own = request.tools.filter((tool) => !isOneOf(ours, tool));
+      const shown = after.active?.flatMap((name) => ours.get(name) ?? []) ?? tools;
+      await handler({ ...request, tools: [...own, ...shown] });
+      // LangChain adds the model's message by itself.
+      return new Command({ update: { _toolgate: after } });
+    },
+    afterModel: {
+      canJumpTo: ["model"],
+      hook: async (state, runtime) => {
+        if (openCalls(state.messages).length === 0) {
+          return undefined;
+        }
+        const { messages, handle, isDone } = await answered(state, runtime);
+        if (messages.length === 0) {
+          return undefined;
+        }
+        const update = { messages, _toolgate: { ...heldIn(state), handle } };
+        // Where no call is left to run, LangChain would take the turn for over.
+        return isDone ? { ...update, jumpTo: "model" as const } : update;
+      },
+    },
+  });
+}
+
+function heldIn(state: AgentState): Held {
+  return state._toolgate ?? { handle: "" };
+}
+
+function isOneOf(ours: ReadonlyMap<string, unknown>, tool: { name?: unknown }): boolean {
+  return typeof tool.name === "string" && ours.get(tool.name) === tool;
+}
+
+function requested({ name, args, id }: ToolCall) {
+  return callOf(name, args, id ?? "");
+}
+
+function messageOf({ name, id }: ToolCall, content: string, failed: boolean): ToolMessage {
+  return new ToolMessage({ content, name, tool_call_id: id ?? "", status: failed ? "error" : "success" });
+}
