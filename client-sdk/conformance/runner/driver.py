@@ -22,7 +22,12 @@ class Driver:
     def __init__(self, command: list[str], log: Path) -> None:
         self._log = log.open("ab")
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            # What a driver may use is installed with its package.
+            env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
         )
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         threading.Thread(target=self._collect, daemon=True).start()

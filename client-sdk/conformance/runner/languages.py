@@ -65,7 +65,7 @@ def _install_python(packages: Path, folder: Path) -> list[str]:
     (wheel,) = packages.glob("*.whl")
     pip = [folder / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check"]
     _run([*pip, wheel])
-    return [str(folder / "bin" / "python"), "-I", str(DRIVERS / "python" / "driver.py")]
+    return [str(folder / "bin" / "python"), str(DRIVERS / "python" / "driver.py")]
 
 
 def _package_typescript(out: Path) -> None:

@@ -69,7 +69,7 @@ class _Run:
 
     def _filled(self, value: Any) -> Any:
         """The value with `$name` replaced by what was kept under the name."""
-        if isinstance(value, str) and value.startswith("$"):
+        if isinstance(value, str) and value.startswith("$") and value[1:] in self._kept:
             return self._kept[value[1:]]
         if isinstance(value, dict):
             return {key: self._filled(item) for key, item in value.items()}
@@ -92,9 +92,8 @@ class _Run:
         return "" if step.expect is None else mismatch(self._filled_expectation(step.expect), value)
 
     def _filled_expectation(self, expected: Any) -> Any:
-        # An expectation's own conditions begin with a dollar as well, as keys and never as values.
         if isinstance(expected, str) and expected.startswith("$"):
-            return self._kept[expected[1:]]
+            return self._kept.get(expected[1:], expected)
         if isinstance(expected, dict):
             if "$is" in expected:
                 return expected
