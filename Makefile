@@ -19,13 +19,23 @@ VENV := .cache/venv
 PY := $(VENV)/bin/python
 PY_CONFIG := client-sdk/python/pyproject.toml
 PY_REQUIREMENTS := client-sdk/python/requirements-dev.txt
-PY_FOLDERS := client-sdk/python tests
+PY_FOLDERS := client-sdk/python client-sdk/conformance tests
 SHELL_SCRIPTS := .ci/run $(wildcard tests/*/*.sh) $(wildcard encoder-worker/cuda/*) \
 	encoder-worker/kernels/host/test.sh
 
+# Go, Node.js and Java, where the machine has none that are new enough.
+export PATH := $(CURDIR)/.cache/toolchains/bin:$(PATH)
+GO_SDK := client-sdk/go
+TS_SDK := client-sdk/typescript
+JAVA_SDK := client-sdk/java
+MAVEN := mvn --batch-mode --quiet --no-transfer-progress --file $(JAVA_SDK)
+CONFORMANCE := PYTHONPATH=client-sdk/conformance:tests/e2e TOOLGATE_BIN=$(DEBUG_BIN) $(VENV)/bin/python
+WITH_SERVER := $(CONFORMANCE) tests/ci/with_server.py
+
 # The order in which `make test` runs its steps: quick ones first, then what compiles, then what runs.
 STEPS := check-fmt check-shell check-proto check-python check-dependencies check-behaviours \
-	check-generated check-clippy check-cuda check-docs test-kernels test-rust fuzz-smoke test-python test-e2e test-demo
+	check-generated check-typescript check-go check-java check-clippy check-cuda check-docs \
+	test-kernels test-rust fuzz-smoke test-python test-e2e test-clients test-conformance test-browser test-demo
 
 ##@ Use
 
@@ -78,6 +88,25 @@ check-generated: tools ## Committed generated code is what proto/ gives
 	$(CARGO) build --quiet --locked $(AS_TESTED) --bin toolgate-proto-codegen
 	$(TARGET_DIR)/debug/toolgate-proto-codegen --check
 	$(PY) client-sdk/python/scripts/generate.py --check
+	cd $(TS_SDK) && npm ci --silent --no-audit --no-fund && npm run --silent generate:check
+	go run -C $(GO_SDK)/scripts ./generate -check
+	$(JAVA_SDK)/scripts/generate.sh --check
+
+.PHONY: check-typescript
+check-typescript: tools ## TypeScript client: prettier, eslint, tsc, and its tests without a server
+	cd $(TS_SDK) && npm ci --silent --no-audit --no-fund && npm run --silent lint && npm test --silent
+
+.PHONY: check-go
+check-go: tools ## Go client: gofmt, vet, staticcheck, and its tests without a server
+	test -z "$$(gofmt -l $(GO_SDK) client-sdk/conformance/drivers/go | tee /dev/stderr)"
+	cd $(GO_SDK) && go vet -tags server ./... && go mod tidy -diff
+	cd $(GO_SDK) && go tool -modfile=scripts/go.mod staticcheck -checks all -tags server ./...
+	cd $(GO_SDK)/scripts && go vet ./... && go tool staticcheck -checks all ./... && go mod tidy -diff
+	cd $(GO_SDK) && go test ./...
+
+.PHONY: check-java
+check-java: tools ## Java client: layout, javac's lints as errors, and its tests without a server
+	$(MAVEN) verify
 
 .PHONY: check-proto
 check-proto: tools ## Names and comments of the wire contract
@@ -100,6 +129,8 @@ check-python: tools ## Ruff and strict mypy
 		client-sdk/python/src client-sdk/python/tests client-sdk/python/scripts
 	MYPYPATH=client-sdk/python/src:tests/e2e:tests/bench:tests/languages $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
 		tests/e2e tests/load tests/ci tests/bench tests/languages
+	MYPYPATH=client-sdk/python/src:tests/e2e:client-sdk/conformance $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
+		client-sdk/conformance/runner client-sdk/python/tests_server client-sdk/python/examples
 	MYPYPATH=tests/training $(VENV)/bin/mypy --config-file $(PY_CONFIG) --ignore-missing-imports \
 		--allow-subclassing-any --no-warn-return-any --disable-error-code import-untyped tests/training
 
@@ -128,6 +159,31 @@ test-python: tools ## Python client against a small service in the test's own pr
 .PHONY: test-e2e
 test-e2e: tools debug-bin model ## The wire contract, end to end, against the debug binary
 	TOOLGATE_BIN=$(DEBUG_BIN) $(VENV)/bin/pytest -q -o cache_dir=$(CURDIR)/.cache/pytest tests/e2e
+
+.PHONY: test-clients
+test-clients: tools debug-bin model ## Quickstarts, examples and middleware of every client against a server
+	$(WITH_SERVER) $(VENV)/bin/pytest -q -o cache_dir=$(CURDIR)/.cache/pytest client-sdk/python/tests_server
+	$(WITH_SERVER) $(CARGO) test --quiet --locked --workspace --features toolgate-client/server-tests --test server
+	cd $(TS_SDK) && npm ci --silent --no-audit --no-fund
+	$(WITH_SERVER) npm run --silent --prefix $(TS_SDK) test:server
+	$(WITH_SERVER) go test -C $(GO_SDK) -count=1 -tags server ./...
+	$(WITH_SERVER) $(MAVEN) -Pserver verify
+
+SOAK ?= 10000
+.PHONY: test-conformance
+test-conformance: tools debug-bin model ## Every client's package, installed cleanly: one list of cases, and a soak
+	$(CONFORMANCE) -m runner --soak $(SOAK) --bench 500
+
+.PHONY: test-browser
+test-browser: tools debug-bin model ## The TypeScript client in a browser, over gRPC-Web and over JSON
+	cd $(TS_SDK) && npm ci --silent --no-audit --no-fund
+	cd $(TS_SDK) && npm run --silent build
+	CHROMIUM=$$(tests/ci/browser.sh | tail -n 1) PAGE_PORT=7099 \
+		$(WITH_SERVER) server.cors_origins=http://127.0.0.1:7099 npm run --silent --prefix $(TS_SDK) test:browser
+
+.PHONY: package
+package: tools ## Every client as its registry takes it, into .cache/packages
+	$(CONFORMANCE) -m runner --package-only
 
 .PHONY: test-faults
 test-faults: tools debug-bin model ## Workers killed, hung, slow, cut off and lying under 10,000 Route calls each
@@ -198,9 +254,12 @@ fmt: tools ## Format Rust, Python and proto files
 	$(VENV)/bin/buf format --write proto
 
 .PHONY: proto
-proto: tools ## Regenerate the Rust and Python code of proto/
+proto: tools ## Regenerate the code of proto/ in every language
 	$(CARGO) run --quiet --locked --package toolgate-proto-codegen
 	$(PY) client-sdk/python/scripts/generate.py
+	cd $(TS_SDK) && npm ci --silent --no-audit --no-fund && npm run --silent generate
+	go run -C $(GO_SDK)/scripts ./generate
+	$(JAVA_SDK)/scripts/generate.sh
 
 .PHONY: cuda-ptx
 cuda-ptx: ## Compile the CUDA kernels to the PTX that is committed
@@ -211,7 +270,7 @@ check-ptx: ## The committed PTX is what the CUDA kernels give; downloads NVIDIA'
 	encoder-worker/cuda/ptx.sh --check
 
 .PHONY: tools
-tools: $(VENV)/.installed ## Install the checkers into .cache/venv
+tools: $(VENV)/.installed .cache/toolchains/.found ## Install the checkers into .cache/venv, and what is missing to build clients
 
 .PHONY: clean
 clean: ## Remove everything that was built or installed here; the fetched encoder stays
@@ -225,6 +284,10 @@ debug-bin:
 .PHONY: model
 model: debug-bin
 	$(DEBUG_BIN) model fetch
+
+.cache/toolchains/.found: tests/ci/toolchains.sh
+	PYTHON=$(PYTHON) tests/ci/toolchains.sh
+	touch $@
 
 $(VENV)/.installed: $(PY_REQUIREMENTS) $(PY_CONFIG)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -56,7 +56,7 @@ def _run(command: list[str | Path], cwd: Path = ROOT, **environment: str) -> Non
 
 
 def _package_python(out: Path) -> None:
-    _run([sys.executable, "-m", "build", "--outdir", out, SDKS / "python"])
+    _run([sys.executable, "-m", "build", "--no-isolation", "--outdir", out, SDKS / "python"])
 
 
 def _install_python(packages: Path, folder: Path) -> list[str]:
