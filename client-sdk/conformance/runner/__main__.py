@@ -1,6 +1,7 @@
 """`python -m runner`: builds every package, installs each driver on it, runs all cases."""
 
 import argparse
+import contextlib
 import os
 import sys
 import time
@@ -10,7 +11,7 @@ from runner import load, table
 from runner.cases import Case
 from runner.cases import load as load_cases
 from runner.driver import Driver, DriverError
-from runner.languages import BUILD, LANGUAGES, Language, build, install
+from runner.languages import BUILD, LANGUAGES, build, install
 from runner.places import Places
 from runner.running import problem_with
 
@@ -66,10 +67,8 @@ def _settled(
     problem = problem_with(case, driver, places)
     results.add(language, case, problem)
     if problem.partition(": ")[2].startswith("DriverError"):
-        try:
+        with contextlib.suppress(DriverError):
             driver.close()
-        except DriverError:
-            pass
         return Driver(command, BUILD / f"{language}.log")
     return driver
 

@@ -110,7 +110,7 @@ def _whole(op: str, case: dict[str, Any]) -> list[Step]:
 
 
 def _scan(_: str, case: dict[str, Any]) -> list[Step]:
-    given = {key: case[key] for key in ("messages", "snapshot") if key in case}
+    given: dict[str, Any] = {key: case[key] for key in ("messages", "snapshot") if key in case}
     steps = [Step("scan", given, expect={"snapshot": {"$is": case["expect"]}})]
     ids = [call["id"] for call in case["expect"]["calls"]]
     if "" not in ids and len(set(ids)) == len(ids):
@@ -132,7 +132,9 @@ def _strip(_: str, case: dict[str, Any]) -> list[Step]:
 def _render(provider: str, case: dict[str, Any]) -> list[Step]:
     args = {"provider": provider, "tools": case["tools"], "options": case["options"]}
     losses = {"$set": case["expect"]["losses"]}
-    return [Step("render", args, expect={"tools": {"$is": case["expect"]["tools"]}, "losses": losses})]
+    return [
+        Step("render", args, expect={"tools": {"$is": case["expect"]["tools"]}, "losses": losses})
+    ]
 
 
 def _answer(_: str, case: dict[str, Any]) -> list[Step]:

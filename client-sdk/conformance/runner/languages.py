@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,7 +46,7 @@ def install(language: Language) -> list[str]:
     return language.install(PACKAGES / language.name, folder)
 
 
-def _run(command: list[str | Path], cwd: Path = ROOT, **environment: str) -> None:
+def _run(command: Sequence[str | Path], cwd: Path = ROOT, **environment: str) -> None:
     done = subprocess.run(
         command, cwd=cwd, env={**os.environ, **environment}, stdout=subprocess.PIPE, check=False
     )
@@ -63,7 +63,12 @@ def _install_python(packages: Path, folder: Path) -> list[str]:
     shutil.rmtree(folder)
     _run([sys.executable, "-m", "venv", folder])
     (wheel,) = packages.glob("*.whl")
-    pip = [folder / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip: list[str | Path] = [
+        folder / "bin" / "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+    ]
     _run([*pip, wheel])
     return [str(folder / "bin" / "python"), str(DRIVERS / "python" / "driver.py")]
 
@@ -76,9 +81,7 @@ def _package_typescript(out: Path) -> None:
 
 def _install_typescript(packages: Path, folder: Path) -> list[str]:
     shutil.rmtree(folder)
-    shutil.copytree(
-        DRIVERS / "typescript", folder, ignore=shutil.ignore_patterns("node_modules")
-    )
+    shutil.copytree(DRIVERS / "typescript", folder, ignore=shutil.ignore_patterns("node_modules"))
     (tarball,) = packages.glob("*.tgz")
     _run(["npm", "install", "--no-save", "--no-audit", "--no-fund", tarball], folder)
     return ["node", str(folder / "driver.mjs")]

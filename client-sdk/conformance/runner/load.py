@@ -28,12 +28,22 @@ def report(
         except DriverError as error:
             results.broken(language, str(error))
         driver.close()
-    header = (
-        f"\nSoak: {soak:,} Route calls, 16 at a time, then {soak // 100} clients opened and closed. "
-        f"Overhead: the median of {bench} calls, one at a time, in {BLOCKS} blocks that alternate.\n\n"
-        "| language | failed | calls a second | open files before, after | resident MiB before, "
-        "after | raw stub us | SDK us | ratio |\n|---|---:|---:|---:|---:|---:|---:|---:|\n"
+    columns = (
+        "language",
+        "failed",
+        "calls a second",
+        "open files before, after",
+        "resident MiB before, after",
+        "raw stub us",
+        "SDK us",
+        "ratio",
     )
+    said = (
+        f"\nSoak: {soak:,} Route calls, 16 at a time, then {soak // 100} clients opened and "
+        f"closed. Overhead: the\nmedian of {bench} calls, one at a time, in {BLOCKS} blocks that "
+        "alternate.\n"
+    )
+    header = f"{said}\n| {' | '.join(columns)} |\n|---{'|---:' * (len(columns) - 1)}|\n"
     return header + "".join(rows)
 
 

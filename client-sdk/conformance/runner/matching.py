@@ -43,19 +43,19 @@ def _holds(name: str, operand: Any, actual: Any) -> bool:
         case "$contains":
             return isinstance(actual, str) and operand in actual
         case "$length":
-            return len(actual or ()) == operand
+            return bool(len(actual or ()) == operand)
         case "$fewer":
-            return len(actual or ()) < operand
+            return bool(len(actual or ()) < operand)
         case "$only":
             return set(actual or ()) <= set(operand)
         case "$least":
-            return actual is not None and float(actual) >= operand
+            return actual is not None and float(actual) >= float(operand)
         case "$any":
             return bool(actual) == operand
         case "$set":
             return sorted(map(_key, actual or ())) == sorted(map(_key, operand))
         case "$oneof":
-            return actual in operand
+            return bool(actual in operand)
         case _:
             raise ValueError(f"no condition {name}")
 

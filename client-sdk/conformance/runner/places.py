@@ -1,5 +1,6 @@
-"""What drivers call: real servers, one behind TLS, a scripted service, and ports where no service is."""
+"""What drivers call: real servers, also behind TLS, a scripted service, and other listeners."""
 
+import contextlib
 import socket
 import ssl
 import tempfile
@@ -85,7 +86,12 @@ class Places:
 
     def _open_website(self) -> str:
         page = b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\nConnection: close\r\n\r\nnope"
-        return self._listen(lambda peer: (peer.recv(CHUNK), peer.sendall(page)))
+
+        def answer(peer: socket.socket) -> None:
+            peer.recv(CHUNK)
+            peer.sendall(page)
+
+        return self._listen(answer)
 
     def _open_silence(self) -> str:
         return self._listen(lambda peer: peer.recv(CHUNK) and threading.Event().wait(30))
@@ -122,11 +128,8 @@ class Places:
         self._closing.append(listener.close)
 
         def one(peer: socket.socket) -> None:
-            with peer:
-                try:
-                    serve(peer)
-                except OSError:
-                    pass
+            with peer, contextlib.suppress(OSError):
+                serve(peer)
 
         def accept() -> None:
             while True:
@@ -148,7 +151,5 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
         pass
     finally:
         for end in (source, sink):
-            try:
+            with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass

@@ -104,9 +104,7 @@ class _Run:
 
     def _attempts(self, step: Step) -> str:
         seen = self._places.scripted.seen(self._tenant)
-        if step.attempts is not None and (
-            problem := mismatch(step.attempts, seen, "the attempts")
-        ):
+        if step.attempts is not None and (problem := mismatch(step.attempts, seen, "the attempts")):
             return problem
         if step.pauses_at_least is not None:
             times = [attempt["at"] for attempt in seen]
@@ -117,15 +115,13 @@ class _Run:
         return ""
 
 
-_LOCAL = frozenset(
-    "scan compacted strip render render_active layout announce search_tool search_answer "
-    "search_references tool_error read_call apply_pool precondition versions "
-    "watch_take watch_stop".split()
-)
+_CALLS = frozenset({"answer_search", "check_policy", "list_servers", "list_tools", "watch_start"})
+_LOADS = frozenset({"soak", "open_close", "bench"})
 
 
 def _calls(step: Step) -> bool:
-    return step.op not in _LOCAL
+    # RPCs are called by their own names.
+    return step.op in _CALLS | _LOADS or step.op[:1].isupper()
 
 
 def _at(value: Any, place: str) -> Any:

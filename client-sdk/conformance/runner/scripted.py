@@ -35,8 +35,8 @@ class ScriptedService:
         """Serves on a free port."""
         options = [("grpc.max_send_message_length", 1 << 26)]
         server = grpc.server(futures.ThreadPoolExecutor(16), options=options)
-        router_pb2_grpc.add_RouterServiceServicer_to_server(_Router(self), server)
-        catalog_pb2_grpc.add_CatalogServiceServicer_to_server(_Catalog(self), server)
+        router_pb2_grpc.add_RouterServiceServicer_to_server(_Router(self), server)  # type: ignore[abstract]
+        catalog_pb2_grpc.add_CatalogServiceServicer_to_server(_Catalog(self), server)  # type: ignore[abstract]
         serving = health.HealthServicer()
         serving.set("", health_pb2.HealthCheckResponse.SERVING)
         health_pb2_grpc.add_HealthServicer_to_server(serving, server)
@@ -63,7 +63,7 @@ class ScriptedService:
 
     def step(self, request: Any, context: grpc.ServicerContext) -> dict[str, Any]:
         """The step for this attempt; raises where the script says that it fails."""
-        headers = {key: value for key, value in context.invocation_metadata()}
+        headers = dict(context.invocation_metadata())
         with self._lock:
             seen = self._seen[request.tenant]
             script = self._scripts.get(request.tenant, [{}])
@@ -98,7 +98,7 @@ class _Router(router_pb2_grpc.RouterServiceServicer):
             answer.active_tools.add(model_name="large", description="x" * size)
         if step.get("future"):
             # An enum's value, and a field, of a newer version.
-            answer.active_tools.add(model_name="new", found_by=99)  # type: ignore[arg-type]
+            answer.active_tools.add(model_name="new", found_by=99)
             answer.MergeFromString(b"\xfa\x3e\x03new")
         return answer
 
