@@ -55,8 +55,7 @@ final class Connection implements AutoCloseable {
                         .disableServiceConfigLookUp()
                         .defaultServiceConfig(serviceConfig())
                         .enableRetry()
-                        // A watch has no deadline: this is how it learns that the other side is
-                        // gone.
+                        // A watch has no deadline: this tells it that the other side is gone.
                         .keepAliveTime(30, TimeUnit.SECONDS)
                         .keepAliveTimeout(10, TimeUnit.SECONDS);
         if (serverName != null) {
