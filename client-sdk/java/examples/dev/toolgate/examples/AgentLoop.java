@@ -18,7 +18,7 @@ public final class AgentLoop {
     private AgentLoop() {}
 
     /**
-     * Runs the loop against a service.
+     * Runs the loop against a service, from the repository's root.
      *
      * @param arguments the target; none: {@code 127.0.0.1:7070}
      */

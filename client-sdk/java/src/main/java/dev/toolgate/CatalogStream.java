@@ -21,6 +21,8 @@ import java.util.concurrent.TimeUnit;
  */
 final class CatalogStream implements Flow.Subscription {
     private static final int FIRST_ATTEMPTS = 3;
+    private static final Status ENDED =
+            Status.UNAVAILABLE.withDescription("the service ended the watch");
     private static final Duration SHORTEST_PAUSE = Duration.ofMillis(100);
     private static final Duration LONGEST_PAUSE = Duration.ofSeconds(5);
 
@@ -97,6 +99,7 @@ final class CatalogStream implements Flow.Subscription {
 
     private void ended(Attempt attempt, Status status, Metadata trailers) {
         RuntimeException failure;
+        Duration pause;
         synchronized (this) {
             if (attempt != current) {
                 return;
@@ -104,6 +107,7 @@ final class CatalogStream implements Flow.Subscription {
             current = null;
             failures++;
             failure = failureOf(attempt, status, trailers);
+            pause = pause(failures);
         }
         if (failure != null) {
             fail(failure);
@@ -111,7 +115,7 @@ final class CatalogStream implements Flow.Subscription {
         }
         Duration asked =
                 ErrorDetails.of(trailers).flatMap(ErrorDetails::retryAfter).orElse(Duration.ZERO);
-        after(longer(pause(failures), asked)).execute(this::connect);
+        after(longer(pause, asked)).execute(this::connect);
     }
 
     /** What ends the stream for good; null when it may go on. */
@@ -122,7 +126,10 @@ final class CatalogStream implements Flow.Subscription {
         if (mayGoOn && !givesUp && !connection.isClosed()) {
             return null;
         }
-        return isLate ? late() : connection.failure(status, trailers);
+        if (isLate) {
+            return late();
+        }
+        return connection.failure(status.isOk() ? ENDED : status, trailers);
     }
 
     /** Tells the subscriber, who may take locks of its own: never while this one is held. */

@@ -5,6 +5,7 @@ import com.google.protobuf.Message;
 import io.grpc.CallOptions;
 import io.grpc.ChannelCredentials;
 import io.grpc.ClientCall;
+import io.grpc.ConnectivityState;
 import io.grpc.Grpc;
 import io.grpc.ManagedChannel;
 import io.grpc.ManagedChannelBuilder;
@@ -19,17 +20,23 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
 
 /** The channel that the clients share, and how a call is made over it. Knows no RPC. */
 final class Connection implements AutoCloseable {
     // A page of 1,000 tools or 100 promoted schemas may pass gRPC's default of 4 MiB.
     private static final int MAX_RECEIVED_BYTES = 64 * 1024 * 1024;
     private static final Duration CLOSING = Duration.ofSeconds(2);
+    private static final Duration CONNECTING = Duration.ofMillis(100);
+    private static final Duration RECONNECT_EACH = Duration.ofSeconds(1);
+    private static final Duration RECONNECT_AT_MOST_EACH = Duration.ofMillis(250);
 
     private final Target target;
     private final String tenant;
     private final ManagedChannel channel;
     private final CallOptions options;
+    private final AtomicLong lastReconnect = new AtomicLong(System.nanoTime());
 
     Connection(
             Target target,
@@ -48,22 +55,25 @@ final class Connection implements AutoCloseable {
                         .disableServiceConfigLookUp()
                         .defaultServiceConfig(serviceConfig())
                         .enableRetry()
-                        // A watch has no deadline: this is how it learns that the other side is
-                        // gone.
+                        // A watch has no deadline: this tells it that the other side is gone.
                         .keepAliveTime(30, TimeUnit.SECONDS)
                         .keepAliveTimeout(10, TimeUnit.SECONDS);
         if (serverName != null) {
             builder.overrideAuthority(serverName);
         }
         this.channel = builder.build();
+        keepConnecting();
     }
 
     /** Makes a call and waits for its answer. */
     <Q extends Message, A> A call(MethodDescriptor<Q, A> method, Q request, Duration timeout) {
         checkOpen();
+        CallOptions within = within(timeout);
+        if (retryIfLost()) {
+            LockSupport.parkNanos(pause(timeout).toNanos());
+        }
         try {
-            return ClientCalls.blockingUnaryCall(
-                    channel, method, within(timeout), withTenant(request));
+            return ClientCalls.blockingUnaryCall(channel, method, within, withTenant(request));
         } catch (StatusRuntimeException e) {
             throw failure(e.getStatus(), e.getTrailers());
         }
@@ -75,7 +85,18 @@ final class Connection implements AutoCloseable {
         checkOpen();
         ClientCall<Q, A> call = channel.newCall(method, within(timeout));
         CompletableFuture<A> answer = new CompletableFuture<>();
-        ClientCalls.asyncUnaryCall(call, withTenant(request), completing(answer));
+        Runnable begin =
+                () -> {
+                    if (!answer.isDone()) {
+                        ClientCalls.asyncUnaryCall(call, withTenant(request), completing(answer));
+                    }
+                };
+        if (retryIfLost()) {
+            CompletableFuture.delayedExecutor(pause(timeout).toMillis(), TimeUnit.MILLISECONDS)
+                    .execute(begin);
+        } else {
+            begin.run();
+        }
         answer.whenComplete(
                 (done, error) -> {
                     if (answer.isCancelled()) {
@@ -87,6 +108,7 @@ final class Connection implements AutoCloseable {
 
     /** A call of a stream, which has no deadline. */
     <Q extends Message, A> ClientCall<Q, A> stream(MethodDescriptor<Q, A> method) {
+        retryIfLost();
         return channel.newCall(method, options);
     }
 
@@ -134,6 +156,47 @@ final class Connection implements AutoCloseable {
     @Override
     public String toString() {
         return target + (tenant.isEmpty() ? "" : ", tenant " + tenant);
+    }
+
+    /**
+     * Tries a lost connection again each second, and at once for a call. gRPC would wait for up to
+     * two minutes, and fail calls until then: longer than a service takes to restart.
+     */
+    private void keepConnecting() {
+        ConnectivityState state = channel.getState(false);
+        if (state == ConnectivityState.TRANSIENT_FAILURE) {
+            CompletableFuture.delayedExecutor(RECONNECT_EACH.toMillis(), TimeUnit.MILLISECONDS)
+                    .execute(
+                            () -> {
+                                retryIfLost();
+                                keepConnecting();
+                            });
+        } else if (state != ConnectivityState.SHUTDOWN) {
+            channel.notifyWhenStateChanged(state, this::keepConnecting);
+        }
+    }
+
+    /**
+     * Whether there is no connection, since the last tries failed; then tries again, if that is not
+     * under way.
+     */
+    private boolean retryIfLost() {
+        if (channel.getState(false) != ConnectivityState.TRANSIENT_FAILURE) {
+            return false;
+        }
+        long last = lastReconnect.get();
+        long now = System.nanoTime();
+        if (now - last >= RECONNECT_AT_MOST_EACH.toNanos()
+                && lastReconnect.compareAndSet(last, now)) {
+            channel.resetConnectBackoff();
+        }
+        return true;
+    }
+
+    /** How long a call waits for a connection that was lost: without one it would fail at once. */
+    private static Duration pause(Duration timeout) {
+        Duration part = timeout.dividedBy(4);
+        return part.compareTo(CONNECTING) < 0 ? part : CONNECTING;
     }
 
     private CallOptions within(Duration timeout) {

@@ -12,6 +12,7 @@ import dev.toolgate.v1.ListServersRequest;
 import dev.toolgate.v1.ListServersResponse;
 import dev.toolgate.v1.McpServer;
 import dev.toolgate.v1.RouteRequest;
+import dev.toolgate.v1.RouteResponse;
 import dev.toolgate.v1.SearchToolsRequest;
 import dev.toolgate.v1.WatchCatalogRequest;
 import io.grpc.Context;
@@ -61,6 +62,13 @@ class ClientTest {
         client.async().route(REQUEST.toBuilder().setTenant("other").build()).join();
         assertEquals("demo", ((RouteRequest) server.requests.get(0)).getTenant());
         assertEquals("other", ((RouteRequest) server.requests.get(1)).getTenant());
+    }
+
+    @Test
+    void largeAnswersAreTaken() {
+        String large = "x".repeat(5 * 1024 * 1024);
+        server.answer(RouteResponse.newBuilder().setActiveSetHandle(large).build());
+        assertEquals(large, client.route(REQUEST).getActiveSetHandle());
     }
 
     @Test

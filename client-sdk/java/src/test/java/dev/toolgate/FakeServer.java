@@ -63,14 +63,22 @@ final class FakeServer implements AutoCloseable {
     }
 
     FakeServer(ServerCredentials credentials) throws IOException {
+        this(0, credentials);
+    }
+
+    FakeServer(int port, ServerCredentials credentials) throws IOException {
         server =
-                Grpc.newServerBuilderForPort(0, credentials)
+                Grpc.newServerBuilderForPort(port, credentials)
                         .addService(new Router())
                         .addService(new Catalog())
                         .addService(health.getHealthService())
                         .intercept(new HeaderKeeper())
                         .build()
                         .start();
+    }
+
+    int port() {
+        return server.getPort();
     }
 
     String target() {
@@ -129,6 +137,11 @@ final class FakeServer implements AutoCloseable {
     @Override
     public void close() {
         server.shutdownNow();
+        try {
+            server.awaitTermination();
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
     }
 
     @SuppressWarnings("unchecked") // A test answers a call with messages of its type.

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import dev.toolgate.v1.RegisterServerRequest;
 import dev.toolgate.v1.RouteRequest;
 import dev.toolgate.v1.RouteResponse;
+import io.grpc.InsecureServerCredentials;
 import io.grpc.Status;
 import io.grpc.health.v1.HealthCheckResponse;
 import java.io.IOException;
@@ -123,6 +124,32 @@ class RetryTest {
         assertEquals(0, server.requests.size());
         server.health.setStatus("", HealthCheckResponse.ServingStatus.SERVING);
         Thread.sleep(100);
+        client.route(REQUEST);
+    }
+
+    @Test
+    void aServiceThatComesBackIsFoundByTheNextCall() throws Exception {
+        client.route(REQUEST);
+        int port = server.port();
+        server.close();
+        assertThrows(ToolgateException.class, () -> client.route(REQUEST));
+        Thread.sleep(500);
+        server = new FakeServer(port, InsecureServerCredentials.create());
+        client.route(REQUEST);
+    }
+
+    @Test
+    void aServiceThatComesBackLateIsFoundSoon() throws Exception {
+        client.route(REQUEST);
+        int port = server.port();
+        server.close();
+        // So many failures that calls are not tried again.
+        for (int i = 0; i < 9; i++) {
+            assertThrows(ToolgateException.class, () -> client.route(REQUEST));
+            Thread.sleep(300);
+        }
+        server = new FakeServer(port, InsecureServerCredentials.create());
+        Thread.sleep(1_500);
         client.route(REQUEST);
     }
 

@@ -17,7 +17,7 @@ import java.util.List;
  *     others
  * @param turns how many turns of the model there were
  */
-public record History(List<String> discovered, List<SeenCall> calls, int turns) {
+public record History(List<String> discovered, List<SeenCall> calls, long turns) {
     /**
      * Reads a history for what the model has discovered and called.
      *
@@ -82,7 +82,7 @@ public record History(List<String> discovered, List<SeenCall> calls, int turns) 
                     PriorCall.newBuilder()
                             .setTool(call.tool())
                             .setStatus(call.status())
-                            .setTurn(call.turn()));
+                            .setTurn((int) call.turn()));
         }
         return state;
     }

@@ -36,8 +36,8 @@ final class Scanner {
     /** Calls of a snapshot that the messages have not repeated, by identifier. */
     private final Map<String, Integer> restored = new HashMap<>();
 
-    private int nextTurn;
-    private int turns;
+    private long nextTurn;
+    private long turns;
     private boolean modelSpeaks;
 
     /** Takes in what a snapshot holds. */
@@ -88,7 +88,7 @@ final class Scanner {
         modelSpeaks = model;
     }
 
-    private void beginTurn(int next) {
+    private void beginTurn(long next) {
         nextTurn = next;
         turns = Math.max(turns, nextTurn);
     }

@@ -10,7 +10,7 @@ import dev.toolgate.v1.CallStatus;
  * @param turn the model's turn in which it was made, from 0
  * @param id the provider's identifier of the call; empty when there was none
  */
-public record SeenCall(String tool, CallStatus status, int turn, String id) {
+public record SeenCall(String tool, CallStatus status, long turn, String id) {
     SeenCall ended(CallStatus status) {
         return new SeenCall(tool, status, turn, id);
     }

@@ -22,8 +22,8 @@ final class Snapshots {
     private static final String KIND = "toolgate_snapshot";
     private static final int VERSION = 1;
     private static final String STATUS = "CALL_STATUS_";
-    // Half of what an int holds, so that turns can be counted on from here.
-    private static final BigInteger MAX_TURNS = BigInteger.valueOf(Integer.MAX_VALUE / 2);
+    // Well below what the wire carries, so that turns can be counted on from here.
+    private static final BigInteger MAX_TURNS = BigInteger.valueOf(Integer.MAX_VALUE);
 
     private Snapshots() {}
 
@@ -79,10 +79,10 @@ final class Snapshots {
         };
     }
 
-    private static int count(JsonElement value) {
+    private static long count(JsonElement value) {
         if (!Json.isWhole(value)) {
             return 0;
         }
-        return value.getAsBigInteger().max(BigInteger.ZERO).min(MAX_TURNS).intValue();
+        return value.getAsBigInteger().max(BigInteger.ZERO).min(MAX_TURNS).longValue();
     }
 }

@@ -46,7 +46,7 @@ public final class Driver {
             answer.add("error", Failures.ofCall(e));
         } catch (Operations.UnknownOperationException e) {
             answer.add("error", Failures.of("driver", e.getMessage()));
-        } catch (IllegalArgumentException | IllegalStateException e) {
+        } catch (IllegalArgumentException e) {
             answer.add("error", Failures.of("usage", e.getMessage()));
         } catch (Exception | StackOverflowError e) {
             answer.add("error", Failures.ofCrash(e));
