@@ -29,7 +29,7 @@ GO_SDK := client-sdk/go
 TS_SDK := client-sdk/typescript
 JAVA_SDK := client-sdk/java
 MAVEN := mvn --batch-mode --quiet --no-transfer-progress --file $(JAVA_SDK)
-CONFORMANCE := PYTHONPATH=client-sdk/conformance:tests/e2e TOOLGATE_BIN=$(DEBUG_BIN) $(VENV)/bin/python
+CONFORMANCE := GRPC_VERBOSITY=NONE PYTHONPATH=client-sdk/conformance:tests/e2e TOOLGATE_BIN=$(DEBUG_BIN) $(VENV)/bin/python
 WITH_SERVER := $(CONFORMANCE) tests/ci/with_server.py
 
 # The order in which `make test` runs its steps: quick ones first, then what compiles, then what runs.

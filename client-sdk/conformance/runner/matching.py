@@ -51,7 +51,7 @@ def _holds(name: str, operand: Any, actual: Any) -> bool:
         case "$least":
             return actual is not None and float(actual) >= float(operand)
         case "$any":
-            return bool(actual) == operand
+            return bool(actual) is bool(operand)
         case "$set":
             return sorted(map(_key, actual or ())) == sorted(map(_key, operand))
         case "$oneof":
