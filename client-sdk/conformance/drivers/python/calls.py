@@ -149,7 +149,7 @@ def _clear_memory(client: Client, args: Json) -> Json:
 def _answer_search(client: Client, args: Json) -> Json:
     asked = args["call"]
     call = Call(asked["tool"], asked["arguments"], asked.get("call_id", ""))
-    named = {"detail": args["detail"]} if "detail" in args else {}
+    named = {"detail": args["detail"].removeprefix("DETAIL_")} if "detail" in args else {}
     if "state" in args:
         request = wire.read({"state": args["state"]}, router_pb2.RouteRequest())
         named |= wire.arguments(request)
