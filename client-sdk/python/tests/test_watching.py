@@ -119,11 +119,18 @@ def test_a_service_that_does_not_serve_it_says_so(service: FakeService) -> None:
 
 def test_a_watch_that_never_began_fails_like_a_call() -> None:
     with (
-        Client("127.0.0.1:1") as client,
+        Client("127.0.0.1:1", timeout=1) as client,
         client.watch_catalog() as watch,
         pytest.raises(ToolgateError, match="is `toolgate serve` running"),
     ):
         next(watch)
+
+
+def test_a_service_that_comes_up_in_time_is_watched(service: FakeService) -> None:
+    streams(service, *[sends()] * 5, sends(7), waits)
+    with Client(service.target) as client, client.watch_catalog(since_revision=5) as watch:
+        assert next(watch).revision == 7
+    assert set(asked(service)) <= {5, 7}
 
 
 def hangs(context: grpc.ServicerContext) -> Iterator[Answer]:

@@ -371,18 +371,19 @@ class AsyncClient:
         """The changes of the catalog as they are committed, until the caller stops.
 
         When the connection breaks or the service restarts, the watch goes on from the last
-        revision that it saw. Any other failure is raised, and so is the first one when the watch
-        never began.
+        revision that it saw. Any other failure is raised.
 
         Args:
             since_revision: The last revision that the caller has seen, or 0 for nothing: what
                 changed since comes first, as one change. None: the first change only says which
                 revision the catalog has now.
-            timeout: Seconds until the service must have accepted it; then it has no deadline.
+            timeout: Seconds until the service must have accepted it for the first time; from then
+                on there is no deadline.
         """
         self._refuse_closed()
-        position = watching.Position(self._tenant, since_revision, self._target)
-        return watching.watch(lambda request: self._watch(request, timeout), position)
+        seconds = self._timeout if timeout is None else timeout
+        position = watching.Position(self._tenant, since_revision, self._target, seconds)
+        return watching.watch(lambda request: self._watch(request, seconds), position)
 
     async def get_usage(
         self,
@@ -519,11 +520,10 @@ class AsyncClient:
             raise errors.from_rpc_error(error, self._target) from None
 
     async def _watch(
-        self, request: catalog_pb2.WatchCatalogRequest, timeout: float | None
+        self, request: catalog_pb2.WatchCatalogRequest, timeout: float
     ) -> tuple[watching.AsyncCall, float]:
         self._refuse_closed()
-        seconds = self._timeout if timeout is None else timeout
-        metadata, left = await self._access.metadata_async(seconds)
+        metadata, left = await self._access.metadata_async(timeout)
         return self._catalog.WatchCatalog(request, metadata=metadata), left
 
     def _refuse_closed(self) -> None:

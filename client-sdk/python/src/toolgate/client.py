@@ -361,18 +361,19 @@ class Client:
         """The changes of the catalog as they are committed, until the caller stops.
 
         When the connection breaks or the service restarts, the watch goes on from the last
-        revision that it saw. Any other failure is raised, and so is the first one when the watch
-        never began.
+        revision that it saw. Any other failure is raised.
 
         Args:
             since_revision: The last revision that the caller has seen, or 0 for nothing: what
                 changed since comes first, as one change. None: the first change only says which
                 revision the catalog has now.
-            timeout: Seconds until the service must have accepted it; then it has no deadline.
+            timeout: Seconds until the service must have accepted it for the first time; from then
+                on there is no deadline.
         """
         self._refuse_closed()
-        position = watching.Position(self._tenant, since_revision, self._target)
-        return CatalogWatch(lambda request: self._watch(request, timeout), position)
+        seconds = self._timeout if timeout is None else timeout
+        position = watching.Position(self._tenant, since_revision, self._target, seconds)
+        return CatalogWatch(lambda request: self._watch(request, seconds), position)
 
     def get_usage(
         self,
@@ -503,11 +504,10 @@ class Client:
             raise errors.from_rpc_error(error, self._target) from None
 
     def _watch(
-        self, request: catalog_pb2.WatchCatalogRequest, timeout: float | None
+        self, request: catalog_pb2.WatchCatalogRequest, timeout: float
     ) -> tuple[watching.Call, float]:
         self._refuse_closed()
-        seconds = self._timeout if timeout is None else timeout
-        metadata, left = self._access.metadata(seconds)
+        metadata, left = self._access.metadata(timeout)
         return self._catalog.WatchCatalog(request, metadata=metadata), left
 
     def _refuse_closed(self) -> None:

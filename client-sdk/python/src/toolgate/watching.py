@@ -3,6 +3,7 @@
 import asyncio
 import random
 import threading
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from types import TracebackType
 from typing import Protocol, Self, TypeAlias
@@ -46,16 +47,22 @@ _LONGEST_PAUSE = 5.0
 class Position:
     """What a watch has seen, and how long it waits before it asks again."""
 
-    def __init__(self, tenant: str, since_revision: int | None, target: str) -> None:
+    def __init__(
+        self, tenant: str, since_revision: int | None, target: str, timeout: float
+    ) -> None:
         self._tenant = tenant
         self._revision = since_revision
         self._target = target
+        self._timeout = timeout
         self._pause = _FIRST_PAUSE
+        self._give_up: float | None = None
         self.accepted = False
-        """Whether the service ever took the watch: until then, its failure is the caller's."""
+        """Whether the service ever took the watch: until then, there is a deadline."""
 
     def request(self) -> catalog_pb2.WatchCatalogRequest:
         """Asks for what came after what was seen."""
+        if self._give_up is None:
+            self._give_up = time.monotonic() + self._timeout
         return catalog_pb2.WatchCatalogRequest(tenant=self._tenant, since_revision=self._revision)
 
     def saw(self, message: catalog_pb2.WatchCatalogResponse) -> CatalogChange:
@@ -73,14 +80,18 @@ class Position:
             late: Whether it was cancelled here, as the service did not accept it in time.
 
         Raises:
-            ToolgateError: asking again would not help, or nothing was ever accepted.
+            ToolgateError: asking again would not help, or there is no time left to.
         """
         error = None if failure is None else self._error(failure, late)
-        if error is not None and not (self.accepted and (late or _is_lost(error))):
-            raise error
         pause = self._pause * random.uniform(0.8, 1.2)
+        if error is not None and not (self._may_wait(pause) and (late or _is_lost(error))):
+            raise error
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
         return max(pause, error.retry_after or 0.0) if error is not None else pause
+
+    def _may_wait(self, pause: float) -> bool:
+        left = (self._give_up or 0.0) - time.monotonic()
+        return self.accepted or pause < left
 
     def _error(self, failure: grpc.RpcError, late: bool) -> ToolgateError:
         if late:
