@@ -131,6 +131,7 @@ check-python: tools ## Ruff and strict mypy
 		tests/e2e tests/load tests/ci tests/bench tests/languages
 	MYPYPATH=client-sdk/python/src:tests/e2e:client-sdk/conformance $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
 		client-sdk/conformance/runner client-sdk/python/tests_server client-sdk/python/examples
+	MYPYPATH=client-sdk/python/src $(VENV)/bin/mypy --config-file $(PY_CONFIG) client-sdk/conformance/drivers/python
 	MYPYPATH=tests/training $(VENV)/bin/mypy --config-file $(PY_CONFIG) --ignore-missing-imports \
 		--allow-subclassing-any --no-warn-return-any --disable-error-code import-untyped tests/training
 

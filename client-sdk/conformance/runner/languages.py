@@ -76,7 +76,7 @@ def _install_python(packages: Path, folder: Path) -> list[str]:
 def _package_typescript(out: Path) -> None:
     source = SDKS / "typescript"
     _run(["npm", "ci", "--no-audit", "--no-fund"], source)
-    _run(["npm", "pack", "--pack-destination", out], source)
+    _run(["npm", "pack", "--silent", "--pack-destination", out], source)
 
 
 def _install_typescript(packages: Path, folder: Path) -> list[str]:
