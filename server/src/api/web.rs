@@ -12,7 +12,7 @@ use tonic::body::Body;
 use tonic::codegen::http::header::{CONTENT_TYPE, HeaderName, HeaderValue, ORIGIN};
 use tonic::codegen::http::{HeaderMap, Method, Request, Response, StatusCode};
 use tonic_web::GrpcWebLayer;
-use tower::{Layer, Service, ServiceExt as _};
+use tower::{Layer, Service, ServiceExt as _, service_fn};
 use tower_http::cors::{AllowHeaders, CorsLayer};
 
 use self::connect::Connect;
@@ -115,7 +115,8 @@ where
         if Speech::of(request.headers()) == Speech::Grpc {
             return Box::pin(self.grpc.call(request));
         }
-        let web = Web { grpc: self.grpc.clone(), connect: Arc::clone(&self.faces.connect) };
+        let (grpc, connect) = (self.grpc.clone(), Arc::clone(&self.faces.connect));
+        let web = service_fn(move |request| answer(grpc.clone(), Arc::clone(&connect), request));
         Box::pin(self.faces.cors.layer(web).oneshot(request))
     }
 }
@@ -140,38 +141,19 @@ impl Speech {
     }
 }
 
-/// Everything but gRPC.
-#[derive(Clone)]
-struct Web<S> {
+/// Answers everything but gRPC.
+async fn answer<S>(
     grpc: S,
     connect: Arc<Connect>,
-}
-
-impl<S> Service<Request<Body>> for Web<S>
+    request: Request<Body>,
+) -> Result<Response<Body>, Infallible>
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
-    S: Clone + Send + Sync + 'static,
-    S::Future: Send + 'static,
 {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = Answering;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.grpc.poll_ready(cx)
+    if Speech::of(request.headers()) == Speech::GrpcWeb {
+        return GrpcWebLayer::new().layer(grpc).oneshot(request).await;
     }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let grpc = self.grpc.clone();
-        if Speech::of(request.headers()) == Speech::GrpcWeb {
-            return Box::pin(GrpcWebLayer::new().layer(grpc).oneshot(request));
-        }
-        let connect = Arc::clone(&self.connect);
-        Box::pin(async move {
-            let answered = connect.answer(grpc, request).await;
-            Ok(answered.unwrap_or_else(Failure::into_response))
-        })
-    }
+    Ok(connect.answer(grpc, request).await.unwrap_or_else(Failure::into_response))
 }
 
 /// An answer of these bytes.
