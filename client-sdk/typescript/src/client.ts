@@ -38,6 +38,7 @@ import { answerSearch, type SearchAnswer, type SearchCall, type SearchTurn } fro
 import { type CallOptions, checkedTimeout, PAGE_SIZE, type Settings } from "./options.js";
 import { pages } from "./paging.js";
 import { requestId, toolsListBytes, type ToolsList } from "./registering.js";
+import { linked } from "./signals.js";
 import { watchCatalog } from "./watch.js";
 
 /** What a method takes: the request's message, or a plain object with its fields. */
@@ -201,17 +202,19 @@ export abstract class RemoteClient {
     if (this.#settings.protocol === "connect") {
       throw new TypeError('watchCatalog: not over the protocol "connect", but over "grpc-web" and gRPC');
     }
-    const closed = this.#closing.signal;
+    const { signal, release } = linked(options.signal, this.#closing.signal);
     const asked = create(CatalogService.method.watchCatalog.input, this.#ofTenant(request));
     try {
       yield* watchCatalog({
         open: (since, opened) => this.#catalog.watchCatalog(withSince(asked, since), opened),
         since: asked.sinceRevision,
         openingMs: checkedTimeout(options.timeoutMs ?? this.#settings.timeoutMs),
-        signal: options.signal === undefined ? closed : AbortSignal.any([options.signal, closed]),
+        signal,
       });
     } catch (error) {
       throw toToolgateError(error, this.target);
+    } finally {
+      release();
     }
   }
 
@@ -282,12 +285,13 @@ export abstract class RemoteClient {
   async #call<T>(send: (options: Timed) => Promise<T>, options: CallOptions = {}): Promise<T> {
     this.#refuseClosed();
     const timeoutMs = checkedTimeout(options.timeoutMs ?? this.#settings.timeoutMs);
-    const closed = this.#closing.signal;
-    const signal = options.signal === undefined ? closed : AbortSignal.any([options.signal, closed]);
+    const { signal, release } = linked(options.signal, this.#closing.signal);
     try {
       return await send({ timeoutMs, signal });
     } catch (error) {
       throw toToolgateError(error, this.target);
+    } finally {
+      release();
     }
   }
 
