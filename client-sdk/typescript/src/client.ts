@@ -1,9 +1,15 @@
 /** The client: one method for each RPC that the service answers, over whichever transport. */
-import { create, type DescMethodUnary, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
+import {
+  create,
+  type DescMessage,
+  type DescMethodUnary,
+  type MessageInitShape,
+  type MessageShape,
+} from "@bufbuild/protobuf";
 import { type Client as Stub, createClient } from "@connectrpc/connect";
 
 import type { Connection } from "./connection.js";
-import { toToolgateError } from "./errors.js";
+import { toThrown } from "./errors.js";
 import {
   CatalogService,
   type GetServerResponse,
@@ -38,6 +44,8 @@ import { answerSearch, type SearchAnswer, type SearchCall, type SearchTurn } fro
 import { type CallOptions, checkedTimeout, PAGE_SIZE, type Settings } from "./options.js";
 import { pages } from "./paging.js";
 import { requestId, toolsListBytes, type ToolsList } from "./registering.js";
+import { refuseUnknown } from "./requests.js";
+import { linked } from "./signals.js";
 import { watchCatalog } from "./watch.js";
 
 /** What a method takes: the request's message, or a plain object with its fields. */
@@ -91,12 +99,18 @@ export abstract class RemoteClient {
 
   /** Before the model: the active set for this turn. */
   route(request: RequestOf<Router["route"]>, options?: CallOptions): Promise<RouteResponse> {
-    return this.#call((timed) => this.#router.route(this.#ofTenant(request), timed), options);
+    return this.#call(
+      (timed) => this.#router.route(this.#sent(RouterService.method.route.input, request), timed),
+      options,
+    );
   }
 
   /** After the model: may these calls run? A refusal is a verdict, not an error. */
   gate(request: RequestOf<Router["gate"]>, options?: CallOptions): Promise<GateResponse> {
-    return this.#call((timed) => this.#router.gate(this.#ofTenant(request), timed), options);
+    return this.#call(
+      (timed) => this.#router.gate(this.#sent(RouterService.method.gate.input, request), timed),
+      options,
+    );
   }
 
   /** Explicit discovery: by name, by MCP server, by keywords, or in natural language. */
@@ -104,7 +118,10 @@ export abstract class RemoteClient {
     request: RequestOf<Router["searchTools"]>,
     options?: CallOptions,
   ): Promise<SearchToolsResponse> {
-    return this.#call((timed) => this.#router.searchTools(this.#ofTenant(request), timed), options);
+    return this.#call(
+      (timed) => this.#router.searchTools(this.#sent(RouterService.method.searchTools.input, request), timed),
+      options,
+    );
   }
 
   /**
@@ -122,7 +139,11 @@ export abstract class RemoteClient {
     request: RequestOf<Router["getSummaryPool"]> = {},
     options?: CallOptions,
   ): Promise<GetSummaryPoolResponse> {
-    return this.#call((timed) => this.#router.getSummaryPool(this.#ofTenant(request), timed), options);
+    return this.#call(
+      (timed) =>
+        this.#router.getSummaryPool(this.#sent(RouterService.method.getSummaryPool.input, request), timed),
+      options,
+    );
   }
 
   /** Phase 2 on demand: full schemas by tool name. */
@@ -130,7 +151,14 @@ export abstract class RemoteClient {
     request: RequestOf<Router["batchGetToolSchemas"]>,
     options?: CallOptions,
   ): Promise<BatchGetToolSchemasResponse> {
-    return this.#call((timed) => this.#router.batchGetToolSchemas(this.#ofTenant(request), timed), options);
+    return this.#call(
+      (timed) =>
+        this.#router.batchGetToolSchemas(
+          this.#sent(RouterService.method.batchGetToolSchemas.input, request),
+          timed,
+        ),
+      options,
+    );
   }
 
   /**
@@ -145,7 +173,11 @@ export abstract class RemoteClient {
       toolsListJson: toolsListBytes(request.toolsListJson),
       requestId: request.requestId || requestId(),
     };
-    return this.#call((timed) => this.#catalog.registerServer(this.#ofTenant(sent), timed), options);
+    return this.#call(
+      (timed) =>
+        this.#catalog.registerServer(this.#sent(CatalogService.method.registerServer.input, sent), timed),
+      options,
+    );
   }
 
   /** Removes one MCP server and its tools. */
@@ -153,12 +185,22 @@ export abstract class RemoteClient {
     request: RequestOf<Catalog["unregisterServer"]>,
     options?: CallOptions,
   ): Promise<UnregisterServerResponse> {
-    return this.#call((timed) => this.#catalog.unregisterServer(this.#ofTenant(request), timed), options);
+    return this.#call(
+      (timed) =>
+        this.#catalog.unregisterServer(
+          this.#sent(CatalogService.method.unregisterServer.input, request),
+          timed,
+        ),
+      options,
+    );
   }
 
   /** Reads one MCP server. */
   getServer(request: RequestOf<Catalog["getServer"]>, options?: CallOptions): Promise<GetServerResponse> {
-    return this.#call((timed) => this.#catalog.getServer(this.#ofTenant(request), timed), options);
+    return this.#call(
+      (timed) => this.#catalog.getServer(this.#sent(CatalogService.method.getServer.input, request), timed),
+      options,
+    );
   }
 
   /** The tenant's MCP servers by name, fetched page by page as they are asked for; the deadline is each page's. */
@@ -167,7 +209,10 @@ export abstract class RemoteClient {
     options?: CallOptions,
   ): AsyncGenerator<McpServer, void> {
     return pages(request.pageToken ?? "", async (pageToken) => {
-      const asked = { ...this.#ofTenant(request), ...{ pageToken, pageSize: request.pageSize || PAGE_SIZE } };
+      const asked = {
+        ...this.#sent(CatalogService.method.listServers.input, request),
+        ...{ pageToken, pageSize: request.pageSize || PAGE_SIZE },
+      };
       const page = await this.#call((timed) => this.#catalog.listServers(asked, timed), options);
       return { items: page.servers, next: page.nextPageToken };
     });
@@ -179,7 +224,10 @@ export abstract class RemoteClient {
     options?: CallOptions,
   ): AsyncGenerator<Tool, void> {
     return pages(request.pageToken ?? "", async (pageToken) => {
-      const asked = { ...this.#ofTenant(request), ...{ pageToken, pageSize: request.pageSize || PAGE_SIZE } };
+      const asked = {
+        ...this.#sent(CatalogService.method.listTools.input, request),
+        ...{ pageToken, pageSize: request.pageSize || PAGE_SIZE },
+      };
       const page = await this.#call((timed) => this.#catalog.listTools(asked, timed), options);
       return { items: page.tools, next: page.nextPageToken };
     });
@@ -201,23 +249,29 @@ export abstract class RemoteClient {
     if (this.#settings.protocol === "connect") {
       throw new TypeError('watchCatalog: not over the protocol "connect", but over "grpc-web" and gRPC');
     }
-    const closed = this.#closing.signal;
-    const asked = create(CatalogService.method.watchCatalog.input, this.#ofTenant(request));
+    const { signal, release } = linked(options.signal, this.#closing.signal);
+    const method = CatalogService.method.watchCatalog;
+    const asked = create(method.input, this.#sent(method.input, request));
     try {
       yield* watchCatalog({
         open: (since, opened) => this.#catalog.watchCatalog(withSince(asked, since), opened),
         since: asked.sinceRevision,
         openingMs: checkedTimeout(options.timeoutMs ?? this.#settings.timeoutMs),
-        signal: options.signal === undefined ? closed : AbortSignal.any([options.signal, closed]),
+        signal,
       });
     } catch (error) {
-      throw toToolgateError(error, this.target);
+      throw toThrown(error, this.target);
+    } finally {
+      release();
     }
   }
 
   /** Replaces the tenant's policy; `toolgate policy schema` prints the document's schema. */
   setPolicy(request: RequestOf<Policies["setPolicy"]>, options?: CallOptions): Promise<SetPolicyResponse> {
-    return this.#call((timed) => this.#policies.setPolicy(this.#ofTenant(request), timed), options);
+    return this.#call(
+      (timed) => this.#policies.setPolicy(this.#sent(PolicyService.method.setPolicy.input, request), timed),
+      options,
+    );
   }
 
   /** Reads the tenant's policy; its document is empty when none was ever set. */
@@ -225,7 +279,10 @@ export abstract class RemoteClient {
     request: RequestOf<Policies["getPolicy"]> = {},
     options?: CallOptions,
   ): Promise<GetPolicyResponse> {
-    return this.#call((timed) => this.#policies.getPolicy(this.#ofTenant(request), timed), options);
+    return this.#call(
+      (timed) => this.#policies.getPolicy(this.#sent(PolicyService.method.getPolicy.input, request), timed),
+      options,
+    );
   }
 
   /** What a policy decides of each tool, by MCP server and name, fetched page by page as it is asked for. */
@@ -234,7 +291,10 @@ export abstract class RemoteClient {
     options?: CallOptions,
   ): AsyncGenerator<PolicyVerdict, void> {
     return pages(request.pageToken ?? "", async (pageToken) => {
-      const asked = { ...this.#ofTenant(request), ...{ pageToken, pageSize: request.pageSize || PAGE_SIZE } };
+      const asked = {
+        ...this.#sent(PolicyService.method.checkPolicy.input, request),
+        ...{ pageToken, pageSize: request.pageSize || PAGE_SIZE },
+      };
       const page = await this.#call((timed) => this.#policies.checkPolicy(asked, timed), options);
       return { items: page.verdicts, next: page.nextPageToken };
     });
@@ -242,7 +302,10 @@ export abstract class RemoteClient {
 
   /** The tenant's token ledger, added up; it is kept by the hour. */
   getUsage(request: RequestOf<Usage["getUsage"]> = {}, options?: CallOptions): Promise<GetUsageResponse> {
-    return this.#call((timed) => this.#usage.getUsage(this.#ofTenant(request), timed), options);
+    return this.#call(
+      (timed) => this.#usage.getUsage(this.#sent(UsageService.method.getUsage.input, request), timed),
+      options,
+    );
   }
 
   /** How much is remembered of the tenant's calls, tool by tool. */
@@ -250,7 +313,11 @@ export abstract class RemoteClient {
     request: RequestOf<Memory["getMemoryStats"]> = {},
     options?: CallOptions,
   ): Promise<GetMemoryStatsResponse> {
-    return this.#call((timed) => this.#memory.getMemoryStats(this.#ofTenant(request), timed), options);
+    return this.#call(
+      (timed) =>
+        this.#memory.getMemoryStats(this.#sent(MemoryService.method.getMemoryStats.input, request), timed),
+      options,
+    );
   }
 
   /** Forgets what is remembered of the tenant's calls, for good. */
@@ -258,7 +325,10 @@ export abstract class RemoteClient {
     request: RequestOf<Memory["clearMemory"]> = {},
     options?: CallOptions,
   ): Promise<ClearMemoryResponse> {
-    return this.#call((timed) => this.#memory.clearMemory(this.#ofTenant(request), timed), options);
+    return this.#call(
+      (timed) => this.#memory.clearMemory(this.#sent(MemoryService.method.clearMemory.input, request), timed),
+      options,
+    );
   }
 
   /** Ends calls under way with CANCELLED and gives the connection back. A second time it does nothing. */
@@ -273,7 +343,9 @@ export abstract class RemoteClient {
     return Promise.resolve();
   }
 
-  #ofTenant<T extends { tenant?: string }>(request: T): T {
+  /** The request, checked, with the client's tenant where it has none of its own. */
+  #sent<T extends { tenant?: string }>(message: DescMessage, request: T): T {
+    refuseUnknown(message, request, message.name);
     return request.tenant || this.#settings.tenant === ""
       ? request
       : { ...request, tenant: this.#settings.tenant };
@@ -282,12 +354,13 @@ export abstract class RemoteClient {
   async #call<T>(send: (options: Timed) => Promise<T>, options: CallOptions = {}): Promise<T> {
     this.#refuseClosed();
     const timeoutMs = checkedTimeout(options.timeoutMs ?? this.#settings.timeoutMs);
-    const closed = this.#closing.signal;
-    const signal = options.signal === undefined ? closed : AbortSignal.any([options.signal, closed]);
+    const { signal, release } = linked(options.signal, this.#closing.signal);
     try {
       return await send({ timeoutMs, signal });
     } catch (error) {
-      throw toToolgateError(error, this.target);
+      throw toThrown(error, this.target);
+    } finally {
+      release();
     }
   }
 

@@ -11,7 +11,7 @@ export const MAX_RECEIVED_BYTES = 64 * 1024 * 1024;
 /** An open connection. */
 export interface Connection {
   readonly transport: Transport;
-  /** Ends calls under way and gives sockets back. */
+  /** Gives sockets back. Calls under way are ended by the client. */
   close(): void;
 }
 

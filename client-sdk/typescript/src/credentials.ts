@@ -1,6 +1,7 @@
 /** Credentials: checked at construction, sent with every call, never in a text. */
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 
+import { orAborted } from "./signals.js";
 import type { Target } from "./target.js";
 
 /** Gives the token to send, such as a JWT. Asked before each call, within the call's deadline. */
@@ -78,21 +79,4 @@ export function sendCredentials(credentials: Credentials): Interceptor {
 
 function isToken(token: unknown): token is string {
   return typeof token === "string" && /^[\x21-\x7e]+$/.test(token);
-}
-
-/** Waits for a promise, or throws the signal's reason as soon as there is one. */
-async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted();
-  let stop: (() => void) | undefined;
-  const aborted = new Promise<never>((_, reject) => {
-    stop = () => {
-      reject(signal.reason as Error);
-    };
-    signal.addEventListener("abort", stop);
-  });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    if (stop !== undefined) signal.removeEventListener("abort", stop);
-  }
 }

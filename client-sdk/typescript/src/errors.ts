@@ -26,6 +26,9 @@ const STATUS_CODES = {
   [Code.Unauthenticated]: "UNAUTHENTICATED",
 } as const;
 
+/** How a transport says that a request can't be encoded. */
+const UNSENDABLE = /^serialize (?:binary|json): (.*)$/s;
+
 /** A gRPC status code by its name. */
 export type StatusCode = (typeof STATUS_CODES)[Code];
 
@@ -78,16 +81,20 @@ export class ToolgateError extends Error {
 }
 
 /**
- * Reads what a transport threw.
+ * What a call throws, of what a transport threw: a local mistake is a `TypeError`, all else a `ToolgateError`.
  *
  * @param error what it threw.
  * @param target where the call went, to say so when nobody answered there.
  */
-export function toToolgateError(error: unknown, target: string): ToolgateError {
-  if (error instanceof ToolgateError) {
+export function toThrown(error: unknown, target: string): ToolgateError | TypeError {
+  if (error instanceof ToolgateError || error instanceof TypeError) {
     return error;
   }
   const failure = ConnectError.from(error);
+  const [, mistake] = UNSENDABLE.exec(failure.rawMessage) ?? [];
+  if (mistake !== undefined && isLocal(failure)) {
+    return new TypeError(mistake, { cause: error });
+  }
   const code = (STATUS_CODES as Record<number, StatusCode>)[failure.code] ?? "UNKNOWN";
   const said = failure.rawMessage.trim() || code;
   const isNobody = failure.code === Code.Unavailable && isLocal(failure);

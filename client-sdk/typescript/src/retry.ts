@@ -1,8 +1,9 @@
 /** Repeats what was UNAVAILABLE, within the deadline and a budget. Connect has no service config for it. */
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 
-import { asFailure } from "./failures.js";
 import { retryAfter } from "./details.js";
+import { asFailure } from "./failures.js";
+import { sleep } from "./signals.js";
 
 const MAX_ATTEMPTS = 3;
 const FIRST_PAUSE_MS = 100;
@@ -68,22 +69,6 @@ function pauseAfter(attempt: number, failure: ConnectError): number {
 export function backoff(attempt: number, longest: number): number {
   const doubled = Math.min(longest, FIRST_PAUSE_MS * 2 ** (attempt - 1));
   return doubled * (0.8 + 0.4 * Math.random());
-}
-
-/** Waits, or throws the signal's reason as soon as there is one. */
-export async function sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
-  signal.throwIfAborted();
-  await new Promise<void>((resolve, reject) => {
-    const stop = () => {
-      clearTimeout(timer);
-      reject(signal.reason as Error);
-    };
-    const timer = setTimeout(() => {
-      signal.removeEventListener("abort", stop);
-      resolve();
-    }, milliseconds);
-    signal.addEventListener("abort", stop, { once: true });
-  });
 }
 
 /** The time that a request's own header gives it, so that each attempt is told what is left. */

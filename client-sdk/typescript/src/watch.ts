@@ -3,7 +3,8 @@ import { Code, ConnectError, type CallOptions } from "@connectrpc/connect";
 
 import { asFailure } from "./failures.js";
 import type { WatchCatalogResponse } from "./gen/toolgate/v1/catalog_pb.js";
-import { backoff, sleep } from "./retry.js";
+import { backoff } from "./retry.js";
+import { type Linked, linked, sleep } from "./signals.js";
 
 const LONGEST_PAUSE_MS = 5_000;
 
@@ -65,14 +66,16 @@ class Opening {
   /** Whether the service has begun to answer. */
   succeeded = false;
   readonly #abort = new AbortController();
+  readonly #linked: Linked;
   readonly #timer: ReturnType<typeof setTimeout>;
 
   constructor(signal: AbortSignal, openingMs: number) {
     this.#timer = setTimeout(() => {
       this.#abort.abort(new ConnectError("the watch was not opened in time", Code.DeadlineExceeded));
     }, openingMs);
+    this.#linked = linked(signal, this.#abort.signal);
     this.options = {
-      signal: AbortSignal.any([signal, this.#abort.signal]),
+      signal: this.#linked.signal,
       onHeader: () => {
         this.succeeded = true;
         clearTimeout(this.#timer);
@@ -86,5 +89,6 @@ class Opening {
   end(): void {
     clearTimeout(this.#timer);
     this.#abort.abort();
+    this.#linked.release();
   }
 }

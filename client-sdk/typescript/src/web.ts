@@ -12,32 +12,28 @@ export function connectWeb(settings: Settings): Connection {
   if (settings.tls !== undefined) {
     throw new TypeError("tls: `fetch` checks certificates by itself; only Node's client takes settings");
   }
-  const closing = new AbortController();
   const open = settings.protocol === "connect" ? createConnectTransport : createGrpcWebTransport;
   const transport: Transport = open({
     baseUrl: settings.target.baseUrl,
     interceptors: interceptorsOf(settings),
-    fetch: fetchUntil(closing.signal),
+    fetch: mendedFetch,
   });
   return {
     transport,
     close() {
-      closing.abort();
+      // The browser's connections are not ours; the client has ended its calls.
     },
   };
 }
 
-/** `fetch` that ends with the client, and whose answers have no status that can't be read. */
-function fetchUntil(closed: AbortSignal): typeof fetch {
-  return async (input, init) => {
-    const signal = init?.signal ? AbortSignal.any([init.signal, closed]) : closed;
-    const response = await fetch(input, { ...init, signal });
-    if (!response.headers.get("content-type")?.startsWith("application/grpc-web")) {
-      return response;
-    }
-    const headers = new Headers(response.headers);
-    mend(headers);
-    const body = response.body?.pipeThrough(mendedFrames()) ?? null;
-    return new Response(body, { status: response.status, headers });
-  };
+/** `fetch`, whose answers have no status that can't be read. */
+async function mendedFetch(...request: Parameters<typeof fetch>): Promise<Response> {
+  const response = await fetch(...request);
+  if (!response.headers.get("content-type")?.startsWith("application/grpc-web")) {
+    return response;
+  }
+  const headers = new Headers(response.headers);
+  mend(headers);
+  const body = response.body?.pipeThrough(mendedFrames()) ?? null;
+  return new Response(body, { status: response.status, headers });
 }

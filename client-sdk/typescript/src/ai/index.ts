@@ -5,6 +5,7 @@
  *     const toolgate = new ToolgateConversation(client, tools);
  *     await generateText({ model, prompt, stopWhen: stepCountIs(8), ...toolgate.settings() });
  */
+export type { CatalogTools, McpDefinition } from "../catalog.js";
 export type { Held, MiddlewareOptions, RouteDefaults } from "../middleware.js";
 export {
   type PrepareStep,
@@ -12,4 +13,4 @@ export {
   type ToolgateOptions,
   ToolRefusedError,
 } from "./conversation.js";
-export { type McpDefinition, mcpDefinitions, modelFacing } from "./tools.js";
+export { mcpDefinitions, modelFacing } from "./tools.js";

@@ -1,14 +1,7 @@
 /** The AI SDK's tools and the catalog: registering them, and giving them their model-facing names. */
 import { asSchema, type ToolSet } from "ai";
 
-import type { Tool } from "../gen/toolgate/v1/catalog_pb.js";
-
-/** A tool as MCP lists it. */
-export interface McpDefinition {
-  readonly name: string;
-  readonly description: string;
-  readonly inputSchema: unknown;
-}
+import { type CatalogTools, type McpDefinition, modelNames } from "../catalog.js";
 
 /**
  * Tools as the body of a `tools/list`, for `registerServer`; for tools that come from no MCP server. Those that do are
@@ -31,15 +24,7 @@ export async function mcpDefinitions(tools: ToolSet): Promise<McpDefinition[]> {
  * @param catalog the MCP server's tools in the catalog: `client.listTools({ server })`.
  * @throws TypeError a tool that the catalog does not have.
  */
-export async function modelFacing(
-  tools: ToolSet,
-  catalog: AsyncIterable<Tool> | Iterable<Tool>,
-): Promise<ToolSet> {
-  const names = new Map<string, string>();
-  for await (const { name, modelName } of catalog) names.set(name, modelName);
-  const missing = Object.keys(tools).filter((name) => !names.has(name));
-  if (missing.length > 0) {
-    throw new TypeError(`not registered: ${missing.join(", ")}; register the MCP server first`);
-  }
-  return Object.fromEntries(Object.entries(tools).map(([name, tool]) => [names.get(name) ?? name, tool]));
+export async function modelFacing(tools: ToolSet, catalog: CatalogTools): Promise<ToolSet> {
+  const nameOf = await modelNames(Object.keys(tools), catalog);
+  return Object.fromEntries(Object.entries(tools).map(([name, tool]) => [nameOf(name), tool]));
 }

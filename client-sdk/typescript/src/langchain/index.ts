@@ -4,6 +4,7 @@
  *     const tools = await modelFacing(mcpTools, client.listTools({ server: "github" }));
  *     const agent = createAgent({ model, middleware: [toolgateMiddleware(client, tools)] });
  */
+export type { CatalogTools, McpDefinition } from "../catalog.js";
 export type { Held, MiddlewareOptions, RouteDefaults } from "../middleware.js";
 export { type Asked, toolgateMiddleware, type ToolgateMiddlewareOptions } from "./middleware.js";
-export { type McpDefinition, mcpDefinitions, modelFacing } from "./tools.js";
+export { mcpDefinitions, modelFacing } from "./tools.js";

@@ -2,15 +2,8 @@
 import { DynamicStructuredTool, type StructuredToolInterface } from "@langchain/core/tools";
 import { convertToOpenAITool } from "@langchain/core/utils/function_calling";
 
-import type { Tool } from "../gen/toolgate/v1/catalog_pb.js";
+import { type CatalogTools, type McpDefinition, modelNames } from "../catalog.js";
 import { SEARCH_TOOL } from "../offering.js";
-
-/** A tool as MCP lists it. */
-export interface McpDefinition {
-  readonly name: string;
-  readonly description: string;
-  readonly inputSchema: unknown;
-}
 
 /**
  * Tools as the body of a `tools/list`, for `registerServer`; for tools that come from no MCP server. Those that do are
@@ -32,16 +25,12 @@ export function mcpDefinitions(tools: Iterable<StructuredToolInterface>): McpDef
  */
 export async function modelFacing<T extends StructuredToolInterface>(
   tools: Iterable<T>,
-  catalog: AsyncIterable<Tool> | Iterable<Tool>,
+  catalog: CatalogTools,
 ): Promise<T[]> {
-  const names = new Map<string, string>();
-  for await (const { name, modelName } of catalog) names.set(name, modelName);
   const listed = [...tools];
-  const missing = listed.filter(({ name }) => !names.has(name)).map(({ name }) => name);
-  if (missing.length > 0) {
-    throw new TypeError(`not registered: ${missing.join(", ")}; register the MCP server first`);
-  }
-  return listed.map((tool) => renamed(tool, names.get(tool.name) ?? tool.name));
+  const names = listed.map(({ name }) => name);
+  const nameOf = await modelNames(names, catalog);
+  return listed.map((tool) => renamed(tool, nameOf(tool.name)));
 }
 
 /** The search as LangChain's tool, for the model to see; the middleware answers its calls. */

@@ -235,6 +235,23 @@ test("answers of many megabytes are received", async () => {
   assert.equal((await client.route({})).activeSetHandle.length, text.length);
 });
 
+test("what can't be sent is refused with its place", async () => {
+  await using fake = await Fake.http2({ router: { route: () => ({}) } });
+  await using client = new Client(fake.target);
+  const mistaken: [object, RegExp][] = [
+    [{ intent: [] }, /^RouteRequest has no intent; it has tenant, intents, /],
+    [{ intents: "x" }, /^RouteRequest\.intents: must be a list$/],
+    [{ intents: [{ text: "x" }, "y"] }, /^RouteRequest\.intents\[1\]: must be an object$/],
+    [{ state: { scope: ["a"] } }, /^RouteRequest\.state has no scope; it has scopes, /],
+    [{ options: { topK: -1 } }, /top_k.*invalid uint32: -1/],
+  ];
+  for (const [request, message] of mistaken) {
+    await assert.rejects(client.route(request), { name: "TypeError", message });
+  }
+  await assert.rejects(client.listTools({ page_size: 3 } as never).next(), { name: "TypeError" });
+  await assert.rejects(client.watchCatalog({ since: 3n } as never).next(), { name: "TypeError" });
+});
+
 test("when nobody listens, the error says where and asks the right question", async () => {
   await using client = new Client("127.0.0.1:1");
   const error = await failure(client.route({}));
