@@ -4,6 +4,7 @@ import io.grpc.ChannelCredentials;
 import io.grpc.TlsChannelCredentials;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.cert.CertificateException;
@@ -18,6 +19,8 @@ import java.security.cert.CertificateFactory;
  * @param serverName the name that the server's certificate must have; null for the target's host
  */
 public record Tls(Path ca, Path certificate, Path key, String serverName) {
+    private static final String PKCS_8 = "-----BEGIN PRIVATE KEY-----";
+
     /**
      * TLS with the certificate authorities of the Java runtime.
      *
@@ -70,8 +73,7 @@ public record Tls(Path ca, Path certificate, Path key, String serverName) {
             }
             if (certificate != null) {
                 credentials.keyManager(
-                        certificates("client certificate", certificate),
-                        new ByteArrayInputStream(read("client key", key)));
+                        certificates("client certificate", certificate), privateKey(key));
             }
         } catch (IOException e) {
             // Both are in memory.
@@ -93,6 +95,19 @@ public record Tls(Path ca, Path certificate, Path key, String serverName) {
         }
         throw new IllegalArgumentException(
                 "the " + what + " " + path + " holds no PEM certificate");
+    }
+
+    private static ByteArrayInputStream privateKey(Path path) {
+        byte[] pem = read("client key", path);
+        if (!new String(pem, StandardCharsets.US_ASCII).contains(PKCS_8)) {
+            throw new IllegalArgumentException(
+                    "the client key "
+                            + path
+                            + " has no line "
+                            + PKCS_8
+                            + ": it must be PKCS #8, without a password");
+        }
+        return new ByteArrayInputStream(pem);
     }
 
     private static byte[] read(String what, Path path) {

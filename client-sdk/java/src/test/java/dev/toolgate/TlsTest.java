@@ -2,6 +2,7 @@ package dev.toolgate;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import dev.toolgate.v1.RouteRequest;
 import io.grpc.ServerCredentials;
@@ -57,6 +58,16 @@ class TlsTest {
             route(fake, known.withClientCertificate(client.certificate(), client.key()), null);
             route(fake, known, Status.Code.UNAVAILABLE);
         }
+    }
+
+    @Test
+    void aKeyOfAnotherFormIsRefusedAtOnce() {
+        Tls swapped =
+                Tls.system().withClientCertificate(client.certificate(), client.certificate());
+        ClientBuilder builder = ToolgateClient.builder().target("https://a:1").tls(swapped);
+        IllegalArgumentException refused =
+                assertThrows(IllegalArgumentException.class, builder::build);
+        assertTrue(refused.getMessage().contains("it must be PKCS #8"), refused.getMessage());
     }
 
     private static void route(FakeServer fake, Tls tls, Status.Code fails) {
