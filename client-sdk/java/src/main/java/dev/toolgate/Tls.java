@@ -15,12 +15,10 @@ import java.security.cert.CertificateFactory;
  *
  * @param ca the certificates that a server's must descend from; null for those of the Java runtime
  * @param certificate the client's own certificate chain; null for none
- * @param key its private key, as PKCS #8 without a password; there when {@code certificate} is
+ * @param key its private key, without a password; there when {@code certificate} is
  * @param serverName the name that the server's certificate must have; null for the target's host
  */
 public record Tls(Path ca, Path certificate, Path key, String serverName) {
-    private static final String PKCS_8 = "-----BEGIN PRIVATE KEY-----";
-
     /**
      * TLS with the certificate authorities of the Java runtime.
      *
@@ -44,7 +42,7 @@ public record Tls(Path ca, Path certificate, Path key, String serverName) {
      * These settings with a certificate that the client shows (mutual TLS).
      *
      * @param certificate a file of the certificate chain
-     * @param key a file of its private key, as PKCS #8
+     * @param key a file of its private key, without a password
      * @return the settings
      */
     public Tls withClientCertificate(Path certificate, Path key) {
@@ -98,16 +96,13 @@ public record Tls(Path ca, Path certificate, Path key, String serverName) {
     }
 
     private static ByteArrayInputStream privateKey(Path path) {
-        byte[] pem = read("client key", path);
-        if (!new String(pem, StandardCharsets.US_ASCII).contains(PKCS_8)) {
-            throw new IllegalArgumentException(
-                    "the client key "
-                            + path
-                            + " has no line "
-                            + PKCS_8
-                            + ": it must be PKCS #8, without a password");
+        String pem = new String(read("client key", path), StandardCharsets.US_ASCII);
+        try {
+            String key = PrivateKeys.toPkcs8(pem);
+            return new ByteArrayInputStream(key.getBytes(StandardCharsets.US_ASCII));
+        } catch (IllegalArgumentException e) {
+            throw new IllegalArgumentException("the client key " + path + " " + e.getMessage(), e);
         }
-        return new ByteArrayInputStream(pem);
     }
 
     private static byte[] read(String what, Path path) {
