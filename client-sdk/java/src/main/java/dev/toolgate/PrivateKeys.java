@@ -89,10 +89,14 @@ final class PrivateKeys {
 
     private static byte[] element(int tag, byte[] content) {
         int length = content.length;
-        byte[] header =
-                length < 0x80
-                        ? new byte[] {(byte) tag, (byte) length}
-                        : new byte[] {(byte) tag, (byte) 0x82, (byte) (length >> 8), (byte) length};
+        byte[] header;
+        if (length < 0x80) {
+            header = new byte[] {(byte) tag, (byte) length};
+        } else if (length < 0x100) {
+            header = new byte[] {(byte) tag, (byte) 0x81, (byte) length};
+        } else {
+            header = new byte[] {(byte) tag, (byte) 0x82, (byte) (length >> 8), (byte) length};
+        }
         return joined(header, content);
     }
 

@@ -90,12 +90,15 @@ class TlsTest {
         // The JDK's key of P-256 ends with its number, after 33 bytes of all else.
         byte[] number = Arrays.copyOfRange(key, 33, 67);
         byte[] curve = HexFormat.of().parseHex("a00a06082a8648ce3d030107");
-        byte[] sec1 = new byte[2 + 3 + 34 + curve.length];
+        // The public key, which most tools write too, and Java passes over.
+        byte[] point = HexFormat.of().parseHex("a144034200" + "04".repeat(65));
+        byte[] sec1 = new byte[2 + 3 + 34 + curve.length + point.length];
         sec1[0] = 0x30;
         sec1[1] = (byte) (sec1.length - 2);
         System.arraycopy(new byte[] {2, 1, 1}, 0, sec1, 2, 3);
         System.arraycopy(number, 0, sec1, 5, 34);
         System.arraycopy(curve, 0, sec1, 39, curve.length);
+        System.arraycopy(point, 0, sec1, 39 + curve.length, point.length);
         return pem(kind, sec1);
     }
 
