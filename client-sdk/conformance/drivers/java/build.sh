@@ -10,7 +10,8 @@ if [ $# -ne 1 ] || [ ! -d "$1/dev/toolgate/toolgate-client" ]; then
 fi
 repository=$(cd "$1" && pwd)
 
-mkdir -p "$here/target"
+rm -rf "$here/target"
+mkdir "$here/target"
 # In place of Maven's empty global settings: the user's own, with a mirror for one, stay in force.
 cat >"$here/target/settings.xml" <<SETTINGS
 <settings>
@@ -25,6 +26,7 @@ cat >"$here/target/settings.xml" <<SETTINGS
 SETTINGS
 
 # Maven keeps a release for good once it has it, and this one may have been packaged anew.
-mvn -B -q org.apache.maven.plugins:maven-dependency-plugin:3.11.0:purge-local-repository \
+mvn -B -q -f "$here/pom.xml" \
+    org.apache.maven.plugins:maven-dependency-plugin:3.11.0:purge-local-repository \
     -DmanualIncludes=dev.toolgate:toolgate-client -DreResolve=false
 exec mvn -B -q -gs "$here/target/settings.xml" -f "$here/pom.xml" process-classes

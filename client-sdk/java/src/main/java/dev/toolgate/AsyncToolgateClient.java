@@ -173,7 +173,7 @@ public final class AsyncToolgateClient implements AutoCloseable {
      * Hands over all MCP servers, by name. Pages are fetched one after another, as they are used.
      *
      * @param request what is asked; a page has 100 unless it says otherwise
-     * @param action takes each of them; what it throws ends the listing
+     * @param action takes each of them; what it throws ends the listing, which cancelling does not
      * @return done after the last one; fails with a ToolgateException
      */
     public CompletableFuture<Void> forEachServer(
@@ -204,7 +204,7 @@ public final class AsyncToolgateClient implements AutoCloseable {
      * are used.
      *
      * @param request what is asked; a page has 100 unless it says otherwise
-     * @param action takes each of them; what it throws ends the listing
+     * @param action takes each of them; what it throws ends the listing, which cancelling does not
      * @return done after the last one; fails with a ToolgateException
      */
     public CompletableFuture<Void> forEachTool(
@@ -256,7 +256,7 @@ public final class AsyncToolgateClient implements AutoCloseable {
      * another, as they are used.
      *
      * @param request what is asked; a page has 100 unless it says otherwise
-     * @param action takes each of them; what it throws ends the listing
+     * @param action takes each of them; what it throws ends the listing, which cancelling does not
      * @return done after the last one; fails with a ToolgateException
      */
     public CompletableFuture<Void> forEachVerdict(
@@ -347,9 +347,12 @@ public final class AsyncToolgateClient implements AutoCloseable {
         } catch (SearchTool.MistakeException e) {
             return CompletableFuture.completedFuture(SearchTool.mistaken(e, handle));
         }
-        return searchTools(request)
-                .thenApply(SearchAnswer::ofFound)
-                .exceptionally(e -> SearchTool.mistaken(cause(e), handle));
+        CompletableFuture<SearchToolsResponse> search = searchTools(request);
+        CompletableFuture<SearchAnswer> answer =
+                search.thenApply(SearchAnswer::ofFound)
+                        .exceptionally(e -> SearchTool.mistaken(cause(e), handle));
+        answer.whenComplete((done, error) -> search.cancel(false));
+        return answer;
     }
 
     private static RuntimeException cause(Throwable error) {

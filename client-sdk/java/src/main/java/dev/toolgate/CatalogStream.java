@@ -17,10 +17,10 @@ import java.util.concurrent.TimeUnit;
  * One subscriber's stream of a catalog's changes, which survives the calls that it is made of: when
  * one breaks, the next one begins at the last revision that came.
  *
- * <p>The first call is tried as often as any other; later ones are, until the subscriber cancels.
+ * <p>Opening the first one, over as many calls as it takes, has a time limit; later ones are made
+ * until the subscriber cancels.
  */
 final class CatalogStream implements Flow.Subscription {
-    private static final int FIRST_ATTEMPTS = 3;
     private static final Status ENDED =
             Status.UNAVAILABLE.withDescription("the service ended the watch");
     private static final Duration SHORTEST_PAUSE = Duration.ofMillis(100);
@@ -32,6 +32,7 @@ final class CatalogStream implements Flow.Subscription {
     private WatchCatalogRequest request;
     private Attempt current;
     private long demand;
+    private final long openBy;
     private int failures;
     private boolean wasOpen;
     private boolean done;
@@ -45,6 +46,7 @@ final class CatalogStream implements Flow.Subscription {
         this.connection = connection;
         this.request = connection.withTenant(request);
         this.openWithin = openWithin;
+        this.openBy = System.nanoTime() + openWithin.toNanos();
         this.subscriber = subscriber;
     }
 
@@ -106,23 +108,22 @@ final class CatalogStream implements Flow.Subscription {
             }
             current = null;
             failures++;
-            failure = failureOf(attempt, status, trailers);
-            pause = pause(failures);
+            pause = longer(pause(failures), retryAfter(trailers));
+            failure = failureOf(attempt, status, trailers, pause);
         }
         if (failure != null) {
             fail(failure);
             return;
         }
-        Duration asked =
-                ErrorDetails.of(trailers).flatMap(ErrorDetails::retryAfter).orElse(Duration.ZERO);
-        after(longer(pause, asked)).execute(this::connect);
+        after(pause).execute(this::connect);
     }
 
-    /** What ends the stream for good; null when it may go on. */
-    private RuntimeException failureOf(Attempt attempt, Status status, Metadata trailers) {
+    /** What ends the stream for good; null when it may go on after a pause. */
+    private RuntimeException failureOf(
+            Attempt attempt, Status status, Metadata trailers, Duration pause) {
         boolean isLate = attempt.isLate;
         boolean mayGoOn = isLate || status.isOk() || status.getCode() == Status.Code.UNAVAILABLE;
-        boolean givesUp = !wasOpen && (isLate || failures >= FIRST_ATTEMPTS);
+        boolean givesUp = !wasOpen && (isLate || pause.toNanos() >= leftToOpen());
         if (mayGoOn && !givesUp && !connection.isClosed()) {
             return null;
         }
@@ -130,6 +131,14 @@ final class CatalogStream implements Flow.Subscription {
             return late();
         }
         return connection.failure(status.isOk() ? ENDED : status, trailers);
+    }
+
+    private long leftToOpen() {
+        return openBy - System.nanoTime();
+    }
+
+    private static Duration retryAfter(Metadata trailers) {
+        return ErrorDetails.of(trailers).flatMap(ErrorDetails::retryAfter).orElse(Duration.ZERO);
     }
 
     /** Tells the subscriber, who may take locks of its own: never while this one is held. */
@@ -177,7 +186,8 @@ final class CatalogStream implements Flow.Subscription {
             if (demand > 0) {
                 call.request((int) Math.min(demand, Integer.MAX_VALUE));
             }
-            after(openWithin).execute(this::checkIsOpen);
+            after(wasOpen ? openWithin : Duration.ofNanos(Math.max(0, leftToOpen())))
+                    .execute(this::checkIsOpen);
         }
 
         @Override

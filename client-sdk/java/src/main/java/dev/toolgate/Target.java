@@ -1,5 +1,7 @@
 package dev.toolgate;
 
+import java.net.URI;
+import java.net.URISyntaxException;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -32,7 +34,7 @@ record Target(String host, int port, boolean encrypted) {
                         : written;
         Matcher parts = WRITTEN.matcher(plain);
         int port = parts.matches() ? Integer.parseInt(parts.group(3)) : 0;
-        if (port < 1 || port > 65535) {
+        if (port < 1 || port > 65535 || !isHost(parts.group(2))) {
             throw new IllegalArgumentException(
                     "\""
                             + written
@@ -43,13 +45,21 @@ record Target(String host, int port, boolean encrypted) {
         return new Target(parts.group(2), port, "https".equals(parts.group(1)));
     }
 
+    private static boolean isHost(String host) {
+        try {
+            return new URI("http://" + host).getHost() != null;
+        } catch (URISyntaxException e) {
+            return false;
+        }
+    }
+
     boolean isLoopback() {
         return LOOPBACK.matcher(host).matches();
     }
 
     /** The target as gRPC's name resolution takes it. */
     String toUri() {
-        return "dns:///" + this;
+        return "dns:///" + toString().replace("[", "%5B").replace("]", "%5D");
     }
 
     @Override

@@ -4,6 +4,7 @@ import io.grpc.ChannelCredentials;
 import io.grpc.TlsChannelCredentials;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.cert.CertificateException;
@@ -14,7 +15,7 @@ import java.security.cert.CertificateFactory;
  *
  * @param ca the certificates that a server's must descend from; null for those of the Java runtime
  * @param certificate the client's own certificate chain; null for none
- * @param key its private key, as PKCS #8 without a password; there when {@code certificate} is
+ * @param key its private key, without a password; there when {@code certificate} is
  * @param serverName the name that the server's certificate must have; null for the target's host
  */
 public record Tls(Path ca, Path certificate, Path key, String serverName) {
@@ -41,7 +42,7 @@ public record Tls(Path ca, Path certificate, Path key, String serverName) {
      * These settings with a certificate that the client shows (mutual TLS).
      *
      * @param certificate a file of the certificate chain
-     * @param key a file of its private key, as PKCS #8
+     * @param key a file of its private key, without a password
      * @return the settings
      */
     public Tls withClientCertificate(Path certificate, Path key) {
@@ -70,8 +71,7 @@ public record Tls(Path ca, Path certificate, Path key, String serverName) {
             }
             if (certificate != null) {
                 credentials.keyManager(
-                        certificates("client certificate", certificate),
-                        new ByteArrayInputStream(read("client key", key)));
+                        certificates("client certificate", certificate), privateKey(key));
             }
         } catch (IOException e) {
             // Both are in memory.
@@ -93,6 +93,16 @@ public record Tls(Path ca, Path certificate, Path key, String serverName) {
         }
         throw new IllegalArgumentException(
                 "the " + what + " " + path + " holds no PEM certificate");
+    }
+
+    private static ByteArrayInputStream privateKey(Path path) {
+        String pem = new String(read("client key", path), StandardCharsets.US_ASCII);
+        try {
+            String key = PrivateKeys.toPkcs8(pem);
+            return new ByteArrayInputStream(key.getBytes(StandardCharsets.US_ASCII));
+        } catch (IllegalArgumentException e) {
+            throw new IllegalArgumentException("the client key " + path + " " + e.getMessage(), e);
+        }
     }
 
     private static byte[] read(String what, Path path) {

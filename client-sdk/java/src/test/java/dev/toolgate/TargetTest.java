@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import dev.toolgate.v1.RouteRequest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -44,7 +45,10 @@ class TargetTest {
                 "a:1/",
                 "user:secret@a:1",
                 "https://a:1?b",
-                "a b:1"
+                "a b:1",
+                "a_b:1",
+                "[1:2:3]:1",
+                "999.999.999.999:1"
             })
     void whatIsNoTargetIsRefusedAtOnce(String written) {
         IllegalArgumentException refused =
@@ -52,6 +56,18 @@ class TargetTest {
         assertTrue(
                 refused.getMessage().contains("say host:port, such as 127.0.0.1:7070"),
                 refused.getMessage());
+    }
+
+    @Test
+    void anAddressOfIpv6IsCalled() {
+        try (ToolgateClient client = ToolgateClient.create("[::1]:1")) {
+            ToolgateException failed =
+                    assertThrows(
+                            ToolgateException.class,
+                            () -> client.route(RouteRequest.getDefaultInstance()));
+            assertTrue(failed.getMessage().contains("running at [::1]:1?"), failed.getMessage());
+            assertTrue(failed.getMessage().contains("finishConnect"), failed.getMessage());
+        }
     }
 
     @Test

@@ -67,15 +67,17 @@ class WatchTest {
     }
 
     @Test
-    void theFirstStreamIsTriedAsOftenAsAnyCall() {
-        for (int i = 0; i < 9; i++) {
+    void openingItIsTriedUntilItsTimeIsOver() {
+        for (int i = 0; i < 100; i++) {
             server.fail(Status.UNAVAILABLE.asException());
         }
-        try (CatalogWatch watch = client.watchCatalog(FROM_NOW)) {
+        try (CatalogWatch watch =
+                client.withTimeout(Duration.ofMillis(1500)).watchCatalog(FROM_NOW)) {
             ToolgateException failed = assertThrows(ToolgateException.class, watch::next);
             assertEquals(Status.Code.UNAVAILABLE, failed.code());
         }
-        assertEquals(3, server.requests.size());
+        assertTrue(server.requests.size() > 3, server.requests.size() + " attempts");
+        assertTrue(server.requests.size() < 9, server.requests.size() + " attempts");
     }
 
     @Test
