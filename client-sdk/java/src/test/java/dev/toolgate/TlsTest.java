@@ -8,9 +8,11 @@ import dev.toolgate.v1.RouteRequest;
 import io.grpc.ServerCredentials;
 import io.grpc.Status;
 import io.grpc.TlsServerCredentials;
+import java.io.InputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.KeyPairGenerator;
+import java.security.cert.CertificateFactory;
 import java.util.Arrays;
 import java.util.Base64;
 import java.util.HexFormat;
@@ -82,7 +84,7 @@ class TlsTest {
     }
 
     /** A key of PKCS #8 without its wrapping; one of a curve has to name it. */
-    private static String bare(String kind, String pem) {
+    private static String bare(String kind, String pem) throws Exception {
         byte[] key = Base64.getMimeDecoder().decode(pem.replaceAll("-----.*-----", ""));
         if (kind.equals("RSA ")) {
             return pem(kind, Arrays.copyOfRange(key, 26, key.length));
@@ -91,7 +93,7 @@ class TlsTest {
         byte[] number = Arrays.copyOfRange(key, 33, 67);
         byte[] curve = HexFormat.of().parseHex("a00a06082a8648ce3d030107");
         // The public key, which most tools write too, and Java passes over.
-        byte[] point = HexFormat.of().parseHex("a144034200" + "04".repeat(65));
+        byte[] point = HexFormat.of().parseHex("a144034200" + publicPoint());
         byte[] sec1 = new byte[2 + 3 + 34 + curve.length + point.length];
         sec1[0] = 0x30;
         sec1[1] = (byte) (sec1.length - 2);
@@ -100,6 +102,17 @@ class TlsTest {
         System.arraycopy(curve, 0, sec1, 39, curve.length);
         System.arraycopy(point, 0, sec1, 39 + curve.length, point.length);
         return pem(kind, sec1);
+    }
+
+    private static String publicPoint() throws Exception {
+        try (InputStream in = Files.newInputStream(client.certificate())) {
+            byte[] key =
+                    CertificateFactory.getInstance("X.509")
+                            .generateCertificate(in)
+                            .getPublicKey()
+                            .getEncoded();
+            return HexFormat.of().formatHex(key, key.length - 65, key.length);
+        }
     }
 
     private static String pem(String kind, byte[] der) {
