@@ -168,7 +168,7 @@ test-clients: tools debug-bin model ## Quickstarts, examples and middleware of e
 	cd $(TS_SDK) && npm ci --silent --no-audit --no-fund
 	$(WITH_SERVER) npm run --silent --prefix $(TS_SDK) test:server
 	$(WITH_SERVER) go test -C $(GO_SDK) -count=1 -tags server ./...
-	$(WITH_SERVER) $(MAVEN) -Pserver verify
+	$(WITH_SERVER) $(MAVEN) -Pserver test
 
 SOAK ?= 10000
 .PHONY: test-conformance
