@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 use tonic::body::Body;
 use tonic::codegen::http::header::{
@@ -26,6 +26,9 @@ use crate::error::Error;
 /// A message in JSON may be this much longer than as protobuf: base64 and names take their room.
 const JSON_LONGER: usize = 2;
 
+/// A body takes a place for each of these, so that as many long ones as there are calls don't fill the memory.
+const PLACE_BYTES: usize = 256 << 10;
+
 /// The protocol's header for a caller's deadline.
 const TIMEOUT: &str = "connect-timeout-ms";
 
@@ -33,7 +36,7 @@ const TIMEOUT: &str = "connect-timeout-ms";
 pub(super) struct Connect {
     methods: Methods,
     limits: WebLimits,
-    /// Bodies in memory: services count calls only from when they have the message.
+    /// For bodies in memory: services count calls only from when they have the message.
     places: Arc<Semaphore>,
 }
 
@@ -57,9 +60,13 @@ impl Connect {
         let method = self.methods.unary(request.uri().path())?;
         let codec = codec(request.headers())?;
         let asked = time_asked(request.headers())?;
-        let _place = self.places.try_acquire().map_err(|_| Failure::from(&Error::Overloaded))?;
+        if asked.is_some_and(|asked| asked.is_zero()) {
+            return Err(Failure::from(&Error::DeadlineExceeded));
+        }
+        let length = self.length(request.headers())?;
+        let _room = self.room_for(length)?;
         let (parts, body) = request.into_parts();
-        let body = self.read(&parts.headers, body, asked).await?;
+        let body = self.read(body, asked).await?;
         let message = codec.read(method.input(), body).await?;
         let call = call(parts, &message, asked).ok_or_else(Failure::internal)?;
         let Ok(answer) = grpc.oneshot(call).await;
@@ -68,19 +75,31 @@ impl Connect {
         Ok(response(StatusCode::OK, codec.content_type(), bytes))
     }
 
-    /// The whole body, within its limit and the time that the call has.
-    async fn read(
-        &self,
-        headers: &HeaderMap,
-        body: Body,
-        asked: Option<Duration>,
-    ) -> Result<Bytes, Failure> {
-        let most = self.limits.max_message_bytes.saturating_mul(JSON_LONGER);
-        let said =
-            headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        if said.is_some_and(|length: u64| length > most as u64) {
-            return Err(Failure::too_large(most));
+    /// The most bytes that a body may have.
+    fn longest(&self) -> usize {
+        self.limits.max_message_bytes.saturating_mul(JSON_LONGER)
+    }
+
+    /// The bytes that the body has or, where the caller doesn't say, may have.
+    fn length(&self, headers: &HeaderMap) -> Result<usize, Failure> {
+        let said = headers.get(CONTENT_LENGTH).and_then(|said| said.to_str().ok()?.parse().ok());
+        match said {
+            Some(length) if length > self.longest() => Err(Failure::too_large(self.longest())),
+            Some(length) => Ok(length),
+            None => Ok(self.longest()),
         }
+    }
+
+    fn room_for(&self, length: usize) -> Result<SemaphorePermit<'_>, Failure> {
+        let places = (1 + length / PLACE_BYTES).min(self.limits.max_concurrent_calls);
+        let places = u32::try_from(places).unwrap_or(u32::MAX);
+        let room = self.places.try_acquire_many(places);
+        room.map_err(|_| Failure::from(&Error::Overloaded))
+    }
+
+    /// The whole body, within its limit and the time that the call has.
+    async fn read(&self, body: Body, asked: Option<Duration>) -> Result<Bytes, Failure> {
+        let most = self.longest();
         let within =
             asked.map_or(self.limits.max_deadline, |asked| asked.min(self.limits.max_deadline));
         let read = timeout(within, Limited::new(body, most).collect()).await;

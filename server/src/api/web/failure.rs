@@ -102,6 +102,11 @@ impl Failure {
         Self { http: StatusCode::PAYLOAD_TOO_LARGE, ..status.into() }
     }
 
+    pub(super) fn too_many_elements(maximum: usize) -> Self {
+        let message = format!("the request has more than {maximum} objects, lists and values");
+        reasoned(Code::InvalidArgument, ErrorReason::LimitExceeded, &message).into()
+    }
+
     pub(super) fn internal() -> Self {
         reasoned(Code::Internal, ErrorReason::Internal, "internal error").into()
     }
