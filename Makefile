@@ -68,6 +68,7 @@ lint: check-fmt check-shell check-proto check-python check-dependencies check-be
 .PHONY: check-fmt
 check-fmt: tools ## Layout of Rust, Python and proto files
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path client-sdk/conformance/drivers/rust/Cargo.toml --check
 	$(VENV)/bin/ruff format --check --config $(PY_CONFIG) $(PY_FOLDERS)
 	$(VENV)/bin/buf format --diff --exit-code proto
 
@@ -251,6 +252,7 @@ packs: build ## Embed the requests of the shipped packs anew, after a change of 
 .PHONY: fmt
 fmt: tools ## Format Rust, Python and proto files
 	$(CARGO) fmt --all
+	$(CARGO) fmt --manifest-path client-sdk/conformance/drivers/rust/Cargo.toml
 	$(VENV)/bin/ruff format --config $(PY_CONFIG) $(PY_FOLDERS)
 	$(VENV)/bin/buf format --write proto
 
