@@ -28,6 +28,8 @@ class Step:
     """Compare the value's `text` as JSON."""
     keep: dict[str, str] = field(default_factory=dict)
     """Values to remember by name, by their places in the answer such as `tools.0.name`."""
+    beside: str = ""
+    """`restart` restarts the server a moment after the request is sent."""
     do: str = ""
     """`restart` restarts a server; `script` sets the scripted service's script."""
     script: list[dict[str, Any]] = field(default_factory=list)

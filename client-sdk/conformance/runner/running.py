@@ -1,14 +1,20 @@
 """Runs one case against one driver."""
 
+import contextlib
 import itertools
 import json
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from runner.cases import Case, Step
 from runner.driver import Driver, DriverError
 from runner.matching import mismatch
 from runner.places import Places
+
+MOMENT = 0.3
+"""Seconds."""
 
 _tenants = itertools.count(1)
 
@@ -38,11 +44,27 @@ class _Run:
             return self._do(step)
         client = self._client(step.client) if _calls(step) else None
         begun = time.monotonic()
-        answer = self._driver.ask(step.op, self._filled(step.args), client)
+        with self._beside(step):
+            answer = self._driver.ask(step.op, self._filled(step.args), client)
         took = time.monotonic() - begun
         if step.within is not None and took > step.within:
             return f"took {took:.2f} s, more than {step.within}"
         return self._judge(step, answer) or self._attempts(step)
+
+    @contextlib.contextmanager
+    def _beside(self, step: Step) -> Iterator[None]:
+        """Restarts the server while the block runs, where the step wants that."""
+        if not step.beside:
+            yield
+            return
+        with ThreadPoolExecutor(1) as pool:
+            restart = pool.submit(self._restart_soon)
+            yield
+            restart.result()
+
+    def _restart_soon(self) -> None:
+        time.sleep(MOMENT)
+        self._places.restart()
 
     def _do(self, step: Step) -> str:
         if step.do == "restart":
