@@ -35,8 +35,6 @@ class Step:
     script: list[dict[str, Any]] = field(default_factory=list)
     attempts: list[dict[str, Any]] | None = None
     """What the scripted service must have seen, attempt by attempt."""
-    pauses_at_least: list[float] | None = None
-    """The seconds between those attempts."""
     within: float | None = None
     """The most seconds that the answer may take."""
 
