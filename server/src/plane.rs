@@ -133,9 +133,17 @@ impl Plane {
     /// The change is committed whatever happens here: a shard that can't be rebuilt now is rebuilt when
     /// it is next asked for. Who watches is told afterwards, so that what they ask next is answered from it.
     async fn follow(&self, tenant: &TenantId, revision: Revision) {
-        if let Err(error) = self.shards.rebuild(tenant, revision).await {
-            warn!(tenant = tenant.as_str(), %error, "the shard could not be rebuilt yet");
+        let (shards, watchers) = (Arc::clone(&self.shards), Arc::clone(&self.watchers));
+        let tenant = tenant.clone();
+        // A task of its own: a caller who leaves must not keep others from hearing of what is committed.
+        let following = async move {
+            if let Err(error) = shards.rebuild(&tenant, revision).await {
+                warn!(tenant = tenant.as_str(), %error, "the shard could not be rebuilt yet");
+            }
+            watchers.tell(&tenant, revision);
+        };
+        if let Err(error) = tokio::spawn(following).await {
+            warn!(%error, "a shard's rebuilding failed");
         }
-        self.watchers.tell(tenant, revision);
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::Body;
 use tonic::codegen::http::header::{self, CONTENT_TYPE, HeaderValue};
-use tonic::codegen::http::{Request, Response, StatusCode};
+use tonic::codegen::http::{HeaderMap, Request, Response, StatusCode};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 use toolgate_proto::ERROR_DOMAIN;
@@ -91,6 +91,7 @@ where
     fn call(&mut self, request: Request<A>) -> Self::Future {
         let closer = request.extensions().get::<Closer>().cloned();
         let content = request.headers().get(CONTENT_TYPE).cloned();
+        let grpc = content.as_ref().is_some_and(is_grpc);
         let (answer, room) = (self.inner.call(request), Arc::clone(&self.room));
         Box::pin(async move {
             let (parts, body) = answer.await?.into_parts();
@@ -99,20 +100,28 @@ where
             // success is sent, so that clients may try again.
             let open = poll_fn(|cx| {
                 let body = body.take();
-                Poll::Ready(body.and_then(|body| Answer::open(&room, closer.clone(), body, cx)))
+                Poll::Ready(
+                    body.and_then(|body| Answer::open(&room, closer.clone(), grpc, body, cx)),
+                )
             });
             Ok(match open.await {
                 Some(answer) => Response::from_parts(parts, answer),
-                None => refused(content),
+                None => refused(content, &parts.headers),
             })
         })
     }
 }
 
+/// Whether it is gRPC itself, and not gRPC-Web.
+fn is_grpc(content: &HeaderValue) -> bool {
+    let kind = content.as_bytes().strip_prefix(b"application/grpc");
+    kind.is_some_and(|rest| !rest.starts_with(b"-web"))
+}
+
 /// The answer that takes no room, to a request of this content.
-fn refused<B: Default>(content: Option<HeaderValue>) -> Response<B> {
+fn refused<B: Default>(content: Option<HeaderValue>, meant: &HeaderMap) -> Response<B> {
     let content = content.filter(|content| content.as_bytes().starts_with(b"application/grpc"));
-    match content {
+    let mut response = match content {
         Some(content) => {
             // A status in the headers is understood over gRPC-Web too.
             let mut response = overloaded().into_http();
@@ -125,7 +134,11 @@ fn refused<B: Default>(content: Option<HeaderValue>) -> Response<B> {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
             response
         }
-    }
+    };
+    // Without them a web page may not read why.
+    let of_pages = meant.iter().filter(|(name, _)| name.as_str().starts_with("access-control-"));
+    response.headers_mut().extend(of_pages.map(|(name, value)| (name.clone(), value.clone())));
+    response
 }
 
 /// What a caller is told whose answer finds no room.

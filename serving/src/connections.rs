@@ -25,6 +25,10 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// it is taken, it waits half a minute for the head of each request.
 const OPENING_MAX: Duration = Duration::from_secs(10);
 
+/// After which a peer that says nothing is asked whether it is there.
+#[cfg(unix)]
+const SILENCE: Duration = Duration::from_secs(30);
+
 /// What a peer sends first: the preface of HTTP/2 (RFC 9113, 3.4), and the head of a SETTINGS frame. No
 /// request of HTTP/1.1 that asks for anything is shorter.
 const OPENING_BYTES: usize = 24 + 9;
@@ -95,6 +99,10 @@ impl<F: Fn()> Connections<F> {
         if let Err(error) = stream.set_nodelay(true) {
             debug!(%error, "a connection without TCP_NODELAY");
         }
+        #[cfg(unix)]
+        if let Err(error) = notice_the_gone(&stream) {
+            debug!(%error, "a connection without TCP keepalive");
+        }
         let opening = |max| Opening { until: Box::pin(sleep(max)), missing: OPENING_BYTES };
         let closer = Closer(CancellationToken::new());
         let closed = Box::pin(closer.0.clone().cancelled_owned());
@@ -148,6 +156,15 @@ impl<F: Fn() + Unpin> Stream for Connections<F> {
             }
         }
     }
+}
+
+/// Has the kernel ask a silent peer for a sign of life: HTTP/1.1 has no pings.
+#[cfg(unix)]
+fn notice_the_gone(stream: &TcpStream) -> rustix::io::Result<()> {
+    use rustix::net::sockopt::{set_socket_keepalive, set_tcp_keepidle, set_tcp_keepintvl};
+    set_tcp_keepidle(stream, SILENCE)?;
+    set_tcp_keepintvl(stream, SILENCE / 3)?;
+    set_socket_keepalive(stream, true)
 }
 
 /// Whether the peer went away before it was accepted.

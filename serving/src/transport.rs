@@ -8,7 +8,7 @@ use tonic::transport::Server;
 /// client's further calls wait on its side.
 const STREAMS_MAX: u32 = 256;
 
-/// Bytes of one call's headers.
+/// Bytes of one call's headers over HTTP/2; of HTTP/1.1, hyper takes up to 400 KiB.
 const HEADERS_MAX: u32 = 16 << 10;
 
 /// Streams that a peer may reset before we answered (CVE-2023-44487, rapid reset).

@@ -286,3 +286,44 @@ def test_the_documents_examples_run_as_written(server: ToolgateProcess) -> None:
     assert json.loads(answers[3])["verdicts"][0]["allowed"] is True
     assert json.loads(answers[4]) == {"status": "SERVING"}
     assert json.loads(answers[5])["code"] == "invalid_argument"
+
+
+def test_bodies_of_grpc_web_end_in_time_too(start_server: StartServer) -> None:
+    server = start_server({"server.max_deadline": "500ms"})
+    with connect(server) as peer:
+        head = f"POST {ROUTE} HTTP/1.1\r\nHost: x\r\nContent-Type: application/grpc-web\r\n"
+        peer.sendall(f"{head}Content-Length: 100\r\n\r\n\0".encode())
+        assert peer.recv(4096).startswith(b"HTTP/1.1 504"), "a body that does not come"
+
+
+def test_slow_long_bodies_take_no_room_before_they_come(start_server: StartServer) -> None:
+    server = start_server({"server.max_concurrent_calls": "8"})
+    head = f"POST {ROUTE} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    peers = [connect(server) for _ in range(4)]
+    for peer in peers:
+        peer.sendall(f"{head}Content-Length: 8000000\r\n\r\n{{".encode())
+    for _ in range(20):
+        assert post(server, "/grpc.health.v1.Health/Check", {}).status == 200
+    for peer in peers:
+        peer.close()
+
+
+def test_what_says_how_another_protocol_is_written_is_no_part_of_a_call(
+    server: ToolgateProcess,
+) -> None:
+    health = "/grpc.health.v1.Health/Check"
+    odd = {"Grpc-Encoding": "gzip", "Grpc-Accept-Encoding": "gzip", "Accept-Encoding": "gzip"}
+    assert post(server, health, {}, {**JSON, **odd}).json() == {"status": "SERVING"}
+    timed = post(server, health, {}, {**JSON, "Grpc-Timeout": "1n"})
+    assert timed.error() == (400, "invalid_argument", "INVALID_FIELD")
+    assert "Connect-Timeout-Ms" in timed.json()["message"]
+
+
+def test_types_of_content_are_read_as_they_are_written(server: ToolgateProcess) -> None:
+    health = "/grpc.health.v1.Health/Check"
+    web = {"Content-Type": "Application/gRPC-Web+Proto; charset=utf-8"}
+    answer = post(server, health, framed(b""), web)
+    assert (answer.status, unframed(answer.body)[0]) == (200, (0, b"\x08\x01"))
+    for other in ("application/grpc", "application/grpc+proto", "application/grpcfoo"):
+        refused = post(server, health, framed(b""), {"Content-Type": other})
+        assert refused.status == 415, "gRPC needs HTTP/2, which its status comes with"

@@ -69,7 +69,7 @@ impl Edge {
         outcome.map(Response::new).map_err(|failure| status::of(&failure))
     }
 
-    /// Opens a stream, which counts as a call until it is open: streams have a bound of their own.
+    /// Opens a stream. Streams are no calls in progress: they have a bound of their own.
     pub(super) fn open<R>(
         &self,
         method: &'static str,

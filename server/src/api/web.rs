@@ -10,20 +10,24 @@ use std::time::Duration;
 
 use tonic::body::Body;
 use tonic::codegen::http::header::{CONTENT_TYPE, HeaderName, HeaderValue, ORIGIN};
-use tonic::codegen::http::{HeaderMap, Method, Request, Response, StatusCode};
+use tonic::codegen::http::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use tonic_web::GrpcWebLayer;
 use tower::{Layer, Service, ServiceExt as _, service_fn};
 use tower_http::cors::{AllowHeaders, CorsLayer};
 
+use self::bodies::Bodies;
 use self::connect::Connect;
 use self::failure::Failure;
 use self::methods::Methods;
 use crate::config::WebOrigin;
+use crate::telemetry::Metrics;
 
+mod bodies;
 mod connect;
 mod envelope;
 mod failure;
 mod methods;
+mod rooms;
 mod transcode;
 
 /// How long a browser may keep the answer to a preflight: the most that Chromium takes.
@@ -51,13 +55,20 @@ pub(super) struct WebLimits {
 /// Adds the web's ways of calling to gRPC services.
 #[derive(Clone)]
 pub(super) struct WebFaces {
-    connect: Arc<Connect>,
+    callers: Arc<Callers>,
     origins: Arc<[HeaderValue]>,
     cors: CorsLayer,
+    metrics: Arc<Metrics>,
+}
+
+/// What answers callers without gRPC.
+struct Callers {
+    connect: Connect,
+    bodies: Bodies,
 }
 
 impl WebFaces {
-    pub(super) fn new(limits: WebLimits, origins: &[WebOrigin]) -> Self {
+    pub(super) fn new(limits: &WebLimits, origins: &[WebOrigin], metrics: Arc<Metrics>) -> Self {
         let parsed = origins.iter().filter_map(|origin| origin.as_str().parse().ok());
         let origins: Arc<[HeaderValue]> = parsed.collect();
         let cors = CorsLayer::new()
@@ -66,7 +77,9 @@ impl WebFaces {
             .allow_headers(AllowHeaders::mirror_request())
             .expose_headers(EXPOSED)
             .max_age(PREFLIGHT_AGE);
-        Self { connect: Arc::new(Connect::new(Methods::of_contract(), limits)), origins, cors }
+        let connect = Connect::new(Methods::of_contract());
+        let bodies = Bodies::new(limits, Arc::clone(&metrics));
+        Self { callers: Arc::new(Callers { connect, bodies }), origins, cors, metrics }
     }
 
     /// A page that was not named gets nothing: without this, one that a browser takes for this very address (DNS
@@ -109,51 +122,87 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         if self.faces.is_foreign_page(request.headers()) {
+            self.faces.metrics.rejected("origin");
             let refused = Failure::foreign_page(request.headers().get(ORIGIN));
             return Box::pin(std::future::ready(Ok(refused.into_response())));
         }
-        if Speech::of(request.headers()) == Speech::Grpc {
+        if Speech::of(&request) == Speech::Grpc {
             return Box::pin(self.grpc.call(request));
         }
-        let (grpc, connect) = (self.grpc.clone(), Arc::clone(&self.faces.connect));
-        let web = service_fn(move |request| answer(grpc.clone(), Arc::clone(&connect), request));
+        let (grpc, callers) = (self.grpc.clone(), Arc::clone(&self.faces.callers));
+        let web = service_fn(move |request| answer(grpc.clone(), Arc::clone(&callers), request));
         Box::pin(self.faces.cors.layer(web).oneshot(request))
     }
 }
 
-/// How a caller speaks, by the type of its request's content.
+/// How a caller speaks.
 #[derive(Debug, PartialEq, Eq)]
 enum Speech {
     Grpc,
-    GrpcWeb,
+    /// With the type of its content as gRPC-Web names it.
+    GrpcWeb(&'static str),
     /// The Connect protocol, or something else, which is told what would be right.
     Http,
 }
 
+/// What gRPC-Web calls the types of its content.
+const GRPC_WEB: [&str; 4] = [
+    "application/grpc-web",
+    "application/grpc-web+proto",
+    "application/grpc-web-text",
+    "application/grpc-web-text+proto",
+];
+
 impl Speech {
-    fn of(headers: &HeaderMap) -> Self {
-        let content = headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
-        match content.strip_prefix(b"application/grpc") {
-            Some(rest) if rest.starts_with(b"-web") => Self::GrpcWeb,
-            Some(_) => Self::Grpc,
-            None => Self::Http,
+    fn of(request: &Request<Body>) -> Self {
+        let content = request.headers().get(CONTENT_TYPE).and_then(|content| content.to_str().ok());
+        let content = content.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+        if let Some(named) = GRPC_WEB.iter().find(|named| named.eq_ignore_ascii_case(content)) {
+            return Self::GrpcWeb(named);
         }
+        let kind = content.split('+').next().unwrap_or_default();
+        // Over HTTP/1.1 its status, which comes last, would be lost.
+        let whole = request.version() == Version::HTTP_2;
+        if whole && kind.eq_ignore_ascii_case("application/grpc") { Self::Grpc } else { Self::Http }
     }
 }
 
 /// Answers everything but gRPC.
 async fn answer<S>(
     grpc: S,
-    connect: Arc<Connect>,
+    callers: Arc<Callers>,
     request: Request<Body>,
 ) -> Result<Response<Body>, Infallible>
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
 {
-    if Speech::of(request.headers()) == Speech::GrpcWeb {
-        return GrpcWebLayer::new().layer(grpc).oneshot(request).await;
-    }
-    Ok(connect.answer(grpc, request).await.unwrap_or_else(Failure::into_response))
+    let Callers { connect, bodies } = &*callers;
+    let answered = match Speech::of(&request) {
+        Speech::GrpcWeb(content) => grpc_web(grpc, bodies, content, request).await,
+        _ => connect.answer(grpc, bodies, request).await,
+    };
+    Ok(answered.unwrap_or_else(Failure::into_response))
+}
+
+/// Answers gRPC-Web, which has no streams of requests: the body is read before, as the services would wait for it
+/// without an end.
+async fn grpc_web<S>(
+    grpc: S,
+    bodies: &Bodies,
+    content: &'static str,
+    request: Request<Body>,
+) -> Result<Response<Body>, Failure>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+{
+    let (mut parts, body) = request.into_parts();
+    parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static(content));
+    let place = bodies.enter()?;
+    let (body, room) = bodies.read(body, None).await?;
+    let request = Request::from_parts(parts, Body::new(http_body_util::Full::from(body)));
+    let Ok(answer) = GrpcWebLayer::new().layer(grpc).oneshot(request).await;
+    drop((place, room));
+    Ok(answer)
 }
 
 /// An answer of these bytes.

@@ -5,6 +5,9 @@ use super::mistake::{ConfigErrors, Mistake, Source};
 use super::settings::Settings;
 use super::value::Value;
 
+/// What an open stream counts for among the answers that nobody has read.
+const OPEN_STREAM: u64 = 16 << 10;
+
 /// Every contradiction between keys.
 pub(super) fn check(settings: &Settings) -> Result<(), ConfigErrors> {
     let found = [
@@ -66,10 +69,14 @@ fn nobody_embeds(settings: &Settings) -> Option<Mistake> {
 
 fn no_room_for_an_answer(settings: &Settings) -> Option<Mistake> {
     let (name, message) = ("server.unsent_memory", settings.get("limits.max_message_size"));
+    let watches = match settings.get("server.max_watches").value {
+        Value::Count(count) => count * OPEN_STREAM,
+        _ => 0,
+    };
     match (&settings.get(name).value, &message.value) {
-        (Value::Size(room), Value::Size(answer)) if room < answer => {
+        (Value::Size(room), Value::Size(answer)) if *room < answer + watches => {
             let problem = format!(
-                "must be at least limits.max_message_size, which is {} ({})",
+                "must be at least limits.max_message_size, which is {} ({}), and 16KiB for each of server.max_watches",
                 message.value, message.source
             );
             Some(mistake(settings, name, problem))

@@ -3,24 +3,37 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::timeout;
 
 use super::Plane;
 use crate::error::Error;
 use crate::identity::TenantId;
 use crate::store::{Changes, Revision, Store};
 
+/// How long a watcher goes without reading the store.
+const RECHECK: Duration = Duration::from_secs(30);
+
+/// Watchers that read the store at a time.
+const READS_AT_ONCE: usize = 4;
+
 /// The tenants that are watched, and how many may watch.
 pub(super) struct Watchers {
     places: Arc<Semaphore>,
+    /// A tenant's share of the places.
+    share: usize,
+    /// A commit wakes all watchers of its tenant, whose reads must not take the store from calls.
+    reads: Semaphore,
     tenants: Mutex<HashMap<TenantId, watch::Sender<Revision>>>,
 }
 
 impl Watchers {
     pub(super) fn new(max: usize) -> Self {
         let places = Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS)));
-        Self { places, tenants: Mutex::default() }
+        let reads = Semaphore::new(READS_AT_ONCE);
+        Self { places, share: max.div_ceil(2), reads, tenants: Mutex::default() }
     }
 
     /// Wakes those who watch the tenant.
@@ -38,6 +51,9 @@ impl Watchers {
         let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| Error::Overloaded)?;
         let mut tenants = self.tenants();
         let sender = tenants.entry(tenant.clone()).or_insert_with(|| watch::channel(0).0);
+        if sender.receiver_count() >= self.share {
+            return Err(Error::Overloaded);
+        }
         Ok(Seat { news: sender.subscribe(), _place: place })
     }
 
@@ -87,15 +103,19 @@ impl CatalogWatch {
                 self.seen = Some(changes.revision);
                 return Ok(changes);
             }
-            if let Some(seat) = &mut self.seat
-                && seat.news.changed().await.is_err()
-            {
-                return Err(Error::Draining);
-            }
+            self.news().await;
         }
     }
 
+    /// Waits until something was committed, or may have been.
+    async fn news(&mut self) {
+        let Some(seat) = &mut self.seat else { return };
+        // What a commit's caller did not live to tell is seen when the store is next read.
+        drop(timeout(RECHECK, seat.news.changed()).await);
+    }
+
     async fn changes(&self) -> Result<Changes, Error> {
+        let _turn = self.watchers.reads.acquire().await.map_err(Error::internal)?;
         let Some(seen) = self.seen else {
             let revision = self.store.revision(&self.tenant).await?.unwrap_or_default();
             return Ok(Changes { revision, told: true, ..Changes::default() });
@@ -150,12 +170,16 @@ mod tests {
 
     #[test]
     fn places_are_bounded_and_come_back() {
-        let watchers = Watchers::new(1);
+        let watchers = Watchers::new(2);
         let seat = watchers.join(&tenant("a")).expect("room");
-        assert!(matches!(watchers.join(&tenant("b")), Err(Error::Overloaded)));
-        drop(seat);
+        assert!(matches!(watchers.join(&tenant("a")), Err(Error::Overloaded)), "half for each");
+        let other = watchers.join(&tenant("b")).expect("room");
+        assert!(matches!(watchers.join(&tenant("c")), Err(Error::Overloaded)), "all are taken");
+        drop((seat, other));
         watchers.leave(&tenant("a"));
+        watchers.leave(&tenant("b"));
+        watchers.leave(&tenant("c"));
         assert!(watchers.tenants().is_empty());
-        assert!(watchers.join(&tenant("b")).is_ok());
+        assert!(watchers.join(&tenant("c")).is_ok());
     }
 }

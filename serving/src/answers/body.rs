@@ -20,10 +20,14 @@ pub struct Answer<B: Body> {
 struct Open<B: Body> {
     /// Until it has ended.
     inner: Option<B>,
+    /// Whether there was no room for the rest.
+    refused: bool,
     /// How it ended: the frame or the error that comes after all bytes.
     last: Option<Result<Frame<Bytes>, B::Error>>,
     untaken: Arc<Untaken>,
     room: Arc<Room>,
+    /// Whether the caller reads how it ended in trailers. Others would take what came for the whole.
+    grpc: bool,
 }
 
 type Polled<B> = Poll<Option<Result<Frame<Bytes>, <B as Body>::Error>>>;
@@ -39,6 +43,7 @@ impl<B: Body<Data = Bytes> + Unpin> Answer<B> {
     pub(super) fn open(
         room: &Arc<Room>,
         closer: Option<Closer>,
+        grpc: bool,
         inner: B,
         cx: &mut Context<'_>,
     ) -> Option<Self> {
@@ -46,7 +51,7 @@ impl<B: Body<Data = Bytes> + Unpin> Answer<B> {
             return Some(Self::default());
         }
         let (untaken, room) = (room.open(closer)?, Arc::clone(room));
-        let mut open = Open { inner: Some(inner), last: None, untaken, room };
+        let mut open = Open { inner: Some(inner), refused: false, last: None, untaken, room, grpc };
         open.fill(cx).then_some(Self { open: Some(open) })
     }
 }
@@ -63,7 +68,7 @@ impl<B: Body<Data = Bytes> + Unpin> Open<B> {
                     if self.untaken.add(&self.room, bytes) {
                         continue;
                     }
-                    (self.inner, self.last) = (None, Some(Ok(refusal())));
+                    (self.inner, self.refused) = (None, true);
                     return false;
                 }
                 Some(Ok(Err(frame))) => self.last = Some(Ok(frame)),
@@ -81,14 +86,24 @@ impl<B: Body<Data = Bytes> + Unpin> Open<B> {
         }
         let frame = match self.untaken.next() {
             Next::Piece(bytes) => Ok(Frame::data(bytes)),
+            Next::Nothing if self.refused => return self.cut(),
             Next::Nothing => match (self.last.take(), &self.inner) {
                 (Some(last), _) => last,
                 (None, None) => return Poll::Ready(None),
                 (None, Some(_)) => return Poll::Pending,
             },
-            Next::Gone => Ok(refusal()),
+            Next::Gone => return self.cut(),
         };
         Poll::Ready(Some(frame))
+    }
+
+    /// Ends an answer of which not all can be sent, so that its caller knows.
+    fn cut(&self) -> Polled<B> {
+        if self.grpc {
+            return Poll::Ready(Some(Ok(refusal())));
+        }
+        self.untaken.close();
+        Poll::Pending
     }
 }
 
@@ -112,7 +127,8 @@ where
 
     fn is_end_stream(&self) -> bool {
         self.open.as_ref().is_none_or(|open| {
-            open.inner.is_none() && open.last.is_none() && !open.untaken.has_rest()
+            let ended = open.inner.is_none() && open.last.is_none() && !open.refused;
+            ended && !open.untaken.has_rest()
         })
     }
 }

@@ -114,6 +114,13 @@ impl Untaken {
         Next::Piece(Bytes::from_owner(Piece { held, answer: Arc::clone(self) }))
     }
 
+    /// Closes its connection.
+    pub(super) fn close(&self) {
+        if let Some(closer) = &self.closer {
+            closer.close();
+        }
+    }
+
     pub(super) fn has_rest(&self) -> bool {
         let state = locked(&self.state);
         state.gone || !state.rest.is_empty()
@@ -132,10 +139,8 @@ impl Untaken {
             state.rest = VecDeque::new();
         }
         // The transport keeps a piece of it, which nothing but this frees.
-        if still >= patience * 2
-            && let Some(closer) = &self.closer
-        {
-            closer.close();
+        if still >= patience * 2 {
+            self.close();
         }
     }
 }

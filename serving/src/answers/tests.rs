@@ -184,7 +184,12 @@ async fn who_reads_slowly_gets_the_whole_answer() {
 #[test]
 fn who_is_refused_understands_it() {
     let refused = |content: Option<&'static str>| {
-        let response: Response<()> = refused(content.map(HeaderValue::from_static));
+        let meant = HeaderMap::from_iter([(
+            header::ACCESS_CONTROL_ALLOW_ORIGIN,
+            HeaderValue::from_static("https://a"),
+        )]);
+        let response: Response<()> = refused(content.map(HeaderValue::from_static), &meant);
+        assert!(response.headers().contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN));
         let content = response.headers().get(CONTENT_TYPE).cloned();
         (response.status().as_u16(), content, response.headers().contains_key("grpc-status"))
     };

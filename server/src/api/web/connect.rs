@@ -2,113 +2,78 @@
 //! its answer translated back.
 
 use std::convert::Infallible;
-use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
-use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::timeout;
+use http_body_util::{BodyExt as _, Full};
 use tonic::body::Body;
-use tonic::codegen::http::header::{
-    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, TE,
-};
+use tonic::codegen::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, TE};
 use tonic::codegen::http::{HeaderMap, Method, Request, Response, StatusCode, request::Parts};
 use tonic::{Code, Status};
 use tower::{Service, ServiceExt as _};
 
+use super::bodies::Bodies;
 use super::failure::Failure;
 use super::methods::Methods;
 use super::transcode::Codec;
-use super::{WebLimits, envelope, response};
+use super::{envelope, response};
 use crate::error::Error;
-
-/// A message in JSON may be this much longer than as protobuf: base64 and names take their room.
-const JSON_LONGER: usize = 2;
-
-/// A body takes a place for each of these, so that as many long ones as there are calls don't fill the memory.
-const PLACE_BYTES: usize = 256 << 10;
 
 /// The protocol's header for a caller's deadline.
 const TIMEOUT: &str = "connect-timeout-ms";
 
+/// Headers that say how this request is written, and nothing of the one that the service gets.
+const OF_THE_WAY: [&str; 9] = [
+    "content-length",
+    "content-encoding",
+    "transfer-encoding",
+    "accept-encoding",
+    "grpc-encoding",
+    "grpc-accept-encoding",
+    "grpc-timeout",
+    "connect-protocol-version",
+    TIMEOUT,
+];
+
 /// Answers unary calls of the Connect protocol.
 pub(super) struct Connect {
     methods: Methods,
-    limits: WebLimits,
-    /// For bodies in memory: services count calls only from when they have the message.
-    places: Arc<Semaphore>,
 }
 
 impl Connect {
-    pub(super) fn new(methods: Methods, limits: WebLimits) -> Self {
-        let places = Arc::new(Semaphore::new(limits.max_concurrent_calls));
-        Self { methods, limits, places }
+    pub(super) fn new(methods: Methods) -> Self {
+        Self { methods }
     }
 
     pub(super) async fn answer<S>(
         &self,
         grpc: S,
+        bodies: &Bodies,
         request: Request<Body>,
     ) -> Result<Response<Body>, Failure>
     where
         S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
     {
+        let started = Instant::now();
         if request.method() != Method::POST {
             return Err(Failure::not_posted());
         }
         let method = self.methods.unary(request.uri().path())?;
         let codec = codec(request.headers())?;
         let asked = time_asked(request.headers())?;
-        if asked.is_some_and(|asked| asked.is_zero()) {
+        let place = bodies.enter()?;
+        let (parts, body) = request.into_parts();
+        let (body, room) = bodies.read(body, asked).await?;
+        let message = codec.read(method.input(), body, (place.clone(), room)).await?;
+        let left = asked.map(|asked| asked.saturating_sub(started.elapsed()));
+        if left.is_some_and(|left| left.is_zero()) {
             return Err(Failure::from(&Error::DeadlineExceeded));
         }
-        let length = self.length(request.headers())?;
-        let _room = self.room_for(length)?;
-        let (parts, body) = request.into_parts();
-        let body = self.read(body, asked).await?;
-        let message = codec.read(method.input(), body).await?;
-        let call = call(parts, &message, asked).ok_or_else(Failure::internal)?;
+        let call = call(parts, &message, left).ok_or_else(Failure::internal)?;
         let Ok(answer) = grpc.oneshot(call).await;
         let message = message_of(answer).await?;
-        let bytes = codec.write(method.output(), message).await?;
+        let bytes = codec.write(method.output(), message, place).await?;
         Ok(response(StatusCode::OK, codec.content_type(), bytes))
-    }
-
-    /// The most bytes that a body may have.
-    fn longest(&self) -> usize {
-        self.limits.max_message_bytes.saturating_mul(JSON_LONGER)
-    }
-
-    /// The bytes that the body has or, where the caller doesn't say, may have.
-    fn length(&self, headers: &HeaderMap) -> Result<usize, Failure> {
-        let said = headers.get(CONTENT_LENGTH).and_then(|said| said.to_str().ok()?.parse().ok());
-        match said {
-            Some(length) if length > self.longest() => Err(Failure::too_large(self.longest())),
-            Some(length) => Ok(length),
-            None => Ok(self.longest()),
-        }
-    }
-
-    fn room_for(&self, length: usize) -> Result<SemaphorePermit<'_>, Failure> {
-        let places = (1 + length / PLACE_BYTES).min(self.limits.max_concurrent_calls);
-        let places = u32::try_from(places).unwrap_or(u32::MAX);
-        let room = self.places.try_acquire_many(places);
-        room.map_err(|_| Failure::from(&Error::Overloaded))
-    }
-
-    /// The whole body, within its limit and the time that the call has.
-    async fn read(&self, body: Body, asked: Option<Duration>) -> Result<Bytes, Failure> {
-        let most = self.longest();
-        let within =
-            asked.map_or(self.limits.max_deadline, |asked| asked.min(self.limits.max_deadline));
-        let read = timeout(within, Limited::new(body, most).collect()).await;
-        match read.map_err(|_| Failure::from(&Error::DeadlineExceeded))? {
-            Ok(body) => Ok(body.to_bytes()),
-            Err(error) if error.is::<LengthLimitError>() => Err(Failure::too_large(most)),
-            // The caller is gone, so that nobody reads this.
-            Err(_) => Err(Status::cancelled("the request's body ended early").into()),
-        }
     }
 }
 
@@ -117,7 +82,8 @@ fn codec(headers: &HeaderMap) -> Result<Codec, Failure> {
     let Some(codec) = Codec::of(content) else {
         let found = if content.is_empty() { "no content type" } else { content };
         return Err(Failure::unknown_content(&format!(
-            "{found} is not understood: send application/json in UTF-8, application/proto, gRPC or gRPC-Web"
+            "{found} is not understood here: send application/json in UTF-8, application/proto, gRPC-Web, or gRPC \
+             over HTTP/2"
         )));
     };
     let version = headers.get("connect-protocol-version");
@@ -136,6 +102,10 @@ fn codec(headers: &HeaderMap) -> Result<Codec, Failure> {
 
 /// The caller's deadline: at most ten digits of milliseconds.
 fn time_asked(headers: &HeaderMap) -> Result<Option<Duration>, Failure> {
+    if headers.contains_key("grpc-timeout") {
+        // The transport would end the call by it, in words of gRPC.
+        return Err(Failure::bad_header("Grpc-Timeout", "say Connect-Timeout-Ms instead"));
+    }
     let Some(text) = headers.get(TIMEOUT) else { return Ok(None) };
     let text = text.to_str().ok().filter(|text| text.len() <= 10);
     let digits = text.filter(|text| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()));
@@ -145,21 +115,20 @@ fn time_asked(headers: &HeaderMap) -> Result<Option<Duration>, Failure> {
 }
 
 /// The same call as gRPC has it. Other headers, such as credentials and trace context, go along.
-fn call(mut parts: Parts, message: &Bytes, asked: Option<Duration>) -> Option<Request<Body>> {
+fn call(mut parts: Parts, message: &Bytes, left: Option<Duration>) -> Option<Request<Body>> {
     let body = envelope::seal(message)?;
-    for name in [CONTENT_LENGTH.as_str(), "accept-encoding", TIMEOUT, "connect-protocol-version"] {
+    for name in OF_THE_WAY {
         parts.headers.remove(name);
     }
     parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     parts.headers.insert(TE, HeaderValue::from_static("trailers"));
-    parts.headers.remove("grpc-timeout");
-    if let Some(asked) = asked {
+    if let Some(left) = left {
         // gRPC takes eight digits.
-        let millis = asked.as_millis();
+        let millis = left.as_millis().max(1);
         let text = if millis < 100_000_000 {
             format!("{millis}m")
         } else {
-            format!("{}S", asked.as_secs())
+            format!("{}S", left.as_secs())
         };
         parts.headers.insert("grpc-timeout", text.parse().ok()?);
     }

@@ -46,10 +46,11 @@ impl Codec {
         self,
         message: MessageDescriptor,
         body: Bytes,
+        room: impl Send + 'static,
     ) -> Result<Bytes, Failure> {
         match self {
             Self::Proto => Ok(body),
-            Self::Json => off_thread(body.len(), move || from_json(message, &body)).await?,
+            Self::Json => off_thread(body.len(), room, move || from_json(message, &body)).await?,
         }
     }
 
@@ -58,21 +59,28 @@ impl Codec {
         self,
         message: MessageDescriptor,
         body: Bytes,
+        room: impl Send + 'static,
     ) -> Result<Vec<u8>, Failure> {
         match self {
             Self::Proto => Ok(body.to_vec()),
-            Self::Json => off_thread(body.len(), move || to_json(message, body)).await?,
+            Self::Json => off_thread(body.len(), room, move || to_json(message, body)).await?,
         }
     }
 }
 
+/// Runs the work, which keeps its room until it is done: a caller who leaves does not end it.
 async fn off_thread<T: Send + 'static>(
     bytes: usize,
+    room: impl Send + 'static,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Failure> {
     if bytes <= LARGE {
         return Ok(work());
     }
+    let work = move || {
+        let _room = room;
+        work()
+    };
     tokio::task::spawn_blocking(work).await.map_err(|_| Failure::internal())
 }
 
