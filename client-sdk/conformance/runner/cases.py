@@ -28,6 +28,8 @@ class Step:
     """Compare the value's `text` as JSON."""
     keep: dict[str, str] = field(default_factory=dict)
     """Values to remember by name, by their places in the answer such as `tools.0.name`."""
+    pause: float = 0
+    """Seconds to wait before the request."""
     beside: str = ""
     """`restart` restarts the server a moment after the request is sent."""
     do: str = ""

@@ -43,6 +43,7 @@ class _Run:
         if step.do:
             return self._do(step)
         client = self._client(step.client) if _calls(step) else None
+        time.sleep(step.pause)
         begun = time.monotonic()
         with self._beside(step):
             answer = self._driver.ask(step.op, self._filled(step.args), client)
