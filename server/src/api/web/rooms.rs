@@ -61,6 +61,8 @@ mod tests {
         let _shared = Arc::clone(&place);
         drop(place);
         let mut other = rooms.for_body().expect("room");
-        assert!(!rooms.grow(&mut other, 4 * PLACE_BYTES), "work that goes on keeps its place");
+        assert!(rooms.grow(&mut other, 4 * PLACE_BYTES));
+        assert_eq!(other.num_permits(), 3, "work that goes on keeps its place");
+        assert!(rooms.enter().is_none());
     }
 }
