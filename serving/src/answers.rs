@@ -19,6 +19,7 @@ use toolgate_proto::v1::ErrorReason;
 use tower::{Layer, Service};
 
 use self::body::Answer;
+pub use self::room::OPEN_COST;
 use self::room::Room;
 use crate::connections::Closer;
 

@@ -11,7 +11,7 @@ mod stopping;
 mod transport;
 mod undecoded;
 
-pub use answers::BoundAnswers;
+pub use answers::{BoundAnswers, OPEN_COST};
 pub use connections::{Closer, Connection, Connections};
 pub use deadline::time_asked;
 pub use pages::serve_pages;

@@ -85,9 +85,9 @@ type Layers = Stack<ExplainUndecoded, Stack<WebFaces, Stack<BoundAnswers, Identi
 
 fn services(edge: Edge, config: &ApiConfig) -> Router<Layers> {
     let metrics = Arc::clone(&edge.metrics);
-    let edge_metrics = Arc::clone(&edge.metrics);
+    let refused = Arc::clone(&metrics);
     let answers =
-        BoundAnswers::new(config.server.unsent_bytes, move || metrics.rejected("unsent_answers"));
+        BoundAnswers::new(config.server.unsent_bytes, move || refused.rejected("unsent_answers"));
     let max = config.limits.max_message_bytes;
     let web = WebLimits {
         max_message_bytes: max,
@@ -111,7 +111,7 @@ fn services(edge: Edge, config: &ApiConfig) -> Router<Layers> {
         // Callers who don't read must not fill the memory.
         .layer(answers)
         // Who speaks no gRPC is translated for.
-        .layer(WebFaces::new(&web, &config.server.cors_origins, Arc::clone(&edge_metrics)))
+        .layer(WebFaces::new(&web, &config.server.cors_origins, metrics))
         // What the transport refuses by itself still gets a reason.
         .layer(ExplainUndecoded { max_message_bytes: max, limit_name: "limits.max_message_size" })
         .add_service(RouterServiceServer::new(routing).max_decoding_message_size(max))

@@ -1,12 +1,11 @@
 //! Mistakes that only several keys together show.
 
+use toolgate_serving::OPEN_COST;
+
 use super::components::PoolConfig;
 use super::mistake::{ConfigErrors, Mistake, Source};
 use super::settings::Settings;
 use super::value::Value;
-
-/// What an open stream counts for among the answers that nobody has read.
-const OPEN_STREAM: u64 = 16 << 10;
 
 /// Every contradiction between keys.
 pub(super) fn check(settings: &Settings) -> Result<(), ConfigErrors> {
@@ -70,7 +69,7 @@ fn nobody_embeds(settings: &Settings) -> Option<Mistake> {
 fn no_room_for_an_answer(settings: &Settings) -> Option<Mistake> {
     let (name, message) = ("server.unsent_memory", settings.get("limits.max_message_size"));
     let watches = match settings.get("server.max_watches").value {
-        Value::Count(count) => count * OPEN_STREAM,
+        Value::Count(count) => count * u64::from(OPEN_COST),
         _ => 0,
     };
     match (&settings.get(name).value, &message.value) {

@@ -48,7 +48,7 @@ pub static KEYS: &[Key] = &[
         size(MIB, 1 << 40),
         "256MiB",
         "Memory for answers that their callers have not read yet; one more is refused with RESOURCE_EXHAUSTED \
-         and a retry delay. At least limits.max_message_size.",
+         and a retry delay. At least limits.max_message_size, and 16KiB for each of server.max_watches.",
     ),
     key(
         "server.cors_origins",

@@ -15,8 +15,8 @@ use crate::connections::Closer;
 /// closing the connection: hence small.
 const PIECE: usize = 16 << 10;
 
-/// What an open answer costs besides its bytes: its stream, its task, the buffer it is encoded in.
-const OPEN_COST: u32 = 16 << 10;
+/// Bytes that an open answer counts for besides its own: its stream, its task, the buffer it is encoded in.
+pub const OPEN_COST: u32 = 16 << 10;
 
 /// Room for bytes, and the answers that are in it.
 pub(super) struct Room {
