@@ -183,6 +183,7 @@ func TestReasonsAreThoseOfTheContract(t *testing.T) {
 		toolgate.ReasonEncoderUnavailable, toolgate.ReasonStoreUnavailable, toolgate.ReasonDraining,
 		toolgate.ReasonNotImplemented, toolgate.ReasonRevisionNotReached, toolgate.ReasonUnauthenticated,
 		toolgate.ReasonPermissionDenied, toolgate.ReasonInternal, toolgate.ReasonFingerprintMismatch,
+		toolgate.ReasonTenantLimited,
 	}
 	if len(known) != len(toolgatev1.ErrorReason_name)-1 {
 		t.Errorf("%d reasons of %d", len(known), len(toolgatev1.ErrorReason_name)-1)

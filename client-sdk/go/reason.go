@@ -59,4 +59,7 @@ const (
 	// ReasonFingerprintMismatch: the worker's model is another one than the caller expects; metadata:
 	// `expected`, `actual`. FAILED_PRECONDITION.
 	ReasonFingerprintMismatch Reason = "FINGERPRINT_MISMATCH"
+	// ReasonTenantLimited: the tenant calls as often, or has as many calls in progress, as it may; metadata:
+	// `limit`. RESOURCE_EXHAUSTED.
+	ReasonTenantLimited Reason = "TENANT_LIMITED"
 )

@@ -9,6 +9,7 @@ mod request;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -23,6 +24,7 @@ pub use collector::EncoderCollector;
 pub use distribution::{Distribution, RANGES};
 pub use embed_error::EmbedError;
 pub use stats::EncoderStats;
+pub use turns::Flow;
 
 use crate::adapter::AdapterChoice;
 use crate::backend::{Backend, Batch};
@@ -32,7 +34,7 @@ use crate::load_error::LoadError;
 use crate::model_dir::ModelDir;
 use crate::tokenize::TextTokenizer;
 use device_loop::DeviceLoop;
-use request::{LeftAt, Request, Waiting, Wanted};
+use request::{LeftAt, Request, Waiting, Wanted, WantedTurn};
 use stats::Counters;
 
 /// How an encoder queues, batches and uses the machine.
@@ -176,17 +178,19 @@ impl EncoderHandle {
         })
     }
 
-    /// Embeds `texts`, in order. Dropping the future withdraws the request. Needs a tokio runtime
-    /// with its clock when a deadline is given.
+    /// Embeds `texts`, in order, when it is their turn: those of one `flow` wait for each other, and not for those of
+    /// others. Dropping the future withdraws the request. Needs a tokio runtime with its clock when a deadline is
+    /// given.
     ///
     /// # Errors
     /// See [`EmbedError`]; either all texts are embedded or none.
     pub async fn embed(
         &self,
         texts: Vec<String>,
+        flow: Flow,
         deadline: Option<Instant>,
     ) -> Result<Vec<Embedding>, EmbedError> {
-        self.wait_for(Wanted { texts, deadline, first: false }).await
+        self.wait_for(Wanted { texts, deadline, turn: WantedTurn::Of(flow) }).await
     }
 
     /// [`Self::embed`], before everything that waits and though the queue be full: for the one caller
@@ -196,7 +200,7 @@ impl EncoderHandle {
         texts: Vec<String>,
         deadline: Instant,
     ) -> Result<Vec<Embedding>, EmbedError> {
-        self.wait_for(Wanted { texts, deadline: Some(deadline), first: true }).await
+        self.wait_for(Wanted { texts, deadline: Some(deadline), turn: WantedTurn::First }).await
     }
 
     async fn wait_for(&self, wanted: Wanted) -> Result<Vec<Embedding>, EmbedError> {
@@ -228,7 +232,7 @@ impl EncoderHandle {
             return Ok(Vec::new());
         }
         let waiting = Waiting(LeftAt::default());
-        let wanted = Wanted { texts, deadline: None, first: false };
+        let wanted = Wanted { texts, deadline: None, turn: WantedTurn::Of(Flow::ALONE) };
         let answer = self.submit(wanted, &waiting)?.blocking_recv();
         answer.unwrap_or(Err(EmbedError::Stopped))
     }
@@ -256,7 +260,7 @@ impl EncoderHandle {
             return Err(EmbedError::Stopped);
         }
         let (shared, counters) = (&self.shared, &self.shared.counters);
-        let place = if wanted.first {
+        let place = if wanted.turn == WantedTurn::First {
             counters.extra_place()
         } else {
             counters.take_place(shared.queue_capacity).ok_or(EmbedError::QueueFull)?

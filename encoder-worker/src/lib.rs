@@ -26,7 +26,7 @@ pub use backend::{Backend, BackendError, Batch};
 pub use device::{Device, NumberFormat, UnknownName};
 pub use encoder::{
     Distribution, EmbedError, Embedding, EncoderCollector, EncoderConfig, EncoderHandle,
-    EncoderStats, ModelDescription, RANGES,
+    EncoderStats, Flow, ModelDescription, RANGES,
 };
 pub use load_error::LoadError;
 pub use loaded_model::LoadedModel;

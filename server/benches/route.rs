@@ -13,7 +13,7 @@ use tokio::runtime::{Builder, Runtime};
 use toolgate_server::catalog::check::{ToolCheck, ToolSettings};
 use toolgate_server::catalog::plan::text_hash;
 use toolgate_server::config::LimitsConfig;
-use toolgate_server::encoder::{EmbedFuture, Embedded, Encoder, Encoders};
+use toolgate_server::encoder::{EmbedFuture, Embedded, Encoder, Encoders, Flow};
 use toolgate_server::gate::handle::Holder;
 use toolgate_server::gate::key::HandleKey;
 use toolgate_server::gate::standing::Standings;
@@ -152,7 +152,7 @@ impl Encoder for FakeEncoder {
         DIMENSIONS
     }
 
-    fn embed(&self, texts: Vec<String>, _: Option<Instant>) -> EmbedFuture<'_> {
+    fn embed(&self, texts: Vec<String>, _: Flow, _: Option<Instant>) -> EmbedFuture<'_> {
         let embedded = Embedded { vector: self.0.clone(), truncated: false };
         Box::pin(std::future::ready(Ok(vec![embedded; texts.len()])))
     }

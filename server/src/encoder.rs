@@ -3,6 +3,7 @@
 
 mod cache;
 mod encoders;
+mod flows;
 mod intents;
 pub mod pool;
 mod prefixed;
@@ -16,7 +17,10 @@ use std::time::Instant;
 
 use toolgate_encoder_worker::{EmbedError, EncoderHandle};
 
+pub use toolgate_encoder_worker::Flow;
+
 pub use encoders::{Encoders, Prefixes};
+pub use flows::{flow_of_intents, flow_of_passages};
 pub use intents::Intents;
 pub use pool::EncoderPool;
 pub use prefixed::Prefixed;
@@ -43,8 +47,9 @@ pub trait Encoder: Send + Sync + 'static {
     /// The length of one embedding.
     fn dimensions(&self) -> usize;
 
-    /// Embeds texts, one embedding each, in their order. Work whose deadline has passed is not begun.
-    fn embed(&self, texts: Vec<String>, deadline: Option<Instant>) -> EmbedFuture<'_>;
+    /// Embeds texts, one embedding each, in their order; those of one flow wait for each other, and not for those of
+    /// others. Work whose deadline has passed is not begun.
+    fn embed(&self, texts: Vec<String>, flow: Flow, deadline: Option<Instant>) -> EmbedFuture<'_>;
 }
 
 impl Encoder for EncoderHandle {
@@ -56,9 +61,9 @@ impl Encoder for EncoderHandle {
         self.model().dimensions
     }
 
-    fn embed(&self, texts: Vec<String>, deadline: Option<Instant>) -> EmbedFuture<'_> {
+    fn embed(&self, texts: Vec<String>, flow: Flow, deadline: Option<Instant>) -> EmbedFuture<'_> {
         Box::pin(async move {
-            let embedded = self.embed(texts, deadline).await.map_err(to_error)?;
+            let embedded = self.embed(texts, flow, deadline).await.map_err(to_error)?;
             let read = |e: toolgate_encoder_worker::Embedding| Embedded {
                 vector: e.vector,
                 truncated: e.truncated,

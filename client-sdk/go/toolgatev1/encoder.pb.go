@@ -27,7 +27,10 @@ type EmbedRequest struct {
 	// 1 to 256 texts, 32 KiB each at most.
 	Texts []string `protobuf:"bytes,1,rep,name=texts,proto3" json:"texts,omitempty"`
 	// The fingerprint that the caller expects. Another one is FAILED_PRECONDITION. Absent: any.
-	Fingerprint   string `protobuf:"bytes,2,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"`
+	Fingerprint string `protobuf:"bytes,2,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"`
+	// Whose texts they are, as a number that means nothing else: those of one flow wait for each other, and not for
+	// those of others. Absent or 0: this request is a flow by itself.
+	Flow          uint64 `protobuf:"fixed64,3,opt,name=flow,proto3" json:"flow,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -74,6 +77,13 @@ func (x *EmbedRequest) GetFingerprint() string {
 		return x.Fingerprint
 	}
 	return ""
+}
+
+func (x *EmbedRequest) GetFlow() uint64 {
+	if x != nil {
+		return x.Flow
+	}
+	return 0
 }
 
 // The embeddings.
@@ -281,10 +291,11 @@ var File_toolgate_v1_encoder_proto protoreflect.FileDescriptor
 
 const file_toolgate_v1_encoder_proto_rawDesc = "" +
 	"\n" +
-	"\x19toolgate/v1/encoder.proto\x12\vtoolgate.v1\"F\n" +
+	"\x19toolgate/v1/encoder.proto\x12\vtoolgate.v1\"Z\n" +
 	"\fEmbedRequest\x12\x14\n" +
 	"\x05texts\x18\x01 \x03(\tR\x05texts\x12 \n" +
-	"\vfingerprint\x18\x02 \x01(\tR\vfingerprint\"\xb2\x01\n" +
+	"\vfingerprint\x18\x02 \x01(\tR\vfingerprint\x12\x12\n" +
+	"\x04flow\x18\x03 \x01(\x06R\x04flow\"\xb2\x01\n" +
 	"\rEmbedResponse\x12\x1e\n" +
 	"\n" +
 	"embeddings\x18\x01 \x01(\fR\n" +

@@ -73,6 +73,9 @@ const (
 	// The worker's model is another one than the caller expects; metadata: `expected`, `actual`.
 	// FAILED_PRECONDITION.
 	ErrorReason_ERROR_REASON_FINGERPRINT_MISMATCH ErrorReason = 21
+	// The tenant calls as often, or has as many calls in progress, as it may; metadata: `limit`. Carries
+	// `google.rpc.RetryInfo`. RESOURCE_EXHAUSTED.
+	ErrorReason_ERROR_REASON_TENANT_LIMITED ErrorReason = 22
 )
 
 // Enum value maps for ErrorReason.
@@ -100,6 +103,7 @@ var (
 		19: "ERROR_REASON_PERMISSION_DENIED",
 		20: "ERROR_REASON_INTERNAL",
 		21: "ERROR_REASON_FINGERPRINT_MISMATCH",
+		22: "ERROR_REASON_TENANT_LIMITED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":          0,
@@ -124,6 +128,7 @@ var (
 		"ERROR_REASON_PERMISSION_DENIED":    19,
 		"ERROR_REASON_INTERNAL":             20,
 		"ERROR_REASON_FINGERPRINT_MISMATCH": 21,
+		"ERROR_REASON_TENANT_LIMITED":       22,
 	}
 )
 
@@ -260,7 +265,7 @@ var File_toolgate_v1_error_proto protoreflect.FileDescriptor
 
 const file_toolgate_v1_error_proto_rawDesc = "" +
 	"\n" +
-	"\x17toolgate/v1/error.proto\x12\vtoolgate.v1*\xf8\x05\n" +
+	"\x17toolgate/v1/error.proto\x12\vtoolgate.v1*\x99\x06\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_INVALID_FIELD\x10\x01\x12\x1f\n" +
@@ -284,7 +289,8 @@ const file_toolgate_v1_error_proto_rawDesc = "" +
 	"\x1cERROR_REASON_UNAUTHENTICATED\x10\x12\x12\"\n" +
 	"\x1eERROR_REASON_PERMISSION_DENIED\x10\x13\x12\x19\n" +
 	"\x15ERROR_REASON_INTERNAL\x10\x14\x12%\n" +
-	"!ERROR_REASON_FINGERPRINT_MISMATCH\x10\x15*\xf6\x03\n" +
+	"!ERROR_REASON_FINGERPRINT_MISMATCH\x10\x15\x12\x1f\n" +
+	"\x1bERROR_REASON_TENANT_LIMITED\x10\x16*\xf6\x03\n" +
 	"\vRefusalCode\x12\x1c\n" +
 	"\x18REFUSAL_CODE_UNSPECIFIED\x10\x00\x12#\n" +
 	"\x1fREFUSAL_CODE_TOOL_NOT_AVAILABLE\x10\x01\x12\x1d\n" +

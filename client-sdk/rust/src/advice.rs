@@ -23,6 +23,7 @@ pub(crate) fn advice(error: &CallError) -> Option<String> {
         Reason::HandleInvalid => "Route again and use the handle that it answers with.",
         Reason::PageTokenInvalid => "Begin the listing again without a page token.",
         Reason::FingerprintMismatch => "Describe the worker, and use one with the wanted model.",
+        Reason::TenantLimited => return Some(later(error, "The tenant uses as much as it may")),
         Reason::Overloaded => return Some(later(error, "The service is at capacity")),
         Reason::EncoderUnavailable | Reason::StoreUnavailable | Reason::Draining => {
             return Some(later(error, "The service cannot do this now"));

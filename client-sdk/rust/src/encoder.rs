@@ -82,8 +82,9 @@ impl EncoderClient {
         })
     }
 
-    /// Embeds texts, one embedding each, in their order; a worker of another fingerprint refuses. Dropping
-    /// the future cancels the call at the worker.
+    /// Embeds texts, one embedding each, in their order; a worker of another fingerprint refuses. Texts of one `flow`
+    /// wait for each other at the worker, and not for those of others; 0: these are a flow by themselves. Dropping the
+    /// future cancels the call at the worker.
     ///
     /// # Errors
     /// As every call, and [`Error::Answer`] when the answer is not one embedding per text.
@@ -91,11 +92,12 @@ impl EncoderClient {
         &self,
         texts: Vec<String>,
         fingerprint: &str,
+        flow: u64,
         within: Duration,
     ) -> Result<Vec<WorkerEmbedding>, Error> {
         let count = texts.len();
         let mut service = self.service.clone();
-        let message = EmbedRequest { texts, fingerprint: fingerprint.to_owned() };
+        let message = EmbedRequest { texts, fingerprint: fingerprint.to_owned(), flow };
         let call = service.embed(timed(message, within));
         let answer = self.once("Embed", within, call).await?;
         read(&answer, count, fingerprint)

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::{AdapterChoice, Header, SHIPPED, file};
 use crate::device::NumberFormat;
-use crate::encoder::{Embedding, EncoderConfig, EncoderHandle};
+use crate::encoder::{Embedding, EncoderConfig, EncoderHandle, Flow};
 use crate::load_error::LoadError;
 use crate::tiny_model::{HIDDEN, TinyModel};
 
@@ -79,7 +79,7 @@ fn spawn(model: &TinyModel, adapter: AdapterChoice) -> Result<EncoderHandle, Loa
 
 async fn embed(encoder: &EncoderHandle) -> Vec<Embedding> {
     let texts = ["open issue", "issue"].map(str::to_owned).to_vec();
-    encoder.embed(texts, None).await.expect("it embeds")
+    encoder.embed(texts, Flow::ALONE, None).await.expect("it embeds")
 }
 
 #[tokio::test]

@@ -1,11 +1,13 @@
 //! The thread that owns the device. It takes what waits, packs a batch up to the token budget, runs
-//! it, and never waits for more: a lone text runs at once. Texts of all waiting requests take turns,
-//! so a large request does not hold up a small one for longer than a batch.
+//! it, and never waits for more: a lone text runs at once. Texts of all flows take turns, so that neither a
+//! large request nor a busy tenant holds up the others for longer than a batch.
 //!
 //! Texts are tokenized here, not by the callers: at some 20 us a short text it costs a hundredth of
 //! the device call, abandoned requests cost nothing, and async threads are never blocked.
 
 use std::any::Any;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,6 +16,7 @@ use std::time::Instant;
 
 use super::request::{Gone, Request};
 use super::stats::Counters;
+use super::turns::Turns;
 use super::{EmbedError, Embedding};
 use crate::backend::{Backend, Batch};
 use crate::tokenize::{TextTokenizer, Tokens};
@@ -25,6 +28,7 @@ pub(super) struct DeviceLoop {
     max_batch_tokens: usize,
     /// Requests with work left, oldest first. Bounded: each holds one of the queue's places.
     active: Vec<Request>,
+    turns: Turns,
     counters: Arc<Counters>,
 }
 
@@ -68,7 +72,8 @@ impl DeviceLoop {
         max_batch_tokens: usize,
         counters: Arc<Counters>,
     ) -> Self {
-        Self { backend, tokenizer, waiting, max_batch_tokens, active: Vec::new(), counters }
+        let (active, turns) = (Vec::new(), Turns::default());
+        Self { backend, tokenizer, waiting, max_batch_tokens, active, turns, counters }
     }
 
     /// Runs until the last handle is gone and all is answered, or until the model panics. Requests
@@ -105,7 +110,8 @@ impl DeviceLoop {
         true
     }
 
-    fn accept(&mut self, request: Request) {
+    fn accept(&mut self, mut request: Request) {
+        request.join(&mut self.turns);
         let place = if request.goes_first() { 0 } else { self.active.len() };
         self.active.insert(place, request);
     }
@@ -114,6 +120,7 @@ impl DeviceLoop {
         let now = Instant::now();
         let gone = self.active.extract_if(.., |request| request.gone(now).is_some());
         for request in gone {
+            request.leave(&mut self.turns);
             match request.gone(now) {
                 Some(Gone::Expired) => {
                     self.counters.expired.fetch_add(1, Relaxed);
@@ -126,33 +133,33 @@ impl DeviceLoop {
         }
     }
 
-    /// One text of each request in turn, until the budget is reached or nothing is left.
+    /// Texts in the order of their turns, until the budget is reached or nothing is left.
     fn pack(&mut self) -> Packed {
         let started = Instant::now();
         let packed = self.take_turns();
+        self.turns.forget_idle(self.active.len());
         self.counters.tokenizing_nanos.fetch_add(nanos_since(started), Relaxed);
         packed
     }
 
     fn take_turns(&mut self) -> Packed {
         let mut packed = Packed::default();
-        loop {
-            let before = packed.slots.len();
-            for (index, request) in self.active.iter_mut().enumerate() {
-                let is_first = request.is_untouched();
-                let Some(tokens) = request.next_tokens(&self.tokenizer) else {
-                    continue;
-                };
-                if packed.is_full_for(&tokens, self.max_batch_tokens) {
-                    request.hold(tokens);
-                    return packed;
-                }
-                packed.push(Slot { request: index, tokens, is_first });
+        // Of equal turns, the request that came first.
+        let due = |(index, request): (usize, &Request)| Some(Reverse((request.turn()?, index)));
+        let mut queue: BinaryHeap<_> = self.active.iter().enumerate().filter_map(due).collect();
+        while let Some(Reverse((turn, index))) = queue.pop() {
+            let request = &mut self.active[index];
+            let is_first = request.is_untouched();
+            let Some(tokens) = request.next_tokens(&self.tokenizer) else { continue };
+            if packed.is_full_for(&tokens, self.max_batch_tokens) {
+                request.hold(tokens);
+                break;
             }
-            if packed.slots.len() == before {
-                return packed;
-            }
+            packed.push(Slot { request: index, tokens, is_first });
+            queue.extend(request.turn().map(|next| Reverse((next, index))));
+            self.turns.taken(turn);
         }
+        packed
     }
 
     /// The moment up to which a caller may leave at no cost: tokenizing a large batch takes a while. What
@@ -209,7 +216,10 @@ impl DeviceLoop {
     }
 
     fn finish_done(&mut self) {
-        self.active.extract_if(.., |request| request.is_done()).for_each(Request::finish);
+        for request in self.active.extract_if(.., |request| request.is_done()) {
+            request.leave(&mut self.turns);
+            request.finish();
+        }
     }
 
     fn fail_all(&mut self, formed: &Formed, cause: &str) {
@@ -218,6 +228,7 @@ impl DeviceLoop {
         concerned.dedup();
         for index in concerned.into_iter().rev() {
             let request = self.active.remove(index);
+            request.leave(&mut self.turns);
             request.fail(EmbedError::Backend(cause.to_owned()));
         }
     }

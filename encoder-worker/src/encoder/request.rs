@@ -6,6 +6,7 @@ use std::time::Instant;
 use tokio::sync::oneshot;
 
 use super::stats::Place;
+use super::turns::{Flow, Turn, Turns, cost};
 use super::{EmbedError, Embedding};
 use crate::tokenize::{TextTokenizer, Tokens};
 
@@ -29,8 +30,16 @@ impl Drop for Waiting {
 pub(super) struct Wanted {
     pub(super) texts: Vec<String>,
     pub(super) deadline: Option<Instant>,
-    /// Goes before all that waits.
-    pub(super) first: bool,
+    pub(super) turn: WantedTurn,
+}
+
+/// When a caller wants it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WantedTurn {
+    /// Before all that waits.
+    First,
+    /// When it is the flow's turn.
+    Of(Flow),
 }
 
 /// A request with what is done of it. Texts enter batches in order, so results arrive in order.
@@ -39,8 +48,9 @@ pub(super) struct Request {
     arrived: Instant,
     reply: Reply,
     left_at: LeftAt,
-    /// The next text to go into a batch.
+    /// The next text to go into a batch, and its turn.
     next: usize,
+    turn: Turn,
     /// That text's tokens, when it was tokenized but found no room in the batch.
     held: Option<Tokens>,
     done: Vec<Embedding>,
@@ -65,6 +75,7 @@ impl Request {
             reply,
             left_at,
             next: 0,
+            turn: 0,
             held: None,
             failed: None,
             place,
@@ -72,7 +83,30 @@ impl Request {
     }
 
     pub(super) fn goes_first(&self) -> bool {
-        self.wanted.first
+        self.wanted.turn == WantedTurn::First
+    }
+
+    /// Gives its texts their turns.
+    pub(super) fn join(&mut self, turns: &mut Turns) {
+        if let WantedTurn::Of(flow) = self.wanted.turn {
+            self.turn = turns.join(flow, self.cost_left());
+        }
+    }
+
+    /// Gives up the turns of the texts that are left.
+    pub(super) fn leave(&self, turns: &mut Turns) {
+        if let WantedTurn::Of(flow) = self.wanted.turn {
+            turns.give_back(flow, self.cost_left());
+        }
+    }
+
+    /// The next text's turn; `None` when all texts are in batches already.
+    pub(super) fn turn(&self) -> Option<Turn> {
+        (self.failed.is_none() && self.next < self.wanted.texts.len()).then_some(self.turn)
+    }
+
+    fn cost_left(&self) -> u64 {
+        self.wanted.texts.iter().skip(self.next).map(|text| cost(text)).sum()
     }
 
     /// Microseconds from its arrival to `formed_at`.
@@ -115,6 +149,7 @@ impl Request {
             None => tokenizer.encode(self.wanted.texts.get(index)?),
         };
         self.next += 1;
+        self.turn += cost(&self.wanted.texts[index]);
         tokens
             .map_err(|error| {
                 self.failed = Some(EmbedError::Tokenize { index, cause: error.to_string() });
@@ -125,6 +160,7 @@ impl Request {
     /// Takes back what [`Self::next_tokens`] gave, for the next batch.
     pub(super) fn hold(&mut self, tokens: Tokens) {
         self.next -= 1;
+        self.turn -= cost(&self.wanted.texts[self.next]);
         self.held = Some(tokens);
     }
 
@@ -166,7 +202,7 @@ mod tests {
         let (reply, answer) = oneshot::channel();
         let waiting = Waiting(LeftAt::default());
         let place = Arc::new(Counters::default()).extra_place();
-        let wanted = Wanted { texts: vec!["a".into()], deadline: None, first: false };
+        let wanted = Wanted { texts: vec!["a".into()], deadline: None, turn: WantedTurn::First };
         let mut request = Request::new(wanted, reply, Arc::clone(&waiting.0), place);
         let before = Instant::now();
         drop(answer);

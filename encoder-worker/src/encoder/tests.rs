@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use super::{EmbedError, Embedding, EncoderConfig, EncoderHandle, ModelDescription};
+use super::{EmbedError, Embedding, EncoderConfig, EncoderHandle, Flow, ModelDescription};
 use crate::backend::{Backend, BackendError, Batch};
 use crate::model_dir::ModelDir;
 use crate::tiny_model::{TinyModel, ids_of};
@@ -89,9 +89,19 @@ impl Rig {
 
     /// Sends a request and waits until the encoder holds `depth` of them.
     fn request(&self, texts: &[&str], deadline: Option<Instant>, depth: usize) -> Running {
+        self.request_of(Flow::ALONE, texts, deadline, depth)
+    }
+
+    fn request_of(
+        &self,
+        flow: Flow,
+        texts: &[&str],
+        deadline: Option<Instant>,
+        depth: usize,
+    ) -> Running {
         let encoder = self.encoder.clone();
         let texts = texts.iter().map(ToString::to_string).collect();
-        let running = tokio::spawn(async move { encoder.embed(texts, deadline).await });
+        let running = tokio::spawn(async move { encoder.embed(texts, flow, deadline).await });
         self.wait_for_depth(depth);
         running
     }
@@ -149,7 +159,7 @@ async fn batches_keep_the_token_budget_and_a_small_request_passes_a_large_one() 
     assert_eq!(rig.entered(), [ids_of("a"), ids_of("b")]);
     let small = rig.request(&["i"], None, 2);
     rig.step(Step::Answer);
-    assert_eq!(rig.entered(), [ids_of("c"), ids_of("i")]);
+    assert_eq!(rig.entered(), [ids_of("i"), ids_of("c")]);
     rig.step(Step::Answer);
     assert_eq!(vectors(&small.await.expect("no panic")), [sum_of("i")]);
     assert_eq!(rig.entered(), [ids_of("d")]);
@@ -160,12 +170,33 @@ async fn batches_keep_the_token_budget_and_a_small_request_passes_a_large_one() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn flows_take_turns_however_much_one_of_them_asks_for() {
+    let rig = Rig::new(16, 6);
+    let (busy, quiet) = (Flow::new(1), Flow::new(2));
+    let mut running = vec![rig.request_of(busy, &["a"], None, 1)];
+    assert_eq!(rig.entered(), [ids_of("a")]);
+    for (i, text) in ["b", "c", "d", "e"].into_iter().enumerate() {
+        running.push(rig.request_of(busy, &[text], None, 2 + i));
+    }
+    running.push(rig.request_of(quiet, &["f", "g"], None, 6));
+    let batches = [["f", "b"], ["g", "c"], ["d", "e"]];
+    for batch in batches {
+        rig.step(Step::Answer);
+        assert_eq!(rig.entered(), batch.map(ids_of), "{batch:?}");
+    }
+    rig.step(Step::Answer);
+    for one in running {
+        one.await.expect("no panic").expect("it embeds");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_full_queue_refuses_and_recovers() {
     let rig = Rig::new(2, 100);
     let first = rig.request(&["a"], None, 1);
     rig.entered();
     let second = rig.request(&["b"], None, 2);
-    let refused = rig.encoder.embed(vec!["c".into()], None).await;
+    let refused = rig.encoder.embed(vec!["c".into()], Flow::ALONE, None).await;
     assert_eq!(refused, Err(EmbedError::QueueFull));
     assert_eq!(rig.encoder.stats().refused, 1);
     rig.step(Step::Answer);
@@ -202,7 +233,7 @@ async fn withdrawn_and_late_requests_never_reach_the_backend() {
 async fn a_deadline_in_the_past_costs_nothing() {
     let rig = Rig::new(8, 100);
     let texts = vec!["a".into()];
-    let result = rig.encoder.embed(texts, Some(Instant::now())).await;
+    let result = rig.encoder.embed(texts, Flow::ALONE, Some(Instant::now())).await;
     assert_eq!(result, Err(EmbedError::DeadlineExceeded));
     rig.wait_for_depth(0);
     assert_eq!(rig.encoder.stats().batches, 0);
@@ -235,7 +266,7 @@ async fn a_panic_is_told_to_everyone_and_stops_the_encoder() {
     let error = inside.await.expect("no panic").expect_err("it failed");
     assert_eq!(error, EmbedError::Backend("panic: a driven panic".into()));
     assert_eq!(waiting.await.expect("no panic"), Err(EmbedError::Stopped));
-    let after = rig.encoder.embed(vec!["c".into()], None).await;
+    let after = rig.encoder.embed(vec!["c".into()], Flow::ALONE, None).await;
     assert_eq!(after, Err(EmbedError::Stopped));
     assert!(!rig.encoder.is_running());
     assert!(!rig.encoder.stats().running);

@@ -11,7 +11,7 @@ use super::config::{CanaryConfig, WorkerConfig};
 use super::error::{CanaryError, WorkerError};
 use super::standing::Standing;
 use super::telemetry::Metrics;
-use crate::encoder::{EncoderConfig, EncoderHandle, ModelDescription};
+use crate::encoder::{EncoderConfig, EncoderHandle, Flow, ModelDescription};
 
 /// A device that is not warm by then will not be: compiling a GPU's kernels takes seconds.
 const WARM_UP_MAX: Duration = Duration::from_secs(120);
@@ -84,7 +84,7 @@ async fn warm_up(encoder: &EncoderHandle) -> Result<(), WorkerError> {
     for (texts, words) in WARM_UP {
         let batch = vec!["open issue ".repeat(words); texts];
         let started = Instant::now();
-        encoder.embed(batch, Some(until)).await.map_err(WorkerError::WarmUp)?;
+        encoder.embed(batch, Flow::ALONE, Some(until)).await.map_err(WorkerError::WarmUp)?;
         debug!(texts, words, took = ?started.elapsed(), "warm-up");
     }
     Ok(())
@@ -102,13 +102,13 @@ async fn canary(config: &WorkerConfig, encoder: &EncoderHandle) -> Result<Canary
         ..config.encoder.clone()
     };
     if encoder.model().backend == "cpu-f32" {
-        let first = encoder.embed(texts(), Some(until)).await.map_err(no_answer)?;
+        let first = encoder.embed(texts(), Flow::ALONE, Some(until)).await.map_err(no_answer)?;
         return Ok(Canary::new(first)?);
     }
     let reference = load(&config.model_dir, independent, false).await?;
-    let right = reference.embed(texts(), Some(until)).await.map_err(no_answer)?;
+    let right = reference.embed(texts(), Flow::ALONE, Some(until)).await.map_err(no_answer)?;
     let canary = Canary::new(right)?;
-    let first = encoder.embed(texts(), Some(until)).await.map_err(no_answer)?;
+    let first = encoder.embed(texts(), Flow::ALONE, Some(until)).await.map_err(no_answer)?;
     canary.judge(&first)?;
     Ok(canary)
 }

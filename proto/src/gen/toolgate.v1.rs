@@ -51,6 +51,9 @@ pub enum ErrorReason {
     /// The worker's model is another one than the caller expects; metadata: `expected`, `actual`.
     /// FAILED_PRECONDITION.
     FingerprintMismatch = 21,
+    /// The tenant calls as often, or has as many calls in progress, as it may; metadata: `limit`. Carries
+    /// `google.rpc.RetryInfo`. RESOURCE_EXHAUSTED.
+    TenantLimited = 22,
 }
 impl ErrorReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -81,6 +84,7 @@ impl ErrorReason {
             Self::PermissionDenied => "ERROR_REASON_PERMISSION_DENIED",
             Self::Internal => "ERROR_REASON_INTERNAL",
             Self::FingerprintMismatch => "ERROR_REASON_FINGERPRINT_MISMATCH",
+            Self::TenantLimited => "ERROR_REASON_TENANT_LIMITED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -108,6 +112,7 @@ impl ErrorReason {
             "ERROR_REASON_PERMISSION_DENIED" => Some(Self::PermissionDenied),
             "ERROR_REASON_INTERNAL" => Some(Self::Internal),
             "ERROR_REASON_FINGERPRINT_MISMATCH" => Some(Self::FingerprintMismatch),
+            "ERROR_REASON_TENANT_LIMITED" => Some(Self::TenantLimited),
             _ => None,
         }
     }
@@ -1621,6 +1626,10 @@ pub struct EmbedRequest {
     /// The fingerprint that the caller expects. Another one is FAILED_PRECONDITION. Absent: any.
     #[prost(string, tag = "2")]
     pub fingerprint: ::prost::alloc::string::String,
+    /// Whose texts they are, as a number that means nothing else: those of one flow wait for each other, and not for
+    /// those of others. Absent or 0: this request is a flow by itself.
+    #[prost(fixed64, tag = "3")]
+    pub flow: u64,
 }
 /// The embeddings.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -9,6 +9,7 @@ use super::check::{Rejection, ToolCheck, ToolSettings};
 use super::outcome::{Outcome, OutcomeKind};
 use super::plan::{Checked, Mode, Plan, text_hash};
 use super::tools_list::ToolsList;
+use crate::encoder::flow_of_passages;
 use crate::error::{Error, FieldViolation};
 use crate::identity::TenantId;
 use crate::store::{
@@ -92,7 +93,7 @@ impl Catalog {
             check_etag(&registration.etag, &stored)?;
             let server = server_after(&registration.server, stored.as_ref());
             let plan = Plan::new(&server, checked, stored.as_ref(), registration.mode);
-            self.embed(&plan.new_summaries, &mut embedded, deadline).await?;
+            self.embed(tenant, &plan.new_summaries, &mut embedded, deadline).await?;
             match self
                 .commit(
                     Asked { tenant, registration: &registration },
@@ -156,6 +157,7 @@ impl Catalog {
 
     async fn embed(
         &self,
+        tenant: &TenantId,
         summaries: &[String],
         embedded: &mut HashMap<ContentHash, Vec<f32>>,
         deadline: Option<Instant>,
@@ -167,7 +169,7 @@ impl Catalog {
             .collect();
         for chunk in missing.chunks(EMBED_CHUNK) {
             let texts = chunk.iter().map(|text| (*text).clone()).collect();
-            let vectors = self.encoder.embed(texts, deadline).await?;
+            let vectors = self.encoder.embed(texts, flow_of_passages(tenant), deadline).await?;
             let hashes = chunk.iter().map(|text| text_hash(text));
             embedded.extend(hashes.zip(vectors.into_iter().map(|e| e.vector)));
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::cache::{Cache, Found, Key, Place};
-use super::{Embedded, Encoder};
+use super::{Embedded, Encoder, Flow, flow_of_intents};
 use crate::error::Error;
 use crate::identity::TenantId;
 use crate::telemetry::EncoderMetrics;
@@ -39,7 +39,10 @@ impl Intents {
         texts: Vec<String>,
         deadline: Option<Instant>,
     ) -> Result<Vec<Embedded>, Error> {
-        let Some(cache) = &self.cache else { return self.encoder.embed(texts, deadline).await };
+        let flow = flow_of_intents(tenant);
+        let Some(cache) = &self.cache else {
+            return self.encoder.embed(texts, flow, deadline).await;
+        };
         let fingerprint = self.encoder.fingerprint();
         let keys: Vec<_> = texts.iter().map(|text| Key::new(tenant, fingerprint, text)).collect();
         let mut embedded: Vec<Option<Embedded>> = vec![None; texts.len()];
@@ -52,12 +55,12 @@ impl Intents {
             }
         }
         self.count(&texts, &ours, &others);
-        for (i, made) in self.fill(&texts, ours, deadline).await? {
+        for (i, made) in self.fill(&texts, ours, flow, deadline).await? {
             embedded[i] = Some(made);
         }
         // Only now, with no place of ours open: two calls that wait for each other would wait for ever.
         for i in others {
-            embedded[i] = Some(self.follow(cache, &keys[i], &texts[i], deadline).await?);
+            embedded[i] = Some(self.follow(cache, (&keys[i], &texts[i]), flow, deadline).await?);
         }
         self.metrics.cache_memory(self.cache_memory());
         Ok(embedded.into_iter().flatten().collect())
@@ -69,7 +72,7 @@ impl Intents {
     /// As [`Encoder::embed`].
     pub async fn embed_apart(&self, texts: Vec<String>) -> Result<Vec<Embedded>, Error> {
         let deadline = Instant::now() + APART_WITHIN;
-        let embedding = self.encoder.embed(texts, Some(deadline));
+        let embedding = self.encoder.embed(texts, Flow::ALONE, Some(deadline));
         let embedded = tokio::time::timeout_at(deadline.into(), embedding).await;
         embedded.unwrap_or(Err(Error::DeadlineExceeded))
     }
@@ -91,13 +94,14 @@ impl Intents {
         &self,
         texts: &[String],
         places: Vec<(usize, Place<'_>)>,
+        flow: Flow,
         deadline: Option<Instant>,
     ) -> Result<Vec<(usize, Embedded)>, Error> {
         if places.is_empty() {
             return Ok(Vec::new());
         }
         let wanted = places.iter().map(|(i, _)| texts[*i].clone()).collect();
-        let embedded = self.encoder.embed(wanted, deadline).await?;
+        let embedded = self.encoder.embed(wanted, flow, deadline).await?;
         let filled = places.into_iter().zip(embedded).map(|((i, place), made)| {
             place.fill(made.clone());
             (i, made)
@@ -108,15 +112,15 @@ impl Intents {
     async fn follow(
         &self,
         cache: &Cache,
-        key: &Key,
-        text: &str,
+        (key, text): (&Key, &str),
+        flow: Flow,
         deadline: Option<Instant>,
     ) -> Result<Embedded, Error> {
         let place = match cache.wait(key).await {
             Ok(embedded) => return Ok(embedded),
             Err(place) => place,
         };
-        let mut made = self.encoder.embed(vec![text.to_owned()], deadline).await?;
+        let mut made = self.encoder.embed(vec![text.to_owned()], flow, deadline).await?;
         let made = made.pop().ok_or_else(|| Error::internal("the encoder left a text out"))?;
         place.fill(made.clone());
         Ok(made)

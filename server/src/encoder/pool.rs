@@ -20,7 +20,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use reference::Reference;
 
-use super::{EmbedFuture, Embedded, Encoder};
+use super::{EmbedFuture, Embedded, Encoder, Flow};
 use crate::config::{PoolConfig, WorkerAddress};
 use crate::error::Error;
 use crate::telemetry::EncoderMetrics;
@@ -114,6 +114,7 @@ impl EncoderPool {
     async fn embed_many(
         &self,
         texts: Vec<String>,
+        flow: Flow,
         deadline: Option<Instant>,
     ) -> Result<Vec<Embedded>, Error> {
         let at_once = (self.workers_in_use() * REQUESTS_PER_WORKER).clamp(1, REQUESTS_MAX);
@@ -125,8 +126,9 @@ impl EncoderPool {
                 && let Some((part, texts)) = waiting.next()
             {
                 let inner = Arc::clone(&self.inner);
-                under_way
-                    .spawn(async move { (part, inner.answer(&Ask::new(texts, deadline)).await) });
+                under_way.spawn(async move {
+                    (part, inner.answer(&Ask::new(texts, flow, deadline)).await)
+                });
             }
             let Some(joined) = under_way.join_next().await else { break };
             let (part, embedded) = joined.map_err(Error::internal)?;
@@ -161,12 +163,12 @@ impl Encoder for EncoderPool {
         self.inner.reference.dimensions
     }
 
-    fn embed(&self, texts: Vec<String>, deadline: Option<Instant>) -> EmbedFuture<'_> {
+    fn embed(&self, texts: Vec<String>, flow: Flow, deadline: Option<Instant>) -> EmbedFuture<'_> {
         Box::pin(async move {
             match texts.len() {
                 0 => Ok(Vec::new()),
-                1..=CHUNK => self.inner.answer(&Ask::new(texts, deadline)).await,
-                _ => self.embed_many(texts, deadline).await,
+                1..=CHUNK => self.inner.answer(&Ask::new(texts, flow, deadline)).await,
+                _ => self.embed_many(texts, flow, deadline).await,
             }
         })
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use sha2::{Digest as _, Sha256};
 
-use super::{EmbedFuture, Encoder};
+use super::{EmbedFuture, Encoder, Flow};
 
 /// An encoder that reads a prefix before every text.
 pub struct Prefixed {
@@ -39,10 +39,15 @@ impl Encoder for Prefixed {
         self.encoder.dimensions()
     }
 
-    fn embed(&self, mut texts: Vec<String>, deadline: Option<Instant>) -> EmbedFuture<'_> {
+    fn embed(
+        &self,
+        mut texts: Vec<String>,
+        flow: Flow,
+        deadline: Option<Instant>,
+    ) -> EmbedFuture<'_> {
         if !self.prefix.is_empty() {
             texts.iter_mut().for_each(|text| text.insert_str(0, &self.prefix));
         }
-        self.encoder.embed(texts, deadline)
+        self.encoder.embed(texts, flow, deadline)
     }
 }

@@ -49,7 +49,7 @@ impl Encoder for Gated {
         2
     }
 
-    fn embed(&self, texts: Vec<String>, _: Option<Instant>) -> EmbedFuture<'_> {
+    fn embed(&self, texts: Vec<String>, _: Flow, _: Option<Instant>) -> EmbedFuture<'_> {
         Box::pin(async move {
             self.begun.lock().expect("not poisoned").extend(texts.iter().cloned());
             self.allowed.acquire().await.expect("open").forget();
@@ -201,7 +201,7 @@ async fn each_side_has_its_prefix_and_the_fingerprint_covers_it() {
     let encoder = Arc::clone(&gated) as Arc<dyn Encoder>;
     let prefixes = Prefixes { query: "query: ".into(), passage: "passage: ".into() };
     let both = Encoders::new(&encoder, &prefixes, 1 << 20, EncoderMetrics::default());
-    both.passages.embed(vec!["s".into()], None).await.expect("made");
+    both.passages.embed(vec!["s".into()], Flow::ALONE, None).await.expect("made");
     both.intents.embed(&tenant("a"), vec!["i".into()], None).await.expect("made");
     assert_eq!(gated.begun(), ["passage: s", "query: i"]);
     let bare = Encoders::bare(&encoder);

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{EmbedFuture, Embedded, Encoder};
+use super::{EmbedFuture, Embedded, Encoder, Flow};
 
 /// Each word is a direction; texts that share words overlap. Of more than 200 bytes, it says that it cut them.
 pub(crate) struct WordEncoder;
@@ -18,7 +18,7 @@ impl Encoder for WordEncoder {
         DIMENSIONS
     }
 
-    fn embed(&self, texts: Vec<String>, _: Option<Instant>) -> EmbedFuture<'_> {
+    fn embed(&self, texts: Vec<String>, _: Flow, _: Option<Instant>) -> EmbedFuture<'_> {
         let embedded = texts.iter().map(|text| embed(text)).collect();
         Box::pin(std::future::ready(Ok(embedded)))
     }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use crate::catalog::plan::text_hash;
-use crate::encoder::Encoder;
+use crate::encoder::{Encoder, Flow};
 use crate::error::Error;
 use crate::router::background::Background;
 use crate::store::ContentHash;
@@ -92,7 +92,7 @@ impl Embeddings {
         let mut vectors = HashMap::with_capacity(texts.len());
         for chunk in texts.chunks(CHUNK) {
             let wanted = chunk.iter().map(|(_, text)| (*text).to_owned()).collect();
-            let embedded = encoder.embed(wanted, None).await?;
+            let embedded = encoder.embed(wanted, Flow::ALONE, None).await?;
             for ((hash, _), one) in chunk.iter().zip(embedded) {
                 vectors.insert(*hash, one.vector);
                 if one.truncated {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::encoder::{EmbedFuture, Embedded, Encoder};
+use crate::encoder::{EmbedFuture, Embedded, Encoder, Flow};
 use crate::error::Error;
 use crate::eval::embeddings::Embeddings;
 
@@ -25,7 +25,7 @@ impl Encoder for Known {
         self.dimensions
     }
 
-    fn embed(&self, texts: Vec<String>, _: Option<Instant>) -> EmbedFuture<'_> {
+    fn embed(&self, texts: Vec<String>, _: Flow, _: Option<Instant>) -> EmbedFuture<'_> {
         let known = |text: &String| {
             let vector = self.embeddings.vector(text)?.to_vec();
             Some(Embedded { vector, truncated: false })

@@ -13,7 +13,7 @@ use super::document::Pack;
 use super::lines::Lines;
 use super::means::{self, MEANS_FILE, Mean, MeanKey};
 use super::shipped::{SHIPPED, SHIPPED_MEANS};
-use crate::encoder::Encoder;
+use crate::encoder::{Encoder, Flow};
 use crate::error::Error;
 use crate::identity::{ServerName, ToolId};
 use crate::store::StoredCatalog;
@@ -211,7 +211,7 @@ impl Packs {
             let texts = now.iter().flat_map(|lines| lines.all()).map(|line| line.to_string());
             let texts: Vec<String> = texts.collect();
             let count = texts.len();
-            let vectors = encoder.embed(texts, None).await?;
+            let vectors = encoder.embed(texts, Flow::ALONE, None).await?;
             if vectors.len() != count {
                 return Err(Error::internal("the encoder left texts out"));
             }
@@ -329,7 +329,7 @@ mod tests {
             2
         }
 
-        fn embed(&self, texts: Vec<String>, _: Option<Instant>) -> EmbedFuture<'_> {
+        fn embed(&self, texts: Vec<String>, _: Flow, _: Option<Instant>) -> EmbedFuture<'_> {
             let before = self.0.fetch_add(1, Ordering::SeqCst);
             Box::pin(async move {
                 if before == 0 {

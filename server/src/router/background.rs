@@ -156,7 +156,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::encoder::{EmbedFuture, Embedded, Encoder};
+    use crate::encoder::{EmbedFuture, Embedded, Encoder, Flow};
     use crate::error::Error;
     use crate::telemetry::EncoderMetrics;
 
@@ -176,7 +176,12 @@ mod tests {
             1
         }
 
-        fn embed(&self, texts: Vec<String>, _: Option<std::time::Instant>) -> EmbedFuture<'_> {
+        fn embed(
+            &self,
+            texts: Vec<String>,
+            _: Flow,
+            _: Option<std::time::Instant>,
+        ) -> EmbedFuture<'_> {
             let is_first = self.tries.fetch_add(1, Ordering::SeqCst) == 0;
             Box::pin(async move {
                 if is_first && self.hangs {

@@ -12,7 +12,7 @@ use tracing::warn;
 
 use super::snapshot::{Snapshot, policy_of};
 use crate::catalog::plan::text_hash;
-use crate::encoder::{Encoder, Intents};
+use crate::encoder::{Encoder, Intents, flow_of_passages};
 use crate::error::Error;
 use crate::identity::TenantId;
 use crate::packs::{Attached, Packs};
@@ -239,7 +239,7 @@ impl Shards {
         let missing: Vec<_> = missing.into_iter().collect();
         for chunk in missing.chunks(EMBED_CHUNK) {
             let texts = chunk.iter().map(|(_, text)| (*text).to_owned()).collect();
-            let vectors = match self.encoder.embed(texts, None).await {
+            let vectors = match self.encoder.embed(texts, flow_of_passages(tenant), None).await {
                 Ok(vectors) => vectors,
                 Err(error) => {
                     warn!(%error, missing = missing.len(), "no embeddings: ranking by words");

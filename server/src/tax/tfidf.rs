@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use crate::encoder::{EmbedFuture, Embedded, Encoder};
+use crate::encoder::{EmbedFuture, Embedded, Encoder, Flow};
 
 /// An encoder that knows the words of the summaries that it was made of, and nothing of what they mean.
 pub(super) struct TfIdf {
@@ -55,7 +55,7 @@ impl Encoder for TfIdf {
         self.words.len() + 1
     }
 
-    fn embed(&self, texts: Vec<String>, _: Option<Instant>) -> EmbedFuture<'_> {
+    fn embed(&self, texts: Vec<String>, _: Flow, _: Option<Instant>) -> EmbedFuture<'_> {
         let one = |text: &String| Embedded { vector: self.vector(text), truncated: false };
         let embedded = texts.iter().map(one).collect();
         Box::pin(std::future::ready(Ok(embedded)))

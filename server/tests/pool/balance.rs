@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use toolgate_server::encoder::Encoder as _;
+use toolgate_server::encoder::{Encoder as _, Flow};
 
 use crate::here::embedding;
 use crate::setup::{SOON, Setup};
@@ -18,7 +18,7 @@ fn of_two(worker: &Worker) -> usize {
 async fn embed_two(setup: &Setup) {
     let deadline = Some(Instant::now() + Duration::from_secs(5));
     let texts = vec!["one".to_owned(), "two".to_owned()];
-    setup.pool.embed(texts, deadline).await.expect("embedded");
+    setup.pool.embed(texts, Flow::ALONE, deadline).await.expect("embedded");
 }
 
 #[tokio::test]
@@ -86,7 +86,7 @@ async fn many_texts_are_spread_over_the_workers_in_bounded_requests() {
     let setup = Setup::of(&[&workers[0], &workers[1]]).await;
     workers.iter().for_each(|worker| worker.set(Mode::Slow(10)));
     let texts: Vec<_> = (0..1_000).map(|i| format!("summary {i}")).collect();
-    let embedded = setup.pool.embed(texts.clone(), None).await.expect("embedded");
+    let embedded = setup.pool.embed(texts.clone(), Flow::ALONE, None).await.expect("embedded");
     let right = texts.iter().zip(&embedded).all(|(text, one)| one.vector == embedding(text));
     assert!(right && embedded.len() == 1_000, "one each, in their order");
     let mut texts_of = Vec::new();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use sha2::{Digest as _, Sha256};
-use toolgate_server::encoder::{EmbedFuture, Embedded, Encoder};
+use toolgate_server::encoder::{EmbedFuture, Embedded, Encoder, Flow};
 
 pub const DIMENSIONS: usize = 32;
 pub const FINGERPRINT: &str = "model-1";
@@ -37,7 +37,7 @@ impl Encoder for Here {
         DIMENSIONS
     }
 
-    fn embed(&self, texts: Vec<String>, _: Option<Instant>) -> EmbedFuture<'_> {
+    fn embed(&self, texts: Vec<String>, _: Flow, _: Option<Instant>) -> EmbedFuture<'_> {
         self.texts.fetch_add(texts.len(), Ordering::SeqCst);
         let embedded = |text: &String| Embedded { vector: embedding(text), truncated: false };
         let embedded = texts.iter().map(embedded).collect();

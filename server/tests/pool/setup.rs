@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use toolgate_server::config::{PoolConfig, WorkerAddress};
 use toolgate_server::encoder::pool::Reference;
-use toolgate_server::encoder::{Encoder, EncoderPool};
+use toolgate_server::encoder::{Encoder, EncoderPool, Flow};
 use toolgate_server::error::Error;
 use toolgate_server::telemetry::Metrics;
 
@@ -62,7 +62,7 @@ impl Setup {
     /// Embeds one text within `within`; the answer is held to be right.
     pub async fn embed_within(&self, text: &str, within: Duration) -> Result<(), Error> {
         let deadline = Some(Instant::now() + within);
-        let embedded = self.pool.embed(vec![text.to_owned()], deadline).await?;
+        let embedded = self.pool.embed(vec![text.to_owned()], Flow::ALONE, deadline).await?;
         assert_eq!(embedded.len(), 1);
         assert_eq!(embedded[0].vector, embedding(text), "{text}");
         Ok(())

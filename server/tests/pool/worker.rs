@@ -168,7 +168,7 @@ impl EncoderService for Service {
         &self,
         request: Request<EmbedRequest>,
     ) -> Result<Response<EmbedResponse>, Status> {
-        let EmbedRequest { texts, fingerprint } = request.into_inner();
+        let EmbedRequest { texts, fingerprint, .. } = request.into_inner();
         let mut under_way = Under::way(&self.seen, texts.len());
         if fingerprint != self.fingerprint {
             under_way.answered = true;

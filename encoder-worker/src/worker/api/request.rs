@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     fn fields(texts: Vec<String>) -> Vec<String> {
-        let message = EmbedRequest { texts, fingerprint: String::new() };
+        let message = EmbedRequest { texts, ..EmbedRequest::default() };
         match check(&message, "f") {
             Ok(()) => Vec::new(),
             Err(CallError::InvalidFields(list)) => {
@@ -73,7 +73,11 @@ mod tests {
     #[test]
     fn another_fingerprint_is_refused() {
         let asks = |fingerprint: &str| {
-            let message = EmbedRequest { texts: vec!["a".into()], fingerprint: fingerprint.into() };
+            let message = EmbedRequest {
+                texts: vec!["a".into()],
+                fingerprint: fingerprint.into(),
+                ..EmbedRequest::default()
+            };
             check(&message, "f")
         };
         assert_eq!((asks(""), asks("f")), (Ok(()), Ok(())));

@@ -12,7 +12,7 @@ use tracing::error;
 
 use super::call_error::CallError;
 use super::{request, status};
-use crate::encoder::{Embedding, EncoderHandle, ModelDescription};
+use crate::encoder::{Embedding, EncoderHandle, Flow, ModelDescription};
 use crate::worker::standing::{Phase, Standing};
 use crate::worker::telemetry::Metrics;
 
@@ -71,7 +71,9 @@ impl Face {
             // An answer that came with the verdict is not to be trusted.
             biased;
             () = self.standing.reached(Phase::Broken) => Err(broken()),
-            embedded = encoder.embed(message.texts, Some(until)) => embedded.map_err(CallError::from),
+            embedded = encoder.embed(message.texts, Flow::new(message.flow), Some(until)) => {
+                embedded.map_err(CallError::from)
+            }
         };
         if matches!(embedded, Err(CallError::Device(_))) {
             self.standing.suspicion.notify_one();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::Inner;
 use super::member::{Failed, Load, Member};
 use super::roster::tier_name;
-use crate::encoder::Embedded;
+use crate::encoder::{Embedded, Flow};
 use crate::error::Error;
 
 /// Texts that the attempt timeout is meant for; more have more time.
@@ -23,6 +23,7 @@ const TOKENS_OF_A_TEXT: usize = 2;
 /// What is asked.
 pub(super) struct Ask {
     texts: Vec<String>,
+    flow: Flow,
     tokens: u64,
     deadline: Option<Instant>,
     until: Instant,
@@ -49,11 +50,11 @@ enum Second {
 }
 
 impl Ask {
-    pub(super) fn new(texts: Vec<String>, deadline: Option<Instant>) -> Self {
+    pub(super) fn new(texts: Vec<String>, flow: Flow, deadline: Option<Instant>) -> Self {
         let of = |text: &String| text.len() / BYTES_OF_A_TOKEN + TOKENS_OF_A_TEXT;
         let tokens = texts.iter().map(of).sum::<usize>() as u64;
         let until = deadline.unwrap_or_else(|| Instant::now() + NO_DEADLINE);
-        Self { texts, tokens, deadline, until }
+        Self { texts, flow, tokens, deadline, until }
     }
 
     /// Whether somebody waits for it, and it says something about how quick workers are.
@@ -153,7 +154,8 @@ impl Inner {
 
     async fn attempt(&self, ask: &Ask, load: Load) -> Result<Answer, Error> {
         let (began, within) = (Instant::now(), self.time_for(ask));
-        let embedded = load.member.embed(ask.texts.clone(), &self.reference, within).await?;
+        let embedded =
+            load.member.embed((ask.texts.clone(), ask.flow), &self.reference, within).await?;
         if ask.is_short() {
             self.latency.record(began.elapsed());
         }
@@ -183,7 +185,7 @@ impl Inner {
         if failure.is_some() {
             self.metrics.failover("in_process");
         }
-        let embedded = encoder.embed(ask.texts.clone(), ask.deadline).await?;
+        let embedded = encoder.embed(ask.texts.clone(), ask.flow, ask.deadline).await?;
         Ok(Answer { embedded, by: "in_process" })
     }
 }

@@ -11,7 +11,7 @@ use tracing::{info, warn};
 use super::health::{Health, State};
 use super::random::unit;
 use super::reference::{CANARY, Reference};
-use crate::encoder::Embedded;
+use crate::encoder::{Embedded, Flow};
 use crate::telemetry::WorkerMetrics;
 
 /// Requests that one worker may have at a time.
@@ -131,7 +131,7 @@ impl Member {
     /// Embeds, once.
     pub(super) async fn embed(
         &self,
-        texts: Vec<String>,
+        texts: (Vec<String>, Flow),
         reference: &Reference,
         within: Duration,
     ) -> Result<Vec<Embedded>, Failed> {
@@ -212,7 +212,7 @@ impl Member {
             let tier = if described.backend.starts_with("cuda") { Tier::Gpu } else { Tier::Cpu };
             *self.tier.lock().unwrap_or_else(PoisonError::into_inner) = tier;
         }
-        let embedded = self.ask(vec![CANARY.to_owned()], reference, within).await?;
+        let embedded = self.ask((vec![CANARY.to_owned()], Flow::ALONE), reference, within).await?;
         if embedded.iter().all(|one| reference.is_canary(&one.vector)) {
             return Ok(());
         }
@@ -221,12 +221,12 @@ impl Member {
 
     async fn ask(
         &self,
-        texts: Vec<String>,
+        (texts, flow): (Vec<String>, Flow),
         reference: &Reference,
         within: Duration,
     ) -> Result<Vec<Embedded>, Failed> {
         let count = texts.len();
-        let answer = self.client.embed(texts, &reference.fingerprint, within).await;
+        let answer = self.client.embed(texts, &reference.fingerprint, flow.number(), within).await;
         let answer = answer.map_err(|error| self.failure(error))?;
         let embedded: Vec<_> = answer
             .into_iter()

@@ -1,6 +1,6 @@
 //! What workers are held to: the model's fingerprint and width, and the embedding of one known text.
 
-use crate::encoder::{Embedded, Encoder};
+use crate::encoder::{Embedded, Encoder, Flow};
 use crate::error::Error;
 
 /// The text that every worker embeds again and again.
@@ -26,7 +26,7 @@ impl Reference {
     /// # Errors
     /// As [`Encoder::embed`].
     pub async fn of(encoder: &dyn Encoder) -> Result<Self, Error> {
-        let mut embedded = encoder.embed(vec![CANARY.to_owned()], None).await?;
+        let mut embedded = encoder.embed(vec![CANARY.to_owned()], Flow::ALONE, None).await?;
         let canary =
             embedded.pop().ok_or_else(|| Error::internal("the encoder left a text out"))?;
         Ok(Self {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use sha2::{Digest, Sha256};
-use toolgate_server::encoder::{EmbedFuture, Embedded, Encoder};
+use toolgate_server::encoder::{EmbedFuture, Embedded, Encoder, Flow};
 use toolgate_server::error::Error;
 
 pub const DIMENSIONS: usize = 64;
@@ -57,7 +57,7 @@ impl Encoder for FakeEncoder {
         DIMENSIONS
     }
 
-    fn embed(&self, texts: Vec<String>, deadline: Option<Instant>) -> EmbedFuture<'_> {
+    fn embed(&self, texts: Vec<String>, _: Flow, deadline: Option<Instant>) -> EmbedFuture<'_> {
         Box::pin(async move {
             let mode = self.mode.load(Ordering::SeqCst);
             if deadline.is_some_and(|deadline| deadline <= Instant::now()) {

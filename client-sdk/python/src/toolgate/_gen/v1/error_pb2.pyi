@@ -70,6 +70,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """The worker's model is another one than the caller expects; metadata: `expected`, `actual`.
     FAILED_PRECONDITION.
     """
+    ERROR_REASON_TENANT_LIMITED: _ErrorReason.ValueType  # 22
+    """The tenant calls as often, or has as many calls in progress, as it may; metadata: `limit`. Carries
+    `google.rpc.RetryInfo`. RESOURCE_EXHAUSTED.
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed: the closed set of values of `google.rpc.ErrorInfo.reason` (the name without the
@@ -124,6 +128,10 @@ ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 20
 ERROR_REASON_FINGERPRINT_MISMATCH: ErrorReason.ValueType  # 21
 """The worker's model is another one than the caller expects; metadata: `expected`, `actual`.
 FAILED_PRECONDITION.
+"""
+ERROR_REASON_TENANT_LIMITED: ErrorReason.ValueType  # 22
+"""The tenant calls as often, or has as many calls in progress, as it may; metadata: `limit`. Carries
+`google.rpc.RetryInfo`. RESOURCE_EXHAUSTED.
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015
 

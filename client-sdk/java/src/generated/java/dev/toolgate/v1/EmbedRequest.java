@@ -150,6 +150,22 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int FLOW_FIELD_NUMBER = 3;
+  private long flow_ = 0L;
+  /**
+   * <pre>
+   * Whose texts they are, as a number that means nothing else: those of one flow wait for each other, and not for
+   * those of others. Absent or 0: this request is a flow by itself.
+   * </pre>
+   *
+   * <code>fixed64 flow = 3;</code>
+   * @return The flow.
+   */
+  @java.lang.Override
+  public long getFlow() {
+    return flow_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -169,6 +185,9 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(fingerprint_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 2, fingerprint_);
+    }
+    if (flow_ != 0L) {
+      output.writeFixed64(3, flow_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -190,6 +209,10 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(fingerprint_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(2, fingerprint_);
     }
+    if (flow_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeFixed64Size(3, flow_);
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -209,6 +232,8 @@ private static final long serialVersionUID = 0L;
         .equals(other.getTextsList())) return false;
     if (!getFingerprint()
         .equals(other.getFingerprint())) return false;
+    if (getFlow()
+        != other.getFlow()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -226,6 +251,9 @@ private static final long serialVersionUID = 0L;
     }
     hash = (37 * hash) + FINGERPRINT_FIELD_NUMBER;
     hash = (53 * hash) + getFingerprint().hashCode();
+    hash = (37 * hash) + FLOW_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getFlow());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -364,6 +392,7 @@ private static final long serialVersionUID = 0L;
       texts_ =
           com.google.protobuf.LazyStringArrayList.emptyList();
       fingerprint_ = "";
+      flow_ = 0L;
       return this;
     }
 
@@ -404,6 +433,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000002) != 0)) {
         result.fingerprint_ = fingerprint_;
       }
+      if (((from_bitField0_ & 0x00000004) != 0)) {
+        result.flow_ = flow_;
+      }
     }
 
     @java.lang.Override
@@ -432,6 +464,9 @@ private static final long serialVersionUID = 0L;
         fingerprint_ = other.fingerprint_;
         bitField0_ |= 0x00000002;
         onChanged();
+      }
+      if (other.getFlow() != 0L) {
+        setFlow(other.getFlow());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -470,6 +505,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000002;
               break;
             } // case 18
+            case 25: {
+              flow_ = input.readFixed64();
+              bitField0_ |= 0x00000004;
+              break;
+            } // case 25
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -722,6 +762,53 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       fingerprint_ = value;
       bitField0_ |= 0x00000002;
+      onChanged();
+      return this;
+    }
+
+    private long flow_ ;
+    /**
+     * <pre>
+     * Whose texts they are, as a number that means nothing else: those of one flow wait for each other, and not for
+     * those of others. Absent or 0: this request is a flow by itself.
+     * </pre>
+     *
+     * <code>fixed64 flow = 3;</code>
+     * @return The flow.
+     */
+    @java.lang.Override
+    public long getFlow() {
+      return flow_;
+    }
+    /**
+     * <pre>
+     * Whose texts they are, as a number that means nothing else: those of one flow wait for each other, and not for
+     * those of others. Absent or 0: this request is a flow by itself.
+     * </pre>
+     *
+     * <code>fixed64 flow = 3;</code>
+     * @param value The flow to set.
+     * @return This builder for chaining.
+     */
+    public Builder setFlow(long value) {
+
+      flow_ = value;
+      bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Whose texts they are, as a number that means nothing else: those of one flow wait for each other, and not for
+     * those of others. Absent or 0: this request is a flow by itself.
+     * </pre>
+     *
+     * <code>fixed64 flow = 3;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearFlow() {
+      bitField0_ = (bitField0_ & ~0x00000004);
+      flow_ = 0L;
       onChanged();
       return this;
     }

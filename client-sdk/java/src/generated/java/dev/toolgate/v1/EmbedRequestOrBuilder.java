@@ -70,4 +70,15 @@ public interface EmbedRequestOrBuilder extends
    */
   com.google.protobuf.ByteString
       getFingerprintBytes();
+
+  /**
+   * <pre>
+   * Whose texts they are, as a number that means nothing else: those of one flow wait for each other, and not for
+   * those of others. Absent or 0: this request is a flow by itself.
+   * </pre>
+   *
+   * <code>fixed64 flow = 3;</code>
+   * @return The flow.
+   */
+  long getFlow();
 }

@@ -195,6 +195,15 @@ public enum ErrorReason
    * <code>ERROR_REASON_FINGERPRINT_MISMATCH = 21;</code>
    */
   ERROR_REASON_FINGERPRINT_MISMATCH(21),
+  /**
+   * <pre>
+   * The tenant calls as often, or has as many calls in progress, as it may; metadata: `limit`. Carries
+   * `google.rpc.RetryInfo`. RESOURCE_EXHAUSTED.
+   * </pre>
+   *
+   * <code>ERROR_REASON_TENANT_LIMITED = 22;</code>
+   */
+  ERROR_REASON_TENANT_LIMITED(22),
   UNRECOGNIZED(-1),
   ;
 
@@ -385,6 +394,15 @@ public enum ErrorReason
    * <code>ERROR_REASON_FINGERPRINT_MISMATCH = 21;</code>
    */
   public static final int ERROR_REASON_FINGERPRINT_MISMATCH_VALUE = 21;
+  /**
+   * <pre>
+   * The tenant calls as often, or has as many calls in progress, as it may; metadata: `limit`. Carries
+   * `google.rpc.RetryInfo`. RESOURCE_EXHAUSTED.
+   * </pre>
+   *
+   * <code>ERROR_REASON_TENANT_LIMITED = 22;</code>
+   */
+  public static final int ERROR_REASON_TENANT_LIMITED_VALUE = 22;
 
 
   public final int getNumber() {
@@ -433,6 +451,7 @@ public enum ErrorReason
       case 19: return ERROR_REASON_PERMISSION_DENIED;
       case 20: return ERROR_REASON_INTERNAL;
       case 21: return ERROR_REASON_FINGERPRINT_MISMATCH;
+      case 22: return ERROR_REASON_TENANT_LIMITED;
       default: return null;
     }
   }

@@ -1,0 +1,136 @@
+//! Whose text is next: start-time fair queueing (Goyal, Vin and Cheng, "Start-time Fair Queuing", SIGCOMM 1996).
+//! Every text has a turn, in tokens of virtual time; texts go in the order of their turns. A flow's texts have turns
+//! one after another, so that who asks for ten times as much as others waits for itself, and not they for it.
+
+use std::collections::HashMap;
+
+/// Flows that are remembered without looking whether they still wait for anything.
+const REMEMBERED: usize = 1_024;
+
+/// Tokens that a text is taken for at least, and at most: what a text costs is known only when it is tokenized, and the
+/// rest of a long one is not read.
+const COST_MIN: u64 = 2;
+const COST_MAX: u64 = 512;
+const BYTES_OF_A_TOKEN: u64 = 4;
+
+/// Those whose texts take turns with others' as one: a tenant's intents, say. Anything may stand for them that is the
+/// same each time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Flow(u64);
+
+impl Flow {
+    /// A request that is a flow by itself.
+    pub const ALONE: Self = Self(0);
+
+    /// The flow of this number; 0 is [`Flow::ALONE`].
+    #[must_use]
+    pub fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
+/// A moment of virtual time, in tokens.
+pub(super) type Turn = u64;
+
+/// The turns of all flows.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    /// The turn of the last text that was taken.
+    now: Turn,
+    /// Where each flow's texts end that have a turn.
+    ends: HashMap<Flow, Turn>,
+}
+
+/// What a text is taken to cost.
+pub(super) fn cost(text: &str) -> u64 {
+    (text.len() as u64 / BYTES_OF_A_TOKEN).clamp(COST_MIN, COST_MAX)
+}
+
+impl Turns {
+    /// The turn of the first text of a request whose texts cost `cost` together.
+    pub(super) fn join(&mut self, flow: Flow, cost: u64) -> Turn {
+        if flow == Flow::ALONE {
+            return self.now;
+        }
+        let end = self.ends.entry(flow).or_default();
+        let turn = self.now.max(*end);
+        *end = turn.saturating_add(cost);
+        turn
+    }
+
+    /// Gives a flow back what it did not use.
+    pub(super) fn give_back(&mut self, flow: Flow, cost: u64) {
+        if let Some(end) = self.ends.get_mut(&flow) {
+            *end = end.saturating_sub(cost);
+        }
+    }
+
+    /// Virtual time goes on with what is taken.
+    pub(super) fn taken(&mut self, turn: Turn) {
+        self.now = self.now.max(turn);
+    }
+
+    /// Forgets flows that wait for nothing. `waiting` is how many requests there are.
+    pub(super) fn forget_idle(&mut self, waiting: usize) {
+        if self.ends.len() > REMEMBERED.max(2 * waiting) {
+            let now = self.now;
+            self.ends.retain(|_, end| *end > now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_waits_for_itself_and_not_others_for_it() {
+        let mut turns = Turns::default();
+        let (busy, quiet) = (Flow::new(1), Flow::new(2));
+        let of_busy: Vec<_> = (0..10).map(|_| turns.join(busy, 8)).collect();
+        assert_eq!(of_busy, [0, 8, 16, 24, 32, 40, 48, 56, 64, 72]);
+        assert_eq!(turns.join(quiet, 8), 0);
+        turns.taken(16);
+        // What waited for nothing has no credit of the time that it was away.
+        assert_eq!(turns.join(Flow::new(3), 8), 16);
+        assert_eq!(turns.join(quiet, 8), 16);
+        assert_eq!((turns.join(Flow::ALONE, 8), turns.join(Flow::ALONE, 8)), (16, 16));
+    }
+
+    #[test]
+    fn what_was_not_used_is_not_paid_for() {
+        let mut turns = Turns::default();
+        let flow = Flow::new(1);
+        turns.join(flow, 100);
+        turns.give_back(flow, 100);
+        assert_eq!(turns.join(flow, 4), 0);
+        turns.give_back(Flow::new(2), 100);
+        assert_eq!(turns.join(Flow::new(2), 4), 0);
+    }
+
+    #[test]
+    fn only_flows_that_wait_are_remembered_for_long() {
+        let mut turns = Turns::default();
+        for number in 1..=3_000 {
+            let turn = turns.join(Flow::new(number), 4);
+            if number < 2_990 {
+                turns.taken(turn + 4);
+            }
+            turns.forget_idle(10);
+        }
+        assert!(turns.ends.len() <= REMEMBERED, "{}", turns.ends.len());
+        assert!(turns.ends.contains_key(&Flow::new(3_000)));
+    }
+
+    #[test]
+    fn costs_are_bounded() {
+        assert_eq!((cost(""), cost("find the open issues of a repository")), (2, 9));
+        assert_eq!(cost(&"x".repeat(1 << 20)), 512);
+    }
+}
