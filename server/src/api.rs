@@ -16,6 +16,7 @@ mod router_service;
 mod server;
 mod state;
 mod status;
+mod tenanted;
 mod unserved;
 mod usage_service;
 mod watch;

@@ -2,6 +2,7 @@
 //! place; nothing here knows of the wire.
 
 use std::error::Error as StdError;
+use std::time::Duration;
 
 /// Cause of an error, kept for the log.
 pub type Cause = Box<dyn StdError + Send + Sync>;
@@ -88,6 +89,14 @@ pub enum Error {
     /// The service is at capacity.
     #[error("at capacity: retry after the delay given")]
     Overloaded,
+    /// The tenant uses as much as it may.
+    #[error("{limit}: the tenant uses as much as it may: retry after the delay given")]
+    TenantLimited {
+        /// The limit's name in the configuration.
+        limit: &'static str,
+        /// When a call is worth trying again.
+        retry_after: Duration,
+    },
     /// The service is draining.
     #[error("the server is stopping: retry, and another replica answers")]
     Draining,

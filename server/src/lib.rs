@@ -2,6 +2,7 @@
 //! modules point one way (ARCHITECTURE.md, "Inside the server"); tonic and prost stay in `api`.
 
 pub mod admin;
+pub mod admission;
 pub mod api;
 pub mod calibrate;
 pub mod catalog;

@@ -18,8 +18,9 @@ use toolgate_serving::{outlive_file_size_limit, stop_on_signal};
 use tracing::{info, warn};
 
 use crate::admin::Admin;
+use crate::admission::{Admission, watch_memory};
 use crate::api::{self, ApiConfig};
-use crate::config::{Config, KeyError, PacksConfig};
+use crate::config::{Config, KeyError, PacksConfig, ServerConfig};
 use crate::deferral::Live;
 use crate::error::{Cause, Error};
 use crate::gate::key::HandleKey;
@@ -156,24 +157,30 @@ async fn serve_with(
     let admin =
         Admin { plane: Arc::clone(&plane), metrics: Arc::clone(&metrics), draining: stop.clone() };
     let admin = tokio::spawn(admin::serve(admin_listener, admin, over.clone()));
-    let api = ApiConfig { server: config.server, limits: config.limits, router: config.router };
+    let (limits, router) = (config.limits, config.router);
+    let admission = admission(&config.server, &over);
+    let api = ApiConfig { server: config.server, limits, router, admission };
     let served = api::serve(listener, plane, metrics, api, stop.clone()).await;
     over.cancel();
     embedding.stop().await;
-    if let Err(error) = usage.await {
-        warn!(%error, "the usage ledger failed");
-    }
-    if let Err(error) = memory.await {
-        warn!(%error, "the memory of what worked failed");
-    }
-    if let Err(error) = admin.await {
-        warn!(%error, "the admin port failed");
+    for (what, task) in [("usage ledger", usage), ("memory", memory), ("admin port", admin)] {
+        if let Err(error) = task.await {
+            warn!(%error, "the {what} failed");
+        }
     }
     if let Err(error) = store.close().await {
         warn!(%error, "the store did not close cleanly; it recovers when it is next opened");
     }
     info!("stopped");
     served.map_err(|error| ServeError::Transport(error.into()))
+}
+
+/// Who may begin a call, by what is in progress and by memory until `over`.
+fn admission(config: &ServerConfig, over: &CancellationToken) -> Admission {
+    let admission = Admission::new(config.admission);
+    let watching = watch_memory(admission.memory_flag(), config.max_memory);
+    tokio::spawn(over.clone().run_until_cancelled_owned(watching));
+    admission
 }
 
 /// The packs that tools are found by, where that is wanted.

@@ -10,18 +10,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::Body;
-use tonic::codegen::http::header::{self, CONTENT_TYPE, HeaderValue};
-use tonic::codegen::http::{HeaderMap, Request, Response, StatusCode};
-use tonic::{Code, Status};
-use tonic_types::{ErrorDetails, StatusExt};
-use toolgate_proto::ERROR_DOMAIN;
-use toolgate_proto::v1::ErrorReason;
+use tonic::codegen::http::header::{CONTENT_TYPE, HeaderValue};
+use tonic::codegen::http::{Request, Response};
 use tower::{Layer, Service};
 
 use self::body::Answer;
 pub use self::room::OPEN_COST;
 use self::room::Room;
 use crate::connections::Closer;
+use crate::refusal::refused;
 
 mod body;
 mod room;
@@ -32,8 +29,8 @@ mod tests;
 /// as long again its connection is closed. A line of 10 kbit/s is fast enough.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// When a refused call is worth trying again.
-const RETRY_AFTER: Duration = Duration::from_millis(100);
+/// What a caller is told whose answer finds no room.
+const UNREAD: &str = "too many answers wait for their callers to read them";
 
 /// Bounds the bytes of untaken answers of all services below it.
 #[derive(Clone)]
@@ -107,7 +104,7 @@ where
             });
             Ok(match open.await {
                 Some(answer) => Response::from_parts(parts, answer),
-                None => refused(content, &parts.headers),
+                None => refused(content, &parts.headers, UNREAD),
             })
         })
     }
@@ -117,36 +114,4 @@ where
 fn is_grpc(content: &HeaderValue) -> bool {
     let kind = content.as_bytes().strip_prefix(b"application/grpc");
     kind.is_some_and(|rest| !rest.starts_with(b"-web"))
-}
-
-/// The answer that takes no room, to a request of this content.
-fn refused<B: Default>(content: Option<HeaderValue>, meant: &HeaderMap) -> Response<B> {
-    let content = content.filter(|content| content.as_bytes().starts_with(b"application/grpc"));
-    let mut response = match content {
-        Some(content) => {
-            // A status in the headers is understood over gRPC-Web too.
-            let mut response = overloaded().into_http();
-            response.headers_mut().insert(CONTENT_TYPE, content);
-            response
-        }
-        None => {
-            let mut response = Response::new(B::default());
-            *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-            response
-        }
-    };
-    // Without them a web page may not read why.
-    let of_pages = meant.iter().filter(|(name, _)| name.as_str().starts_with("access-control-"));
-    response.headers_mut().extend(of_pages.map(|(name, value)| (name.clone(), value.clone())));
-    response
-}
-
-/// What a caller is told whose answer finds no room.
-fn overloaded() -> Status {
-    let mut details = ErrorDetails::new();
-    details.set_error_info(ErrorReason::Overloaded.name(), ERROR_DOMAIN, []);
-    details.set_retry_info(Some(RETRY_AFTER));
-    let message = "too many answers wait for their callers to read them";
-    Status::with_error_details(Code::ResourceExhausted, message, details)
 }

@@ -1,5 +1,6 @@
 //! What one connection may take of the process, and how peers that went away are noticed.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 use tonic::transport::Server;
@@ -28,4 +29,14 @@ pub fn transport() -> Server {
         // Peers that are gone without a word are noticed.
         .http2_keepalive_interval(Some(KEEPALIVE))
         .http2_keepalive_timeout(Some(KEEPALIVE))
+}
+
+/// Connections of `server` are asked to end after about `age`, and cut off when they still have not after `grace` more.
+/// Processes differ by a tenth either way, so that replicas which start together don't end connections together.
+#[must_use]
+pub fn ending_after(server: Server, age: Duration, grace: Duration) -> Server {
+    // Of the standard library's own random keys: chance enough to keep replicas apart.
+    let spread = RandomState::new().hash_one(0_u8) % 201;
+    let share = u32::try_from(900 + spread).unwrap_or(1_000);
+    server.max_connection_age(age / 1_000 * share).max_connection_age_grace(grace)
 }

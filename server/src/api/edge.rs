@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
@@ -12,6 +11,8 @@ use toolgate_serving::time_asked;
 use tracing::Instrument as _;
 
 use super::status;
+use super::tenanted::Tenanted;
+use crate::admission::{Admission, Permit, Refusal};
 use crate::config::LimitsConfig;
 use crate::error::Error;
 use crate::identity::TenantId;
@@ -22,7 +23,7 @@ use crate::telemetry::Metrics;
 const DEFAULT_TENANT: &str = "default";
 
 /// A registration embeds every new summary, which takes a CPU minutes for thousands of tools.
-const REGISTER_DEADLINE: Duration = Duration::from_secs(600);
+pub(super) const REGISTER_DEADLINE: Duration = Duration::from_secs(600);
 
 /// The service's edge, shared by all services.
 #[derive(Clone)]
@@ -33,8 +34,8 @@ pub(super) struct Edge {
     pub(super) limits: LimitsConfig,
     /// Where calls are counted.
     pub(super) metrics: Arc<Metrics>,
-    /// Permits for calls in progress.
-    pub(super) admission: Arc<Semaphore>,
+    /// Says who may begin a call.
+    pub(super) admission: Admission,
     /// The longest a call may take.
     pub(super) max_deadline: Duration,
     /// Cancelled when the service drains.
@@ -50,13 +51,14 @@ impl Edge {
         work: W,
     ) -> Result<Response<R>, Status>
     where
+        M: Tenanted,
         W: FnOnce(M, Instant) -> F,
         F: Future<Output = Result<R, Error>>,
     {
         let started = Instant::now();
         let span = tracing::info_span!("call", rpc = method);
         let deadline = started + self.time_allowed(method, request.metadata());
-        let outcome = match self.admit() {
+        let outcome = match self.admit(request.get_ref().tenant()) {
             Err(refusal) => Err(refusal),
             Ok(_permit) => {
                 let work = work(request.into_inner(), deadline).instrument(span);
@@ -93,11 +95,12 @@ impl Edge {
         Ok(())
     }
 
-    fn admit(&self) -> Result<SemaphorePermit<'_>, Error> {
+    fn admit(&self, tenant_name: &str) -> Result<Permit, Error> {
         self.refuse_draining()?;
-        self.admission.try_acquire().map_err(|_| {
-            self.metrics.rejected("concurrency");
-            Error::Overloaded
+        self.admission.begin(&tenant(tenant_name)?).map_err(|refusal| {
+            let (reason, error) = told(refusal);
+            self.metrics.rejected(reason);
+            error
         })
     }
 
@@ -113,6 +116,22 @@ impl Edge {
         let cap =
             if registers { REGISTER_DEADLINE.max(self.max_deadline) } else { self.max_deadline };
         time_asked(metadata).map_or(cap, |asked| asked.min(cap))
+    }
+}
+
+/// A refusal's name in metrics, and what the caller is told.
+fn told(refusal: Refusal) -> (&'static str, Error) {
+    let limited = |limit, retry_after| Error::TenantLimited { limit, retry_after };
+    match refusal {
+        Refusal::Busy => ("concurrency", Error::Overloaded),
+        Refusal::MemoryShort => ("memory", Error::Overloaded),
+        Refusal::TenantBusy => {
+            let limit = "server.max_concurrent_calls_per_tenant";
+            ("tenant_concurrency", limited(limit, status::RETRY_AFTER))
+        }
+        Refusal::TenantTooOften(wait) => {
+            ("tenant_rate", limited("limits.calls_per_second_per_tenant", wait))
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! The gRPC server: which services it has, how connections are bounded, and how it drains.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Error as TransportError;
 use tonic::transport::server::Router;
@@ -16,17 +16,21 @@ use toolgate_proto::v1::memory_service_server::MemoryServiceServer;
 use toolgate_proto::v1::policy_service_server::PolicyServiceServer;
 use toolgate_proto::v1::router_service_server::RouterServiceServer;
 use toolgate_proto::v1::usage_service_server::UsageServiceServer;
-use toolgate_serving::{BoundAnswers, Connections, ExplainUndecoded, drained_or_cut, transport};
+use toolgate_serving::{
+    BoundAnswers, BoundRequests, Connections, ExplainUndecoded, drained_or_cut, ending_after,
+    transport,
+};
 use tower::layer::util::{Identity, Stack};
 
 use super::catalog_service::Catalogs;
-use super::edge::Edge;
+use super::edge::{Edge, REGISTER_DEADLINE};
 use super::memory_service::Memories;
 use super::policy_service::Policies;
 use super::router_service::Routing;
 use super::unserved::Unserved;
 use super::usage_service::Ledgers;
 use super::web::{WebFaces, WebLimits};
+use crate::admission::Admission;
 use crate::config::{LimitsConfig, RouterConfig, ServerConfig};
 use crate::plane::Plane;
 use crate::telemetry::Metrics;
@@ -40,6 +44,8 @@ pub struct ApiConfig {
     pub limits: LimitsConfig,
     /// Defaults of Route's options.
     pub router: RouterConfig,
+    /// Says who may begin a call.
+    pub admission: Admission,
 }
 
 /// Serves until `stop`, then drains: no new calls, health says NOT_SERVING, calls in progress have
@@ -62,7 +68,7 @@ pub async fn serve(
         plane,
         metrics,
         limits: config.limits,
-        admission: Arc::new(Semaphore::new(config.server.max_concurrent_calls)),
+        admission: config.admission.clone(),
         max_deadline: config.server.max_deadline,
         draining: stop.clone(),
     };
@@ -81,17 +87,22 @@ pub async fn serve(
     drained_or_cut(serving, &stop, drain_timeout).await.unwrap_or(Ok(()))
 }
 
-type Layers = Stack<ExplainUndecoded, Stack<WebFaces, Stack<BoundAnswers, Identity>>>;
+/// What a body may take beyond the longest deadline: who is translated for is told in words of its own then.
+const BODY_MARGIN: Duration = Duration::from_secs(1);
+
+/// Requests under way for each call that may be in progress: some are still being read, and some refused.
+const REQUESTS_A_CALL: usize = 2;
+
+type Layers =
+    Stack<ExplainUndecoded, Stack<WebFaces, Stack<BoundAnswers, Stack<BoundRequests, Identity>>>>;
 
 fn services(edge: Edge, config: &ApiConfig) -> Router<Layers> {
     let metrics = Arc::clone(&edge.metrics);
-    let refused = Arc::clone(&metrics);
-    let answers =
-        BoundAnswers::new(config.server.unsent_bytes, move || refused.rejected("unsent_answers"));
+    let (requests, answers) = bounds(&config.server, &metrics);
     let max = config.limits.max_message_bytes;
     let web = WebLimits {
         max_message_bytes: max,
-        max_concurrent_calls: config.server.max_concurrent_calls,
+        max_concurrent_calls: config.server.admission.max_calls,
         max_deadline: config.server.max_deadline,
     };
     let reflection = || {
@@ -105,9 +116,13 @@ fn services(edge: Edge, config: &ApiConfig) -> Router<Layers> {
     let memory = MemoryServiceServer::new(Memories { edge: edge.clone() });
     let usage = UsageServiceServer::new(Ledgers { edge: edge.clone() });
     let encoder = EncoderServiceServer::new(Unserved { edge });
-    transport()
+    let aging = |age| ending_after(transport(), age, REGISTER_DEADLINE);
+    let transport = config.server.max_connection_age.map_or_else(transport, aging);
+    transport
         // Browsers, and callers without HTTP/2.
         .accept_http1(true)
+        // More than can be worked on are turned away before they cost anything.
+        .layer(requests)
         // Callers who don't read must not fill the memory.
         .layer(answers)
         // Who speaks no gRPC is translated for.
@@ -122,6 +137,18 @@ fn services(edge: Edge, config: &ApiConfig) -> Router<Layers> {
         .add_service(encoder.max_decoding_message_size(max))
         .add_optional_service(reflection().build_v1().ok())
         .add_optional_service(reflection().build_v1alpha().ok())
+}
+
+/// Bounds of the requests that come in, and of the answers that go out.
+fn bounds(config: &ServerConfig, metrics: &Arc<Metrics>) -> (BoundRequests, BoundAnswers) {
+    let refused = |reason| {
+        let metrics = Arc::clone(metrics);
+        move || metrics.rejected(reason)
+    };
+    let requests = config.admission.max_calls.saturating_mul(REQUESTS_A_CALL);
+    let body_within = config.max_deadline + BODY_MARGIN;
+    let requests = BoundRequests::new(requests, body_within, refused("requests"));
+    (requests, BoundAnswers::new(config.unsent_bytes, refused("unsent_answers")))
 }
 
 async fn set_health(reporter: &HealthReporter, serving: bool) {

@@ -13,7 +13,7 @@ use tracing::error;
 use crate::error::{Error, FieldViolation};
 
 /// When a shed or failed call is worth trying again.
-const RETRY_AFTER: Duration = Duration::from_millis(100);
+pub(super) const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 /// Violations in one status, and bytes of its message: a status travels in headers, which clients bound.
 const VIOLATIONS_SHOWN: usize = 16;
@@ -30,9 +30,8 @@ pub(super) fn of(failure: &Error) -> Status {
         let shown = violations.iter().take(VIOLATIONS_SHOWN);
         details.set_bad_request(shown.map(violation).collect::<Vec<_>>());
     }
-    let retry = matches!(code, Code::Unavailable) || matches!(failure, Error::Overloaded);
-    if retry {
-        details.set_retry_info(Some(RETRY_AFTER));
+    if let Some(wait) = retry_after(failure, code) {
+        details.set_retry_info(Some(wait));
     }
     Status::with_error_details(code, shortened(failure.to_string()), details)
 }
@@ -42,6 +41,15 @@ fn shortened(text: String) -> String {
         return text;
     }
     format!("{}...", &text[..text.floor_char_boundary(MESSAGE_MAX)])
+}
+
+/// When it is worth trying again; `None` for never.
+fn retry_after(failure: &Error, code: Code) -> Option<Duration> {
+    match failure {
+        Error::TenantLimited { retry_after, .. } => Some(*retry_after),
+        Error::Overloaded => Some(RETRY_AFTER),
+        _ => (code == Code::Unavailable).then_some(RETRY_AFTER),
+    }
 }
 
 /// The reason's name, for metrics.
@@ -63,6 +71,7 @@ fn code_of(failure: &Error) -> (Code, ErrorReason) {
         Error::HandleInvalid(_) => (Code::InvalidArgument, ErrorReason::HandleInvalid),
         Error::PageTokenInvalid => (Code::InvalidArgument, ErrorReason::PageTokenInvalid),
         Error::Overloaded => (Code::ResourceExhausted, ErrorReason::Overloaded),
+        Error::TenantLimited { .. } => (Code::ResourceExhausted, ErrorReason::TenantLimited),
         Error::Draining => (Code::Unavailable, ErrorReason::Draining),
         Error::DeadlineExceeded => (Code::DeadlineExceeded, ErrorReason::DeadlineExceeded),
         Error::EncoderUnavailable(_) => (Code::Unavailable, ErrorReason::EncoderUnavailable),
@@ -90,6 +99,7 @@ fn metadata(failure: &Error) -> HashMap<String, String> {
         Error::RevisionNotReached { wanted, seen } => {
             vec![("min_revision", wanted.to_string()), ("revision", seen.to_string())]
         }
+        Error::TenantLimited { limit, .. } => vec![("limit", (*limit).to_owned())],
         Error::NotImplemented(what) => vec![("rpc", (*what).to_owned())],
         _ => Vec::new(),
     };

@@ -18,6 +18,7 @@ use super::secret::KeySource;
 use super::settings::Settings;
 use super::value::Value;
 use super::worker_address::WorkerAddress;
+use crate::admission::AdmissionConfig;
 use crate::deferral::Policy;
 pub use memory::MemoryConfig;
 pub use packs::PacksConfig;
@@ -35,8 +36,12 @@ pub struct ServerConfig {
     pub admin_listen: SocketAddr,
     /// Open gRPC connections.
     pub max_connections: usize,
-    /// Calls in progress, beyond which calls are shed.
-    pub max_concurrent_calls: usize,
+    /// How many calls there may be.
+    pub admission: AdmissionConfig,
+    /// Bytes of memory; 0 for what the container may use.
+    pub max_memory: u64,
+    /// After which a connection is asked to end; `None` for never.
+    pub max_connection_age: Option<Duration>,
     /// Streams of catalog changes that may be open.
     pub max_watches: usize,
     /// Bytes of answers that wait for their callers to read them.
@@ -206,12 +211,27 @@ impl From<&Settings> for ServerConfig {
             listen: settings.address("server.listen"),
             admin_listen: settings.address("server.admin_listen"),
             max_connections: settings.count("server.max_connections"),
-            max_concurrent_calls: settings.count("server.max_concurrent_calls"),
+            admission: settings.into(),
+            max_memory: settings.count("server.max_memory") as u64,
+            max_connection_age: Some(settings.duration("server.max_connection_age"))
+                .filter(|age| !age.is_zero()),
             max_watches: settings.count("server.max_watches"),
             unsent_bytes: settings.count("server.unsent_memory"),
             cors_origins: settings.origins("server.cors_origins"),
             max_deadline: settings.duration("server.max_deadline"),
             drain_timeout: settings.duration("server.drain_timeout"),
+        }
+    }
+}
+
+impl From<&Settings> for AdmissionConfig {
+    fn from(settings: &Settings) -> Self {
+        let some = |name| Some(settings.count(name)).filter(|count| *count > 0);
+        let rate = some("limits.calls_per_second_per_tenant");
+        Self {
+            max_calls: settings.count("server.max_concurrent_calls"),
+            max_calls_per_tenant: some("server.max_concurrent_calls_per_tenant"),
+            calls_per_second_per_tenant: rate.and_then(|rate| u32::try_from(rate).ok()),
         }
     }
 }

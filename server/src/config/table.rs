@@ -35,7 +35,29 @@ pub static KEYS: &[Key] = &[
         "server.max_concurrent_calls",
         count(1, 1_000_000),
         "256",
-        "Calls in progress; one more is refused with RESOURCE_EXHAUSTED and a retry delay.",
+        "Calls in progress; one more is refused with RESOURCE_EXHAUSTED and a retry delay. A tenant gets four times what \
+         is left free at most, so that there is always a place for others.",
+    ),
+    key(
+        "server.max_concurrent_calls_per_tenant",
+        count(0, 1_000_000),
+        "0",
+        "Calls of one tenant in progress; one more is refused with RESOURCE_EXHAUSTED and a retry delay. 0: no more \
+         than its share.",
+    ),
+    key(
+        "server.max_memory",
+        size(0, 1 << 50),
+        "0B",
+        "Memory of the process: from nine tenths of it on calls are shed, down to a sixteenth of \
+         server.max_concurrent_calls. 0B: what the container may use, if that is limited.",
+    ),
+    key(
+        "server.max_connection_age",
+        span(0, 7 * 24 * 3_600_000),
+        "30m",
+        "After about this long a connection is asked to end, after its calls, so that clients spread over new replicas. \
+         0s: never.",
     ),
     key(
         "server.max_watches",
@@ -67,6 +89,13 @@ pub static KEYS: &[Key] = &[
         span(0, 600_000),
         "10s",
         "After a stop signal, how long calls in progress may still take before the process ends.",
+    ),
+    key(
+        "limits.calls_per_second_per_tenant",
+        count(0, 1_000_000),
+        "0",
+        "Calls that one tenant may begin in a second on this replica, all of a second's at once; one more is refused \
+         with RESOURCE_EXHAUSTED and the time to wait. 0: any number.",
     ),
     key("limits.max_intents", count(1, 1_000), "16", "Intents of one Route call."),
     key("limits.max_intent_size", size(1, MIB), "32KiB", "Text of one intent."),

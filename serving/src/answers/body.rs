@@ -8,9 +8,10 @@ use bytes::Bytes;
 use http_body::{Body, Frame};
 use tonic::codegen::http::HeaderMap;
 
-use super::overloaded;
+use super::UNREAD;
 use super::room::{Next, Room, Untaken};
 use crate::connections::Closer;
+use crate::refusal::overloaded;
 
 /// What an answer of a service becomes under `BoundAnswers`; empty by default.
 pub struct Answer<B: Body> {
@@ -136,6 +137,6 @@ where
 /// The trailers of a call whose answer has begun and can't go on.
 fn refusal() -> Frame<Bytes> {
     let mut trailers = HeaderMap::new();
-    overloaded().add_header(&mut trailers).expect("a status of ours fits headers");
+    overloaded(UNREAD).add_header(&mut trailers).expect("a status of ours fits headers");
     Frame::trailers(trailers)
 }

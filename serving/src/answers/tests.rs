@@ -9,6 +9,10 @@ use tokio::time::{Instant, sleep, timeout};
 use tonic::body::Body as TonicBody;
 use tower::service_fn;
 
+use tonic::codegen::http::{HeaderMap, header};
+use tonic::{Code, Status};
+use tonic_types::StatusExt as _;
+
 use super::*;
 use crate::{Connections, transport};
 
@@ -188,7 +192,7 @@ fn who_is_refused_understands_it() {
             header::ACCESS_CONTROL_ALLOW_ORIGIN,
             HeaderValue::from_static("https://a"),
         )]);
-        let response: Response<()> = refused(content.map(HeaderValue::from_static), &meant);
+        let response: Response<()> = refused(content.map(HeaderValue::from_static), &meant, UNREAD);
         assert!(response.headers().contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN));
         let content = response.headers().get(CONTENT_TYPE).cloned();
         (response.status().as_u16(), content, response.headers().contains_key("grpc-status"))

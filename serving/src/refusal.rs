@@ -1,0 +1,49 @@
+//! What a caller is told for whom there is no room, in whatever it speaks, before any service has seen the call.
+
+use std::time::Duration;
+
+use tonic::codegen::http::header::{self, CONTENT_TYPE, HeaderValue};
+use tonic::codegen::http::{HeaderMap, Response, StatusCode};
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt};
+use toolgate_proto::ERROR_DOMAIN;
+use toolgate_proto::v1::ErrorReason;
+
+/// When a refused call is worth trying again.
+const RETRY_AFTER: Duration = Duration::from_millis(100);
+
+/// The answer to a request of this content that finds no room, because of `why`; with what web pages need of the
+/// headers of the answer that was meant.
+pub(crate) fn refused<B: Default>(
+    content: Option<HeaderValue>,
+    meant: &HeaderMap,
+    why: &'static str,
+) -> Response<B> {
+    let content = content.filter(|content| content.as_bytes().starts_with(b"application/grpc"));
+    let mut response = match content {
+        Some(content) => {
+            // A status in the headers is understood over gRPC-Web too.
+            let mut response = overloaded(why).into_http();
+            response.headers_mut().insert(CONTENT_TYPE, content);
+            response
+        }
+        None => {
+            let mut response = Response::new(B::default());
+            *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            response
+        }
+    };
+    // Without them a web page may not read why.
+    let of_pages = meant.iter().filter(|(name, _)| name.as_str().starts_with("access-control-"));
+    response.headers_mut().extend(of_pages.map(|(name, value)| (name.clone(), value.clone())));
+    response
+}
+
+/// The status of it.
+pub(crate) fn overloaded(why: &'static str) -> Status {
+    let mut details = ErrorDetails::new();
+    details.set_error_info(ErrorReason::Overloaded.name(), ERROR_DOMAIN, []);
+    details.set_retry_info(Some(RETRY_AFTER));
+    Status::with_error_details(Code::ResourceExhausted, why, details)
+}

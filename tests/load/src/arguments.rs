@@ -1,0 +1,113 @@
+//! The command line.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::Parser;
+
+const EXAMPLES: &str = "\
+Examples:
+  toolgate-load --target http://127.0.0.1:7070 --stream acme=200 --seconds 30
+  toolgate-load --target http://127.0.0.1:7070 --stream quiet=50 --stream noisy=2000@10..20 --seconds 30
+  toolgate-load --target http://a:7070 --target http://b:7070 --stream acme=100 --retry --seconds 60
+  toolgate-load --target http://127.0.0.1:7070 --stream acme=0 --callers 64 --seconds 10
+
+Prints a JSON report. Catalogs must be registered before.";
+
+/// Sends Route calls and says what callers would have seen.
+#[derive(Debug, Parser)]
+#[command(name = "toolgate-load", after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// A server, such as http://127.0.0.1:7070; several take calls in turn.
+    #[arg(long = "target", required = true, value_name = "URL")]
+    pub(crate) targets: Vec<String>,
+    /// A tenant and its calls a second, all the time or from one second to another: TENANT=RATE[@FROM..TO].
+    #[arg(long = "stream", required = true, value_name = "TENANT=RATE")]
+    pub(crate) streams: Vec<Stream>,
+    /// Seconds to send calls for, after the warm-up.
+    #[arg(long, default_value_t = 10.0)]
+    pub(crate) seconds: f64,
+    /// Seconds at the start that are not part of the report.
+    #[arg(long, default_value_t = 2.0)]
+    pub(crate) warmup: f64,
+    /// Each call's deadline, in seconds.
+    #[arg(long, default_value_t = 1.0)]
+    pub(crate) deadline: f64,
+    /// Connections to each target.
+    #[arg(long, default_value_t = 4)]
+    pub(crate) connections: usize,
+    /// Try again as the clients' service config says: UNAVAILABLE alone, four more times.
+    #[arg(long)]
+    pub(crate) retry: bool,
+    /// A closed loop instead, to find the ceiling: so many callers of each stream, each of which sends its next call when
+    /// the last was answered.
+    #[arg(long, value_name = "N")]
+    pub(crate) callers: Option<usize>,
+    /// Intents come from so many that repeat; 0 for ones that never do.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) repeated: usize,
+    /// Calls that may be under way here; one beyond is not sent, and counted.
+    #[arg(long, default_value_t = 20_000)]
+    pub(crate) max_under_way: usize,
+    /// Where chance begins.
+    #[arg(long, default_value_t = 42)]
+    pub(crate) seed: u64,
+}
+
+/// One tenant's calls.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Stream {
+    pub(crate) tenant: String,
+    /// Calls a second.
+    pub(crate) rate: f64,
+    /// Seconds after the warm-up between which they come.
+    pub(crate) between: Option<(f64, f64)>,
+}
+
+impl FromStr for Stream {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let right = || format!("{text:?} is not TENANT=RATE or TENANT=RATE@FROM..TO");
+        let (tenant, rest) = text.split_once('=').ok_or_else(right)?;
+        let (rate, between) = match rest.split_once('@') {
+            None => (rest, None),
+            Some((rate, between)) => (rate, Some(between.split_once("..").ok_or_else(right)?)),
+        };
+        let number = |text: &str| {
+            let number: f64 = text.parse().map_err(|_| right())?;
+            if number.is_finite() && number >= 0.0 { Ok(number) } else { Err(right()) }
+        };
+        let between = match between {
+            None => None,
+            Some((from, to)) => Some((number(from)?, number(to)?)),
+        };
+        Ok(Self { tenant: tenant.to_owned(), rate: number(rate)?, between })
+    }
+}
+
+impl Arguments {
+    pub(crate) fn deadline(&self) -> Duration {
+        seconds(self.deadline)
+    }
+}
+
+/// Of what a command line may say, nothing is too long.
+pub(crate) fn seconds(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_are_read() {
+        let stream = |rate, between| Stream { tenant: "a".into(), rate, between };
+        assert_eq!("a=10".parse(), Ok(stream(10.0, None)));
+        assert_eq!("a=0.5@1..2.5".parse(), Ok(stream(0.5, Some((1.0, 2.5)))));
+        for wrong in ["a", "a=", "a=x", "a=-1", "a=1@", "a=1@3", "a=inf"] {
+            assert!(wrong.parse::<Stream>().is_err(), "{wrong}");
+        }
+    }
+}

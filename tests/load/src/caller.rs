@@ -1,0 +1,64 @@
+//! One call, with the tries that the clients' service config allows.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until, timeout_at};
+use tonic::{Code, Request, Status};
+use toolgate_proto::v1::{Intent, RouteRequest};
+
+use crate::outcome::Outcome;
+use crate::targets::Targets;
+
+/// The service config that the clients ship: attempts, the first pause, its growth and its bound.
+const ATTEMPTS: u32 = 5;
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const GROWTH: u32 = 2;
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// How calls are made.
+pub(crate) struct Manner {
+    pub(crate) deadline: Duration,
+    pub(crate) retry: bool,
+}
+
+/// Calls Route, and again as `manner` says, until it is answered or out of time.
+pub(crate) async fn call(
+    targets: &Targets,
+    manner: &Manner,
+    tenant: &str,
+    intent: String,
+) -> Outcome {
+    let until = Instant::now() + manner.deadline;
+    let attempts = if manner.retry { ATTEMPTS } else { 1 };
+    let mut pause = FIRST_PAUSE;
+    for attempt in 1.. {
+        let status = match attempt_one(targets, until, tenant, &intent).await {
+            Ok(outcome) => return outcome,
+            Err(status) => status,
+        };
+        let again = Instant::now() + pause.mul_f64(fastrand::f64());
+        if attempt >= attempts || status.code() != Code::Unavailable || again >= until {
+            return Outcome::of(&status);
+        }
+        sleep_until(again).await;
+        pause = (pause * GROWTH).min(PAUSE_MAX);
+    }
+    unreachable!("the last attempt returns")
+}
+
+async fn attempt_one(
+    targets: &Targets,
+    until: Instant,
+    tenant: &str,
+    intent: &str,
+) -> Result<Outcome, Status> {
+    let intents = vec![Intent { text: intent.to_owned(), ..Intent::default() }];
+    let message = RouteRequest { tenant: tenant.to_owned(), intents, ..RouteRequest::default() };
+    let mut request = Request::new(message);
+    request.set_timeout(until.saturating_duration_since(Instant::now()));
+    let mut client = targets.take();
+    let answer = timeout_at(until, client.route(request)).await;
+    let answer = answer.map_err(|_| Status::deadline_exceeded("no answer in time"))??;
+    let degraded = !answer.into_inner().degraded.is_empty();
+    Ok(if degraded { Outcome::Degraded } else { Outcome::Answered })
+}

@@ -1,0 +1,132 @@
+//! The run: every stream on a task of its own, every call on another. SIGINT ends it early, with a report.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fastrand::Rng;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+use crate::arguments::{Arguments, Stream, seconds};
+use crate::arrivals::Arrivals;
+use crate::caller::{Manner, call};
+use crate::intents::Intents;
+use crate::record::{Record, Report};
+use crate::targets::Targets;
+
+/// What all streams share.
+struct Ground {
+    targets: Targets,
+    manner: Manner,
+    record: Record,
+    room: Arc<Semaphore>,
+    /// When the warm-up begins.
+    start: Instant,
+    warmup: f64,
+    length: f64,
+}
+
+/// Runs what the command line asks for.
+pub(crate) async fn run(arguments: &Arguments) -> Result<Report, String> {
+    if !(arguments.seconds > 0.0 && arguments.warmup >= 0.0 && arguments.deadline > 0.0) {
+        return Err("--seconds and --deadline must be above 0, and --warmup not below".into());
+    }
+    let tenants = arguments.streams.iter().map(|stream| stream.tenant.clone()).collect();
+    let ground = Arc::new(Ground {
+        targets: Targets::new(&arguments.targets, arguments.connections)?,
+        manner: Manner { deadline: arguments.deadline(), retry: arguments.retry },
+        record: Record::new(tenants, arguments.seconds),
+        room: Arc::new(Semaphore::new(arguments.max_under_way.min(Semaphore::MAX_PERMITS))),
+        start: Instant::now(),
+        warmup: arguments.warmup,
+        length: arguments.seconds,
+    });
+    let stopped = stopped_by_signal();
+    let mut rng = Rng::with_seed(arguments.seed);
+    let mut tasks = JoinSet::new();
+    for (index, stream) in arguments.streams.iter().enumerate() {
+        let from = Source { index, stream: stream.clone(), repeated: arguments.repeated };
+        match arguments.callers {
+            None => drop(tasks.spawn(open(Arc::clone(&ground), from, rng.fork(), stopped.clone()))),
+            Some(callers) => {
+                for _ in 0..callers {
+                    tasks.spawn(closed(
+                        Arc::clone(&ground),
+                        from.clone(),
+                        rng.fork(),
+                        stopped.clone(),
+                    ));
+                }
+            }
+        }
+    }
+    while let Some(ended) = tasks.join_next().await {
+        ended.map_err(|error| format!("a stream failed: {error}"))?;
+    }
+    let ran = ground.start.elapsed().as_secs_f64() - arguments.warmup;
+    Ok(ground.record.report(if *stopped.borrow() { ran.max(1.0) } else { arguments.seconds }))
+}
+
+/// True from the first SIGINT on.
+fn stopped_by_signal() -> watch::Receiver<bool> {
+    let (stop, stopped) = watch::channel(false);
+    tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            stop.send_replace(true);
+        }
+        // Without a sender, those who wait for it would take it for sent.
+        stop.closed().await;
+    });
+    stopped
+}
+
+/// Where calls come from.
+#[derive(Clone)]
+struct Source {
+    index: usize,
+    stream: Stream,
+    repeated: usize,
+}
+
+/// Sends each call when it is due, whatever became of the others.
+async fn open(ground: Arc<Ground>, from: Source, mut rng: Rng, mut stopped: watch::Receiver<bool>) {
+    let mut intents = Intents::new(rng.fork(), from.repeated);
+    let mut calls = JoinSet::new();
+    for moment in Arrivals::new(&from.stream, ground.warmup, ground.length, rng) {
+        let due = ground.start + moment.after_start(ground.warmup);
+        tokio::select! {
+            () = sleep_until(due) => {}
+            _ = stopped.wait_for(|stopped| *stopped) => break,
+        }
+        while calls.try_join_next().is_some() {}
+        let Ok(place) = Arc::clone(&ground.room).try_acquire_owned() else {
+            ground.record.add(from.index, moment.0, None, Duration::ZERO);
+            continue;
+        };
+        let (ground, tenant) = (Arc::clone(&ground), from.stream.tenant.clone());
+        let (index, intent) = (from.index, intents.next());
+        calls.spawn(async move {
+            let outcome = call(&ground.targets, &ground.manner, &tenant, intent).await;
+            ground.record.add(index, moment.0, Some(&outcome), due.elapsed());
+            drop(place);
+        });
+    }
+    calls.join_all().await;
+}
+
+/// Sends each call when the one before is answered.
+async fn closed(ground: Arc<Ground>, from: Source, rng: Rng, stopped: watch::Receiver<bool>) {
+    let mut intents = Intents::new(rng, from.repeated);
+    let (begin, end) = (ground.start, ground.start + seconds(ground.warmup + ground.length));
+    loop {
+        let sent = Instant::now();
+        if sent >= end || *stopped.borrow() {
+            return;
+        }
+        let at = (sent - begin).as_secs_f64() - ground.warmup;
+        let tenant = &from.stream.tenant;
+        let outcome = call(&ground.targets, &ground.manner, tenant, intents.next()).await;
+        ground.record.add(from.index, at, Some(&outcome), sent.elapsed());
+    }
+}

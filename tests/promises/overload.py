@@ -1,0 +1,146 @@
+"""More calls than the server can answer: what is still answered, how fast the rest is refused."""
+
+from dataclasses import dataclass
+
+from toolgate_process import ToolgateProcess
+
+from .ground import Ground, Report, forget_peak, metric, peak_mib, register
+from .promise import Figure, Plot, Promise, Series
+
+TENANTS = [f"tenant-{number}" for number in range(8)]
+GOODPUT = {2: 0.95, 5: 0.90, 10: 0.90}
+REFUSAL_MS = 2.0
+MEMORY = 1.25
+RECOVERY_SECONDS = 5
+OF_CEILING = 0.85
+DEADLINE = "1.0"
+
+
+@dataclass(frozen=True)
+class Level:
+    """One offered load, and what came of it."""
+
+    times: float
+    report: Report
+    peak: float
+
+
+def measure(ground: Ground, seconds: int) -> Promise:
+    with ground.server({"encoder.cache_memory": "0B"}) as server:
+        register(server, *TENANTS, servers=6)
+        ceiling = _ceiling(ground, server, seconds)
+        calm = _level(ground, server, OF_CEILING, ceiling, seconds)
+        levels = [_level(ground, server, times, ceiling, seconds) for times in GOODPUT]
+        after = _level(ground, server, OF_CEILING, ceiling, seconds)
+        gone = metric(server, "toolgate_embed_texts_for_gone_total")
+    figures = [figure for level in levels for figure in _figures(level, calm, ceiling)]
+    figures.append(_recovery(calm, after))
+    figures.append(
+        Figure(
+            "texts embedded for callers who had gone",
+            "0",
+            f"{gone:.0f}",
+            gone == 0,
+        )
+    )
+    how = (
+        f"The ceiling, {ceiling:.0f} Route calls a second, is what a closed loop of 32 callers "
+        "gets; at 85% of it an open "
+        f"loop of {len(TENANTS)} tenants sees p50 {calm.report['all']['answer_ms']['p50']:.1f} ms "
+        "and p99 "
+        f"{calm.report['all']['answer_ms']['p99']:.1f} ms. Every intent is new, and each call has "
+        "a deadline of a second."
+    )
+    return Promise("Overload", how, figures, [_plot(levels, calm, ceiling)])
+
+
+def _ceiling(ground: Ground, server: ToolgateProcess, seconds: int) -> float:
+    """Answers a second to as many callers as keep it busy."""
+    streams = [part for tenant in TENANTS for part in ("--stream", f"{tenant}=0")]
+    report = ground.load(
+        [server.target], *streams, "--callers", "4", "--seconds", str(seconds), "--deadline", "10"
+    )
+    return float(report["all"]["answered_per_second"])
+
+
+def _level(
+    ground: Ground, server: ToolgateProcess, times: float, ceiling: float, seconds: int
+) -> Level:
+    forget_peak(server)
+    rate = ceiling * times / len(TENANTS)
+    streams = [part for tenant in TENANTS for part in ("--stream", f"{tenant}={rate:.2f}")]
+    # Nothing is warmed up: what the first seconds after a change are like is part of the promise.
+    timing = ["--warmup", "0", "--seconds", str(seconds), "--deadline", DEADLINE]
+    report = ground.load([server.target], *streams, *timing, "--connections", "8")
+    return Level(times, report, peak_mib(server))
+
+
+def _figures(level: Level, calm: Level, ceiling: float) -> list[Figure]:
+    found, times = level.report["all"], f"{level.times:g}x"
+    share = found["answered_per_second"] / ceiling
+    refusal = found["refusal_ms"]["p50"]
+    growth = level.peak / calm.peak
+    failed = sum(found["failed"].values()) + found["unsent"]
+    least = GOODPUT[int(level.times)]
+    return [
+        Figure(
+            f"goodput at {times}",
+            f">= {least:.0%} of the ceiling",
+            f"{share:.0%} ({found['answered_per_second']:.0f}/s; answers' p50 "
+            f"{found['answer_ms']['p50']:.0f} ms, "
+            f"p99 {found['answer_ms']['p99']:.0f} ms; {failed} neither answered nor refused)",
+            share >= least,
+        ),
+        Figure(
+            f"refusals at {times}",
+            f"<= {REFUSAL_MS:g} ms",
+            f"p50 {refusal:.2f} ms, p99 {found['refusal_ms']['p99']:.1f} ms",
+            refusal <= REFUSAL_MS,
+        ),
+        Figure(
+            f"memory at {times}",
+            f"<= {MEMORY:g}x",
+            f"{growth:.2f}x ({level.peak:.0f} MiB at most, {calm.peak:.0f} MiB at 85%)",
+            growth <= MEMORY,
+        ),
+    ]
+
+
+def _recovery(calm: Level, after: Level) -> Figure:
+    """The first second from which on answers come as before."""
+    usual = calm.report["all"]["answer_ms"]["p99"] * 1.5
+    slow = [
+        second["second"]
+        for second in after.report["seconds"]
+        if second["answer_p99_ms"] > usual or second["refused"] or second["failed"]
+    ]
+    # A shared machine stalls now and then; what matters is how long the overload is felt.
+    settled = next(
+        (
+            at
+            for at in range(len(after.report["seconds"]))
+            if not any(at <= s < at + 3 for s in slow)
+        ),
+        len(after.report["seconds"]),
+    )
+    return Figure(
+        "recovery after 10x",
+        f"<= {RECOVERY_SECONDS} s",
+        f"{settled} s until p99 is within 1.5x of before and nothing is refused, for three "
+        "seconds on end",
+        settled <= RECOVERY_SECONDS,
+    )
+
+
+def _plot(levels: list[Level], calm: Level, ceiling: float) -> Plot:
+    series = [
+        Series(
+            f"answered at {level.times:g}x",
+            [second["answered"] for second in level.report["seconds"]],
+        )
+        for level in [calm, *levels]
+    ]
+    flat = Series("ceiling", [ceiling] * len(series[0].values))
+    return Plot(
+        "overload.svg", "Route calls answered, by offered load", "calls a second", [*series, flat]
+    )
