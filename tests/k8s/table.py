@@ -68,6 +68,16 @@ WORKER_TO_COME = frozenset(
     {"TOOLGATE_WORKER_TELEMETRY_OTLP_ENDPOINT", "TOOLGATE_WORKER_TELEMETRY_SAMPLE_RATIO"}
 )
 
+# Variables of the command line, likewise.
+COMMAND_TO_COME = frozenset(
+    {
+        "TOOLGATE_API_KEY_FILE",
+        "TOOLGATE_CA_FILE",
+        "TOOLGATE_CLIENT_CERT",
+        "TOOLGATE_CLIENT_KEY",
+    }
+)
+
 DURATION = {"type": "string", "pattern": "^[0-9]+ ?(ms|s|m|h)$"}
 SIZE = {"type": "string", "pattern": "^[0-9]+ ?(B|KiB|MiB|GiB|TiB)$"}
 UNITS = {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
@@ -109,6 +119,15 @@ def worker_variables() -> frozenset[str]:
     sources = [folder / "arguments.rs", *sorted((folder / "arguments").glob("*.rs"))]
     text = "".join(path.read_text() for path in sources)
     return frozenset(re.findall(r'env = "(TOOLGATE_\w+)"', text))
+
+
+def command_variables() -> frozenset[str]:
+    """All variables that the command line reads."""
+    folder = ROOT / "server" / "src" / "cli"
+    text = "".join(path.read_text() for path in sorted(folder.rglob("*.rs")))
+    # Of the model, which its library reads.
+    others = {"TOOLGATE_MODEL_DIR", "TOOLGATE_MODEL_HUB"}
+    return frozenset(re.findall(r'env = "(TOOLGATE_\w+)"', text)) | others
 
 
 def lists() -> frozenset[str]:

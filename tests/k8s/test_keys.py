@@ -10,14 +10,6 @@ import pytest
 import table
 
 KNOWN = frozenset(key.name for key in table.known_keys())
-# Variables of the command line, which are no keys.
-OTHER_VARIABLES = {
-    "TOOLGATE_CONFIG",
-    "TOOLGATE_MODEL_DIR",
-    "TOOLGATE_MODEL_HUB",
-    "TOOLGATE_ENDPOINT",
-}
-OTHER_VARIABLES |= {"TOOLGATE_TENANT"}
 
 
 def toml_of(objects: list[chart.Object]) -> dict[str, dict[str, object]]:
@@ -34,6 +26,7 @@ def test_the_table_is_read_whole() -> None:
 def test_keys_to_come_have_not_come() -> None:
     here = sorted(table.TO_COME & KNOWN)
     here += sorted(table.WORKER_TO_COME & table.worker_variables())
+    here += sorted(table.COMMAND_TO_COME & table.command_variables())
     assert not here, (
         f"the server knows {here} now: take them out of its lists in tests/k8s/table.py"
     )
@@ -64,12 +57,13 @@ def test_the_templates_have_every_key_that_the_chart_owns_or_leave_it_alone() ->
 @pytest.mark.parametrize("example", chart.EXAMPLES, ids=lambda path: path.stem)
 def test_variables_are_known_to_the_programs(example: Path) -> None:
     worker = table.worker_variables() | table.WORKER_TO_COME
+    command = table.command_variables() | table.COMMAND_TO_COME
     keys = {f"TOOLGATE_{name.replace('.', '_').upper()}" for name in KNOWN}
     for one in chart.render(example):
         for container in chart.containers(chart.pod_of(one) or {"spec": {"containers": []}}):
             ours = {name for name in chart.env(container) if name.startswith("TOOLGATE_")}
             of_worker = container["name"] == "encoder-worker"
-            assert ours <= (worker if of_worker else keys | OTHER_VARIABLES), container["name"]
+            assert ours <= (worker if of_worker else keys | command), container["name"]
 
 
 def test_values_become_toml_as_they_were_written() -> None:

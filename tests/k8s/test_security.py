@@ -23,6 +23,9 @@ def breaches(pod: Object) -> list[str]:
         found.append("automountServiceAccountToken")
     if spec.get("enableServiceLinks") is not False:
         found.append("enableServiceLinks")
+    if whole.get("fsGroup") != whole.get("runAsGroup"):
+        # Volumes would not be the program's to write.
+        found.append("fsGroup")
     for container in chart.containers(pod):
         own = container.get("securityContext", {})
 

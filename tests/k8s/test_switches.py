@@ -303,6 +303,45 @@ def test_traces_go_to_the_collector_from_both_programs() -> None:
     assert "OTEL_EXPORTER_OTLP_HEADERS" not in chart.env(chart.main_container(chart.render()))
 
 
+def credentials(values: Values | Path) -> dict[str, str]:
+    """The variables by which `helm test` calls, and the files that they name, of which Secret."""
+    pod = chart.find(chart.render(values), "Pod", "toolgate-test")["spec"]
+    variables = chart.env(pod["containers"][0])
+    named = [volume for volume in pod["volumes"] if volume["name"] == "secrets"]
+    files = {
+        f"/run/secrets/toolgate/{item['path']}": source["secret"]["name"]
+        for volume in named
+        for source in volume["projected"]["sources"]
+        for item in source["secret"]["items"]
+    }
+    paths = {name: value for name, value in variables.items() if value in files}
+    assert len(paths) == len(files)
+    return {name: files[path] for name, path in paths.items()}
+
+
+def test_the_test_calls_with_what_callers_need() -> None:
+    assert credentials({}) == {}
+    assert credentials(chart.example("ha")) == {
+        "TOOLGATE_API_KEY_FILE": "toolgate-admin-key",
+        "TOOLGATE_CA_FILE": "toolgate-tls",
+    }
+    assert credentials(chart.example("restricted")) == {
+        "TOOLGATE_CLIENT_CERT": "toolgate-test-client",
+        "TOOLGATE_CLIENT_KEY": "toolgate-test-client",
+        "TOOLGATE_CA_FILE": "toolgate-tls",
+    }
+
+
+def test_without_a_credential_there_is_no_test() -> None:
+    # It would need a token of somebody else's.
+    assert chart.names(chart.render(chart.example("airgapped")), "Pod") == []
+    plain: Values = {"auth": {"methods": ["api-key"], "adminKey": {"existingSecret": "admin"}}}
+    assert chart.names(chart.render(plain), "Pod") == []
+    off: Values = {"test": {"enabled": False}}
+    assert chart.names(chart.render(off), "Pod") == []
+    assert "toolgate-test" not in chart.names(chart.render(off), "NetworkPolicy")
+
+
 def test_evictions_take_one_pod_at_a_time_and_broken_ones_at_once() -> None:
     objects = chart.render(chart.example("ha"))
     for name in ("toolgate", "toolgate-encoder-worker"):

@@ -100,11 +100,36 @@ telemetry:
   (dict "on" true "secret" $v.tls.existingSecret "key" $v.tls.keyKey "path" "tls.key")
   (dict "on" (not (empty $v.tls.existingSecret)) "secret" $v.tls.clientCa.existingSecret "key" $v.tls.clientCa.key "path" "client-ca.crt")
 -}}
-{{- range $refs }}
+{{- include "toolgate.sources" $refs -}}
+{{- end -}}
+
+{{/* Files of Secrets, as sources of a projected volume. */}}
+{{- define "toolgate.sources" -}}
+{{- range . }}
 {{- if and .on .secret }}
 - secret:
     name: {{ .secret }}
     items: [{key: {{ .key | quote }}, path: {{ .path }}}]
 {{- end }}
 {{- end }}
+{{- end -}}
+
+{{/* Whether `helm test` has what it takes to call. It sends no key in plain text. */}}
+{{- define "toolgate.testable" -}}
+{{- $v := .Values -}}
+{{- $key := and (has "api-key" $v.auth.methods) $v.auth.adminKey.existingSecret $v.tls.existingSecret -}}
+{{- $certificate := and (has "mtls" $v.auth.methods) $v.test.clientCertificate.existingSecret -}}
+{{- if or (empty $v.auth.methods) $key $certificate }}yes{{ end -}}
+{{- end -}}
+
+{{/* The credentials of `helm test`. */}}
+{{- define "toolgate.testSecrets" -}}
+{{- $v := .Values -}}
+{{- $tls := not (empty $v.tls.existingSecret) -}}
+{{- include "toolgate.sources" (list
+  (dict "on" (has "api-key" $v.auth.methods) "secret" $v.auth.adminKey.existingSecret "key" $v.auth.adminKey.key "path" "admin-key")
+  (dict "on" $tls "secret" $v.test.clientCertificate.existingSecret "key" "tls.crt" "path" "client.crt")
+  (dict "on" $tls "secret" $v.test.clientCertificate.existingSecret "key" "tls.key" "path" "client.key")
+  (dict "on" $tls "secret" $v.test.ca.existingSecret "key" $v.test.ca.key "path" "ca.crt")
+) -}}
 {{- end -}}
