@@ -19,6 +19,7 @@ OWNED = frozenset(
         "store.path",
         "store.url",
         "store.url_file",
+        "store.snapshot_budget",
         "encoder.model",
         "encoder.model_dir",
         "encoder.device",
@@ -48,6 +49,7 @@ TO_COME = frozenset(
     {
         "store.url",
         "store.url_file",
+        "store.snapshot_budget",
         "handle.previous_key_file",
         "auth.methods",
         "auth.admin_key_file",

@@ -41,7 +41,7 @@ def volume(spec: Object, name: str) -> Object:
 @pytest.mark.parametrize(
     ("persistence", "expected", "claims"),
     [
-        ({"enabled": False}, {"emptyDir": {"sizeLimit": "1Gi"}}, 0),
+        ({"enabled": False}, {"emptyDir": {"sizeLimit": "2Gi"}}, 0),
         ({"existingClaim": "mine"}, {"persistentVolumeClaim": {"claimName": "mine"}}, 0),
     ],
 )
@@ -56,6 +56,15 @@ def test_with_postgresql_pods_come_before_they_go() -> None:
     assert spec["replicas"] == 3
     assert spec["strategy"]["rollingUpdate"] == {"maxUnavailable": 0, "maxSurge": 1}
     assert chart.names(chart.render(POSTGRESQL), "PersistentVolumeClaim") == []
+
+
+def test_snapshots_fit_into_the_pods_own_disk() -> None:
+    spec = deployment(POSTGRESQL)
+    assert volume(spec, "store") == {"emptyDir": {"sizeLimit": "2Gi"}}
+    limits = spec["template"]["spec"]["containers"][0]["resources"]["limits"]
+    assert limits["ephemeral-storage"] == "3Gi"
+    text = chart.find(chart.render(POSTGRESQL), "ConfigMap")["data"]["toolgate.toml"]
+    assert 'snapshot_budget = "1GiB"' in text
 
 
 def test_probes_go_to_the_admin_port_and_liveness_asks_the_process_alone() -> None:
@@ -123,6 +132,7 @@ def test_services_select_the_pods_they_are_for() -> None:
         selector = chart.find(objects, "Service", service)["spec"]["selector"]
         template = chart.find(objects, "Deployment", pods)["spec"]["template"]
         assert selector.items() <= template["metadata"]["labels"].items()
+    assert chart.find(objects, "Service", "toolgate-headless")["spec"]["clusterIP"] == "None"
     assert chart.names(chart.render({"server": {"service": {"headless": False}}}), "Service") == [
         "toolgate"
     ]

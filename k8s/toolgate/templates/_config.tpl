@@ -21,6 +21,7 @@ store:
   path: /var/lib/toolgate/store
   {{- if eq $v.store.type "postgresql" }}
   url_file: {{ $secrets }}/store-url
+  snapshot_budget: {{ $v.store.postgresql.snapshots.budget }}
   {{- end }}
 encoder:
   device: cpu
