@@ -106,7 +106,7 @@ check-typescript: tools ## TypeScript client: prettier, eslint, tsc, and its tes
 
 .PHONY: check-go
 check-go: tools ## Go client: gofmt, vet, staticcheck, and its tests without a server
-	test -z "$$(gofmt -l $(GO_SDK) client-sdk/conformance/drivers/go | tee /dev/stderr)"
+	test -z "$$(gofmt -l $(GO_SDK) client-sdk/conformance/drivers/go tests/k8s | tee /dev/stderr)"
 	cd $(GO_SDK) && go vet -tags server ./... && go mod tidy -diff
 	cd $(GO_SDK) && go tool -modfile=scripts/go.mod staticcheck -checks all -tags server ./...
 	cd $(GO_SDK)/scripts && go vet ./... && go tool staticcheck -checks all ./... && go mod tidy -diff
@@ -301,7 +301,7 @@ debug-bin:
 model: debug-bin
 	$(DEBUG_BIN) model fetch
 
-$(K8S_TOOLS)/.installed: tests/k8s/tools.sh tests/k8s/requirements.txt | .cache/toolchains/.found
+$(K8S_TOOLS)/.installed: tests/k8s/tools.sh tests/k8s/requirements.txt $(wildcard tests/k8s/admission/*) | .cache/toolchains/.found
 	rm -rf $(K8S_TOOLS)
 	PYTHON=$(PYTHON) tests/k8s/tools.sh $(K8S_TOOLS)
 	touch $@

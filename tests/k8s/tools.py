@@ -7,6 +7,7 @@ from pathlib import Path
 # tools.sh's folder has venv/bin/python and bin/.
 FOLDER = Path(sys.prefix).parent
 DEFINITIONS = FOLDER / "definitions"
+ADMISSION = FOLDER / "bin" / "admission"
 KUBE_SCORE = FOLDER / "bin" / "kube-score"
 PROMTOOL = FOLDER / "bin" / "promtool"
 HADOLINT = Path(sys.prefix) / "bin" / "hadolint"

