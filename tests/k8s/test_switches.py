@@ -403,7 +403,7 @@ def test_a_load_balancer_lets_in_whom_it_is_told() -> None:
 
 def test_labels_and_settings_of_pods_arrive() -> None:
     values: Values = {
-        "commonLabels": {"team": "agents"},
+        "labels": {"team": "agents"},
         "image": {"pullSecrets": ["registry"]},
         "server": {
             "podLabels": {"tier": "front"},

@@ -36,7 +36,7 @@ app.kubernetes.io/component: {{ .component }}
 app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
-{{- with .root.Values.commonLabels }}
+{{- with .root.Values.labels }}
 {{ toYaml . }}
 {{- end }}
 {{- end -}}
@@ -45,7 +45,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- define "toolgate.podLabels" -}}
 {{ include "toolgate.selector" . }}
 app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
-{{- with .root.Values.commonLabels }}
+{{- with .root.Values.labels }}
 {{ toYaml . }}
 {{- end }}
 {{- end -}}
@@ -65,7 +65,7 @@ labels:
 {{- end -}}
 {{- end -}}
 
-{{/* The image of a component, whose values may replace parts of the common one. */}}
+{{/* The image of a component, whose values may replace parts of `image`. */}}
 {{- define "toolgate.image" -}}
 {{- $image := mustMergeOverwrite (deepCopy .root.Values.image) (deepCopy (default dict .override)) -}}
 {{- with $image.registry -}}{{ . }}/{{- end -}}
