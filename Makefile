@@ -20,8 +20,8 @@ PY := $(VENV)/bin/python
 PY_CONFIG := client-sdk/python/pyproject.toml
 PY_REQUIREMENTS := client-sdk/python/requirements-dev.txt
 PY_FOLDERS := client-sdk/python client-sdk/conformance tests
-SHELL_SCRIPTS := .ci/run $(wildcard tests/*/*.sh) $(wildcard encoder-worker/cuda/*) \
-	encoder-worker/kernels/host/test.sh
+SHELL_SCRIPTS := .ci/run $(wildcard tests/*/*.sh k8s/toolgate/files/*.sh) \
+	$(wildcard encoder-worker/cuda/*) encoder-worker/kernels/host/test.sh
 
 # Go, Node.js and Java, where the machine has none that are new enough.
 export PATH := $(CURDIR)/.cache/toolchains/bin:$(PATH)
@@ -32,10 +32,13 @@ MAVEN := mvn --batch-mode --quiet --no-transfer-progress --file $(JAVA_SDK)
 CONFORMANCE := GRPC_VERBOSITY=NONE PYTHONPATH=client-sdk/conformance:tests/e2e TOOLGATE_BIN=$(DEBUG_BIN) $(VENV)/bin/python
 WITH_SERVER := $(CONFORMANCE) tests/ci/with_server.py
 
+# What checks the Helm chart and the images, in a folder of its own.
+K8S_TOOLS ?= .cache/k8s
+
 # The order in which `make test` runs its steps: quick ones first, then what compiles, then what runs.
 STEPS := check-fmt check-shell check-proto check-python check-dependencies check-behaviours \
 	check-generated check-typescript check-go check-java check-clippy check-cuda check-docs \
-	test-kernels test-rust fuzz-smoke test-python test-e2e test-clients test-conformance test-browser test-demo
+	check-k8s test-kernels test-rust fuzz-smoke test-python test-e2e test-clients test-conformance test-browser test-demo
 
 ##@ Use
 
@@ -84,6 +87,10 @@ check-cuda: ## Clippy on the encoder's CUDA code; needs no CUDA compiler
 check-docs: ## Rust docs, warnings as errors
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 
+.PHONY: check-k8s
+check-k8s: $(K8S_TOOLS)/.installed model ## Helm chart and Dockerfile: lints, schemas, refusals, security, against the program too
+	TOOLGATE_BIN=$(DEBUG_BIN) $(K8S_TOOLS)/venv/bin/pytest -q -o cache_dir=$(CURDIR)/.cache/pytest tests/k8s
+
 .PHONY: check-generated
 check-generated: tools ## Committed generated code is what proto/ gives
 	$(CARGO) build --quiet --locked $(AS_TESTED) --bin toolgate-proto-codegen
@@ -99,7 +106,7 @@ check-typescript: tools ## TypeScript client: prettier, eslint, tsc, and its tes
 
 .PHONY: check-go
 check-go: tools ## Go client: gofmt, vet, staticcheck, and its tests without a server
-	test -z "$$(gofmt -l $(GO_SDK) client-sdk/conformance/drivers/go | tee /dev/stderr)"
+	test -z "$$(gofmt -l $(GO_SDK) client-sdk/conformance/drivers/go tests/k8s | tee /dev/stderr)"
 	cd $(GO_SDK) && go vet -tags server ./... && go mod tidy -diff
 	cd $(GO_SDK) && go tool -modfile=scripts/go.mod staticcheck -checks all -tags server ./...
 	cd $(GO_SDK)/scripts && go vet ./... && go tool staticcheck -checks all ./... && go mod tidy -diff
@@ -133,6 +140,8 @@ check-python: tools ## Ruff and strict mypy
 	MYPYPATH=client-sdk/python/src:tests/e2e:client-sdk/conformance $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
 		client-sdk/conformance/runner client-sdk/python/tests_server client-sdk/python/examples
 	MYPYPATH=client-sdk/python/src $(VENV)/bin/mypy --config-file $(PY_CONFIG) client-sdk/conformance/drivers/python
+	MYPYPATH=tests/k8s $(VENV)/bin/mypy --config-file $(PY_CONFIG) --ignore-missing-imports \
+		--disable-error-code import-untyped tests/k8s
 	MYPYPATH=tests/training $(VENV)/bin/mypy --config-file $(PY_CONFIG) --ignore-missing-imports \
 		--allow-subclassing-any --no-warn-return-any --disable-error-code import-untyped tests/training
 
@@ -273,6 +282,10 @@ proto: tools ## Regenerate the code of proto/ in every language
 	go run -C $(GO_SDK)/scripts ./generate
 	$(JAVA_SDK)/scripts/generate.sh
 
+.PHONY: k8s-generate
+k8s-generate: $(K8S_TOOLS)/.installed ## The chart's schema of configuration keys, and the values in its README
+	$(K8S_TOOLS)/venv/bin/python tests/k8s/generate.py
+
 .PHONY: cuda-ptx
 cuda-ptx: ## Compile the CUDA kernels to the PTX that is committed
 	encoder-worker/cuda/ptx.sh
@@ -296,6 +309,11 @@ debug-bin:
 .PHONY: model
 model: debug-bin
 	$(DEBUG_BIN) model fetch
+
+$(K8S_TOOLS)/.installed: tests/k8s/tools.sh tests/k8s/requirements.txt $(wildcard tests/k8s/admission/*) | .cache/toolchains/.found
+	rm -rf $(K8S_TOOLS)
+	PYTHON=$(PYTHON) tests/k8s/tools.sh $(K8S_TOOLS)
+	touch $@
 
 .cache/toolchains/.found: tests/ci/toolchains.sh
 	PYTHON=$(PYTHON) tests/ci/toolchains.sh

@@ -1,0 +1,190 @@
+"""The server's configuration keys, read from the source, and what the chart does with them."""
+
+import ast
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIG = ROOT / "server" / "src" / "config"
+
+# Keys that the chart sets from other values: addresses, paths, devices and secrets. `config` does
+# not take them.
+OWNED = frozenset(
+    {
+        "server.listen",
+        "server.admin_listen",
+        "server.drain_timeout",
+        "store.path",
+        "store.url",
+        "store.url_file",
+        "store.snapshot_budget",
+        "encoder.model",
+        "encoder.model_dir",
+        "encoder.device",
+        "encoder.workers",
+        "encoder.gpus",
+        "encoder.local_workers",
+        "packs.directory",
+        "handle.key",
+        "handle.key_file",
+        "handle.previous_key_file",
+        "auth.methods",
+        "auth.admin_key_file",
+        "auth.jwks_file",
+        "auth.jwks_url",
+        "auth.issuer",
+        "auth.audience",
+        "tls.cert_file",
+        "tls.key_file",
+        "tls.client_ca_file",
+        "safety.rules_file",
+        "telemetry.otlp_endpoint",
+    }
+)
+
+# Of those, the ones that the server does not know yet. A key that is in the table leaves this list.
+TO_COME = frozenset(
+    {
+        "store.url",
+        "store.url_file",
+        "store.snapshot_budget",
+        "handle.previous_key_file",
+        "auth.methods",
+        "auth.admin_key_file",
+        "auth.jwks_file",
+        "auth.jwks_url",
+        "auth.issuer",
+        "auth.audience",
+        "tls.cert_file",
+        "tls.key_file",
+        "tls.client_ca_file",
+        "safety.rules_file",
+        "telemetry.otlp_endpoint",
+    }
+)
+
+# Variables of encoder workers that they do not know yet. One that they know leaves this list.
+WORKER_TO_COME = frozenset(
+    {"TOOLGATE_WORKER_TELEMETRY_OTLP_ENDPOINT", "TOOLGATE_WORKER_TELEMETRY_SAMPLE_RATIO"}
+)
+
+# Variables of the command line, likewise.
+COMMAND_TO_COME = frozenset(
+    {
+        "TOOLGATE_API_KEY_FILE",
+        "TOOLGATE_CA_FILE",
+        "TOOLGATE_CLIENT_CERT",
+        "TOOLGATE_CLIENT_KEY",
+    }
+)
+
+DURATION = {"type": "string", "pattern": "^[0-9]+ ?(ms|s|m|h)$"}
+SIZE = {"type": "string", "pattern": "^[0-9]+ ?(B|KiB|MiB|GiB|TiB)$"}
+UNITS = {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of the configuration: its name, and its kind as the source writes it."""
+
+    name: str
+    kind: str
+
+    @property
+    def section(self) -> str:
+        """The part of the name before the dot."""
+        return self.name.split(".", 1)[0]
+
+    @property
+    def short(self) -> str:
+        """The part of the name after the dot."""
+        return self.name.split(".", 1)[1]
+
+
+def known_keys() -> list[Key]:
+    """All keys, in the order of the table."""
+    source = (CONFIG / "table.rs").read_text()
+    kind = r"((?:Kind::)?\w+(?:\s*\{[^}]*\}|\((?:[^()]|\([^()]*\))*\))?)"
+    found = [
+        *re.finditer(rf'\bkey\(\s*"([a-z_]+\.[a-z_]+)",\s*{kind}', source),
+        *re.finditer(rf'\bKey \{{\s*name: "([a-z_]+\.[a-z_]+)",\s*kind: {kind}', source),
+    ]
+    found.sort(key=lambda match: match.start())
+    return [Key(match[1], match[2]) for match in found]
+
+
+def worker_variables() -> frozenset[str]:
+    """All variables that an encoder worker reads."""
+    folder = ROOT / "encoder-worker" / "src" / "worker"
+    sources = [folder / "arguments.rs", *sorted((folder / "arguments").glob("*.rs"))]
+    text = "".join(path.read_text() for path in sources)
+    return frozenset(re.findall(r'env = "(TOOLGATE_\w+)"', text))
+
+
+def command_variables() -> frozenset[str]:
+    """All variables that the command line reads."""
+    folder = ROOT / "server" / "src" / "cli"
+    text = "".join(path.read_text() for path in sorted(folder.rglob("*.rs")))
+    # Of the model, which its library reads.
+    others = {"TOOLGATE_MODEL_DIR", "TOOLGATE_MODEL_HUB"}
+    return frozenset(re.findall(r'env = "(TOOLGATE_\w+)"', text)) | others
+
+
+def lists() -> frozenset[str]:
+    """The kinds whose values are lists, as `Kind::is_list` has them."""
+    source = (CONFIG / "key.rs").read_text()
+    body = source.split("fn is_list", 1)[1].split("\n    }\n", 1)[0]
+    return frozenset(re.findall(r"Self::(\w+)", body))
+
+
+def number(text: str) -> int:
+    """An integer as the table writes one: `16 * MIB`, `1 << 40`, `1_000_000`."""
+
+    def value(node: ast.expr) -> int:
+        match node:
+            case ast.Constant(value=int(whole)):
+                return whole
+            case ast.Name(id=name):
+                return UNITS[name]
+            case ast.BinOp(left=left, op=ast.Mult(), right=right):
+                return value(left) * value(right)
+            case ast.BinOp(left=left, op=ast.LShift(), right=right):
+                return value(left) << value(right)
+        raise ValueError(f"not a number: {text}")
+
+    return value(ast.parse(text.strip(), mode="eval").body)
+
+
+def schema_of(key: Key, list_kinds: frozenset[str]) -> dict[str, Any]:
+    """What a value of that key is in values.yaml."""
+    word, _, arguments = key.kind.removeprefix("Kind::").partition("(")
+    word = word.split("{")[0].strip()
+    if word == "count":
+        least, most = (number(part) for part in arguments.rstrip(")").split(","))
+        return {"type": "integer", "minimum": least, "maximum": most}
+    if word in list_kinds:
+        return {"type": "array", "items": {"type": "string"}}
+    simple: dict[str, dict[str, Any]] = {
+        "span": DURATION,
+        "size": SIZE,
+        "Flag": {"type": "boolean"},
+        "Decimal": {"type": "number"},
+        "Choice": {"enum": re.findall(r'"([^"]+)"', arguments)},
+    }
+    return simple.get(word, {"type": "string"})
+
+
+def config_schema() -> dict[str, Any]:
+    """The schema of `config`: every key of the table but those that the chart sets itself."""
+    list_kinds = lists()
+    sections: dict[str, dict[str, Any]] = {}
+    for key in known_keys():
+        if key.name not in OWNED:
+            sections.setdefault(key.section, {})[key.short] = schema_of(key, list_kinds)
+    properties = {
+        name: {"type": "object", "additionalProperties": False, "properties": section}
+        for name, section in sections.items()
+    }
+    return {"type": "object", "additionalProperties": False, "properties": properties}

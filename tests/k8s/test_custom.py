@@ -1,0 +1,58 @@
+"""Objects of operators are as their operators define them."""
+
+import functools
+from typing import Any
+
+import chart
+import jsonschema
+import pytest
+import tools
+import yaml
+
+FILES = {
+    "PodMonitor": "monitoring.coreos.com_podmonitors.yaml",
+    "PrometheusRule": "monitoring.coreos.com_prometheusrules.yaml",
+    "ScaledObject": "keda.sh_scaledobjects.yaml",
+}
+
+
+def closed(schema: Any) -> Any:
+    """A schema that refuses what it does not name, as a strict API server does."""
+    if isinstance(schema, list):
+        return [closed(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    whole = {name: closed(part) for name, part in schema.items()}
+    if isinstance(whole.get("properties"), dict) and "additionalProperties" not in whole:
+        whole["additionalProperties"] = bool(whole.get("x-kubernetes-preserve-unknown-fields"))
+    if whole.get("x-kubernetes-int-or-string"):
+        whole["type"] = ["integer", "string"]
+    return whole
+
+
+@functools.cache
+def validator(kind: str) -> jsonschema.Draft202012Validator:
+    definition = yaml.safe_load((tools.DEFINITIONS / FILES[kind]).read_text())
+    served = next(one for one in definition["spec"]["versions"] if one["storage"])
+    schema = closed(served["schema"]["openAPIV3Schema"])
+    schema["properties"]["metadata"] = {"type": "object"}
+    return jsonschema.Draft202012Validator(schema)
+
+
+def problems(one: chart.Object) -> list[str]:
+    found = validator(one["kind"]).iter_errors(one)
+    return [f"{'/'.join(str(part) for part in error.path)}: {error.message}" for error in found]
+
+
+@pytest.mark.parametrize("example", ["ha", "keda"])
+def test_objects_of_operators_are_as_defined(example: str) -> None:
+    custom = [one for one in chart.render(chart.example(example)) if one["kind"] in FILES]
+    assert len(custom) >= 3
+    for one in custom:
+        assert problems(one) == []
+
+
+def test_the_check_finds_a_misspelt_field() -> None:
+    monitor = chart.find(chart.render(chart.example("ha")), "PodMonitor")
+    monitor["spec"]["podMetricsEndpoint"] = monitor["spec"].pop("podMetricsEndpoints")
+    assert problems(monitor)
