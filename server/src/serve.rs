@@ -3,12 +3,14 @@
 
 mod encoders;
 mod reload;
+mod stores;
 
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -19,20 +21,20 @@ use tracing::{info, warn};
 
 use crate::admin::Admin;
 use crate::api::{self, ApiConfig};
-use crate::config::{Config, KeyError, PacksConfig};
+use crate::config::{Config, KeyError, PacksConfig, StoreUrlError};
 use crate::deferral::Live;
 use crate::error::{Cause, Error};
 use crate::gate::key::HandleKey;
 use crate::packs::Packs;
 use crate::plane::{Plane, PlaneConfig};
 use crate::store::StoreError;
-use crate::store::sqlite::SqliteStore;
 use crate::telemetry::Metrics;
 use crate::{admin, logging, memory, usage};
 use encoders::Embedding;
 
 pub(crate) use encoders::load_sides;
 pub use reload::Reread;
+pub(crate) use stores::{open_now, reached_by};
 
 /// The database's name in the data directory.
 pub const DATABASE: &str = "toolgate.db";
@@ -70,6 +72,9 @@ pub enum ServeError {
         #[source]
         source: io::Error,
     },
+    /// The URL of the store can't be had.
+    #[error("the URL of the store can't be read")]
+    StoreUrl(#[source] StoreUrlError),
     /// The store can't be opened.
     #[error("the store at {path} can't be opened")]
     Store {
@@ -138,14 +143,19 @@ async fn serve_with(
     // Addresses first: a second instance is told before it waits for a model.
     let listener = listen(config.server.listen, "server.listen").await?;
     let admin_listener = listen(config.server.admin_listen, "server.admin_listen").await?;
-    let _lock = lock(&config.store.path)?;
-    let store = Arc::new(open_store(&config).await?);
+    let _held = hold(&config.store.path)?;
+    let store = stores::open(&config.store).await?;
     let metrics = Arc::new(Metrics::default());
     let embedding = Embedding::start(&config.encoder, &metrics.encoder()).await?;
     let encoders = embedding.encoders.clone();
-    let plane_config = plane_config(&config, deferral, &metrics)?;
-    let plane = Arc::new(Plane::new(Arc::clone(&store) as _, encoders, plane_config));
+    let plane_config = PlaneConfig {
+        copies: stores::copies(&config.store),
+        ..plane_config(&config, deferral, &metrics)?
+    };
+    let plane = Arc::new(Plane::new(Arc::clone(&store), encoders, plane_config));
     plane.router.warm();
+    let shown = Arc::clone(&plane);
+    metrics.store().show(move || (shown.store_failures(), shown.lag()));
     announce(&listener, &admin_listener);
     let over = CancellationToken::new();
     let ledger = Arc::clone(&plane.usage);
@@ -153,6 +163,8 @@ async fn serve_with(
     let usage = tokio::spawn(usage);
     let every = config.memory.refresh_interval;
     let memory = tokio::spawn(memory::keep(Arc::clone(&plane.memory), every, over.clone()));
+    let every = config.store.shared.as_ref().map_or(Duration::MAX, |shared| shared.poll_interval);
+    let following = tokio::spawn(Arc::clone(&plane).keep_up(every, over.clone()));
     let admin =
         Admin { plane: Arc::clone(&plane), metrics: Arc::clone(&metrics), draining: stop.clone() };
     let admin = tokio::spawn(admin::serve(admin_listener, admin, over.clone()));
@@ -162,6 +174,9 @@ async fn serve_with(
     embedding.stop().await;
     if let Err(error) = usage.await {
         warn!(%error, "the usage ledger failed");
+    }
+    if let Err(error) = following.await {
+        warn!(%error, "following the store failed");
     }
     if let Err(error) = memory.await {
         warn!(%error, "the memory of what worked failed");
@@ -198,6 +213,7 @@ fn plane_config(
     let handle_key = HandleKey::from_bytes(key.as_bytes()).expect("the configuration checks keys");
     Ok(PlaneConfig {
         max_watches: config.server.max_watches,
+        copies: None,
         limits: config.limits,
         memory_budget: config.shard.memory_budget,
         handle_key,
@@ -210,7 +226,7 @@ fn plane_config(
 
 /// Holds the data directory: indexes follow only the changes that their own process makes. The lock goes
 /// with the process, however that ends.
-fn lock(folder: &Path) -> Result<File, ServeError> {
+pub(crate) fn hold(folder: &Path) -> Result<File, ServeError> {
     let path = folder.join(LOCK);
     let failed = |source| ServeError::Folder { folder: folder.display().to_string(), source };
     let mut private = DirBuilder::new();
@@ -226,12 +242,6 @@ fn lock(folder: &Path) -> Result<File, ServeError> {
         }
         Err(TryLockError::Error(source)) => Err(failed(source)),
     }
-}
-
-async fn open_store(config: &Config) -> Result<SqliteStore, ServeError> {
-    let path = config.store.path.join(DATABASE);
-    let opened = SqliteStore::open(&path).await;
-    opened.map_err(|source| ServeError::Store { path: path.display().to_string(), source })
 }
 
 async fn listen(address: SocketAddr, key: &'static str) -> Result<TcpListener, ServeError> {
