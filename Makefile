@@ -149,8 +149,12 @@ check-python: tools ## Ruff and strict mypy
 check-shell: tools ## Shellcheck on every script
 	$(VENV)/bin/shellcheck $(SHELL_SCRIPTS)
 
+.PHONY: postgres
+postgres: ## PostgreSQL and PgBouncer for the tests that start them
+	@tests/ci/postgres.sh
+
 .PHONY: test-rust
-test-rust: ## Rust tests
+test-rust: postgres ## Rust tests
 	TOOLGATE_AGREEMENT_CASES=$${TOOLGATE_AGREEMENT_CASES:-20000} \
 		$(CARGO) test --workspace --locked --no-fail-fast
 
@@ -168,7 +172,7 @@ test-python: tools ## Python client against a small service in the test's own pr
 	$(VENV)/bin/pytest -q -o cache_dir=$(CURDIR)/.cache/pytest client-sdk/python
 
 .PHONY: test-e2e
-test-e2e: tools debug-bin model ## The wire contract, end to end, against the debug binary
+test-e2e: tools postgres debug-bin model ## The wire contract, end to end, against the debug binary
 	TOOLGATE_BIN=$(DEBUG_BIN) $(VENV)/bin/pytest -q -o cache_dir=$(CURDIR)/.cache/pytest tests/e2e
 
 .PHONY: test-clients

@@ -26,10 +26,11 @@ use toolgate_server::router::route::Answer;
 use toolgate_server::shard::shards::Shards;
 use toolgate_server::state::AgentState;
 use toolgate_server::store::{
-    Changes, Committed, ContentHash, Hour, MemoryBounds, MemoryChanges, MemoryVersion,
-    PendingRequest, PolicyChange, RecordedRequest, Revise, Revision, ServerChange, ServerRecord,
-    Store, StoreError, StoreFuture, StoredCatalog, StoredEmbedding, StoredPolicy, StoredServer,
-    StoredTool, ToolCursor, ToolRecord, UsageAddition, UsageCount,
+    ChangedTenant, Changes, Committed, ContentHash, Hour, MemoryBounds, MemoryChanges,
+    MemoryVersion, PendingRequest, PolicyChange, RecordedRequest, Revise, Revision, Sequence,
+    ServerChange, ServerRecord, Store, StoreError, StoreFuture, StoredCatalog, StoredEmbedding,
+    StoredPolicy, StoredServer, StoredTool, TenantContent, ToolCursor, ToolRecord, UsageAddition,
+    UsageCount,
 };
 use toolgate_server::usage::Ledger;
 
@@ -401,6 +402,46 @@ impl Store for FakeStore {
 
     fn ping(&self) -> StoreFuture<'_, ()> {
         Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn close(&self) -> StoreFuture<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn failures(&self) -> u64 {
+        0
+    }
+
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    fn hint(&self) -> StoreFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+
+    fn last_change(&self) -> StoreFuture<'_, Sequence> {
+        unused()
+    }
+
+    fn changed_tenants(&self, _: Sequence, _: u32) -> StoreFuture<'_, Vec<ChangedTenant>> {
+        unused()
+    }
+
+    fn read_content<'a>(&'a self, _: &'a TenantId) -> StoreFuture<'a, Option<TenantContent>> {
+        unused()
+    }
+
+    fn restore_content<'a>(&'a self, _: &'a TenantId, _: &'a TenantContent) -> StoreFuture<'a, ()> {
+        unused()
+    }
+
+    fn list_tenants<'a>(
+        &'a self,
+        _: Option<&'a TenantId>,
+        _: u32,
+    ) -> StoreFuture<'a, Vec<TenantId>> {
+        unused()
     }
 }
 

@@ -155,6 +155,7 @@ async fn plane(folder: &TempDir) -> Plane {
     let config = PlaneConfig {
         max_watches: 1,
         packs: None,
+        copies: None,
         memory: (MemoryConfig::default(), MemoryMetrics::default()),
         limits: LimitsConfig::default(),
         memory_budget: 64 << 30,

@@ -56,5 +56,13 @@ async fn readiness(State(admin): State<Admin>) -> (StatusCode, &'static str) {
     if admin.draining.is_cancelled() {
         return (StatusCode::SERVICE_UNAVAILABLE, "draining\n");
     }
-    liveness(State(admin)).await
+    let is_cut_off = !admin.plane.reaches_store();
+    match liveness(State(admin)).await {
+        // It answers Route and Gate all the same, and a restart would not mend it.
+        (StatusCode::OK, _) if is_cut_off => (
+            StatusCode::OK,
+            "ok, but the store can't be reached: serving what is loaded or copied\n",
+        ),
+        answer => answer,
+    }
 }

@@ -19,6 +19,7 @@ pub mod registration;
 pub mod signature;
 pub mod summary;
 pub mod tools_list;
+pub mod verify;
 
 /// Catalogs of all tenants.
 #[derive(Clone)]

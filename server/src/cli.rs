@@ -26,6 +26,7 @@ mod route;
 mod search;
 mod serve;
 mod servers;
+mod store;
 mod summarize;
 mod table;
 mod text;
@@ -68,6 +69,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Unregister(unregister) => interruptible(servers::remove(unregister)),
         Command::Usage(usage) => interruptible(usage::run(usage)),
         Command::Policy(policy) => interruptible(policy::run(policy)),
+        Command::Store(store) => interruptible(store::run(store)),
         Command::Memory(memory) => interruptible(memory::run(memory)),
         Command::Model(model) => interruptible(model::run(model)),
         Command::Doctor(doctor) => interruptible(doctor::run(doctor)),

@@ -11,6 +11,7 @@ mod mistake;
 mod origin;
 mod secret;
 mod settings;
+mod store_url;
 mod table;
 
 #[cfg(test)]
@@ -24,8 +25,8 @@ use std::path::Path;
 
 pub use components::{
     DeferralConfig, EncoderConfig, HandleConfig, LimitsConfig, LogConfig, LogFormat, LogLevel,
-    MemoryConfig, PacksConfig, PoolConfig, RouterConfig, ServerConfig, ShardConfig, StoreConfig,
-    UsageConfig,
+    MemoryConfig, PacksConfig, PoolConfig, RouterConfig, ServerConfig, ShardConfig,
+    SharedStoreConfig, StoreConfig, UsageConfig,
 };
 pub use example::example;
 pub use key::{Key, Kind};
@@ -34,6 +35,7 @@ pub use mistake::{ConfigErrors, Mistake, Source};
 pub use origin::WebOrigin;
 pub use secret::{KeyError, KeySource, SecretKey};
 pub use settings::{FlagValue, Inputs, Setting, Settings, SourceFile};
+pub use store_url::{StoreUrl, StoreUrlError, UrlSource};
 pub use table::KEYS;
 pub use value::Value;
 pub use worker_address::WorkerAddress;

@@ -137,6 +137,19 @@ impl Error {
     }
 }
 
+/// An error and its causes, each after what it caused.
+#[must_use]
+pub fn with_causes(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
 fn list(violations: &[FieldViolation]) -> String {
     let lines: Vec<_> = violations.iter().map(|v| format!("{}: {}", v.field, v.problem)).collect();
     lines.join("; ")

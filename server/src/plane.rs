@@ -18,11 +18,14 @@ use crate::memory::Memory;
 use crate::packs::Packs;
 use crate::router::Router;
 use crate::shard::shards::Shards;
+use crate::store::copies::Copies;
 use crate::store::{Committed, Revision, Store};
 use crate::telemetry::MemoryMetrics;
 use crate::usage::Ledger;
+use following::Following;
 use watching::Watchers;
 
+mod following;
 pub mod listing;
 pub mod memory;
 pub mod policies;
@@ -45,6 +48,8 @@ pub struct PlaneConfig {
     pub packs: Option<Arc<Packs>>,
     /// How many may watch catalogs at a time.
     pub max_watches: usize,
+    /// Copies of what is loaded, for when a shared store can't be reached.
+    pub copies: Option<Arc<Copies>>,
     /// Whose calls are remembered, and how this is counted.
     pub memory: (MemoryConfig, MemoryMetrics),
 }
@@ -62,6 +67,7 @@ pub struct Plane {
     shards: Arc<Shards>,
     store: Arc<dyn Store>,
     watchers: Arc<Watchers>,
+    following: Following,
 }
 
 impl Plane {
@@ -71,6 +77,7 @@ impl Plane {
         let Encoders { passages, intents } = encoders;
         let budget = config.memory_budget;
         let shards = Shards::new(Arc::clone(&store), Arc::clone(&passages), budget);
+        let shards = shards.with_copies(config.copies);
         let shards = Arc::new(match config.packs {
             Some(packs) => shards.with_packs(packs, Arc::clone(&intents)),
             None => shards,
@@ -84,6 +91,7 @@ impl Plane {
         Self {
             store: Arc::clone(&store),
             watchers: Arc::new(Watchers::new(config.max_watches)),
+            following: Following::default(),
             catalog: Catalog::new(store, passages, config.limits),
             router: Router::new(Arc::clone(&shards), intents, Arc::clone(&usage), key, ttl)
                 .with_deferral(config.deferral)

@@ -1,8 +1,10 @@
 //! Puts the service together from its configuration, runs it, and takes it down in order: stop taking
 //! calls, drain, close the store.
 
+mod beside;
 mod encoders;
 mod reload;
+mod stores;
 
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io;
@@ -18,22 +20,22 @@ use toolgate_serving::{outlive_file_size_limit, stop_on_signal};
 use tracing::{info, warn};
 
 use crate::admin::Admin;
-use crate::admission::{Admission, watch_memory};
 use crate::api::{self, ApiConfig};
-use crate::config::{Config, KeyError, PacksConfig, ServerConfig};
+use crate::config::{Config, KeyError, PacksConfig, StoreUrlError};
 use crate::deferral::Live;
 use crate::error::{Cause, Error};
 use crate::gate::key::HandleKey;
 use crate::packs::Packs;
 use crate::plane::{Plane, PlaneConfig};
 use crate::store::StoreError;
-use crate::store::sqlite::SqliteStore;
 use crate::telemetry::Metrics;
-use crate::{admin, logging, memory, usage};
+use crate::{admin, logging};
+use beside::Beside;
 use encoders::Embedding;
 
 pub(crate) use encoders::load_sides;
 pub use reload::Reread;
+pub(crate) use stores::{open_now, reached_by};
 
 /// The database's name in the data directory.
 pub const DATABASE: &str = "toolgate.db";
@@ -71,6 +73,9 @@ pub enum ServeError {
         #[source]
         source: io::Error,
     },
+    /// The URL of the store can't be had.
+    #[error("the URL of the store can't be read")]
+    StoreUrl(#[source] StoreUrlError),
     /// The store can't be opened.
     #[error("the store at {path} can't be opened")]
     Store {
@@ -139,48 +144,36 @@ async fn serve_with(
     // Addresses first: a second instance is told before it waits for a model.
     let listener = listen(config.server.listen, "server.listen").await?;
     let admin_listener = listen(config.server.admin_listen, "server.admin_listen").await?;
-    let _lock = lock(&config.store.path)?;
-    let store = Arc::new(open_store(&config).await?);
+    let _held = hold(&config.store.path)?;
+    let store = stores::open(&config.store).await?;
     let metrics = Arc::new(Metrics::default());
     let embedding = Embedding::start(&config.encoder, &metrics.encoder()).await?;
     let encoders = embedding.encoders.clone();
-    let plane_config = plane_config(&config, deferral, &metrics)?;
-    let plane = Arc::new(Plane::new(Arc::clone(&store) as _, encoders, plane_config));
+    let plane_config = PlaneConfig {
+        copies: stores::copies(&config.store),
+        ..plane_config(&config, deferral, &metrics)?
+    };
+    let plane = Arc::new(Plane::new(Arc::clone(&store), encoders, plane_config));
     plane.router.warm();
+    let shown = Arc::clone(&plane);
+    metrics.store().show(move || (shown.store_failures(), shown.lag()));
     announce(&listener, &admin_listener);
-    let over = CancellationToken::new();
-    let ledger = Arc::clone(&plane.usage);
-    let usage = usage::keep(ledger, config.usage, Arc::clone(&metrics), over.clone());
-    let usage = tokio::spawn(usage);
-    let every = config.memory.refresh_interval;
-    let memory = tokio::spawn(memory::keep(Arc::clone(&plane.memory), every, over.clone()));
+    let mut beside = Beside::start(&config, &plane, &metrics);
     let admin =
         Admin { plane: Arc::clone(&plane), metrics: Arc::clone(&metrics), draining: stop.clone() };
-    let admin = tokio::spawn(admin::serve(admin_listener, admin, over.clone()));
+    let over = beside.over();
+    beside.spawn("admin port", admin::serve(admin_listener, admin, over));
+    let admission = beside.admission(&config);
     let (limits, router) = (config.limits, config.router);
-    let admission = admission(&config.server, &over);
     let api = ApiConfig { server: config.server, limits, router, admission };
     let served = api::serve(listener, plane, metrics, api, stop.clone()).await;
-    over.cancel();
     embedding.stop().await;
-    for (what, task) in [("usage ledger", usage), ("memory", memory), ("admin port", admin)] {
-        if let Err(error) = task.await {
-            warn!(%error, "the {what} failed");
-        }
-    }
+    beside.end().await;
     if let Err(error) = store.close().await {
         warn!(%error, "the store did not close cleanly; it recovers when it is next opened");
     }
     info!("stopped");
     served.map_err(|error| ServeError::Transport(error.into()))
-}
-
-/// Who may begin a call, by what is in progress and by memory until `over`.
-fn admission(config: &ServerConfig, over: &CancellationToken) -> Admission {
-    let admission = Admission::new(config.admission);
-    let watching = watch_memory(admission.memory_flag(), config.max_memory);
-    tokio::spawn(over.clone().run_until_cancelled_owned(watching));
-    admission
 }
 
 /// The packs that tools are found by, where that is wanted.
@@ -205,6 +198,7 @@ fn plane_config(
     let handle_key = HandleKey::from_bytes(key.as_bytes()).expect("the configuration checks keys");
     Ok(PlaneConfig {
         max_watches: config.server.max_watches,
+        copies: None,
         limits: config.limits,
         memory_budget: config.shard.memory_budget,
         handle_key,
@@ -217,7 +211,7 @@ fn plane_config(
 
 /// Holds the data directory: indexes follow only the changes that their own process makes. The lock goes
 /// with the process, however that ends.
-fn lock(folder: &Path) -> Result<File, ServeError> {
+pub(crate) fn hold(folder: &Path) -> Result<File, ServeError> {
     let path = folder.join(LOCK);
     let failed = |source| ServeError::Folder { folder: folder.display().to_string(), source };
     let mut private = DirBuilder::new();
@@ -233,12 +227,6 @@ fn lock(folder: &Path) -> Result<File, ServeError> {
         }
         Err(TryLockError::Error(source)) => Err(failed(source)),
     }
-}
-
-async fn open_store(config: &Config) -> Result<SqliteStore, ServeError> {
-    let path = config.store.path.join(DATABASE);
-    let opened = SqliteStore::open(&path).await;
-    opened.map_err(|source| ServeError::Store { path: path.display().to_string(), source })
 }
 
 async fn listen(address: SocketAddr, key: &'static str) -> Result<TcpListener, ServeError> {

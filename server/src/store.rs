@@ -4,21 +4,34 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::pin::Pin;
-use std::time::Duration;
 
-use crate::error::{Cause, Error};
+use serde::{Deserialize, Serialize};
+
 use crate::identity::{ServerName, TenantId, ToolId, ToolName};
 use crate::precondition::Precondition;
 
 mod changes;
 #[cfg(test)]
 mod conformance;
+pub mod content;
+pub mod copies;
+mod error;
 mod memory;
+pub mod postgres;
+mod requests;
+mod schema_state;
+mod sql;
 pub mod sqlite;
+pub mod stream;
+mod text;
 mod usage;
 
-pub use changes::{Changes, REMOVED_SERVERS_KEPT};
+pub use changes::{ChangedTenant, Changes, REMOVED_SERVERS_KEPT, Sequence};
+pub use content::TenantContent;
+pub use error::StoreError;
 pub use memory::{Day, Exemplar, MemoryBounds, MemoryChanges, MemoryVersion, PrincipalKey, Revise};
+pub use requests::{PendingRequest, REQUEST_KEPT, RecordedRequest};
+pub use schema_state::SchemaState;
 pub use usage::{AMOUNT_MAX, Hour, UsageAddition, UsageCount};
 
 /// Counts the changes of one tenant's catalog, from 1.
@@ -27,59 +40,14 @@ pub type Revision = u64;
 /// SHA-256 of a canonical definition, or of a text that was embedded.
 pub type ContentHash = [u8; 32];
 
-/// How long the id of a request is remembered.
-pub const REQUEST_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
-
 /// The most removed tools that a catalog keeps; beyond it `pool_floor` rises past whole revisions.
 pub const REMOVED_KEPT: u32 = 10_000;
 
 /// What a store method returns.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
-/// Why the store did not do it.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StoreError {
-    /// What is changed was changed since the change was prepared: prepare it again.
-    #[error("it was changed meanwhile")]
-    Conflict,
-    /// Two tools of the tenant would have the same model-facing name.
-    #[error("the model-facing name {0:?} is taken")]
-    NameTaken(String),
-    /// The tenant would have more tools than it may.
-    #[error("the tenant would have {actual} tools")]
-    TooManyTools {
-        /// The tools that the tenant would have.
-        actual: u64,
-    },
-    /// The tenant would have more MCP servers than it may.
-    #[error("the tenant would have {actual} MCP servers")]
-    TooManyServers {
-        /// The MCP servers that the tenant would have.
-        actual: u64,
-    },
-    /// The request id stands for another request.
-    #[error("the request id was used for another request")]
-    RequestIdReused,
-    /// The stored content can't be read back.
-    #[error("stored content is damaged: {0}")]
-    Damaged(String),
-    /// The database can't be reached, is full, or refused.
-    #[error("the database failed")]
-    Unavailable(#[source] Cause),
-}
-
-impl From<StoreError> for Error {
-    fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::Damaged(_) => Self::internal(error),
-            other => Self::StoreUnavailable(Box::new(other)),
-        }
-    }
-}
-
 /// What the registrant says of an MCP server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerRecord {
     /// Its name.
     pub name: ServerName,
@@ -123,7 +91,7 @@ impl ServerRecord {
 }
 
 /// One tool as stored.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolRecord {
     /// The MCP server that owns it.
     pub server: ServerName,
@@ -138,6 +106,7 @@ pub struct ToolRecord {
     /// The MCP definition, byte for byte as registered.
     pub definition: String,
     /// SHA-256 of the canonical definition (RFC 8785).
+    #[serde(with = "text::hex")]
     pub hash: ContentHash,
     /// Its own precondition, beside the server's.
     pub precondition: Option<Precondition>,
@@ -154,7 +123,7 @@ pub struct ToolRecord {
 }
 
 /// A stored MCP server with what the store itself knows of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredServer {
     /// What was registered.
     pub record: ServerRecord,
@@ -167,7 +136,7 @@ pub struct StoredServer {
 }
 
 /// A stored tool with what the store itself knows of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredTool {
     /// What was registered.
     pub record: ToolRecord,
@@ -176,7 +145,7 @@ pub struct StoredTool {
 }
 
 /// A tool that is gone, for deltas of the summary pool.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemovedTool {
     /// The name the model saw.
     pub model_name: String,
@@ -185,7 +154,7 @@ pub struct RemovedTool {
 }
 
 /// A tenant's policy as stored.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredPolicy {
     /// The document, byte for byte as it was set.
     pub document: String,
@@ -207,7 +176,7 @@ pub struct PolicyChange {
 }
 
 /// One tenant's catalog at one revision.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StoredCatalog {
     /// The revision.
     pub revision: Revision,
@@ -227,25 +196,12 @@ pub struct StoredCatalog {
 }
 
 /// An embedding and the text it is of.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct StoredEmbedding {
     /// SHA-256 of the text.
     pub text_hash: ContentHash,
     /// The embedding, unit length.
     pub vector: Vec<f32>,
-}
-
-/// A request that must not be done twice.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RecordedRequest {
-    /// The caller's name for it.
-    pub id: String,
-    /// SHA-256 of the request.
-    pub body_hash: ContentHash,
-    /// The answer that was given, opaque to the store.
-    pub answer: Vec<u8>,
-    /// The revision that it was given at, and when.
-    pub committed: Committed,
 }
 
 /// One MCP server's change, committed whole or not at all.
@@ -270,17 +226,6 @@ pub struct ServerChange {
     pub max_servers: u64,
     /// What to remember of the request, once the revision is known.
     pub request: Option<PendingRequest>,
-}
-
-/// A request to record with a change.
-#[derive(Debug, Clone)]
-pub struct PendingRequest {
-    /// The caller's name for it.
-    pub id: String,
-    /// SHA-256 of the request.
-    pub body_hash: ContentHash,
-    /// The answer, opaque to the store.
-    pub answer: Vec<u8>,
 }
 
 /// What a commit did.
@@ -441,4 +386,42 @@ pub trait Store: Send + Sync + 'static {
 
     /// Answers when the store can be read.
     fn ping(&self) -> StoreFuture<'_, ()>;
+
+    /// Closes the store after the calls under way. Further calls fail.
+    fn close(&self) -> StoreFuture<'_, ()>;
+
+    /// How many calls failed since the store could not be reached or read.
+    fn failures(&self) -> u64;
+
+    /// Whether other processes may change what is stored.
+    fn is_shared(&self) -> bool;
+
+    /// Answers when another process may have changed something: a hint, which may be late, wrong, or never come.
+    fn hint(&self) -> StoreFuture<'_, ()>;
+
+    /// The number of the last change of any tenant's catalog; 0 before the first.
+    fn last_change(&self) -> StoreFuture<'_, Sequence>;
+
+    /// The tenants whose catalogs changed after the change of number `after`, at most so many, each once, in the
+    /// order of their last changes. Whoever has seen one change has seen all with lower numbers.
+    fn changed_tenants(&self, after: Sequence, most: u32) -> StoreFuture<'_, Vec<ChangedTenant>>;
+
+    /// All that is stored of a tenant but for the ids of requests; `None` when it never had a catalog. Of what can't
+    /// be read it says so in words instead.
+    fn read_content<'a>(&'a self, tenant: &'a TenantId) -> StoreFuture<'a, Option<TenantContent>>;
+
+    /// Stores what was read elsewhere, as it is, of a tenant that has no catalog; [`StoreError::Conflict`] of one that
+    /// has.
+    fn restore_content<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        content: &'a TenantContent,
+    ) -> StoreFuture<'a, ()>;
+
+    /// A page of the tenants that have a catalog, by name, after `after`.
+    fn list_tenants<'a>(
+        &'a self,
+        after: Option<&'a TenantId>,
+        page_size: u32,
+    ) -> StoreFuture<'a, Vec<TenantId>>;
 }

@@ -3,6 +3,7 @@
 
 mod encoder;
 mod memory;
+mod store;
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -14,6 +15,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 pub use encoder::{EncoderMetrics, WorkerMetrics};
 pub use memory::MemoryMetrics;
+pub use store::StoreMetrics;
 
 /// Upper bounds in seconds: most calls take less than 5 ms.
 const BUCKETS: [f64; 14] =
@@ -50,6 +52,7 @@ pub struct Metrics {
     shard_memory: Gauge,
     encoder: EncoderMetrics,
     memory: MemoryMetrics,
+    store: StoreMetrics,
 }
 
 impl Default for Metrics {
@@ -71,6 +74,7 @@ impl Default for Metrics {
             shard_memory: Gauge::default(),
             encoder: EncoderMetrics::default(),
             memory: MemoryMetrics::default(),
+            store: StoreMetrics::default(),
         };
         metrics.register();
         metrics
@@ -100,6 +104,7 @@ impl Metrics {
         r.register_with_unit(name, memory, Unit::Bytes, self.shard_memory.clone());
         self.encoder.register(r);
         self.memory.register(r);
+        self.store.register(r);
     }
 
     fn register_deferral(&mut self) {
@@ -128,6 +133,12 @@ impl Metrics {
     #[must_use]
     pub fn memory(&self) -> MemoryMetrics {
         self.memory.clone()
+    }
+
+    /// The metrics of the store.
+    #[must_use]
+    pub fn store(&self) -> StoreMetrics {
+        self.store.clone()
     }
 
     /// A call that ended; `error` is the reason's name, empty when there was none.

@@ -41,7 +41,7 @@ impl RouterService for Routing {
 
     async fn gate(&self, call: Request<GateRequest>) -> Result<Response<GateResponse>, Status> {
         let edge = &self.edge;
-        edge.call("RouterService/Gate", call, |message, _| async move {
+        edge.call("RouterService/Gate", call, |message, deadline| async move {
             let tenant = tenant(&message.tenant)?;
             let calls = request::calls(&message.calls)?;
             request::require_handle(&message.active_set_handle)?;
@@ -53,7 +53,7 @@ impl RouterService for Routing {
                 state,
                 min_revision: message.min_revision,
             };
-            let gated = edge.plane.router.gate(holder, query).await?;
+            let gated = edge.plane.router.gate(holder, query, Some(deadline)).await?;
             let answers = message.calls.iter().zip(&gated.verdicts);
             let verdicts = answers.map(|(wire, verdict)| {
                 let code =

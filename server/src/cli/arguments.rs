@@ -10,7 +10,7 @@ use toolgate_encoder_worker::worker::{HELP, WorkerArguments};
 use super::failure::Failure;
 use super::{
     bench, calibrate, completions, config, doctor, eval, gate, lint, memory, model, output, pack,
-    policy, register, route, search, serve, servers, summarize, tokens, tools, usage,
+    policy, register, route, search, serve, servers, store, summarize, tokens, tools, usage,
 };
 use crate::config::units::parse_duration;
 use crate::config::{Config, FlagValue, Parsed, load};
@@ -56,6 +56,7 @@ pub(super) enum Command {
     Usage(usage::Usage),
     Policy(policy::Policy),
     Memory(memory::Memory),
+    Store(store::StoreCommand),
     Model(model::Model),
     Doctor(doctor::Doctor),
     Eval(eval::Eval),

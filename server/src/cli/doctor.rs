@@ -4,6 +4,7 @@ mod check;
 mod machine;
 mod model;
 mod ports;
+mod shared_store;
 mod store;
 
 use clap::Args;
@@ -62,6 +63,9 @@ async fn examine(arguments: &ConfigArguments) -> Vec<Check> {
 
 async fn examine_with(config: Config) -> Vec<Check> {
     let mut checks = ports::check(&config.server).await;
+    if let Some(shared) = &config.store.shared {
+        checks.push(shared_store::check(shared).await);
+    }
     let on_disk = tokio::task::spawn_blocking(move || {
         let mut checks = vec![model::check(&config.encoder)];
         checks.extend(store::check(&config.store.path));

@@ -9,6 +9,7 @@ use super::arguments::ConfigArguments;
 use super::failure::{Exit, Failure};
 use super::output;
 use crate::config::{Config, FlagValue};
+pub(super) use crate::error::with_causes;
 use crate::serve::Reread;
 
 const EXAMPLES: &str = "\
@@ -99,18 +100,6 @@ impl Serve {
 /// The server itself.
 async fn start(config: Config, reread: Reread<'_>) -> Result<(), Failure> {
     crate::serve::run(config, reread).await.map_err(|error| Failure::new(with_causes(&error)))
-}
-
-/// An error and its causes, each after what it caused.
-pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -11,7 +11,9 @@ use super::value::Value;
 pub(super) fn check(settings: &Settings) -> Result<(), ConfigErrors> {
     let found = [
         same_address(settings),
-        two_handle_keys(settings),
+        two_of(settings, "handle.key", "handle.key_file"),
+        two_of(settings, "store.url", "store.url_file"),
+        no_key_for_replicas(settings),
         two_models(settings),
         nobody_embeds(settings),
         no_room_for_an_answer(settings),
@@ -36,15 +38,25 @@ fn same_address(settings: &Settings) -> Option<Mistake> {
     }
 }
 
-fn two_handle_keys(settings: &Settings) -> Option<Mistake> {
-    let (key, file) = (settings.get("handle.key"), settings.get("handle.key_file"));
-    match (&key.value, &file.value) {
-        (Value::Secret(_), Value::Path(_)) => {
-            let problem = format!("handle.key is set too ({}): keep one of them", key.source);
-            Some(mistake(settings, "handle.key_file", problem))
-        }
-        _ => None,
+/// Of a value and a file that holds it, one is enough.
+fn two_of(settings: &Settings, value: &str, file: &str) -> Option<Mistake> {
+    let (given, kept) = (settings.get(value), settings.get(file));
+    if matches!(given.value, Value::Absent) || matches!(kept.value, Value::Absent) {
+        return None;
     }
+    let problem = format!("{value} is set too ({}): keep one of them", given.source);
+    Some(mistake(settings, file, problem))
+}
+
+/// A key that one replica made is unknown to the others, who would refuse its handles.
+fn no_key_for_replicas(settings: &Settings) -> Option<Mistake> {
+    let is_absent = |name: &str| matches!(settings.get(name).value, Value::Absent);
+    let store = ["store.url", "store.url_file"].into_iter().find(|name| !is_absent(name))?;
+    if !is_absent("handle.key") || !is_absent("handle.key_file") {
+        return None;
+    }
+    let problem = "replicas sign handles with one key: set handle.key_file or handle.key too";
+    Some(mistake(settings, store, problem.to_owned()))
 }
 
 fn two_models(settings: &Settings) -> Option<Mistake> {

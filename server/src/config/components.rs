@@ -3,6 +3,7 @@
 
 mod memory;
 mod packs;
+mod store;
 mod usage;
 
 use std::net::SocketAddr;
@@ -22,6 +23,7 @@ use crate::admission::AdmissionConfig;
 use crate::deferral::Policy;
 pub use memory::MemoryConfig;
 pub use packs::PacksConfig;
+pub use store::{SharedStoreConfig, StoreConfig};
 pub use usage::UsageConfig;
 
 /// The file below the data directory that keeps a handle key nobody gave.
@@ -75,13 +77,6 @@ pub struct LimitsConfig {
     pub max_servers_per_tenant: usize,
     /// Bytes of one gRPC message.
     pub max_message_bytes: usize,
-}
-
-/// Where the catalog is kept.
-#[derive(Debug, Clone)]
-pub struct StoreConfig {
-    /// The data directory.
-    pub path: PathBuf,
 }
 
 /// The in-process encoder, the workers, and what both are asked with.
@@ -255,12 +250,6 @@ impl From<&Settings> for LimitsConfig {
 impl Default for LimitsConfig {
     fn default() -> Self {
         Self::from(&Settings::defaults())
-    }
-}
-
-impl From<&Settings> for StoreConfig {
-    fn from(settings: &Settings) -> Self {
-        Self { path: settings.path("store.path") }
     }
 }
 

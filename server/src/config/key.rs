@@ -72,6 +72,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// A key in base64, never printed.
     Secret,
+    /// The URL of a database, never printed.
+    StoreUrl,
     /// Any text, taken as it is.
     Text,
     /// A device of the encoder.
@@ -132,6 +134,7 @@ impl Kind {
             Self::Path => "a path".into(),
             Self::Choice(words) => format!("one of {}", words.join(", ")),
             Self::Secret => "at least 32 random bytes in base64 (`openssl rand -base64 32`)".into(),
+            Self::StoreUrl => "a URL such as \"postgres://user@host/database\"".into(),
             Self::Text => "a text".into(),
             Self::Device => "a device: auto, cpu, cuda:0, cuda:1, ...".into(),
             Self::Devices => "a list of devices, each cpu, cuda:0, cuda:1, ...".into(),

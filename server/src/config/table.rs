@@ -135,8 +135,53 @@ pub static KEYS: &[Key] = &[
         name: "store.path",
         kind: Kind::Path,
         default: Fallback::DataDirectory,
-        doc: "The data directory: the catalog and the handle key. Made when missing; one server at a time.",
+        doc: "The data directory: the catalog, the handle key; with a store.url, what this replica keeps for when \
+              the store is down. Made when missing; one server at a time.",
     },
+    Key {
+        name: "store.url",
+        kind: Kind::StoreUrl,
+        default: Fallback::Absent,
+        doc: "A PostgreSQL database that replicas share (docs/store.md). Better given by the environment or by \
+              url_file than written here. Absent: the catalog is in store.path.",
+    },
+    Key {
+        name: "store.url_file",
+        kind: Kind::Path,
+        default: Fallback::Absent,
+        doc: "A file that holds the URL, such as a mounted secret. Not together with url.",
+    },
+    key("store.max_connections", count(1, 1_000), "10", "The most connections to the database."),
+    key(
+        "store.statement_timeout",
+        span(100, 600_000),
+        "10s",
+        "The longest that the database may take for a statement.",
+    ),
+    key(
+        "store.connect_timeout",
+        span(100, 60_000),
+        "5s",
+        "The longest that a connection to the database is waited for.",
+    ),
+    key(
+        "store.poll_interval",
+        span(50, 60_000),
+        "1s",
+        "How often the database is asked what other replicas changed.",
+    ),
+    key(
+        "store.listen",
+        Kind::Flag,
+        "true",
+        "Ask at once when the database says that something changed. It can't be heard through a pooler.",
+    ),
+    key(
+        "store.snapshot_budget",
+        size(0, 1 << 50),
+        "2GiB",
+        "Disk for what this replica keeps of the catalogs that it serves, for when the database is down. 0B: none.",
+    ),
     key(
         "encoder.model",
         Kind::Choice(&KnownModel::NAMES),

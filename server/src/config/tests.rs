@@ -331,3 +331,24 @@ fn the_example_changes_nothing_and_its_lines_are_valid() {
     }
     assert!(text.lines().all(|line| line.len() <= 110), "{text}");
 }
+
+#[test]
+fn a_shared_store_needs_one_url_and_one_handle_key() {
+    let key = format!("key = {:?}", "A".repeat(43));
+    let whole = format!("[store]\nurl = \"postgres://u:s3cret@h/d\"\n[handle]\n{key}");
+    let parsed = parse(&whole, &[], &[]);
+    let shared = parsed.config.store.shared.clone().expect("a shared store");
+    assert_eq!((shared.max_connections, shared.listen), (10, true));
+    assert_eq!(shared.url.load().expect("a URL").expose(), "postgres://u:s3cret@h/d");
+    let shown: String = parsed.settings.iter().map(|setting| setting.value.to_string()).collect();
+    assert!(!format!("{shown}{parsed:?}").contains("s3cret"));
+    check_one("[store]\nurl = \"postgres://h/d\"", &["store.url", "set handle.key_file"]);
+    check_one("[store]\nurl_file = \"f\"", &["store.url_file", "set handle.key_file"]);
+    let both = format!("[store]\nurl = \"postgres://h/d\"\nurl_file = \"f\"\n[handle]\n{key}");
+    check_one(&both, &["store.url_file", "store.url is set too"]);
+    let other =
+        mistakes(&format!("[store]\nurl = \"mysql://u:s3cret@h\"\n[handle]\n{key}"), &[], &[]);
+    assert!(other.len() == 1 && other[0].contains("postgres://"), "{other:?}");
+    assert!(!other[0].contains("s3cret"), "{other:?}");
+    assert!(parse("", &[], &[]).config.store.shared.is_none());
+}

@@ -10,6 +10,7 @@ use toolgate_encoder_worker::Device;
 use super::key::Kind;
 use super::origin::WebOrigin;
 use super::secret::SecretKey;
+use super::store_url::StoreUrl;
 use super::units::{format_duration, format_size, parse_duration, parse_size};
 use super::worker_address::WorkerAddress;
 use crate::deferral::{Mode, Pattern};
@@ -57,6 +58,8 @@ pub enum Value {
     Choice(&'static str),
     /// Of [`Kind::Secret`].
     Secret(SecretKey),
+    /// Of [`Kind::StoreUrl`].
+    StoreUrl(StoreUrl),
     /// Of [`Kind::Text`].
     Text(String),
     /// Of [`Kind::Device`].
@@ -90,7 +93,7 @@ impl fmt::Display for Value {
             Self::Flag(flag) => flag.fmt(formatter),
             Self::Path(path) => path.display().fmt(formatter),
             Self::Choice(word) => formatter.write_str(word),
-            Self::Secret(_) => formatter.write_str("(set, not shown)"),
+            Self::Secret(_) | Self::StoreUrl(_) => formatter.write_str("(set, not shown)"),
             Self::Text(text) => formatter.write_str(text),
             Self::Device(device) => device.fmt(formatter),
             Self::Devices(devices) => joined(formatter, devices),
@@ -140,7 +143,7 @@ impl Raw {
     fn complaint(&self, kind: &Kind, reason: Option<&str>) -> String {
         let expected = kind.expected();
         let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
-        if matches!(kind, Kind::Secret) {
+        if matches!(kind, Kind::Secret | Kind::StoreUrl) {
             return format!("expected {expected}{reason}; the value is not repeated here");
         }
         let found = match self {
@@ -182,6 +185,9 @@ fn parse(kind: &Kind, text: &str) -> Result<Value, Option<String>> {
         }
         Kind::Secret => {
             SecretKey::from_base64(text).map(Value::Secret).map_err(|error| Some(error.to_string()))
+        }
+        Kind::StoreUrl => {
+            StoreUrl::parse(text).map(Value::StoreUrl).map_err(|error| Some(error.to_string()))
         }
         Kind::Text => Ok(Value::Text(text.to_owned())),
         Kind::Device => text.parse().map(Value::Device).map_err(|_| None),

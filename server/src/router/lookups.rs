@@ -94,18 +94,28 @@ impl Router {
     /// # Errors
     /// An unknown tenant, a revision not reached, a store that can't be read. A handle that is not this
     /// holder's refuses every call instead.
-    pub async fn gate(&self, holder: Holder<'_>, query: GateQuery) -> Result<Verdicts, Error> {
+    pub async fn gate(
+        &self,
+        holder: Holder<'_>,
+        query: GateQuery,
+        deadline: Option<Instant>,
+    ) -> Result<Verdicts, Error> {
         let started = Instant::now();
-        let gated = self.judge(holder, query).await?;
+        let gated = self.judge(holder, query, deadline).await?;
         let counted = counted(&gated.verdicts);
         event::gate(holder.tenant, gated.snapshot.revision, &counted, started.elapsed());
         self.usage.count(holder.tenant, &counted);
         Ok(gated)
     }
 
-    async fn judge(&self, holder: Holder<'_>, query: GateQuery) -> Result<Verdicts, Error> {
+    async fn judge(
+        &self,
+        holder: Holder<'_>,
+        query: GateQuery,
+        deadline: Option<Instant>,
+    ) -> Result<Verdicts, Error> {
         let GateQuery { handle, calls, state, min_revision } = query;
-        let snapshot = self.shards.get(holder.tenant, min_revision).await?;
+        let snapshot = self.shards.reach(holder.tenant, min_revision, deadline).await?;
         let Ok(mut active) = ActiveSet::open(&handle, &self.key, holder) else {
             let message = "The active-set handle is not valid: ask for the tools again.";
             let refused = Box::new(Refused::new(RefusalCode::HandleInvalid, message));

@@ -175,7 +175,7 @@ impl Router {
     ) -> Result<Answer, Error> {
         let mut stages = Stages::begin();
         let previous = self.previous(holder, &query.previous)?;
-        let snapshot = self.shards.get(holder.tenant, query.min_revision).await?;
+        let snapshot = self.shards.reach(holder.tenant, query.min_revision, deadline).await?;
         stages.end("admit");
         let texts = intent::texts(&query.intents);
         let (vectors, mut degraded) = self.embed(holder.tenant, texts, deadline).await?;

@@ -132,7 +132,7 @@ impl Router {
         deadline: Option<Instant>,
     ) -> Result<SearchAnswer, Error> {
         let previous = self.previous(holder, &query.previous)?;
-        let snapshot = self.shards.get(holder.tenant, query.min_revision).await?;
+        let snapshot = self.shards.reach(holder.tenant, query.min_revision, deadline).await?;
         let (standings, looked, query) = {
             let shard = Arc::clone(&snapshot);
             let look = move || {

@@ -10,18 +10,18 @@ use quick_cache::sync::Cache;
 use tokio::sync::Semaphore;
 use tracing::warn;
 
+use self::content::Content;
 use super::snapshot::{Snapshot, policy_of};
-use crate::catalog::plan::text_hash;
-use crate::encoder::{Encoder, Intents, flow_of_passages};
+use crate::encoder::{Encoder, Intents};
 use crate::error::Error;
 use crate::identity::TenantId;
 use crate::packs::{Attached, Packs};
 use crate::policy::Policy;
-use crate::store::{ContentHash, Revision, Store, StoredCatalog, StoredEmbedding};
+use crate::store::copies::Copies;
+use crate::store::{Revision, Store, StoredCatalog};
 
-/// Texts in one call to the encoder, which has several workers embed them side by side. Each call's are
-/// stored before the next.
-const EMBED_CHUNK: usize = 512;
+mod content;
+mod following;
 
 /// How long a shard without embeddings is served before they are asked for again.
 const RETRY_EMBEDDINGS: Duration = Duration::from_secs(5);
@@ -32,6 +32,9 @@ const PACKS_WITHIN: Duration = Duration::from_secs(2);
 /// Graphs that are built at a time, each on one core.
 const GRAPHS_AT_ONCE: usize = 1;
 
+/// Copies that are written in the background; whoever has one more waits for it.
+const COPIES_AT_ONCE: usize = 8;
+
 /// Tenants that the cache is laid out for; more are fine.
 const TENANTS_EXPECTED: usize = 1_000;
 
@@ -39,6 +42,8 @@ const TENANTS_EXPECTED: usize = 1_000;
 #[derive(Debug, Clone)]
 struct Built {
     snapshot: Arc<Snapshot>,
+    /// Whether it is of a copy, since the store could not be read.
+    is_borrowed: bool,
     retry_at: Arc<Mutex<Option<Instant>>>,
 }
 
@@ -60,6 +65,8 @@ pub struct Shards {
     builds: Builds,
     graphs: Semaphore,
     packs: Option<(Arc<Packs>, Arc<Intents>)>,
+    copies: Option<Arc<Copies>>,
+    copying: Arc<Semaphore>,
 }
 
 impl Shards {
@@ -74,7 +81,15 @@ impl Shards {
             builds: Builds::default(),
             graphs: Semaphore::new(GRAPHS_AT_ONCE),
             packs: None,
+            copies: None,
+            copying: Arc::new(Semaphore::new(COPIES_AT_ONCE)),
         }
+    }
+
+    /// The same with copies of what it loads, to fall back to when the store can't be read.
+    #[must_use]
+    pub fn with_copies(self, copies: Option<Arc<Copies>>) -> Self {
+        Self { copies, ..self }
     }
 
     /// The same with packs, whose requests are embedded as intents are.
@@ -119,7 +134,7 @@ impl Shards {
         let loaded = {
             let _building = turn.lock().await;
             match self.cache.get(&tenant).as_ref().is_some_and(is_current) {
-                true => self.load(&tenant).await.map(Some),
+                true => self.load(&tenant, lacking.revision).await.map(Some),
                 false => Ok(None),
             }
         };
@@ -175,7 +190,7 @@ impl Shards {
             let _building = turn.lock().await;
             match self.cache.get(tenant) {
                 Some(built) if built.snapshot.revision >= revision => Ok(built.snapshot),
-                _ => self.load(tenant).await,
+                _ => self.load(tenant, revision).await,
             }
         };
         drop(turn);
@@ -189,10 +204,8 @@ impl Shards {
         self.cache.weight()
     }
 
-    async fn load(&self, tenant: &TenantId) -> Result<Arc<Snapshot>, Error> {
-        let catalog = self.store.load_catalog(tenant).await?;
-        let catalog = catalog.ok_or_else(|| Error::TenantNotFound(tenant.as_str().to_owned()))?;
-        let embeddings = self.embeddings(tenant, &catalog).await?;
+    async fn load(&self, tenant: &TenantId, wanted: Revision) -> Result<Arc<Snapshot>, Error> {
+        let Content { catalog, embeddings, is_borrowed } = self.content(tenant, wanted).await?;
         let packs = match &self.packs {
             Some((packs, intents)) => packs.attach(&catalog, intents.encoder(), PACKS_WITHIN).await,
             None => Attached::default(),
@@ -200,13 +213,17 @@ impl Shards {
         let has_packs = packs.is_complete();
         let dimensions = self.encoder.dimensions();
         let known = self.cache.get(tenant).map(|built| built.snapshot);
+        let pack = self.packing(tenant, is_borrowed);
         let build = move || {
+            let packed = pack(&catalog, &embeddings);
             let policy = policy_after(known.as_deref(), &catalog)?;
-            Snapshot::build_under(policy, catalog, (&embeddings, &packs), dimensions)
+            let built = Snapshot::build_under(policy, catalog, (&embeddings, &packs), dimensions)?;
+            Ok::<_, Error>((built, packed))
         };
-        let built = tokio::task::spawn_blocking(build).await.map_err(Error::internal)??;
-        let snapshot = Arc::new(built);
-        let built = Built::new(Arc::clone(&snapshot), has_packs);
+        let built = tokio::task::spawn_blocking(build).await.map_err(Error::internal)?;
+        let (snapshot, packed) = built?;
+        let snapshot = Arc::new(snapshot);
+        let built = Built::new(Arc::clone(&snapshot), has_packs, is_borrowed);
         let (bytes, budget) = (snapshot.memory_bytes() as u64, self.cache.capacity());
         if bytes > budget {
             let tenant = tenant.as_str();
@@ -218,42 +235,8 @@ impl Shards {
             );
         }
         self.cache.insert(tenant.clone(), built);
+        self.keep(packed).await;
         Ok(snapshot)
-    }
-
-    /// Stored embeddings, and those that this encoder has not made yet.
-    async fn embeddings(
-        &self,
-        tenant: &TenantId,
-        catalog: &StoredCatalog,
-    ) -> Result<HashMap<ContentHash, Vec<f32>>, Error> {
-        let fingerprint = self.encoder.fingerprint();
-        let mut embeddings = self.store.load_embeddings(tenant, fingerprint).await?;
-        let mut missing: HashMap<ContentHash, &str> = HashMap::new();
-        for tool in &catalog.tools {
-            let hash = text_hash(&tool.record.summary);
-            if !embeddings.contains_key(&hash) {
-                missing.insert(hash, &tool.record.summary);
-            }
-        }
-        let missing: Vec<_> = missing.into_iter().collect();
-        for chunk in missing.chunks(EMBED_CHUNK) {
-            let texts = chunk.iter().map(|(_, text)| (*text).to_owned()).collect();
-            let vectors = match self.encoder.embed(texts, flow_of_passages(tenant), None).await {
-                Ok(vectors) => vectors,
-                Err(error) => {
-                    warn!(%error, missing = missing.len(), "no embeddings: ranking by words");
-                    break;
-                }
-            };
-            let made = chunk.iter().zip(vectors).map(|((text_hash, _), embedded)| {
-                StoredEmbedding { text_hash: *text_hash, vector: embedded.vector }
-            });
-            let made: Vec<_> = made.collect();
-            self.store.save_embeddings(tenant, fingerprint, &made).await?;
-            embeddings.extend(made.into_iter().map(|e| (e.text_hash, e.vector)));
-        }
-        Ok(embeddings)
     }
 }
 
@@ -267,9 +250,9 @@ fn policy_after(known: Option<&Snapshot>, catalog: &StoredCatalog) -> Result<Arc
 }
 
 impl Built {
-    fn new(snapshot: Arc<Snapshot>, has_packs: bool) -> Self {
+    fn new(snapshot: Arc<Snapshot>, has_packs: bool, is_borrowed: bool) -> Self {
         let lacks = snapshot.vectors().is_none() || !has_packs;
-        Self { snapshot, retry_at: Arc::new(Mutex::new(lacks.then(next_retry))) }
+        Self { snapshot, is_borrowed, retry_at: Arc::new(Mutex::new(lacks.then(next_retry))) }
     }
 
     /// Whether the caller is to have it built again: one caller is, once in [`RETRY_EMBEDDINGS`].

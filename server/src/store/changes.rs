@@ -1,6 +1,22 @@
-//! What changed in a catalog, for those who watch it.
+//! What changed in a catalog, for those who watch it; and in which catalogs something changed, for those who
+//! serve many.
 
 use super::Revision;
+use crate::identity::TenantId;
+
+/// Counts the changes of all tenants' catalogs together, in the order in which they were committed, from 1.
+pub type Sequence = u64;
+
+/// A tenant whose catalog changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedTenant {
+    /// Which.
+    pub tenant: TenantId,
+    /// Its catalog's revision.
+    pub revision: Revision,
+    /// The number of its last change.
+    pub sequence: Sequence,
+}
 
 /// The most removed MCP servers that a catalog keeps; what changed before them can't be told.
 pub const REMOVED_SERVERS_KEPT: u32 = 1_000;

@@ -10,6 +10,7 @@ use crate::identity::{ServerName, TenantId, ToolName};
 mod changes;
 mod commits;
 mod concurrency;
+mod content;
 mod deltas;
 mod embeddings;
 mod memory;
@@ -23,6 +24,7 @@ mod usage;
 pub(super) use changes::*;
 pub(super) use commits::*;
 pub(super) use concurrency::*;
+pub(super) use content::*;
 pub(super) use deltas::*;
 pub(super) use embeddings::*;
 pub(super) use memory::*;
@@ -64,6 +66,9 @@ macro_rules! conformance_tests {
             policies_of_tenants_do_not_meet,
             changes_are_told_by_server,
             old_removals_can_not_be_told,
+            changed_tenants_are_told_in_order,
+            tenants_are_listed_by_name,
+            content_is_stored_elsewhere_as_it_is,
             one_commit_wins_each_base,
             readers_see_whole_changes,
             exemplars_are_read_back_whole,

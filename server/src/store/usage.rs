@@ -1,5 +1,7 @@
 //! What tenants used, as counters by hour. What an item means is the ledger's business (`crate::usage`).
 
+use serde::{Deserialize, Serialize};
+
 use crate::identity::TenantId;
 
 /// Whole hours since 1970 (UTC).
@@ -18,7 +20,7 @@ pub struct UsageAddition {
 }
 
 /// One counter.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsageCount {
     /// The hour, or the first one of several.
     pub hour: Hour,

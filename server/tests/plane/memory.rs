@@ -200,7 +200,7 @@ async fn gate_as(
         let calls = vec![call(&model_name); times.min(100)];
         let (handle, state) = (turn.handle.clone(), AgentState::default());
         let query = GateQuery { handle, calls, state, min_revision: 0 };
-        let gated = world.plane.router.gate(holder, query).await.expect("verdicts");
+        let gated = world.plane.router.gate(holder, query, None).await.expect("verdicts");
         assert!(gated.verdicts.iter().all(Result::is_ok));
     }
 }

@@ -47,6 +47,11 @@ async fn put(
     store.revise_memory(t, tools, &revise, bounds).await.expect("a revision");
 }
 
+/// Remembers one call of a tool.
+pub(in crate::store) async fn remember(store: &dyn Store, t: &TenantId, server: &str, name: &str) {
+    put(store, t, &[id(server, name)], &[exemplar(1, 100)], BOUNDS).await;
+}
+
 async fn read(store: &dyn Store, t: &TenantId, since: u64) -> MemoryChanges {
     store.read_memory(t, since).await.expect("a read")
 }

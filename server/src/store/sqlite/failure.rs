@@ -2,7 +2,6 @@
 //! mend when a database is opened.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use sqlx::error::DatabaseError;
 use sqlx::migrate::MigrateError;
@@ -83,17 +82,6 @@ pub(super) fn failed(error: sqlx::Error) -> StoreError {
             StoreError::Damaged(error.to_string())
         }
         other => StoreError::Unavailable(Box::new(other)),
-    }
-}
-
-/// What `work` answers, or [`StoreError::Unavailable`] when it takes longer than `limit`.
-pub(super) async fn limited<T>(
-    limit: Duration,
-    work: impl Future<Output = Result<T, StoreError>>,
-) -> Result<T, StoreError> {
-    match tokio::time::timeout(limit, work).await {
-        Ok(answer) => answer,
-        Err(_) => Err(StoreError::Unavailable(format!("no answer within {limit:?}").into())),
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sqlx::migrate::Migrator;
+use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
     SqliteSynchronous,
@@ -13,7 +13,7 @@ use sqlx::{ConnectOptions, Connection};
 
 use super::failure::OpenFailure;
 use super::place::Place;
-use crate::store::StoreError;
+use crate::store::{SchemaState, StoreError};
 
 pub(super) static SCHEMA: Migrator = sqlx::migrate!("src/store/sqlite/migrations");
 
@@ -76,6 +76,31 @@ pub(super) async fn open(path: &Path, tuning: Tuning) -> Result<Connections, Sto
     let reading = options.pragma("query_only", "ON");
     let readers = connections(READERS).connect_with(reading).await.map_err(refused)?;
     Ok(Connections { writer, readers, place: Place::of(&path)? })
+}
+
+/// How the schema of a database stands, which is not changed.
+pub(super) async fn schema(path: &Path) -> Result<SchemaState, StoreError> {
+    let wanted = SCHEMA.iter().map(|migration| migration.version).max().unwrap_or(0);
+    if !path.exists() {
+        return Ok(SchemaState { found: 0, wanted });
+    }
+    let options = options(path, Tuning::default().busy_timeout).read_only(true);
+    check_owner(path, &options).await?;
+    let refused = |cause| OpenFailure::database(path, cause);
+    let mut probe = options.connect().await.map_err(refused)?;
+    let tables = "SELECT count(*) FROM sqlite_schema WHERE name = '_sqlx_migrations'";
+    let tables: i64 = sqlx::query_scalar(tables).fetch_one(&mut probe).await.map_err(refused)?;
+    let found = "SELECT coalesce(max(version), 0) FROM _sqlx_migrations";
+    let found = match tables {
+        0 => 0,
+        _ => sqlx::query_scalar(found).fetch_one(&mut probe).await.map_err(refused)?,
+    };
+    probe.close().await.map_err(refused)?;
+    if found > wanted {
+        let cause = MigrateError::VersionMissing(found);
+        return Err(OpenFailure::schema(path, wanted, cause));
+    }
+    Ok(SchemaState { found, wanted })
 }
 
 fn options(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {

@@ -80,6 +80,7 @@ impl World {
         let encoder = Arc::new(FakeEncoder::new(setup.fingerprint));
         let deferral = Arc::new(Live::new(setup.deferral));
         let config = PlaneConfig {
+            copies: None,
             max_watches: 8,
             packs: None,
             memory: (setup.memory, MemoryMetrics::default()),
@@ -166,7 +167,7 @@ impl World {
     ) -> (Arc<Snapshot>, Vec<Verdict>) {
         let tenant = tenant(tenant_name);
         let query = GateQuery { handle: handle.to_owned(), calls, state, min_revision: 0 };
-        let gated = self.plane.router.gate(holder(&tenant), query).await;
+        let gated = self.plane.router.gate(holder(&tenant), query, None).await;
         let verdicts = gated.expect("verdicts");
         (verdicts.snapshot, verdicts.verdicts)
     }

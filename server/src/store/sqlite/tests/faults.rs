@@ -11,6 +11,7 @@ use crate::identity::TenantId;
 use crate::store::conformance::{
     ENCODER, catalog, change, commit, embedding, removal, request, server_name, tenant, tool,
 };
+use crate::store::sql::{self, Scope};
 use crate::store::sqlite::SqliteStore;
 use crate::store::{ServerChange, Store, StoreError};
 
@@ -173,11 +174,11 @@ async fn a_writer_that_never_ends_is_waited_for_only_so_long() {
     let store = SqliteStore::open_with(&path, tuning).await.expect("a store");
     let other = SqliteStore::open_with(&path, tuning).await.expect("another process's store");
     let t = tenant("acme");
-    let held = other.begin_write().await.expect("the write lock");
+    let held = sql::Backend::begin_write(&other, Scope::Following).await.expect("the write lock");
     let waited = store.commit(&t, change("s", None, Vec::new())).await;
     assert!(matches!(waited, Err(StoreError::Unavailable(_))), "{waited:?}");
     assert_eq!(store.revision(&t).await.expect("reads go on"), None);
-    held.rollback().await.expect("a rollback");
+    held.0.rollback().await.expect("a rollback");
     commit(&store, &t, change("s", None, Vec::new())).await;
     assert_eq!(other.revision(&t).await.expect("a read"), Some(1));
 }

@@ -3,89 +3,88 @@
 
 use std::collections::{HashMap, HashSet};
 
-use sqlx::sqlite::SqliteConnection;
-
-use super::failure::failed;
+use super::rows::{self, integer, number, to_json};
 use super::tools::{self, StoredLine};
-use super::{changes, embeddings, memory, policies, removed, requests, rows};
+use super::{Transaction, changes, embeddings, memory, policies, removed, requests, sql, values};
 use crate::store::{Committed, Revision, ServerChange, ServerRecord, StoreError, ToolRecord};
 
 pub(super) async fn commit(
-    connection: &mut SqliteConnection,
+    transaction: &mut impl Transaction,
     tenant: &str,
     change: &ServerChange,
 ) -> Result<Committed, StoreError> {
     let server = change.server.name.as_str();
     if let Some(request) = &change.request
-        && requests::find_same(connection, tenant, request).await?.is_some()
+        && requests::find_same(transaction, tenant, request).await?.is_some()
     {
         // Done meanwhile: whoever prepares it again finds the answer.
         return Err(StoreError::Conflict);
     }
-    let before = stored(connection, tenant, server).await?;
+    let before = stored(transaction, tenant, server).await?;
     if before.as_ref().map(|stored| stored.revision) != change.base {
         return Err(StoreError::Conflict);
     }
-    let lines = tools::lines(connection, tenant, server, Some(&touched(change))).await?;
+    let lines = tools::lines(transaction, tenant, server, Some(&touched(change))).await?;
     let (gone, fresh) = (lines.len() as u64, change.upserts.len() as u64);
-    refuse_too_many(connection, tenant, (gone, fresh), change).await?;
+    refuse_too_many(transaction, tenant, (gone, fresh), change).await?;
 
-    let committed = next(connection, tenant).await?;
+    let committed = next(transaction, tenant).await?;
     let (tools_before, before_scopes) =
         before.map_or((0, None), |stored| (stored.tool_count, Some(stored.scopes)));
     let tool_count = tools_before.saturating_sub(gone) + fresh;
-    put_server(connection, tenant, &change.server, &committed, tool_count).await?;
-    changes::server_came(connection, tenant, server).await?;
+    put_server(transaction, tenant, &change.server, &committed, tool_count).await?;
+    changes::server_came(transaction, tenant, server).await?;
     // All rows that change go before any comes: names may move among the tools of one change.
-    tools::delete(connection, tenant, server, &touched(change)).await?;
-    tools::refuse_taken_names(connection, tenant, &change.upserts).await?;
+    tools::delete(transaction, tenant, server, &touched(change)).await?;
+    tools::refuse_taken_names(transaction, tenant, &change.upserts).await?;
     let revision = committed.revision;
-    tools::insert(connection, (tenant, server), &change.upserts, &lines, revision).await?;
+    tools::insert(transaction, tenant, &change.upserts, &lines, revision).await?;
     // Under a policy that hides tools, no caller can be told of a tool that was there before.
-    let hides = policies::hides(connection, tenant).await?;
-    forget(connection, (tenant, revision), &lines, change, hides).await?;
+    let hides = policies::hides(transaction, tenant).await?;
+    forget(transaction, (tenant, revision), &lines, change, hides).await?;
     let touches_hidden = hides && !lines.is_empty();
     if touches_hidden || changes_who_sees(before_scopes.as_deref(), &lines, change)? {
-        removed::restart(connection, tenant, revision).await?;
+        removed::restart(transaction, tenant, revision).await?;
     }
-    memory::drop_unregistered(connection, tenant, server).await?;
-    embeddings::save(connection, tenant, &change.fingerprint, &change.embeddings).await?;
+    memory::drop_unregistered(transaction, tenant, server).await?;
+    embeddings::save(transaction, tenant, &change.fingerprint, &change.embeddings).await?;
     if let Some(request) = &change.request {
-        requests::record(connection, tenant, request, &committed).await?;
+        requests::record(transaction, tenant, request, &committed).await?;
     }
-    requests::forget_expired(connection, tenant, committed.updated_ms).await?;
+    requests::forget_expired(transaction, tenant, committed.updated_ms).await?;
+    changes::enumerate(transaction, tenant).await?;
     Ok(committed)
 }
 
 pub(super) async fn remove_server(
-    connection: &mut SqliteConnection,
+    transaction: &mut impl Transaction,
     tenant: &str,
     server: &str,
     base: Revision,
 ) -> Result<Committed, StoreError> {
-    let before = stored(connection, tenant, server).await?;
+    let before = stored(transaction, tenant, server).await?;
     let Some(before) = before.filter(|stored| stored.revision == base) else {
         return Err(StoreError::Conflict);
     };
-    let lines = tools::lines(connection, tenant, server, None).await?;
-    let committed = next(connection, tenant).await?;
-    let delete_tools = "DELETE FROM tools WHERE tenant = ?1 AND server = ?2";
-    let delete_server = "DELETE FROM servers WHERE tenant = ?1 AND name = ?2";
-    for sql in [delete_tools, delete_server] {
-        let step = sqlx::query(sql).bind(tenant).bind(server);
-        step.execute(&mut *connection).await.map_err(failed)?;
+    let lines = tools::lines(transaction, tenant, server, None).await?;
+    let committed = next(transaction, tenant).await?;
+    let delete_tools = sql!("DELETE FROM tools WHERE tenant = $1 AND server = $2");
+    let delete_server = sql!("DELETE FROM servers WHERE tenant = $1 AND name = $2");
+    for delete in [delete_tools, delete_server] {
+        transaction.run(delete, &values![tenant, server]).await?;
     }
-    changes::server_went(connection, tenant, server, committed.revision).await?;
+    changes::server_went(transaction, tenant, server, committed.revision).await?;
     let gone: Vec<_> = lines.values().map(|line| line.model_name.as_str()).collect();
-    removed::update(connection, tenant, committed.revision, &gone, &[]).await?;
+    removed::update(transaction, tenant, committed.revision, &gone, &[]).await?;
     let scoped = before.scopes != NO_SCOPES || lines.values().any(|line| line.scopes != NO_SCOPES);
-    if scoped || (!lines.is_empty() && policies::hides(connection, tenant).await?) {
-        removed::restart(connection, tenant, committed.revision).await?;
+    if scoped || (!lines.is_empty() && policies::hides(transaction, tenant).await?) {
+        removed::restart(transaction, tenant, committed.revision).await?;
     }
     let texts = lines.values().map(|line| &line.summary_hash);
-    embeddings::drop_unused(connection, tenant, texts).await?;
-    memory::drop_unregistered(connection, tenant, server).await?;
-    requests::forget_expired(connection, tenant, committed.updated_ms).await?;
+    embeddings::drop_unused(transaction, tenant, texts).await?;
+    memory::drop_unregistered(transaction, tenant, server).await?;
+    requests::forget_expired(transaction, tenant, committed.updated_ms).await?;
+    changes::enumerate(transaction, tenant).await?;
     Ok(committed)
 }
 
@@ -100,17 +99,17 @@ struct Stored {
 }
 
 async fn stored(
-    connection: &mut SqliteConnection,
+    transaction: &mut impl Transaction,
     tenant: &str,
     server: &str,
 ) -> Result<Option<Stored>, StoreError> {
-    let sql = "SELECT revision, tool_count, required_scopes FROM servers
-         WHERE tenant = ?1 AND name = ?2";
-    let found = sqlx::query(sql).bind(tenant).bind(server).fetch_optional(connection).await;
-    let Some(row) = found.map_err(failed)? else { return Ok(None) };
-    let (revision, tool_count) =
-        (rows::number(&row, "revision")?, rows::number(&row, "tool_count")?);
-    Ok(Some(Stored { revision, tool_count, scopes: rows::get(&row, "required_scopes")? }))
+    let stored = sql!(
+        "SELECT revision, tool_count, required_scopes FROM servers WHERE tenant = $1 AND name = $2"
+    );
+    let found = transaction.optional(stored, &values![tenant, server]).await?;
+    let Some(row) = found else { return Ok(None) };
+    let (revision, tool_count) = (number(&row, "revision")?, number(&row, "tool_count")?);
+    Ok(Some(Stored { revision, tool_count, scopes: rows::text(&row, "required_scopes")? }))
 }
 
 /// Whether tools appear for, or vanish from, callers by their scopes alone. A delta can tell neither: who
@@ -121,14 +120,14 @@ fn changes_who_sees(
     change: &ServerChange,
 ) -> Result<bool, StoreError> {
     let Some(server_before) = server_before else { return Ok(false) };
-    if server_before != rows::to_json(&change.server.required_scopes)? {
+    if server_before != to_json(&change.server.required_scopes)? {
         return Ok(true);
     }
     let mut gone: HashMap<&str, &StoredLine> =
         lines.iter().map(|(name, line)| (name.as_str(), line)).collect();
     for tool in &change.upserts {
         let line = gone.remove(tool.name.as_str());
-        let scopes = rows::to_json(&tool.required_scopes)?;
+        let scopes = to_json(&tool.required_scopes)?;
         if line.is_some_and(|line| line.scopes != scopes) {
             return Ok(true);
         }
@@ -144,66 +143,79 @@ fn touched(change: &ServerChange) -> Vec<&str> {
 }
 
 async fn refuse_too_many(
-    connection: &mut SqliteConnection,
+    transaction: &mut impl Transaction,
     tenant: &str,
     (gone, fresh): (u64, u64),
     change: &ServerChange,
 ) -> Result<(), StoreError> {
-    let sql = "SELECT count(*) AS servers, coalesce(sum(tool_count), 0) AS tools \
-        FROM servers WHERE tenant = ?1";
-    let row = sqlx::query(sql).bind(tenant).fetch_one(connection).await.map_err(failed)?;
-    let actual = rows::number::<u64>(&row, "tools")?.saturating_sub(gone) + fresh;
+    let counts = sql!(
+        "SELECT count(*) AS servers, CAST(coalesce(sum(tool_count), 0) AS BIGINT) AS tools
+         FROM servers WHERE tenant = $1"
+    );
+    let row = transaction.optional(counts, &values![tenant]).await?;
+    let (servers, tools) = match row {
+        Some(row) => (number::<u64>(&row, "servers")?, number::<u64>(&row, "tools")?),
+        None => (0, 0),
+    };
+    let actual = tools.saturating_sub(gone) + fresh;
     if actual > change.max_tools {
         return Err(StoreError::TooManyTools { actual });
     }
-    let actual = rows::number::<u64>(&row, "servers")? + u64::from(change.base.is_none());
+    let actual = servers + u64::from(change.base.is_none());
     if actual > change.max_servers { Err(StoreError::TooManyServers { actual }) } else { Ok(()) }
 }
 
 /// Takes the tenant's next revision.
 pub(super) async fn next(
-    connection: &mut SqliteConnection,
+    transaction: &mut impl Transaction,
     tenant: &str,
 ) -> Result<Committed, StoreError> {
-    let sql = "INSERT INTO tenants (tenant, revision, pool_floor) VALUES (?1, 1, 0)
-         ON CONFLICT DO UPDATE SET revision = revision + 1 RETURNING revision";
-    let row = sqlx::query(sql).bind(tenant).fetch_one(connection).await.map_err(failed)?;
-    Ok(Committed { revision: rows::number(&row, "revision")?, updated_ms: requests::now_ms() })
+    let next = sql!(
+        "INSERT INTO tenants (tenant, revision, pool_floor) VALUES ($1, 1, 0)
+         ON CONFLICT (tenant) DO UPDATE SET revision = tenants.revision + 1 RETURNING revision"
+    );
+    let row = transaction.optional(next, &values![tenant]).await?;
+    let missing = || StoreError::Damaged("no revision came of a change".to_owned());
+    let revision = number(&row.ok_or_else(missing)?, "revision")?;
+    Ok(Committed { revision, updated_ms: requests::now_ms() })
 }
 
-async fn put_server(
-    connection: &mut SqliteConnection,
+pub(super) async fn put_server(
+    transaction: &mut impl Transaction,
     tenant: &str,
     server: &ServerRecord,
     committed: &Committed,
     tool_count: u64,
 ) -> Result<(), StoreError> {
-    let sql = "INSERT INTO servers (tenant, name, description, transport_hint, trust_tier,
+    let put = sql!(
+        "INSERT INTO servers (tenant, name, description, transport_hint, trust_tier,
              precondition, required_scopes, revision, updated_ms, tool_count, pending)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
-         ON CONFLICT DO UPDATE SET description = excluded.description,
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+         ON CONFLICT (tenant, name) DO UPDATE SET description = excluded.description,
              transport_hint = excluded.transport_hint, trust_tier = excluded.trust_tier,
              precondition = excluded.precondition, required_scopes = excluded.required_scopes,
              revision = excluded.revision, updated_ms = excluded.updated_ms,
-             tool_count = excluded.tool_count, pending = excluded.pending";
-    let put = sqlx::query(sql)
-        .bind(tenant)
-        .bind(server.name.as_str())
-        .bind(&server.description)
-        .bind(server.transport_hint)
-        .bind(server.trust_tier)
-        .bind(server.precondition.as_ref().map(rows::to_json).transpose()?)
-        .bind(rows::to_json(&server.required_scopes)?)
-        .bind(rows::integer(committed.revision)?)
-        .bind(committed.updated_ms)
-        .bind(rows::integer(tool_count)?)
-        .bind(server.pending);
-    put.execute(connection).await.map(drop).map_err(failed)
+             tool_count = excluded.tool_count, pending = excluded.pending"
+    );
+    let values = values![
+        tenant,
+        server.name.as_str(),
+        &server.description,
+        server.transport_hint,
+        server.trust_tier,
+        server.precondition.as_ref().map(to_json).transpose()?,
+        to_json(&server.required_scopes)?,
+        integer(committed.revision)?,
+        committed.updated_ms,
+        integer(tool_count)?,
+        server.pending,
+    ];
+    transaction.run(put, &values).await.map(drop)
 }
 
 /// Forgets what only the replaced rows had: their names and the embeddings of their summaries.
 async fn forget(
-    connection: &mut SqliteConnection,
+    transaction: &mut impl Transaction,
     (tenant, revision): (&str, Revision),
     lines: &HashMap<String, StoredLine>,
     change: &ServerChange,
@@ -218,8 +230,8 @@ async fn forget(
         !hides && change.server.required_scopes.is_empty() && tool.required_scopes.is_empty()
     };
     let taken: Vec<_> = upserts().filter(is_open).map(|tool| tool.model_name.as_str()).collect();
-    removed::update(connection, tenant, revision, &gone, &taken).await?;
+    removed::update(transaction, tenant, revision, &gone, &taken).await?;
     let summaries: HashSet<_> = change.upserts.iter().map(|tool| tool.summary.as_str()).collect();
     let unsaid = lines.values().filter(|line| !summaries.contains(line.summary.as_str()));
-    embeddings::drop_unused(connection, tenant, unsaid.map(|line| &line.summary_hash)).await
+    embeddings::drop_unused(transaction, tenant, unsaid.map(|line| &line.summary_hash)).await
 }

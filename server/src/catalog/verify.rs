@@ -1,0 +1,204 @@
+//! Whether stored content is what a registration would have stored: hashes, counts and names are made again and
+//! compared. Pure: no store, no encoder.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::check::pool_line;
+use super::definition::Definition;
+use super::plan::text_hash;
+use super::policies;
+use crate::identity::ToolId;
+use crate::store::{StoredTool, TenantContent};
+use crate::tokens;
+
+/// What is wrong with a tenant's content, each thing in words that name its place; nothing when all is well.
+#[must_use]
+pub fn problems(content: &TenantContent) -> Vec<String> {
+    let mut found = content.damage.clone();
+    let revision = content.catalog.revision;
+    servers(content, &mut found);
+    let mut names = HashSet::new();
+    for stored in &content.catalog.tools {
+        let tool = &stored.record;
+        let place = format!("tool {}/{}", tool.server.as_str(), tool.name.as_str());
+        found.extend(of_tool(stored).into_iter().map(|problem| format!("{place}: {problem}")));
+        if stored.summary_revision > revision {
+            found.push(format!("{place}: its line is of a revision after the catalog's"));
+        }
+        if !names.insert(&tool.model_name) {
+            found.push(format!("{place}: another tool has the model-facing name too"));
+        }
+    }
+    if let Some(policy) = &content.catalog.policy
+        && let Err(error) = policies::parse(&policy.document)
+    {
+        found.push(format!("policy: {error}"));
+    }
+    embeddings(content, &mut found);
+    remembered(content, &mut found);
+    found
+}
+
+fn servers(content: &TenantContent, found: &mut Vec<String>) {
+    let mut counts: BTreeMap<_, u32> = BTreeMap::new();
+    for tool in &content.catalog.tools {
+        *counts.entry(tool.record.server.as_str()).or_default() += 1;
+    }
+    for server in &content.catalog.servers {
+        let name = server.record.name.as_str();
+        let (said, counted) = (server.tool_count, counts.remove(name).unwrap_or_default());
+        if said != counted {
+            found.push(format!("server {name}: {said} tools are said to be there, {counted} are"));
+        }
+        if server.revision > content.catalog.revision {
+            found.push(format!("server {name}: its revision is after the catalog's"));
+        }
+        if let Some(precondition) = &server.record.precondition
+            && let Err(mistake) = precondition.conditions()
+        {
+            found.push(format!("server {name}: its precondition: {mistake}"));
+        }
+    }
+    for (name, tools) in counts {
+        found.push(format!("server {name}: not there, but {tools} of its tools are"));
+    }
+}
+
+fn of_tool(stored: &StoredTool) -> Vec<String> {
+    let tool = &stored.record;
+    let mut found = Vec::new();
+    let id = ToolId { server: tool.server.clone(), name: tool.name.clone() };
+    if id.model_name() != tool.model_name {
+        found.push(format!("its model-facing name is {}", tool.model_name));
+    }
+    match Definition::parse(&tool.definition) {
+        Err(error) => found.push(format!("its definition: {} {}", error.part, error.problem)),
+        Ok(definition) => {
+            if definition.hash().ok() != Some(tool.hash) {
+                found.push("its hash is not the definition's".to_owned());
+            }
+            let counted = tokens::count(&definition.prompt_form(&tool.model_name));
+            if counted != tool.schema_tokens {
+                let said = tool.schema_tokens;
+                found.push(format!("its definition has {counted} tokens, not {said}"));
+            }
+        }
+    }
+    let counted = tokens::count(&pool_line(&tool.model_name, &tool.summary));
+    if counted != tool.summary_tokens {
+        found.push(format!("its summary has {counted} tokens, not {}", tool.summary_tokens));
+    }
+    if let Some(precondition) = &tool.precondition
+        && let Err(mistake) = precondition.conditions()
+    {
+        found.push(format!("its precondition: {mistake}"));
+    }
+    found
+}
+
+fn embeddings(content: &TenantContent, found: &mut Vec<String>) {
+    let summaries = content.catalog.tools.iter().map(|tool| text_hash(&tool.record.summary));
+    let summaries: HashSet<_> = summaries.collect();
+    let mut lengths: HashMap<&str, usize> = HashMap::new();
+    let (mut odd, mut of_nothing, mut broken) = (0, 0, 0);
+    for (fingerprint, embedding) in &content.embeddings {
+        let length = *lengths.entry(fingerprint).or_insert(embedding.vector.len());
+        odd += usize::from(embedding.vector.len() != length);
+        broken += usize::from(!embedding.vector.iter().all(|value| value.is_finite()));
+        of_nothing += usize::from(!summaries.contains(&embedding.text_hash));
+    }
+    for (count, problem) in [
+        (odd, "differ in length from others of their encoder"),
+        (broken, "hold what is no number"),
+        (of_nothing, "are of no tool's summary"),
+    ] {
+        if count > 0 {
+            found.push(format!("embeddings: {count} {problem}"));
+        }
+    }
+}
+
+fn remembered(content: &TenantContent, found: &mut Vec<String>) {
+    let tools = content.catalog.tools.iter().map(|tool| (&tool.record.server, &tool.record.name));
+    let tools: HashSet<_> = tools.collect();
+    let (version, floor) = content.memory;
+    if floor > version {
+        found.push("memory: its floor is after its version".to_owned());
+    }
+    for (tool, exemplar, changed) in &content.exemplars {
+        if !tools.contains(&(&tool.server, &tool.name)) {
+            found
+                .push(format!("memory: exemplar {} of {tool}, which is not there", exemplar.place));
+        }
+        if *changed > version {
+            found.push(format!("memory: exemplar {} of {tool} is newer than all", exemplar.place));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use crate::catalog::check::{ToolCheck, ToolSettings};
+    use crate::config::LimitsConfig;
+    use crate::identity::ServerName;
+    use crate::store::{ServerRecord, StoredCatalog, StoredEmbedding, StoredServer};
+
+    fn good() -> TenantContent {
+        let server = ServerName::parse("git").expect("a name");
+        let settings: HashMap<String, ToolSettings> = HashMap::new();
+        let limits = LimitsConfig::default();
+        let check = ToolCheck { server: &server, settings: &settings, limits: &limits };
+        let text = r#"{"name": "log", "description": "Shows.", "inputSchema": {"type": "object"}}"#;
+        let record = check.check(0, text).expect("a tool");
+        let text_hash = text_hash(&record.summary);
+        let embedding = StoredEmbedding { text_hash, vector: vec![1.0] };
+        let record = StoredTool { record, summary_revision: 1 };
+        let server = ServerRecord::new(server);
+        let catalog = StoredCatalog {
+            revision: 1,
+            servers: vec![StoredServer {
+                record: server,
+                revision: 1,
+                updated_ms: 0,
+                tool_count: 1,
+            }],
+            tools: vec![record],
+            ..StoredCatalog::default()
+        };
+        let embeddings = vec![("e".to_owned(), embedding)];
+        TenantContent { catalog, embeddings, ..TenantContent::default() }
+    }
+
+    fn check(change: impl FnOnce(&mut TenantContent), want: &str) {
+        let mut content = good();
+        change(&mut content);
+        let found = problems(&content);
+        assert!(found.iter().any(|problem| problem.contains(want)), "{want}: {found:?}");
+    }
+
+    #[test]
+    fn what_was_registered_is_well() {
+        assert_eq!(problems(&good()), [""; 0]);
+    }
+
+    #[test]
+    fn whatever_changed_is_named_with_its_place() {
+        check(|c| c.damage.push("tool \"a\": bad".into()), "tool \"a\": bad");
+        check(|c| c.catalog.servers[0].tool_count = 2, "server git: 2 tools are said");
+        check(|c| c.catalog.servers[0].revision = 9, "server git: its revision");
+        check(|c| c.catalog.servers.clear(), "server git: not there, but 1");
+        check(|c| c.catalog.tools[0].record.hash[0] ^= 1, "tool git/log: its hash");
+        check(|c| c.catalog.tools[0].record.definition.pop().map_or((), drop), "its definition");
+        check(|c| c.catalog.tools[0].record.model_name.push('x'), "model-facing name is");
+        check(|c| c.catalog.tools[0].record.schema_tokens += 1, "its definition has");
+        check(|c| c.catalog.tools[0].record.summary.push_str(" more"), "its summary has");
+        check(|c| c.catalog.tools[0].record.summary.push_str(" more"), "embeddings: 1 are of no");
+        check(|c| c.catalog.tools[0].summary_revision = 9, "of a revision after");
+        check(|c| c.catalog.tools.push(c.catalog.tools[0].clone()), "another tool has");
+        check(|c| c.embeddings[0].1.vector[0] = f32::NAN, "1 hold what is no number");
+        check(|c| c.memory = (1, 2), "memory: its floor");
+    }
+}

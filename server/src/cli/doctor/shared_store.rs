@@ -1,0 +1,43 @@
+//! Whether the database that replicas share can be used, as the user that the configuration names.
+
+use super::check::Check;
+use crate::config::SharedStoreConfig;
+use crate::error::with_causes;
+use crate::serve;
+use crate::store::StoreError;
+use crate::store::postgres::PostgresStore;
+
+const NAME: &str = "shared store";
+
+/// Looks, and changes nothing.
+pub(super) async fn check(config: &SharedStoreConfig) -> Check {
+    let reached_by = match serve::reached_by(config) {
+        Ok(reached_by) => reached_by,
+        Err(error) => {
+            return Check::fail(NAME, with_causes(&error)).advice("mend store.url_file");
+        }
+    };
+    match look(PostgresStore::new(&reached_by)).await {
+        Ok(check) => check,
+        Err(error) => Check::fail(NAME, with_causes(&error)).advice(
+            "`psql` with the same URL tells more; docs/store.md says which rights are needed",
+        ),
+    }
+}
+
+async fn look(store: Result<PostgresStore, StoreError>) -> Result<Check, StoreError> {
+    let store = store?;
+    let schema = store.schema().await?;
+    let place = store.place();
+    if store.is_above_rows().await? {
+        let detail = format!("{place}: this user is superuser or has BYPASSRLS");
+        let advice = "name a user without either, so that the database itself keeps tenants apart";
+        return Ok(Check::warn(NAME, detail).advice(advice));
+    }
+    if schema.is_current() {
+        return Ok(Check::ok(NAME, format!("{place}, schema {}", schema.found)));
+    }
+    let (found, wanted) = (schema.found, schema.wanted);
+    let detail = format!("{place}: its schema is {found}; a server brings it to {wanted}");
+    Ok(Check::warn(NAME, detail).advice("or `toolgate store migrate`, as a user who may"))
+}

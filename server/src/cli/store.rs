@@ -1,0 +1,127 @@
+//! `toolgate store`: what an operator does with a store: brings its schema up to date, looks through it, and moves
+//! what is in it elsewhere. It opens the store that the configuration names itself; no server is asked.
+
+mod export;
+mod import;
+mod migrate;
+mod verify;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+
+use super::arguments::ConfigArguments;
+use super::failure::{Exit, Failure};
+use crate::config::{FlagValue, StoreConfig};
+use crate::error::with_causes;
+use crate::identity::TenantId;
+use crate::serve::DATABASE;
+use crate::store::{Store, StoreError};
+use crate::{serve, store};
+
+const EXAMPLES: &str = "\
+Examples:
+  toolgate store migrate --check
+  toolgate store verify
+  toolgate store export --out catalogs.jsonl
+  TOOLGATE_STORE_URL=postgres://toolgate@db/toolgate toolgate store import catalogs.jsonl
+
+The store is the one that the configuration names: store.url, or else the database in store.path.";
+
+/// Bring a store's schema up to date, look through it, or move what is in it to another.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct StoreCommand {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    Migrate(migrate::Migrate),
+    Verify(verify::Verify),
+    Export(export::Export),
+    Import(import::Import),
+}
+
+/// Which store.
+#[derive(Debug, Args)]
+struct StoreArguments {
+    /// The data directory (store.path).
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    #[command(flatten)]
+    config: ConfigArguments,
+}
+
+pub(super) async fn run(command: StoreCommand) -> Result<Exit, Failure> {
+    match command.action {
+        Action::Migrate(migrate) => migrate::run(migrate).await,
+        Action::Verify(verify) => verify::run(verify).await,
+        Action::Export(export) => export::run(export).await,
+        Action::Import(import) => import::run(import).await,
+    }
+}
+
+impl StoreArguments {
+    fn load(&self) -> Result<StoreConfig, Failure> {
+        let flag = self.data_dir.as_ref().map(|directory| FlagValue {
+            flag: "--data-dir".into(),
+            key: "store.path".into(),
+            value: directory.to_string_lossy().into_owned(),
+        });
+        Ok(self.config.load(flag.into_iter().collect())?.config.store)
+    }
+}
+
+/// Opens a store for reading; one that is not there is not made.
+async fn open_existing(config: &StoreConfig) -> Result<Arc<dyn Store>, Failure> {
+    let path = config.path.join(DATABASE);
+    if config.shared.is_none() && !path.exists() {
+        return Err(Failure::new(format!(
+            "{}: there is no store (--data-dir names another place, store.url another store)",
+            path.display()
+        )));
+    }
+    open(config).await
+}
+
+/// Opens a store, its schema up to date.
+async fn open(config: &StoreConfig) -> Result<Arc<dyn Store>, Failure> {
+    let opened = serve::open_now(config).await;
+    opened.map_err(|error| Failure::new(with_causes(&error)))
+}
+
+/// The tenant that was named, or all there are.
+async fn tenants(
+    store: &dyn Store,
+    named: Option<&TenantId>,
+) -> Result<Vec<TenantId>, store::StoreError> {
+    if let Some(tenant) = named {
+        return Ok(vec![tenant.clone()]);
+    }
+    let mut all: Vec<TenantId> = Vec::new();
+    loop {
+        let page = store.list_tenants(all.last(), PAGE).await?;
+        if page.is_empty() {
+            return Ok(all);
+        }
+        all.extend(page);
+    }
+}
+
+/// Tenants that are asked for at a time.
+const PAGE: u32 = 1_000;
+
+fn failed(error: &StoreError) -> Failure {
+    Failure::new(with_causes(error))
+}
+
+fn no_catalog(tenant: &TenantId) -> Failure {
+    Failure::new(format!("tenant {:?} has no catalog in this store", tenant.as_str()))
+}
+
+fn parse_tenant(text: &str) -> Result<TenantId, String> {
+    TenantId::parse(text).map_err(|error| error.to_string())
+}

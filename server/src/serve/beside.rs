@@ -1,0 +1,73 @@
+//! What runs beside the calls: ledgers and memories that are written now and then, the store that is followed, memory
+//! that is watched. Each ends when the calls have.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use crate::admission::{Admission, watch_memory};
+use crate::config::Config;
+use crate::plane::Plane;
+use crate::telemetry::Metrics;
+use crate::{memory, usage};
+
+/// Tasks that go on until `over`.
+pub(super) struct Beside {
+    over: CancellationToken,
+    tasks: Vec<(&'static str, JoinHandle<()>)>,
+}
+
+impl Beside {
+    /// What every server runs.
+    pub(super) fn start(config: &Config, plane: &Arc<Plane>, metrics: &Arc<Metrics>) -> Self {
+        let over = CancellationToken::new();
+        let mut beside = Self { over: over.clone(), tasks: Vec::new() };
+        let (ledger, metrics) = (Arc::clone(&plane.usage), Arc::clone(metrics));
+        let usage = usage::keep(ledger, config.usage, metrics, over.clone());
+        beside.spawn("usage ledger", usage);
+        let every = config.memory.refresh_interval;
+        beside.spawn("memory", memory::keep(Arc::clone(&plane.memory), every, over.clone()));
+        let shared = config.store.shared.as_ref();
+        let every = shared.map_or(Duration::MAX, |shared| shared.poll_interval);
+        beside.spawn("following of the store", Arc::clone(plane).keep_up(every, over));
+        beside
+    }
+
+    /// Runs a task, which has to end when it is told that all is over.
+    pub(super) fn spawn(
+        &mut self,
+        what: &'static str,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) {
+        self.tasks.push((what, tokio::spawn(task)));
+    }
+
+    /// Who may begin a call, by what is in progress and by how much memory is left.
+    pub(super) fn admission(&mut self, config: &Config) -> Admission {
+        let admission = Admission::new(config.server.admission);
+        let watching = watch_memory(admission.memory_flag(), config.server.max_memory);
+        let watching = self.over.clone().run_until_cancelled_owned(watching);
+        self.spawn("watch over memory", async move {
+            watching.await;
+        });
+        admission
+    }
+
+    /// Says when all is over.
+    pub(super) fn over(&self) -> CancellationToken {
+        self.over.clone()
+    }
+
+    /// Ends them, and waits for what they still have to write.
+    pub(super) async fn end(self) {
+        self.over.cancel();
+        for (what, task) in self.tasks {
+            if let Err(error) = task.await {
+                warn!(%error, "the {what} failed");
+            }
+        }
+    }
+}

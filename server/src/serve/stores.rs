@@ -1,0 +1,78 @@
+//! Which store the configuration names, and opening it.
+
+use std::sync::Arc;
+
+use tracing::warn;
+
+use super::{DATABASE, ServeError};
+use crate::config::{SharedStoreConfig, StoreConfig};
+use crate::error::with_causes;
+use crate::store::copies::Copies;
+use crate::store::postgres::{PostgresConfig, PostgresStore, is_outage};
+use crate::store::sqlite::SqliteStore;
+use crate::store::{Store, StoreError};
+
+/// The store, ready for use; or a shared one that can't be reached now, whose calls fail until it can.
+pub(super) async fn open(config: &StoreConfig) -> Result<Arc<dyn Store>, ServeError> {
+    let Some(shared) = &config.shared else { return open_own(config).await };
+    let store = shared_store(shared)?;
+    match store.prepare().await {
+        Err(error) if is_outage(&error) => {
+            let (store, error) = (store.place(), with_causes(&error));
+            warn!(store, error, "the store can't be reached: starting without it");
+        }
+        prepared => prepared.map_err(|source| failed(&store, source))?,
+    }
+    Ok(Arc::new(store))
+}
+
+/// The store, ready for use.
+pub(crate) async fn open_now(config: &StoreConfig) -> Result<Arc<dyn Store>, ServeError> {
+    let Some(shared) = &config.shared else { return open_own(config).await };
+    let store = shared_store(shared)?;
+    store.prepare().await.map_err(|source| failed(&store, source))?;
+    Ok(Arc::new(store))
+}
+
+async fn open_own(config: &StoreConfig) -> Result<Arc<dyn Store>, ServeError> {
+    let path = config.path.join(DATABASE);
+    let opened = SqliteStore::open(&path).await;
+    let failed = |source| ServeError::Store { path: path.display().to_string(), source };
+    Ok(Arc::new(opened.map_err(failed)?))
+}
+
+fn shared_store(config: &SharedStoreConfig) -> Result<PostgresStore, ServeError> {
+    let failed = |source| ServeError::Store { path: "store.url".to_owned(), source };
+    PostgresStore::new(&reached_by(config)?).map_err(failed)
+}
+
+fn failed(store: &PostgresStore, source: StoreError) -> ServeError {
+    ServeError::Store { path: store.place().to_owned(), source }
+}
+
+/// This replica's own copies, where the store is shared. A disk that takes none keeps nobody from starting.
+pub(super) fn copies(config: &StoreConfig) -> Option<Arc<Copies>> {
+    let budget = config.shared.as_ref().map_or(0, |shared| shared.snapshot_bytes);
+    if budget == 0 {
+        return None;
+    }
+    match Copies::open(&config.path, budget) {
+        Ok(copies) => Some(Arc::new(copies)),
+        Err(error) => {
+            warn!(%error, "no copies of catalogs can be kept for when the store is down");
+            None
+        }
+    }
+}
+
+/// How the shared store is reached.
+pub(crate) fn reached_by(config: &SharedStoreConfig) -> Result<PostgresConfig, ServeError> {
+    let url = config.url.load().map_err(ServeError::StoreUrl)?;
+    Ok(PostgresConfig {
+        url: url.expose().to_owned(),
+        max_connections: config.max_connections,
+        statement_timeout: config.statement_timeout,
+        connect_timeout: config.connect_timeout,
+        listen: config.listen,
+    })
+}

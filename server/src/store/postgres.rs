@@ -1,0 +1,295 @@
+//! The shared store: a PostgreSQL database that many replicas read and write. What is read and written is in
+//! `sql`; here is how the database is reached. Works through a pooler that gives each transaction another
+//! connection: no session state, no named statements.
+
+use std::fmt;
+use std::str::FromStr as _;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use sqlx::ConnectOptions as _;
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::{SqlSafeStr as _, SqlStr};
+use tokio::sync::{Notify, OnceCell};
+use tokio_util::task::AbortOnDropHandle;
+use tracing::{info, warn};
+
+use self::failure::{UseFailure, failed};
+use self::reach::Reach;
+use self::transaction::PgTransaction;
+use super::sql::{Backend, Scope};
+use super::{SchemaState, StoreError, StoreFuture};
+
+mod failure;
+mod listen;
+mod reach;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod transaction;
+
+/// Reads see one state of the database throughout.
+const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+/// Writers of one tenant wait for each other at its row, and then see what the other committed.
+const BEGIN_WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+
+/// The longest that a transaction waits for a lock.
+const LOCK_LIMIT: Duration = Duration::from_secs(5);
+/// The longest that a transaction may stand idle: what a hanging replica holds of a tenant.
+const IDLE_LIMIT: Duration = Duration::from_secs(30);
+/// Connections that nobody used for so long are closed.
+const UNUSED_LIMIT: Duration = Duration::from_secs(10 * 60);
+/// Connections are made anew after so long, so that a changed address or certificate takes effect.
+const CONNECTION_LIFE: Duration = Duration::from_secs(30 * 60);
+
+/// How a database is reached.
+#[derive(Clone)]
+pub struct PostgresConfig {
+    /// `postgres://user:password@host/database?sslmode=...`: a secret.
+    pub url: String,
+    /// The most connections, beside one that listens.
+    pub max_connections: u32,
+    /// The longest that one statement may take.
+    pub statement_timeout: Duration,
+    /// The longest that a connection is waited for.
+    pub connect_timeout: Duration,
+    /// Whether to listen for hints of changes.
+    pub listen: bool,
+}
+
+impl fmt::Debug for PostgresConfig {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("PostgresConfig").finish_non_exhaustive()
+    }
+}
+
+/// Catalogs in a PostgreSQL database.
+pub struct PostgresStore {
+    pool: PgPool,
+    place: String,
+    statement_timeout: Duration,
+    reach: Reach,
+    /// Set once the schema was found or brought up to date.
+    ready: OnceCell<()>,
+    news: Arc<Notify>,
+    failures: AtomicU64,
+    _listener: Option<AbortOnDropHandle<()>>,
+}
+
+impl PostgresStore {
+    /// The store at `config.url`, which need not be reachable yet: calls fail until it is.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`]: what `config.url` says can't be a database.
+    pub fn new(config: &PostgresConfig) -> Result<Self, StoreError> {
+        let options = options(&config.url)?;
+        let place = place(&options);
+        let pool = PgPoolOptions::new()
+            .max_connections(config.max_connections)
+            .acquire_timeout(config.connect_timeout)
+            .idle_timeout(UNUSED_LIMIT)
+            .max_lifetime(CONNECTION_LIFE)
+            .connect_lazy_with(options.clone());
+        let news = Arc::new(Notify::new());
+        let listener = config.listen.then(|| {
+            let hints = listen::listen(options, config.connect_timeout, Arc::clone(&news));
+            AbortOnDropHandle::new(tokio::spawn(hints))
+        });
+        Ok(Self {
+            pool,
+            place,
+            statement_timeout: config.statement_timeout,
+            reach: Reach::new(config.connect_timeout),
+            ready: OnceCell::new(),
+            news,
+            failures: AtomicU64::new(0),
+            _listener: listener,
+        })
+    }
+
+    /// The store at `config.url`, reached, its schema up to date.
+    ///
+    /// # Errors
+    /// As [`PostgresStore::new`] and [`PostgresStore::prepare`].
+    pub async fn open(config: &PostgresConfig) -> Result<Self, StoreError> {
+        let store = Self::new(config)?;
+        store.prepare().await?;
+        Ok(store)
+    }
+
+    /// Brings the schema up to date where that was not done yet. Replicas that start together wait for one.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] with a cause that names the database, without its password, and what to mend.
+    pub async fn prepare(&self) -> Result<(), StoreError> {
+        self.ready.get_or_try_init(|| self.bring_up_to_date()).await.copied()
+    }
+
+    /// How the schema of the database stands to this version's.
+    ///
+    /// # Errors
+    /// As [`PostgresStore::prepare`].
+    pub async fn schema(&self) -> Result<SchemaState, StoreError> {
+        schema::state(&self.pool, &self.place).await
+    }
+
+    /// Whether the user is bound by no row-level security: superuser, or with BYPASSRLS.
+    ///
+    /// # Errors
+    /// A database that can't be read.
+    pub async fn is_above_rows(&self) -> Result<bool, StoreError> {
+        schema::is_above_rows(&self.pool).await.map_err(failed)
+    }
+
+    /// The database in words, without its password.
+    #[must_use]
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    async fn bring_up_to_date(&self) -> Result<(), StoreError> {
+        let state = schema::state(&self.pool, &self.place).await?;
+        if !state.is_current() {
+            let before = schema::migrate(&self.pool, &self.place).await?;
+            info!(
+                store = self.place,
+                from = before.found,
+                to = before.wanted,
+                "the schema is up to date"
+            );
+        }
+        if self.is_above_rows().await? {
+            warn!(
+                store = self.place,
+                "this user is superuser or has BYPASSRLS: PostgreSQL itself does not keep tenants apart \
+                 (docs/store.md says which rights are enough)"
+            );
+        }
+        Ok(())
+    }
+
+    /// Begins a transaction and tells the database what it is for.
+    async fn begin(
+        &self,
+        statement: &'static str,
+        scope: Scope<'_>,
+    ) -> Result<PgTransaction, StoreError> {
+        if !self.reach.may_try() {
+            return Err(UseFailure::outage(&self.place));
+        }
+        let begun = async {
+            self.prepare().await?;
+            self.start(statement.into_sql_str(), scope).await
+        };
+        let begun = begun.await;
+        match &begun {
+            Err(error) if failure::is_outage(error) => self.reach.missed(),
+            _ => self.reach.reached(),
+        }
+        begun
+    }
+
+    async fn start(
+        &self,
+        statement: SqlStr,
+        scope: Scope<'_>,
+    ) -> Result<PgTransaction, StoreError> {
+        let refused = |cause| UseFailure::of(&self.place, cause);
+        let mut transaction = self.pool.begin_with(statement).await.map_err(refused)?;
+        let (tenant, work) = match scope {
+            Scope::Tenant(tenant) => (tenant, ""),
+            Scope::Following => ("", "following"),
+            Scope::Counting => ("", "counting"),
+            Scope::Forgetting => ("", "forgetting"),
+        };
+        let millis = |limit: Duration| limit.as_millis().to_string();
+        let sql = "SELECT set_config('search_path', 'toolgate, pg_temp', TRUE),
+             set_config('toolgate.tenant', $1, TRUE), set_config('toolgate.work', $2, TRUE),
+             set_config('statement_timeout', $3, TRUE), set_config('lock_timeout', $4, TRUE),
+             set_config('idle_in_transaction_session_timeout', $5, TRUE)";
+        let settings = sqlx::query(sql)
+            .persistent(false)
+            .bind(tenant.to_owned())
+            .bind(work)
+            .bind(millis(self.statement_timeout))
+            .bind(millis(LOCK_LIMIT.min(self.statement_timeout)))
+            .bind(millis(IDLE_LIMIT));
+        settings.execute(&mut *transaction).await.map_err(refused)?;
+        Ok(PgTransaction(transaction))
+    }
+}
+
+impl Backend for PostgresStore {
+    type Transaction = PgTransaction;
+
+    async fn begin_read(&self, scope: Scope<'_>) -> Result<PgTransaction, StoreError> {
+        self.begin(BEGIN_READ, scope).await
+    }
+
+    async fn begin_write(&self, scope: Scope<'_>) -> Result<PgTransaction, StoreError> {
+        let mut transaction = self.begin(BEGIN_WRITE, scope).await?;
+        if let Scope::Tenant(tenant) = scope {
+            transaction.lock(tenant).await?;
+        }
+        Ok(transaction)
+    }
+
+    /// A connection that is lost now leaves open whether it was committed: the caller's request id makes it safe
+    /// to ask again.
+    async fn commit(&self, transaction: PgTransaction) -> Result<(), StoreError> {
+        transaction.0.commit().await.map_err(failed)
+    }
+
+    async fn close(&self) -> Result<(), StoreError> {
+        self.pool.close().await;
+        Ok(())
+    }
+
+    fn was_undone(error: &StoreError) -> bool {
+        failure::was_undone(error)
+    }
+
+    fn failures(&self) -> &AtomicU64 {
+        &self.failures
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn hint(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async {
+            self.news.notified().await;
+            Ok(())
+        })
+    }
+}
+
+/// Whether a failure is of a database that can't be reached now, which may pass by itself.
+#[must_use]
+pub fn is_outage(error: &StoreError) -> bool {
+    failure::is_outage(error)
+}
+
+/// What the URL says, and what a pooler needs: no statement cache, no setting that it would refuse.
+fn options(url: &str) -> Result<PgConnectOptions, StoreError> {
+    let options = PgConnectOptions::from_str(url);
+    // The cause may repeat a part of the URL.
+    let options = options.map_err(|_| UseFailure::lasting("store.url", "not a PostgreSQL URL"))?;
+    let named = options.get_application_name().is_some();
+    let options = if named { options } else { options.application_name("toolgate") };
+    let options = options.statement_cache_capacity(0).extra_float_digits(None);
+    Ok(options.disable_statement_logging())
+}
+
+fn place(options: &PgConnectOptions) -> String {
+    let user = options.get_username();
+    let database = options.get_database().unwrap_or(user);
+    match options.get_socket() {
+        Some(socket) => format!("postgres://{user}@{}/{database}", socket.display()),
+        None => {
+            format!("postgres://{user}@{}:{}/{database}", options.get_host(), options.get_port())
+        }
+    }
+}

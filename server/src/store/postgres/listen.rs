@@ -1,0 +1,43 @@
+//! Listening for what other processes commit. A hint that calls an earlier poll: whoever can't listen, since a
+//! pooler stands between, polls only.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
+use tokio::sync::Notify;
+use tokio::time::sleep;
+use tracing::debug;
+
+/// The channel that commits are told on.
+const CHANNEL: &str = "toolgate_changes";
+
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// Wakes `news` at each hint, for ever; and when a connection was lost, since something may have been missed.
+pub(super) async fn listen(options: PgConnectOptions, patience: Duration, news: Arc<Notify>) {
+    // Its own connection, for as long as it lasts.
+    let one = PgPoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None);
+    let pool = one.acquire_timeout(patience).connect_lazy_with(options);
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let outcome: Result<(), sqlx::Error> = async {
+            let mut listener = PgListener::connect_with(&pool).await?;
+            listener.eager_reconnect(false);
+            listener.listen(CHANNEL).await?;
+            pause = FIRST_PAUSE;
+            while listener.try_recv().await?.is_some() {
+                news.notify_one();
+            }
+            Ok(())
+        }
+        .await;
+        if let Err(error) = outcome {
+            debug!(%error, "hints of changes are not heard; they are polled for");
+        }
+        news.notify_one();
+        sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}

@@ -1,0 +1,79 @@
+//! Embeddings as rows of little-endian `f32`.
+
+use std::collections::{HashMap, HashSet};
+
+use super::Column::{Bytes, Text};
+use super::{Insert, Row as _, Transaction, Value, rows, sql, values};
+use crate::store::content::{from_bytes, to_bytes};
+use crate::store::{ContentHash, StoreError, StoredEmbedding};
+
+const INSERT: Insert = Insert {
+    into: "embeddings (tenant, text_hash, fingerprint, vector)",
+    columns: &[Text, Bytes, Text, Bytes],
+    // An embedding that was cut short is mended, any other is kept.
+    then: "ON CONFLICT (tenant, text_hash, fingerprint) DO UPDATE SET vector = excluded.vector
+           WHERE length(embeddings.vector) <> length(excluded.vector)",
+};
+
+pub(super) async fn load(
+    snapshot: &mut impl Transaction,
+    tenant: &str,
+    fingerprint: &str,
+) -> Result<HashMap<ContentHash, Vec<f32>>, StoreError> {
+    let of_encoder =
+        sql!("SELECT text_hash, vector FROM embeddings WHERE tenant = $1 AND fingerprint = $2");
+    let mut embeddings = HashMap::new();
+    let mut length = None;
+    let values = values![tenant, fingerprint];
+    let found = snapshot.each(of_encoder, &values, |row| {
+        let vector = vector(row.bytes("vector")?)?;
+        if *length.get_or_insert(vector.len()) != vector.len() {
+            return Err(StoreError::Damaged("embeddings of one encoder differ in length".into()));
+        }
+        embeddings.insert(rows::hash(row, "text_hash")?, vector);
+        Ok(())
+    });
+    found.await?;
+    Ok(embeddings)
+}
+
+pub(super) async fn save(
+    transaction: &mut impl Transaction,
+    tenant: &str,
+    fingerprint: &str,
+    embeddings: &[StoredEmbedding],
+) -> Result<(), StoreError> {
+    // One statement can't change a row twice.
+    let mut seen = HashSet::new();
+    let fresh = embeddings.iter().filter(|embedding| seen.insert(embedding.text_hash));
+    let row = |StoredEmbedding { text_hash, vector }: &_| {
+        vec![
+            tenant.into(),
+            Value::from(text_hash.to_vec()),
+            fingerprint.into(),
+            to_bytes(vector).into(),
+        ]
+    };
+    let rows: Vec<_> = fresh.map(row).collect();
+    transaction.insert(&INSERT, &rows).await
+}
+
+/// Drops the embeddings of `texts` that no tool of the tenant has as its summary any longer.
+pub(super) async fn drop_unused<'a>(
+    transaction: &mut impl Transaction,
+    tenant: &str,
+    texts: impl Iterator<Item = &'a ContentHash>,
+) -> Result<(), StoreError> {
+    let unused = sql!(
+        "DELETE FROM embeddings WHERE tenant = $1 AND text_hash IN " [hashes 2]
+        " AND NOT EXISTS (SELECT 1 FROM tools
+                          WHERE tools.tenant = $1 AND summary_hash = embeddings.text_hash)"
+    );
+    let texts = Value::Hashes(texts.collect());
+    transaction.run(unused, &[tenant.into(), texts]).await.map(drop)
+}
+
+pub(super) fn vector(bytes: &[u8]) -> Result<Vec<f32>, StoreError> {
+    let cut = || StoreError::Damaged(format!("an embedding of {} bytes", bytes.len()));
+    from_bytes(bytes).ok_or_else(cut)
+}

@@ -1,0 +1,75 @@
+//! The face of a transaction over sqlx, written once for the databases that it knows.
+
+/// Makes `$name`, a transaction of `$database` whose statements are read by `$text` (of `Sql`), bound by
+/// `$bind` and inserted by `$insert`.
+macro_rules! sqlx_transaction {
+    (
+        $(#[$doc:meta])* $name:ident over $database:ty, $row:ty;
+        text: $text:ident, persistent: $persistent:expr, bind: $bind:path, insert: $insert:path, failed: $failed:path
+    ) => {
+        $(#[$doc])*
+        pub(in crate::store) struct $name(pub(super) sqlx::Transaction<'static, $database>);
+
+        impl $name {
+            fn query<'q>(
+                sql: $crate::store::sql::Sql,
+                values: &[$crate::store::sql::Value<'_>],
+            ) -> sqlx::query::Query<'q, $database, <$database as sqlx::Database>::Arguments> {
+                let query = sqlx::query(sql.$text).persistent($persistent);
+                values.iter().fold(query, $bind)
+            }
+        }
+
+        impl $crate::store::sql::Transaction for $name {
+            type Row = $row;
+
+            async fn all(
+                &mut self,
+                sql: $crate::store::sql::Sql,
+                values: &[$crate::store::sql::Value<'_>],
+            ) -> Result<Vec<Self::Row>, $crate::store::StoreError> {
+                Self::query(sql, values).fetch_all(&mut *self.0).await.map_err($failed)
+            }
+
+            async fn each(
+                &mut self,
+                sql: $crate::store::sql::Sql,
+                values: &[$crate::store::sql::Value<'_>],
+                mut take: impl FnMut(&Self::Row) -> Result<(), $crate::store::StoreError> + Send,
+            ) -> Result<(), $crate::store::StoreError> {
+                let mut found = Self::query(sql, values).fetch(&mut *self.0);
+                while let Some(row) = tokio_stream::StreamExt::next(&mut found).await {
+                    take(&row.map_err($failed)?)?;
+                }
+                Ok(())
+            }
+
+            async fn optional(
+                &mut self,
+                sql: $crate::store::sql::Sql,
+                values: &[$crate::store::sql::Value<'_>],
+            ) -> Result<Option<Self::Row>, $crate::store::StoreError> {
+                Self::query(sql, values).fetch_optional(&mut *self.0).await.map_err($failed)
+            }
+
+            async fn run(
+                &mut self,
+                sql: $crate::store::sql::Sql,
+                values: &[$crate::store::sql::Value<'_>],
+            ) -> Result<u64, $crate::store::StoreError> {
+                let done = Self::query(sql, values).execute(&mut *self.0).await;
+                Ok(done.map_err($failed)?.rows_affected())
+            }
+
+            async fn insert(
+                &mut self,
+                insert: &$crate::store::sql::Insert,
+                rows: &[Vec<$crate::store::sql::Value<'_>>],
+            ) -> Result<(), $crate::store::StoreError> {
+                $insert(&mut self.0, insert, rows).await
+            }
+        }
+    };
+}
+
+pub(in crate::store) use sqlx_transaction;
