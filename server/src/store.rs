@@ -13,11 +13,13 @@ use crate::precondition::Precondition;
 mod changes;
 #[cfg(test)]
 mod conformance;
+mod keys;
 mod memory;
 pub mod sqlite;
 mod usage;
 
 pub use changes::{Changes, REMOVED_SERVERS_KEPT};
+pub use keys::{KeyStore, StoredKey};
 pub use memory::{Day, Exemplar, MemoryBounds, MemoryChanges, MemoryVersion, PrincipalKey, Revise};
 pub use usage::{AMOUNT_MAX, Hour, UsageAddition, UsageCount};
 
@@ -302,7 +304,7 @@ pub struct ToolCursor {
 }
 
 /// Stored catalogs. Backends differ in SQL only: one suite of tests holds for all of them.
-pub trait Store: Send + Sync + 'static {
+pub trait Store: KeyStore + Send + Sync + 'static {
     /// The tenant's catalog revision; `None` when it never had a catalog.
     fn revision<'a>(&'a self, tenant: &'a TenantId) -> StoreFuture<'a, Option<Revision>>;
 

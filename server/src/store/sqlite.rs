@@ -24,6 +24,7 @@ mod changes;
 mod commit;
 mod embeddings;
 mod failure;
+mod keys;
 mod memory;
 mod open;
 mod place;

@@ -87,7 +87,8 @@ pub(super) fn hex_list<'a>(hashes: impl Iterator<Item = &'a [u8; 32]>) -> String
     format!("[{}]", quoted.join(","))
 }
 
-fn json<T: DeserializeOwned>(row: &SqliteRow, column: &str) -> Result<T, StoreError> {
+/// A value from JSON text.
+pub(super) fn json<T: DeserializeOwned>(row: &SqliteRow, column: &str) -> Result<T, StoreError> {
     parse(get(row, column)?, column)
 }
 
