@@ -3,19 +3,23 @@
 //! comes in time. No service lives here.
 
 mod answers;
+mod certificate;
 mod connections;
 mod deadline;
 mod pages;
 mod signals;
 mod stopping;
+mod tls;
 mod transport;
 mod undecoded;
 
 pub use answers::{BoundAnswers, OPEN_COST};
-pub use connections::{Closer, Connection, Connections};
+pub use certificate::PeerCertificate;
+pub use connections::{Connection, Connections, Peer};
 pub use deadline::time_asked;
 pub use pages::serve_pages;
 pub use signals::outlive_file_size_limit;
 pub use stopping::{drained_or_cut, stop_on_signal};
+pub use tls::{Tls, TlsError, TlsFiles};
 pub use transport::transport;
 pub use undecoded::{ExplainUndecoded, Explained};

@@ -10,7 +10,7 @@ use tonic::codegen::http::HeaderMap;
 
 use super::overloaded;
 use super::room::{Next, Room, Untaken};
-use crate::connections::Closer;
+use crate::connections::Peer;
 
 /// What an answer of a service becomes under `BoundAnswers`; empty by default.
 pub struct Answer<B: Body> {
@@ -42,7 +42,7 @@ impl<B: Body<Data = Bytes> + Unpin> Answer<B> {
     /// The answer of `inner`, with what is there of it already; `None` when there is no room for that.
     pub(super) fn open(
         room: &Arc<Room>,
-        closer: Option<Closer>,
+        peer: Option<Peer>,
         grpc: bool,
         inner: B,
         cx: &mut Context<'_>,
@@ -50,7 +50,7 @@ impl<B: Body<Data = Bytes> + Unpin> Answer<B> {
         if inner.is_end_stream() {
             return Some(Self::default());
         }
-        let (untaken, room) = (room.open(closer)?, Arc::clone(room));
+        let (untaken, room) = (room.open(peer)?, Arc::clone(room));
         let mut open = Open { inner: Some(inner), refused: false, last: None, untaken, room, grpc };
         open.fill(cx).then_some(Self { open: Some(open) })
     }
