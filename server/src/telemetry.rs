@@ -1,6 +1,7 @@
 //! Metrics, under the names that dashboards know (OpenTelemetry's for calls, `toolgate_*` for our own).
 //! No label ever carries a tenant.
 
+mod auth;
 mod encoder;
 mod memory;
 
@@ -12,6 +13,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
+pub use auth::AuthMetrics;
 pub use encoder::{EncoderMetrics, WorkerMetrics};
 pub use memory::MemoryMetrics;
 
@@ -50,6 +52,7 @@ pub struct Metrics {
     shard_memory: Gauge,
     encoder: EncoderMetrics,
     memory: MemoryMetrics,
+    auth: AuthMetrics,
 }
 
 impl Default for Metrics {
@@ -71,6 +74,7 @@ impl Default for Metrics {
             shard_memory: Gauge::default(),
             encoder: EncoderMetrics::default(),
             memory: MemoryMetrics::default(),
+            auth: AuthMetrics::default(),
         };
         metrics.register();
         metrics
@@ -100,6 +104,7 @@ impl Metrics {
         r.register_with_unit(name, memory, Unit::Bytes, self.shard_memory.clone());
         self.encoder.register(r);
         self.memory.register(r);
+        self.auth.register(r);
     }
 
     fn register_deferral(&mut self) {
@@ -128,6 +133,12 @@ impl Metrics {
     #[must_use]
     pub fn memory(&self) -> MemoryMetrics {
         self.memory.clone()
+    }
+
+    /// The metrics of credentials and certificates.
+    #[must_use]
+    pub fn auth(&self) -> AuthMetrics {
+        self.auth.clone()
     }
 
     /// A call that ended; `error` is the reason's name, empty when there was none.

@@ -16,17 +16,22 @@ use toolgate_proto::v1::memory_service_server::MemoryServiceServer;
 use toolgate_proto::v1::policy_service_server::PolicyServiceServer;
 use toolgate_proto::v1::router_service_server::RouterServiceServer;
 use toolgate_proto::v1::usage_service_server::UsageServiceServer;
-use toolgate_serving::{BoundAnswers, Connections, ExplainUndecoded, drained_or_cut, transport};
+use toolgate_serving::{
+    BoundAnswers, Connections, ExplainUndecoded, Tls, drained_or_cut, transport,
+};
 use tower::layer::util::{Identity, Stack};
 
 use super::catalog_service::Catalogs;
 use super::edge::Edge;
+use super::guard::Guard;
 use super::memory_service::Memories;
 use super::policy_service::Policies;
 use super::router_service::Routing;
 use super::unserved::Unserved;
 use super::usage_service::Ledgers;
 use super::web::{WebFaces, WebLimits};
+use crate::audit::Audit;
+use crate::auth::Authenticator;
 use crate::config::{LimitsConfig, RouterConfig, ServerConfig};
 use crate::plane::Plane;
 use crate::telemetry::Metrics;
@@ -40,6 +45,12 @@ pub struct ApiConfig {
     pub limits: LimitsConfig,
     /// Defaults of Route's options.
     pub router: RouterConfig,
+    /// Tells who calls.
+    pub authenticator: Arc<Authenticator>,
+    /// Where changes are told.
+    pub audit: Arc<Audit>,
+    /// The certificates, where gRPC is served over TLS.
+    pub tls: Option<Arc<Tls>>,
 }
 
 /// Serves until `stop`, then drains: no new calls, health says NOT_SERVING, calls in progress have
@@ -59,6 +70,8 @@ pub async fn serve(
     let (reporter, health) = health_reporter();
     set_health(&reporter, true).await;
     let edge = Edge {
+        guard: Guard::new(Arc::clone(&config.authenticator)),
+        audit: Arc::clone(&config.audit),
         plane,
         metrics,
         limits: config.limits,
@@ -67,9 +80,9 @@ pub async fn serve(
         draining: stop.clone(),
     };
     let router = services(edge, &config).add_service(health);
-    let incoming = Connections::new(listener, config.server.max_connections, move || {
-        connection_metrics.rejected("connections");
-    });
+    let refused = move || connection_metrics.rejected("connections");
+    let incoming = Connections::new(listener, config.server.max_connections, refused)
+        .over_tls(config.tls.clone());
     let drain = {
         let stop = stop.clone();
         async move {
@@ -81,10 +94,11 @@ pub async fn serve(
     drained_or_cut(serving, &stop, drain_timeout).await.unwrap_or(Ok(()))
 }
 
-type Layers = Stack<ExplainUndecoded, Stack<WebFaces, Stack<BoundAnswers, Identity>>>;
+type Layers = Stack<ExplainUndecoded, Stack<Guard, Stack<WebFaces, Stack<BoundAnswers, Identity>>>>;
 
 fn services(edge: Edge, config: &ApiConfig) -> Router<Layers> {
     let metrics = Arc::clone(&edge.metrics);
+    let guard = edge.guard.clone();
     let refused = Arc::clone(&metrics);
     let answers =
         BoundAnswers::new(config.server.unsent_bytes, move || refused.rejected("unsent_answers"));
@@ -111,7 +125,9 @@ fn services(edge: Edge, config: &ApiConfig) -> Router<Layers> {
         // Callers who don't read must not fill the memory.
         .layer(answers)
         // Who speaks no gRPC is translated for.
-        .layer(WebFaces::new(&web, &config.server.cors_origins, metrics))
+        .layer(WebFaces::new(&web, &config.server.cors_origins, guard.clone(), metrics))
+        // Nothing is read of a call before it is known whose it is.
+        .layer(guard)
         // What the transport refuses by itself still gets a reason.
         .layer(ExplainUndecoded { max_message_bytes: max, limit_name: "limits.max_message_size" })
         .add_service(RouterServiceServer::new(routing).max_decoding_message_size(max))

@@ -1,6 +1,7 @@
 //! One typed struct per component, read out of the settings. Field comments say what a value means; ranges
 //! and defaults are in `table`.
 
+mod auth;
 mod memory;
 mod packs;
 mod usage;
@@ -19,6 +20,7 @@ use super::settings::Settings;
 use super::value::Value;
 use super::worker_address::WorkerAddress;
 use crate::deferral::Policy;
+pub use auth::{AuditConfig, AuthConfig, AuthMethod, JwksPlace, TlsConfig, TokenConfig};
 pub use memory::MemoryConfig;
 pub use packs::PacksConfig;
 pub use usage::UsageConfig;
@@ -161,6 +163,8 @@ pub type DeferralConfig = Policy;
 pub struct HandleConfig {
     /// Where the key comes from.
     pub key: KeySource,
+    /// The key before it, which verifies still.
+    pub previous_key: Option<KeySource>,
     /// How long a handle is good.
     pub ttl: Duration,
 }
@@ -334,7 +338,8 @@ impl From<&Settings> for HandleConfig {
             (_, Value::Path(path)) => KeySource::File(path.clone()),
             _ => KeySource::Kept(settings.path("store.path").join(KEPT_KEY)),
         };
-        Self { key, ttl: settings.duration("handle.ttl") }
+        let previous_key = settings.maybe_path("handle.previous_key_file").map(KeySource::File);
+        Self { key, previous_key, ttl: settings.duration("handle.ttl") }
     }
 }
 
