@@ -26,11 +26,11 @@ use toolgate_server::router::route::Answer;
 use toolgate_server::shard::shards::Shards;
 use toolgate_server::state::AgentState;
 use toolgate_server::store::{
-    ChangedTenant, Changes, Committed, ContentHash, Hour, MemoryBounds, MemoryChanges,
+    ChangedTenant, Changes, Committed, ContentHash, Hour, KeyStore, MemoryBounds, MemoryChanges,
     MemoryVersion, PendingRequest, PolicyChange, RecordedRequest, Revise, Revision, Sequence,
     ServerChange, ServerRecord, Store, StoreError, StoreFuture, StoredCatalog, StoredEmbedding,
-    StoredPolicy, StoredServer, StoredTool, TenantContent, ToolCursor, ToolRecord, UsageAddition,
-    UsageCount,
+    StoredKey, StoredPolicy, StoredServer, StoredTool, TenantContent, ToolCursor, ToolRecord,
+    UsageAddition, UsageCount,
 };
 use toolgate_server::usage::Ledger;
 
@@ -260,6 +260,28 @@ impl Noise {
 fn unused<'a, T: Send + 'a>() -> StoreFuture<'a, T> {
     let error = StoreError::Damaged("the bench's store is for reading".to_owned());
     Box::pin(std::future::ready(Err(error)))
+}
+
+impl KeyStore for FakeStore {
+    fn create_key<'a>(&'a self, _: &'a StoredKey) -> StoreFuture<'a, ()> {
+        unused()
+    }
+
+    fn find_key<'a>(&'a self, _: &'a str) -> StoreFuture<'a, Option<StoredKey>> {
+        unused()
+    }
+
+    fn list_keys<'a>(&'a self, _: &'a str, _: u32) -> StoreFuture<'a, Vec<StoredKey>> {
+        unused()
+    }
+
+    fn revoke_key<'a>(&'a self, _: &'a str, _: i64) -> StoreFuture<'a, bool> {
+        unused()
+    }
+
+    fn mark_keys_used<'a>(&'a self, _: &'a [String], _: i64) -> StoreFuture<'a, ()> {
+        unused()
+    }
 }
 
 impl Store for FakeStore {

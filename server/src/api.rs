@@ -4,6 +4,7 @@
 mod catalog_service;
 mod edge;
 mod fields;
+mod guard;
 mod listing;
 mod memory_service;
 mod policy_service;
@@ -21,8 +22,5 @@ mod unserved;
 mod usage_service;
 mod watch;
 mod web;
-
-/// No principal while authentication is off.
-const PRINCIPAL: &str = "";
 
 pub use server::{ApiConfig, serve};

@@ -6,6 +6,7 @@ mod bench;
 mod calibrate;
 mod completions;
 mod config;
+mod credentials;
 mod doctor;
 mod documents;
 mod embedding;
@@ -14,6 +15,7 @@ mod failure;
 mod files;
 mod gate;
 mod json;
+mod key;
 mod language_model;
 mod lint;
 mod memory;
@@ -71,6 +73,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Policy(policy) => interruptible(policy::run(policy)),
         Command::Store(store) => interruptible(store::run(store)),
         Command::Memory(memory) => interruptible(memory::run(memory)),
+        Command::Key(key) => interruptible(key::run(key)),
         Command::Model(model) => interruptible(model::run(model)),
         Command::Doctor(doctor) => interruptible(doctor::run(doctor)),
         Command::Eval(eval) => interruptible(eval::run(eval)),

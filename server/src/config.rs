@@ -1,6 +1,7 @@
 //! The server's configuration: file, environment and flags parsed whole into one typed [`Config`], every
 //! mistake reported at once. Pure over its inputs; only `load` and `secret` touch files and the process.
 
+mod certificate_rule;
 mod check;
 mod components;
 mod example;
@@ -23,10 +24,12 @@ mod worker_address;
 
 use std::path::Path;
 
+pub use certificate_rule::CertificateRule;
 pub use components::{
-    DeferralConfig, EncoderConfig, HandleConfig, LimitsConfig, LogConfig, LogFormat, LogLevel,
-    MemoryConfig, PacksConfig, PoolConfig, RouterConfig, ServerConfig, ShardConfig,
-    SharedStoreConfig, StoreConfig, UsageConfig,
+    AuditConfig, AuthConfig, AuthMethod, DeferralConfig, EncoderConfig, HandleConfig, JwksPlace,
+    LimitsConfig, LogConfig, LogFormat, LogLevel, MemoryConfig, PacksConfig, PoolConfig,
+    RouterConfig, ServerConfig, ShardConfig, SharedStoreConfig, StoreConfig, TlsConfig,
+    TokenConfig, UsageConfig,
 };
 pub use example::example;
 pub use key::{Key, Kind};
@@ -65,6 +68,12 @@ pub struct Config {
     pub handle: HandleConfig,
     /// The usage ledger.
     pub usage: UsageConfig,
+    /// Who may call.
+    pub auth: AuthConfig,
+    /// TLS on the gRPC port; `None` for none.
+    pub tls: Option<TlsConfig>,
+    /// Where changes are written down.
+    pub audit: AuditConfig,
     /// Logging.
     pub log: LogConfig,
 }
@@ -115,6 +124,9 @@ impl From<&Settings> for Config {
             deferral: settings.into(),
             handle: settings.into(),
             usage: settings.into(),
+            auth: settings.into(),
+            tls: settings.into(),
+            audit: settings.into(),
             log: settings.into(),
         }
     }

@@ -86,6 +86,12 @@ pub enum Error {
     /// The page token is not ours.
     #[error("page_token: not issued for this listing: begin again without it")]
     PageTokenInvalid,
+    /// The call carries no good credential.
+    #[error("{0}")]
+    Unauthenticated(&'static str),
+    /// The credential does not allow this RPC or this tenant.
+    #[error("{0}")]
+    PermissionDenied(String),
     /// The service is at capacity.
     #[error("at capacity: retry after the delay given")]
     Overloaded,
@@ -109,6 +115,9 @@ pub enum Error {
     /// The store can't be read or written now.
     #[error("the store is not available")]
     StoreUnavailable(#[source] Cause),
+    /// The audit file can't be written now.
+    #[error("the audit file can't be written: nothing was changed")]
+    AuditUnavailable(#[source] Cause),
     /// The catalog has not reached the revision that the caller asked for.
     #[error("min_revision {wanted}: this replica has seen revision {seen}")]
     RevisionNotReached {

@@ -4,6 +4,8 @@
 pub mod admin;
 pub mod admission;
 pub mod api;
+pub mod audit;
+pub mod auth;
 pub mod calibrate;
 pub mod catalog;
 pub mod cli;
@@ -27,6 +29,7 @@ pub mod packs;
 pub mod plane;
 pub mod policy;
 pub mod precondition;
+pub mod role;
 pub mod router;
 pub mod schema;
 pub mod serve;

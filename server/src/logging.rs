@@ -10,7 +10,10 @@ use crate::config::{LogConfig, LogFormat, LogLevel};
 pub fn start(config: LogConfig) {
     let level = name(config.level);
     // Libraries are heard when they warn; we are heard at the level asked for.
-    let filter = format!("warn,toolgate={level},toolgate_server={level},toolgate_serving={level}");
+    // Changes are told whatever the level.
+    let filter = format!(
+        "warn,toolgate={level},toolgate_server={level},toolgate_serving={level},toolgate::audit=info"
+    );
     let filter = EnvFilter::new(filter);
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     // It would say on standard error that standard error is closed, and panic.

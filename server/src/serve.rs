@@ -4,6 +4,7 @@
 mod beside;
 mod encoders;
 mod reload;
+mod security;
 mod stores;
 
 use std::fs::{DirBuilder, File, TryLockError};
@@ -13,14 +14,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use toolgate_encoder_worker::LoadError;
 use toolgate_encoder_worker::model_fetch::KnownModel;
-use toolgate_serving::{outlive_file_size_limit, stop_on_signal};
+use toolgate_serving::{TlsError, outlive_file_size_limit, stop_on_signal};
 use tracing::{info, warn};
 
 use crate::admin::Admin;
 use crate::api::{self, ApiConfig};
+use crate::auth::AuthError;
 use crate::config::{Config, KeyError, PacksConfig, StoreUrlError};
 use crate::deferral::Live;
 use crate::error::{Cause, Error};
@@ -32,6 +35,7 @@ use crate::telemetry::Metrics;
 use crate::{admin, logging};
 use beside::Beside;
 use encoders::Embedding;
+use security::Security;
 
 pub(crate) use encoders::load_sides;
 pub use reload::Reread;
@@ -91,6 +95,21 @@ pub enum ServeError {
     /// The key that signs handles can't be had.
     #[error("the key that signs active-set handles can't be read")]
     Key(#[source] KeyError),
+    /// Who may call can't be told.
+    #[error("authentication can't begin")]
+    Auth(#[source] AuthError),
+    /// The certificates can't be used.
+    #[error("TLS can't be served")]
+    Tls(#[source] TlsError),
+    /// The audit file can't be written.
+    #[error("the audit file {path} can't be opened (audit.file)")]
+    Audit {
+        /// The file.
+        path: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
     /// An address can't be listened on.
     #[error("{address} can't be listened on; another process may have it ({key} sets another)")]
     Listen {
@@ -120,10 +139,11 @@ pub async fn run(config: Config, reread: Reread<'_>) -> Result<(), ServeError> {
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
     let live = Arc::new(Live::new(config.deferral.clone()));
-    let serving = Box::pin(serve_with(config, Arc::clone(&live), stop));
+    let (hangups, hung_up) = watch::channel(());
+    let serving = Box::pin(serve_with(config, Arc::clone(&live), hung_up, stop));
     tokio::select! {
         served = serving => served,
-        () = reload::on_hangup(&live, reread) => Ok(()),
+        () = reload::on_hangup(&live, reread, &hangups) => Ok(()),
     }
 }
 
@@ -133,12 +153,14 @@ pub async fn run(config: Config, reread: Reread<'_>) -> Result<(), ServeError> {
 /// As [`run`].
 pub async fn serve_until(config: Config, stop: CancellationToken) -> Result<(), ServeError> {
     let live = Arc::new(Live::new(config.deferral.clone()));
-    serve_with(config, live, stop).await
+    let (_hangups, hung_up) = watch::channel(());
+    serve_with(config, live, hung_up, stop).await
 }
 
 async fn serve_with(
     config: Config,
     deferral: Arc<Live>,
+    hung_up: watch::Receiver<()>,
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
     // Addresses first: a second instance is told before it waits for a model.
@@ -147,6 +169,7 @@ async fn serve_with(
     let _held = hold(&config.store.path)?;
     let store = stores::open(&config.store).await?;
     let metrics = Arc::new(Metrics::default());
+    let security = Security::start(&config, Arc::clone(&store) as _, metrics.auth()).await?;
     let embedding = Embedding::start(&config.encoder, &metrics.encoder()).await?;
     let encoders = embedding.encoders.clone();
     let plane_config = PlaneConfig {
@@ -157,15 +180,24 @@ async fn serve_with(
     plane.router.warm();
     let shown = Arc::clone(&plane);
     metrics.store().show(move || (shown.store_failures(), shown.lag()));
-    announce(&listener, &admin_listener);
+    announce(&listener, &admin_listener, &config);
     let mut beside = Beside::start(&config, &plane, &metrics);
     let admin =
         Admin { plane: Arc::clone(&plane), metrics: Arc::clone(&metrics), draining: stop.clone() };
     let over = beside.over();
     beside.spawn("admin port", admin::serve(admin_listener, admin, over));
     let admission = beside.admission(&config);
-    let (limits, router) = (config.limits, config.router);
-    let api = ApiConfig { server: config.server, limits, router, admission };
+    let api = ApiConfig {
+        server: config.server,
+        limits: config.limits,
+        router: config.router,
+        admission,
+        authenticator: Arc::clone(&security.authenticator),
+        tls: security.tls.clone(),
+        audit: Arc::clone(&security.audit),
+    };
+    let over = beside.over();
+    beside.spawn("keeping of credentials and certificates", security.keep(hung_up, over));
     let served = api::serve(listener, plane, metrics, api, stop.clone()).await;
     embedding.stop().await;
     beside.end().await;
@@ -196,6 +228,14 @@ fn plane_config(
 ) -> Result<PlaneConfig, ServeError> {
     let key = config.handle.key.load().map_err(ServeError::Key)?;
     let handle_key = HandleKey::from_bytes(key.as_bytes()).expect("the configuration checks keys");
+    let handle_key = match &config.handle.previous_key {
+        None => handle_key,
+        Some(previous) => {
+            let previous = previous.load().map_err(ServeError::Key)?;
+            let previous = HandleKey::from_bytes(previous.as_bytes());
+            handle_key.after(previous.expect("the configuration checks keys"))
+        }
+    };
     Ok(PlaneConfig {
         max_watches: config.server.max_watches,
         copies: None,
@@ -234,14 +274,11 @@ async fn listen(address: SocketAddr, key: &'static str) -> Result<TcpListener, S
     bound.map_err(|source| ServeError::Listen { address, key, source })
 }
 
-fn announce(listener: &TcpListener, admin: &TcpListener) {
+fn announce(listener: &TcpListener, admin: &TcpListener, config: &Config) {
     let text = |bound: io::Result<SocketAddr>| bound.map_or_else(|_| "?".into(), |a| a.to_string());
     let (grpc, http) = (listener.local_addr(), admin.local_addr());
     if grpc.as_ref().is_ok_and(|address| !address.ip().is_loopback()) {
-        warn!(
-            "listening beyond this machine without authentication: anyone who reaches the port can \
-               read and change every tenant"
-        );
+        security::warn_if_open(&config.auth, config.tls.is_some());
     }
     info!(grpc = text(grpc), admin = text(http), "serving");
 }

@@ -16,6 +16,7 @@ mod conformance;
 pub mod content;
 pub mod copies;
 mod error;
+mod keys;
 mod memory;
 pub mod postgres;
 mod requests;
@@ -29,6 +30,7 @@ mod usage;
 pub use changes::{ChangedTenant, Changes, REMOVED_SERVERS_KEPT, Sequence};
 pub use content::TenantContent;
 pub use error::StoreError;
+pub use keys::{KeyStore, StoredKey};
 pub use memory::{Day, Exemplar, MemoryBounds, MemoryChanges, MemoryVersion, PrincipalKey, Revise};
 pub use requests::{PendingRequest, REQUEST_KEPT, RecordedRequest};
 pub use schema_state::SchemaState;
@@ -247,7 +249,7 @@ pub struct ToolCursor {
 }
 
 /// Stored catalogs. Backends differ in SQL only: one suite of tests holds for all of them.
-pub trait Store: Send + Sync + 'static {
+pub trait Store: KeyStore + Send + Sync + 'static {
     /// The tenant's catalog revision; `None` when it never had a catalog.
     fn revision<'a>(&'a self, tenant: &'a TenantId) -> StoreFuture<'a, Option<Revision>>;
 

@@ -1,6 +1,7 @@
 //! Metrics, under the names that dashboards know (OpenTelemetry's for calls, `toolgate_*` for our own).
 //! No label ever carries a tenant.
 
+mod auth;
 mod encoder;
 mod memory;
 mod store;
@@ -13,6 +14,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
+pub use auth::AuthMetrics;
 pub use encoder::{EncoderMetrics, WorkerMetrics};
 pub use memory::MemoryMetrics;
 pub use store::StoreMetrics;
@@ -53,6 +55,7 @@ pub struct Metrics {
     encoder: EncoderMetrics,
     memory: MemoryMetrics,
     store: StoreMetrics,
+    auth: AuthMetrics,
 }
 
 impl Default for Metrics {
@@ -75,6 +78,7 @@ impl Default for Metrics {
             encoder: EncoderMetrics::default(),
             memory: MemoryMetrics::default(),
             store: StoreMetrics::default(),
+            auth: AuthMetrics::default(),
         };
         metrics.register();
         metrics
@@ -105,6 +109,7 @@ impl Metrics {
         self.encoder.register(r);
         self.memory.register(r);
         self.store.register(r);
+        self.auth.register(r);
     }
 
     fn register_deferral(&mut self) {
@@ -139,6 +144,12 @@ impl Metrics {
     #[must_use]
     pub fn store(&self) -> StoreMetrics {
         self.store.clone()
+    }
+
+    /// The metrics of credentials and certificates.
+    #[must_use]
+    pub fn auth(&self) -> AuthMetrics {
+        self.auth.clone()
     }
 
     /// A call that ended; `error` is the reason's name, empty when there was none.

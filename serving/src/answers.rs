@@ -17,7 +17,7 @@ use tower::{Layer, Service};
 use self::body::Answer;
 pub use self::room::OPEN_COST;
 use self::room::Room;
-use crate::connections::Closer;
+use crate::connections::Peer;
 use crate::refusal::refused;
 
 mod body;
@@ -87,7 +87,7 @@ where
     }
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
-        let closer = request.extensions().get::<Closer>().cloned();
+        let peer = request.extensions().get::<Peer>().cloned();
         let content = request.headers().get(CONTENT_TYPE).cloned();
         let grpc = content.as_ref().is_some_and(is_grpc);
         let (answer, room) = (self.inner.call(request), Arc::clone(&self.room));
@@ -98,9 +98,7 @@ where
             // success is sent, so that clients may try again.
             let open = poll_fn(|cx| {
                 let body = body.take();
-                Poll::Ready(
-                    body.and_then(|body| Answer::open(&room, closer.clone(), grpc, body, cx)),
-                )
+                Poll::Ready(body.and_then(|body| Answer::open(&room, peer.clone(), grpc, body, cx)))
             });
             Ok(match open.await {
                 Some(answer) => Response::from_parts(parts, answer),

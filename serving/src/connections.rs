@@ -13,9 +13,15 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Sleep, sleep};
 use tokio_stream::Stream;
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio_util::sync::{CancellationToken, PollSemaphore, WaitForCancellationFutureOwned};
 use tonic::transport::server::Connected;
 use tracing::{debug, warn};
+
+use self::stream::{Shown, Stream as Bytes};
+use crate::certificate::PeerCertificate;
+use crate::tls::Tls;
+
+mod stream;
 
 /// After an error of the listener itself.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -33,12 +39,17 @@ const SILENCE: Duration = Duration::from_secs(30);
 /// request of HTTP/1.1 that asks for anything is shorter.
 const OPENING_BYTES: usize = 24 + 9;
 
+/// TLS handshakes at a time: each takes a millisecond of a core, and who waits for a turn does so within
+/// [`OPENING_MAX`].
+const HANDSHAKES_MAX: usize = 64;
+
 /// A connection that gives its place back when it is closed.
 pub struct Connection {
-    stream: TcpStream,
+    stream: Bytes,
+    shown: Shown,
     /// Until the peer has begun to speak.
     opening: Option<Opening>,
-    closer: Closer,
+    closer: CancellationToken,
     closed: Pin<Box<WaitForCancellationFutureOwned>>,
     _place: OwnedSemaphorePermit,
 }
@@ -48,14 +59,23 @@ struct Opening {
     missing: usize,
 }
 
-/// Closes a connection from outside. Requests carry it in their extensions.
+/// The other end of a connection. Requests carry it in their extensions.
 #[derive(Debug, Clone)]
-pub struct Closer(CancellationToken);
+pub struct Peer {
+    closer: CancellationToken,
+    shown: Shown,
+}
 
-impl Closer {
+impl Peer {
     /// Closes the connection at once, with all that is under way on it.
     pub(crate) fn close(&self) {
-        self.0.cancel();
+        self.closer.cancel();
+    }
+
+    /// The certificate that the peer has shown, and which was verified.
+    #[must_use]
+    pub fn certificate(&self) -> Option<&PeerCertificate> {
+        self.shown.get()
     }
 }
 
@@ -65,6 +85,7 @@ pub struct Connections<F> {
     places: Arc<Semaphore>,
     refused: F,
     opening_max: Option<Duration>,
+    tls: Option<(Arc<Tls>, PollSemaphore)>,
     pause: Option<Pin<Box<Sleep>>>,
 }
 
@@ -78,7 +99,14 @@ impl<F: Fn()> Connections<F> {
     /// Connections whose protocol is somebody else's concern.
     pub(crate) fn of_any_kind(listener: TcpListener, max: usize, refused: F) -> Self {
         let places = Arc::new(Semaphore::new(max));
-        Self { listener, places, refused, opening_max: None, pause: None }
+        Self { listener, places, refused, opening_max: None, tls: None, pause: None }
+    }
+
+    /// The same over TLS, if that is wanted. A handshake has the time in which a connection has to begin.
+    #[must_use]
+    pub fn over_tls(self, tls: Option<Arc<Tls>>) -> Self {
+        let turns = PollSemaphore::new(Arc::new(Semaphore::new(HANDSHAKES_MAX)));
+        Self { tls: tls.map(|tls| (tls, turns)), ..self }
     }
 
     /// Ready when the pause after an error is over.
@@ -104,10 +132,12 @@ impl<F: Fn()> Connections<F> {
             debug!(%error, "a connection without TCP keepalive");
         }
         let opening = |max| Opening { until: Box::pin(sleep(max)), missing: OPENING_BYTES };
-        let closer = Closer(CancellationToken::new());
-        let closed = Box::pin(closer.0.clone().cancelled_owned());
+        let closer = CancellationToken::new();
+        let closed = Box::pin(closer.clone().cancelled_owned());
         let opening = self.opening_max.map(opening);
-        Some(Connection { stream, opening, closer, closed, _place: place })
+        let tls = self.tls.as_ref().map(|(tls, turns)| (tls, turns.clone()));
+        let (stream, shown) = Bytes::of(stream, tls);
+        Some(Connection { stream, shown, opening, closer, closed, _place: place })
     }
 }
 
@@ -174,10 +204,10 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 }
 
 impl Connected for Connection {
-    type ConnectInfo = Closer;
+    type ConnectInfo = Peer;
 
     fn connect_info(&self) -> Self::ConnectInfo {
-        self.closer.clone()
+        Peer { closer: self.closer.clone(), shown: Arc::clone(&self.shown) }
     }
 }
 

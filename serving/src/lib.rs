@@ -3,6 +3,7 @@
 //! comes in time. No service lives here.
 
 mod answers;
+mod certificate;
 mod connections;
 mod deadline;
 mod door;
@@ -10,15 +11,18 @@ mod pages;
 mod refusal;
 mod signals;
 mod stopping;
+mod tls;
 mod transport;
 mod undecoded;
 
 pub use answers::{BoundAnswers, OPEN_COST};
-pub use connections::{Closer, Connection, Connections};
+pub use certificate::PeerCertificate;
+pub use connections::{Connection, Connections, Peer};
 pub use deadline::time_asked;
 pub use door::{BoundRequests, Doored};
 pub use pages::serve_pages;
 pub use signals::outlive_file_size_limit;
 pub use stopping::{drained_or_cut, stop_on_signal};
+pub use tls::{Tls, TlsError, TlsFiles};
 pub use transport::{ending_after, transport};
 pub use undecoded::{ExplainUndecoded, Explained};

@@ -11,13 +11,18 @@ use toolgate_proto::v1::{
     UnregisterServerResponse, WatchCatalogRequest,
 };
 
-use super::edge::{Edge, tenant};
+use super::edge::{Edge, change};
 use super::listing::{self, Place};
 use super::{register, render_catalog, state, watch};
+use crate::audit::Effect;
+use crate::auth::Caller;
+use crate::catalog::outcome::OutcomeKind;
+use crate::catalog::registration::Registered;
 use crate::error::Error;
 use crate::identity::{ServerName, TenantId};
 use crate::plane::listing::ToolPage;
-use crate::store::StoredTool;
+use crate::role::{Role, Roles};
+use crate::store::{Committed, StoredTool};
 
 /// The catalog's face.
 pub(super) struct Catalogs {
@@ -30,14 +35,17 @@ impl CatalogService for Catalogs {
         &self,
         call: Request<RegisterServerRequest>,
     ) -> Result<Response<RegisterServerResponse>, Status> {
-        let plane = &self.edge.plane;
-        let work = |message: RegisterServerRequest, deadline| async move {
-            let tenant = tenant(&message.tenant)?;
+        let (edge, plane) = (&self.edge, &self.edge.plane);
+        let work = |caller: Caller, message: RegisterServerRequest, deadline| async move {
+            let tenant = caller.tenant(&message.tenant)?;
             // Compiling expressions takes a core for a while, so it leaves the async threads.
             let parse = move || register::parse(message);
             let registration =
                 tokio::task::spawn_blocking(parse).await.map_err(Error::internal)??;
-            let registered = plane.register(&tenant, registration, Some(deadline)).await?;
+            let of = registration.server.name.clone();
+            let change = change("CatalogService/RegisterServer", &caller, &tenant, of.as_str());
+            let register = plane.register(&tenant, registration, Some(deadline));
+            let registered = edge.change(change, register, effect).await?;
             Ok(render_catalog::registered(&tenant, &registered))
         };
         self.edge.call("CatalogService/RegisterServer", call, work).await
@@ -47,11 +55,19 @@ impl CatalogService for Catalogs {
         &self,
         call: Request<UnregisterServerRequest>,
     ) -> Result<Response<UnregisterServerResponse>, Status> {
-        let plane = &self.edge.plane;
-        let work = |message: UnregisterServerRequest, _| async move {
-            let (tenant, server) = (tenant(&message.tenant)?, ServerName::parse(&message.server)?);
-            let (committed, removed_tools) =
-                plane.unregister(&tenant, &server, &message.etag).await?;
+        let (edge, plane) = (&self.edge, &self.edge.plane);
+        let work = |caller: Caller, message: UnregisterServerRequest, _| async move {
+            let (tenant, server) =
+                (caller.tenant(&message.tenant)?, ServerName::parse(&message.server)?);
+            let change =
+                change("CatalogService/UnregisterServer", &caller, &tenant, server.as_str());
+            let unregister = plane.unregister(&tenant, &server, &message.etag);
+            let effect = |(committed, removed): &(Committed, u32)| Effect {
+                revision: Some(committed.revision),
+                removed: *removed as usize,
+                ..Effect::default()
+            };
+            let (committed, removed_tools) = edge.change(change, unregister, effect).await?;
             let catalog_revision = committed.revision;
             Ok(UnregisterServerResponse { catalog_revision, removed_tools })
         };
@@ -63,8 +79,9 @@ impl CatalogService for Catalogs {
         call: Request<GetServerRequest>,
     ) -> Result<Response<GetServerResponse>, Status> {
         let plane = &self.edge.plane;
-        let work = |message: GetServerRequest, _| async move {
-            let (tenant, server) = (tenant(&message.tenant)?, ServerName::parse(&message.server)?);
+        let work = |caller: Caller, message: GetServerRequest, _| async move {
+            let (tenant, server) =
+                (caller.tenant(&message.tenant)?, ServerName::parse(&message.server)?);
             let stored = plane.catalog.server(&tenant, &server).await?;
             Ok(GetServerResponse { server: Some(render_catalog::server(&tenant, &stored)) })
         };
@@ -76,8 +93,8 @@ impl CatalogService for Catalogs {
         call: Request<ListServersRequest>,
     ) -> Result<Response<ListServersResponse>, Status> {
         let plane = &self.edge.plane;
-        let work = |message: ListServersRequest, _| async move {
-            let tenant = tenant(&message.tenant)?;
+        let work = |caller: Caller, message: ListServersRequest, _| async move {
+            let tenant = caller.tenant(&message.tenant)?;
             let size = listing::page_size(message.page_size)?;
             let after = listing::after_server(&message.page_token)?;
             let mut page = plane.catalog.servers(&tenant, after.as_deref(), size + 1).await?;
@@ -97,7 +114,9 @@ impl CatalogService for Catalogs {
         &self,
         call: Request<ListToolsRequest>,
     ) -> Result<Response<ListToolsResponse>, Status> {
-        let work = |message: ListToolsRequest, _| async move { self.tools(message).await };
+        let work = |caller: Caller, message: ListToolsRequest, _| async move {
+            self.tools(&caller, message).await
+        };
         self.edge.call("CatalogService/ListTools", call, work).await
     }
 
@@ -120,13 +139,24 @@ impl CatalogService for Catalogs {
 }
 
 impl Catalogs {
-    async fn tools(&self, message: ListToolsRequest) -> Result<ListToolsResponse, Error> {
-        let tenant = tenant(&message.tenant)?;
+    async fn tools(
+        &self,
+        caller: &Caller,
+        message: ListToolsRequest,
+    ) -> Result<ListToolsResponse, Error> {
+        let tenant = caller.tenant(&message.tenant)?;
         let filter = &message.server;
         let server = if filter.is_empty() { None } else { Some(ServerName::parse(filter)?) };
         let size = listing::page_size(message.page_size)?;
         let after = listing::after_tool(&message.page_token, filter)?;
-        let agent = message.as_agent.map(|agent| state::parse(Some(agent), &self.edge.limits));
+        if message.as_agent.is_none() {
+            // An agent sees what its own agent sees.
+            let writers = Roles::of(&[Role::CatalogWriter]);
+            let rpc = "CatalogService/ListTools without as_agent";
+            self.edge.guard.authenticator().require(caller, writers, rpc)?;
+        }
+        let limits = &self.edge.limits;
+        let agent = message.as_agent.map(|agent| state::parse(Some(agent), limits, caller));
         let page = ToolPage { server, after, size: size + 1 };
         let mut page = self.edge.plane.list_tools(&tenant, page, agent.transpose()?).await?;
         let fits = listing::within_bytes(page.iter().map(|tool| tool.record.definition.len()));
@@ -154,6 +184,19 @@ impl Catalogs {
             tools.extend(servers.get(&name).map(|s| render_catalog::tool(tenant, s, &tool)));
         }
         Ok(tools)
+    }
+}
+
+/// What a registration did, in numbers. An answer that was given before changed nothing now.
+fn effect(registered: &Registered) -> Effect {
+    let outcomes = registered.outcomes.iter().filter(|_| !registered.replayed);
+    let count = |kind| outcomes.clone().filter(|outcome| outcome.kind == kind).count();
+    Effect {
+        revision: Some(registered.revision),
+        accepted: count(OutcomeKind::Accepted),
+        changed: count(OutcomeKind::Changed),
+        removed: count(OutcomeKind::Removed),
+        rejected: count(OutcomeKind::Rejected),
     }
 }
 

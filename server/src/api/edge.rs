@@ -1,5 +1,6 @@
-//! What every call passes on its way in, in this order: the deadline is read and capped; the call is
-//! admitted or shed; the work runs under the deadline; the outcome is counted and mapped to a status.
+//! What every call passes on its way in, in this order: the deadline is read and capped; the caller is known (the guard
+//! told who it is); the call is admitted or shed; the work runs under the deadline; the outcome is counted and mapped to a
+//! status.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,17 +11,17 @@ use tonic::{Request, Response, Status};
 use toolgate_serving::time_asked;
 use tracing::Instrument as _;
 
+use super::guard::Guard;
 use super::status;
 use super::tenanted::Tenanted;
 use crate::admission::{Admission, Permit, Refusal};
+use crate::audit::{Actor, Audit, Change, Effect};
+use crate::auth::Caller;
 use crate::config::LimitsConfig;
 use crate::error::Error;
 use crate::identity::TenantId;
 use crate::plane::Plane;
 use crate::telemetry::Metrics;
-
-/// The tenant of calls that name none, while authentication is off.
-const DEFAULT_TENANT: &str = "default";
 
 /// A registration embeds every new summary, which takes a CPU minutes for thousands of tools.
 pub(super) const REGISTER_DEADLINE: Duration = Duration::from_secs(600);
@@ -30,6 +31,10 @@ pub(super) const REGISTER_DEADLINE: Duration = Duration::from_secs(600);
 pub(super) struct Edge {
     /// The plane behind it.
     pub(super) plane: Arc<Plane>,
+    /// Tells who calls.
+    pub(super) guard: Guard,
+    /// Where changes are told.
+    pub(super) audit: Arc<Audit>,
     /// What input is held to.
     pub(super) limits: LimitsConfig,
     /// Where calls are counted.
@@ -52,16 +57,20 @@ impl Edge {
     ) -> Result<Response<R>, Status>
     where
         M: Tenanted,
-        W: FnOnce(M, Instant) -> F,
+        W: FnOnce(Caller, M, Instant) -> F,
         F: Future<Output = Result<R, Error>>,
     {
         let started = Instant::now();
         let span = tracing::info_span!("call", rpc = method);
         let deadline = started + self.time_allowed(method, request.metadata());
-        let outcome = match self.admit(request.get_ref().tenant()) {
+        let admitted = caller_of(&request).and_then(|caller| {
+            let tenant = caller.tenant(request.get_ref().tenant())?;
+            Ok((self.admit(&tenant)?, caller))
+        });
+        let outcome = match admitted {
             Err(refusal) => Err(refusal),
-            Ok(_permit) => {
-                let work = work(request.into_inner(), deadline).instrument(span);
+            Ok((_permit, caller)) => {
+                let work = work(caller, request.into_inner(), deadline).instrument(span);
                 let timed = tokio::time::timeout_at(deadline.into(), work).await;
                 timed.unwrap_or(Err(Error::DeadlineExceeded))
             }
@@ -69,6 +78,19 @@ impl Edge {
         let error = outcome.as_ref().err().map_or("", status::reason_name);
         self.metrics.call(method, error, started.elapsed().as_secs_f64());
         outcome.map(Response::new).map_err(|failure| status::of(&failure))
+    }
+
+    /// Makes a change, which is told to the audit before and after.
+    pub(super) async fn change<T>(
+        &self,
+        change: Change,
+        work: impl Future<Output = Result<T, Error>>,
+        effect: impl FnOnce(&T) -> Effect,
+    ) -> Result<T, Error> {
+        let begun = self.audit.begin(change).await?;
+        let made = work.await;
+        begun.ends(made.as_ref().map(effect).map_err(status::reason_name)).await;
+        made
     }
 
     /// Opens a stream. Streams are no calls in progress: they have a bound of their own.
@@ -95,9 +117,9 @@ impl Edge {
         Ok(())
     }
 
-    fn admit(&self, tenant_name: &str) -> Result<Permit, Error> {
+    fn admit(&self, tenant: &TenantId) -> Result<Permit, Error> {
         self.refuse_draining()?;
-        self.admission.begin(&tenant(tenant_name)?).map_err(|refusal| {
+        self.admission.begin(tenant).map_err(|refusal| {
             let (reason, error) = told(refusal);
             self.metrics.rejected(reason);
             error
@@ -135,18 +157,18 @@ fn told(refusal: Refusal) -> (&'static str, Error) {
     }
 }
 
-/// The tenant that a message names.
-pub(super) fn tenant(name: &str) -> Result<TenantId, Error> {
-    TenantId::parse(if name.is_empty() { DEFAULT_TENANT } else { name })
+/// A change as the audit knows it.
+pub(super) fn change(act: &'static str, caller: &Caller, tenant: &TenantId, of: &str) -> Change {
+    let actor = Actor {
+        principal: caller.principal().to_owned(),
+        credential: caller.credential().to_string(),
+        method: caller.credential().method(),
+    };
+    Change { act, tenant: tenant.as_str().to_owned(), of: of.to_owned(), actor }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_name_means_the_default_tenant() {
-        assert_eq!(tenant("").expect("a tenant").as_str(), DEFAULT_TENANT);
-        assert!(tenant("Not valid").is_err());
-    }
+/// Who calls. That nobody told is a defect, which must not let anybody in.
+pub(super) fn caller_of<M>(request: &Request<M>) -> Result<Caller, Error> {
+    let caller = request.extensions().get::<Caller>();
+    caller.cloned().ok_or_else(|| Error::internal("a call came past the guard"))
 }

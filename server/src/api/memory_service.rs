@@ -8,8 +8,10 @@ use toolgate_proto::v1::{
     ClearMemoryRequest, ClearMemoryResponse, GetMemoryStatsRequest, GetMemoryStatsResponse,
 };
 
-use super::edge::{Edge, tenant};
+use super::edge::{Edge, change};
 use super::fields::Fields;
+use crate::audit::Effect;
+use crate::auth::Caller;
 use crate::error::Error;
 use crate::identity::{ServerName, ToolName};
 use crate::memory::ToolStats;
@@ -30,8 +32,8 @@ impl MemoryService for Memories {
         call: Request<GetMemoryStatsRequest>,
     ) -> Result<Response<GetMemoryStatsResponse>, Status> {
         let plane = &self.edge.plane;
-        let work = |message: GetMemoryStatsRequest, _| async move {
-            let tenant = tenant(&message.tenant)?;
+        let work = |caller: Caller, message: GetMemoryStatsRequest, _| async move {
+            let tenant = caller.tenant(&message.tenant)?;
             let server = server(&message.server)?;
             Ok(render(&plane.memory_stats(&tenant, server.as_ref()).await?))
         };
@@ -42,11 +44,20 @@ impl MemoryService for Memories {
         &self,
         call: Request<ClearMemoryRequest>,
     ) -> Result<Response<ClearMemoryResponse>, Status> {
-        let plane = &self.edge.plane;
-        let work = |message: ClearMemoryRequest, _| async move {
-            let tenant = tenant(&message.tenant)?;
+        let (edge, plane) = (&self.edge, &self.edge.plane);
+        let work = |caller: Caller, message: ClearMemoryRequest, _| async move {
+            let tenant = caller.tenant(&message.tenant)?;
             let (server, tool) = parse(&message)?;
-            let cleared = plane.clear_memory(&tenant, server.as_ref(), tool.as_ref()).await?;
+            let names =
+                [server.as_ref().map(ServerName::as_str), tool.as_ref().map(ToolName::as_str)];
+            let of = names.into_iter().flatten().collect::<Vec<_>>().join("/");
+            let change = change("MemoryService/ClearMemory", &caller, &tenant, &of);
+            let clear = plane.clear_memory(&tenant, server.as_ref(), tool.as_ref());
+            let effect = |cleared: &u64| Effect {
+                removed: usize::try_from(*cleared).unwrap_or(usize::MAX),
+                ..Effect::default()
+            };
+            let cleared = edge.change(change, clear, effect).await?;
             Ok(ClearMemoryResponse { cleared: u32::try_from(cleared).unwrap_or(u32::MAX) })
         };
         self.edge.call("MemoryService/ClearMemory", call, work).await

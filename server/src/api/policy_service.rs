@@ -10,9 +10,11 @@ use toolgate_proto::v1::{
     SetPolicyResponse,
 };
 
-use super::edge::{Edge, tenant};
+use super::edge::{Edge, change};
 use super::listing::{self, Place};
 use super::{render, state};
+use crate::audit::Effect;
+use crate::auth::Caller;
 use crate::error::Error;
 use crate::plane::policies::{Coverage, PolicyCheck, ToolVerdict};
 use crate::store::{StoredPolicy, ToolCursor};
@@ -31,11 +33,16 @@ impl PolicyService for Policies {
         &self,
         call: Request<SetPolicyRequest>,
     ) -> Result<Response<SetPolicyResponse>, Status> {
-        let plane = &self.edge.plane;
-        let work = |message: SetPolicyRequest, _| async move {
-            let tenant = tenant(&message.tenant)?;
-            let set = plane.set_policy(&tenant, message.document, &message.etag).await?;
-            let (stored, rules) = set;
+        let (edge, plane) = (&self.edge, &self.edge.plane);
+        let work = |caller: Caller, message: SetPolicyRequest, _| async move {
+            let tenant = caller.tenant(&message.tenant)?;
+            let change = change("PolicyService/SetPolicy", &caller, &tenant, "");
+            let set = plane.set_policy(&tenant, message.document, &message.etag);
+            let effect = |(stored, _): &(StoredPolicy, Vec<Coverage>)| Effect {
+                revision: Some(stored.revision),
+                ..Effect::default()
+            };
+            let (stored, rules) = edge.change(change, set, effect).await?;
             Ok(SetPolicyResponse { policy: Some(policy(stored)), rules: coverage(&rules) })
         };
         self.edge.call("PolicyService/SetPolicy", call, work).await
@@ -46,8 +53,8 @@ impl PolicyService for Policies {
         call: Request<GetPolicyRequest>,
     ) -> Result<Response<GetPolicyResponse>, Status> {
         let plane = &self.edge.plane;
-        let work = |message: GetPolicyRequest, _| async move {
-            let stored = plane.catalog.policy(&tenant(&message.tenant)?).await?;
+        let work = |caller: Caller, message: GetPolicyRequest, _| async move {
+            let stored = plane.catalog.policy(&caller.tenant(&message.tenant)?).await?;
             let policy = stored.map_or_else(v1::Policy::default, policy);
             Ok(GetPolicyResponse { policy: Some(policy) })
         };
@@ -59,11 +66,11 @@ impl PolicyService for Policies {
         call: Request<CheckPolicyRequest>,
     ) -> Result<Response<CheckPolicyResponse>, Status> {
         let edge = &self.edge;
-        let work = |message: CheckPolicyRequest, _| async move {
-            let tenant = tenant(&message.tenant)?;
+        let work = |caller: Caller, message: CheckPolicyRequest, _| async move {
+            let tenant = caller.tenant(&message.tenant)?;
             let size = listing::page_size(message.page_size)?;
             let after = listing::after_tool(&message.page_token, LISTING)?;
-            let state = state::parse(message.state, &edge.limits)?;
+            let state = state::parse(message.state, &edge.limits, &caller)?;
             let document = Some(message.document).filter(|document| !document.is_empty());
             let check = edge.plane.check_policy(&tenant, document, state).await?;
             page(&check, after.as_ref(), size as usize)

@@ -5,6 +5,7 @@ use toolgate_proto::v1;
 
 use super::fields::{Fields, within};
 use super::state;
+use crate::auth::Caller;
 use crate::config::{LimitsConfig, RouterConfig};
 use crate::deferral::{Asked, Mode, host_of};
 use crate::error::Error;
@@ -42,6 +43,7 @@ pub(super) fn route(
     wire: v1::RouteRequest,
     limits: &LimitsConfig,
     defaults: &RouterConfig,
+    caller: &Caller,
 ) -> Result<RouteQuery, Error> {
     let mut fields = Fields::default();
     let read = if defaults.clauses { Intent::new } else { Intent::undivided };
@@ -49,7 +51,7 @@ pub(super) fn route(
     let options = options(wire.options.unwrap_or_default(), defaults, &mut fields);
     let turn_id_fits = wire.turn_id.len() <= TURN_ID_MAX;
     fields.require(turn_id_fits, "turn_id", "must be at most 128 bytes");
-    let state = state::parse(wire.state, limits)?;
+    let state = state::parse(wire.state, limits, caller)?;
     fields.finish()?;
     Ok(RouteQuery {
         intents,
@@ -192,6 +194,7 @@ pub(super) fn search(
     wire: v1::SearchToolsRequest,
     limits: &LimitsConfig,
     defaults: &RouterConfig,
+    caller: &Caller,
 ) -> Result<SearchQuery, Error> {
     within("limits.max_intent_size", limits.max_intent_bytes, wire.query.len())?;
     let mut fields = Fields::default();
@@ -200,7 +203,7 @@ pub(super) fn search(
     let right = (1..=TOP_K_MAX).contains(&max_results);
     fields.require(right, "max_results", "must be 1 to 100");
     let detail = detail(wire.detail, "detail", &mut fields);
-    let state = state::parse(wire.state, limits)?;
+    let state = state::parse(wire.state, limits, caller)?;
     fields.finish()?;
     Ok(SearchQuery {
         query: query.ok_or_else(|| Error::field("query", "is missing"))?,
@@ -218,6 +221,7 @@ pub(super) fn search(
 pub(super) fn schemas(
     wire: v1::BatchGetToolSchemasRequest,
     limits: &LimitsConfig,
+    caller: &Caller,
 ) -> Result<SchemasQuery, Error> {
     let mut fields = Fields::default();
     let right = (1..=NAMES_MAX).contains(&wire.names.len());
@@ -225,7 +229,7 @@ pub(super) fn schemas(
     fields.require(wire.names.iter().all(|name| !name.is_empty()), "names", "must not be empty");
     short_names(&wire.names, "names", &mut fields);
     let detail = detail(wire.detail, "detail", &mut fields);
-    let state = state::parse(wire.state, limits)?;
+    let state = state::parse(wire.state, limits, caller)?;
     fields.finish()?;
     Ok(SchemasQuery { names: wire.names, detail, state, previous: wire.active_set_handle })
 }

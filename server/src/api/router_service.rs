@@ -8,8 +8,8 @@ use toolgate_proto::v1::{
     SearchToolsResponse,
 };
 
-use super::edge::{Edge, tenant};
-use super::{PRINCIPAL, render, request, state};
+use super::edge::Edge;
+use super::{render, request, state};
 use crate::config::RouterConfig;
 use crate::gate::handle::Holder;
 use crate::router::lookups::{GateQuery, PoolQuery};
@@ -24,10 +24,10 @@ pub(super) struct Routing {
 impl RouterService for Routing {
     async fn route(&self, call: Request<RouteRequest>) -> Result<Response<RouteResponse>, Status> {
         let edge = &self.edge;
-        edge.call("RouterService/Route", call, |message, deadline| async move {
-            let tenant = tenant(&message.tenant)?;
-            let query = request::route(message, &edge.limits, &self.defaults)?;
-            let holder = Holder { tenant: &tenant, principal: PRINCIPAL };
+        edge.call("RouterService/Route", call, |caller, message, deadline| async move {
+            let tenant = caller.tenant(&message.tenant)?;
+            let query = request::route(message, &edge.limits, &self.defaults, &caller)?;
+            let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let answer = edge.plane.router.route(holder, query, Some(deadline)).await?;
             for (stage, micros) in &answer.timings {
                 edge.metrics.stage(stage, *micros);
@@ -41,12 +41,12 @@ impl RouterService for Routing {
 
     async fn gate(&self, call: Request<GateRequest>) -> Result<Response<GateResponse>, Status> {
         let edge = &self.edge;
-        edge.call("RouterService/Gate", call, |message, deadline| async move {
-            let tenant = tenant(&message.tenant)?;
+        edge.call("RouterService/Gate", call, |caller, message, deadline| async move {
+            let tenant = caller.tenant(&message.tenant)?;
             let calls = request::calls(&message.calls)?;
             request::require_handle(&message.active_set_handle)?;
-            let state = state::parse(message.state, &edge.limits)?;
-            let holder = Holder { tenant: &tenant, principal: PRINCIPAL };
+            let state = state::parse(message.state, &edge.limits, &caller)?;
+            let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let query = GateQuery {
                 handle: message.active_set_handle,
                 calls,
@@ -72,10 +72,10 @@ impl RouterService for Routing {
         call: Request<SearchToolsRequest>,
     ) -> Result<Response<SearchToolsResponse>, Status> {
         let edge = &self.edge;
-        edge.call("RouterService/SearchTools", call, |message, deadline| async move {
-            let tenant = tenant(&message.tenant)?;
-            let query = request::search(message, &edge.limits, &self.defaults)?;
-            let holder = Holder { tenant: &tenant, principal: PRINCIPAL };
+        edge.call("RouterService/SearchTools", call, |caller, message, deadline| async move {
+            let tenant = caller.tenant(&message.tenant)?;
+            let query = request::search(message, &edge.limits, &self.defaults, &caller)?;
+            let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let answer = edge.plane.router.search(holder, query, Some(deadline)).await?;
             Ok(render::search(&tenant, &answer))
         })
@@ -87,10 +87,10 @@ impl RouterService for Routing {
         call: Request<GetSummaryPoolRequest>,
     ) -> Result<Response<GetSummaryPoolResponse>, Status> {
         let edge = &self.edge;
-        edge.call("RouterService/GetSummaryPool", call, |message, _| async move {
-            let tenant = tenant(&message.tenant)?;
-            let state = state::parse(message.state, &edge.limits)?;
-            let holder = Holder { tenant: &tenant, principal: PRINCIPAL };
+        edge.call("RouterService/GetSummaryPool", call, |caller, message, _| async move {
+            let tenant = caller.tenant(&message.tenant)?;
+            let state = state::parse(message.state, &edge.limits, &caller)?;
+            let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let router = &edge.plane.router;
             let (since, names_only) = (message.since_revision, message.names_only);
             let query = PoolQuery { state, since, names_only, render: message.render };
@@ -105,10 +105,10 @@ impl RouterService for Routing {
         call: Request<BatchGetToolSchemasRequest>,
     ) -> Result<Response<BatchGetToolSchemasResponse>, Status> {
         let edge = &self.edge;
-        edge.call("RouterService/BatchGetToolSchemas", call, |message, _| async move {
-            let tenant = tenant(&message.tenant)?;
-            let query = request::schemas(message, &edge.limits)?;
-            let holder = Holder { tenant: &tenant, principal: PRINCIPAL };
+        edge.call("RouterService/BatchGetToolSchemas", call, |caller, message, _| async move {
+            let tenant = caller.tenant(&message.tenant)?;
+            let query = request::schemas(message, &edge.limits, &caller)?;
+            let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let found = edge.plane.router.schemas(holder, &query).await?;
             Ok(render::schemas(&tenant, &found))
         })

@@ -17,13 +17,14 @@ use toolgate_proto::v1::policy_service_server::PolicyServiceServer;
 use toolgate_proto::v1::router_service_server::RouterServiceServer;
 use toolgate_proto::v1::usage_service_server::UsageServiceServer;
 use toolgate_serving::{
-    BoundAnswers, BoundRequests, Connections, ExplainUndecoded, drained_or_cut, ending_after,
+    BoundAnswers, BoundRequests, Connections, ExplainUndecoded, Tls, drained_or_cut, ending_after,
     transport,
 };
 use tower::layer::util::{Identity, Stack};
 
 use super::catalog_service::Catalogs;
 use super::edge::{Edge, REGISTER_DEADLINE};
+use super::guard::Guard;
 use super::memory_service::Memories;
 use super::policy_service::Policies;
 use super::router_service::Routing;
@@ -31,6 +32,8 @@ use super::unserved::Unserved;
 use super::usage_service::Ledgers;
 use super::web::{WebFaces, WebLimits};
 use crate::admission::Admission;
+use crate::audit::Audit;
+use crate::auth::Authenticator;
 use crate::config::{LimitsConfig, RouterConfig, ServerConfig};
 use crate::plane::Plane;
 use crate::telemetry::Metrics;
@@ -46,6 +49,12 @@ pub struct ApiConfig {
     pub router: RouterConfig,
     /// Says who may begin a call.
     pub admission: Admission,
+    /// Tells who calls.
+    pub authenticator: Arc<Authenticator>,
+    /// Where changes are told.
+    pub audit: Arc<Audit>,
+    /// The certificates, where gRPC is served over TLS.
+    pub tls: Option<Arc<Tls>>,
 }
 
 /// Serves until `stop`, then drains: no new calls, health says NOT_SERVING, calls in progress have
@@ -65,6 +74,8 @@ pub async fn serve(
     let (reporter, health) = health_reporter();
     set_health(&reporter, true).await;
     let edge = Edge {
+        guard: Guard::new(Arc::clone(&config.authenticator)),
+        audit: Arc::clone(&config.audit),
         plane,
         metrics,
         limits: config.limits,
@@ -73,9 +84,9 @@ pub async fn serve(
         draining: stop.clone(),
     };
     let router = services(edge, &config).add_service(health);
-    let incoming = Connections::new(listener, config.server.max_connections, move || {
-        connection_metrics.rejected("connections");
-    });
+    let refused = move || connection_metrics.rejected("connections");
+    let incoming = Connections::new(listener, config.server.max_connections, refused)
+        .over_tls(config.tls.clone());
     let drain = {
         let stop = stop.clone();
         async move {
@@ -93,12 +104,13 @@ const BODY_MARGIN: Duration = Duration::from_secs(1);
 /// Requests under way for each call that may be in progress: some are still being read, and some refused.
 const REQUESTS_A_CALL: usize = 2;
 
-type Layers =
-    Stack<ExplainUndecoded, Stack<WebFaces, Stack<BoundAnswers, Stack<BoundRequests, Identity>>>>;
+type Bounds = Stack<BoundAnswers, Stack<BoundRequests, Identity>>;
+type Layers = Stack<ExplainUndecoded, Stack<Guard, Stack<WebFaces, Bounds>>>;
 
 fn services(edge: Edge, config: &ApiConfig) -> Router<Layers> {
     let metrics = Arc::clone(&edge.metrics);
     let (requests, answers) = bounds(&config.server, &metrics);
+    let guard = edge.guard.clone();
     let max = config.limits.max_message_bytes;
     let web = WebLimits {
         max_message_bytes: max,
@@ -126,7 +138,9 @@ fn services(edge: Edge, config: &ApiConfig) -> Router<Layers> {
         // Callers who don't read must not fill the memory.
         .layer(answers)
         // Who speaks no gRPC is translated for.
-        .layer(WebFaces::new(&web, &config.server.cors_origins, metrics))
+        .layer(WebFaces::new(&web, &config.server.cors_origins, guard.clone(), metrics))
+        // Nothing is read of a call before it is known whose it is.
+        .layer(guard)
         // What the transport refuses by itself still gets a reason.
         .layer(ExplainUndecoded { max_message_bytes: max, limit_name: "limits.max_message_size" })
         .add_service(RouterServiceServer::new(routing).max_decoding_message_size(max))

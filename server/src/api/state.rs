@@ -8,25 +8,28 @@ use serde_json::{Map, Number, Value};
 use toolgate_proto::v1;
 
 use super::fields::within;
+use crate::auth::Caller;
 use crate::config::LimitsConfig;
 use crate::error::Error;
 use crate::state::{AgentState, CallStatus, PriorCall};
 
-/// Parses an agent's state; an absent one has done nothing and may do nothing special.
+/// Parses an agent's state; an absent one has done nothing and may do nothing special. Who it is, and which scopes it may
+/// have at most, is the caller's credential's to say.
 pub(super) fn parse(
     wire: Option<v1::AgentState>,
     limits: &LimitsConfig,
+    caller: &Caller,
 ) -> Result<AgentState, Error> {
     let wire = wire.unwrap_or_default();
     within("limits.max_state_size", limits.max_state_bytes, wire.encoded_len())?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(AgentState {
-        scopes: wire.scopes.into_iter().collect(),
+        scopes: caller.allowed(wire.scopes.into_iter().collect()),
         calls: wire.calls.into_iter().map(call).collect(),
         milestones: wire.milestones.into_iter().collect(),
         discovered: wire.discovered_tools,
         attributes: wire.attributes.map(map).unwrap_or_default(),
-        principal: super::PRINCIPAL.to_owned(),
+        principal: caller.principal().to_owned(),
         now_ms: i64::try_from(now.as_millis()).unwrap_or(i64::MAX),
     })
 }

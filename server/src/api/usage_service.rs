@@ -8,8 +8,9 @@ use toolgate_proto::v1;
 use toolgate_proto::v1::usage_service_server::UsageService;
 use toolgate_proto::v1::{GetUsageRequest, GetUsageResponse};
 
-use super::edge::{Edge, tenant};
+use super::edge::Edge;
 use super::fields::Fields;
+use crate::auth::Caller;
 use crate::error::Error;
 use crate::store::Hour;
 use crate::usage::{Amounts, Bucket, Deferral, Granularity, Span, Usage, hour_of};
@@ -30,8 +31,8 @@ impl UsageService for Ledgers {
         call: Request<GetUsageRequest>,
     ) -> Result<Response<GetUsageResponse>, Status> {
         let plane = &self.edge.plane;
-        let work = |message: GetUsageRequest, _| async move {
-            let tenant = tenant(&message.tenant)?;
+        let work = |caller: Caller, message: GetUsageRequest, _| async move {
+            let tenant = caller.tenant(&message.tenant)?;
             let (span, buckets) = parse(&message)?;
             let usage = plane.usage.read(&tenant, span.clone(), buckets).await?;
             let begins = message.start_time.is_some().then_some(span.start);

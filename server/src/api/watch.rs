@@ -1,9 +1,11 @@
 //! `CatalogService/WatchCatalog` as a stream.
 
 use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, interval, sleep_until};
 use tokio_stream::Stream;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
@@ -11,34 +13,65 @@ use tonic::{Request, Response, Status};
 use toolgate_proto::v1::{WatchCatalogRequest, WatchCatalogResponse};
 use toolgate_serving::time_asked;
 
-use super::edge::{Edge, tenant};
+use super::edge::{Edge, caller_of};
 use super::status;
+use crate::auth::{Authenticator, Caller};
 use crate::error::Error;
 use crate::plane::watching::CatalogWatch;
 use crate::store::Changes;
 
 pub(super) type Answers = Pin<Box<dyn Stream<Item = Result<WatchCatalogResponse, Status>> + Send>>;
 
-/// Opens a watch that ends with the caller, with its deadline if it has one, or when the service drains.
+/// How often the credential of an open stream is looked at again.
+const LOOKED_AT_EVERY: Duration = Duration::from_secs(2);
+
+/// Opens a watch that ends with the caller, with its deadline if it has one, with its credential, or when the service
+/// drains.
 pub(super) fn open(
     edge: &Edge,
     request: Request<WatchCatalogRequest>,
 ) -> Result<Response<Answers>, Error> {
     let until = time_asked(request.metadata()).map(|asked| Instant::now() + asked);
+    let caller = caller_of(&request)?;
     let message = request.into_inner();
-    let watch = edge.plane.watch(&tenant(&message.tenant)?, message.since_revision)?;
+    let watch = edge.plane.watch(&caller.tenant(&message.tenant)?, message.since_revision)?;
     // One answer waits for its reader; what is committed meanwhile comes together in the next.
     let (sender, receiver) = mpsc::channel(1);
-    tokio::spawn(tell(watch, sender, until, edge.draining.clone()));
+    let credential = Credential { caller, authenticator: Arc::clone(edge.guard.authenticator()) };
+    tokio::spawn(tell(watch, sender, until, credential, edge.draining.clone()));
     Ok(Response::new(Box::pin(ReceiverStream::new(receiver))))
+}
+
+/// What let the watcher in.
+struct Credential {
+    caller: Caller,
+    authenticator: Arc<Authenticator>,
+}
+
+impl Credential {
+    /// Ready when it is no longer good.
+    async fn ended(&self) {
+        if !self.authenticator.is_on() {
+            return std::future::pending().await;
+        }
+        let mut turns = interval(LOOKED_AT_EVERY);
+        loop {
+            turns.tick().await;
+            if !self.authenticator.is_still_good(&self.caller).await {
+                return;
+            }
+        }
+    }
 }
 
 async fn tell(
     mut watch: CatalogWatch,
     answers: mpsc::Sender<Result<WatchCatalogResponse, Status>>,
     until: Option<Instant>,
+    credential: Credential,
     draining: CancellationToken,
 ) {
+    let mut ended = std::pin::pin!(credential.ended());
     loop {
         let over = async {
             match until {
@@ -51,6 +84,9 @@ async fn tell(
             () = answers.closed() => return,
             () = draining.cancelled() => Err(Error::Draining),
             () = over => Err(Error::DeadlineExceeded),
+            () = &mut ended => {
+                Err(Error::Unauthenticated("the credential is no longer good: it expired or was revoked"))
+            }
             next = watch.next() => next,
         };
         let ends = next.is_err();

@@ -19,7 +19,10 @@ use self::bodies::Bodies;
 use self::connect::Connect;
 use self::failure::Failure;
 use self::methods::Methods;
+use super::guard::Guard;
+use super::status;
 use crate::config::WebOrigin;
+use crate::error::Error;
 use crate::telemetry::Metrics;
 
 mod bodies;
@@ -65,10 +68,16 @@ pub(super) struct WebFaces {
 struct Callers {
     connect: Connect,
     bodies: Bodies,
+    guard: Guard,
 }
 
 impl WebFaces {
-    pub(super) fn new(limits: &WebLimits, origins: &[WebOrigin], metrics: Arc<Metrics>) -> Self {
+    pub(super) fn new(
+        limits: &WebLimits,
+        origins: &[WebOrigin],
+        guard: Guard,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         let parsed = origins.iter().filter_map(|origin| origin.as_str().parse().ok());
         let origins: Arc<[HeaderValue]> = parsed.collect();
         let cors = CorsLayer::new()
@@ -79,7 +88,7 @@ impl WebFaces {
             .max_age(PREFLIGHT_AGE);
         let connect = Connect::new(Methods::of_contract());
         let bodies = Bodies::new(limits, Arc::clone(&metrics));
-        Self { callers: Arc::new(Callers { connect, bodies }), origins, cors, metrics }
+        Self { callers: Arc::new(Callers { connect, bodies, guard }), origins, cors, metrics }
     }
 
     /// A page that was not named gets nothing: without this, one that a browser takes for this very address (DNS
@@ -171,13 +180,21 @@ impl Speech {
 async fn answer<S>(
     grpc: S,
     callers: Arc<Callers>,
-    request: Request<Body>,
+    mut request: Request<Body>,
 ) -> Result<Response<Body>, Infallible>
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
 {
-    let Callers { connect, bodies } = &*callers;
-    let answered = match Speech::of(&request) {
+    let Callers { connect, bodies, guard } = &*callers;
+    let speech = Speech::of(&request);
+    // Before its body is read: that costs room.
+    if let Err(refusal) = guard.admit(&mut request).await {
+        return Ok(match speech {
+            Speech::GrpcWeb(_) => refused_grpc_web(&refusal, request).await,
+            _ => Failure::from(&refusal).into_response(),
+        });
+    }
+    let answered = match speech {
         Speech::GrpcWeb(content) => grpc_web(grpc, bodies, content, request).await,
         _ => connect.answer(grpc, bodies, request).await,
     };
@@ -203,6 +220,18 @@ where
     let Ok(answer) = GrpcWebLayer::new().layer(grpc).oneshot(request).await;
     drop((place, room));
     Ok(answer)
+}
+
+/// A refusal as gRPC-Web has it.
+async fn refused_grpc_web(refusal: &Error, request: Request<Body>) -> Response<Body> {
+    let (parts, _) = request.into_parts();
+    let status = status::of(refusal);
+    let refused = service_fn(move |_: Request<Body>| {
+        std::future::ready(Ok::<_, Infallible>(status.clone().into_http::<Body>()))
+    });
+    let request = Request::from_parts(parts, Body::empty());
+    let Ok(answer) = GrpcWebLayer::new().layer(refused).oneshot(request).await;
+    answer
 }
 
 /// An answer of these bytes.

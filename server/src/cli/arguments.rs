@@ -7,10 +7,11 @@ use clap::{Args, Parser, Subcommand};
 use toolgate_client::{Client, ClientOptions};
 use toolgate_encoder_worker::worker::{HELP, WorkerArguments};
 
+use super::credentials::CredentialArguments;
 use super::failure::Failure;
 use super::{
-    bench, calibrate, completions, config, doctor, eval, gate, lint, memory, model, output, pack,
-    policy, register, route, search, serve, servers, store, summarize, tokens, tools, usage,
+    bench, calibrate, completions, config, doctor, eval, gate, key, lint, memory, model, output,
+    pack, policy, register, route, search, serve, servers, store, summarize, tokens, tools, usage,
 };
 use crate::config::units::parse_duration;
 use crate::config::{Config, FlagValue, Parsed, load};
@@ -57,6 +58,7 @@ pub(super) enum Command {
     Policy(policy::Policy),
     Memory(memory::Memory),
     Store(store::StoreCommand),
+    Key(key::Key),
     Model(model::Model),
     Doctor(doctor::Doctor),
     Eval(eval::Eval),
@@ -103,6 +105,8 @@ pub(super) struct ClientArguments {
     /// How long a call may take, such as 500ms or 10s. The server may cut it.
     #[arg(long, value_parser = parse_duration, value_name = "DURATION")]
     pub(super) deadline: Option<Duration>,
+    #[command(flatten)]
+    pub(super) credentials: CredentialArguments,
 }
 
 impl ClientArguments {
@@ -113,7 +117,7 @@ impl ClientArguments {
             tenant: self.tenant.clone(),
             ..Default::default()
         };
-        Ok(Client::connect(&self.endpoint, options).await?)
+        Ok(Client::connect(&self.endpoint, self.credentials.add_to(options)?).await?)
     }
 }
 
@@ -218,6 +222,11 @@ mod tests {
             "toolgate usage",
             "toolgate usage --since 2026-11-01 --until 2026-11-02T10:00:00Z --json --tenant acme",
             "toolgate usage --since 7d",
+            "toolgate usage --api-key-file k --ca-file c --client-cert c --client-key k",
+            "toolgate key create --tenant acme --role agent --role admin --expires 90d --label x --json",
+            "toolgate key list --all --tenant acme --json",
+            "toolgate key rotate 0123456789ab --overlap 0s --set store.path=d",
+            "toolgate key revoke 0123456789ab",
             "toolgate policy set p.yaml --etag p3",
             "toolgate policy get --json --tenant acme",
             "toolgate policy check p.yaml --state s.json",
@@ -280,6 +289,10 @@ mod tests {
             "toolgate route x --threshold 2",
             "toolgate route x --deadline 5",
             "toolgate register x --mode upsert",
+            "toolgate usage --client-cert c",
+            "toolgate key create --tenant acme",
+            "toolgate key create --role root",
+            "toolgate key rotate x --overlap 5",
             "toolgate policy",
             "toolgate policy set",
             "toolgate register x --pending a",

@@ -20,7 +20,8 @@ Examples:
   TOOLGATE_LOG_FORMAT=json toolgate serve --config toolgate.toml
 
 `toolgate config example` prints every key. SIGHUP has the configuration read again: its deferral settings
-take effect at once, others at the next start. Ctrl-C (or SIGTERM) lets calls in progress finish; a second
+take effect at once, others at the next start. It also has certificates, issuers' keys and the admin key read
+again, and the audit file opened again. Ctrl-C (or SIGTERM) lets calls in progress finish; a second
 one ends the server at once.";
 
 /// Start a server.

@@ -7,6 +7,8 @@ use super::mistake::{ConfigErrors, Mistake, Source};
 use super::settings::Settings;
 use super::value::Value;
 
+mod security;
+
 /// Every contradiction between keys.
 pub(super) fn check(settings: &Settings) -> Result<(), ConfigErrors> {
     let found = [
@@ -21,7 +23,8 @@ pub(super) fn check(settings: &Settings) -> Result<(), ConfigErrors> {
         too_big_for_a_message(settings, "limits.max_intent_size"),
         too_big_for_a_message(settings, "limits.max_state_size"),
     ];
-    ConfigErrors::unless_empty(found.into_iter().flatten().collect())
+    let found = found.into_iter().flatten().chain(security::check(settings));
+    ConfigErrors::unless_empty(found.collect())
 }
 
 fn same_address(settings: &Settings) -> Option<Mistake> {

@@ -1,6 +1,7 @@
 //! One typed struct per component, read out of the settings. Field comments say what a value means; ranges
 //! and defaults are in `table`.
 
+mod auth;
 mod memory;
 mod packs;
 mod store;
@@ -21,6 +22,7 @@ use super::value::Value;
 use super::worker_address::WorkerAddress;
 use crate::admission::AdmissionConfig;
 use crate::deferral::Policy;
+pub use auth::{AuditConfig, AuthConfig, AuthMethod, JwksPlace, TlsConfig, TokenConfig};
 pub use memory::MemoryConfig;
 pub use packs::PacksConfig;
 pub use store::{SharedStoreConfig, StoreConfig};
@@ -161,6 +163,8 @@ pub type DeferralConfig = Policy;
 pub struct HandleConfig {
     /// Where the key comes from.
     pub key: KeySource,
+    /// The key before it, which verifies still.
+    pub previous_key: Option<KeySource>,
     /// How long a handle is good.
     pub ttl: Duration,
 }
@@ -343,7 +347,8 @@ impl From<&Settings> for HandleConfig {
             (_, Value::Path(path)) => KeySource::File(path.clone()),
             _ => KeySource::Kept(settings.path("store.path").join(KEPT_KEY)),
         };
-        Self { key, ttl: settings.duration("handle.ttl") }
+        let previous_key = settings.maybe_path("handle.previous_key_file").map(KeySource::File);
+        Self { key, previous_key, ttl: settings.duration("handle.ttl") }
     }
 }
 

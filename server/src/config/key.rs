@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::units::{format_duration, format_size};
 
 /// One key of the configuration.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Key {
     /// `section.name`, as in the file and after `--set`.
     pub name: &'static str,
@@ -70,6 +70,10 @@ pub enum Kind {
     Path,
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// Some of these words, in a list.
+    Words(&'static [&'static str]),
+    /// Client certificates with tenant and roles, in a list.
+    Certificates,
     /// A key in base64, never printed.
     Secret,
     /// The URL of a database, never printed.
@@ -133,6 +137,11 @@ impl Kind {
             Self::Flag => "true or false".into(),
             Self::Path => "a path".into(),
             Self::Choice(words) => format!("one of {}", words.join(", ")),
+            Self::Words(words) => format!("a list of {}", words.join(", ")),
+            Self::Certificates => {
+                "a list such as \"spiffe://example.org/ns/ops/sa/a=acme:agent+catalog-writer\""
+                    .into()
+            }
             Self::Secret => "at least 32 random bytes in base64 (`openssl rand -base64 32`)".into(),
             Self::StoreUrl => "a URL such as \"postgres://user@host/database\"".into(),
             Self::Text => "a text".into(),
@@ -178,6 +187,8 @@ impl Kind {
                 | Self::Tenants
                 | Self::Patterns
                 | Self::Origins
+                | Self::Words(_)
+                | Self::Certificates
         )
     }
 }

@@ -14,8 +14,17 @@ use super::value::{Raw, Value};
 use crate::nearest::nearest;
 
 /// Variables that begin as ours do but are no keys: of the command line and of the model hub.
-const OTHER_VARIABLES: [&str; 4] =
-    [super::load::CONFIG_FILE_ENV, "TOOLGATE_ENDPOINT", "TOOLGATE_TENANT", "TOOLGATE_MODEL_HUB"];
+const OTHER_VARIABLES: [&str; 9] = [
+    super::load::CONFIG_FILE_ENV,
+    "TOOLGATE_ENDPOINT",
+    "TOOLGATE_TENANT",
+    "TOOLGATE_API_KEY",
+    "TOOLGATE_API_KEY_FILE",
+    "TOOLGATE_CA_FILE",
+    "TOOLGATE_CLIENT_CERT",
+    "TOOLGATE_CLIENT_KEY",
+    "TOOLGATE_MODEL_HUB",
+];
 const PREFIX: &str = "TOOLGATE_";
 
 /// Variables of encoder workers, which get the environment of the server that starts them.

@@ -7,17 +7,22 @@ use toolgate_encoder_worker::model_fetch::KnownModel;
 
 use super::key::{Fallback, Key, Kind};
 
+mod security;
+
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
 /// The keys, section by section, in the order of the example file.
-pub static KEYS: &[Key] = &[
+pub static KEYS: &[Key] =
+    &joined::<{ SERVING.len() + security::KEYS.len() }>(&[SERVING, security::KEYS]);
+
+const SERVING: &[Key] = &[
     key(
         "server.listen",
         Kind::Address,
         "127.0.0.1:7070",
-        "Where gRPC, gRPC-Web and JSON over HTTP are served. This version has no authentication: keep it on a loopback or private address.",
+        "Where gRPC, gRPC-Web and JSON over HTTP are served. Without auth.methods, keep it on a loopback or private address.",
     ),
     key(
         "server.admin_listen",
@@ -410,6 +415,13 @@ pub static KEYS: &[Key] = &[
         default: Fallback::Absent,
         doc: "A file that holds the key in base64, such as a mounted secret. Not together with key.",
     },
+    Key {
+        name: "handle.previous_key_file",
+        kind: Kind::Path,
+        default: Fallback::Absent,
+        doc: "A file with the key that was used before, in base64: handles signed with it are good until they \
+              expire, and none is signed with it.",
+    },
     key(
         "handle.ttl",
         span(1_000, 7 * 24 * 3_600_000),
@@ -451,6 +463,21 @@ pub static KEYS: &[Key] = &[
 /// The key of that name.
 pub(super) fn find(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.name == name)
+}
+
+/// One list of all of them.
+const fn joined<const N: usize>(lists: &[&[Key]]) -> [Key; N] {
+    let mut all = [lists[0][0]; N];
+    let (mut list, mut at) = (0, 0);
+    while list < lists.len() {
+        let mut of_list = 0;
+        while of_list < lists[list].len() {
+            all[at] = lists[list][of_list];
+            (at, of_list) = (at + 1, of_list + 1);
+        }
+        list += 1;
+    }
+    all
 }
 
 const fn key(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Key {

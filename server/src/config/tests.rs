@@ -81,6 +81,7 @@ fn every_key_is_read_with_its_type() {
     assert_eq!(config.store.path, Path::new("/d/data"));
     let written = concat!(
         include_str!("components.rs"),
+        include_str!("components/auth.rs"),
         include_str!("components/memory.rs"),
         include_str!("components/packs.rs"),
         include_str!("components/usage.rs")
@@ -185,6 +186,53 @@ fn single_mistakes() {
         "[server]\nunsent_memory = \"2MiB\"",
         &["t.toml:2", "at least limits.max_message_size, which is 4MiB"],
     );
+}
+
+#[test]
+fn what_would_leave_a_server_more_open_than_it_looks_is_a_mistake() {
+    check_one("[auth]\nmethods = [\"basic\"]", &["a list of api-key, jwt, mtls", "basic"]);
+    check_one(
+        "[auth]\nissuer = \"x\"",
+        &["auth.issuer: has no effect unless auth.methods has jwt"],
+    );
+    check_one("[auth]\nadmin_key_file = \"k\"", &["unless auth.methods has api-key"]);
+    check_one("[tls]\ncert_file = \"c\"", &["needs tls.key_file"]);
+    check_one(
+        "[auth]\nmethods = [\"mtls\"]\ntrust_domain = \"x\"",
+        &["mtls needs tls.client_ca_file"],
+    );
+    let jwt = "[auth]\nmethods = [\"jwt\"]\nissuer = \"i\"\naudience = \"a\"\n";
+    check_one(jwt, &["jwt needs auth.jwks_file or auth.jwks_url"]);
+    for url in ["http://x/", "https://u:p@x/", "x"] {
+        check_one(&format!("{jwt}jwks_url = \"{url}\""), &["must be an https:// URL"]);
+    }
+    check_one(&format!("{jwt}jwks_url = \"https://x/\"\njwks_file = \"f\""), &["keep one"]);
+    check_one(&format!("{jwt}jwks_file = \"f\"\njwks_ca_file = \"c\""), &["is for auth.jwks_url"]);
+    check_one("[auth]\nmethods = [\"jwt\"]\nissuer = \"i\"\njwks_file = \"f\"", &["auth.audience"]);
+    let mtls = "[tls]\ncert_file = \"c\"\nkey_file = \"k\"\nclient_ca_file = \"a\"\n[auth]\nmethods = [\"mtls\"]\n";
+    check_one(mtls, &["auth.trust_domain or auth.certificates"]);
+    check_one(&format!("{mtls}certificates = [\"cn:a=*:agent\"]"), &["only an admin"]);
+}
+
+#[test]
+fn credentials_are_read_whole() {
+    let file = "[auth]\nmethods = [\"mtls\", \"jwt\"]\nissuer = \"i\"\naudience = \"a\"\njwks_url = \"https://x/\"\n\
+                jwks_ca_file = \"~/ca.pem\"\ncertificates = [\"cn:a=acme:agent\", \"cn:b=*:admin\"]\n\
+                [tls]\ncert_file = \"c\"\nkey_file = \"k\"\nclient_ca_file = \"a\"\n[audit]\nfile = \"x\"";
+    let config = parse(file, &["TOOLGATE_AUTH_CLOCK_SKEW=5s"], &[]).config;
+    assert_eq!(config.auth.methods, [AuthMethod::Jwt, AuthMethod::Mtls]);
+    let tokens = config.auth.tokens.expect("they are taken");
+    let ca_file = Some(PathBuf::from("/home/ada/ca.pem"));
+    assert_eq!(tokens.keys, JwksPlace::Url { url: "https://x/".into(), ca_file });
+    assert_eq!(
+        (tokens.clock_skew, tokens.tenant_claim.as_str()),
+        (Duration::from_secs(5), "tenant")
+    );
+    assert_eq!(config.auth.certificates.len(), 2);
+    assert!(config.tls.expect("it is on").client_certificate_optional);
+    assert_eq!(config.audit.file, Some("x".into()));
+    let plain = parse("", &[], &[]).config;
+    assert!(plain.auth.methods.is_empty() && plain.auth.tokens.is_none() && plain.tls.is_none());
 }
 
 #[test]

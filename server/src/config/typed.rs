@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use toolgate_encoder_worker::Device;
 
+use super::certificate_rule::CertificateRule;
 use super::origin::WebOrigin;
 use super::settings::Settings;
 use super::value::Value;
@@ -57,6 +58,28 @@ impl Settings {
         match self.get(name).value {
             Value::Choice(word) => word,
             _ => unreachable!("{name} is a choice in the table"),
+        }
+    }
+
+    /// A path that nobody need name.
+    pub(super) fn maybe_path(&self, name: &str) -> Option<PathBuf> {
+        match &self.get(name).value {
+            Value::Path(path) => Some(path.clone()),
+            _ => None,
+        }
+    }
+
+    pub(super) fn words(&self, name: &str) -> &[&'static str] {
+        match &self.get(name).value {
+            Value::Words(words) => words,
+            _ => unreachable!("{name} is a list of words in the table"),
+        }
+    }
+
+    pub(super) fn certificates(&self, name: &str) -> Vec<CertificateRule> {
+        match &self.get(name).value {
+            Value::Certificates(rules) => rules.clone(),
+            _ => unreachable!("{name} is a list of certificates in the table"),
         }
     }
 

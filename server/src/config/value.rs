@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use toolgate_encoder_worker::Device;
 
+use super::certificate_rule::CertificateRule;
 use super::key::Kind;
 use super::origin::WebOrigin;
 use super::secret::SecretKey;
@@ -56,6 +57,10 @@ pub enum Value {
     Path(PathBuf),
     /// Of [`Kind::Choice`].
     Choice(&'static str),
+    /// Of [`Kind::Words`].
+    Words(Vec<&'static str>),
+    /// Of [`Kind::Certificates`].
+    Certificates(Vec<CertificateRule>),
     /// Of [`Kind::Secret`].
     Secret(SecretKey),
     /// Of [`Kind::StoreUrl`].
@@ -94,6 +99,8 @@ impl fmt::Display for Value {
             Self::Path(path) => path.display().fmt(formatter),
             Self::Choice(word) => formatter.write_str(word),
             Self::Secret(_) | Self::StoreUrl(_) => formatter.write_str("(set, not shown)"),
+            Self::Words(words) => joined(formatter, words),
+            Self::Certificates(rules) => joined(formatter, rules),
             Self::Text(text) => formatter.write_str(text),
             Self::Device(device) => device.fmt(formatter),
             Self::Devices(devices) => joined(formatter, devices),
@@ -183,6 +190,12 @@ fn parse(kind: &Kind, text: &str) -> Result<Value, Option<String>> {
             let word = words.iter().find(|word| **word == text);
             word.map(|word| Value::Choice(word)).ok_or(None)
         }
+        Kind::Words(words) => list(text, |item| {
+            let word = words.iter().find(|word| **word == item);
+            word.copied().ok_or_else(|| "not among them".into())
+        })
+        .map(Value::Words),
+        Kind::Certificates => list(text, |item| item.parse()).map(Value::Certificates),
         Kind::Secret => {
             SecretKey::from_base64(text).map(Value::Secret).map_err(|error| Some(error.to_string()))
         }

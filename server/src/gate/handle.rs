@@ -127,7 +127,7 @@ impl ActiveSet {
             bytes.extend(tool.id);
             bytes.extend(tool.definition);
         }
-        let tag = mac(key, holder, &bytes).finalize().into_bytes();
+        let tag = mac(key.bytes(), holder, &bytes).finalize().into_bytes();
         bytes.extend(tag);
         URL_SAFE_NO_PAD.encode(bytes)
     }
@@ -135,8 +135,8 @@ impl ActiveSet {
     /// Reads a handle. Expiry is not judged here: see [`ActiveSet::has_expired`].
     ///
     /// # Errors
-    /// [`HandleError::Invalid`] for anything that [`ActiveSet::seal`] did not make with this key for this
-    /// holder; the comparison takes constant time.
+    /// [`HandleError::Invalid`] for anything that [`ActiveSet::seal`] did not make with this key, or the one before
+    /// it, for this holder; the comparison takes constant time.
     pub fn open(text: &str, key: &HandleKey, holder: Holder<'_>) -> Result<Self, HandleError> {
         if text.len() > TEXT_MAX {
             return Err(HandleError::Invalid);
@@ -144,7 +144,10 @@ impl ActiveSet {
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| HandleError::Invalid)?;
         let length = bytes.len().checked_sub(TAG).ok_or(HandleError::Invalid)?;
         let (content, tag) = bytes.split_at(length);
-        mac(key, holder, content).verify_slice(tag).map_err(|_| HandleError::Invalid)?;
+        let signed = |key: &[u8]| mac(key, holder, content).verify_slice(tag).is_ok();
+        if !key.verifying().any(signed) {
+            return Err(HandleError::Invalid);
+        }
         Self::read(content).ok_or(HandleError::Invalid)
     }
 
@@ -190,18 +193,17 @@ impl Holder<'_> {
             return PrincipalKey::default();
         }
         let digest: [u8; 32] =
-            mac_for(b"toolgate principal\0", key, self, &[]).finalize().into_bytes().into();
+            mac_for(b"toolgate principal\0", key.bytes(), self, &[]).finalize().into_bytes().into();
         digest.first_chunk().copied().unwrap_or_default()
     }
 }
 
-fn mac(key: &HandleKey, holder: Holder<'_>, content: &[u8]) -> Hmac<Sha256> {
+fn mac(key: &[u8], holder: Holder<'_>, content: &[u8]) -> Hmac<Sha256> {
     mac_for(b"toolgate active set\0", key, holder, content)
 }
 
-fn mac_for(use_of: &[u8], key: &HandleKey, holder: Holder<'_>, content: &[u8]) -> Hmac<Sha256> {
-    let mut mac =
-        Hmac::<Sha256>::new_from_slice(key.bytes()).expect("HMAC takes keys of any length");
+fn mac_for(use_of: &[u8], key: &[u8], holder: Holder<'_>, content: &[u8]) -> Hmac<Sha256> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
     mac.update(use_of);
     // Lengths go before the names, so that no two holders make the same input.
     for name in [holder.tenant.as_str(), holder.principal] {
@@ -266,6 +268,21 @@ mod tests {
         assert!(open(&key, &ab, "c").is_err());
         assert!(open(&key, &a, "").is_err());
         assert!(open(&other, &a, "bc").is_err());
+    }
+
+    #[test]
+    fn the_key_before_verifies_and_never_signs() {
+        let (old, new, a) = (key(1), key(2), tenant("a"));
+        let holder = Holder { tenant: &a, principal: "p" };
+        let of_old = set(3).seal(&old, holder);
+        let rotated = new.clone().after(old.clone());
+        assert_eq!(ActiveSet::open(&of_old, &rotated, holder), Ok(set(3)));
+        let of_rotated = set(3).seal(&rotated, holder);
+        assert_eq!(ActiveSet::open(&of_rotated, &new, holder), Ok(set(3)));
+        assert!(ActiveSet::open(&of_rotated, &old, holder).is_err());
+        assert!(ActiveSet::open(&of_old, &new, holder).is_err());
+        let other = Holder { tenant: &a, principal: "q" };
+        assert!(ActiveSet::open(&of_old, &rotated, other).is_err());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What may change while the server runs: on SIGHUP the configuration is read again, and its deferral
 //! settings take effect. A configuration with a mistake changes nothing.
 
+use tokio::sync::watch;
 use tracing::{error, info};
 
 use crate::config::Config;
@@ -10,7 +11,7 @@ use crate::deferral::Live;
 pub type Reread<'a> = &'a (dyn Fn() -> Result<Config, String> + Sync);
 
 /// Follows the configuration for ever.
-pub(super) async fn on_hangup(live: &Live, reread: Reread<'_>) {
+pub(super) async fn on_hangup(live: &Live, reread: Reread<'_>, told: &watch::Sender<()>) {
     let mut hangups = match Hangups::listen() {
         Ok(hangups) => hangups,
         Err(problem) => {
@@ -20,6 +21,8 @@ pub(super) async fn on_hangup(live: &Live, reread: Reread<'_>) {
     };
     loop {
         hangups.next().await;
+        // Files that are followed are read again, whatever the configuration says.
+        told.send_replace(());
         match reread() {
             Ok(config) => {
                 live.replace(config.deferral);

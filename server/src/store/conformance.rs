@@ -13,6 +13,7 @@ mod concurrency;
 mod content;
 mod deltas;
 mod embeddings;
+mod keys;
 mod memory;
 mod model;
 mod policies;
@@ -27,6 +28,7 @@ pub(super) use concurrency::*;
 pub(super) use content::*;
 pub(super) use deltas::*;
 pub(super) use embeddings::*;
+pub(super) use keys::*;
 pub(super) use memory::*;
 pub(super) use policies::*;
 pub(super) use properties::*;
@@ -82,6 +84,11 @@ macro_rules! conformance_tests {
             usage_is_folded_into_wider_buckets,
             old_usage_is_forgotten_for_all_tenants,
             usage_added_at_once_is_all_there,
+            a_key_is_read_back_whole,
+            a_key_is_made_once,
+            keys_are_listed_by_id,
+            a_revoked_key_ends_no_later,
+            use_of_keys_is_marked,
         );
 
         #[test]

@@ -202,6 +202,7 @@ impl PostgresStore {
             Scope::Following => ("", "following"),
             Scope::Counting => ("", "counting"),
             Scope::Forgetting => ("", "forgetting"),
+            Scope::Keys => ("", "keys"),
         };
         let millis = |limit: Duration| limit.as_millis().to_string();
         let sql = "SELECT set_config('search_path', 'toolgate, pg_temp', TRUE),

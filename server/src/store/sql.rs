@@ -11,6 +11,7 @@ mod changes;
 mod commit;
 mod content;
 mod embeddings;
+mod keys;
 mod memory;
 mod policies;
 mod read;
@@ -32,6 +33,8 @@ pub(super) enum Scope<'a> {
     Counting,
     /// Old counters of usage of all tenants, to be forgotten.
     Forgetting,
+    /// API keys, which are looked up before the tenant is known.
+    Keys,
 }
 
 /// A database that holds catalogs.

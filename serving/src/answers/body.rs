@@ -10,7 +10,7 @@ use tonic::codegen::http::HeaderMap;
 
 use super::UNREAD;
 use super::room::{Next, Room, Untaken};
-use crate::connections::Closer;
+use crate::connections::Peer;
 use crate::refusal::overloaded;
 
 /// What an answer of a service becomes under `BoundAnswers`; empty by default.
@@ -43,7 +43,7 @@ impl<B: Body<Data = Bytes> + Unpin> Answer<B> {
     /// The answer of `inner`, with what is there of it already; `None` when there is no room for that.
     pub(super) fn open(
         room: &Arc<Room>,
-        closer: Option<Closer>,
+        peer: Option<Peer>,
         grpc: bool,
         inner: B,
         cx: &mut Context<'_>,
@@ -51,7 +51,7 @@ impl<B: Body<Data = Bytes> + Unpin> Answer<B> {
         if inner.is_end_stream() {
             return Some(Self::default());
         }
-        let (untaken, room) = (room.open(closer)?, Arc::clone(room));
+        let (untaken, room) = (room.open(peer)?, Arc::clone(room));
         let mut open = Open { inner: Some(inner), refused: false, last: None, untaken, room, grpc };
         open.fill(cx).then_some(Self { open: Some(open) })
     }

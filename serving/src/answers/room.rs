@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep};
 use tracing::debug;
 
-use crate::connections::Closer;
+use crate::connections::Peer;
 
 /// The transport takes an answer piece by piece. What it has taken can't be taken back from it, but by
 /// closing the connection: hence small.
@@ -31,11 +31,11 @@ impl Room {
         Self { free, open: Mutex::default(), refused }
     }
 
-    /// Opens an answer on the connection of `closer`; `None` when there is no room.
-    pub(super) fn open(self: &Arc<Self>, closer: Option<Closer>) -> Option<Arc<Untaken>> {
+    /// Opens an answer on the connection of `peer`; `None` when there is no room.
+    pub(super) fn open(self: &Arc<Self>, peer: Option<Peer>) -> Option<Arc<Untaken>> {
         let cost = self.take(OPEN_COST)?;
         let state = State { rest: VecDeque::new(), out: 0, moved: Instant::now(), gone: false };
-        let untaken = Untaken { state: Mutex::new(state), closer, _cost: cost };
+        let untaken = Untaken { state: Mutex::new(state), peer, _cost: cost };
         let untaken = Arc::new(untaken);
         locked(&self.open).push(Arc::downgrade(&untaken));
         Some(untaken)
@@ -53,7 +53,7 @@ impl Room {
 /// One answer, from its first byte until the transport has let go of its last one.
 pub(super) struct Untaken {
     state: Mutex<State>,
-    closer: Option<Closer>,
+    peer: Option<Peer>,
     _cost: OwnedSemaphorePermit,
 }
 
@@ -116,8 +116,8 @@ impl Untaken {
 
     /// Closes its connection.
     pub(super) fn close(&self) {
-        if let Some(closer) = &self.closer {
-            closer.close();
+        if let Some(peer) = &self.peer {
+            peer.close();
         }
     }
 

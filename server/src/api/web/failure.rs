@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use prost::Message as _;
 use serde_json::{Map, Value, json};
 use tonic::body::Body;
-use tonic::codegen::http::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER};
+use tonic::codegen::http::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use tonic::codegen::http::{Response, StatusCode};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
@@ -30,7 +30,11 @@ impl From<Status> for Failure {
     fn from(status: Status) -> Self {
         let http = http_status(status.code());
         let wait = status.get_details_retry_info().and_then(|info| info.retry_delay);
-        let header = wait.map(|wait| (RETRY_AFTER, HeaderValue::from(whole_seconds(wait))));
+        let wait = wait.map(|wait| (RETRY_AFTER, HeaderValue::from(whole_seconds(wait))));
+        // RFC 9110, 11.6.1: a 401 says how to do better.
+        let asks = status.code() == Code::Unauthenticated;
+        let ask = asks.then(|| (WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
+        let header = wait.or(ask);
         Self { status, http, header }
     }
 }

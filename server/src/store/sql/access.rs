@@ -17,19 +17,19 @@ use crate::store::{
 };
 
 /// The longest that a read of a few rows may take.
-const READ_LIMIT: Duration = Duration::from_secs(10);
+pub(super) const READ_LIMIT: Duration = Duration::from_secs(10);
 /// The longest that a read of a tenant's whole catalog may take.
 const LOAD_LIMIT: Duration = Duration::from_secs(60);
 /// The longest that a change may take.
-const WRITE_LIMIT: Duration = Duration::from_secs(30);
+pub(super) const WRITE_LIMIT: Duration = Duration::from_secs(30);
 /// The longest that all of a tenant may take, to be read or stored.
 const MOVE_LIMIT: Duration = Duration::from_secs(15 * 60);
 
 /// How often a change is tried that the database undoes for others' sake.
-const ATTEMPTS: u32 = 4;
+pub(super) const ATTEMPTS: u32 = 4;
 
 /// What `work` answers, or [`StoreError::Unavailable`] when it takes longer than `limit`.
-async fn limited<T>(
+pub(super) async fn limited<T>(
     store: &impl Backend,
     limit: Duration,
     work: impl Future<Output = Result<T, StoreError>>,
@@ -75,6 +75,8 @@ macro_rules! writing {
         })
     };
 }
+
+pub(super) use {reading, writing};
 
 impl<B: Backend> Store for B {
     fn revision<'a>(&'a self, tenant: &'a TenantId) -> StoreFuture<'a, Option<Revision>> {

@@ -92,7 +92,7 @@ pub(super) fn damaged(column: &str, problem: &str) -> StoreError {
     StoreError::Damaged(format!("column {column}: {problem}"))
 }
 
-fn json<T: DeserializeOwned>(row: &impl Row, column: &str) -> Result<T, StoreError> {
+pub(super) fn json<T: DeserializeOwned>(row: &impl Row, column: &str) -> Result<T, StoreError> {
     parse(&row.text(column)?, column)
 }
 

@@ -1,0 +1,109 @@
+//! Who calls, told before anything of a call is read but its headers. Calls get no further without a [`Caller`] in their
+//! extensions, which only this file puts there, and from which alone services have the tenant.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tonic::body::Body;
+use tonic::codegen::http::header::{AUTHORIZATION, HeaderValue};
+use tonic::codegen::http::{Request, Response};
+use toolgate_serving::Peer;
+use tower::{Layer, Service};
+
+use super::status;
+use crate::auth::access::{self, Access};
+use crate::auth::{Authenticator, Authorization, Caller, Presented};
+use crate::error::Error;
+
+/// Lets calls in, or refuses them.
+#[derive(Clone)]
+pub(super) struct Guard {
+    authenticator: Arc<Authenticator>,
+}
+
+impl Guard {
+    pub(super) fn new(authenticator: Arc<Authenticator>) -> Self {
+        Self { authenticator }
+    }
+
+    /// Who tells callers apart.
+    pub(super) fn authenticator(&self) -> &Arc<Authenticator> {
+        &self.authenticator
+    }
+
+    /// Puts the caller into the request, unless it is there.
+    pub(super) async fn admit<B>(&self, request: &mut Request<B>) -> Result<(), Error> {
+        let path = request.uri().path();
+        let access = access::of(path);
+        if access == Access::Open || request.extensions().get::<Caller>().is_some() {
+            return Ok(());
+        }
+        let name = path.rsplit_once('.').map_or(path, |(_, name)| name).to_owned();
+        // Copies, which share their bytes: a body can't be looked at from two threads, so that nothing of the request may
+        // be borrowed while others are asked.
+        let values: Vec<_> = request.headers().get_all(AUTHORIZATION).iter().cloned().collect();
+        let peer = request.extensions().get::<Peer>().cloned();
+        let presented = Presented {
+            authorization: Authorization::read(values.iter().map(HeaderValue::as_bytes)),
+            certificate: peer.as_ref().and_then(Peer::certificate),
+        };
+        let caller = self.authenticator.authenticate(presented).await?;
+        if let Access::Needs(roles) = access {
+            self.authenticator.require(&caller, roles, &name)?;
+        }
+        request.extensions_mut().insert(caller);
+        Ok(())
+    }
+}
+
+/// Adds the guard to gRPC services.
+impl<S> Layer<S> for Guard {
+    type Service = Guarded<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Guarded { inner, guard: self.clone() }
+    }
+}
+
+/// Services under a [`Guard`].
+#[derive(Clone)]
+pub(super) struct Guarded<S> {
+    inner: S,
+    guard: Guard,
+}
+
+type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+impl<S> Service<Request<Body>> for Guarded<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+    S: Clone + Send + 'static,
+    S::Future: Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Answering;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        // The one that was asked whether it is ready is the one to call.
+        let waiting = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, waiting);
+        let guard = self.guard.clone();
+        Box::pin(async move {
+            match guard.admit(&mut request).await {
+                Ok(()) => inner.call(request).await,
+                Err(refusal) => Ok(status::of(&refusal).into_http()),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

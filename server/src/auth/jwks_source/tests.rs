@@ -1,0 +1,74 @@
+//! Keys in files: followed, kept while they are no good, asked for early when somebody needs them.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use super::*;
+
+fn set(keys: u8) -> String {
+    let key = |byte| {
+        let x = URL_SAFE_NO_PAD.encode([byte; 32]);
+        format!(r#"{{"kty": "OKP", "crv": "Ed25519", "x": "{x}"}}"#)
+    };
+    format!(r#"{{"keys": [{}]}}"#, (0..keys).map(key).collect::<Vec<_>>().join(","))
+}
+
+#[tokio::test]
+async fn a_file_is_followed_and_a_mistake_changes_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("jwks.json");
+    let begin = || Source::begin(Place::File(path.clone()), Duration::from_secs(300));
+    assert!(begin().is_err(), "a file that is not there is a mistake");
+    fs::write(&path, set(1)).expect("written");
+    let (source, follower) = begin().expect("a source");
+    let over = CancellationToken::new();
+    let (hangups, hung_up) = watch::channel(());
+    let following = tokio::spawn(follower.run(hung_up, over.clone()));
+    let mut keys = source.keys.clone();
+    let now = || (source.keys().set.len(), source.keys().generation);
+    assert_eq!(now(), (1, 0));
+    for (text, want) in
+        [(set(2), (2, 1)), ("no JSON".into(), (2, 1)), (set(2), (2, 1)), (set(3), (3, 2))]
+    {
+        fs::write(&path, &text).expect("written");
+        keys.mark_unchanged();
+        hangups.send_replace(());
+        keys.changed().await.expect("it is followed");
+        assert_eq!(now(), want, "{text}");
+    }
+    over.cancel();
+    following.await.expect("it ends");
+}
+
+#[tokio::test]
+async fn who_needs_newer_keys_has_them_asked_for_and_not_too_often() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("jwks.json");
+    fs::write(&path, set(1)).expect("written");
+    let begun = Source::begin(Place::File(path.clone()), Duration::from_secs(300));
+    let (source, follower) = begun.expect("a source");
+    let (_hangups, hung_up) = watch::channel(());
+    tokio::spawn(follower.run(hung_up, CancellationToken::new()));
+    let ask = || source.ask_again(Duration::from_secs(3));
+    assert!(ask().await.is_none(), "it was read a moment ago");
+    sleep(FILE_AGAIN_MIN).await;
+    fs::write(&path, set(2)).expect("written");
+    let (one, other) = tokio::join!(ask(), ask());
+    assert_eq!(one.expect("newer keys").set.len(), 2);
+    assert_eq!(other.expect("the same").set.len(), 2);
+    assert!(ask().await.is_none());
+}
+
+#[test]
+fn authorities_must_be_certificates() {
+    assert!(Place::url("https://x/", None).is_ok());
+    assert!(Place::url("https://x/", Some(b"")).is_err());
+    assert!(Place::url("https://x/", Some(b"-----BEGIN CERTIFICATE-----\n")).is_err());
+}
+
+#[test]
+fn pauses_differ_a_little() {
+    let pauses: Vec<_> = (0..100).map(|_| jittered(Duration::from_secs(100))).collect();
+    assert!(pauses.iter().all(|pause| (90.0..=110.0).contains(&pause.as_secs_f64())));
+    assert!(pauses.iter().any(|pause| pause != &pauses[0]));
+}

@@ -1,0 +1,129 @@
+//! Tokens are verified once, and again when the issuer's keys change.
+
+use std::fs;
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::rand::SystemRandom;
+use ring::signature::{Ed25519KeyPair, KeyPair as _};
+use serde_json::json;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::super::jwks_source::Place;
+use super::*;
+
+const NOW_MS: i64 = 1_800_000_000_000;
+
+fn pair() -> Ed25519KeyPair {
+    let document = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).expect("a key");
+    Ed25519KeyPair::from_pkcs8(document.as_ref()).expect("a key")
+}
+
+fn write(path: &Path, pairs: &[&Ed25519KeyPair]) {
+    let key = |pair: &&Ed25519KeyPair| {
+        let x = URL_SAFE_NO_PAD.encode(pair.public_key().as_ref());
+        json!({ "kty": "OKP", "crv": "Ed25519", "x": x, "kid": &x[..8] })
+    };
+    let keys: Vec<_> = pairs.iter().map(key).collect();
+    fs::write(path, json!({ "keys": keys }).to_string()).expect("written");
+}
+
+fn token(pair: &Ed25519KeyPair, exp: i64) -> String {
+    let kid = &URL_SAFE_NO_PAD.encode(pair.public_key().as_ref())[..8];
+    let claims = json!({
+        "iss": "i", "aud": "a", "sub": "ann", "tenant": "acme", "roles": "agent", "exp": exp,
+    });
+    let header = json!({ "alg": "EdDSA", "kid": kid });
+    let part = |value: &serde_json::Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    let message = format!("{}.{}", part(&header), part(&claims));
+    let signature = URL_SAFE_NO_PAD.encode(pair.sign(message.as_bytes()).as_ref());
+    format!("{message}.{signature}")
+}
+
+fn rules() -> Rules {
+    Rules {
+        issuer: "i".into(),
+        audience: "a".into(),
+        skew: 0,
+        tenant: "tenant".into(),
+        principal: "sub".into(),
+        roles: "roles".into(),
+        scopes: None,
+    }
+}
+
+#[tokio::test]
+async fn a_remembered_token_ends_with_its_time_and_with_its_key() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("jwks.json");
+    let (old, new) = (pair(), pair());
+    write(&path, &[&old]);
+    let begun = Source::begin(Place::File(path.clone()), Duration::from_secs(60));
+    let (source, follower) = begun.expect("a source");
+    let tokens = Tokens::new(rules(), source.clone());
+    let (hangups, hung_up) = watch::channel(());
+    tokio::spawn(follower.run(hung_up, CancellationToken::new()));
+    let judge = async |token: &str, now: i64| {
+        let told = tokens.caller(token, Now::at_ms(now)).await;
+        told.err().map_or("", |refusal| refusal.reason())
+    };
+    let of_old = token(&old, NOW_MS / 1_000 + 60);
+    assert_eq!(judge(&of_old, NOW_MS).await, "");
+    assert_eq!(judge(&of_old, NOW_MS + 59_999).await, "");
+    assert_eq!(judge(&of_old, NOW_MS + 60_000).await, "token_expired");
+    let caller = tokens.caller(&of_old, Now::at_ms(NOW_MS)).await.expect("good");
+    assert!(matches!(caller.credential(), CredentialId::Jwt(id) if !of_old.contains(id.as_str())));
+
+    write(&path, &[&new]);
+    let mut keys = source.clone();
+    hangups.send_replace(());
+    while keys.keys().generation == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        keys = source.clone();
+    }
+    assert_eq!(judge(&of_old, NOW_MS).await, "token_unknown_key", "its key is gone");
+    assert_eq!(judge(&token(&new, NOW_MS / 1_000 + 60), NOW_MS).await, "");
+}
+
+#[tokio::test]
+async fn a_token_of_a_new_key_has_the_keys_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("jwks.json");
+    let (old, new) = (pair(), pair());
+    write(&path, &[&old]);
+    let begun = Source::begin(Place::File(path.clone()), Duration::from_secs(60));
+    let (source, follower) = begun.expect("a source");
+    let tokens = Tokens::new(rules(), source);
+    let (_hangups, hung_up) = watch::channel(());
+    tokio::spawn(follower.run(hung_up, CancellationToken::new()));
+    write(&path, &[&old, &new]);
+    // A file may be looked at again after a second.
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    let of_new = token(&new, NOW_MS / 1_000 + 60);
+    assert!(tokens.caller(&of_new, Now::at_ms(NOW_MS)).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_known_token_costs_microseconds() {
+    const CALLS: u32 = 2_000;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("jwks.json");
+    let pair = pair();
+    write(&path, &[&pair]);
+    let (source, _follower) =
+        Source::begin(Place::File(path), Duration::from_secs(60)).expect("a source");
+    let tokens = Tokens::new(rules(), source);
+    let token = token(&pair, NOW_MS / 1_000 + 60);
+    let begun = std::time::Instant::now();
+    tokens.caller(&token, Now::at_ms(NOW_MS)).await.expect("good");
+    let first = begun.elapsed();
+    let begun = std::time::Instant::now();
+    for _ in 0..CALLS {
+        tokens.caller(&token, Now::at_ms(NOW_MS)).await.expect("good");
+    }
+    let each = begun.elapsed() / CALLS;
+    println!("a token: {first:?} the first time, {each:?} from then on");
+    assert!(each < Duration::from_millis(1), "{each:?}");
+}

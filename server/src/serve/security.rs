@@ -1,0 +1,129 @@
+//! Who may call, over which transport, and where changes are told: put together from the configuration, and kept up to
+//! date while the server runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::interval;
+use tokio_util::sync::CancellationToken;
+use toolgate_serving::{Tls, TlsFiles};
+use tracing::{error, info, warn};
+
+use super::ServeError;
+use crate::audit::Audit;
+use crate::auth::{self, Authenticator, Keeping};
+use crate::config::{AuthConfig, AuthMethod, Config, TlsConfig};
+use crate::error::Error;
+use crate::store::KeyStore;
+use crate::telemetry::AuthMetrics;
+
+/// How often certificates are looked at for new ones.
+const TLS_INTERVAL: Duration = Duration::from_secs(5);
+
+/// What stands between callers and the plane.
+pub(super) struct Security {
+    pub(super) authenticator: Arc<Authenticator>,
+    pub(super) tls: Option<Arc<Tls>>,
+    pub(super) audit: Arc<Audit>,
+    keeping: Keeping,
+    metrics: AuthMetrics,
+}
+
+impl Security {
+    pub(super) async fn start(
+        config: &Config,
+        store: Arc<dyn KeyStore>,
+        metrics: AuthMetrics,
+    ) -> Result<Self, ServeError> {
+        let tls = config.tls.as_ref().map(load).transpose()?;
+        if let Some(tls) = &tls {
+            metrics.certificate_expires(tls.not_after_ms());
+        }
+        let path = config.audit.file.as_deref();
+        let audit = Audit::open(path, metrics.clone()).map_err(|source| ServeError::Audit {
+            path: path.map_or_else(String::new, |path| path.display().to_string()),
+            source,
+        })?;
+        let (auth, counting) = (config.auth.clone(), metrics.clone());
+        // Files are read, and an issuer may be asked.
+        let started = tokio::task::spawn_blocking(move || auth::start(&auth, store, counting));
+        let started =
+            started.await.map_err(|error| ServeError::Internal(Error::internal(error)))?;
+        let (authenticator, keeping) = started.map_err(ServeError::Auth)?;
+        let authenticator = Arc::new(authenticator);
+        Ok(Self { authenticator, tls, audit: Arc::new(audit), keeping, metrics })
+    }
+
+    /// Keeps all of it up to date until `over`.
+    pub(super) async fn keep(self, hangups: watch::Receiver<()>, over: CancellationToken) {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(self.keeping.run(hangups.clone(), over.clone()));
+        if let Some(tls) = self.tls {
+            tasks.spawn(follow(tls, self.metrics, hangups.clone(), over.clone()));
+        }
+        let audit = self.audit;
+        tasks.spawn(async move { audit.keep(hangups, over).await });
+        tasks.join_all().await;
+    }
+}
+
+fn load(config: &TlsConfig) -> Result<Arc<Tls>, ServeError> {
+    let files = TlsFiles {
+        certificate: config.cert_file.clone(),
+        key: config.key_file.clone(),
+        client_authorities: config.client_ca_file.clone(),
+        client_certificate_optional: config.client_certificate_optional,
+    };
+    Tls::load(files).map(Arc::new).map_err(ServeError::Tls)
+}
+
+/// Has new certificates take effect. Connections keep those that they began with.
+async fn follow(
+    tls: Arc<Tls>,
+    metrics: AuthMetrics,
+    mut hangups: watch::Receiver<()>,
+    over: CancellationToken,
+) {
+    let mut turns = interval(TLS_INTERVAL);
+    let mut told = String::new();
+    loop {
+        tokio::select! {
+            () = over.cancelled() => return,
+            _ = turns.tick() => {}
+            Ok(()) = hangups.changed() => {}
+        }
+        let reading = Arc::clone(&tls);
+        match tokio::task::spawn_blocking(move || reading.reload()).await {
+            Ok(Ok(true)) => {
+                told.clear();
+                metrics.certificate_expires(tls.not_after_ms());
+                info!("the certificates are other ones now");
+            }
+            Ok(Ok(false)) => {}
+            // A file that can't be read is tried again each time, and told of once.
+            Ok(Err(problem)) if problem.to_string() != told => {
+                told = problem.to_string();
+                error!(%problem, "new certificates are not good: those before stay");
+            }
+            Ok(Err(_)) => {}
+            Err(problem) => error!(%problem, "certificates can't be looked at"),
+        }
+    }
+}
+
+/// Warns of a port beyond this machine that is more open than it should be.
+pub(super) fn warn_if_open(config: &AuthConfig, has_tls: bool) {
+    if config.methods.is_empty() {
+        warn!(
+            "listening beyond this machine without authentication: anyone who reaches the port can \
+               read and change every tenant"
+        );
+    } else if !has_tls && config.methods != [AuthMethod::Mtls] {
+        warn!(
+            "listening beyond this machine without TLS: anyone on the way can read credentials and use \
+               them, unless something before this server speaks TLS (tls.cert_file)"
+        );
+    }
+}

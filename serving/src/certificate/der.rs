@@ -1,0 +1,73 @@
+//! The little of DER (X.690) that names and dates of certificates are written in.
+
+pub(super) const UTF8_STRING: u8 = 0x0c;
+pub(super) const PRINTABLE_STRING: u8 = 0x13;
+pub(super) const IA5_STRING: u8 = 0x16;
+pub(super) const UTC_TIME: u8 = 0x17;
+pub(super) const GENERALIZED_TIME: u8 = 0x18;
+/// `[0] EXPLICIT`, as the version of a certificate has it.
+pub(super) const VERSION: u8 = 0xa0;
+
+/// An element: what it is, and what is in it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Element<'a> {
+    pub(super) tag: u8,
+    pub(super) content: &'a [u8],
+}
+
+/// The elements that stand one after another; it ends at the first that is not whole.
+pub(super) struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+}
+
+impl<'a> Iterator for Reader<'a> {
+    type Item = Element<'a>;
+
+    fn next(&mut self) -> Option<Element<'a>> {
+        let (&[tag, first], rest) = std::mem::take(&mut self.0).split_first_chunk()?;
+        let (length, rest) = match first {
+            0..=0x7f => (usize::from(first), rest),
+            0x81..=0x83 => {
+                let (bytes, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
+                let length = bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte));
+                (length, rest)
+            }
+            _ => return None,
+        };
+        let (content, rest) = rest.split_at_checked(length)?;
+        self.0 = rest;
+        Some(Element { tag, content })
+    }
+}
+
+/// A number of decimal digits.
+pub(super) fn digits(text: &[u8]) -> Option<i64> {
+    let digit = |byte: &u8| byte.is_ascii_digit().then(|| i64::from(byte - b'0'));
+    text.iter().try_fold(0, |number, byte| Some(number * 10 + digit(byte)?))
+}
+
+/// `MMDDHHMMSSZ` of a year, in seconds since 1970 (UTC).
+pub(super) fn moment(year: i64, rest: &[u8]) -> Option<i64> {
+    let (fields, b"Z") = rest.split_at_checked(10)? else { return None };
+    let field = |at: usize| digits(&fields[at * 2..at * 2 + 2]);
+    let (month, day, hour) = (field(0)?, field(1)?, field(2)?);
+    let (minute, second) = (field(3)?, field(4)?);
+    let right = (1..=12).contains(&month)
+        && (1..=31).contains(&day)
+        && hour < 24
+        && minute < 60
+        && second < 61;
+    right.then(|| days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second)
+}
+
+/// Days from 1970 to a date. Years begin in March here, so that the leap day is a year's last.
+fn days(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month > 2 { year } else { year - 1 };
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + of_year
+        - 719_468
+}
