@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolgate_encoder_worker::LoadError;
 use toolgate_encoder_worker::model_fetch::KnownModel;
@@ -158,37 +159,45 @@ async fn serve_with(
     metrics.store().show(move || (shown.store_failures(), shown.lag()));
     announce(&listener, &admin_listener);
     let over = CancellationToken::new();
-    let ledger = Arc::clone(&plane.usage);
-    let usage = usage::keep(ledger, config.usage, Arc::clone(&metrics), over.clone());
-    let usage = tokio::spawn(usage);
-    let every = config.memory.refresh_interval;
-    let memory = tokio::spawn(memory::keep(Arc::clone(&plane.memory), every, over.clone()));
-    let every = config.store.shared.as_ref().map_or(Duration::MAX, |shared| shared.poll_interval);
-    let following = tokio::spawn(Arc::clone(&plane).keep_up(every, over.clone()));
-    let admin =
-        Admin { plane: Arc::clone(&plane), metrics: Arc::clone(&metrics), draining: stop.clone() };
-    let admin = tokio::spawn(admin::serve(admin_listener, admin, over.clone()));
+    let beside = beside(&config, &plane, &metrics, (admin_listener, &stop), &over);
     let api = ApiConfig { server: config.server, limits: config.limits, router: config.router };
     let served = api::serve(listener, plane, metrics, api, stop.clone()).await;
     over.cancel();
     embedding.stop().await;
-    if let Err(error) = usage.await {
-        warn!(%error, "the usage ledger failed");
-    }
-    if let Err(error) = following.await {
-        warn!(%error, "following the store failed");
-    }
-    if let Err(error) = memory.await {
-        warn!(%error, "the memory of what worked failed");
-    }
-    if let Err(error) = admin.await {
-        warn!(%error, "the admin port failed");
+    for (what, task) in beside {
+        if let Err(error) = task.await {
+            warn!(%error, "{what} failed");
+        }
     }
     if let Err(error) = store.close().await {
         warn!(%error, "the store did not close cleanly; it recovers when it is next opened");
     }
     info!("stopped");
     served.map_err(|error| ServeError::Transport(error.into()))
+}
+
+/// What runs beside the calls until `over`, each by its name.
+fn beside(
+    config: &Config,
+    plane: &Arc<Plane>,
+    metrics: &Arc<Metrics>,
+    (admin_listener, stop): (TcpListener, &CancellationToken),
+    over: &CancellationToken,
+) -> [(&'static str, JoinHandle<()>); 4] {
+    let ledger = Arc::clone(&plane.usage);
+    let usage = usage::keep(ledger, config.usage, Arc::clone(metrics), over.clone());
+    let every = config.memory.refresh_interval;
+    let memory = memory::keep(Arc::clone(&plane.memory), every, over.clone());
+    let every = config.store.shared.as_ref().map_or(Duration::MAX, |shared| shared.poll_interval);
+    let following = Arc::clone(plane).keep_up(every, over.clone());
+    let (plane, metrics, draining) = (Arc::clone(plane), Arc::clone(metrics), stop.clone());
+    let admin = admin::serve(admin_listener, Admin { plane, metrics, draining }, over.clone());
+    [
+        ("the usage ledger", tokio::spawn(usage)),
+        ("the memory of what worked", tokio::spawn(memory)),
+        ("following the store", tokio::spawn(following)),
+        ("the admin port", tokio::spawn(admin)),
+    ]
 }
 
 /// The packs that tools are found by, where that is wanted.
