@@ -121,13 +121,7 @@ impl Reader {
         if self.is_over {
             return Err("there is more after the end".to_owned());
         }
-        let line: Line = match serde_json::from_str(line) {
-            Ok(line) => line,
-            Err(_) if !self.has_begun => {
-                return Err("not an export of a store (`toolgate store export` makes one)".into());
-            }
-            Err(error) => return Err(error.to_string()),
-        };
+        let line: Line = serde_json::from_str(line).map_err(|error| self.complaint(&error))?;
         match (line, &mut self.open) {
             (Line::ToolgateStore { form }, None) if !self.has_begun => {
                 self.has_begun = true;
@@ -159,6 +153,13 @@ impl Reader {
                 Err(format!("there were {tenants} tenants, {} are there", self.tenants))
             }
             _ => Err("it does not belong here".to_owned()),
+        }
+    }
+
+    fn complaint(&self, error: &serde_json::Error) -> String {
+        match self.has_begun {
+            true => error.to_string(),
+            false => "not an export of a store (`toolgate store export` makes one)".to_owned(),
         }
     }
 }

@@ -44,11 +44,9 @@ pub(super) async fn read(
     let Some(row) = snapshot.optional(found, &values![tenant]).await? else { return Ok(None) };
     let mut damage = Vec::new();
     let mut sift = Sift { tenant, damage: &mut damage };
-    let servers = sql!("SELECT * FROM servers WHERE tenant = $1 ORDER BY name");
-    let servers = sift.all(snapshot, servers, "server", rows::server).await?;
-    let all = sql!("SELECT * FROM tools WHERE tenant = $1 ORDER BY server, name");
-    let mut tools = sift.all(snapshot, all, "tool", tools::checked).await?;
-    tools.sort_by_key(|tool| tool.summary_revision);
+    let floors = (number(&row, "revision")?, number(&row, "pool_floor")?);
+    let changes_floor = number(&row, "changes_floor")?;
+    let catalog = catalog(snapshot, &mut sift, floors).await?;
     let all = sql!("SELECT name, revision FROM removed_servers WHERE tenant = $1 ORDER BY name");
     let removed_servers = sift.all(snapshot, all, "removed server", removed_server).await?;
     let all = sql!(
@@ -60,26 +58,32 @@ pub(super) async fn read(
     let exemplars = sift.all(snapshot, all, "exemplar", memory::kept).await?;
     let all = sql!("SELECT hour, item, amount FROM usage WHERE tenant = $1 ORDER BY hour, item");
     let usage = sift.all(snapshot, all, "counter of usage", counter).await?;
-    let memory = memory::versions(snapshot, tenant).await?;
-    let catalog = StoredCatalog {
-        revision: number(&row, "revision")?,
-        servers,
-        tools,
-        removed: removed::list(snapshot, tenant).await?,
-        pool_floor: number(&row, "pool_floor")?,
-        policy: policies::read(snapshot, tenant).await?,
-    };
     Ok(Some(TenantContent {
         catalog,
         hides: policies::hides(snapshot, tenant).await?,
-        changes_floor: number(&row, "changes_floor")?,
+        changes_floor,
         removed_servers,
         embeddings,
-        memory,
+        memory: memory::versions(snapshot, tenant).await?,
         exemplars,
         usage,
         damage,
     }))
+}
+
+async fn catalog(
+    snapshot: &mut impl Transaction,
+    sift: &mut Sift<'_>,
+    (revision, pool_floor): (Revision, Revision),
+) -> Result<StoredCatalog, StoreError> {
+    let servers = sql!("SELECT * FROM servers WHERE tenant = $1 ORDER BY name");
+    let servers = sift.all(snapshot, servers, "server", rows::server).await?;
+    let all = sql!("SELECT * FROM tools WHERE tenant = $1 ORDER BY server, name");
+    let mut tools = sift.all(snapshot, all, "tool", tools::checked).await?;
+    tools.sort_by_key(|tool| tool.summary_revision);
+    let removed = removed::list(snapshot, sift.tenant).await?;
+    let policy = policies::read(snapshot, sift.tenant).await?;
+    Ok(StoredCatalog { revision, servers, tools, removed, pool_floor, policy })
 }
 
 /// Takes what can be read, and notes what can't.

@@ -73,7 +73,8 @@ async fn every_table_with_tenants_is_held() {
     let mut names: Vec<String> = found.iter().map(|row| row.get("name")).collect();
     assert!(found.iter().all(|row| row.get("is_held")), "{names:?}");
     let mut wanted = TABLES.map(str::to_owned).to_vec();
-    (names.sort(), wanted.sort());
+    names.sort();
+    wanted.sort();
     assert_eq!(names, wanted);
 }
 
