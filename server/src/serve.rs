@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolgate_encoder_worker::LoadError;
 use toolgate_encoder_worker::model_fetch::KnownModel;
@@ -20,7 +21,7 @@ use toolgate_serving::{TlsError, outlive_file_size_limit, stop_on_signal};
 use tracing::{info, warn};
 
 use crate::admin::Admin;
-use crate::api::{self, ApiConfig};
+use crate::api;
 use crate::auth::AuthError;
 use crate::config::{Config, KeyError, PacksConfig};
 use crate::deferral::Live;
@@ -179,35 +180,27 @@ async fn serve_with(
     let admin =
         Admin { plane: Arc::clone(&plane), metrics: Arc::clone(&metrics), draining: stop.clone() };
     let admin = tokio::spawn(admin::serve(admin_listener, admin, over.clone()));
-    let api = ApiConfig {
-        server: config.server,
-        limits: config.limits,
-        router: config.router,
-        authenticator: Arc::clone(&security.authenticator),
-        tls: security.tls.clone(),
-        audit: Arc::clone(&security.audit),
-    };
+    let api = security.api_config(config.server, config.limits, config.router);
     let security = tokio::spawn(security.keep(hung_up, over.clone()));
     let served = api::serve(listener, plane, metrics, api, stop.clone()).await;
     over.cancel();
     embedding.stop().await;
-    if let Err(error) = usage.await {
-        warn!(%error, "the usage ledger failed");
-    }
-    if let Err(error) = memory.await {
-        warn!(%error, "the memory of what worked failed");
-    }
-    if let Err(error) = security.await {
-        warn!(%error, "what keeps credentials and certificates failed");
-    }
-    if let Err(error) = admin.await {
-        warn!(%error, "the admin port failed");
-    }
+    ended(usage, "the usage ledger failed").await;
+    ended(memory, "the memory of what worked failed").await;
+    ended(security, "what keeps credentials and certificates failed").await;
+    ended(admin, "the admin port failed").await;
     if let Err(error) = store.close().await {
         warn!(%error, "the store did not close cleanly; it recovers when it is next opened");
     }
     info!("stopped");
     served.map_err(|error| ServeError::Transport(error.into()))
+}
+
+/// Waits for a task that was told to end.
+async fn ended(task: JoinHandle<()>, failed: &'static str) {
+    if let Err(error) = task.await {
+        warn!(%error, "{failed}");
+    }
 }
 
 /// The packs that tools are found by, where that is wanted.

@@ -12,9 +12,12 @@ use toolgate_serving::{Tls, TlsFiles};
 use tracing::{error, info, warn};
 
 use super::ServeError;
+use crate::api::ApiConfig;
 use crate::audit::Audit;
 use crate::auth::{self, Authenticator, Keeping};
-use crate::config::{AuthConfig, AuthMethod, Config, TlsConfig};
+use crate::config::{
+    AuthConfig, AuthMethod, Config, LimitsConfig, RouterConfig, ServerConfig, TlsConfig,
+};
 use crate::error::Error;
 use crate::store::KeyStore;
 use crate::telemetry::AuthMetrics;
@@ -24,9 +27,9 @@ const TLS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What stands between callers and the plane.
 pub(super) struct Security {
-    pub(super) authenticator: Arc<Authenticator>,
-    pub(super) tls: Option<Arc<Tls>>,
-    pub(super) audit: Arc<Audit>,
+    authenticator: Arc<Authenticator>,
+    tls: Option<Arc<Tls>>,
+    audit: Arc<Audit>,
     keeping: Keeping,
     metrics: AuthMetrics,
 }
@@ -54,6 +57,23 @@ impl Security {
         let (authenticator, keeping) = started.map_err(ServeError::Auth)?;
         let authenticator = Arc::new(authenticator);
         Ok(Self { authenticator, tls, audit: Arc::new(audit), keeping, metrics })
+    }
+
+    /// What the face needs.
+    pub(super) fn api_config(
+        &self,
+        server: ServerConfig,
+        limits: LimitsConfig,
+        router: RouterConfig,
+    ) -> ApiConfig {
+        ApiConfig {
+            server,
+            limits,
+            router,
+            authenticator: Arc::clone(&self.authenticator),
+            tls: self.tls.clone(),
+            audit: Arc::clone(&self.audit),
+        }
     }
 
     /// Keeps all of it up to date until `over`.
