@@ -22,7 +22,7 @@ use toolgate_serving::{TlsError, outlive_file_size_limit, stop_on_signal};
 use tracing::{info, warn};
 
 use crate::admin::Admin;
-use crate::api::{self, ApiConfig};
+use crate::api;
 use crate::auth::AuthError;
 use crate::config::{Config, KeyError, PacksConfig, StoreUrlError};
 use crate::deferral::Live;
@@ -172,10 +172,7 @@ async fn serve_with(
     let security = Security::start(&config, Arc::clone(&store) as _, metrics.auth()).await?;
     let embedding = Embedding::start(&config.encoder, &metrics.encoder()).await?;
     let encoders = embedding.encoders.clone();
-    let plane_config = PlaneConfig {
-        copies: stores::copies(&config.store),
-        ..plane_config(&config, deferral, &metrics)?
-    };
+    let plane_config = plane_config(&config, deferral, &metrics)?;
     let plane = Arc::new(Plane::new(Arc::clone(&store), encoders, plane_config));
     plane.router.warm();
     let shown = Arc::clone(&plane);
@@ -187,15 +184,7 @@ async fn serve_with(
     let over = beside.over();
     beside.spawn("admin port", admin::serve(admin_listener, admin, over));
     let admission = beside.admission(&config);
-    let api = ApiConfig {
-        server: config.server,
-        limits: config.limits,
-        router: config.router,
-        admission,
-        authenticator: Arc::clone(&security.authenticator),
-        tls: security.tls.clone(),
-        audit: Arc::clone(&security.audit),
-    };
+    let api = security.api_config(&config, admission);
     let over = beside.over();
     beside.spawn("keeping of credentials and certificates", security.keep(hung_up, over));
     let served = api::serve(listener, plane, metrics, api, stop.clone()).await;
@@ -238,7 +227,7 @@ fn plane_config(
     };
     Ok(PlaneConfig {
         max_watches: config.server.max_watches,
-        copies: None,
+        copies: stores::copies(&config.store),
         limits: config.limits,
         memory_budget: config.shard.memory_budget,
         handle_key,

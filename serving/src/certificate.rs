@@ -42,10 +42,8 @@ impl PeerCertificate {
 /// The one common name of a subject: a sequence of sets of pairs.
 fn common_name(subject: &[u8]) -> Option<String> {
     let mut found = None;
-    let mut sets = Reader::new(subject);
-    while let Some(set) = sets.next() {
-        let mut pairs = Reader::new(set.content);
-        while let Some(pair) = pairs.next() {
+    for set in Reader::new(subject) {
+        for pair in Reader::new(set.content) {
             let mut pair = Reader::new(pair.content);
             let (kind, value) = (pair.next()?, pair.next()?);
             if kind.content == COMMON_NAME && found.replace(value).is_some() {

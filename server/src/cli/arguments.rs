@@ -222,11 +222,6 @@ mod tests {
             "toolgate usage",
             "toolgate usage --since 2026-11-01 --until 2026-11-02T10:00:00Z --json --tenant acme",
             "toolgate usage --since 7d",
-            "toolgate usage --api-key-file k --ca-file c --client-cert c --client-key k",
-            "toolgate key create --tenant acme --role agent --role admin --expires 90d --label x --json",
-            "toolgate key list --all --tenant acme --json",
-            "toolgate key rotate 0123456789ab --overlap 0s --set store.path=d",
-            "toolgate key revoke 0123456789ab",
             "toolgate policy set p.yaml --etag p3",
             "toolgate policy get --json --tenant acme",
             "toolgate policy check p.yaml --state s.json",
@@ -254,6 +249,27 @@ mod tests {
             "toolgate completions zsh",
         ] {
             assert!(parse(line).is_ok(), "{line}: {:?}", parse(line).err());
+        }
+    }
+
+    #[test]
+    fn lines_about_credentials_are_told_apart() {
+        for line in [
+            "toolgate usage --api-key-file k --ca-file c --client-cert c --client-key k",
+            "toolgate key create --tenant acme --role agent --role admin --expires 90d --label x --json",
+            "toolgate key list --all --tenant acme --json",
+            "toolgate key rotate 0123456789ab --overlap 0s --set store.path=d",
+            "toolgate key revoke 0123456789ab",
+        ] {
+            assert!(parse(line).is_ok(), "{line}: {:?}", parse(line).err());
+        }
+        for line in [
+            "toolgate usage --client-cert c",
+            "toolgate key create --tenant acme",
+            "toolgate key create --role root",
+            "toolgate key rotate x --overlap 5",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
         }
     }
 
@@ -289,10 +305,6 @@ mod tests {
             "toolgate route x --threshold 2",
             "toolgate route x --deadline 5",
             "toolgate register x --mode upsert",
-            "toolgate usage --client-cert c",
-            "toolgate key create --tenant acme",
-            "toolgate key create --role root",
-            "toolgate key rotate x --overlap 5",
             "toolgate policy",
             "toolgate policy set",
             "toolgate register x --pending a",

@@ -53,7 +53,7 @@ impl CredentialArguments {
             _ => None,
         };
         let is_said = ca_pem.is_some() || identity.is_some();
-        Ok(is_said.then(|| TlsOptions { ca_pem, identity, server_name: None }))
+        Ok(is_said.then_some(TlsOptions { ca_pem, identity, server_name: None }))
     }
 }
 

@@ -190,11 +190,7 @@ fn parse(kind: &Kind, text: &str) -> Result<Value, Option<String>> {
             let word = words.iter().find(|word| **word == text);
             word.map(|word| Value::Choice(word)).ok_or(None)
         }
-        Kind::Words(words) => list(text, |item| {
-            let word = words.iter().find(|word| **word == item);
-            word.copied().ok_or_else(|| "not among them".into())
-        })
-        .map(Value::Words),
+        Kind::Words(words) => list(text, |item| one_of(words, item)).map(Value::Words),
         Kind::Certificates => list(text, |item| item.parse()).map(Value::Certificates),
         Kind::Secret => {
             SecretKey::from_base64(text).map(Value::Secret).map_err(|error| Some(error.to_string()))
@@ -224,6 +220,11 @@ fn list<T>(
     }
     let named = |item: &str| parse(item).map_err(|problem| format!("{item}: {problem}"));
     text.split(',').map(|item| named(item.trim()).map_err(Some)).collect()
+}
+
+fn one_of(words: &[&'static str], text: &str) -> Result<&'static str, String> {
+    let word = words.iter().find(|word| **word == text);
+    word.copied().ok_or_else(|| "not among them".into())
 }
 
 /// A worker that chose its device itself might take another one's.

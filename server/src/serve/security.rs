@@ -12,6 +12,8 @@ use toolgate_serving::{Tls, TlsFiles};
 use tracing::{error, info, warn};
 
 use super::ServeError;
+use crate::admission::Admission;
+use crate::api::ApiConfig;
 use crate::audit::Audit;
 use crate::auth::{self, Authenticator, Keeping};
 use crate::config::{AuthConfig, AuthMethod, Config, TlsConfig};
@@ -24,9 +26,9 @@ const TLS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What stands between callers and the plane.
 pub(super) struct Security {
-    pub(super) authenticator: Arc<Authenticator>,
-    pub(super) tls: Option<Arc<Tls>>,
-    pub(super) audit: Arc<Audit>,
+    authenticator: Arc<Authenticator>,
+    tls: Option<Arc<Tls>>,
+    audit: Arc<Audit>,
     keeping: Keeping,
     metrics: AuthMetrics,
 }
@@ -54,6 +56,19 @@ impl Security {
         let (authenticator, keeping) = started.map_err(ServeError::Auth)?;
         let authenticator = Arc::new(authenticator);
         Ok(Self { authenticator, tls, audit: Arc::new(audit), keeping, metrics })
+    }
+
+    /// What the face needs.
+    pub(super) fn api_config(&self, config: &Config, admission: Admission) -> ApiConfig {
+        ApiConfig {
+            server: config.server.clone(),
+            limits: config.limits,
+            router: config.router,
+            admission,
+            authenticator: Arc::clone(&self.authenticator),
+            tls: self.tls.clone(),
+            audit: Arc::clone(&self.audit),
+        }
     }
 
     /// Keeps all of it up to date until `over`.

@@ -24,56 +24,78 @@ const OF_METHODS: [(&str, AuthMethod); 12] = [
 ];
 
 pub(super) fn check(settings: &Settings) -> Vec<Mistake> {
-    let has = |method: AuthMethod| settings.words("auth.methods").contains(&method.name());
     let mut found = Vec::new();
-    let mut wrong = |name: &str, problem: String| found.push(mistake(settings, name, problem));
     for (name, method) in OF_METHODS {
-        if is_said(settings, name) && !has(method) {
+        if is_said(settings, name) && !has(settings, method) {
             let problem = format!("has no effect unless auth.methods has {}", method.name());
-            wrong(name, problem);
+            found.push((name, problem));
         }
     }
-    let is_set = |name: &str| is_set(settings, name);
-    if has(AuthMethod::Jwt) {
-        match (is_set("auth.jwks_file"), is_set("auth.jwks_url")) {
-            (true, true) => wrong("auth.jwks_url", "auth.jwks_file is set too: keep one".into()),
-            (false, false) => {
-                wrong("auth.methods", "jwt needs auth.jwks_file or auth.jwks_url".into());
-            }
-            _ => {}
-        }
-        for name in ["auth.issuer", "auth.audience"] {
-            if !is_set(name) {
-                wrong("auth.methods", format!("jwt needs {name}: tokens of others would do"));
-            }
-        }
-        if is_set("auth.jwks_ca_file") && !is_set("auth.jwks_url") {
-            wrong("auth.jwks_ca_file", "is for auth.jwks_url, which is not set".into());
-        }
-        let url = settings.text("auth.jwks_url").unwrap_or_default();
-        if !url.is_empty() && !is_https(&url) {
-            wrong("auth.jwks_url", "must be an https:// URL, without a user or password".into());
-        }
+    if has(settings, AuthMethod::Jwt) {
+        found.extend(tokens(settings));
     }
-    if has(AuthMethod::Mtls) {
-        if !is_set("tls.client_ca_file") {
-            wrong("auth.methods", "mtls needs tls.client_ca_file".into());
-        }
-        if !is_said(settings, "auth.trust_domain") && !is_said(settings, "auth.certificates") {
-            let problem = "mtls needs auth.trust_domain or auth.certificates to tell who is who";
-            wrong("auth.methods", problem.into());
-        }
+    if has(settings, AuthMethod::Mtls) {
+        found.extend(certificates(settings));
     }
     for (name, other) in [
         ("tls.cert_file", "tls.key_file"),
         ("tls.key_file", "tls.cert_file"),
         ("tls.client_ca_file", "tls.cert_file"),
     ] {
-        if is_set(name) && !is_set(other) {
-            wrong(name, format!("needs {other} beside it"));
+        if is_set(settings, name) && !is_set(settings, other) {
+            found.push((name, format!("needs {other} beside it")));
         }
     }
+    found.into_iter().map(|(name, problem)| mistake(settings, name, problem)).collect()
+}
+
+/// A key, and what is wrong with it.
+type Wrong = (&'static str, String);
+
+/// What tokens need, and what would have those of others do.
+fn tokens(settings: &Settings) -> Vec<Wrong> {
+    let is_set = |name: &str| is_set(settings, name);
+    let mut found: Vec<Wrong> = Vec::new();
+    match (is_set("auth.jwks_file"), is_set("auth.jwks_url")) {
+        (true, true) => {
+            found.push(("auth.jwks_url", "auth.jwks_file is set too: keep one".into()));
+        }
+        (false, false) => {
+            found.push(("auth.methods", "jwt needs auth.jwks_file or auth.jwks_url".into()));
+        }
+        _ => {}
+    }
+    for name in ["auth.issuer", "auth.audience"] {
+        if !is_set(name) {
+            let problem = format!("jwt needs {name}: tokens of others would do");
+            found.push(("auth.methods", problem));
+        }
+    }
+    if is_set("auth.jwks_ca_file") && !is_set("auth.jwks_url") {
+        found.push(("auth.jwks_ca_file", "is for auth.jwks_url, which is not set".into()));
+    }
+    let url = settings.text("auth.jwks_url").unwrap_or_default();
+    if !url.is_empty() && !is_https(&url) {
+        let problem = "must be an https:// URL, without a user or password";
+        found.push(("auth.jwks_url", problem.into()));
+    }
     found
+}
+
+fn certificates(settings: &Settings) -> Vec<Wrong> {
+    let mut found: Vec<Wrong> = Vec::new();
+    if !is_set(settings, "tls.client_ca_file") {
+        found.push(("auth.methods", "mtls needs tls.client_ca_file".into()));
+    }
+    if !is_said(settings, "auth.trust_domain") && !is_said(settings, "auth.certificates") {
+        let problem = "mtls needs auth.trust_domain or auth.certificates to tell who is who";
+        found.push(("auth.methods", problem.into()));
+    }
+    found
+}
+
+fn has(settings: &Settings, method: AuthMethod) -> bool {
+    settings.words("auth.methods").contains(&method.name())
 }
 
 fn is_set(settings: &Settings, name: &str) -> bool {
