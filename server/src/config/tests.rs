@@ -84,6 +84,7 @@ fn every_key_is_read_with_its_type() {
         include_str!("components/auth.rs"),
         include_str!("components/memory.rs"),
         include_str!("components/packs.rs"),
+        include_str!("components/store.rs"),
         include_str!("components/usage.rs")
     );
     for key in KEYS {
