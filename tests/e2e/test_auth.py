@@ -36,6 +36,7 @@ from toolgate._gen.v1 import (
     policy_pb2_grpc,
     router_pb2,
     router_pb2_grpc,
+    state_pb2,
     usage_pb2,
     usage_pb2_grpc,
 )
@@ -46,6 +47,7 @@ NOTE = ToolCall("mcp__notes__create_note", {"title": "a"})
 ROUTE = "/toolgate.v1.RouterService/Route"
 
 Call = Callable[..., Any]
+Metadata = tuple[tuple[str, str | bytes], ...]
 
 
 def calls(channel: grpc.Channel, tenant: str) -> dict[str, tuple[Call, Any]]:
@@ -101,7 +103,7 @@ def calls(channel: grpc.Channel, tenant: str) -> dict[str, tuple[Call, Any]]:
         ),
         "CatalogService/ListTools": (
             catalog.ListTools,
-            catalog_pb2.ListToolsRequest(tenant=tenant, as_agent={}),
+            catalog_pb2.ListToolsRequest(tenant=tenant, as_agent=state_pb2.AgentState()),
         ),
         "CatalogService/WatchCatalog": (watch, catalog_pb2.WatchCatalogRequest(tenant=tenant)),
         "CatalogService/ApproveTools": (
@@ -138,11 +140,11 @@ def documented_roles() -> dict[str, str]:
     return {row[1].strip(" `"): row[2].strip() for row in rows if "/" in row[1]}
 
 
-def bearer(secret: str) -> list[tuple[str, str]]:
-    return [("authorization", f"Bearer {secret}")]
+def bearer(secret: str) -> Metadata:
+    return (("authorization", f"Bearer {secret}"),)
 
 
-def outcome(call: Call, request: Any, metadata: list[tuple[str, str]]) -> str:
+def outcome(call: Call, request: Any, metadata: Metadata) -> str:
     """ "" when the caller was let in, whatever came of the call then."""
     try:
         call(request, metadata=metadata, timeout=20)
@@ -194,7 +196,7 @@ def test_each_rpc_is_for_its_roles_and_no_others(
             want = "" if role in allowed or "any credential" in allowed else "PERMISSION_DENIED"
             assert outcome(call, request, bearer(secret)) == want, f"{name} as {role}"
     for name, (call, request) in every.items():
-        for metadata in ([], bearer("tgk_x"), bearer(f"tgk_{'00' * 6}_{'00' * 32}")):
+        for metadata in ((), bearer("tgk_x"), bearer(f"tgk_{'00' * 6}_{'00' * 32}")):
             assert outcome(call, request, metadata) == "UNAUTHENTICATED", name
 
 
@@ -234,7 +236,9 @@ def test_an_agent_sees_the_catalog_as_its_own_agent_only(
     _, keys = keyed
     catalog = catalog_pb2_grpc.CatalogServiceStub(wire)
     metadata = bearer(keys.create("agent")["key"])
-    own = catalog.ListTools(catalog_pb2.ListToolsRequest(as_agent={}), metadata=metadata)
+    own = catalog.ListTools(
+        catalog_pb2.ListToolsRequest(as_agent=state_pb2.AgentState()), metadata=metadata
+    )
     assert len(own.tools) == len(NOTES)
     with refused(DENIED, "PERMISSION_DENIED"):
         catalog.ListTools(catalog_pb2.ListToolsRequest(), metadata=metadata)
@@ -263,12 +267,12 @@ def test_health_is_for_everybody_and_reflection_for_callers(
         assert answer.status == health_pb2.HealthCheckResponse.SERVING
     reflection = reflection_pb2_grpc.ServerReflectionStub(wire)
 
-    def asked(metadata: list[tuple[str, str]]) -> Any:
+    def asked(metadata: Metadata) -> Any:
         request = reflection_pb2.ServerReflectionRequest(list_services="")
         return next(reflection.ServerReflectionInfo(iter([request]), metadata=metadata))
 
     with refused(UNAUTHENTICATED, "UNAUTHENTICATED"):
-        asked([])
+        asked(())
     listed = asked(bearer(keys.create("agent")["key"])).list_services_response.service
     assert "toolgate.v1.RouterService" in [service.name for service in listed]
 

@@ -204,8 +204,6 @@ async fn who_does_not_finish_a_handshake_holds_nobody_up() {
         held.push(stream);
     }
     let mut stream = files.connect(address, "one.test", None).await.expect("a handshake");
-    assert_eq!(
-        say(&mut stream, LONG).await.expect("an answer"),
-        format!("nobody: {}", &LONG[..64])
-    );
+    let said = say(&mut stream, LONG).await.expect("an answer");
+    assert!(said.starts_with(&format!("nobody: {}", &LONG[..64])), "{said}");
 }
