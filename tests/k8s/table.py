@@ -45,25 +45,7 @@ OWNED = frozenset(
 )
 
 # Of those, the ones that the server does not know yet. A key that is in the table leaves this list.
-TO_COME = frozenset(
-    {
-        "store.url",
-        "store.url_file",
-        "store.snapshot_budget",
-        "handle.previous_key_file",
-        "auth.methods",
-        "auth.admin_key_file",
-        "auth.jwks_file",
-        "auth.jwks_url",
-        "auth.issuer",
-        "auth.audience",
-        "tls.cert_file",
-        "tls.key_file",
-        "tls.client_ca_file",
-        "safety.rules_file",
-        "telemetry.otlp_endpoint",
-    }
-)
+TO_COME = frozenset({"safety.rules_file", "telemetry.otlp_endpoint"})
 
 # Variables of encoder workers that they do not know yet. One that they know leaves this list.
 WORKER_TO_COME = frozenset(
@@ -71,14 +53,7 @@ WORKER_TO_COME = frozenset(
 )
 
 # Variables of the command line, likewise.
-COMMAND_TO_COME = frozenset(
-    {
-        "TOOLGATE_API_KEY_FILE",
-        "TOOLGATE_CA_FILE",
-        "TOOLGATE_CLIENT_CERT",
-        "TOOLGATE_CLIENT_KEY",
-    }
-)
+COMMAND_TO_COME: frozenset[str] = frozenset()
 
 DURATION = {"type": "string", "pattern": "^[0-9]+ ?(ms|s|m|h)$"}
 SIZE = {"type": "string", "pattern": "^[0-9]+ ?(B|KiB|MiB|GiB|TiB)$"}
@@ -103,12 +78,18 @@ class Key:
         return self.name.split(".", 1)[1]
 
 
+def source_of_keys() -> str:
+    """The table, and the files that parts of it are in."""
+    files = [CONFIG / "table.rs", *sorted((CONFIG / "table").glob("*.rs"))]
+    return "".join(file.read_text() for file in files)
+
+
 def known_keys() -> list[Key]:
-    """All keys, in the order of the table."""
-    source = (CONFIG / "table.rs").read_text()
+    """All keys, file by file in the order of the table."""
+    source = source_of_keys()
     kind = r"((?:Kind::)?\w+(?:\s*\{[^}]*\}|\((?:[^()]|\([^()]*\))*\))?)"
     found = [
-        *re.finditer(rf'\bkey\(\s*"([a-z_]+\.[a-z_]+)",\s*{kind}', source),
+        *re.finditer(rf'\b(?:key|absent)\(\s*"([a-z_]+\.[a-z_]+)",\s*{kind}', source),
         *re.finditer(rf'\bKey \{{\s*name: "([a-z_]+\.[a-z_]+)",\s*kind: {kind}', source),
     ]
     found.sort(key=lambda match: match.start())
