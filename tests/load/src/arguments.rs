@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     /// A server, such as http://127.0.0.1:7070; several take calls in turn.
     #[arg(long = "target", required = true, value_name = "URL")]
     pub(crate) targets: Vec<String>,
-    /// A tenant and its calls a second, all the time or from one second to another: TENANT=RATE[@FROM..TO].
+    /// A tenant and its calls a second, all the time (TENANT=RATE) or from one second to another (TENANT=RATE@FROM..TO).
     #[arg(long = "stream", required = true, value_name = "TENANT=RATE")]
     pub(crate) streams: Vec<Stream>,
     /// Seconds to send calls for, after the warm-up.

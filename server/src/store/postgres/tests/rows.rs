@@ -5,11 +5,12 @@ use sqlx::{AssertSqlSafe, Row as _};
 
 use super::cluster::{connect, run};
 use super::{Fixture, config, open};
+use crate::identity::TenantId;
 use crate::store::conformance::{
     change, commit, embedding, remember, removal, request, server_name, tenant, tool,
 };
 use crate::store::postgres::PostgresStore;
-use crate::store::{PolicyChange, Store, UsageAddition, UsageCount};
+use crate::store::{KeyStore as _, PolicyChange, Store, StoredKey, UsageAddition, UsageCount};
 
 const TABLES: [&str; 11] = [
     "tenants",
@@ -24,6 +25,24 @@ const TABLES: [&str; 11] = [
     "memories",
     "exemplars",
 ];
+
+/// What is looked up before the tenant is known: no tenant's rows, but of work that says so.
+const KEYS: &str = "api_keys";
+
+fn key(id: &str, of: &TenantId) -> StoredKey {
+    StoredKey {
+        id: id.to_owned(),
+        secret_hash: [7; 32],
+        tenant: Some(of.clone()),
+        principal: "p".to_owned(),
+        roles: Vec::new(),
+        label: String::new(),
+        created_ms: 1,
+        expires_ms: None,
+        revoked_ms: None,
+        used_ms: None,
+    }
+}
 
 /// A store in which a tenant has a row in each table.
 async fn filled() -> Fixture {
@@ -42,6 +61,7 @@ async fn filled() -> Fixture {
     let added = [UsageAddition { tenant: t.clone(), count }];
     store.add_usage(&added).await.expect("added");
     remember(store, &t, "s", "a").await;
+    store.create_key(&key("k", &t)).await.expect("a key");
     fixture
 }
 
@@ -72,7 +92,7 @@ async fn every_table_with_tenants_is_held() {
     let found = sqlx::query(sql).fetch_all(&mut connection).await.expect("tables");
     let mut names: Vec<String> = found.iter().map(|row| row.get("name")).collect();
     assert!(found.iter().all(|row| row.get("is_held")), "{names:?}");
-    let mut wanted = TABLES.map(str::to_owned).to_vec();
+    let mut wanted: Vec<_> = TABLES.into_iter().chain([KEYS]).map(str::to_owned).collect();
     names.sort();
     wanted.sort();
     assert_eq!(names, wanted);
@@ -89,7 +109,7 @@ async fn a_query_without_its_tenant_sees_and_changes_nothing() {
         let url = fixture.database.url.replace("//toolgate@", &format!("//{user}@"));
         let mut connection = connect(&url).await;
         for (tenant, work) in [("", ""), ("other", ""), ("%", ""), ("ACME", "following ")] {
-            for table in TABLES {
+            for table in TABLES.into_iter().chain([KEYS]) {
                 begin(&mut connection, tenant, work).await;
                 assert_eq!(count(&mut connection, table).await, 0, "{table} by {user} as {tenant}");
                 for change in ["DELETE FROM toolgate.", "UPDATE toolgate."] {
@@ -110,10 +130,11 @@ async fn a_query_without_its_tenant_sees_and_changes_nothing() {
         for table in TABLES {
             assert!(count(&mut connection, table).await > 0, "{table}: its own");
         }
+        assert_eq!(count(&mut connection, KEYS).await, 0, "keys are no tenant's to see");
         run(&mut connection, "ROLLBACK").await;
     }
     // What nobody could change is there.
-    for table in TABLES {
+    for table in TABLES.into_iter().chain([KEYS]) {
         let found = count(&mut admin, table).await;
         assert!(found > 0, "{table}");
     }
@@ -123,9 +144,11 @@ async fn a_query_without_its_tenant_sees_and_changes_nothing() {
 async fn work_over_all_tenants_reaches_no_further_than_it_needs() {
     let fixture = filled().await;
     let mut connection = connect(&fixture.database.url).await;
-    for (work, seen) in [("following", "tenants"), ("counting", "usage"), ("forgetting", "usage")] {
+    let works =
+        [("following", "tenants"), ("counting", "usage"), ("forgetting", "usage"), ("keys", KEYS)];
+    for (work, seen) in works {
         begin(&mut connection, "", work).await;
-        for table in TABLES {
+        for table in TABLES.into_iter().chain([KEYS]) {
             let found = count(&mut connection, table).await;
             assert_eq!(found > 0, table == seen, "{table} while {work}");
         }
