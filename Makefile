@@ -247,7 +247,7 @@ load: build tools ## Route under load with the release binary: latency, throughp
 
 PROMISES ?=
 .PHONY: promises
-promises: build tools debug-bin ## Overload, noisy neighbours, restarts, crashes: measured, into docs/promises.md (an hour; root for one)
+promises: build tools postgres debug-bin ## Overload, neighbours, restarts, crashes, replicas: measured, into docs/promises.md (an hour; root for one)
 	$(CARGO) build --release --locked --workspace --bin toolgate-load
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement tests/promises/requirements.txt
 	$(TARGET_DIR)/release/toolgate model fetch

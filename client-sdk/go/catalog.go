@@ -22,6 +22,12 @@ func (c *Client) UnregisterServer(ctx context.Context, request *toolgatev1.Unreg
 	return invoke(ctx, c, c.catalog.UnregisterServer, request, options)
 }
 
+// ApproveTools accepts tools that wait for approval, each with the hash that was reviewed. One that has another hash by
+// now is not accepted: it is among the answer's Refusals, and no error. What is approved already stays so.
+func (c *Client) ApproveTools(ctx context.Context, request *toolgatev1.ApproveToolsRequest, options ...grpc.CallOption) (*toolgatev1.ApproveToolsResponse, error) {
+	return invoke(ctx, c, c.catalog.ApproveTools, request, options)
+}
+
 // GetServer reads one MCP server.
 func (c *Client) GetServer(ctx context.Context, request *toolgatev1.GetServerRequest, options ...grpc.CallOption) (*toolgatev1.GetServerResponse, error) {
 	return invoke(ctx, c, c.catalog.GetServer, request, options)

@@ -25,6 +25,7 @@ import (
 const (
 	route    = toolgatev1.RouterService_Route_FullMethodName
 	register = toolgatev1.CatalogService_RegisterServer_FullMethodName
+	approve  = toolgatev1.CatalogService_ApproveTools_FullMethodName
 )
 
 func dial(t *testing.T, target string, options ...toolgate.Option) *toolgate.Client {
@@ -335,6 +336,31 @@ func TestARegistrationHasARequestIDThatItsRetriesKeep(t *testing.T) {
 	}
 	if len(ids[0]) < 20 || ids[1] != ids[0] || ids[2] == ids[0] || ids[3] != "mine" || given.RequestId != "" {
 		t.Error(ids)
+	}
+}
+
+func TestAnApprovalCarriesWhatWasReviewedAndTellsWhatWasNotAccepted(t *testing.T) {
+	service := fake.Start(t)
+	answer := &toolgatev1.ApproveToolsResponse{CatalogRevision: 7, Refusals: []*toolgatev1.ApprovalRefusal{
+		{Name: "moon", Code: toolgatev1.RefusalCode_REFUSAL_CODE_SCHEMA_CHANGED},
+	}}
+	service.Handle(approve, func(ctx context.Context, call fake.Call) (proto.Message, error) {
+		if call.Number == 1 {
+			return unavailable(ctx, call)
+		}
+		return answer, nil
+	})
+	request := &toolgatev1.ApproveToolsRequest{Server: "sea", Approvals: []*toolgatev1.ToolApproval{
+		{Name: "tides", Hash: "0f"}, {Name: "moon", Hash: "f0"},
+	}}
+	got, err := dial(t, service.Target, toolgate.WithTenant("demo")).ApproveTools(t.Context(), request)
+	if err != nil || !proto.Equal(got, answer) {
+		t.Fatal(got, err)
+	}
+	request.Tenant = "demo"
+	calls := service.Calls(approve)
+	if len(calls) != 2 || !proto.Equal(calls[1].Request, request) {
+		t.Error(calls)
 	}
 }
 

@@ -1,6 +1,8 @@
 //! The encoder as callers see it: a cheap handle in front of one thread that owns the tokenizer and
 //! the model. Dropping the last handle stops the thread.
 
+mod batch_budget;
+mod batch_spans;
 pub(crate) mod collector;
 mod device_loop;
 mod distribution;
@@ -29,6 +31,7 @@ pub use turns::Flow;
 use crate::adapter::AdapterChoice;
 use crate::backend::{Backend, Batch};
 use crate::device::{Device, NumberFormat};
+use crate::giving_way::give_way;
 use crate::load_backend::load_backend;
 use crate::load_error::LoadError;
 use crate::model_dir::ModelDir;
@@ -42,8 +45,8 @@ use stats::Counters;
 pub struct EncoderConfig {
     /// Requests that may wait or run at once; one more is refused with [`EmbedError::QueueFull`].
     pub queue_capacity: usize,
-    /// Tokens that one batch holds at most (a single longer text still runs, alone). Larger batches
-    /// use the CPU a little better; smaller ones let a short request pass a long one sooner.
+    /// Tokens that one batch holds at most (a single longer text still runs, alone); fewer where the device takes
+    /// long for so many, so that a short request passes a long one soon.
     pub max_batch_tokens: usize,
     /// Threads that one batch may use; `None` means one per core.
     pub threads: Option<NonZeroUsize>,
@@ -166,7 +169,10 @@ impl EncoderHandle {
         );
         thread::Builder::new()
             .name("encoder-device".into())
-            .spawn(|| device.run())
+            .spawn(|| {
+                give_way();
+                device.run();
+            })
             .map_err(|error| LoadError::Threads(error.to_string()))?;
         Ok(Self {
             shared: Arc::new(Shared {

@@ -9,6 +9,7 @@ mod cpu;
 mod cuda;
 mod device;
 mod encoder;
+mod giving_way;
 mod hex;
 mod load_backend;
 mod load_error;

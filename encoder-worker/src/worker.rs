@@ -20,10 +20,12 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::runtime;
 use tokio_util::sync::CancellationToken;
+use toolgate_serving::telemetry::Telemetry;
 use toolgate_serving::{outlive_file_size_limit, stop_on_signal};
 use tracing::{error, info, warn};
 
@@ -40,11 +42,15 @@ use telemetry::Metrics;
 /// Threads that answer calls; the encoder has its own.
 const CALL_THREADS: usize = 2;
 
+/// How long the collector may take to accept the last spans, once all calls are over.
+const LAST_SPANS_MAX: Duration = Duration::from_secs(1);
+
 /// The whole life of a worker process: logging, runtime, [`run`], exit code.
 #[must_use]
 pub fn main(arguments: WorkerArguments) -> ExitCode {
-    logging::start(arguments.log_format, arguments.log_level);
-    let outcome = arguments.config().and_then(live);
+    let spans = arguments.spans();
+    let telemetry = logging::start(arguments.log_format, arguments.log_level, spans.as_ref());
+    let outcome = arguments.config().and_then(|config| live(config, telemetry));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -54,11 +60,16 @@ pub fn main(arguments: WorkerArguments) -> ExitCode {
     }
 }
 
-fn live(config: WorkerConfig) -> Result<(), WorkerError> {
+fn live(config: WorkerConfig, telemetry: Telemetry) -> Result<(), WorkerError> {
     let mut builder = runtime::Builder::new_multi_thread();
     let runtime = builder.worker_threads(CALL_THREADS).enable_all().build();
     let runtime = runtime.map_err(WorkerError::Runtime)?;
-    let outcome = runtime.block_on(run(config));
+    let outcome = runtime.block_on(async {
+        let exporting = telemetry.export();
+        let outcome = run(config).await;
+        exporting.stop(LAST_SPANS_MAX).await;
+        outcome
+    });
     // The drain is over: whatever still runs, a device that hangs included, is not waited for.
     runtime.shutdown_background();
     outcome

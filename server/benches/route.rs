@@ -174,8 +174,8 @@ impl FakeStore {
             tools.iter().enumerate().map(|(index, tool)| (hash(tool), embedding(index))).collect();
         let servers = (0..tools.len().div_ceil(TOOLS_OF_A_SERVER)).map(server).collect();
         let (revision, pool_floor) = (1, 1);
-        let (removed, policy) = (Vec::new(), None);
-        let catalog = StoredCatalog { revision, servers, tools, removed, pool_floor, policy };
+        let catalog =
+            StoredCatalog { revision, servers, tools, pool_floor, ..StoredCatalog::default() };
         Self { catalog, embeddings }
     }
 

@@ -39,8 +39,8 @@ pub async fn serve(listener: TcpListener, admin: Admin, over: CancellationToken)
 }
 
 async fn expose(State(admin): State<Admin>) -> impl IntoResponse {
-    let memory = admin.plane.shard_memory_bytes();
-    ([(header::CONTENT_TYPE, OPEN_METRICS)], admin.metrics.expose(memory))
+    let shards = admin.plane.shards_reading();
+    ([(header::CONTENT_TYPE, OPEN_METRICS)], admin.metrics.expose(shards))
 }
 
 /// Whoever restarts processes that are not alive mends an encoder that has stopped.

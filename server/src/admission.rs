@@ -1,13 +1,18 @@
 //! Who may begin a call. A call is admitted at once or refused at once: nothing waits here, so that a refusal costs
-//! microseconds however busy the process is. What is scarce is shared out by tenant.
+//! microseconds however busy the process is. What is scarce is shared out by tenant: places for calls of all kinds, and
+//! for those that are answered promptly the fewer places that keep them so (`limit`).
 
+mod limit;
 mod memory;
 mod rate;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
+pub use limit::Measured;
+use limit::{Bounds, Limit};
 pub use memory::watch_memory;
 use rate::{Rate, Spent};
 
@@ -21,6 +26,13 @@ const OF_WHAT_IS_FREE: usize = 4;
 /// What is left of the places while memory is short: some, since memory that was freed is not always given back.
 const WHILE_SHORT: usize = 16;
 
+/// Prompt calls that keep a core busy: one that runs and some that are about to. Below, nothing would be gained.
+const OF_A_CORE: usize = 4;
+const LEAST: usize = 8;
+
+/// How many times the limit on prompt calls there may be, for tenants that have less than half of an equal share.
+const FOR_MODEST: usize = 2;
+
 /// Tenants that are remembered without looking whether anything is known of them.
 const REMEMBERED: usize = 1_024;
 
@@ -33,6 +45,28 @@ pub struct AdmissionConfig {
     pub max_calls_per_tenant: Option<usize>,
     /// Calls that one tenant may begin in a second; `None` for any number.
     pub calls_per_second_per_tenant: Option<u32>,
+    /// How long prompt calls may wait for their turn on average before fewer are let in; `None` for any time.
+    pub max_wait: Option<Duration>,
+}
+
+/// What a call is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Its caller waits for it, and how long it takes tells how busy the process is.
+    Measured(Measured),
+    /// Its caller waits for it.
+    Prompt,
+    /// It takes as long as it takes, such as a registration.
+    Lasting,
+}
+
+/// A call that wants to begin.
+#[derive(Debug, Clone, Copy)]
+pub struct Wish {
+    /// What it is like.
+    pub kind: Kind,
+    /// The time that its caller leaves it.
+    pub left: Duration,
 }
 
 /// Why a call may not begin.
@@ -40,6 +74,10 @@ pub struct AdmissionConfig {
 pub enum Refusal {
     /// As many calls are in progress as may be, or the tenant has its share of them.
     Busy,
+    /// As many prompt calls are in progress as are answered without a long wait, or the tenant has its share of them.
+    Slow,
+    /// Its caller would have gone before it is answered, even if it were the only one, and others want the time.
+    NoTime,
     /// Memory is short.
     MemoryShort,
     /// The tenant has as many calls in progress as it may have.
@@ -64,12 +102,17 @@ struct Inner {
 struct State {
     config: AdmissionConfig,
     under_way: usize,
+    /// Those of them that are prompt, and the tenants whose they are.
+    prompt: usize,
+    prompt_tenants: usize,
+    limit: Limit,
     tenants: HashMap<TenantId, Tenant>,
 }
 
 #[derive(Debug, Default)]
 struct Tenant {
     under_way: usize,
+    prompt: usize,
     spent: Spent,
 }
 
@@ -78,20 +121,51 @@ struct Tenant {
 pub struct Permit {
     inner: Arc<Inner>,
     tenant: TenantId,
+    begun: Begun,
+    answered: bool,
+}
+
+/// What is remembered of a call's beginning.
+#[derive(Debug, Clone, Copy)]
+struct Begun {
+    kind: Kind,
+    at: Instant,
+    /// Whether little was going on.
+    calm: bool,
+}
+
+/// What there is to see of admission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reading {
+    /// Calls in progress.
+    pub under_way: usize,
+    /// Those of them that are prompt.
+    pub prompt: usize,
+    /// How many of these there may be.
+    pub limit: usize,
 }
 
 impl Admission {
     /// Nothing is in progress yet.
     #[must_use]
     pub fn new(config: AdmissionConfig) -> Self {
-        let state = State { config, under_way: 0, tenants: HashMap::new() };
+        let state = State {
+            config,
+            under_way: 0,
+            prompt: 0,
+            prompt_tenants: 0,
+            limit: Limit::new(config.bounds(), Instant::now()),
+            tenants: HashMap::new(),
+        };
         let (state, short_of_memory) = (Mutex::new(state), memory::Flag::default());
         Self { inner: Arc::new(Inner { state, short_of_memory }) }
     }
 
     /// Holds calls to something else from now on; those in progress go on.
     pub fn reconfigure(&self, config: AdmissionConfig) {
-        self.inner.state().config = config;
+        let mut state = self.inner.state();
+        state.config = config;
+        state.limit.rebound(config.bounds());
     }
 
     /// Says whether memory is short.
@@ -100,18 +174,45 @@ impl Admission {
         self.inner.short_of_memory.clone()
     }
 
+    /// How things stand.
+    #[must_use]
+    pub fn reading(&self) -> Reading {
+        let state = self.inner.state();
+        Reading { under_way: state.under_way, prompt: state.prompt, limit: state.limit.now() }
+    }
+
     /// Begins a call of the tenant.
     ///
     /// # Errors
     /// Why it may not begin.
-    pub fn begin(&self, tenant: &TenantId) -> Result<Permit, Refusal> {
-        self.begin_at(tenant, Instant::now())
+    pub fn begin(&self, tenant: &TenantId, wish: Wish) -> Result<Permit, Refusal> {
+        self.begin_at(tenant, wish, Instant::now())
     }
 
-    fn begin_at(&self, tenant: &TenantId, now: Instant) -> Result<Permit, Refusal> {
+    fn begin_at(&self, tenant: &TenantId, wish: Wish, now: Instant) -> Result<Permit, Refusal> {
         let is_short = self.inner.short_of_memory.is_set();
-        self.inner.state().begin(tenant, is_short, now)?;
-        Ok(Permit { inner: Arc::clone(&self.inner), tenant: tenant.clone() })
+        let begun = self.inner.state().begin(tenant, wish, is_short, now)?;
+        let (inner, tenant) = (Arc::clone(&self.inner), tenant.clone());
+        Ok(Permit { inner, tenant, begun, answered: false })
+    }
+}
+
+impl AdmissionConfig {
+    fn bounds(&self) -> Bounds {
+        let cores = available_parallelism().map_or(1, usize::from);
+        let calm = cores.min(self.max_calls);
+        let least = LEAST.max(cores.saturating_mul(OF_A_CORE)).min(self.max_calls);
+        let (most, wait) = (self.max_calls, self.max_wait.unwrap_or_default());
+        // Without a bound on waiting there is nothing to move it.
+        let least = if self.max_wait.is_some() { least } else { most };
+        Bounds { least, calm, most, wait }
+    }
+}
+
+impl Permit {
+    /// Ends the call, which was answered as its caller wanted.
+    pub fn answered(mut self) {
+        self.answered = true;
     }
 }
 
@@ -123,34 +224,88 @@ impl Inner {
 }
 
 impl State {
-    fn begin(&mut self, tenant: &TenantId, is_short: bool, now: Instant) -> Result<(), Refusal> {
-        let AdmissionConfig { max_calls, max_calls_per_tenant, .. } = self.config;
-        if is_short && self.under_way >= (max_calls / WHILE_SHORT).max(1) {
-            return Err(Refusal::MemoryShort);
+    fn begin(
+        &mut self,
+        tenant: &TenantId,
+        wish: Wish,
+        is_short: bool,
+        now: Instant,
+    ) -> Result<Begun, Refusal> {
+        let is_prompt = wish.kind != Kind::Lasting;
+        if is_prompt {
+            self.limit.asked(self.prompt, now);
         }
-        let free = max_calls.saturating_sub(self.under_way);
         self.forget_idle(now);
-        let known = self.tenants.get(tenant).map_or(0, |tenant| tenant.under_way);
-        if max_calls_per_tenant.is_some_and(|most| known >= most) {
-            return Err(Refusal::TenantBusy);
-        }
-        if known >= free.saturating_mul(OF_WHAT_IS_FREE) {
-            return Err(Refusal::Busy);
+        self.find_place(tenant, is_short)?;
+        if is_prompt {
+            self.find_turn(tenant, wish)?;
         }
         let rate = self.config.calls_per_second_per_tenant.map(Rate::per_second);
         let entry = self.tenants.entry(tenant.clone()).or_default();
         if let Some(rate) = rate {
             entry.spent.spend(&rate, now).map_err(Refusal::TenantTooOften)?;
         }
+        let begun = Begun { kind: wish.kind, at: now, calm: self.limit.is_calm(self.prompt) };
         entry.under_way += 1;
+        self.prompt_tenants += usize::from(is_prompt && entry.prompt == 0);
+        entry.prompt += usize::from(is_prompt);
         self.under_way += 1;
+        self.prompt += usize::from(is_prompt);
+        Ok(begun)
+    }
+
+    /// Whether there is a place for one more call of any kind.
+    fn find_place(&self, tenant: &TenantId, is_short: bool) -> Result<(), Refusal> {
+        let AdmissionConfig { max_calls, max_calls_per_tenant, .. } = self.config;
+        if is_short && self.under_way >= (max_calls / WHILE_SHORT).max(1) {
+            return Err(Refusal::MemoryShort);
+        }
+        let known = self.tenants.get(tenant).map_or(0, |tenant| tenant.under_way);
+        if max_calls_per_tenant.is_some_and(|most| known >= most) {
+            return Err(Refusal::TenantBusy);
+        }
+        let free = max_calls.saturating_sub(self.under_way);
+        if known >= free.saturating_mul(OF_WHAT_IS_FREE) { Err(Refusal::Busy) } else { Ok(()) }
+    }
+
+    /// Whether one more prompt call would be answered promptly.
+    fn find_turn(&mut self, tenant: &TenantId, wish: Wish) -> Result<(), Refusal> {
+        let limit = self.limit.now();
+        let known = self.tenants.get(tenant).map_or(0, |tenant| tenant.prompt);
+        let free = limit.saturating_sub(self.prompt);
+        // The limit may be so low that what others have leaves nothing free.
+        let is_modest = known == 0 || known.saturating_mul(2 * self.prompt_tenants) < limit;
+        let has_room = is_modest && self.prompt < limit.saturating_mul(FOR_MODEST);
+        if known >= free.saturating_mul(OF_WHAT_IS_FREE) && !has_room {
+            self.limit.refused();
+            return Err(Refusal::Slow);
+        }
+        // Where little is going on, a call that is tried in vain takes nobody's turn, and only so a best that was seen while
+        // all was cold is ever corrected.
+        if let Kind::Measured(kind) = wish.kind
+            && !self.limit.is_calm(self.prompt)
+            && self.limit.best(kind).is_some_and(|best| best > wish.left)
+        {
+            return Err(Refusal::NoTime);
+        }
         Ok(())
     }
 
-    fn end(&mut self, tenant: &TenantId) {
+    fn end(&mut self, tenant: &TenantId, begun: Begun, answered: bool, now: Instant) {
+        let is_prompt = begun.kind != Kind::Lasting;
         self.under_way -= 1;
+        self.prompt -= usize::from(is_prompt);
+        if let Kind::Measured(kind) = begun.kind {
+            let took = now.saturating_duration_since(begun.at);
+            match answered {
+                true => self.limit.answered(kind, took, begun.calm, now),
+                false => self.limit.given_up(kind, took),
+            }
+        }
         if let Some(known) = self.tenants.get_mut(tenant) {
             known.under_way -= 1;
+            known.prompt -= usize::from(is_prompt);
+            self.prompt_tenants -= usize::from(is_prompt && known.prompt == 0);
             if known.under_way == 0 && known.spent.is_nothing() {
                 self.tenants.remove(tenant);
             }
@@ -167,117 +322,9 @@ impl State {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.inner.state().end(&self.tenant);
+        self.inner.state().end(&self.tenant, self.begun, self.answered, Instant::now());
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn admission(max_calls: usize) -> Admission {
-        let (max_calls_per_tenant, calls_per_second_per_tenant) = (None, None);
-        Admission::new(AdmissionConfig {
-            max_calls,
-            max_calls_per_tenant,
-            calls_per_second_per_tenant,
-        })
-    }
-
-    fn tenant(name: &str) -> TenantId {
-        TenantId::parse(name).expect("a tenant")
-    }
-
-    fn begin_all(admission: &Admission, name: &str) -> Vec<Permit> {
-        std::iter::from_fn(|| admission.begin(&tenant(name)).ok()).collect()
-    }
-
-    #[test]
-    fn one_tenant_gets_most_and_leaves_room_for_others() {
-        let admission = admission(100);
-        let of_busy = begin_all(&admission, "busy");
-        assert_eq!(of_busy.len(), 80);
-        let of_others: Vec<_> =
-            (0..15).map(|i| admission.begin(&tenant(&format!("t{i}"))).expect("room")).collect();
-        assert_eq!(admission.begin(&tenant("busy")).err(), Some(Refusal::Busy));
-        drop((of_busy, of_others));
-        assert_eq!(begin_all(&admission, "other").len(), 80, "places come back");
-    }
-
-    #[test]
-    fn busy_tenants_come_to_equal_shares() {
-        let admission = admission(99);
-        let mut held: Vec<Vec<Permit>> = vec![begin_all(&admission, "t0"), Vec::new(), Vec::new()];
-        // One call after another ends, whose it may be, and everybody wants more.
-        for step in 0..2_000_usize {
-            let ends = step.wrapping_mul(7_919) % held.iter().map(Vec::len).sum::<usize>();
-            let of = held.iter().scan(0, |seen, permits| {
-                *seen += permits.len();
-                Some(*seen)
-            });
-            let whose = of.take_while(|seen| *seen <= ends).count();
-            drop(held[whose].pop());
-            for (i, permits) in held.iter_mut().enumerate() {
-                permits.extend(admission.begin(&tenant(&format!("t{i}"))).ok());
-            }
-        }
-        let counts: Vec<_> = held.iter().map(Vec::len).collect();
-        let (least, most) = (counts.iter().min(), counts.iter().max());
-        assert!(most.zip(least).is_some_and(|(most, least)| most - least <= 5), "{counts:?}");
-        assert!(counts.iter().sum::<usize>() > 80, "{counts:?}");
-    }
-
-    #[test]
-    fn a_tenants_own_limits_hold_whatever_is_free() {
-        let admission = admission(100);
-        let config = |calls, rate| AdmissionConfig {
-            max_calls: 100,
-            max_calls_per_tenant: calls,
-            calls_per_second_per_tenant: rate,
-        };
-        admission.reconfigure(config(Some(2), None));
-        let held = begin_all(&admission, "a");
-        assert_eq!(held.len(), 2);
-        assert_eq!(admission.begin(&tenant("a")).err(), Some(Refusal::TenantBusy));
-        assert!(admission.begin(&tenant("b")).is_ok());
-        admission.reconfigure(config(None, Some(10)));
-        let start = Instant::now();
-        let begun = (0..50).filter(|_| admission.begin_at(&tenant("c"), start).is_ok()).count();
-        assert_eq!(begun, 10);
-        let refused = admission.begin_at(&tenant("c"), start).err();
-        assert_eq!(refused, Some(Refusal::TenantTooOften(Duration::from_millis(100))));
-        assert!(admission.begin_at(&tenant("c"), start + Duration::from_millis(100)).is_ok());
-        assert!(admission.begin_at(&tenant("d"), start).is_ok());
-    }
-
-    #[test]
-    fn while_memory_is_short_a_few_calls_go_on() {
-        let admission = admission(64);
-        admission.memory_flag().set(true);
-        let held = begin_all(&admission, "a");
-        assert_eq!(held.len(), 4);
-        assert_eq!(admission.begin(&tenant("b")).err(), Some(Refusal::MemoryShort));
-        admission.memory_flag().set(false);
-        assert!(admission.begin(&tenant("b")).is_ok());
-    }
-
-    #[test]
-    fn tenants_who_are_gone_are_forgotten() {
-        let admission = admission(8);
-        for i in 0..20_000 {
-            drop(admission.begin(&tenant(&format!("t{i}"))));
-        }
-        assert_eq!(admission.inner.state().tenants.len(), 0);
-        let start = Instant::now();
-        admission.reconfigure(AdmissionConfig {
-            max_calls: 8,
-            max_calls_per_tenant: None,
-            calls_per_second_per_tenant: Some(1_000),
-        });
-        for i in 0..20_000 {
-            let now = start + Duration::from_millis(i);
-            drop(admission.begin_at(&tenant(&format!("t{i}")), now));
-        }
-        assert!(admission.inner.state().tenants.len() <= REMEMBERED + 1);
-    }
-}
+mod tests;

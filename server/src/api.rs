@@ -1,6 +1,7 @@
 //! The gRPC face, and the web's ways to it: the only module that knows tonic and prost. Messages are parsed into domain values
 //! here, limits are checked, errors become statuses in one place.
 
+mod approve;
 mod catalog_service;
 mod edge;
 mod fields;

@@ -56,6 +56,10 @@ pub struct Effect {
     pub removed: usize,
     /// Tools that were not stored.
     pub rejected: usize,
+    /// Tools that wait for approval.
+    pub quarantined: usize,
+    /// Tools that waited for it until now.
+    pub approved: usize,
 }
 
 /// Where changes are told.
@@ -181,10 +185,11 @@ impl Begun {
     fn tell(&self, outcome: &'static str, effect: Effect) -> Option<tokio::task::JoinHandle<()>> {
         let Change { act, tenant, of, actor } = &self.change;
         let Actor { principal, credential, method } = actor;
-        let Effect { revision, accepted, changed, removed, rejected } = effect;
+        let Effect { revision, accepted, changed, removed, rejected, quarantined, approved } =
+            effect;
         info!(
             target: "toolgate::audit", id = self.id, act, tenant, of, principal, credential, method, outcome, revision,
-            accepted, changed, removed, rejected, "change"
+            accepted, changed, removed, rejected, quarantined, approved, "change"
         );
         let open = Arc::clone(self.file.as_ref()?);
         let (line, metrics) = (self.line("ends", outcome, Some(effect)), self.metrics.clone());

@@ -28,7 +28,7 @@ mod tokens;
 pub use authorization::Authorization;
 pub use caller::{Caller, CredentialId};
 pub use refusal::{KeyFault, Refusal, TokenFault};
-pub use start::{AuthError, Keeping, start};
+pub use start::{AuthError, Keeping, look, start};
 
 use self::certificates::Certificates;
 use self::failures::Failures;

@@ -7,8 +7,11 @@ use crate::config::LimitsConfig;
 use crate::encoder::Encoder;
 use crate::error::Error;
 use crate::identity::{ServerName, TenantId};
+use crate::live::Live;
 use crate::store::{Committed, Store, StoreError, StoredServer, StoredTool, ToolCursor};
+use vetting::Vetting;
 
+pub mod approval;
 pub mod check;
 pub mod definition;
 pub mod json_text;
@@ -20,20 +23,32 @@ pub mod signature;
 pub mod summary;
 pub mod tools_list;
 pub mod verify;
+pub mod vetting;
 
 /// Catalogs of all tenants.
 #[derive(Clone)]
 pub struct Catalog {
     store: Arc<dyn Store>,
     encoder: Arc<dyn Encoder>,
-    limits: LimitsConfig,
+    limits: Arc<Live<LimitsConfig>>,
+    vetting: Option<Vetting>,
 }
 
 impl Catalog {
     /// Catalogs in `store`, whose summaries `encoder` embeds.
     #[must_use]
-    pub fn new(store: Arc<dyn Store>, encoder: Arc<dyn Encoder>, limits: LimitsConfig) -> Self {
-        Self { store, encoder, limits }
+    pub fn new(
+        store: Arc<dyn Store>,
+        encoder: Arc<dyn Encoder>,
+        limits: Arc<Live<LimitsConfig>>,
+    ) -> Self {
+        Self { store, encoder, limits, vetting: None }
+    }
+
+    /// The same with registrations vetted; without, nothing new is quarantined.
+    #[must_use]
+    pub fn with_vetting(self, vetting: Option<Vetting>) -> Self {
+        Self { vetting, ..self }
     }
 
     /// Removes one MCP server, and says how many tools went with it.

@@ -4,6 +4,7 @@
 mod arguments;
 mod bench;
 mod calibrate;
+mod catalog;
 mod completions;
 mod config;
 mod credentials;
@@ -71,6 +72,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Unregister(unregister) => interruptible(servers::remove(unregister)),
         Command::Usage(usage) => interruptible(usage::run(usage)),
         Command::Policy(policy) => interruptible(policy::run(policy)),
+        Command::Catalog(catalog) => interruptible(catalog::run(catalog)),
         Command::Store(store) => interruptible(store::run(store)),
         Command::Memory(memory) => interruptible(memory::run(memory)),
         Command::Key(key) => interruptible(key::run(key)),

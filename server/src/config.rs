@@ -7,6 +7,7 @@ mod components;
 mod example;
 mod file;
 mod key;
+mod live_keys;
 mod load;
 mod mistake;
 mod origin;
@@ -28,8 +29,8 @@ pub use certificate_rule::CertificateRule;
 pub use components::{
     AuditConfig, AuthConfig, AuthMethod, DeferralConfig, EncoderConfig, HandleConfig, JwksPlace,
     LimitsConfig, LogConfig, LogFormat, LogLevel, MemoryConfig, PacksConfig, PoolConfig,
-    RouterConfig, ServerConfig, ShardConfig, SharedStoreConfig, StoreConfig, TlsConfig,
-    TokenConfig, UsageConfig,
+    RouterConfig, SafetyConfig, ServerConfig, ShardConfig, SharedStoreConfig, StoreConfig,
+    TelemetryConfig, TlsConfig, TokenConfig, UsageConfig,
 };
 pub use example::example;
 pub use key::{Key, Kind};
@@ -62,6 +63,8 @@ pub struct Config {
     pub packs: PacksConfig,
     /// Memory of what worked.
     pub memory: MemoryConfig,
+    /// What is done about texts that MCP servers write.
+    pub safety: SafetyConfig,
     /// Whether tools are deferred.
     pub deferral: DeferralConfig,
     /// Signing of active-set handles.
@@ -76,6 +79,8 @@ pub struct Config {
     pub audit: AuditConfig,
     /// Logging.
     pub log: LogConfig,
+    /// Where spans go.
+    pub telemetry: TelemetryConfig,
 }
 
 /// A configuration together with where each of its values came from.
@@ -121,6 +126,7 @@ impl From<&Settings> for Config {
             router: settings.into(),
             packs: settings.into(),
             memory: settings.into(),
+            safety: settings.into(),
             deferral: settings.into(),
             handle: settings.into(),
             usage: settings.into(),
@@ -128,6 +134,7 @@ impl From<&Settings> for Config {
             tls: settings.into(),
             audit: settings.into(),
             log: settings.into(),
+            telemetry: settings.into(),
         }
     }
 }

@@ -2,7 +2,6 @@
 //! more, never to hiding. Knows nothing of catalogs and of the wire.
 
 mod decide;
-mod live;
 mod mode;
 mod pattern;
 
@@ -11,7 +10,6 @@ use std::collections::HashMap;
 use crate::identity::TenantId;
 
 pub use decide::{Asked, Decision, Reason, Source};
-pub use live::Live;
 pub use mode::Mode;
 pub use pattern::{Pattern, host_of};
 

@@ -1,28 +1,26 @@
-//! Structured logs on standard error. Intents, arguments and results are no part of any event.
+//! Structured logs on standard error, and spans to a collector. Arguments and results are no part of any event or span;
+//! intents have events of their own, which are logged only where that is turned on, and are in no span.
 
-use std::io;
+use toolgate_serving::telemetry::{self, INTENTS, LogOptions, Telemetry};
 
-use tracing_subscriber::EnvFilter;
+use crate::config::{LogConfig, LogFormat, LogLevel, TelemetryConfig};
 
-use crate::config::{LogConfig, LogFormat, LogLevel};
+/// Starts both; a second call changes nothing.
+#[must_use]
+pub fn start(config: LogConfig, spans: &TelemetryConfig) -> Telemetry {
+    let log = LogOptions { filter: filter(config), json: config.format == LogFormat::Json };
+    telemetry::start(&log, spans.traces.as_ref())
+}
 
-/// Starts logging; a second call changes nothing.
-pub fn start(config: LogConfig) {
+/// What is logged: libraries when they warn, this program at the level asked for, and changes whatever the level.
+#[must_use]
+pub fn filter(config: LogConfig) -> String {
     let level = name(config.level);
-    // Libraries are heard when they warn; we are heard at the level asked for.
-    // Changes are told whatever the level.
-    let filter = format!(
-        "warn,toolgate={level},toolgate_server={level},toolgate_serving={level},toolgate::audit=info"
-    );
-    let filter = EnvFilter::new(filter);
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
-    // It would say on standard error that standard error is closed, and panic.
-    let builder = builder.log_internal_errors(false);
-    let started = match config.format {
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
-        LogFormat::Text => builder.with_ansi(false).try_init(),
-    };
-    drop(started);
+    let intents = if config.intents { "info" } else { "off" };
+    format!(
+        "warn,toolgate={level},toolgate_server={level},toolgate_serving={level},toolgate::audit=info,\
+         {INTENTS}={intents}"
+    )
 }
 
 fn name(level: LogLevel) -> &'static str {

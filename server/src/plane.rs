@@ -7,20 +7,23 @@ use std::time::{Duration, Instant};
 use tracing::warn;
 
 use crate::catalog::Catalog;
+use crate::catalog::approval::{Approval, Approved};
 use crate::catalog::registration::{Registered, Registration};
+use crate::catalog::vetting::Vetting;
 use crate::config::{LimitsConfig, MemoryConfig};
-use crate::deferral::Live;
+use crate::deferral::Policy;
 use crate::encoder::Encoders;
 use crate::error::Error;
 use crate::gate::key::HandleKey;
 use crate::identity::{ServerName, TenantId};
+use crate::live::Live;
 use crate::memory::Memory;
 use crate::packs::Packs;
 use crate::router::Router;
 use crate::shard::shards::Shards;
 use crate::store::copies::Copies;
 use crate::store::{Committed, Revision, Store};
-use crate::telemetry::MemoryMetrics;
+use crate::telemetry::{MemoryMetrics, ShardsReading};
 use crate::usage::Ledger;
 use following::Following;
 use watching::Watchers;
@@ -34,8 +37,8 @@ pub mod watching;
 /// What a plane is made of beside its store and encoder.
 #[derive(Debug, Clone)]
 pub struct PlaneConfig {
-    /// What outside input is held to.
-    pub limits: LimitsConfig,
+    /// What outside input is held to; may change while the plane works.
+    pub limits: Arc<Live<LimitsConfig>>,
     /// Bytes that all shards may take together.
     pub memory_budget: u64,
     /// The key that signs active-set handles.
@@ -43,7 +46,7 @@ pub struct PlaneConfig {
     /// How long a handle lives.
     pub handle_ttl: Duration,
     /// Whether tools are deferred; may change while the plane works.
-    pub deferral: Arc<Live>,
+    pub deferral: Arc<Live<Policy>>,
     /// What people say who want well-known tools; `None` for summaries alone.
     pub packs: Option<Arc<Packs>>,
     /// How many may watch catalogs at a time.
@@ -52,6 +55,8 @@ pub struct PlaneConfig {
     pub copies: Option<Arc<Copies>>,
     /// Whose calls are remembered, and how this is counted.
     pub memory: (MemoryConfig, MemoryMetrics),
+    /// How registrations are vetted; `None` for not at all.
+    pub vetting: Option<Vetting>,
 }
 
 /// The routing plane.
@@ -92,7 +97,7 @@ impl Plane {
             store: Arc::clone(&store),
             watchers: Arc::new(Watchers::new(config.max_watches)),
             following: Following::default(),
-            catalog: Catalog::new(store, passages, config.limits),
+            catalog: Catalog::new(store, passages, config.limits).with_vetting(config.vetting),
             router: Router::new(Arc::clone(&shards), intents, Arc::clone(&usage), key, ttl)
                 .with_deferral(config.deferral)
                 .with_memory(Arc::clone(&memory)),
@@ -117,6 +122,21 @@ impl Plane {
         Ok(registered)
     }
 
+    /// Accepts tools that wait for approval; when it returns, Route serves them.
+    ///
+    /// # Errors
+    /// As [`Catalog::approve`].
+    pub async fn approve(
+        &self,
+        tenant: &TenantId,
+        server: &ServerName,
+        approvals: &[Approval],
+    ) -> Result<Approved, Error> {
+        let approved = self.catalog.approve(tenant, server, approvals).await?;
+        self.follow(tenant, approved.revision).await;
+        Ok(approved)
+    }
+
     /// Removes an MCP server; when it returns, Route no longer shows its tools.
     ///
     /// # Errors
@@ -136,6 +156,13 @@ impl Plane {
     #[must_use]
     pub fn shard_memory_bytes(&self) -> u64 {
         self.shards.memory_bytes()
+    }
+
+    /// What shards are in memory.
+    #[must_use]
+    pub fn shards_reading(&self) -> ShardsReading {
+        let (tenants, highest_revision) = self.shards.count_and_highest_revision();
+        ShardsReading { bytes: self.shard_memory_bytes(), tenants, highest_revision }
     }
 
     /// The change is committed whatever happens here: a shard that can't be rebuilt now is rebuilt when

@@ -6,15 +6,16 @@ mod encoders;
 mod reload;
 mod security;
 mod stores;
+mod vetting;
 
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use toolgate_encoder_worker::LoadError;
 use toolgate_encoder_worker::model_fetch::KnownModel;
@@ -24,8 +25,7 @@ use tracing::{info, warn};
 use crate::admin::Admin;
 use crate::api;
 use crate::auth::AuthError;
-use crate::config::{Config, KeyError, PacksConfig, StoreUrlError};
-use crate::deferral::Live;
+use crate::config::{Config, KeyError, PacksConfig, Parsed, StoreUrlError};
 use crate::error::{Cause, Error};
 use crate::gate::key::HandleKey;
 use crate::packs::Packs;
@@ -35,17 +35,23 @@ use crate::telemetry::Metrics;
 use crate::{admin, logging};
 use beside::Beside;
 use encoders::Embedding;
+use reload::{Changes, Held};
 use security::Security;
 
 pub(crate) use encoders::load_sides;
 pub use reload::Reread;
+pub(crate) use security::load_tls;
 pub(crate) use stores::{open_now, reached_by};
+pub(crate) use vetting::read_rules;
 
 /// The database's name in the data directory.
 pub const DATABASE: &str = "toolgate.db";
 
 /// The lock file's name in the data directory.
 const LOCK: &str = "toolgate.lock";
+
+/// How long the collector may take to accept the last spans, once all calls are over.
+const LAST_SPANS_MAX: Duration = Duration::from_secs(1);
 
 /// Why the service did not start, or ended.
 #[derive(Debug, thiserror::Error)]
@@ -92,6 +98,9 @@ pub enum ServeError {
     /// A pack of the operator's can't be read.
     #[error("packs.directory: {0}")]
     Packs(String),
+    /// The operator's rules can't be read.
+    #[error("safety.rules_file: {0}")]
+    Rules(String),
     /// The key that signs handles can't be had.
     #[error("the key that signs active-set handles can't be read")]
     Key(#[source] KeyError),
@@ -133,18 +142,21 @@ pub enum ServeError {
 ///
 /// # Errors
 /// What kept it from starting, or ended it.
-pub async fn run(config: Config, reread: Reread<'_>) -> Result<(), ServeError> {
-    logging::start(config.log);
+pub async fn run(parsed: Parsed, reread: Reread<'_>) -> Result<(), ServeError> {
+    let Parsed { config, settings, .. } = parsed;
+    let telemetry = logging::start(config.log, &config.telemetry);
+    let (filter, exporting) = (telemetry.filter(), telemetry.export());
     outlive_file_size_limit();
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
-    let live = Arc::new(Live::new(config.deferral.clone()));
-    let (hangups, hung_up) = watch::channel(());
-    let serving = Box::pin(serve_with(config, Arc::clone(&live), hung_up, stop));
-    tokio::select! {
+    let (teller, changes) = reload::channel(&config);
+    let serving = Box::pin(serve_with(config, changes, stop));
+    let served = tokio::select! {
         served = serving => served,
-        () = reload::on_hangup(&live, reread, &hangups) => Ok(()),
-    }
+        () = reload::on_hangup(&settings, reread, &filter, &teller) => Ok(()),
+    };
+    exporting.stop(LAST_SPANS_MAX).await;
+    served
 }
 
 /// Serves until `stop`, then drains.
@@ -152,15 +164,13 @@ pub async fn run(config: Config, reread: Reread<'_>) -> Result<(), ServeError> {
 /// # Errors
 /// As [`run`].
 pub async fn serve_until(config: Config, stop: CancellationToken) -> Result<(), ServeError> {
-    let live = Arc::new(Live::new(config.deferral.clone()));
-    let (_hangups, hung_up) = watch::channel(());
-    serve_with(config, live, hung_up, stop).await
+    let (_teller, changes) = reload::channel(&config);
+    serve_with(config, changes, stop).await
 }
 
 async fn serve_with(
     config: Config,
-    deferral: Arc<Live>,
-    hung_up: watch::Receiver<()>,
+    changes: Changes,
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
     // Addresses first: a second instance is told before it waits for a model.
@@ -170,9 +180,10 @@ async fn serve_with(
     let store = stores::open(&config.store).await?;
     let metrics = Arc::new(Metrics::default());
     let security = Security::start(&config, Arc::clone(&store) as _, metrics.auth()).await?;
-    let embedding = Embedding::start(&config.encoder, &metrics.encoder()).await?;
+    let embedding = Embedding::start(&config, &metrics.encoder()).await?;
     let encoders = embedding.encoders.clone();
-    let plane_config = plane_config(&config, deferral, &metrics)?;
+    let held = Held::new(&config, &metrics)?;
+    let plane_config = plane_config(&config, &held, &metrics)?;
     let plane = Arc::new(Plane::new(Arc::clone(&store), encoders, plane_config));
     plane.router.warm();
     let shown = Arc::clone(&plane);
@@ -183,10 +194,13 @@ async fn serve_with(
         Admin { plane: Arc::clone(&plane), metrics: Arc::clone(&metrics), draining: stop.clone() };
     let over = beside.over();
     beside.spawn("admin port", admin::serve(admin_listener, admin, over));
-    let admission = beside.admission(&config);
-    let api = security.api_config(&config, admission);
-    let over = beside.over();
-    beside.spawn("keeping of credentials and certificates", security.keep(hung_up, over));
+    let admission = beside.admission(&config, &metrics.admission());
+    let limits = Arc::clone(&held.limits);
+    let api = security.api_config(&config, limits, admission.clone());
+    let (following, over) = (changes.clone(), beside.over());
+    beside.spawn("following of the configuration", held.follow(admission, following, over));
+    let keeping = security.keep(changes.hangups, beside.over());
+    beside.spawn("keeping of credentials and certificates", keeping);
     let served = api::serve(listener, plane, metrics, api, stop.clone()).await;
     embedding.stop().await;
     beside.end().await;
@@ -212,7 +226,7 @@ pub(crate) fn load_packs(config: &PacksConfig) -> Result<Option<Arc<Packs>>, Ser
 
 fn plane_config(
     config: &Config,
-    deferral: Arc<Live>,
+    held: &Held,
     metrics: &Metrics,
 ) -> Result<PlaneConfig, ServeError> {
     let key = config.handle.key.load().map_err(ServeError::Key)?;
@@ -228,13 +242,14 @@ fn plane_config(
     Ok(PlaneConfig {
         max_watches: config.server.max_watches,
         copies: stores::copies(&config.store),
-        limits: config.limits,
+        limits: Arc::clone(&held.limits),
         memory_budget: config.shard.memory_budget,
         handle_key,
         handle_ttl: config.handle.ttl,
-        deferral,
+        deferral: Arc::clone(&held.deferral),
         packs: load_packs(&config.packs)?,
         memory: (config.memory.clone(), metrics.memory()),
+        vetting: held.vetting.clone(),
     })
 }
 

@@ -6,6 +6,7 @@ mod fields;
 pub mod names;
 pub mod noise;
 pub mod pending;
+pub mod quarantine;
 pub mod requirements;
 pub mod ruled;
 pub mod shards;

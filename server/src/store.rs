@@ -23,6 +23,7 @@ mod requests;
 mod schema_state;
 mod sql;
 pub mod sqlite;
+mod status;
 pub mod stream;
 mod text;
 mod usage;
@@ -34,6 +35,7 @@ pub use keys::{KeyStore, StoredKey};
 pub use memory::{Day, Exemplar, MemoryBounds, MemoryChanges, MemoryVersion, PrincipalKey, Revise};
 pub use requests::{PendingRequest, REQUEST_KEPT, RecordedRequest};
 pub use schema_state::SchemaState;
+pub use status::ToolStatus;
 pub use usage::{AMOUNT_MAX, Hour, UsageAddition, UsageCount};
 
 /// Counts the changes of one tenant's catalog, from 1.
@@ -122,6 +124,9 @@ pub struct ToolRecord {
     pub schema_tokens: u32,
     /// cl100k_base tokens of the summary-pool line.
     pub summary_tokens: u32,
+    /// Whether it is shown and callable. Exports from before there was a quarantine say nothing of it.
+    #[serde(default)]
+    pub status: ToolStatus,
 }
 
 /// A stored MCP server with what the store itself knows of it.
@@ -142,7 +147,7 @@ pub struct StoredServer {
 pub struct StoredTool {
     /// What was registered.
     pub record: ToolRecord,
-    /// The revision at which its line of the summary pool last changed: the pool's order.
+    /// The revision at which its line of the summary pool last changed, or came back: the pool's order.
     pub summary_revision: Revision,
 }
 
@@ -184,10 +189,12 @@ pub struct StoredCatalog {
     pub revision: Revision,
     /// The MCP servers, by name.
     pub servers: Vec<StoredServer>,
-    /// The tools in the summary pool's order: by summary revision, then server, then name.
+    /// The shown tools in the summary pool's order: by summary revision, then server, then name.
     pub tools: Vec<StoredTool>,
-    /// The tools removed since `pool_floor`, by revision, then name. A name that a tool without scopes has
-    /// again is not among them: that tool's `summary_revision` says the same and more.
+    /// The quarantined tools, by server and name.
+    pub quarantined: Vec<StoredTool>,
+    /// The tools removed or quarantined since `pool_floor`, by revision, then name. A name that a shown tool without
+    /// scopes has again is not among them: that tool's `summary_revision` says the same and more.
     pub removed: Vec<RemovedTool>,
     /// The oldest revision that a delta of the summary pool can start from. It rises to the present one
     /// when a change of scopes or of the policy, or the removal of a tool that not everybody sees, makes

@@ -8,7 +8,7 @@ mod cli_lazy;
 mod comparison;
 mod methods;
 pub mod paper;
-mod poison;
+pub mod poison;
 mod projections;
 mod random;
 pub mod report;

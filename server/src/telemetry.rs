@@ -1,47 +1,87 @@
 //! Metrics, under the names that dashboards know (OpenTelemetry's for calls, `toolgate_*` for our own).
 //! No label ever carries a tenant.
 
+mod admission;
 mod auth;
 mod encoder;
 mod memory;
+mod safety;
 mod store;
+
+use std::time::SystemTime;
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::exemplar::HistogramWithExemplars;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
+use toolgate_serving::telemetry::{RpcMethod, TraceLabel, register_process, sampled_trace};
 
+pub use admission::AdmissionMetrics;
 pub use auth::AuthMetrics;
 pub use encoder::{EncoderMetrics, WorkerMetrics};
 pub use memory::MemoryMetrics;
+pub use safety::SafetyMetrics;
 pub use store::StoreMetrics;
 
 /// Upper bounds in seconds: most calls take less than 5 ms.
 const BUCKETS: [f64; 14] =
     [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
 
+/// Why calls, connections and answers are refused at the edge.
+const REJECTIONS: [&str; 8] = [
+    "concurrency",
+    "connections",
+    "draining",
+    "origin",
+    "unsent_answers",
+    "watches",
+    "web_bodies",
+    "web_body_late",
+];
+
 /// One label with a value from a closed set.
 type Label = [(&'static str, &'static str); 1];
+
+/// What shards are in memory.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ShardsReading {
+    /// Bytes, about.
+    pub bytes: u64,
+    /// Tenants.
+    pub tenants: u64,
+    /// The highest revision of a catalog.
+    pub highest_revision: u64,
+}
 
 /// The method of a call and how it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct CallLabels {
-    /// `Service/Method`.
-    rpc_method: &'static str,
+    /// Always `grpc`.
+    rpc_system_name: &'static str,
+    /// Package, service and method.
+    rpc_method: RpcMethod,
+    /// The gRPC code, such as `OK`.
+    rpc_response_status_code: &'static str,
     /// The error's reason; empty when there was none.
     error_type: &'static str,
 }
 
 type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
 
+/// Times of calls, each bucket with the last sampled trace that fell into it.
+type Times = HistogramWithExemplars<TraceLabel>;
+type TimesBy<L> = Family<L, Times, fn() -> Times>;
+
 /// The service's metrics.
 pub struct Metrics {
     registry: Registry,
-    calls: Histograms<CallLabels>,
-    stages: Histograms<Label>,
+    calls: TimesBy<CallLabels>,
+    stages: TimesBy<Label>,
+    degraded: Family<Label, Counter>,
     rejected: Family<Label, Counter>,
     decisions: Family<Label, Counter>,
     tokens_full: Counter,
@@ -52,19 +92,24 @@ pub struct Metrics {
     usage_flush_failures: Counter,
     usage_lost: Counter,
     shard_memory: Gauge,
+    shards: Gauge,
+    catalog_revision: Gauge,
     encoder: EncoderMetrics,
     memory: MemoryMetrics,
+    safety: SafetyMetrics,
     store: StoreMetrics,
     auth: AuthMetrics,
+    admission: AdmissionMetrics,
 }
 
 impl Default for Metrics {
     fn default() -> Self {
-        let histogram: fn() -> Histogram = || Histogram::new(BUCKETS);
+        let times: fn() -> Times = || Times::new(BUCKETS.into_iter());
         let mut metrics = Self {
             registry: Registry::default(),
-            calls: Family::new_with_constructor(histogram),
-            stages: Family::new_with_constructor(histogram),
+            calls: Family::new_with_constructor(times),
+            stages: Family::new_with_constructor(times),
+            degraded: Family::default(),
             rejected: Family::default(),
             decisions: Family::default(),
             tokens_full: Counter::default(),
@@ -75,12 +120,17 @@ impl Default for Metrics {
             usage_flush_failures: Counter::default(),
             usage_lost: Counter::default(),
             shard_memory: Gauge::default(),
+            shards: Gauge::default(),
+            catalog_revision: Gauge::default(),
             encoder: EncoderMetrics::default(),
             memory: MemoryMetrics::default(),
+            safety: SafetyMetrics::default(),
             store: StoreMetrics::default(),
             auth: AuthMetrics::default(),
+            admission: AdmissionMetrics::default(),
         };
         metrics.register();
+        metrics.begin_at_zero();
         metrics
     }
 }
@@ -88,11 +138,14 @@ impl Default for Metrics {
 impl Metrics {
     fn register(&mut self) {
         let r = &mut self.registry;
-        let calls = "Time from a call's arrival to its answer";
+        register_process(r);
+        let calls = "Time from a call's arrival to its answer, by gRPC code and reason";
         r.register_with_unit("rpc_server_call_duration", calls, Unit::Seconds, self.calls.clone());
         let stages = "Time that one stage of a Route call took";
         let name = "toolgate_route_stage_duration";
         r.register_with_unit(name, stages, Unit::Seconds, self.stages.clone());
+        let degraded = "Route answers that were worse than usual, by reason";
+        r.register("toolgate_route_degraded", degraded, self.degraded.clone());
         let rejected = "Calls refused at the edge";
         r.register("toolgate_admission_rejected", rejected, self.rejected.clone());
         let decisions = "Verdicts of Gate, by refusal code or ALLOWED";
@@ -106,10 +159,16 @@ impl Metrics {
         let memory = "Memory that the shards hold, about";
         let name = "toolgate_shard_memory";
         r.register_with_unit(name, memory, Unit::Bytes, self.shard_memory.clone());
+        let shards = "Tenants whose indexes are in memory";
+        r.register("toolgate_shards", shards, self.shards.clone());
+        let revision = "Highest revision of a catalog whose index is in memory";
+        r.register("toolgate_catalog_revision", revision, self.catalog_revision.clone());
         self.encoder.register(r);
         self.memory.register(r);
+        self.safety.register(r);
         self.store.register(r);
         self.auth.register(r);
+        self.admission.register(r);
     }
 
     fn register_deferral(&mut self) {
@@ -128,6 +187,16 @@ impl Metrics {
         r.register("toolgate_usage_lost", lost, self.usage_lost.clone());
     }
 
+    /// A counter that first appears as 1 has never risen to whoever looks at rates.
+    fn begin_at_zero(&self) {
+        for reason in REJECTIONS {
+            drop(self.rejected.get_or_create(&[("reason", reason)]));
+        }
+        for reason in ["LEXICAL_ONLY", "INTENT_TRUNCATED"] {
+            drop(self.degraded.get_or_create(&[("reason", reason)]));
+        }
+    }
+
     /// The metrics of embedding, for those who embed.
     #[must_use]
     pub fn encoder(&self) -> EncoderMetrics {
@@ -138,6 +207,12 @@ impl Metrics {
     #[must_use]
     pub fn memory(&self) -> MemoryMetrics {
         self.memory.clone()
+    }
+
+    /// The metrics of registration safety.
+    #[must_use]
+    pub fn safety(&self) -> SafetyMetrics {
+        self.safety.clone()
     }
 
     /// The metrics of the store.
@@ -152,15 +227,44 @@ impl Metrics {
         self.auth.clone()
     }
 
-    /// A call that ended; `error` is the reason's name, empty when there was none.
-    pub fn call(&self, rpc_method: &'static str, error_type: &'static str, seconds: f64) {
-        self.calls.get_or_create(&CallLabels { rpc_method, error_type }).observe(seconds);
+    /// The metrics of who may begin a call.
+    #[must_use]
+    pub fn admission(&self) -> AdmissionMetrics {
+        self.admission.clone()
     }
 
-    /// A stage of a Route call.
-    pub fn stage(&self, stage: &'static str, micros: u64) {
-        #[expect(clippy::cast_precision_loss, reason = "a stage lasts far less than 2^52 us")]
-        self.stages.get_or_create(&[("stage", stage)]).observe(micros as f64 / 1e6);
+    /// A call that ended, told within its span: its gRPC code, and the reason's name, empty when there was
+    /// none.
+    pub fn call(
+        &self,
+        rpc_method: &'static str,
+        (rpc_response_status_code, error_type): (&'static str, &'static str),
+        seconds: f64,
+    ) {
+        let labels = CallLabels {
+            rpc_system_name: "grpc",
+            rpc_method: RpcMethod(rpc_method),
+            rpc_response_status_code,
+            error_type,
+        };
+        let (trace, at) = exemplar(sampled_trace().as_ref());
+        self.calls.get_or_create(&labels).observe(seconds, trace, at);
+    }
+
+    /// The stages of a Route call, in microseconds, told within its span.
+    pub fn stages(&self, timings: &[(&'static str, u64)]) {
+        let of = sampled_trace();
+        for (stage, micros) in timings {
+            #[expect(clippy::cast_precision_loss, reason = "a stage lasts far less than 2^52 us")]
+            let seconds = *micros as f64 / 1e6;
+            let (trace, at) = exemplar(of.as_ref());
+            self.stages.get_or_create(&[("stage", *stage)]).observe(seconds, trace, at);
+        }
+    }
+
+    /// A Route answer that is worse than usual.
+    pub fn degraded(&self, reason: &'static str) {
+        self.degraded.get_or_create(&[("reason", reason)]).inc();
     }
 
     /// A call that was refused at the edge.
@@ -194,12 +298,22 @@ impl Metrics {
         self.usage_lost.inc_by(additions);
     }
 
-    /// The exposition text (OpenMetrics 1.0), with the shards' memory in bytes set to this reading.
+    /// The exposition text (OpenMetrics 1.0), with the shards as they are now.
     #[must_use]
-    pub fn expose(&self, shard_memory: u64) -> String {
-        self.shard_memory.set(i64::try_from(shard_memory).unwrap_or(i64::MAX));
+    pub fn expose(&self, shards: ShardsReading) -> String {
+        let set = |gauge: &Gauge, value: u64| gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
+        set(&self.shard_memory, shards.bytes);
+        set(&self.shards, shards.tenants);
+        set(&self.catalog_revision, shards.highest_revision);
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("writing to a String does not fail");
         text
     }
+}
+
+/// What names a sampled trace beside a time.
+fn exemplar(trace: Option<&String>) -> (Option<TraceLabel>, Option<SystemTime>) {
+    let trace = trace.map(|trace_id| TraceLabel { trace_id: trace_id.clone() });
+    let at = trace.is_some().then(SystemTime::now);
+    (trace, at)
 }

@@ -75,6 +75,7 @@ impl Workers {
         let (sender, stop) = (Arc::new(sender), CancellationToken::new());
         let mut tasks = JoinSet::new();
         for command in commands {
+            metrics.kept(&command.name);
             let (addresses, metrics) = (Arc::clone(&sender), metrics.clone());
             let keeper = Keeper { command, patience, addresses, metrics, stop: stop.clone() };
             tasks.spawn(keeper.keep());

@@ -16,7 +16,7 @@ use toolgate_server::identity::{ServerName, TenantId, ToolName};
 use toolgate_server::store::sqlite::SqliteStore;
 use toolgate_server::store::{
     PendingRequest, Revision, ServerChange, ServerRecord, Store, StoreError, StoredEmbedding,
-    ToolRecord,
+    ToolRecord, ToolStatus,
 };
 
 const DATABASE: &str = "TOOLGATE_TEST_KILL_DATABASE";
@@ -245,6 +245,7 @@ fn tools_of(server: u64, generation: u64) -> Vec<ToolRecord> {
         critical: false,
         schema_tokens: 1,
         summary_tokens: 1,
+        status: ToolStatus::Active,
     };
     let first = generation % 7;
     (first..first + 10 + generation % 13).map(tool).collect()

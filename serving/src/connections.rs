@@ -1,6 +1,6 @@
 //! Connections, bounded in number: one beyond the limit is closed at once, so that its client hears of it
 //! and tries another replica, instead of waiting in the kernel's queue. One that never begins to speak
-//! is closed too, and others can be closed from outside.
+//! is closed too, and others can be closed from outside. One that sends too much of what is cheap is read slowly.
 
 use std::io;
 use std::pin::Pin;
@@ -11,16 +11,18 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 use tokio_stream::Stream;
 use tokio_util::sync::{CancellationToken, PollSemaphore, WaitForCancellationFutureOwned};
 use tonic::transport::server::Connected;
 use tracing::{debug, warn};
 
+use self::frames::Frames;
 use self::stream::{Shown, Stream as Bytes};
 use crate::certificate::PeerCertificate;
 use crate::tls::Tls;
 
+mod frames;
 mod stream;
 
 /// After an error of the listener itself.
@@ -49,6 +51,9 @@ pub struct Connection {
     shown: Shown,
     /// Until the peer has begun to speak.
     opening: Option<Opening>,
+    frames: Frames,
+    /// While nothing is read.
+    pause: Option<Pin<Box<Sleep>>>,
     closer: CancellationToken,
     closed: Pin<Box<WaitForCancellationFutureOwned>>,
     _place: OwnedSemaphorePermit,
@@ -137,7 +142,8 @@ impl<F: Fn()> Connections<F> {
         let opening = self.opening_max.map(opening);
         let tls = self.tls.as_ref().map(|(tls, turns)| (tls, turns.clone()));
         let (stream, shown) = Bytes::of(stream, tls);
-        Some(Connection { stream, shown, opening, closer, closed, _place: place })
+        let (frames, pause) = (Frames::new(Instant::now()), None);
+        Some(Connection { stream, shown, opening, frames, pause, closer, closed, _place: place })
     }
 }
 
@@ -157,11 +163,24 @@ impl Connection {
         Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, why))
     }
 
-    fn has_read(&mut self, bytes: usize) {
+    fn has_read(&mut self, bytes: &[u8]) {
         if let Some(opening) = &mut self.opening {
-            opening.missing = opening.missing.saturating_sub(bytes);
+            opening.missing = opening.missing.saturating_sub(bytes.len());
             self.opening.take_if(|opening| opening.missing == 0);
         }
+        if let Some(pause) = self.frames.came(bytes, Instant::now()) {
+            debug!(?pause, "a connection is read slowly: it sends more than calls need");
+            self.pause = Some(Box::pin(sleep(pause)));
+        }
+    }
+
+    /// Ready when bytes may be read.
+    fn rested(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Some(pause) = &mut self.pause {
+            ready!(pause.as_mut().poll(cx));
+            self.pause = None;
+        }
+        Poll::Ready(())
     }
 }
 
@@ -220,9 +239,12 @@ impl AsyncRead for Connection {
         if let Poll::Ready(error) = self.ended(cx) {
             return Poll::Ready(Err(error));
         }
+        ready!(self.rested(cx));
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        self.has_read(buffer.filled().len() - before);
+        if let Some(bytes) = buffer.filled().get(before..).filter(|bytes| !bytes.is_empty()) {
+            self.has_read(bytes);
+        }
         read
     }
 }

@@ -1,6 +1,6 @@
 //! What every process of Toolgate that serves gRPC shares: connections bounded in number and in what
 //! each may take, deadlines read from the wire, reasons for what the transport refuses, and an end that
-//! comes in time. No service lives here.
+//! comes in time; and how each logs, and is traced. No service lives here.
 
 mod answers;
 mod certificate;
@@ -11,6 +11,7 @@ mod pages;
 mod refusal;
 mod signals;
 mod stopping;
+pub mod telemetry;
 mod tls;
 mod transport;
 mod undecoded;

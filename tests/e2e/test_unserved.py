@@ -8,19 +8,11 @@ import pytest
 from catalogs import refused
 from google.rpc import error_details_pb2, status_pb2
 
-from toolgate._gen.v1 import (
-    catalog_pb2,
-    catalog_pb2_grpc,
-    encoder_pb2,
-    encoder_pb2_grpc,
-)
+from toolgate._gen.v1 import encoder_pb2, encoder_pb2_grpc
 
 Caller = Callable[[grpc.Channel], Any]
 
 UNSERVED: dict[str, Caller] = {
-    "ApproveTools": lambda c: catalog_pb2_grpc.CatalogServiceStub(c).ApproveTools(
-        catalog_pb2.ApproveToolsRequest()
-    ),
     "Embed": lambda c: encoder_pb2_grpc.EncoderServiceStub(c).Embed(
         encoder_pb2.EmbedRequest(texts=["x"])
     ),
@@ -38,7 +30,7 @@ def test_unserved(channel: grpc.Channel, name: str) -> None:
 
 def test_the_reason_is_in_our_domain(channel: grpc.Channel) -> None:
     with pytest.raises(grpc.RpcError) as caught:
-        UNSERVED["ApproveTools"](channel)
+        UNSERVED["Embed"](channel)
     trailers: dict[str, bytes] = dict(caught.value.trailing_metadata())  # type: ignore[arg-type]
     status = status_pb2.Status.FromString(trailers["grpc-status-details-bin"])
     info = error_details_pb2.ErrorInfo()

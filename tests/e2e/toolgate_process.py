@@ -26,7 +26,7 @@ class ToolgateProcess:
         self, binary: Path, folder: Path, settings: Mapping[str, str] | None = None
     ) -> None:
         self._binary = binary
-        self._folder = folder
+        self.folder = folder
         self._settings = dict(settings or {})
         self.log = folder / "server.log"
         self.target = ""
@@ -40,8 +40,8 @@ class ToolgateProcess:
 
     def launch(self) -> subprocess.Popen[bytes]:
         """Starts the process without waiting until it answers."""
-        self.target = f"127.0.0.1:{_free_port()}"
-        self.admin = f"127.0.0.1:{_free_port()}"
+        self.target = f"127.0.0.1:{free_port()}"
+        self.admin = f"127.0.0.1:{free_port()}"
         return self._spawn()
 
     def start_again(self) -> "ToolgateProcess":
@@ -51,12 +51,12 @@ class ToolgateProcess:
         return self
 
     def _spawn(self) -> subprocess.Popen[bytes]:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [self._binary, "serve"],
                 env=self._environment(),
-                cwd=self._folder,
+                cwd=self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -112,11 +112,11 @@ class ToolgateProcess:
         settings = {
             "server.listen": self.target,
             "server.admin_listen": self.admin,
-            "store.path": str(self._folder / "data"),
+            "store.path": str(self.folder / "data"),
             **self._settings,
         }
         named = {f"TOOLGATE_{key.replace('.', '_').upper()}": v for key, v in settings.items()}
-        return {**inherited, "XDG_CONFIG_HOME": str(self._folder / "config"), **named}
+        return {**inherited, "XDG_CONFIG_HOME": str(self.folder / "config"), **named}
 
     def _await_ready(self) -> None:
         give_up = time.monotonic() + START_SECONDS
@@ -138,10 +138,16 @@ class ToolgateProcess:
             grpc.channel_ready_future(channel).result(timeout=10)
 
 
-def _free_port() -> int:
-    # Another process may take it before the server does; the log then says so. The kernel hands out
-    # ports in turn, so that this is rare.
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+_given: set[int] = set()
+
+
+def free_port() -> int:
+    """A port that nobody listens on, and a different one each time."""
+    # Another process may take it before the server does; the log then says so.
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port: int = probe.getsockname()[1]
+        if port not in _given:
+            _given.add(port)
+            return port

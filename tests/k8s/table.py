@@ -45,12 +45,10 @@ OWNED = frozenset(
 )
 
 # Of those, the ones that the server does not know yet. A key that is in the table leaves this list.
-TO_COME = frozenset({"safety.rules_file", "telemetry.otlp_endpoint"})
+TO_COME: frozenset[str] = frozenset()
 
 # Variables of encoder workers that they do not know yet. One that they know leaves this list.
-WORKER_TO_COME = frozenset(
-    {"TOOLGATE_WORKER_TELEMETRY_OTLP_ENDPOINT", "TOOLGATE_WORKER_TELEMETRY_SAMPLE_RATIO"}
-)
+WORKER_TO_COME: frozenset[str] = frozenset()
 
 # Variables of the command line, likewise.
 COMMAND_TO_COME: frozenset[str] = frozenset()

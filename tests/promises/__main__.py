@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from . import crashes, floods, neighbour, overload, report, restarts, workers
+from . import crashes, floods, neighbour, overload, replicas, report, restarts, workers
 from .ground import Ground, ground
 from .promise import Promise
 
@@ -23,6 +23,8 @@ SCENARIOS: dict[str, Measure] = {
     "floods": lambda on, asked: floods.measure(on, asked.seconds),
     "workers": lambda _, asked: workers.measure(asked.worker_calls),
     "kills": lambda on, asked: crashes.measure_kills(on, asked.kills),
+    "replicas": lambda on, asked: replicas.measure_following(on, asked.changes),
+    "outage": lambda on, asked: replicas.measure_outage(on, asked.outage),
     "full-disk": lambda on, _: crashes.measure_full_disk(on),
 }
 
@@ -38,6 +40,10 @@ def main() -> None:
     parser.add_argument("--restarts", type=int, default=100, help="of replicas (default 100)")
     parser.add_argument(
         "--worker-calls", type=int, default=2_000, help="through each fault (default 2,000)"
+    )
+    parser.add_argument("--changes", type=int, default=100, help="of a catalog (default 100)")
+    parser.add_argument(
+        "--outage", type=int, default=60, help="seconds of the load around it (default 60)"
     )
     parser.add_argument("--kills", type=int, default=50, help="during registrations (default 50)")
     parser.add_argument(

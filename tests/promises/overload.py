@@ -77,7 +77,9 @@ def _level(
 
 def _figures(level: Level, calm: Level, ceiling: float) -> list[Figure]:
     found, times = level.report["all"], f"{level.times:g}x"
-    share = found["answered_per_second"] / ceiling
+    # What is found by words alone, when the encoder did not come in time, is no good answer.
+    good = found["answered_per_second"] * (1 - found["degraded"] / max(found["answered"], 1))
+    share = good / ceiling
     refusal = found["refusal_ms"]["p50"]
     growth = level.peak / calm.peak
     failed = sum(found["failed"].values()) + found["unsent"]
@@ -86,9 +88,10 @@ def _figures(level: Level, calm: Level, ceiling: float) -> list[Figure]:
         Figure(
             f"goodput at {times}",
             f">= {least:.0%} of the ceiling",
-            f"{share:.0%} ({found['answered_per_second']:.0f}/s; answers' p50 "
+            f"{share:.0%} ({good:.0f}/s; answers' p50 "
             f"{found['answer_ms']['p50']:.0f} ms, "
-            f"p99 {found['answer_ms']['p99']:.0f} ms; {failed} neither answered nor refused)",
+            f"p99 {found['answer_ms']['p99']:.0f} ms; {found['degraded']} of "
+            f"{found['answered']} by words alone; {failed} neither answered nor refused)",
             share >= least,
         ),
         Figure(

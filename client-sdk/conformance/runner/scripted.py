@@ -113,6 +113,16 @@ class _Catalog(catalog_pb2_grpc.CatalogServiceServicer):
         self._service.step(request, context)
         return catalog_pb2.RegisterServerResponse(catalog_revision=1)
 
+    def ApproveTools(  # noqa: N802
+        self, request: catalog_pb2.ApproveToolsRequest, context: grpc.ServicerContext
+    ) -> catalog_pb2.ApproveToolsResponse:
+        step = self._service.step(request, context)
+        answer = catalog_pb2.ApproveToolsResponse(catalog_revision=1)
+        if step.get("future"):
+            # A code of a newer version.
+            answer.refusals.add(name="new", code=99)
+        return answer
+
     def WatchCatalog(  # noqa: N802
         self, request: catalog_pb2.WatchCatalogRequest, context: grpc.ServicerContext
     ) -> Iterator[catalog_pb2.WatchCatalogResponse]:

@@ -747,7 +747,7 @@ type ToolOutcome struct {
 	Field string `protobuf:"bytes,6,opt,name=field,proto3" json:"field,omitempty"`
 	// What was wrong and what would be right. Empty unless rejected or quarantined.
 	Message string `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"`
-	// What the scanner found. Empty unless quarantined.
+	// What the scanner found.
 	Findings      []string `protobuf:"bytes,8,rep,name=findings,proto3" json:"findings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1189,8 +1189,8 @@ type ListToolsRequest struct {
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// `next_page_token` of the page before. Absent: the first page.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// List what an agent in this state may see, its locked tools among it. Absent: everything, as for
-	// whoever keeps the catalog.
+	// List what an agent in this state may see, its locked tools among it; of a tool that waits for approval only
+	// `id`, its names and `quarantined`. Absent: everything, as for whoever keeps the catalog.
 	AsAgent       *AgentState `protobuf:"bytes,5,opt,name=as_agent,json=asAgent,proto3" json:"as_agent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1327,9 +1327,11 @@ type Tool struct {
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	// The name the model sees, `mcp__{server}__{name}`: at most 64 characters of [A-Za-z0-9_-].
 	ModelName string `protobuf:"bytes,4,opt,name=model_name,json=modelName,proto3" json:"model_name,omitempty"`
-	// The text that is embedded and listed in the summary pool.
+	// The text that is embedded and listed in the summary pool. Empty in what an agent is told of a tool that waits for
+	// approval.
 	Summary string `protobuf:"bytes,5,opt,name=summary,proto3" json:"summary,omitempty"`
-	// The whole MCP definition, byte for byte as registered.
+	// The whole MCP definition, byte for byte as registered. Empty in what an agent is told of a tool that waits for
+	// approval.
 	DefinitionJson string `protobuf:"bytes,6,opt,name=definition_json,json=definitionJson,proto3" json:"definition_json,omitempty"`
 	// SHA-256 of the definition (canonical JSON, RFC 8785), hex.
 	Hash string `protobuf:"bytes,7,opt,name=hash,proto3" json:"hash,omitempty"`
@@ -1337,7 +1339,7 @@ type Tool struct {
 	SchemaTokens uint32 `protobuf:"varint,8,opt,name=schema_tokens,json=schemaTokens,proto3" json:"schema_tokens,omitempty"`
 	// cl100k_base tokens of the summary-pool line.
 	SummaryTokens uint32 `protobuf:"varint,9,opt,name=summary_tokens,json=summaryTokens,proto3" json:"summary_tokens,omitempty"`
-	// True when the tool waits for approval.
+	// True when the tool waits for approval: it is neither found nor callable.
 	Quarantined bool `protobuf:"varint,10,opt,name=quarantined,proto3" json:"quarantined,omitempty"`
 	// True when the tool is always part of the active set.
 	AlwaysLoad bool `protobuf:"varint,11,opt,name=always_load,json=alwaysLoad,proto3" json:"always_load,omitempty"`

@@ -47,7 +47,7 @@ type CatalogServiceClient interface {
 	// Streams changes of the catalog as they are committed. When the stream breaks, or ends with UNAVAILABLE
 	// since the service drains, the client asks again from the last revision that it has seen.
 	WatchCatalog(ctx context.Context, in *WatchCatalogRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchCatalogResponse], error)
-	// Accepts quarantined changes. Not served by this version.
+	// Accepts tools that wait for approval, each as it was reviewed. With authentication on, for admins.
 	ApproveTools(ctx context.Context, in *ApproveToolsRequest, opts ...grpc.CallOption) (*ApproveToolsResponse, error)
 }
 
@@ -157,7 +157,7 @@ type CatalogServiceServer interface {
 	// Streams changes of the catalog as they are committed. When the stream breaks, or ends with UNAVAILABLE
 	// since the service drains, the client asks again from the last revision that it has seen.
 	WatchCatalog(*WatchCatalogRequest, grpc.ServerStreamingServer[WatchCatalogResponse]) error
-	// Accepts quarantined changes. Not served by this version.
+	// Accepts tools that wait for approval, each as it was reviewed. With authentication on, for admins.
 	ApproveTools(context.Context, *ApproveToolsRequest) (*ApproveToolsResponse, error)
 	mustEmbedUnimplementedCatalogServiceServer()
 }

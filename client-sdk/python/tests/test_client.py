@@ -12,6 +12,7 @@ from conftest import FakeService, fail
 from toolgate import (
     ActiveSetChange,
     AgentState,
+    Approval,
     AsyncClient,
     Call,
     Client,
@@ -345,6 +346,18 @@ def test_each_registration_has_its_own_request_id(service: FakeService) -> None:
     assert first
     assert second
     assert first != second
+
+
+def test_an_approval_says_what_was_not_accepted(service: FakeService) -> None:
+    answer = catalog_pb2.ApproveToolsResponse(catalog_revision=7)
+    answer.refusals.add(name="moon", code=error_pb2.REFUSAL_CODE_SCHEMA_CHANGED)
+    service.answer("ApproveTools", answer)
+    with Client(service.target, tenant="acme") as client:
+        approval = client.approve_tools("sea", {"tides": "0f", "moon": "f0"})
+    assert approval == Approval(7, {"moon": RefusalCode.SCHEMA_CHANGED})
+    (sent,) = service.requests
+    assert (sent.tenant, sent.server) == ("acme", "sea")
+    assert [(one.name, one.hash) for one in sent.approvals] == [("tides", "0f"), ("moon", "f0")]
 
 
 def test_search_sends_every_argument(service: FakeService) -> None:

@@ -48,6 +48,24 @@ impl Client {
         .await
     }
 
+    /// Accepts tools that wait for approval, each with the hash that was reviewed. One that has another hash by
+    /// now is not accepted, and is among the refusals of the answer.
+    ///
+    /// # Errors
+    /// As every call: see [`Error`].
+    pub async fn approve_tools(
+        &self,
+        mut request: v1::ApproveToolsRequest,
+    ) -> Result<v1::ApproveToolsResponse, Error> {
+        self.fill_tenant(&mut request.tenant);
+        // What is approved already stays so.
+        self.call(Rpc::change("ApproveTools", Repeat::Safe), request, |request| {
+            let mut service = self.catalog();
+            async move { service.approve_tools(request).await }
+        })
+        .await
+    }
+
     /// Reads one MCP server.
     ///
     /// # Errors

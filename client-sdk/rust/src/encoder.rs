@@ -40,6 +40,34 @@ pub struct WorkerEmbedding {
     pub truncated: bool,
 }
 
+/// Whose texts a call brings, and where it belongs.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct EmbedOptions<'a> {
+    /// Texts of one flow wait for each other at the worker, and not for those of others; 0: these are a flow by
+    /// themselves.
+    pub flow: u64,
+    /// The call's place in a trace; `None` for a trace of its own, if the worker wants one.
+    pub trace: Option<&'a TraceContext>,
+}
+
+/// The place of a call in a trace, as W3C Trace Context writes it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TraceContext {
+    /// The trace, the span that calls, and whether it is sampled.
+    pub traceparent: String,
+    /// What tracing systems add to it; may be empty.
+    pub tracestate: String,
+}
+
+impl TraceContext {
+    /// The place of a call that nobody wants to see in a trace, whatever the worker would decide.
+    #[must_use]
+    pub fn not_sampled() -> Self {
+        let traceparent = "00-00000000000000000000000000000001-0000000000000001-00".into();
+        Self { traceparent, tracestate: String::new() }
+    }
+}
+
 impl EncoderClient {
     /// A client of the worker at `endpoint`, such as `127.0.0.1:7080`, that connects with its first call.
     /// Needs a tokio runtime.
@@ -82,9 +110,8 @@ impl EncoderClient {
         })
     }
 
-    /// Embeds texts, one embedding each, in their order; a worker of another fingerprint refuses. Texts of one `flow`
-    /// wait for each other at the worker, and not for those of others; 0: these are a flow by themselves. Dropping the
-    /// future cancels the call at the worker.
+    /// Embeds texts, one embedding each, in their order; a worker of another fingerprint refuses. Dropping the future
+    /// cancels the call at the worker.
     ///
     /// # Errors
     /// As every call, and [`Error::Answer`] when the answer is not one embedding per text.
@@ -92,13 +119,13 @@ impl EncoderClient {
         &self,
         texts: Vec<String>,
         fingerprint: &str,
-        flow: u64,
         within: Duration,
+        EmbedOptions { flow, trace }: EmbedOptions<'_>,
     ) -> Result<Vec<WorkerEmbedding>, Error> {
         let count = texts.len();
         let mut service = self.service.clone();
         let message = EmbedRequest { texts, fingerprint: fingerprint.to_owned(), flow };
-        let call = service.embed(timed(message, within));
+        let call = service.embed(placed(timed(message, within), trace));
         let answer = self.once("Embed", within, call).await?;
         read(&answer, count, fingerprint)
             .map_err(|problem| Error::Answer { endpoint: self.endpoint.clone(), problem })
@@ -124,6 +151,19 @@ impl EncoderClient {
 fn timed<T>(message: T, within: Duration) -> Request<T> {
     let mut request = Request::new(message);
     request.set_timeout(within);
+    request
+}
+
+fn placed<T>(mut request: Request<T>, trace: Option<&TraceContext>) -> Request<T> {
+    let Some(trace) = trace else { return request };
+    for (name, value) in [("traceparent", &trace.traceparent), ("tracestate", &trace.tracestate)] {
+        // What is no header is no trace either.
+        if !value.is_empty()
+            && let Ok(value) = value.parse()
+        {
+            request.metadata_mut().insert(name, value);
+        }
+    }
     request
 }
 
@@ -171,6 +211,21 @@ mod tests {
         let read = read(&answer(&[1.0, 2.0, 3.0, 4.0], 2, 2), 2, "f").expect("a sound answer");
         let vectors: Vec<_> = read.into_iter().map(|one| one.vector).collect();
         assert_eq!(vectors, [[1.0, 2.0], [3.0, 4.0]]);
+    }
+
+    #[test]
+    fn a_call_is_placed_in_its_trace() {
+        let headers = |trace: Option<&TraceContext>| {
+            let metadata = placed(Request::new(()), trace).into_parts().0;
+            ["traceparent", "tracestate"].map(|name| metadata.get(name).cloned())
+        };
+        assert_eq!(headers(None), [None, None]);
+        let [parent, state] = headers(Some(&TraceContext::not_sampled()));
+        assert!(parent.is_some_and(|parent| parent.as_bytes().ends_with(b"-00")));
+        assert_eq!(state, None);
+        let odd = TraceContext { traceparent: "\n".into(), tracestate: "a=b".into() };
+        let [parent, state] = headers(Some(&odd));
+        assert!(parent.is_none() && state.is_some_and(|state| state == "a=b"));
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub use announcing::{Announcement, announce};
 pub use answers::{apply_pool, tool_error, tool_references, tool_result};
 pub use client::{Client, DEFAULT_TARGET};
 pub use credentials::{Credentials, TokenResult};
-pub use encoder::{EncoderClient, WorkerDescription, WorkerEmbedding};
+pub use encoder::{EmbedOptions, EncoderClient, TraceContext, WorkerDescription, WorkerEmbedding};
 pub use error::{CallError, Error, FieldViolation};
 pub use health::Health;
 pub use items::ItemStream;

@@ -11,6 +11,7 @@ import { type Client as Stub, createClient } from "@connectrpc/connect";
 import type { Connection } from "./connection.js";
 import { toThrown } from "./errors.js";
 import {
+  type ApproveToolsResponse,
   CatalogService,
   type GetServerResponse,
   type McpServer,
@@ -191,6 +192,21 @@ export abstract class RemoteClient {
           this.#sent(CatalogService.method.unregisterServer.input, request),
           timed,
         ),
+      options,
+    );
+  }
+
+  /**
+   * Accepts tools that wait for approval, each with the hash that was reviewed. One that has another hash by now is
+   * not accepted: it is among the answer's `refusals`, and throws nothing. What is approved already stays so.
+   */
+  approveTools(
+    request: RequestOf<Catalog["approveTools"]>,
+    options?: CallOptions,
+  ): Promise<ApproveToolsResponse> {
+    return this.#call(
+      (timed) =>
+        this.#catalog.approveTools(this.#sent(CatalogService.method.approveTools.input, request), timed),
       options,
     );
   }

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use crate::giving_way::give_way;
 use crate::load_error::LoadError;
 
 /// How long a helper looks out for the next job.
@@ -168,7 +169,10 @@ impl Team {
             let board = Arc::clone(&team.board);
             let helper = thread::Builder::new()
                 .name(format!("encoder-{index}"))
-                .spawn(move || help(&board, index, threads.get()))
+                .spawn(move || {
+                    give_way();
+                    help(&board, index, threads.get());
+                })
                 .map_err(|error| LoadError::Threads(error.to_string()))?;
             team.helpers.push(helper);
         }

@@ -38,6 +38,9 @@ impl Collector for EncoderCollector {
 /// One encoder's metrics.
 pub(crate) fn encode_encoder(mut to: DescriptorEncoder, encoder: &EncoderHandle) -> fmt::Result {
     identity(&mut to, encoder.model())?;
+    let about = "Calls that may wait or run at once";
+    let capacity = encoder.shared.queue_capacity as u64;
+    gauge(&mut to, "toolgate_embed_queue_capacity", about, capacity)?;
     let stats = encoder.stats();
     counts(&mut to, &stats)?;
     times(&mut to, &stats)?;

@@ -14,6 +14,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
+use super::batch_budget::BatchBudget;
+use super::batch_spans::BatchSpans;
 use super::request::{Gone, Request};
 use super::stats::Counters;
 use super::turns::Turns;
@@ -25,7 +27,7 @@ pub(super) struct DeviceLoop {
     backend: Box<dyn Backend>,
     tokenizer: TextTokenizer,
     waiting: Receiver<Request>,
-    max_batch_tokens: usize,
+    budget: BatchBudget,
     /// Requests with work left, oldest first. Bounded: each holds one of the queue's places.
     active: Vec<Request>,
     turns: Turns,
@@ -40,9 +42,9 @@ struct Packed {
 }
 
 /// One text of a batch.
-struct Slot {
+pub(super) struct Slot {
     /// Index of its request in `active`.
-    request: usize,
+    pub(super) request: usize,
     tokens: Tokens,
     /// Whether no text of its request was in a batch before.
     is_first: bool,
@@ -53,6 +55,7 @@ struct Formed {
     batch: Batch,
     slots: Vec<Slot>,
     at: Instant,
+    spans: BatchSpans,
 }
 
 /// Says so when the thread ends, however it ends.
@@ -73,7 +76,8 @@ impl DeviceLoop {
         counters: Arc<Counters>,
     ) -> Self {
         let (active, turns) = (Vec::new(), Turns::default());
-        Self { backend, tokenizer, waiting, max_batch_tokens, active, turns, counters }
+        let budget = BatchBudget::new(max_batch_tokens);
+        Self { backend, tokenizer, waiting, budget, active, turns, counters }
     }
 
     /// Runs until the last handle is gone and all is answered, or until the model panics. Requests
@@ -143,7 +147,7 @@ impl DeviceLoop {
     }
 
     fn take_turns(&mut self) -> Packed {
-        let mut packed = Packed::default();
+        let (mut packed, budget) = (Packed::default(), self.budget.tokens());
         // Of equal turns, the request that came first.
         let due = |(index, request): (usize, &Request)| Some(Reverse((request.turn()?, index)));
         let mut queue: BinaryHeap<_> = self.active.iter().enumerate().filter_map(due).collect();
@@ -151,7 +155,7 @@ impl DeviceLoop {
             let request = &mut self.active[index];
             let is_first = request.is_untouched();
             let Some(tokens) = request.next_tokens(&self.tokenizer) else { continue };
-            if packed.is_full_for(&tokens, self.max_batch_tokens) {
+            if packed.is_full_for(&tokens, budget) {
                 request.hold(tokens);
                 break;
             }
@@ -164,7 +168,7 @@ impl DeviceLoop {
 
     /// The moment up to which a caller may leave at no cost: tokenizing a large batch takes a while. What
     /// is left out here is dropped before the next batch.
-    fn form(&self, packed: Packed) -> Formed {
+    fn form(&mut self, packed: Packed) -> Formed {
         let (at, mut batch) = (Instant::now(), Batch::default());
         let mut slots = packed.slots;
         slots.retain(|slot| self.active[slot.request].gone(at).is_none());
@@ -172,18 +176,22 @@ impl DeviceLoop {
             batch.push(&slot.tokens.ids);
             if slot.is_first {
                 self.counters.queue_wait.add(self.active[slot.request].waited(at));
+                self.active[slot.request].leave_queue();
             }
         }
-        Formed { batch, slots, at }
+        let spans = BatchSpans::begin(&self.active, &slots, &batch);
+        Formed { batch, slots, at, spans }
     }
 
     /// Runs a batch and hands out its results. `Err` is a panic's message; those concerned are told.
-    fn run_batch(&mut self, formed: Formed) -> Result<(), String> {
+    fn run_batch(&mut self, mut formed: Formed) -> Result<(), String> {
         let started = Instant::now();
         let backend = &mut self.backend;
         // The backend is not used again after a panic.
         let result = catch_unwind(AssertUnwindSafe(|| backend.forward(&formed.batch)));
+        self.budget.took(formed.batch.tokens(), started.elapsed());
         self.count(&formed, started);
+        formed.spans.end();
         let (result, panicked) = match result {
             Ok(result) => (result.map_err(|error| error.to_string()), false),
             Err(panic) => (Err(panic_text(panic.as_ref())), true),

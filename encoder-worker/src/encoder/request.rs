@@ -4,6 +4,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use tokio::sync::oneshot;
+use toolgate_serving::telemetry;
+use tracing::Span;
 
 use super::stats::Place;
 use super::turns::{Flow, Turn, Turns, cost};
@@ -56,6 +58,10 @@ pub(super) struct Request {
     done: Vec<Embedding>,
     failed: Option<EmbedError>,
     place: Place,
+    /// Of the call that asks, when it is sampled.
+    call: Span,
+    /// Until its first text is in a batch.
+    queue: Span,
 }
 
 /// Why a request is no longer worth any work.
@@ -67,6 +73,7 @@ pub(super) enum Gone {
 }
 
 impl Request {
+    /// To be called within the span of the call that asks.
     pub(super) fn new(wanted: Wanted, reply: Reply, left_at: LeftAt, place: Place) -> Self {
         Self {
             done: Vec::with_capacity(wanted.texts.len()),
@@ -79,6 +86,8 @@ impl Request {
             held: None,
             failed: None,
             place,
+            call: telemetry::sampled_span(),
+            queue: telemetry::part("queue"),
         }
     }
 
@@ -113,6 +122,16 @@ impl Request {
     pub(super) fn waited(&self, formed_at: Instant) -> u64 {
         let waited = formed_at.saturating_duration_since(self.arrived);
         u64::try_from(waited.as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// Its first text is in a batch.
+    pub(super) fn leave_queue(&mut self) {
+        self.queue = Span::none();
+    }
+
+    /// The span of the call that asks; none unless it is sampled.
+    pub(super) fn call(&self) -> &Span {
+        &self.call
     }
 
     /// Whether the caller had gone at a moment in the past: by the caller's own clock, not by what

@@ -1,11 +1,14 @@
 //! The worker's command line, for every binary that can be one.
 
+mod spans;
+
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use toolgate_serving::telemetry::TraceOptions;
 
 use super::config::{CanaryConfig, WorkerConfig};
 use super::error::WorkerError;
@@ -14,6 +17,7 @@ use crate::adapter::AdapterChoice;
 use crate::device::{Device, NumberFormat};
 use crate::encoder::EncoderConfig;
 use crate::model_fetch::KnownModel;
+use spans::SpanArguments;
 
 /// What `--help` says after the options.
 pub const HELP: &str = "\
@@ -132,6 +136,8 @@ pub struct WorkerArguments {
     /// The form of log records.
     #[arg(long, env = "TOOLGATE_LOG_FORMAT", default_value = "text", value_name = "FORMAT")]
     pub log_format: LogFormat,
+    #[command(flatten)]
+    spans: SpanArguments,
 }
 
 impl WorkerArguments {
@@ -162,6 +168,12 @@ impl WorkerArguments {
 }
 
 impl WorkerArguments {
+    /// Where spans go; `None` for nowhere.
+    #[must_use]
+    pub fn spans(&self) -> Option<TraceOptions> {
+        self.spans.options()
+    }
+
     fn directory(&self) -> Result<PathBuf, &'static str> {
         let named = self.model_dir.clone().filter(|dir| !dir.as_os_str().is_empty());
         match (named, self.model) {

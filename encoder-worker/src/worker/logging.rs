@@ -1,9 +1,7 @@
-//! Structured logs on standard error. Texts are no part of any event.
-
-use std::io;
+//! Structured logs on standard error, and spans to a collector. Texts are no part of any event or span.
 
 use clap::ValueEnum;
-use tracing_subscriber::EnvFilter;
+use toolgate_serving::telemetry::{self, LogOptions, Telemetry, TraceOptions};
 
 /// The form of log records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -29,8 +27,8 @@ pub enum LogLevel {
     Trace,
 }
 
-/// Starts logging; a second call changes nothing.
-pub(super) fn start(format: LogFormat, level: LogLevel) {
+/// Starts both; a second call changes nothing.
+pub(super) fn start(format: LogFormat, level: LogLevel, spans: Option<&TraceOptions>) -> Telemetry {
     let level = match level {
         LogLevel::Error => "error",
         LogLevel::Warn => "warn",
@@ -40,12 +38,5 @@ pub(super) fn start(format: LogFormat, level: LogLevel) {
     };
     // Libraries are heard when they warn; we are heard at the level asked for.
     let filter = format!("warn,toolgate_encoder_worker={level},toolgate_serving={level}");
-    let builder = tracing_subscriber::fmt().with_writer(io::stderr);
-    // A supervisor that is gone takes standard error with it; saying so there would panic.
-    let builder = builder.log_internal_errors(false).with_env_filter(EnvFilter::new(filter));
-    let started = match format {
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
-        LogFormat::Text => builder.with_ansi(false).try_init(),
-    };
-    drop(started);
+    telemetry::start(&LogOptions { filter, json: format == LogFormat::Json }, spans)
 }

@@ -5,14 +5,17 @@ mod device;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::SystemTime;
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::exemplar::HistogramWithExemplars;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
+
+use toolgate_serving::telemetry::{RpcMethod, TraceLabel, register_process, sampled_trace};
 
 use super::standing::Standing;
 use device::DeviceCollector;
@@ -24,15 +27,18 @@ const BUCKETS: [f64; 14] =
 /// The method of a call and how it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CallLabels {
-    /// `Service/Method`.
-    rpc_method: &'static str,
+    /// Always `grpc`.
+    rpc_system_name: &'static str,
+    /// Package, service and method.
+    rpc_method: RpcMethod,
     /// The gRPC code, such as `OK`.
     rpc_response_status_code: &'static str,
     /// The error's reason; empty when there was none.
     error_type: &'static str,
 }
 
-type Calls = Family<CallLabels, Histogram, fn() -> Histogram>;
+type CallTimes = HistogramWithExemplars<TraceLabel>;
+type Calls = Family<CallLabels, CallTimes, fn() -> CallTimes>;
 
 /// What was counted, and the registry that shows it.
 pub(super) struct Metrics {
@@ -46,10 +52,10 @@ pub(super) struct Metrics {
 
 impl Metrics {
     pub(super) fn new(standing: Arc<Standing>) -> Self {
-        let histogram: fn() -> Histogram = || Histogram::new(BUCKETS);
+        let times: fn() -> CallTimes = || CallTimes::new(BUCKETS.into_iter());
         let mut metrics = Self {
             registry: Registry::default(),
-            calls: Family::new_with_constructor(histogram),
+            calls: Family::new_with_constructor(times),
             connections_refused: Counter::default(),
             canary_runs: Counter::default(),
             canary_failures: Counter::default(),
@@ -62,6 +68,7 @@ impl Metrics {
 
     fn register(&mut self) {
         let r = &mut self.registry;
+        register_process(r);
         let calls = "Time from a call's arrival to its answer, by gRPC code and reason";
         r.register_with_unit("rpc_server_call_duration", calls, Unit::Seconds, self.calls.clone());
         let refused = "Connections closed at once because there were too many";
@@ -74,15 +81,22 @@ impl Metrics {
         r.register("toolgate_canary_lowest_cosine", lowest, self.canary_lowest.clone());
     }
 
-    /// A call that ended; `error` is the reason's name, empty when there was none.
+    /// A call that ended, told within its span; `error` is the reason's name, empty when there was none.
     pub(super) fn call(
         &self,
         rpc_method: &'static str,
         (rpc_response_status_code, error_type): (&'static str, &'static str),
         seconds: f64,
     ) {
-        let labels = CallLabels { rpc_method, rpc_response_status_code, error_type };
-        self.calls.get_or_create(&labels).observe(seconds);
+        let labels = CallLabels {
+            rpc_system_name: "grpc",
+            rpc_method: RpcMethod(rpc_method),
+            rpc_response_status_code,
+            error_type,
+        };
+        let trace = sampled_trace().map(|trace_id| TraceLabel { trace_id });
+        let at = trace.is_some().then(SystemTime::now);
+        self.calls.get_or_create(&labels).observe(seconds, trace, at);
     }
 
     /// A connection that was closed at once.

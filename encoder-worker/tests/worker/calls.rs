@@ -71,8 +71,8 @@ async fn embeddings_are_those_of_the_model() {
 fn metrics_tell(worker: &Worker, texts: f64) {
     let calls = |method: &str| {
         format!(
-            "rpc_server_call_duration_seconds_count{{rpc_method=\"EncoderService/{method}\",\
-             rpc_response_status_code=\"OK\",error_type=\"\"}}"
+            "rpc_server_call_duration_seconds_count{{rpc_system_name=\"grpc\",\
+             rpc_method=\"toolgate.v1.EncoderService/{method}\",rpc_response_status_code=\"OK\",error_type=\"\"}}"
         )
     };
     assert!((worker.metric(&calls("Embed")) - 1.0).abs() < 0.1);

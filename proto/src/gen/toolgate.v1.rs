@@ -462,7 +462,7 @@ pub struct ToolOutcome {
     /// What was wrong and what would be right. Empty unless rejected or quarantined.
     #[prost(string, tag = "7")]
     pub message: ::prost::alloc::string::String,
-    /// What the scanner found. Empty unless quarantined.
+    /// What the scanner found.
     #[prost(string, repeated, tag = "8")]
     pub findings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
@@ -544,8 +544,8 @@ pub struct ListToolsRequest {
     /// `next_page_token` of the page before. Absent: the first page.
     #[prost(string, tag = "4")]
     pub page_token: ::prost::alloc::string::String,
-    /// List what an agent in this state may see, its locked tools among it. Absent: everything, as for
-    /// whoever keeps the catalog.
+    /// List what an agent in this state may see, its locked tools among it; of a tool that waits for approval only
+    /// `id`, its names and `quarantined`. Absent: everything, as for whoever keeps the catalog.
     #[prost(message, optional, tag = "5")]
     pub as_agent: ::core::option::Option<AgentState>,
 }
@@ -574,10 +574,12 @@ pub struct Tool {
     /// The name the model sees, `mcp__{server}__{name}`: at most 64 characters of \[A-Za-z0-9\_-\].
     #[prost(string, tag = "4")]
     pub model_name: ::prost::alloc::string::String,
-    /// The text that is embedded and listed in the summary pool.
+    /// The text that is embedded and listed in the summary pool. Empty in what an agent is told of a tool that waits for
+    /// approval.
     #[prost(string, tag = "5")]
     pub summary: ::prost::alloc::string::String,
-    /// The whole MCP definition, byte for byte as registered.
+    /// The whole MCP definition, byte for byte as registered. Empty in what an agent is told of a tool that waits for
+    /// approval.
     #[prost(string, tag = "6")]
     pub definition_json: ::prost::alloc::string::String,
     /// SHA-256 of the definition (canonical JSON, RFC 8785), hex.
@@ -589,7 +591,7 @@ pub struct Tool {
     /// cl100k_base tokens of the summary-pool line.
     #[prost(uint32, tag = "9")]
     pub summary_tokens: u32,
-    /// True when the tool waits for approval.
+    /// True when the tool waits for approval: it is neither found nor callable.
     #[prost(bool, tag = "10")]
     pub quarantined: bool,
     /// True when the tool is always part of the active set.
@@ -1078,7 +1080,7 @@ pub mod catalog_service_client {
                 .insert(GrpcMethod::new("toolgate.v1.CatalogService", "WatchCatalog"));
             self.inner.server_streaming(req, path, codec).await
         }
-        /// Accepts quarantined changes. Not served by this version.
+        /// Accepts tools that wait for approval, each as it was reviewed. With authentication on, for admins.
         pub async fn approve_tools(
             &mut self,
             request: impl tonic::IntoRequest<super::ApproveToolsRequest>,
@@ -1173,7 +1175,7 @@ pub mod catalog_service_server {
             tonic::Response<Self::WatchCatalogStream>,
             tonic::Status,
         >;
-        /// Accepts quarantined changes. Not served by this version.
+        /// Accepts tools that wait for approval, each as it was reviewed. With authentication on, for admins.
         async fn approve_tools(
             &self,
             request: tonic::Request<super::ApproveToolsRequest>,

@@ -13,9 +13,10 @@ use toolgate_proto::v1::{
 
 use super::edge::{Edge, change};
 use super::listing::{self, Place};
-use super::{register, render_catalog, state, watch};
+use super::{approve, register, render_catalog, state, watch};
 use crate::audit::Effect;
 use crate::auth::Caller;
+use crate::catalog::approval::Approved;
 use crate::catalog::outcome::OutcomeKind;
 use crate::catalog::registration::Registered;
 use crate::error::Error;
@@ -126,15 +127,28 @@ impl CatalogService for Catalogs {
         &self,
         request: Request<WatchCatalogRequest>,
     ) -> Result<Response<Self::WatchCatalogStream>, Status> {
-        let opened = |edge: &Edge| watch::open(edge, request);
-        self.edge.open("CatalogService/WatchCatalog", opened)
+        self.edge.open("CatalogService/WatchCatalog", request, watch::open)
     }
 
     async fn approve_tools(
         &self,
-        _: Request<ApproveToolsRequest>,
+        call: Request<ApproveToolsRequest>,
     ) -> Result<Response<ApproveToolsResponse>, Status> {
-        Err(self.edge.unserved("CatalogService/ApproveTools"))
+        let (edge, plane) = (&self.edge, &self.edge.plane);
+        let work = |caller: Caller, message: ApproveToolsRequest, _| async move {
+            let tenant = caller.tenant(&message.tenant)?;
+            let (server, approvals) = approve::parse(message)?;
+            let change = change("CatalogService/ApproveTools", &caller, &tenant, server.as_str());
+            let approve = plane.approve(&tenant, &server, &approvals);
+            let effect = |approved: &Approved| Effect {
+                revision: Some(approved.revision),
+                approved: approved.approved.len(),
+                rejected: approved.refused.len(),
+                ..Effect::default()
+            };
+            Ok(approve::render(edge.change(change, approve, effect).await?))
+        };
+        self.edge.call("CatalogService/ApproveTools", call, work).await
     }
 }
 
@@ -155,8 +169,9 @@ impl Catalogs {
             let rpc = "CatalogService/ListTools without as_agent";
             self.edge.guard.authenticator().require(caller, writers, rpc)?;
         }
-        let limits = &self.edge.limits;
-        let agent = message.as_agent.map(|agent| state::parse(Some(agent), limits, caller));
+        let limits = self.edge.limits.now();
+        let is_agents = message.as_agent.is_some();
+        let agent = message.as_agent.map(|agent| state::parse(Some(agent), &limits, caller));
         let page = ToolPage { server, after, size: size + 1 };
         let mut page = self.edge.plane.list_tools(&tenant, page, agent.transpose()?).await?;
         let fits = listing::within_bytes(page.iter().map(|tool| tool.record.definition.len()));
@@ -169,13 +184,23 @@ impl Catalogs {
             name: tool.record.name.as_str().to_owned(),
         });
         let next_page_token = token(place.as_ref())?;
-        Ok(ListToolsResponse { tools: self.render(&tenant, page).await?, next_page_token })
+        let tools = self.render(&tenant, page, is_agents).await?;
+        Ok(ListToolsResponse { tools, next_page_token })
     }
 
-    async fn render(&self, tenant: &TenantId, page: Vec<StoredTool>) -> Result<Vec<Tool>, Error> {
+    async fn render(
+        &self,
+        tenant: &TenantId,
+        page: Vec<StoredTool>,
+        is_agents: bool,
+    ) -> Result<Vec<Tool>, Error> {
         let mut servers = HashMap::new();
         let mut tools = Vec::with_capacity(page.len());
         for tool in page {
+            if is_agents && !tool.record.status.is_shown() {
+                tools.push(render_catalog::waiting(tenant, &tool.record));
+                continue;
+            }
             let name = tool.record.server.clone();
             if !servers.contains_key(&name) {
                 let server = self.edge.plane.catalog.server(tenant, &name).await?;
@@ -197,6 +222,8 @@ fn effect(registered: &Registered) -> Effect {
         changed: count(OutcomeKind::Changed),
         removed: count(OutcomeKind::Removed),
         rejected: count(OutcomeKind::Rejected),
+        quarantined: count(OutcomeKind::Quarantined),
+        approved: 0,
     }
 }
 

@@ -8,18 +8,20 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
+use toolgate_serving::telemetry::CallSpan;
 use toolgate_serving::time_asked;
 use tracing::Instrument as _;
 
 use super::guard::Guard;
 use super::status;
 use super::tenanted::Tenanted;
-use crate::admission::{Admission, Permit, Refusal};
+use crate::admission::{Admission, Kind, Measured, Permit, Refusal, Wish};
 use crate::audit::{Actor, Audit, Change, Effect};
 use crate::auth::Caller;
 use crate::config::LimitsConfig;
 use crate::error::Error;
 use crate::identity::TenantId;
+use crate::live::Live;
 use crate::plane::Plane;
 use crate::telemetry::Metrics;
 
@@ -36,7 +38,7 @@ pub(super) struct Edge {
     /// Where changes are told.
     pub(super) audit: Arc<Audit>,
     /// What input is held to.
-    pub(super) limits: LimitsConfig,
+    pub(super) limits: Arc<Live<LimitsConfig>>,
     /// Where calls are counted.
     pub(super) metrics: Arc<Metrics>,
     /// Says who may begin a call.
@@ -62,22 +64,43 @@ impl Edge {
     {
         let started = Instant::now();
         let span = tracing::info_span!("call", rpc = method);
-        let deadline = started + self.time_allowed(method, request.metadata());
+        let call = call_span(method, &request);
+        let left = self.time_allowed(method, request.metadata());
+        let (deadline, wish) = (started + left, Wish { kind: kind_of(method), left });
         let admitted = caller_of(&request).and_then(|caller| {
             let tenant = caller.tenant(request.get_ref().tenant())?;
-            Ok((self.admit(&tenant)?, caller))
+            call.of_tenant(tenant.as_str());
+            Ok((self.admit(&tenant, wish)?, caller))
         });
         let outcome = match admitted {
             Err(refusal) => Err(refusal),
-            Ok((_permit, caller)) => {
-                let work = work(caller, request.into_inner(), deadline).instrument(span);
+            Ok((permit, caller)) => {
+                let work = work(caller, request.into_inner(), deadline);
+                let work = work.instrument(call.span().clone()).instrument(span.clone());
                 let timed = tokio::time::timeout_at(deadline.into(), work).await;
-                timed.unwrap_or(Err(Error::DeadlineExceeded))
+                let outcome = timed.unwrap_or(Err(Error::DeadlineExceeded));
+                if outcome.is_ok() {
+                    permit.answered();
+                }
+                outcome
             }
         };
-        let error = outcome.as_ref().err().map_or("", status::reason_name);
-        self.metrics.call(method, error, started.elapsed().as_secs_f64());
-        outcome.map(Response::new).map_err(|failure| status::of(&failure))
+        let end = || self.end(method, started, &call, outcome.map(Response::new));
+        span.in_scope(|| call.span().in_scope(end))
+    }
+
+    /// Counts how a call ended, within its spans, and gives it its status.
+    fn end<R>(
+        &self,
+        method: &'static str,
+        started: Instant,
+        call: &CallSpan,
+        outcome: Result<Response<R>, Error>,
+    ) -> Result<Response<R>, Status> {
+        let (code, error) = outcome.as_ref().err().map_or(("OK", ""), status::names);
+        self.metrics.call(method, (code, error), started.elapsed().as_secs_f64());
+        call.answered(code, error);
+        outcome.map_err(|failure| status::of(&failure))
     }
 
     /// Makes a change, which is told to the audit before and after.
@@ -89,24 +112,29 @@ impl Edge {
     ) -> Result<T, Error> {
         let begun = self.audit.begin(change).await?;
         let made = work.await;
-        begun.ends(made.as_ref().map(effect).map_err(status::reason_name)).await;
+        begun.ends(made.as_ref().map(effect).map_err(|error| status::names(error).1)).await;
         made
     }
 
     /// Opens a stream. Streams are no calls in progress: they have a bound of their own.
-    pub(super) fn open<R>(
+    pub(super) fn open<M: Tenanted, R>(
         &self,
         method: &'static str,
-        open: impl FnOnce(&Self) -> Result<Response<R>, Error>,
+        request: Request<M>,
+        open: impl FnOnce(&Self, Request<M>) -> Result<Response<R>, Error>,
     ) -> Result<Response<R>, Status> {
         let started = Instant::now();
-        let outcome = self.refuse_draining().and_then(|()| open(self));
+        let call = call_span(method, &request);
+        let _in_call = call.span().enter();
+        let outcome = self.refuse_draining().and_then(|()| {
+            let tenant = caller_of(&request)?.tenant(request.get_ref().tenant())?;
+            call.of_tenant(tenant.as_str());
+            open(self, request)
+        });
         if matches!(outcome, Err(Error::Overloaded)) {
             self.metrics.rejected("watches");
         }
-        let error = outcome.as_ref().err().map_or("", status::reason_name);
-        self.metrics.call(method, error, started.elapsed().as_secs_f64());
-        outcome.map_err(|failure| status::of(&failure))
+        self.end(method, started, &call, outcome)
     }
 
     fn refuse_draining(&self) -> Result<(), Error> {
@@ -117,9 +145,9 @@ impl Edge {
         Ok(())
     }
 
-    fn admit(&self, tenant: &TenantId) -> Result<Permit, Error> {
+    fn admit(&self, tenant: &TenantId, wish: Wish) -> Result<Permit, Error> {
         self.refuse_draining()?;
-        self.admission.begin(tenant).map_err(|refusal| {
+        self.admission.begin(tenant, wish).map_err(|refusal| {
             let (reason, error) = told(refusal);
             self.metrics.rejected(reason);
             error
@@ -128,8 +156,9 @@ impl Edge {
 
     /// A part of the contract that is not served yet.
     pub(super) fn unserved(&self, method: &'static str) -> Status {
-        self.metrics.call(method, status::reason_name(&Error::NotImplemented(method)), 0.0);
-        status::of(&Error::NotImplemented(method))
+        let refusal = Error::NotImplemented(method);
+        self.metrics.call(method, status::names(&refusal), 0.0);
+        status::of(&refusal)
     }
 
     /// What the caller asked for, and never more than the cap.
@@ -141,11 +170,30 @@ impl Edge {
     }
 }
 
+/// What a call is like: whether its caller waits for it, and how long it takes tells how busy the process is.
+fn kind_of(method: &str) -> Kind {
+    match method {
+        "RouterService/Route" => Kind::Measured(Measured::Route),
+        "RouterService/SearchTools" => Kind::Measured(Measured::Search),
+        "RouterService/Gate" => Kind::Measured(Measured::Gate),
+        // Changes, which may embed a whole catalog or look through one.
+        "CatalogService/RegisterServer"
+        | "CatalogService/UnregisterServer"
+        | "CatalogService/ApproveTools"
+        | "PolicyService/SetPolicy"
+        | "PolicyService/CheckPolicy"
+        | "MemoryService/ClearMemory" => Kind::Lasting,
+        _ => Kind::Prompt,
+    }
+}
+
 /// A refusal's name in metrics, and what the caller is told.
 fn told(refusal: Refusal) -> (&'static str, Error) {
     let limited = |limit, retry_after| Error::TenantLimited { limit, retry_after };
     match refusal {
         Refusal::Busy => ("concurrency", Error::Overloaded),
+        Refusal::Slow => ("wait", Error::Overloaded),
+        Refusal::NoTime => ("deadline", Error::DeadlineExceeded),
         Refusal::MemoryShort => ("memory", Error::Overloaded),
         Refusal::TenantBusy => {
             let limit = "server.max_concurrent_calls_per_tenant";
@@ -155,6 +203,12 @@ fn told(refusal: Refusal) -> (&'static str, Error) {
             ("tenant_rate", limited("limits.calls_per_second_per_tenant", wait))
         }
     }
+}
+
+/// The span of a call: the guard's, which began when it was asked who calls.
+fn call_span<M>(method: &'static str, request: &Request<M>) -> CallSpan {
+    let begun = request.extensions().get::<CallSpan>().cloned();
+    begun.unwrap_or_else(|| CallSpan::served(method, request.metadata().as_ref()))
 }
 
 /// A change as the audit knows it.

@@ -11,7 +11,9 @@ use tonic::body::Body;
 use tonic::codegen::http::header::{AUTHORIZATION, HeaderValue};
 use tonic::codegen::http::{Request, Response};
 use toolgate_serving::Peer;
+use toolgate_serving::telemetry::{CallSpan, part};
 use tower::{Layer, Service};
+use tracing::Instrument as _;
 
 use super::status;
 use crate::auth::access::{self, Access};
@@ -42,6 +44,7 @@ impl Guard {
             return Ok(());
         }
         let name = path.rsplit_once('.').map_or(path, |(_, name)| name).to_owned();
+        let call = CallSpan::served(&name, request.headers());
         // Copies, which share their bytes: a body can't be looked at from two threads, so that nothing of the request may
         // be borrowed while others are asked.
         let values: Vec<_> = request.headers().get_all(AUTHORIZATION).iter().cloned().collect();
@@ -50,12 +53,30 @@ impl Guard {
             authorization: Authorization::read(values.iter().map(HeaderValue::as_bytes)),
             certificate: peer.as_ref().and_then(Peer::certificate),
         };
+        let known = self.know(presented, access, &name);
+        let part = call.span().in_scope(|| part("authenticate"));
+        let known = known.instrument(part).instrument(call.span().clone()).await;
+        let caller = known.inspect_err(|refusal| {
+            let (code, reason) = status::names(refusal);
+            call.answered(code, reason);
+        })?;
+        request.extensions_mut().insert(caller);
+        request.extensions_mut().insert(call);
+        Ok(())
+    }
+
+    /// Who calls, and that it may.
+    async fn know(
+        &self,
+        presented: Presented<'_>,
+        access: Access,
+        name: &str,
+    ) -> Result<Caller, Error> {
         let caller = self.authenticator.authenticate(presented).await?;
         if let Access::Needs(roles) = access {
-            self.authenticator.require(&caller, roles, &name)?;
+            self.authenticator.require(&caller, roles, name)?;
         }
-        request.extensions_mut().insert(caller);
-        Ok(())
+        Ok(caller)
     }
 }
 

@@ -70,7 +70,7 @@ impl PolicyService for Policies {
             let tenant = caller.tenant(&message.tenant)?;
             let size = listing::page_size(message.page_size)?;
             let after = listing::after_tool(&message.page_token, LISTING)?;
-            let state = state::parse(message.state, &edge.limits, &caller)?;
+            let state = state::parse(message.state, &edge.limits.now(), &caller)?;
             let document = Some(message.document).filter(|document| !document.is_empty());
             let check = edge.plane.check_policy(&tenant, document, state).await?;
             page(&check, after.as_ref(), size as usize)

@@ -54,10 +54,8 @@ pub(super) fn parse(wire: v1::RegisterServerRequest) -> Result<Registration, Err
         name,
         description: wire.description,
         transport_hint: wire.transport_hint,
-        trust_tier: tier
-            .ok()
-            .filter(|t| *t != v1::TrustTier::Unspecified)
-            .map_or(v1::TrustTier::Standard as i32, |t| t as i32),
+        // What is not said is for the configuration to say.
+        trust_tier: tier.map_or(0, |tier| tier as i32),
         precondition,
         required_scopes: scopes,
         pending: wire.pending,

@@ -191,6 +191,7 @@ pub(super) fn code(code: RefusalCode) -> v1::RefusalCode {
         RefusalCode::OverTokenBudget => v1::RefusalCode::OverTokenBudget,
         RefusalCode::BeyondCap => v1::RefusalCode::BeyondCap,
         RefusalCode::Excluded => v1::RefusalCode::Excluded,
+        RefusalCode::Quarantined => v1::RefusalCode::Quarantined,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::catalog::outcome::{Outcome, OutcomeKind};
 use crate::catalog::registration::Registered;
 use crate::identity::{TenantId, ToolId};
 use crate::precondition::Precondition;
-use crate::store::{ContentHash, ServerRecord, StoredServer, StoredTool};
+use crate::store::{ContentHash, ServerRecord, StoredServer, StoredTool, ToolRecord};
 
 /// RegisterServer's answer.
 pub(super) fn registered(tenant: &TenantId, registered: &Registered) -> v1::RegisterServerResponse {
@@ -57,11 +57,25 @@ pub(super) fn tool(tenant: &TenantId, server: &ServerRecord, stored: &StoredTool
         hash: hex(&record.hash),
         schema_tokens: record.schema_tokens,
         summary_tokens: record.summary_tokens,
-        quarantined: false,
+        quarantined: !record.status.is_shown(),
         always_load: record.always_load,
         critical: record.critical,
         precondition: both(server.precondition.as_ref(), record.precondition.as_ref()),
         required_scopes: scopes,
+    }
+}
+
+/// What an agent is told of a tool that waits for approval: that it is there. Its texts are for whoever keeps the
+/// catalog.
+pub(super) fn waiting(tenant: &TenantId, record: &ToolRecord) -> v1::Tool {
+    let id = ToolId { server: record.server.clone(), name: record.name.clone() };
+    v1::Tool {
+        id: id.resource_name(tenant),
+        server: record.server.as_str().to_owned(),
+        name: record.name.as_str().to_owned(),
+        model_name: record.model_name.clone(),
+        quarantined: true,
+        ..v1::Tool::default()
     }
 }
 
@@ -86,7 +100,7 @@ fn outcome(outcome: &Outcome) -> v1::ToolOutcome {
         new_hash: hash(outcome.new_hash),
         field: outcome.field.clone(),
         message: outcome.problem.clone(),
-        findings: Vec::new(),
+        findings: outcome.findings.clone(),
     }
 }
 
@@ -95,6 +109,7 @@ fn kind(kind: OutcomeKind) -> v1::OutcomeKind {
         OutcomeKind::Accepted => v1::OutcomeKind::Accepted,
         OutcomeKind::Unchanged => v1::OutcomeKind::Unchanged,
         OutcomeKind::Changed => v1::OutcomeKind::Changed,
+        OutcomeKind::Quarantined => v1::OutcomeKind::Quarantined,
         OutcomeKind::Rejected => v1::OutcomeKind::Rejected,
         OutcomeKind::Removed => v1::OutcomeKind::Removed,
     }

@@ -11,6 +11,7 @@ use crate::deferral::{Asked, Mode, host_of};
 use crate::error::Error;
 use crate::gate::calls::Call;
 use crate::identity::ServerName;
+use crate::router::caps::UntrustedCaps;
 use crate::router::intent::Intent;
 use crate::router::lookups::SchemasQuery;
 use crate::router::query::{Detail, Options, RouteQuery, Unset};
@@ -159,6 +160,14 @@ fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields)
         deferral,
         model: wire.model,
         unset,
+        untrusted: untrusted(defaults),
+    }
+}
+
+fn untrusted(defaults: &RouterConfig) -> UntrustedCaps {
+    UntrustedCaps {
+        per_server: defaults.untrusted_max_per_server,
+        active: defaults.untrusted_max_active,
     }
 }
 

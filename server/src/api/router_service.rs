@@ -26,11 +26,12 @@ impl RouterService for Routing {
         let edge = &self.edge;
         edge.call("RouterService/Route", call, |caller, message, deadline| async move {
             let tenant = caller.tenant(&message.tenant)?;
-            let query = request::route(message, &edge.limits, &self.defaults, &caller)?;
+            let query = request::route(message, &edge.limits.now(), &self.defaults, &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let answer = edge.plane.router.route(holder, query, Some(deadline)).await?;
-            for (stage, micros) in &answer.timings {
-                edge.metrics.stage(stage, *micros);
+            edge.metrics.stages(&answer.timings);
+            for degraded in &answer.degraded {
+                edge.metrics.degraded(degraded.name());
             }
             let account = &answer.account;
             edge.metrics.tokens(account.full_catalog, account.phase1, account.phase2);
@@ -45,7 +46,7 @@ impl RouterService for Routing {
             let tenant = caller.tenant(&message.tenant)?;
             let calls = request::calls(&message.calls)?;
             request::require_handle(&message.active_set_handle)?;
-            let state = state::parse(message.state, &edge.limits, &caller)?;
+            let state = state::parse(message.state, &edge.limits.now(), &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let query = GateQuery {
                 handle: message.active_set_handle,
@@ -74,7 +75,7 @@ impl RouterService for Routing {
         let edge = &self.edge;
         edge.call("RouterService/SearchTools", call, |caller, message, deadline| async move {
             let tenant = caller.tenant(&message.tenant)?;
-            let query = request::search(message, &edge.limits, &self.defaults, &caller)?;
+            let query = request::search(message, &edge.limits.now(), &self.defaults, &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let answer = edge.plane.router.search(holder, query, Some(deadline)).await?;
             Ok(render::search(&tenant, &answer))
@@ -89,7 +90,7 @@ impl RouterService for Routing {
         let edge = &self.edge;
         edge.call("RouterService/GetSummaryPool", call, |caller, message, _| async move {
             let tenant = caller.tenant(&message.tenant)?;
-            let state = state::parse(message.state, &edge.limits, &caller)?;
+            let state = state::parse(message.state, &edge.limits.now(), &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let router = &edge.plane.router;
             let (since, names_only) = (message.since_revision, message.names_only);
@@ -107,7 +108,7 @@ impl RouterService for Routing {
         let edge = &self.edge;
         edge.call("RouterService/BatchGetToolSchemas", call, |caller, message, _| async move {
             let tenant = caller.tenant(&message.tenant)?;
-            let query = request::schemas(message, &edge.limits, &caller)?;
+            let query = request::schemas(message, &edge.limits.now(), &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let found = edge.plane.router.schemas(holder, &query).await?;
             Ok(render::schemas(&tenant, &found))

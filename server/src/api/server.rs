@@ -35,6 +35,7 @@ use crate::admission::Admission;
 use crate::audit::Audit;
 use crate::auth::Authenticator;
 use crate::config::{LimitsConfig, RouterConfig, ServerConfig};
+use crate::live::Live;
 use crate::plane::Plane;
 use crate::telemetry::Metrics;
 
@@ -43,8 +44,8 @@ use crate::telemetry::Metrics;
 pub struct ApiConfig {
     /// Listening, admission and draining.
     pub server: ServerConfig,
-    /// What input is held to.
-    pub limits: LimitsConfig,
+    /// What input is held to; may change while it is served.
+    pub limits: Arc<Live<LimitsConfig>>,
     /// Defaults of Route's options.
     pub router: RouterConfig,
     /// Says who may begin a call.
@@ -78,7 +79,7 @@ pub async fn serve(
         audit: Arc::clone(&config.audit),
         plane,
         metrics,
-        limits: config.limits,
+        limits: Arc::clone(&config.limits),
         admission: config.admission.clone(),
         max_deadline: config.server.max_deadline,
         draining: stop.clone(),
@@ -111,7 +112,7 @@ fn services(edge: Edge, config: &ApiConfig) -> Router<Layers> {
     let metrics = Arc::clone(&edge.metrics);
     let (requests, answers) = bounds(&config.server, &metrics);
     let guard = edge.guard.clone();
-    let max = config.limits.max_message_bytes;
+    let max = config.limits.now().max_message_bytes;
     let web = WebLimits {
         max_message_bytes: max,
         max_concurrent_calls: config.server.admission.max_calls,

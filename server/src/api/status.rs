@@ -52,9 +52,24 @@ fn retry_after(failure: &Error, code: Code) -> Option<Duration> {
     }
 }
 
-/// The reason's name, for metrics.
-pub(super) fn reason_name(failure: &Error) -> &'static str {
-    code_of(failure).1.name()
+/// The names of code and reason, for metrics and spans.
+pub(super) fn names(failure: &Error) -> (&'static str, &'static str) {
+    let (code, reason) = code_of(failure);
+    let code = match code {
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::Unauthenticated => "UNAUTHENTICATED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        _ => "INTERNAL",
+    };
+    (code, reason.name())
 }
 
 fn code_of(failure: &Error) -> (Code, ErrorReason) {
@@ -123,6 +138,6 @@ fn log(failure: &Error) {
         cause = inner.source();
     }
     if !chain.is_empty() {
-        error!(reason = reason_name(failure), "{failure}{chain}");
+        error!(reason = names(failure).1, "{failure}{chain}");
     }
 }

@@ -22,5 +22,5 @@ tenanted! {
     RouteRequest, GateRequest, SearchToolsRequest, GetSummaryPoolRequest, BatchGetToolSchemasRequest,
     RegisterServerRequest, UnregisterServerRequest, GetServerRequest, ListServersRequest, ListToolsRequest,
     ApproveToolsRequest, SetPolicyRequest, GetPolicyRequest, CheckPolicyRequest,
-    GetUsageRequest, GetMemoryStatsRequest, ClearMemoryRequest,
+    GetUsageRequest, WatchCatalogRequest, GetMemoryStatsRequest, ClearMemoryRequest,
 }

@@ -33,7 +33,8 @@ pub const TABLE: &[(&str, Access)] = &[
     // An agent only with `as_agent`: what its own agent sees.
     ("/toolgate.v1.CatalogService/ListTools", EITHER),
     ("/toolgate.v1.CatalogService/WatchCatalog", EITHER),
-    ("/toolgate.v1.CatalogService/ApproveTools", WRITER),
+    // Whoever registers tools does not also say that they may be shown.
+    ("/toolgate.v1.CatalogService/ApproveTools", ADMIN),
     ("/toolgate.v1.PolicyService/SetPolicy", WRITER),
     ("/toolgate.v1.PolicyService/GetPolicy", WRITER),
     ("/toolgate.v1.PolicyService/CheckPolicy", WRITER),

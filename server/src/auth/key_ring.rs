@@ -2,8 +2,8 @@
 //! replica, and a store that fails takes nobody's key away.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use tracing::{error, info, warn};
 
 use self::admin::AdminKey;
 use self::bucket::Bucket;
+use self::copy::{Kept, KeyCopy};
 use super::api_key::ApiKey;
 use super::caller::Known;
 use super::refusal::KeyFault;
@@ -25,6 +26,7 @@ use crate::store::{KeyStore, StoredKey};
 
 mod admin;
 mod bucket;
+mod copy;
 
 pub use admin::AdminKeyError;
 
@@ -49,6 +51,9 @@ const REMEMBERED_MAX: usize = 20_000;
 /// How often the use of keys is noted in the store.
 const USE_NOTED_EVERY: Duration = Duration::from_secs(60);
 
+/// How often keys that were met are written to the copy.
+const COPIED_EVERY: Duration = Duration::from_secs(5);
+
 /// What use is noted within is no news.
 const USE_GRAIN_MS: i64 = 3_600_000;
 
@@ -56,6 +61,11 @@ const USE_GRAIN_MS: i64 = 3_600_000;
 pub struct KeyRing {
     store: Arc<dyn KeyStore>,
     admin_file: Option<PathBuf>,
+    /// For when the store can't be asked from the start.
+    copy: Option<Arc<KeyCopy>>,
+    /// Whether the copy lacks a key, and which keys there are no more.
+    met: AtomicBool,
+    gone: Mutex<Vec<String>>,
     admin: RwLock<Option<AdminKey>>,
     known: Cache<String, Arc<Entry>>,
     unknown: Cache<String, Instant>,
@@ -94,12 +104,33 @@ impl KeyRing {
         Ok(Self {
             store,
             admin_file,
+            copy: None,
+            met: AtomicBool::new(false),
+            gone: Mutex::default(),
             admin: RwLock::new(admin),
             known: Cache::new(REMEMBERED_MAX),
             unknown: Cache::new(REMEMBERED_MAX),
             strangers: Mutex::new(Bucket::full(Instant::now())),
             used: Mutex::default(),
         })
+    }
+
+    /// Whether a file holds an admin key.
+    ///
+    /// # Errors
+    /// It can't be read or holds no key.
+    pub fn look(admin_file: &Path) -> Result<(), AdminKeyError> {
+        AdminKey::read(admin_file).map(drop)
+    }
+
+    /// The same keys, of which a file keeps what is known. Blocks on the file system.
+    #[must_use]
+    pub fn with_copy(self, path: PathBuf) -> Self {
+        let (copy, read) = KeyCopy::open(path);
+        if let Err(error) = read {
+            warn!(%error, "the copy of API keys can't be read: another is made");
+        }
+        Self { copy: Some(Arc::new(copy)), ..self }
     }
 
     /// The caller with this key.
@@ -163,6 +194,7 @@ impl KeyRing {
             Ok(Some(key)) => Ok(entry.set(Seen::new(key, now))),
             Ok(None) => {
                 self.known.remove(id);
+                self.gone.lock().unwrap_or_else(PoisonError::into_inner).push(id.to_owned());
                 Err(Refusal::Key(KeyFault::Unknown, id.to_owned()))
             }
             Err(cause) => {
@@ -190,11 +222,15 @@ impl KeyRing {
         if !may_ask {
             return Err(Refusal::Busy);
         }
-        let Some(key) = self.look_up(id).await.map_err(Refusal::Unavailable)? else {
-            self.unknown.insert(id.to_owned(), now.moment);
-            return Err(unknown());
+        let seen = match self.look_up(id).await {
+            Ok(Some(key)) => Seen::new(key, now),
+            Ok(None) => {
+                self.unknown.insert(id.to_owned(), now.moment);
+                return Err(unknown());
+            }
+            Err(cause) => self.remember(id, now).ok_or(Refusal::Unavailable(cause))?,
         };
-        let seen = Seen::new(key, now);
+        self.met.store(true, Ordering::Relaxed);
         let entry = Arc::new(Entry {
             noted_ms: AtomicI64::new(seen.key.used_ms.unwrap_or(i64::MIN)),
             seen: Mutex::new(seen.clone()),
@@ -202,6 +238,17 @@ impl KeyRing {
         });
         self.known.insert(id.to_owned(), Arc::clone(&entry));
         Ok((entry, seen))
+    }
+
+    /// What an earlier process knew of a key.
+    fn remember(&self, id: &str, now: Now) -> Option<Seen> {
+        let (key, age) = self.copy.as_ref()?.find(id, now.ms)?;
+        let at = now.moment.checked_sub(age)?;
+        warn!(
+            credential = id,
+            "the store can't be asked about an API key: what the copy has of it counts"
+        );
+        Some(Seen { at, failing: true, ..Seen::new(key, now) })
     }
 
     fn may_ask(&self, now: Now) -> bool {
@@ -230,17 +277,24 @@ impl KeyRing {
 
     /// Notes use in the store, and reads the admin key file again on hangups, until `over`.
     pub(super) async fn keep(&self, mut hangups: watch::Receiver<()>, over: CancellationToken) {
-        let mut turns = interval(USE_NOTED_EVERY);
+        let (mut turns, mut copies) = (interval(USE_NOTED_EVERY), interval(COPIED_EVERY));
         loop {
             let is_over = tokio::select! {
                 () = over.cancelled() => true,
                 _ = turns.tick() => false,
+                _ = copies.tick() => {
+                    if self.met.swap(false, Ordering::Relaxed) {
+                        self.write_copy(Now::read()).await;
+                    }
+                    continue;
+                }
                 Ok(()) = hangups.changed() => {
                     self.read_admin_key_again();
                     continue;
                 }
             };
             self.write_use().await;
+            self.write_copy(Now::read()).await;
             if is_over {
                 return;
             }
@@ -256,6 +310,20 @@ impl KeyRing {
         // It is noted within the hour after: nothing but that is lost.
         if let Err(cause) = self.store.mark_keys_used(&ids, Now::read().ms).await {
             warn!(%cause, keys = ids.len(), "the use of API keys can't be noted");
+        }
+    }
+
+    async fn write_copy(&self, now: Now) {
+        let Some(copy) = self.copy.clone() else { return };
+        let kept = |seen: Seen| {
+            let age = i64::try_from(seen.age(now).as_millis()).unwrap_or(i64::MAX);
+            Kept { key: (*seen.key).clone(), seen_ms: now.ms.saturating_sub(age) }
+        };
+        let known: Vec<_> = self.known.iter().map(|(_, entry)| kept(entry.seen())).collect();
+        let gone = std::mem::take(&mut *self.gone.lock().unwrap_or_else(PoisonError::into_inner));
+        let write = move || copy.write(known, &gone, now.ms);
+        if let Ok(Err(error)) = tokio::task::spawn_blocking(write).await {
+            warn!(%error, "the copy of API keys can't be written");
         }
     }
 

@@ -52,19 +52,21 @@ pub struct Keeping {
     follower: Option<Follower>,
 }
 
-/// Authentication as it is configured. Blocks for a moment: files are read, and the issuer is asked for its keys.
+/// Authentication as it is configured; `copy` is where a replica keeps what it knows of the API keys of a shared store. Blocks for a moment: files are read, and the issuer is asked for its keys.
 ///
 /// # Errors
 /// A file that is named can't be read, or is not what it should be.
 pub fn start(
     config: &AuthConfig,
-    store: Arc<dyn KeyStore>,
+    (store, copy): (Arc<dyn KeyStore>, Option<PathBuf>),
     metrics: AuthMetrics,
 ) -> Result<(Authenticator, Keeping), AuthError> {
     let has = |method| config.methods.contains(&method);
-    let keys = has(AuthMethod::ApiKey)
-        .then(|| KeyRing::new(store, config.admin_key_file.clone()).map(Arc::new));
-    let keys = keys.transpose()?;
+    let keys = has(AuthMethod::ApiKey).then(|| KeyRing::new(store, config.admin_key_file.clone()));
+    let keys = keys.transpose()?.map(|keys| match copy {
+        Some(path) => Arc::new(keys.with_copy(path)),
+        None => Arc::new(keys),
+    });
     let tokens = config.tokens.as_ref().filter(|_| has(AuthMethod::Jwt));
     let (tokens, follower) = tokens.map(begin_tokens).transpose()?.unzip();
     let certificates = has(AuthMethod::Mtls)
@@ -72,6 +74,20 @@ pub fn start(
     let failures = Failures::new(metrics);
     let authenticator = Authenticator { keys: keys.clone(), tokens, certificates, failures };
     Ok((authenticator, Keeping { keys, follower }))
+}
+
+/// Reads what authentication begins with, and begins nothing. Blocks as [`start`] does.
+///
+/// # Errors
+/// As [`start`].
+pub fn look(config: &AuthConfig) -> Result<(), AuthError> {
+    let has = |method| config.methods.contains(&method);
+    if let Some(path) = config.admin_key_file.as_deref().filter(|_| has(AuthMethod::ApiKey)) {
+        KeyRing::look(path)?;
+    }
+    let tokens = config.tokens.as_ref().filter(|_| has(AuthMethod::Jwt));
+    tokens.map(begin_tokens).transpose()?;
+    Ok(())
 }
 
 fn begin_tokens(config: &TokenConfig) -> Result<(Tokens, Follower), AuthError> {

@@ -13,7 +13,7 @@ use crate::config::LimitsConfig;
 use crate::identity::{ServerName, ToolId, ToolName};
 use crate::precondition::Precondition;
 use crate::schema::ArgumentSchema;
-use crate::store::ToolRecord;
+use crate::store::{ToolRecord, ToolStatus};
 use crate::tokens;
 
 /// What the registrant says about one tool, beside what MCP says.
@@ -99,6 +99,7 @@ impl ToolCheck<'_> {
             name: id.name,
             model_name,
             summary,
+            status: ToolStatus::Active,
         })
     }
 

@@ -4,6 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::check::Rejection;
+use super::vetting::Vetted;
+use crate::safety::Finding;
 use crate::store::{ContentHash, StoredTool, ToolRecord};
 
 /// What was done to a tool.
@@ -15,6 +17,8 @@ pub enum OutcomeKind {
     Unchanged,
     /// Stored in place of another version.
     Changed,
+    /// Stored, but neither shown nor callable until approved.
+    Quarantined,
     /// Not stored.
     Rejected,
     /// No longer in the catalog.
@@ -36,15 +40,23 @@ pub struct Outcome {
     pub new_hash: Option<ContentHash>,
     /// The field at fault; empty unless rejected.
     pub field: String,
-    /// What was wrong and what would be right; empty unless rejected.
+    /// What was wrong and what would be right; empty unless rejected or quarantined.
     pub problem: String,
+    /// What was found in its texts; empty unless quarantined.
+    #[serde(default)]
+    pub findings: Vec<String>,
 }
+
+/// Findings of one tool that an answer has, and bytes of each.
+const FINDINGS_MAX: usize = 5;
+const FINDING_MAX: usize = 480;
 
 impl Outcome {
     /// The outcome of storing `new` where `old` was.
     #[must_use]
     pub fn stored(old: Option<&StoredTool>, new: &ToolRecord) -> Self {
         let kind = match old {
+            _ if !new.status.is_shown() => OutcomeKind::Quarantined,
             None => OutcomeKind::Accepted,
             Some(old) if is_same(&old.record, new) => OutcomeKind::Unchanged,
             Some(_) => OutcomeKind::Changed,
@@ -57,6 +69,24 @@ impl Outcome {
             new_hash: Some(new.hash),
             field: String::new(),
             problem: String::new(),
+            findings: Vec::new(),
+        }
+    }
+
+    /// The same with why the tool waits for approval, and what was found in it.
+    #[must_use]
+    pub fn because(self, vetted: &Vetted) -> Self {
+        let Some(because) = vetted.because else { return self };
+        let findings = vetted.findings.iter().take(FINDINGS_MAX);
+        let cut = |finding: &Finding| {
+            let mut text = finding.to_string();
+            text.truncate(text.floor_char_boundary(FINDING_MAX));
+            text
+        };
+        Self {
+            problem: format!("waits for approval: {}", because.sentence()),
+            findings: findings.map(cut).collect(),
+            ..self
         }
     }
 
@@ -71,12 +101,13 @@ impl Outcome {
             new_hash: None,
             field: String::new(),
             problem: String::new(),
+            findings: Vec::new(),
         }
     }
 }
 
 /// Whether nothing but the spelling of the definition's JSON differs: what was registered first stays then.
-fn is_same(old: &ToolRecord, new: &ToolRecord) -> bool {
+pub(super) fn is_same(old: &ToolRecord, new: &ToolRecord) -> bool {
     let respelt = ToolRecord {
         definition: old.definition.clone(),
         schema_tokens: old.schema_tokens,
@@ -95,6 +126,7 @@ impl From<&Rejection> for Outcome {
             new_hash: None,
             field: rejection.field.clone(),
             problem: rejection.problem.clone(),
+            findings: Vec::new(),
         }
     }
 }

@@ -6,7 +6,8 @@ use std::collections::{HashMap, HashSet};
 use sha2::{Digest, Sha256};
 
 use super::check::Rejection;
-use super::outcome::{Outcome, OutcomeKind};
+use super::outcome::{Outcome, is_same};
+use super::vetting::Vetted;
 use crate::identity::ToolName;
 use crate::store::{ContentHash, ServerRecord, StoredServer, StoredTool, ToolRecord};
 
@@ -35,14 +36,19 @@ pub struct Plan {
     pub outcomes: Vec<Outcome>,
     /// True when the server's own record differs.
     pub server_changed: bool,
+    /// Tools of these that were not stored before.
+    pub added: usize,
 }
+
+/// The body, tool by tool, and what its texts mean for each.
+pub type Judged<'a> = (&'a [Checked], &'a [Vetted]);
 
 impl Plan {
     /// Compares the body with what is stored.
     #[must_use]
     pub fn new(
         server: &ServerRecord,
-        checked: &[Checked],
+        (checked, vetted): Judged<'_>,
         stored: Option<&(StoredServer, Vec<StoredTool>)>,
         mode: Mode,
     ) -> Self {
@@ -52,9 +58,10 @@ impl Plan {
             ..Self::default()
         };
         let old: HashMap<_, _> = stored_tools.iter().map(|t| (t.record.name.as_str(), t)).collect();
-        let known: HashSet<_> = stored_tools.iter().map(|t| t.record.summary.as_str()).collect();
-        for tool in checked {
-            plan.add(tool, &old, &known);
+        let shown = stored_tools.iter().filter(|tool| tool.record.status.is_shown());
+        let known: HashSet<_> = shown.map(|tool| tool.record.summary.as_str()).collect();
+        for (tool, vetted) in checked.iter().zip(vetted) {
+            plan.add((tool, vetted), &old, &known);
         }
         if mode == Mode::Replace {
             plan.remove_unnamed(checked, stored_tools);
@@ -68,20 +75,27 @@ impl Plan {
         self.upserts.is_empty() && self.removals.is_empty() && !self.server_changed
     }
 
-    fn add(&mut self, tool: &Checked, old: &HashMap<&str, &StoredTool>, known: &HashSet<&str>) {
-        match tool {
-            Err(rejection) => self.outcomes.push(rejection.into()),
-            Ok(record) => {
-                let outcome = Outcome::stored(old.get(record.name.as_str()).copied(), record);
-                if outcome.kind != OutcomeKind::Unchanged {
-                    if !known.contains(record.summary.as_str()) {
-                        self.new_summaries.push(record.summary.clone());
-                    }
-                    self.upserts.push(record.clone());
-                }
-                self.outcomes.push(outcome);
-            }
+    fn add(
+        &mut self,
+        (tool, vetted): (&Checked, &Vetted),
+        old: &HashMap<&str, &StoredTool>,
+        known: &HashSet<&str>,
+    ) {
+        let record = match tool {
+            Err(rejection) => return self.outcomes.push(rejection.into()),
+            Ok(record) => ToolRecord { status: vetted.status, ..record.clone() },
+        };
+        let old = old.get(record.name.as_str()).copied();
+        self.outcomes.push(Outcome::stored(old, &record).because(vetted));
+        if old.is_some_and(|old| is_same(&old.record, &record)) {
+            return;
         }
+        // What waits for approval is not embedded.
+        if record.status.is_shown() && !known.contains(record.summary.as_str()) {
+            self.new_summaries.push(record.summary.clone());
+        }
+        self.added += usize::from(old.is_none());
+        self.upserts.push(record);
     }
 
     /// A rejected tool keeps its stored version: a broken update must not lose what worked.

@@ -6,9 +6,10 @@ use std::time::Instant;
 
 use super::Catalog;
 use super::check::{Rejection, ToolCheck, ToolSettings};
-use super::outcome::{Outcome, OutcomeKind};
+use super::outcome::Outcome;
 use super::plan::{Checked, Mode, Plan, text_hash};
 use super::tools_list::ToolsList;
+use super::vetting::{Body, tier_or_default};
 use crate::encoder::flow_of_passages;
 use crate::error::{Error, FieldViolation};
 use crate::identity::TenantId;
@@ -73,40 +74,41 @@ impl Catalog {
     pub async fn register(
         &self,
         tenant: &TenantId,
-        registration: Registration,
+        mut registration: Registration,
         deadline: Option<Instant>,
     ) -> Result<Registered, Error> {
+        let tier = &mut registration.server.trust_tier;
+        *tier = tier_or_default(*tier, self.vetting.as_ref());
         let registration = Arc::new(registration);
-        let mut checked: Option<Vec<Checked>> = None;
+        let mut body: Option<Body> = None;
         let mut embedded = HashMap::new();
         for _ in 0..TRIES {
             // Asked again at each try: the same request may have been answered meanwhile.
             if let Some(answer) = self.recorded(tenant, &registration).await? {
                 return Ok(answer);
             }
-            let checked = match &mut checked {
-                Some(checked) => checked,
+            let body = match &mut body {
+                Some(body) => body,
                 none => none.insert(self.check(Arc::clone(&registration)).await?),
             };
-            refuse_rejections(&registration, checked)?;
+            refuse_rejections(&registration, &body.checked)?;
             let stored = self.store.read_server(tenant, &registration.server.name).await?;
             check_etag(&registration.etag, &stored)?;
             let server = server_after(&registration.server, stored.as_ref());
-            let plan = Plan::new(&server, checked, stored.as_ref(), registration.mode);
+            let vetted = self.vet(tenant, &registration, body, stored.as_ref()).await?;
+            let judged = (&body.checked[..], &vetted[..]);
+            let plan = Plan::new(&server, judged, stored.as_ref(), registration.mode);
+            let written = plan.upserts.iter().map(|tool| tool.name.clone()).collect();
             self.embed(tenant, &plan.new_summaries, &mut embedded, deadline).await?;
-            match self
-                .commit(
-                    Asked { tenant, registration: &registration },
-                    (server, plan),
-                    stored,
-                    &embedded,
-                )
-                .await
-            {
+            let asked = Asked { tenant, registration: &registration };
+            match self.commit(asked, (server, plan), stored, &embedded).await {
                 Err(CommitError::Conflict) => {}
-                Err(CommitError::NameTaken(name)) => reject_taken(checked, &name),
+                Err(CommitError::NameTaken(name)) => reject_taken(&mut body.checked, &name),
                 Err(CommitError::Failed(error)) => return Err(error),
-                Ok(registered) => return Ok(registered),
+                Ok(registered) => {
+                    self.report(tenant, &registered.server, &written, (&body.checked, &vetted));
+                    return Ok(registered);
+                }
             }
         }
         Err(Error::Overloaded)
@@ -149,9 +151,13 @@ impl Catalog {
     }
 
     /// Parsing and compiling thousands of schemas takes a core for a while, so it leaves the async threads.
-    async fn check(&self, registration: Arc<Registration>) -> Result<Vec<Checked>, Error> {
-        let limits = self.limits;
-        let check = move || check_body(&registration, &limits);
+    async fn check(&self, registration: Arc<Registration>) -> Result<Body, Error> {
+        let (limits, vetting) = (self.limits.now(), self.vetting.clone());
+        let check = move || {
+            let checked = check_body(&registration, &limits)?;
+            let texts = vetting.map(|vetting| vetting.texts(&registration.server, &checked));
+            Ok(Body { checked, texts: texts.unwrap_or_default() })
+        };
         tokio::task::spawn_blocking(check).await.map_err(Error::internal)?
     }
 
@@ -194,7 +200,10 @@ impl Catalog {
         }
         let outcomes = plan.outcomes;
         let embeddings = embeddings_of(&plan.new_summaries, embedded);
-        let tool_count = tools_after(&outcomes, stored.as_ref());
+        let limits = self.limits.now();
+        let tools_before = stored.as_ref().map_or(0, |(_, tools)| tools.len());
+        let tools_after = tools_before + plan.added - plan.removals.len();
+        let tool_count = u32::try_from(tools_after).unwrap_or(u32::MAX);
         let change = ServerChange {
             base: stored.map(|(server, _)| server.revision),
             server: record.clone(),
@@ -202,8 +211,8 @@ impl Catalog {
             removals: plan.removals,
             embeddings,
             fingerprint: self.encoder.fingerprint().to_owned(),
-            max_tools: self.limits.max_tools_per_tenant as u64,
-            max_servers: self.limits.max_servers_per_tenant as u64,
+            max_tools: limits.max_tools_per_tenant as u64,
+            max_servers: limits.max_servers_per_tenant as u64,
             request,
         };
         let committed = self
@@ -226,12 +235,12 @@ impl Catalog {
             }
             StoreError::TooManyTools { actual } => CommitError::Failed(Error::StockExceeded {
                 limit: "limits.max_tools_per_tenant",
-                maximum: self.limits.max_tools_per_tenant as u64,
+                maximum: self.limits.now().max_tools_per_tenant as u64,
                 actual,
             }),
             StoreError::TooManyServers { actual } => CommitError::Failed(Error::StockExceeded {
                 limit: "limits.max_servers_per_tenant",
-                maximum: self.limits.max_servers_per_tenant as u64,
+                maximum: self.limits.now().max_servers_per_tenant as u64,
                 actual,
             }),
             other => CommitError::Failed(other.into()),
@@ -375,11 +384,4 @@ fn embeddings_of(
     let of = |text_hash| embedded.get(&text_hash).map(|v| (text_hash, v.clone()));
     let pairs = hashes.into_iter().filter_map(of);
     pairs.map(|(text_hash, vector)| StoredEmbedding { text_hash, vector }).collect()
-}
-
-fn tools_after(outcomes: &[Outcome], stored: Option<&(StoredServer, Vec<StoredTool>)>) -> u32 {
-    let before = stored.map_or(0, |(_, tools)| tools.len());
-    let with = |kind| outcomes.iter().filter(|o| o.kind == kind).count();
-    let after = before + with(OutcomeKind::Accepted) - with(OutcomeKind::Removed);
-    u32::try_from(after).unwrap_or(u32::MAX)
 }

@@ -18,7 +18,7 @@ pub fn problems(content: &TenantContent) -> Vec<String> {
     let revision = content.catalog.revision;
     servers(content, &mut found);
     let mut names = HashSet::new();
-    for stored in &content.catalog.tools {
+    for stored in content.catalog.all_tools() {
         let tool = &stored.record;
         let place = format!("tool {}/{}", tool.server.as_str(), tool.name.as_str());
         found.extend(of_tool(stored).into_iter().map(|problem| format!("{place}: {problem}")));
@@ -41,7 +41,7 @@ pub fn problems(content: &TenantContent) -> Vec<String> {
 
 fn servers(content: &TenantContent, found: &mut Vec<String>) {
     let mut counts: BTreeMap<_, u32> = BTreeMap::new();
-    for tool in &content.catalog.tools {
+    for tool in content.catalog.all_tools() {
         *counts.entry(tool.record.server.as_str()).or_default() += 1;
     }
     for server in &content.catalog.servers {
@@ -97,7 +97,7 @@ fn of_tool(stored: &StoredTool) -> Vec<String> {
 }
 
 fn embeddings(content: &TenantContent, found: &mut Vec<String>) {
-    let summaries = content.catalog.tools.iter().map(|tool| text_hash(&tool.record.summary));
+    let summaries = content.catalog.all_tools().map(|tool| text_hash(&tool.record.summary));
     let summaries: HashSet<_> = summaries.collect();
     let mut lengths: HashMap<&str, usize> = HashMap::new();
     let (mut odd, mut of_nothing, mut broken) = (0, 0, 0);
@@ -119,7 +119,7 @@ fn embeddings(content: &TenantContent, found: &mut Vec<String>) {
 }
 
 fn remembered(content: &TenantContent, found: &mut Vec<String>) {
-    let tools = content.catalog.tools.iter().map(|tool| (&tool.record.server, &tool.record.name));
+    let tools = content.catalog.all_tools().map(|tool| (&tool.record.server, &tool.record.name));
     let tools: HashSet<_> = tools.collect();
     let (version, floor) = content.memory;
     if floor > version {
@@ -144,7 +144,7 @@ mod tests {
     use crate::catalog::check::{ToolCheck, ToolSettings};
     use crate::config::LimitsConfig;
     use crate::identity::ServerName;
-    use crate::store::{ServerRecord, StoredCatalog, StoredEmbedding, StoredServer};
+    use crate::store::{ServerRecord, StoredCatalog, StoredEmbedding, StoredServer, ToolStatus};
 
     fn good() -> TenantContent {
         let server = ServerName::parse("git").expect("a name");
@@ -182,6 +182,20 @@ mod tests {
     #[test]
     fn what_was_registered_is_well() {
         assert_eq!(problems(&good()), [""; 0]);
+    }
+
+    #[test]
+    fn what_waits_for_approval_is_looked_at_as_well() {
+        let aside = |content: &mut TenantContent| {
+            content.catalog.quarantined = std::mem::take(&mut content.catalog.tools);
+            content.catalog.quarantined[0].record.status = ToolStatus::Quarantined;
+        };
+        let mut content = good();
+        aside(&mut content);
+        assert_eq!(problems(&content), [""; 0]);
+        content.catalog.quarantined[0].record.hash[0] ^= 1;
+        let found = problems(&content);
+        assert!(matches!(&found[..], [one] if one.contains("tool git/log: its hash")), "{found:?}");
     }
 
     #[test]

@@ -10,8 +10,9 @@ use toolgate_encoder_worker::worker::{HELP, WorkerArguments};
 use super::credentials::CredentialArguments;
 use super::failure::Failure;
 use super::{
-    bench, calibrate, completions, config, doctor, eval, gate, key, lint, memory, model, output,
-    pack, policy, register, route, search, serve, servers, store, summarize, tokens, tools, usage,
+    bench, calibrate, catalog, completions, config, doctor, eval, gate, key, lint, memory, model,
+    output, pack, policy, register, route, search, serve, servers, store, summarize, tokens, tools,
+    usage,
 };
 use crate::config::units::parse_duration;
 use crate::config::{Config, FlagValue, Parsed, load};
@@ -28,7 +29,7 @@ Exit codes:
   0  done
   1  failed
   2  the command line makes no sense
-  3  gate refused a call, a registration rejected a tool, a search found nothing, or lint found something
+  3  gate refused a call, a registration rejected a tool, a search found nothing, or a check found something
   4  no server could be reached
   130  interrupted by Ctrl-C
 
@@ -56,6 +57,7 @@ pub(super) enum Command {
     Tools(tools::Tools),
     Usage(usage::Usage),
     Policy(policy::Policy),
+    Catalog(catalog::Catalog),
     Memory(memory::Memory),
     Store(store::StoreCommand),
     Key(key::Key),
@@ -287,6 +289,30 @@ mod tests {
             "toolgate memory clear --tool git_log",
             "toolgate bench memory --catalog d",
             "toolgate bench memory --queries q --weight 2",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn lines_about_catalogs_are_told_apart() {
+        for line in [
+            "toolgate bench poison --catalog d --catalog e --attacks a.jsonl --rules r.yaml --markdown m --json",
+            "toolgate catalog scan a.json b --tier untrusted --rules r.yaml --show low --json",
+            "toolgate catalog diff a b --rules r.yaml --json",
+            "toolgate catalog quarantine list --server s --rules r.yaml --definitions --json --tenant acme",
+            "toolgate catalog approve s a@0123456789ab b@0123456789ab --json",
+            "toolgate catalog approve s --all",
+        ] {
+            assert!(parse(line).is_ok(), "{line}: {:?}", parse(line).err());
+        }
+        for line in [
+            "toolgate catalog scan",
+            "toolgate catalog diff a",
+            "toolgate catalog quarantine",
+            "toolgate catalog approve s",
+            "toolgate catalog approve s a",
+            "toolgate catalog approve s a@0123456789ab --all",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

@@ -1,6 +1,7 @@
 //! `toolgate bench`: the product measured by benchmarks, in this process.
 
 mod memory;
+mod poison;
 mod tax;
 
 use clap::{Args, Subcommand};
@@ -12,9 +13,10 @@ Examples:
   toolgate bench tax
   toolgate bench tax --catalog tests/data/servers --queries tests/data/intents/tax.jsonl
   toolgate bench memory --catalog catalog.json --queries queries.jsonl
+  toolgate bench poison --catalog servers/
   toolgate bench tax --help";
 
-/// Measure what tools cost in prompts by a published benchmark, or what remembered calls are worth.
+/// Measure what tools cost in prompts by a published benchmark, what remembered calls are worth, or what a scan finds.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Bench {
@@ -26,11 +28,13 @@ pub(super) struct Bench {
 enum Command {
     Tax(tax::Tax),
     Memory(memory::Memory),
+    Poison(poison::Poison),
 }
 
 pub(super) async fn run(bench: Bench) -> Result<Exit, Failure> {
     match bench.command {
         Command::Tax(tax) => tax::run(tax).await,
         Command::Memory(memory) => memory::run(memory).await,
+        Command::Poison(poison) => poison::run(&poison),
     }
 }

@@ -4,6 +4,7 @@ mod check;
 mod machine;
 mod model;
 mod ports;
+mod security;
 mod shared_store;
 mod store;
 
@@ -68,6 +69,7 @@ async fn examine_with(config: Config) -> Vec<Check> {
     }
     let on_disk = tokio::task::spawn_blocking(move || {
         let mut checks = vec![model::check(&config.encoder)];
+        checks.extend(security::check(&config));
         checks.extend(store::check(&config.store.path));
         checks.push(store::check_key(&config.handle.key));
         checks

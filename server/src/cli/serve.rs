@@ -8,7 +8,7 @@ use clap::Args;
 use super::arguments::ConfigArguments;
 use super::failure::{Exit, Failure};
 use super::output;
-use crate::config::{Config, FlagValue};
+use crate::config::{FlagValue, Parsed};
 pub(super) use crate::error::with_causes;
 use crate::serve::Reread;
 
@@ -19,9 +19,9 @@ Examples:
   toolgate serve --gpu 2
   TOOLGATE_LOG_FORMAT=json toolgate serve --config toolgate.toml
 
-`toolgate config example` prints every key. SIGHUP has the configuration read again: its deferral settings
-take effect at once, others at the next start. It also has certificates, issuers' keys and the admin key read
-again, and the audit file opened again. Ctrl-C (or SIGTERM) lets calls in progress finish; a second
+`toolgate config example` prints every key. SIGHUP has the configuration read again: deferral, limits of calls and
+sizes, and what is logged take effect at once, and the log names the keys that wait for the next start. It also
+has certificates, issuers' keys and the admin key read again, and the audit file opened again. Ctrl-C (or SIGTERM) lets calls in progress finish; a second
 one ends the server at once.";
 
 /// Start a server.
@@ -62,9 +62,9 @@ pub(super) fn run(serve: &Serve) -> Result<Exit, Failure> {
     let runtime = output::runtime()?;
     let reread = || {
         let parsed = serve.config.load(serve.flags());
-        parsed.map(|parsed| parsed.config).map_err(|failure| failure.message().to_owned())
+        parsed.map_err(|failure| failure.message().to_owned())
     };
-    let outcome = runtime.block_on(start(parsed.config, &reread));
+    let outcome = runtime.block_on(start(parsed, &reread));
     // The drain is over: whatever still runs is not waited for.
     runtime.shutdown_background();
     outcome.map(|()| Exit::Done)
@@ -99,8 +99,8 @@ impl Serve {
 }
 
 /// The server itself.
-async fn start(config: Config, reread: Reread<'_>) -> Result<(), Failure> {
-    crate::serve::run(config, reread).await.map_err(|error| Failure::new(with_causes(&error)))
+async fn start(parsed: Parsed, reread: Reread<'_>) -> Result<(), Failure> {
+    crate::serve::run(parsed, reread).await.map_err(|error| Failure::new(with_causes(&error)))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Mistakes that only several keys together show.
 
 use toolgate_serving::OPEN_COST;
+use toolgate_serving::telemetry::endpoint_mistake;
 
 use super::components::PoolConfig;
 use super::mistake::{ConfigErrors, Mistake, Source};
@@ -22,6 +23,7 @@ pub(super) fn check(settings: &Settings) -> Result<(), ConfigErrors> {
         too_big_for_a_message(settings, "limits.max_schema_size"),
         too_big_for_a_message(settings, "limits.max_intent_size"),
         too_big_for_a_message(settings, "limits.max_state_size"),
+        no_collector(settings),
     ];
     let found = found.into_iter().flatten().chain(security::check(settings));
     ConfigErrors::unless_empty(found.collect())
@@ -111,6 +113,13 @@ fn too_big_for_a_message(settings: &Settings, name: &str) -> Option<Mistake> {
         }
         _ => None,
     }
+}
+
+fn no_collector(settings: &Settings) -> Option<Mistake> {
+    let name = "telemetry.otlp_endpoint";
+    let Value::Text(endpoint) = &settings.get(name).value else { return None };
+    let problem = endpoint_mistake(endpoint).filter(|_| !endpoint.is_empty())?;
+    Some(mistake(settings, name, format!("\"{endpoint}\": {problem}")))
 }
 
 fn mistake(settings: &Settings, name: &str, problem: String) -> Mistake {

@@ -4,7 +4,9 @@
 mod auth;
 mod memory;
 mod packs;
+mod safety;
 mod store;
+mod telemetry;
 mod usage;
 
 use std::net::SocketAddr;
@@ -25,7 +27,9 @@ use crate::deferral::Policy;
 pub use auth::{AuditConfig, AuthConfig, AuthMethod, JwksPlace, TlsConfig, TokenConfig};
 pub use memory::MemoryConfig;
 pub use packs::PacksConfig;
+pub use safety::SafetyConfig;
 pub use store::{SharedStoreConfig, StoreConfig};
+pub use telemetry::TelemetryConfig;
 pub use usage::UsageConfig;
 
 /// The file below the data directory that keeps a handle key nobody gave.
@@ -153,6 +157,10 @@ pub struct RouterConfig {
     pub clauses: bool,
     /// The most tools chosen.
     pub top_k: usize,
+    /// The most tools of one untrusted MCP server that are chosen.
+    pub untrusted_max_per_server: usize,
+    /// The most tools of all untrusted MCP servers together that are chosen while others want the places.
+    pub untrusted_max_active: usize,
 }
 
 /// Deferral is decided by [`Policy`], which has the keys' own shape.
@@ -231,6 +239,7 @@ impl From<&Settings> for AdmissionConfig {
             max_calls: settings.count("server.max_concurrent_calls"),
             max_calls_per_tenant: some("server.max_concurrent_calls_per_tenant"),
             calls_per_second_per_tenant: rate.and_then(|rate| u32::try_from(rate).ok()),
+            max_wait: Some(settings.duration("server.max_wait")).filter(|wait| !wait.is_zero()),
         }
     }
 }
@@ -308,6 +317,8 @@ impl From<&Settings> for RouterConfig {
             ratio: settings.decimal("router.ratio") as f32,
             clauses: settings.flag("router.clauses"),
             top_k: settings.count("router.top_k"),
+            untrusted_max_per_server: settings.count("safety.untrusted_max_per_server"),
+            untrusted_max_active: settings.count("safety.untrusted_max_active"),
         }
     }
 }

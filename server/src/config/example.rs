@@ -35,7 +35,8 @@ fn push_key(text: &mut String, key: &Key) {
         super::Kind::Choice(words) => format!(" One of {}.", words.join(", ")),
         _ => String::new(),
     };
-    let doc = format!("{}{range}{choices} {}", key.doc, key.env());
+    let live = if key.is_live() { " Read again on SIGHUP." } else { "" };
+    let doc = format!("{}{range}{choices}{live} {}", key.doc, key.env());
     for line in wrapped(&doc, WIDTH - 2) {
         push(text, format_args!("# {line}\n"));
     }

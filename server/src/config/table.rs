@@ -97,7 +97,8 @@ const ROUTING: &[Key] = &[
         "encoder.max_batch_tokens",
         count(256, 1_048_576),
         "512",
-        "Tokens that the encoder takes at a time. A short intent waits for no longer batch than this.",
+        "Tokens that the encoder takes at a time, at most: fewer where that takes longer than 10 ms. A short intent waits \
+         for no longer batch than this.",
     ),
     key("encoder.threads", count(0, 1_024), "0", "Threads of the encoder. 0: one per core."),
     key(
@@ -344,6 +345,26 @@ const ROUTING: &[Key] = &[
         Kind::Flag,
         "false",
         "Write intents into the log. They are users' words: leave this off in production.",
+    ),
+    Key {
+        name: "telemetry.otlp_endpoint",
+        kind: Kind::Text,
+        default: Fallback::Absent,
+        doc: "The collector that spans of calls are sent to, by OTLP over gRPC, such as \"http://127.0.0.1:4317\". \
+              Absent: calls are not traced.",
+    },
+    key(
+        "telemetry.sample_ratio",
+        Kind::Decimal { min: 0.0, max: 1.0 },
+        "1.0",
+        "The share of calls that are traced, where the caller (`traceparent`) has not decided.",
+    ),
+    key("telemetry.service_name", Kind::Text, "toolgate", "What this service is called in traces."),
+    key(
+        "telemetry.timeout",
+        span(100, 60_000),
+        "5s",
+        "How long the collector may take to accept spans. No call waits for it.",
     ),
 ];
 

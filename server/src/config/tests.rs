@@ -83,8 +83,10 @@ fn every_key_is_read_with_its_type() {
         include_str!("components.rs"),
         include_str!("components/auth.rs"),
         include_str!("components/memory.rs"),
+        include_str!("components/safety.rs"),
         include_str!("components/packs.rs"),
         include_str!("components/store.rs"),
+        include_str!("components/telemetry.rs"),
         include_str!("components/usage.rs")
     );
     for key in KEYS {
@@ -273,6 +275,23 @@ fn tenants_opt_in_by_name() {
     assert_eq!(named.memory.half_life.as_secs(), 7 * 86_400);
     let from_environment = parse("", &["TOOLGATE_MEMORY_TENANTS=acme,b-2"], &[]).config;
     assert_eq!(of(&from_environment), of(&named));
+}
+
+#[test]
+fn spans_go_nowhere_until_a_collector_is_named() {
+    assert_eq!(parse("", &[], &[]).config.telemetry.traces, None);
+    assert_eq!(parse("[telemetry]\notlp_endpoint = \"\"", &[], &[]).config.telemetry.traces, None);
+    let file =
+        "[telemetry]\notlp_endpoint = \"http://c:4317\"\nsample_ratio = 0.25\ntimeout = \"2s\"";
+    let traces = parse(file, &[], &[]).config.telemetry.traces.expect("a collector");
+    assert_eq!(
+        (traces.endpoint.as_str(), traces.service_name.as_str()),
+        ("http://c:4317", "toolgate")
+    );
+    assert_eq!(traces.timeout, Duration::from_secs(2));
+    assert!((traces.sample_ratio - 0.25).abs() < f64::EPSILON);
+    check_one("[telemetry]\notlp_endpoint = \"c:4317\"", &["t.toml:2", "http:// or https://"]);
+    check_one("[telemetry]\nsample_ratio = 2.0", &["from 0 to 1"]);
 }
 
 #[test]

@@ -85,6 +85,17 @@ pub enum Value {
     Origins(Vec<WebOrigin>),
 }
 
+impl Value {
+    /// Whether both say the same. Secrets are compared, not shown.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Secret(one), Self::Secret(other)) => one.as_bytes() == other.as_bytes(),
+            (Self::StoreUrl(one), Self::StoreUrl(other)) => one.expose() == other.expose(),
+            _ => self.to_string() == other.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Value {
     /// In the grammar of environment variables; a secret only says that it is set.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::Instrument as _;
 
 pub use reference::Reference;
 
@@ -126,9 +127,9 @@ impl EncoderPool {
                 && let Some((part, texts)) = waiting.next()
             {
                 let inner = Arc::clone(&self.inner);
-                under_way.spawn(async move {
-                    (part, inner.answer(&Ask::new(texts, flow, deadline)).await)
-                });
+                let asking =
+                    async move { (part, inner.answer(&Ask::new(texts, flow, deadline)).await) };
+                under_way.spawn(asking.in_current_span());
             }
             let Some(joined) = under_way.join_next().await else { break };
             let (part, embedded) = joined.map_err(Error::internal)?;

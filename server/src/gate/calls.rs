@@ -16,6 +16,7 @@ use super::standing::{Standing, Standings};
 use super::verdict::{Allowed, RefusalCode, Refused, Verdict};
 use crate::identity::{TenantId, ToolKey};
 use crate::schema::{ArgumentSchema, Violation};
+use crate::shard::quarantine::Quarantined;
 use crate::shard::snapshot::Snapshot;
 use crate::shard::tool::Tool;
 use crate::state::AgentState;
@@ -151,7 +152,7 @@ impl CallCheck<'_> {
         let shown: Vec<u32> = slots.iter().copied().filter(|slot| is_shown(*slot)).collect();
         match (&shown[..], slots.first()) {
             ([slot], _) => Ok(*slot),
-            (_, None) => Err(Box::new(self.unknown(name, seen))),
+            (_, None) => Err(Box::new(self.absent(name, seen))),
             (_, Some(first)) => Err(Box::new(self.ambiguous(self.snapshot.tool(*first), seen))),
         }
     }
@@ -180,6 +181,30 @@ impl CallCheck<'_> {
         );
         let input_schema = tool.definition.input_schema().to_owned();
         Err(Box::new(Refused { input_schema, violations, ..refused(message) }))
+    }
+
+    /// A name that no tool has. One that waits for approval is named to those who could have seen it.
+    fn absent(&self, name: &str, seen: &Seen<'_>) -> Refused {
+        let knows = |tool: &&Quarantined| match seen.standings.group(tool.group) {
+            Standing::Open | Standing::Locked => true,
+            Standing::Hidden => {
+                seen.shown.contains_key(&tool.key)
+                    && !seen.standings.denies(self.snapshot, tool.group)
+            }
+        };
+        match self.snapshot.quarantine.named(names::bare(name)).find(knows) {
+            Some(tool) => self.quarantined(tool, seen),
+            None => self.unknown(name, seen),
+        }
+    }
+
+    fn quarantined(&self, tool: &Quarantined, seen: &Seen<'_>) -> Refused {
+        let message = format!(
+            "{} waits for the approval of whoever keeps the catalog and may not run: do without it.",
+            tool.model_name
+        );
+        let available = self.available(seen);
+        Refused { available, ..Refused::new(RefusalCode::Quarantined, message) }
     }
 
     fn unknown(&self, name: &str, seen: &Seen<'_>) -> Refused {

@@ -50,7 +50,7 @@ pub fn suggest(snapshot: &Snapshot, name: &str, visible: impl Fn(u32) -> bool) -
 }
 
 /// The name without white space, quotes, a provider's prefix, and the marks of a chat template.
-fn bare(name: &str) -> &str {
+pub(super) fn bare(name: &str) -> &str {
     let name = name.split("<|").next().unwrap_or_default();
     let mut name = name.trim_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`'));
     for prefix in PREFIXES {

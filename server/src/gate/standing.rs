@@ -118,7 +118,13 @@ impl Standings {
     /// Whether the policy denies the tool at `slot` to everybody.
     #[must_use]
     pub fn is_denied(&self, snapshot: &Snapshot, slot: u32) -> bool {
-        let group = &snapshot.requirements.groups[snapshot.tool(slot).group as usize];
+        self.denies(snapshot, snapshot.tool(slot).group)
+    }
+
+    /// Whether the policy denies a group's tools to everybody.
+    #[must_use]
+    pub fn denies(&self, snapshot: &Snapshot, group: u32) -> bool {
+        let group = &snapshot.requirements.groups[group as usize];
         group.needs.iter().any(|need| need.demand == Demand::Denied)
     }
 

@@ -29,8 +29,10 @@ pub enum RefusalCode {
     OverTokenBudget,
     /// The request excluded it.
     Excluded,
-    /// A cap of the policy is reached.
+    /// A cap is reached.
     BeyondCap,
+    /// The tool waits for approval.
+    Quarantined,
 }
 
 impl RefusalCode {
@@ -51,6 +53,7 @@ impl RefusalCode {
             Self::OverTokenBudget => "OVER_TOKEN_BUDGET",
             Self::Excluded => "EXCLUDED",
             Self::BeyondCap => "BEYOND_CAP",
+            Self::Quarantined => "QUARANTINED",
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Work over whole shards, off the async threads where the shard is large or its conditions are heavy.
 
+use tracing::Span;
+
 use crate::error::Error;
 use crate::shard::snapshot::Snapshot;
 
@@ -19,5 +21,8 @@ pub(super) async fn aside<T: Send + 'static>(
     if is_light {
         return work();
     }
+    // What it logs, and its spans, stay those of the call.
+    let call = Span::current();
+    let work = move || call.in_scope(work);
     tokio::task::spawn_blocking(work).await.map_err(Error::internal)?
 }

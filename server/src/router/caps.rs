@@ -1,5 +1,5 @@
-//! The policy's caps: how many tools of one MCP server, and how many of a rule's tools, are chosen by rank.
-//! Tools that are there for another reason count, but are never left out for a cap.
+//! Caps: how many tools of one MCP server, of a rule's tools, and of untrusted MCP servers are chosen by rank, so that
+//! nobody fills an active set alone. Tools that are there for another reason count, but are never left out for a cap.
 
 use std::collections::HashMap;
 
@@ -7,9 +7,27 @@ use crate::identity::ServerName;
 use crate::policy::Policy;
 use crate::shard::snapshot::Snapshot;
 
+/// How many tools of untrusted MCP servers are chosen by rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UntrustedCaps {
+    /// Of one of them.
+    pub per_server: usize,
+    /// Of all of them together, while tools of others want the places.
+    pub active: usize,
+}
+
+impl Default for UntrustedCaps {
+    /// As the product's defaults.
+    fn default() -> Self {
+        Self { per_server: 5, active: 5 }
+    }
+}
+
 /// Counts what was chosen.
 pub struct Caps<'a> {
     policy: &'a Policy,
+    untrusted: UntrustedCaps,
+    of_untrusted: usize,
     of_server: HashMap<&'a ServerName, usize>,
     of_rule: HashMap<u32, usize>,
     of_rule_and_server: HashMap<(u32, &'a ServerName), usize>,
@@ -18,19 +36,28 @@ pub struct Caps<'a> {
 impl<'a> Caps<'a> {
     /// Nothing was chosen yet.
     #[must_use]
-    pub fn new(policy: &'a Policy) -> Self {
+    pub fn new(policy: &'a Policy, untrusted: UntrustedCaps) -> Self {
         let (of_server, of_rule, of_rule_and_server) =
             (HashMap::new(), HashMap::new(), HashMap::new());
-        Self { policy, of_server, of_rule, of_rule_and_server }
+        Self { policy, untrusted, of_untrusted: 0, of_server, of_rule, of_rule_and_server }
     }
 
-    /// Whether the policy has caps at all, so that a search must look beyond `top_k`.
+    /// Whether there are caps at all, so that a search must look beyond `top_k`.
     #[must_use]
-    pub fn exist(policy: &Policy) -> bool {
+    pub fn exist(snapshot: &Snapshot) -> bool {
+        let policy = &snapshot.policy;
         let caps = |choosing: &crate::policy::Choosing| {
             choosing.top_k.is_some() || choosing.max_per_server.is_some()
         };
-        policy.defaults.max_per_server.is_some() || policy.rules.iter().any(|r| caps(&r.choosing))
+        policy.defaults.max_per_server.is_some()
+            || policy.rules.iter().any(|r| caps(&r.choosing))
+            || snapshot.has_untrusted
+    }
+
+    /// Whether this tool's place should go to a tool of an MCP server that is trusted more, if one wants it.
+    #[must_use]
+    pub fn gives_way(&self, snapshot: &Snapshot, slot: u32) -> bool {
+        snapshot.tool(slot).untrusted && self.of_untrusted >= self.untrusted.active
     }
 
     /// Whether one more tool, this one, stays within every cap.
@@ -46,7 +73,9 @@ impl<'a> Caps<'a> {
             let here = self.of_rule_and_server.get(&(*rule, server));
             below(choosing.top_k, self.of_rule.get(rule)) && below(choosing.max_per_server, here)
         };
+        let of_untrusted = tool.untrusted.then_some(self.untrusted.per_server);
         below(self.policy.defaults.max_per_server, self.of_server.get(server))
+            && below(of_untrusted, self.of_server.get(server))
             && tool.caps.iter().all(of_rule)
     }
 
@@ -54,6 +83,7 @@ impl<'a> Caps<'a> {
     pub fn count(&mut self, snapshot: &'a Snapshot, slot: u32) {
         let tool = snapshot.tool(slot);
         *self.of_server.entry(&tool.id.server).or_default() += 1;
+        self.of_untrusted += usize::from(tool.untrusted);
         for rule in &tool.caps {
             *self.of_rule.entry(*rule).or_default() += 1;
             *self.of_rule_and_server.entry((*rule, &tool.id.server)).or_default() += 1;

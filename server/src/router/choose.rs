@@ -242,7 +242,7 @@ impl<'a> Choice<'a> {
     /// The next of the ranking as signatures, first those that were too long for the budget. What the set has as
     /// signatures already counts too.
     fn tail<'c>(&mut self, next: impl Iterator<Item = &'c Candidate>) {
-        let mut caps = Caps::new(&self.snapshot.policy);
+        let mut caps = Caps::new(&self.snapshot.policy, self.options.untrusted);
         self.active.iter().for_each(|chosen| caps.count(self.snapshot, chosen.slot));
         let mut left = self.options.signature_tail;
         for Candidate { slot, found_by, .. } in next.copied() {
@@ -251,7 +251,10 @@ impl<'a> Choice<'a> {
             }
             if self.taken.contains(&slot) {
                 left -= usize::from(self.is_brief(slot));
-            } else if caps.admit(self.snapshot, slot) && self.add(slot, found_by, true) {
+            } else if caps.admit(self.snapshot, slot)
+                && !caps.gives_way(self.snapshot, slot)
+                && self.add(slot, found_by, true)
+            {
                 caps.count(self.snapshot, slot);
                 left -= 1;
             }
@@ -259,11 +262,13 @@ impl<'a> Choice<'a> {
         self.left_out.retain(|tool| tool.slot.is_none_or(|slot| !self.taken.contains(&slot)));
     }
 
-    /// The first `top_k` that the caps admit, and the others.
+    /// The first `top_k` that the caps admit, and the others. Tools of untrusted MCP servers beyond their share get
+    /// the places that nobody else wants.
     fn pick(&self, ordered: &[Candidate]) -> Picked {
-        let mut caps = Caps::new(&self.snapshot.policy);
+        let mut caps = Caps::new(&self.snapshot.policy, self.options.untrusted);
         self.active.iter().for_each(|chosen| caps.count(self.snapshot, chosen.slot));
         let mut picked = Picked::default();
+        let mut waiting = Vec::new();
         for candidate in ordered {
             let is_new = !self.taken.contains(&candidate.slot);
             let admitted = !is_new || caps.admit(self.snapshot, candidate.slot);
@@ -271,11 +276,22 @@ impl<'a> Choice<'a> {
                 picked.beyond_top_k.push(*candidate);
             } else if !admitted {
                 picked.beyond_cap.push(*candidate);
+            } else if is_new && caps.gives_way(self.snapshot, candidate.slot) {
+                waiting.push(*candidate);
             } else {
                 if is_new {
                     caps.count(self.snapshot, candidate.slot);
                 }
                 picked.chosen.push(*candidate);
+            }
+        }
+        for candidate in waiting {
+            let has_room = picked.chosen.len() < self.options.top_k;
+            if has_room && caps.admit(self.snapshot, candidate.slot) {
+                caps.count(self.snapshot, candidate.slot);
+                picked.chosen.push(candidate);
+            } else {
+                picked.beyond_cap.push(candidate);
             }
         }
         picked

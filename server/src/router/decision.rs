@@ -67,7 +67,7 @@ impl Case<'_> {
         let standings = Standings::of(snapshot, &query.state);
         let pending = pending::visible(snapshot, &standings, &query.state);
         let allowed = Allowed::new(snapshot, standings, options, &pending)?;
-        stages.end("gate");
+        stages.next("search");
         let deferral = deferring.decide(snapshot, &allowed, options);
         let embedded = Embedded { recall, ..Embedded::new(&query.intents, &vectors) };
         let look_at = look_at(snapshot, options);
@@ -89,7 +89,7 @@ impl Case<'_> {
         let left_out = explain::wanted(snapshot, &allowed, (&embedded, options), level, left_out)?;
         let deferral = deferral.with_active(active.len());
         let standings = allowed.standings;
-        stages.end("search");
+        stages.next("promote");
         Ok(Decision {
             standings,
             active,
@@ -108,7 +108,7 @@ impl Case<'_> {
 
 /// How many candidates are ranked.
 fn look_at(snapshot: &Snapshot, options: &Options) -> usize {
-    let for_caps = if Caps::exist(&snapshot.policy) { CAPS_LOOK_BEYOND * options.top_k } else { 0 };
+    let for_caps = if Caps::exist(snapshot) { CAPS_LOOK_BEYOND * options.top_k } else { 0 };
     let to_explain = if options.explain { LOOK_BEYOND } else { 0 };
     options.top_k + options.signature_tail + to_explain + for_caps
 }

@@ -1,9 +1,11 @@
 //! The decision events (Tool Attention, section 5: observability): one structured record per Route, SearchTools
-//! or Gate call, in the call's span. None has a word of an intent, a query, an argument or a state.
+//! or Gate call, in the call's span. None has a word of an intent, a query, an argument or a state; intents and queries
+//! have events of their own, which are off by default.
 
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
+use toolgate_serving::telemetry::INTENTS;
 use tracing::{Level, enabled, info};
 
 use super::decision::Decision;
@@ -16,6 +18,17 @@ use crate::identity::TenantId;
 use crate::shard::snapshot::Snapshot;
 use crate::store::Revision;
 use crate::usage::Amounts;
+
+/// Logs intents themselves, for who has turned this on: the filter of nobody else lets the target through, and no span
+/// has it (`crate::logging`).
+pub(super) fn intents<'a>(tenant: &TenantId, turn: &str, texts: impl Iterator<Item = &'a str>) {
+    if !enabled!(target: INTENTS, Level::INFO) {
+        return;
+    }
+    for intent in texts {
+        info!(target: INTENTS, tenant = tenant.as_str(), turn, intent, "asked");
+    }
+}
 
 /// Logs what Route decided. The intents appear only as a hash of their embeddings; names are followed by
 /// overlap and score, those of candidates by their share of words as well.

@@ -102,7 +102,7 @@ fn refusal(snapshot: &Snapshot, standings: &Standings, tool: LeftOut) -> Refusal
         RefusalCode::PreconditionUnmet => format!("needs {}", unlock.join(" and ")),
         RefusalCode::BelowThreshold => below_threshold(snapshot, &tool),
         RefusalCode::BeyondTopK => "better tools filled top_k".to_owned(),
-        RefusalCode::BeyondCap => "better tools filled a cap of the policy".to_owned(),
+        RefusalCode::BeyondCap => "better tools filled a cap".to_owned(),
         RefusalCode::OverTokenBudget => over_budget(snapshot, &tool),
         RefusalCode::Excluded => "the request excludes it".to_owned(),
         other => other.name().to_lowercase(),

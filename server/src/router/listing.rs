@@ -1,5 +1,6 @@
 //! What of a catalog's listing an agent may see.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::aside::aside;
@@ -7,7 +8,7 @@ use super::pending;
 use super::route::Router;
 use crate::error::Error;
 use crate::gate::standing::{Standing, Standings};
-use crate::identity::{ServerName, TenantId, ToolId};
+use crate::identity::{ServerName, TenantId, ToolId, ToolKey};
 use crate::shard::snapshot::Snapshot;
 use crate::state::AgentState;
 
@@ -16,6 +17,10 @@ pub struct View {
     snapshot: Arc<Snapshot>,
     standings: Standings,
     pending: Vec<String>,
+    /// Tools that wait for approval, and that the agent would see with it.
+    waiting: HashSet<ToolKey>,
+    /// Their MCP servers.
+    waiting_of: HashSet<ServerName>,
 }
 
 impl Router {
@@ -29,18 +34,23 @@ impl Router {
         let look = move || {
             let standings = Standings::of(&shard, &state);
             let pending = pending::visible(&shard, &standings, &state);
-            Ok(View { snapshot: Arc::clone(&shard), standings, pending })
+            let waiting = shard.quarantine.tools();
+            let waiting = waiting.filter(|tool| standings.group(tool.group) != Standing::Hidden);
+            let (waiting, waiting_of) =
+                waiting.map(|tool| (tool.key, tool.id.server.clone())).unzip();
+            Ok(View { snapshot: Arc::clone(&shard), standings, pending, waiting, waiting_of })
         };
         aside(&snapshot, look).await
     }
 }
 
 impl View {
-    /// Whether the tool is there to this agent.
+    /// Whether the tool is there to this agent, if only by its name because it waits for approval.
     #[must_use]
     pub fn has(&self, tool: &ToolId) -> bool {
-        let slot = self.snapshot.names.key(&tool.key());
-        slot.is_some_and(|slot| self.is_visible(slot))
+        let key = tool.key();
+        let is_shown = self.snapshot.names.key(&key).is_some_and(|slot| self.is_visible(slot));
+        is_shown || self.waiting.contains(&key)
     }
 
     /// Refuses an MCP server of which this agent sees nothing, as one that is not there.
@@ -50,7 +60,8 @@ impl View {
     pub fn require_server(&self, server: &ServerName) -> Result<(), Error> {
         let slots = self.snapshot.servers.get(server);
         let shows_tools = slots.is_some_and(|slots| slots.iter().any(|s| self.is_visible(*s)));
-        if shows_tools || self.pending.iter().any(|name| name == server.as_str()) {
+        let names_tools = self.waiting_of.contains(server);
+        if shows_tools || names_tools || self.pending.iter().any(|name| name == server.as_str()) {
             return Ok(());
         }
         Err(Error::ServerNotFound(server.as_str().to_owned()))

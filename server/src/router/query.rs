@@ -1,5 +1,6 @@
 //! What Route is asked, parsed: every value here is within its limits.
 
+use super::caps::UntrustedCaps;
 use super::intent::Intent;
 use crate::deferral::Asked;
 use crate::identity::ServerName;
@@ -74,6 +75,8 @@ pub struct Options {
     pub deferral: Asked,
     /// Options that the request left out: the tenant's policy may say them.
     pub unset: Unset,
+    /// How many tools of untrusted MCP servers are chosen.
+    pub untrusted: UntrustedCaps,
 }
 
 /// Which options a request left out.
@@ -129,6 +132,7 @@ impl Default for Options {
             ignore_cache_cost: false,
             deferral: Asked::default(),
             unset: Unset::default(),
+            untrusted: UntrustedCaps::default(),
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use tracing::Instrument as _;
+
 use super::account::{self, Account};
 use super::aside::aside;
 use super::background::Background;
@@ -21,7 +23,7 @@ use super::rank::Candidate;
 use super::recall::Recall;
 use super::stages::Stages;
 use crate::catalog::signature::Signature;
-use crate::deferral::Live;
+use crate::deferral::Policy;
 use crate::encoder::Intents;
 use crate::error::Error;
 use crate::gate::calls::Schemas;
@@ -29,6 +31,7 @@ use crate::gate::handle::{ActiveSet, Holder, ShownTool};
 use crate::gate::key::HandleKey;
 use crate::identity::TenantId;
 use crate::imprint::{Imprint, encoder_key};
+use crate::live::Live;
 use crate::memory::Memory;
 use crate::shard::shards::Shards;
 use crate::shard::snapshot::Snapshot;
@@ -45,6 +48,17 @@ pub enum Degraded {
     LexicalOnly,
     /// An intent was longer than the encoder reads.
     IntentTruncated,
+}
+
+impl Degraded {
+    /// Its name on the wire and in metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::LexicalOnly => "LEXICAL_ONLY",
+            Self::IntentTruncated => "INTENT_TRUNCATED",
+        }
+    }
 }
 
 /// A tool of the answer.
@@ -111,7 +125,7 @@ pub struct Router {
     pub(super) handle_ttl: Duration,
     pub(super) schemas: Arc<Schemas>,
     pub(super) memory: Option<Arc<Memory>>,
-    deferral: Arc<Live>,
+    deferral: Arc<Live<Policy>>,
     costs: Arc<Costs>,
     background: Background,
 }
@@ -152,7 +166,7 @@ impl Router {
 
     /// The same router under an operator's policy on deferral.
     #[must_use]
-    pub fn with_deferral(self, deferral: Arc<Live>) -> Self {
+    pub fn with_deferral(self, deferral: Arc<Live<Policy>>) -> Self {
         Self { deferral, ..self }
     }
 
@@ -173,12 +187,13 @@ impl Router {
         query: RouteQuery,
         deadline: Option<Instant>,
     ) -> Result<Answer, Error> {
-        let mut stages = Stages::begin();
+        let mut stages = Stages::begin("admit");
         let previous = self.previous(holder, &query.previous)?;
         let snapshot = self.shards.reach(holder.tenant, query.min_revision, deadline).await?;
-        stages.end("admit");
+        stages.next("embed");
         let texts = intent::texts(&query.intents);
-        let (vectors, mut degraded) = self.embed(holder.tenant, texts, deadline).await?;
+        let embedding = self.embed(holder.tenant, texts, deadline).instrument(stages.span());
+        let (vectors, mut degraded) = embedding.await?;
         let options = query.options.under(&snapshot.policy);
         // Where words decide, or each tool must reach the threshold, no level is asked for.
         let needs_level = !vectors.is_empty() && options.ratio.is_some();
@@ -186,7 +201,7 @@ impl Router {
             true => self.background.get(&self.intents, patience(deadline).into()).await,
             false => None,
         };
-        stages.end("embed");
+        stages.next("gate");
         let query = Arc::new(RouteQuery { options, ..query });
         let (deferring, recall) = (self.deferring(holder.tenant), self.recall(holder.tenant));
         let decide = {
@@ -204,9 +219,11 @@ impl Router {
             degraded.push(Degraded::LexicalOnly);
         }
         let mut answer = self.promote(holder, snapshot, &query, &decision);
-        stages.end("promote");
+        stages.end();
         (answer.degraded, answer.timings) = (degraded, stages.timings);
         self.usage.count(holder.tenant, &account::counted(&answer));
+        let texts = query.intents.iter().map(|intent| intent.text.as_str());
+        event::intents(holder.tenant, &query.turn_id, texts);
         event::route(holder.tenant, &query, &answer, &decision);
         Ok(answer)
     }

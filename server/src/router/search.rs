@@ -9,6 +9,9 @@ mod lookup;
 use std::sync::Arc;
 use std::time::Instant;
 
+use toolgate_serving::telemetry::part;
+use tracing::Instrument as _;
+
 use super::Router;
 use super::account;
 use super::aside::aside;
@@ -131,6 +134,7 @@ impl Router {
         query: SearchQuery,
         deadline: Option<Instant>,
     ) -> Result<SearchAnswer, Error> {
+        event::intents(holder.tenant, "", query.query.text().into_iter());
         let previous = self.previous(holder, &query.previous)?;
         let snapshot = self.shards.reach(holder.tenant, query.min_revision, deadline).await?;
         let (standings, looked, query) = {
@@ -176,7 +180,8 @@ impl Router {
     ) -> Result<Meant, Error> {
         let intents = [Intent::new(text, 1.0)];
         let texts = intent::texts(&intents);
-        let (vectors, mut degraded) = self.embed(tenant, texts, deadline).await?;
+        let embedding = self.embed(tenant, texts, deadline).instrument(part("embed"));
+        let (vectors, mut degraded) = embedding.await?;
         if vectors.is_empty() || snapshot.vectors().is_none() {
             degraded.push(Degraded::LexicalOnly);
         }

@@ -11,7 +11,7 @@ use tracing::warn;
 use crate::admission::{Admission, watch_memory};
 use crate::config::Config;
 use crate::plane::Plane;
-use crate::telemetry::Metrics;
+use crate::telemetry::{AdmissionMetrics, Metrics};
 use crate::{memory, usage};
 
 /// Tasks that go on until `over`.
@@ -46,8 +46,13 @@ impl Beside {
     }
 
     /// Who may begin a call, by what is in progress and by how much memory is left.
-    pub(super) fn admission(&mut self, config: &Config) -> Admission {
+    pub(super) fn admission(&mut self, config: &Config, metrics: &AdmissionMetrics) -> Admission {
         let admission = Admission::new(config.server.admission);
+        let shown = admission.clone();
+        metrics.show(move || {
+            let reading = shown.reading();
+            [reading.under_way, reading.prompt, reading.limit]
+        });
         let watching = watch_memory(admission.memory_flag(), config.server.max_memory);
         let watching = self.over.clone().run_until_cancelled_owned(watching);
         self.spawn("watch over memory", async move {

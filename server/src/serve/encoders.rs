@@ -5,9 +5,10 @@ use std::sync::Arc;
 use toolgate_encoder_worker::{
     Device, EncoderConfig as DeviceConfig, EncoderHandle, LoadError, Prompts,
 };
+use toolgate_serving::telemetry::TraceOptions;
 
 use super::ServeError;
-use crate::config::EncoderConfig;
+use crate::config::{Config, EncoderConfig};
 use crate::encoder::pool::Reference;
 use crate::encoder::{Encoder, EncoderPool, Encoders, Prefixed, Prefixes};
 use crate::error::Error;
@@ -25,9 +26,10 @@ pub(super) struct Embedding {
 impl Embedding {
     /// Loads the model, and has workers join when they are up.
     pub(super) async fn start(
-        config: &EncoderConfig,
+        whole: &Config,
         metrics: &EncoderMetrics,
     ) -> Result<Self, ServeError> {
+        let config = &whole.encoder;
         let prefixes = prefixes(config)?;
         let handle = load(config).await?;
         let reference = Reference::of(&handle).await.map_err(ServeError::Internal)?;
@@ -37,7 +39,7 @@ impl Embedding {
         // The model is needed to know what workers must answer, also where this process embeds nothing.
         let in_process = config.in_process.then(|| Arc::new(handle) as Arc<dyn Encoder>);
         let pool = EncoderPool::new(&config.pool, reference, in_process, metrics.clone());
-        let workers = start_workers(config, metrics)?;
+        let workers = start_workers(config, whole.telemetry.traces.as_ref(), metrics)?;
         if let Some(workers) = &workers {
             pool.add_local(workers.addresses());
         }
@@ -56,12 +58,16 @@ impl Embedding {
 
 fn start_workers(
     config: &EncoderConfig,
+    spans: Option<&TraceOptions>,
     metrics: &EncoderMetrics,
 ) -> Result<Option<Workers>, ServeError> {
     if config.pool.local.is_empty() {
         return Ok(None);
     }
-    let on = |device: &Device| WorkerCommand::on(*device, &config.model_dir, &config.adapter);
+    let on = |device: &Device| {
+        let command = WorkerCommand::on(*device, &config.model_dir, &config.adapter)?;
+        Ok::<_, std::io::Error>(command.with_spans(spans))
+    };
     let commands: Result<Vec<_>, _> = config.pool.local.iter().map(on).collect();
     let commands = commands.map_err(|error| ServeError::Internal(Error::internal(error)))?;
     Ok(Some(Workers::start(commands, Patience::default(), metrics)))

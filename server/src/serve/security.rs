@@ -11,15 +11,19 @@ use tokio_util::sync::CancellationToken;
 use toolgate_serving::{Tls, TlsFiles};
 use tracing::{error, info, warn};
 
-use super::ServeError;
+use super::{ServeError, stores};
 use crate::admission::Admission;
 use crate::api::ApiConfig;
 use crate::audit::Audit;
 use crate::auth::{self, Authenticator, Keeping};
-use crate::config::{AuthConfig, AuthMethod, Config, TlsConfig};
+use crate::config::{AuthConfig, AuthMethod, Config, LimitsConfig, TlsConfig};
 use crate::error::Error;
+use crate::live::Live;
 use crate::store::KeyStore;
 use crate::telemetry::AuthMetrics;
+
+/// The file of a replica with what it knows of API keys.
+const API_KEYS: &str = "api-keys.json";
 
 /// How often certificates are looked at for new ones.
 const TLS_INTERVAL: Duration = Duration::from_secs(5);
@@ -39,7 +43,7 @@ impl Security {
         store: Arc<dyn KeyStore>,
         metrics: AuthMetrics,
     ) -> Result<Self, ServeError> {
-        let tls = config.tls.as_ref().map(load).transpose()?;
+        let tls = config.tls.as_ref().map(load_tls).transpose()?;
         if let Some(tls) = &tls {
             metrics.certificate_expires(tls.not_after_ms());
         }
@@ -49,8 +53,10 @@ impl Security {
             source,
         })?;
         let (auth, counting) = (config.auth.clone(), metrics.clone());
+        let copy = stores::keeps_copies(&config.store).then(|| config.store.path.join(API_KEYS));
         // Files are read, and an issuer may be asked.
-        let started = tokio::task::spawn_blocking(move || auth::start(&auth, store, counting));
+        let started =
+            tokio::task::spawn_blocking(move || auth::start(&auth, (store, copy), counting));
         let started =
             started.await.map_err(|error| ServeError::Internal(Error::internal(error)))?;
         let (authenticator, keeping) = started.map_err(ServeError::Auth)?;
@@ -59,10 +65,15 @@ impl Security {
     }
 
     /// What the face needs.
-    pub(super) fn api_config(&self, config: &Config, admission: Admission) -> ApiConfig {
+    pub(super) fn api_config(
+        &self,
+        config: &Config,
+        limits: Arc<Live<LimitsConfig>>,
+        admission: Admission,
+    ) -> ApiConfig {
         ApiConfig {
             server: config.server.clone(),
-            limits: config.limits,
+            limits,
             router: config.router,
             admission,
             authenticator: Arc::clone(&self.authenticator),
@@ -84,7 +95,8 @@ impl Security {
     }
 }
 
-fn load(config: &TlsConfig) -> Result<Arc<Tls>, ServeError> {
+/// The certificates that are configured. Blocks on the file system.
+pub(crate) fn load_tls(config: &TlsConfig) -> Result<Arc<Tls>, ServeError> {
     let files = TlsFiles {
         certificate: config.cert_file.clone(),
         key: config.key_file.clone(),

@@ -52,17 +52,25 @@ fn failed(store: &PostgresStore, source: StoreError) -> ServeError {
 
 /// This replica's own copies, where the store is shared. A disk that takes none keeps nobody from starting.
 pub(super) fn copies(config: &StoreConfig) -> Option<Arc<Copies>> {
-    let budget = config.shared.as_ref().map_or(0, |shared| shared.snapshot_bytes);
-    if budget == 0 {
+    if !keeps_copies(config) {
         return None;
     }
-    match Copies::open(&config.path, budget) {
+    match Copies::open(&config.path, budget(config)) {
         Ok(copies) => Some(Arc::new(copies)),
         Err(error) => {
             warn!(%error, "no copies of catalogs can be kept for when the store is down");
             None
         }
     }
+}
+
+/// Whether this process keeps copies of what a shared store has.
+pub(super) fn keeps_copies(config: &StoreConfig) -> bool {
+    budget(config) > 0
+}
+
+fn budget(config: &StoreConfig) -> u64 {
+    config.shared.as_ref().map_or(0, |shared| shared.snapshot_bytes)
 }
 
 /// How the shared store is reached.

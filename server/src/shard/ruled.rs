@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use tracing::error;
 
+use super::quarantine::Quarantine;
 use super::requirements::{Grouping, Requirements, Unjudged};
 use super::tool::Tool;
 use crate::catalog::definition::Definition;
 use crate::condition::ToolFacts;
-use crate::identity::ServerName;
+use crate::identity::{ServerName, ToolId};
 use crate::policy::Policy;
 use crate::store::{ServerRecord, StoredServer, StoredTool, ToolRecord};
 
@@ -26,6 +27,8 @@ pub struct RuledCatalog {
     pub matched: Vec<u32>,
     /// Tools that are left out because the policy makes too much of the catalog.
     pub unjudged: usize,
+    /// Tools that wait for approval.
+    pub quarantine: Quarantine,
 }
 
 /// What rules make of one tool.
@@ -43,6 +46,8 @@ pub struct Ruled {
     pub threshold: Option<f32>,
     /// Rules that limit how many of their tools are chosen.
     pub caps: Box<[u32]>,
+    /// Its MCP server is untrusted.
+    pub untrusted: bool,
 }
 
 impl RuledCatalog {
@@ -50,6 +55,16 @@ impl RuledCatalog {
     /// logged: one bad row must not hide the rest of the catalog.
     #[must_use]
     pub fn new(servers: Vec<StoredServer>, tools: Vec<StoredTool>, policy: &Arc<Policy>) -> Self {
+        Self::beside(servers, (tools, Vec::new()), policy)
+    }
+
+    /// The same with the tools that wait for approval beside those that are shown.
+    #[must_use]
+    pub fn beside(
+        servers: Vec<StoredServer>,
+        (tools, quarantined): (Vec<StoredTool>, Vec<StoredTool>),
+        policy: &Arc<Policy>,
+    ) -> Self {
         let servers: HashMap<ServerName, ServerRecord> =
             servers.into_iter().map(|s| (s.record.name.clone(), s.record)).collect();
         let mut grouping = Grouping::new(Arc::clone(policy));
@@ -59,6 +74,7 @@ impl RuledCatalog {
             pinned: Vec::new(),
             matched: vec![0; policy.rules.len()],
             unjudged: 0,
+            quarantine: Quarantine::default(),
         };
         for stored in tools {
             let Some(server) = servers.get(&stored.record.server) else { continue };
@@ -77,8 +93,27 @@ impl RuledCatalog {
                 "the policy makes too much of the catalog: tools are left out"
             );
         }
+        for stored in quarantined {
+            if let Some(server) = servers.get(&stored.record.server) {
+                ruled.set_aside(server, stored.record, &mut grouping);
+            }
+        }
         ruled.requirements = grouping.finish();
         ruled
+    }
+
+    /// Keeps a quarantined tool's names and what it asks; one that can't be judged is to callers as if it were not
+    /// there.
+    fn set_aside(&mut self, server: &ServerRecord, record: ToolRecord, grouping: &mut Grouping) {
+        let Ok(definition) = Definition::parse(&record.definition) else { return };
+        let facts = facts_of(&record, &definition);
+        let group = grouping
+            .rules_of(&facts)
+            .and_then(|rules| grouping.group_of((server, &record), (&facts, &rules)));
+        if let Ok(group) = group {
+            let id = ToolId { server: record.server, name: record.name };
+            self.quarantine.add(id, record.model_name.into(), group);
+        }
     }
 
     fn add(
@@ -94,7 +129,8 @@ impl RuledCatalog {
         let rules = grouping.rules_of(&facts)?;
         let group = grouping.group_of((server, &stored.record), (&facts, &rules))?;
         rules.iter().for_each(|rule| self.matched[*rule as usize] += 1);
-        let ruled = Ruled { group, ..ruled(policy, &rules) };
+        let untrusted = server.is_untrusted();
+        let ruled = Ruled { group, untrusted, ..ruled(policy, &rules) };
         let slot = u32::try_from(self.tools.len()).expect("fewer tools than 2^32");
         if ruled.pinned {
             self.pinned.push(slot);
@@ -153,6 +189,7 @@ mod tests {
     use super::*;
     use crate::identity::ToolName;
     use crate::precondition::Precondition;
+    use crate::store::ToolStatus;
 
     fn stored(name: &str, condition: &str) -> StoredTool {
         let record = ToolRecord {
@@ -169,6 +206,7 @@ mod tests {
             critical: false,
             schema_tokens: 5,
             summary_tokens: 3,
+            status: ToolStatus::Active,
         };
         StoredTool { record, summary_revision: 1 }
     }

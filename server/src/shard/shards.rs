@@ -204,6 +204,13 @@ impl Shards {
         self.cache.weight()
     }
 
+    /// How many shards are in memory, and the highest revision among them. Looks at each.
+    #[must_use]
+    pub fn count_and_highest_revision(&self) -> (u64, u64) {
+        let revisions = self.cache.iter().map(|(_, built)| built.snapshot.revision);
+        revisions.fold((0, 0), |(shards, highest), revision| (shards + 1, highest.max(revision)))
+    }
+
     async fn load(&self, tenant: &TenantId, wanted: Revision) -> Result<Arc<Snapshot>, Error> {
         let Content { catalog, embeddings, is_borrowed } = self.content(tenant, wanted).await?;
         let packs = match &self.packs {

@@ -11,6 +11,7 @@ use super::fields;
 use super::names::NameIndex;
 use super::noise::Noise;
 use super::pending::PendingServer;
+use super::quarantine::Quarantine;
 use super::requirements::Requirements;
 use super::ruled::RuledCatalog;
 use super::tool::Tool;
@@ -56,6 +57,10 @@ pub struct Snapshot {
     pub words: WordIndex,
     /// MCP servers whose tools are not registered yet, by name.
     pub pending: Vec<PendingServer>,
+    /// Whether a tool is of an MCP server that is untrusted.
+    pub has_untrusted: bool,
+    /// Tools that wait for approval.
+    pub quarantine: Quarantine,
     /// Tools removed since `pool_floor`, by revision.
     pub removed: Vec<RemovedTool>,
     /// The oldest revision that a delta of the summary pool can start from.
@@ -106,8 +111,8 @@ impl Snapshot {
     ) -> Result<Self, Error> {
         let policy_revision = catalog.policy.as_ref().map(|stored| stored.revision);
         let pending = PendingServer::all(&catalog.servers, &policy);
-        let RuledCatalog { tools, requirements, pinned, .. } =
-            RuledCatalog::new(catalog.servers, catalog.tools, &policy);
+        let RuledCatalog { tools, requirements, pinned, quarantine, .. } =
+            RuledCatalog::beside(catalog.servers, (catalog.tools, catalog.quarantined), &policy);
         let vectors = match rows(&tools, (embeddings, packs), dimensions) {
             Some(rows) => {
                 let exact = VectorIndex::build_exact(dimensions, rows, &IndexOptions::default());
@@ -135,6 +140,8 @@ impl Snapshot {
             noise: OnceLock::new(),
             words,
             pending,
+            has_untrusted: tools.iter().any(|tool| tool.untrusted),
+            quarantine,
             removed: catalog.removed,
             pool_floor: catalog.pool_floor,
             tools,
@@ -195,7 +202,8 @@ impl Snapshot {
         let pending = self.pending.len() * size_of::<PendingServer>() * 2;
         let slots = self.tools.len() * 4 * size_of::<u32>();
         let indexes = vectors + self.words.memory_bytes() + self.names.memory_bytes();
-        tools + indexes + removed + pending + slots + self.requirements.memory_bytes()
+        let aside = self.quarantine.memory_bytes() + self.requirements.memory_bytes();
+        tools + indexes + removed + pending + slots + aside
     }
 }
 

@@ -34,6 +34,8 @@ pub struct Tool {
     pub group: u32,
     /// One of the agent's own tools, and no MCP server's.
     pub built_in: bool,
+    /// Of an MCP server whose texts are a third party's.
+    pub untrusted: bool,
     /// May be deferred; otherwise it is always part of the active set.
     pub deferrable: bool,
     /// The policy's least overlap for it, instead of the request's.
@@ -76,6 +78,7 @@ impl Tool {
             hash: record.hash,
             group: ruled.group,
             built_in,
+            untrusted: ruled.untrusted,
             deferrable,
             threshold: ruled.threshold,
             caps: ruled.caps,

@@ -3,7 +3,7 @@
 
 use super::{
     ContentHash, PendingRequest, PolicyChange, Revision, ServerChange, ServerRecord, Store,
-    StoreError, StoredCatalog, StoredEmbedding, ToolRecord,
+    StoreError, StoredCatalog, StoredEmbedding, ToolRecord, ToolStatus,
 };
 use crate::identity::{ServerName, TenantId, ToolName};
 
@@ -18,6 +18,7 @@ mod memory;
 mod model;
 mod policies;
 mod properties;
+mod quarantine;
 mod reads;
 mod requests;
 mod usage;
@@ -32,6 +33,7 @@ pub(super) use keys::*;
 pub(super) use memory::*;
 pub(super) use policies::*;
 pub(super) use properties::*;
+pub(super) use quarantine::*;
 pub(super) use reads::*;
 pub(super) use requests::*;
 pub(super) use usage::*;
@@ -56,6 +58,9 @@ macro_rules! conformance_tests {
             a_name_taken_again_is_no_removal,
             scopes_begin_deltas_anew,
             removed_names_are_pruned_by_whole_revisions,
+            a_quarantined_tool_is_read_back_apart,
+            quarantine_is_told_as_a_removal,
+            quarantine_of_a_scoped_tool_begins_deltas_anew,
             embeddings_go_with_their_last_tool,
             saved_embeddings_are_kept,
             a_request_is_remembered_with_its_change,
@@ -138,6 +143,7 @@ pub(super) fn tool(server: &str, name: &str, summary: &str) -> ToolRecord {
         critical: false,
         schema_tokens: 7,
         summary_tokens: 3,
+        status: ToolStatus::Active,
     }
 }
 

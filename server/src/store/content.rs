@@ -145,14 +145,14 @@ impl TenantContent {
     /// Its parts, in an order in which they can be taken in again.
     pub fn into_parts(self) -> impl Iterator<Item = Part> {
         let hides = self.hides;
-        let StoredCatalog { servers, tools, removed, policy, .. } = self.catalog;
+        let StoredCatalog { servers, tools, quarantined, removed, policy, .. } = self.catalog;
         let embedding = |(fingerprint, StoredEmbedding { text_hash, vector })| {
             let vector = to_bytes(&vector);
             Part::Embedding { fingerprint, text_hash, vector }
         };
         let servers = servers.into_iter().map(Part::Server);
         servers
-            .chain(tools.into_iter().map(Part::Tool))
+            .chain(tools.into_iter().chain(quarantined).map(Part::Tool))
             .chain(removed.into_iter().map(Part::RemovedTool))
             .chain(self.removed_servers.into_iter().map(Part::RemovedServer))
             .chain(policy.into_iter().map(move |policy| Part::Policy { policy, hides }))
@@ -169,7 +169,8 @@ impl TenantContent {
         let catalog = &mut self.catalog;
         match part {
             Part::Server(server) => catalog.servers.push(server),
-            Part::Tool(tool) => catalog.tools.push(tool),
+            Part::Tool(tool) if tool.record.status.is_shown() => catalog.tools.push(tool),
+            Part::Tool(tool) => catalog.quarantined.push(tool),
             Part::RemovedTool(removed) => catalog.removed.push(removed),
             Part::RemovedServer(removed) => self.removed_servers.push(removed),
             Part::Policy { policy, hides } => {

@@ -18,7 +18,7 @@ use super::{ContentHash, Revision, StoredCatalog};
 use crate::identity::TenantId;
 
 /// What a copy begins with: what it is, and the version of its form.
-const MAGIC: &[u8; 8] = b"TGCOPY\x00\x01";
+const MAGIC: &[u8; 8] = b"TGCOPY\x00\x02";
 
 /// Of the folder below the data directory.
 const FOLDER: &str = "snapshots";

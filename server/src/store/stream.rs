@@ -6,8 +6,11 @@ use serde::{Deserialize, Serialize};
 use super::content::{Counters, Part, TenantContent};
 use crate::identity::TenantId;
 
-/// The version of the stream's form.
-const FORM: u32 = 1;
+/// The version of the stream's form. In form 1, tools had no status: all of them were shown.
+const FORM: u32 = 2;
+
+/// The oldest that is read. What a later form has in addition, an older one says nothing of.
+const OLDEST: u32 = 1;
 
 /// One line.
 #[derive(Debug, Serialize, Deserialize)]
@@ -125,8 +128,9 @@ impl Reader {
         match (line, &mut self.open) {
             (Line::ToolgateStore { form }, None) if !self.has_begun => {
                 self.has_begun = true;
-                let newer = format!("form {form} of exports; this version reads form {FORM}");
-                if form == FORM { Ok(None) } else { Err(newer) }
+                let other =
+                    format!("form {form} of exports; this version reads forms {OLDEST} to {FORM}");
+                if (OLDEST..=FORM).contains(&form) { Ok(None) } else { Err(other) }
             }
             (_, _) if !self.has_begun => Err("not the beginning of an export".to_owned()),
             (Line::Tenant { name, counters }, None) => {
@@ -168,15 +172,21 @@ impl Reader {
 mod tests {
     use super::*;
     use crate::store::conformance::{embedding, server_name, tenant, tool};
-    use crate::store::{ServerRecord, StoredCatalog, StoredServer, StoredTool};
+    use crate::store::{
+        ServerRecord, StoredCatalog, StoredServer, StoredTool, ToolRecord, ToolStatus,
+    };
 
     fn content() -> TenantContent {
         let record = ServerRecord::new(server_name("s"));
-        let tool = StoredTool { record: tool("s", "t", "\0 \"line\"\nbreak"), summary_revision: 1 };
+        let shown =
+            StoredTool { record: tool("s", "t", "\0 \"line\"\nbreak"), summary_revision: 1 };
+        let waiting = ToolRecord { status: ToolStatus::Quarantined, ..tool("s", "u", "U") };
+        let waiting = StoredTool { record: waiting, summary_revision: 2 };
         let catalog = StoredCatalog {
             revision: 7,
             servers: vec![StoredServer { record, revision: 7, updated_ms: 5, tool_count: 1 }],
-            tools: vec![tool],
+            tools: vec![shown],
+            quarantined: vec![waiting],
             pool_floor: 2,
             ..StoredCatalog::default()
         };
@@ -204,6 +214,25 @@ mod tests {
     fn what_is_written_is_read() {
         let wanted = vec![(tenant("a"), content()), (tenant("b"), TenantContent::default())];
         assert_eq!(read(&whole()), Ok(wanted));
+    }
+
+    #[test]
+    fn tools_of_the_first_form_are_shown() {
+        let old = |line: String| {
+            let line = line.replace("\"form\":2", "\"form\":1");
+            line.replace(",\"status\":\"active\"", "").replace(",\"status\":\"quarantined\"", "")
+        };
+        let lines: Vec<String> = whole().into_iter().map(old).collect();
+        assert!(lines.iter().all(|line| !line.contains("status")), "as form 1 was written");
+        let mut all = content();
+        let shown = |mut tool: StoredTool| {
+            tool.record.status = ToolStatus::Active;
+            tool
+        };
+        let waiting = std::mem::take(&mut all.catalog.quarantined);
+        all.catalog.tools.extend(waiting.into_iter().map(shown));
+        let wanted = vec![(tenant("a"), all), (tenant("b"), TenantContent::default())];
+        assert_eq!(read(&lines), Ok(wanted));
     }
 
     #[test]

@@ -4,12 +4,14 @@
 mod covert;
 mod crafted;
 mod disguised;
+mod scanned;
 mod trial;
 
 use super::report::{Cell, Table};
 use crate::error::Error;
 use crate::eval::CatalogServer;
 
+pub use scanned::{Attack, Honest, scanned};
 pub(super) use trial::{exposure, table, texts, trials};
 
 /// What a description tries.

@@ -106,6 +106,26 @@ impl EncoderMetrics {
             ("toolgate_embed_cache_memory", "Memory that cached embeddings take, about");
         r.register_with_unit(name, help, Unit::Bytes, self.cache_memory.clone());
         r.register_collector(Box::new(self.in_process.clone()));
+        self.begin_at_zero();
+    }
+
+    /// A counter that first appears as 1 has never risen to whoever looks at rates.
+    fn begin_at_zero(&self) {
+        for to in ["worker", "in_process"] {
+            drop(self.failovers.get_or_create(&[("to", to)]));
+        }
+        for winner in ["first", "second", "none"] {
+            drop(self.hedges.get_or_create(&[("winner", winner)]));
+        }
+        for attempt in ["retry", "hedge"] {
+            drop(self.over_budget.get_or_create(&[("attempt", attempt)]));
+        }
+        for tier in ["gpu", "cpu", "in_process", "none"] {
+            drop(self.answered.get_or_create(&[("tier", tier)]));
+        }
+        for result in ["hit", "miss", "shared"] {
+            drop(self.cache.get_or_create(&[("result", result)]));
+        }
     }
 
     /// Whether the encoder of this process has stopped for good.
@@ -123,12 +143,20 @@ impl EncoderMetrics {
     #[must_use]
     pub fn worker(&self, address: &str) -> WorkerMetrics {
         let labels = Worker { worker: address.to_owned() };
-        WorkerMetrics {
+        let metrics = WorkerMetrics {
             address: address.to_owned(),
             duration: self.durations.get_or_create_owned(&labels),
             outstanding: self.outstanding.get_or_create_owned(&labels),
             all: self.clone(),
+        };
+        for result in RESULTS {
+            drop(self.requests.get_or_create(&metrics.result(result)));
+            // What a worker is not taken out of use for.
+            if !["ok", "busy", "refused"].contains(&result) {
+                drop(self.ejections.get_or_create(&metrics.result(result)));
+            }
         }
+        metrics
     }
 
     /// A request that `tier` answered; `none` when nobody did.
@@ -159,6 +187,11 @@ impl EncoderMetrics {
     /// Bytes that the cache takes.
     pub fn cache_memory(&self, bytes: u64) {
         self.cache_memory.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+    }
+
+    /// A worker process, named by its device, that may be started again.
+    pub fn kept(&self, worker: &str) {
+        drop(self.restarts.get_or_create(&Worker { worker: worker.to_owned() }));
     }
 
     /// A worker process, named by its device, that was started again.

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::identity::{ServerName, TenantId};
 use crate::store::sqlite::SqliteStore;
 use crate::store::{Hour, ServerChange, ServerRecord, Store};
-use crate::telemetry::Metrics;
+use crate::telemetry::{Metrics, ShardsReading};
 
 const ALWAYS: std::ops::Range<Hour> = 0..Hour::MAX;
 
@@ -233,6 +233,6 @@ async fn failed_flushes_are_counted_in_a_metric() {
     let (metrics, stop) = (Arc::new(Metrics::default()), CancellationToken::new());
     stop.cancel();
     keep(Arc::clone(&fixture.ledger), config, Arc::clone(&metrics), stop).await;
-    let exposed = metrics.expose(0);
+    let exposed = metrics.expose(ShardsReading::default());
     assert!(!exposed.contains("toolgate_usage_flush_failures_total 0"), "{exposed}");
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use toolgate_encoder_worker::{AdapterChoice, Device};
+use toolgate_serving::telemetry::TraceOptions;
 
 /// The worker's own program, when it lies beside this one.
 const SIBLING: &str = "toolgate-encoder-worker";
@@ -59,5 +60,21 @@ impl WorkerCommand {
         arguments.extend(["--adapter".into(), adapter.as_path().into()]);
         arguments.extend(["--model-dir".into(), model_dir.into(), "--until-stdin-ends".into()]);
         Ok(Self { name, program, arguments })
+    }
+
+    /// The same worker, whose spans go where this process' go. It decides by itself for calls that nobody
+    /// decided about, as this process does.
+    #[must_use]
+    pub fn with_spans(mut self, spans: Option<&TraceOptions>) -> Self {
+        let Some(spans) = spans else { return self };
+        let options = [
+            ("--telemetry-otlp-endpoint", spans.endpoint.clone()),
+            ("--telemetry-sample-ratio", spans.sample_ratio.to_string()),
+            ("--telemetry-timeout", format!("{}ms", spans.timeout.as_millis())),
+        ];
+        for (flag, value) in options {
+            self.arguments.extend([flag.into(), value.into()]);
+        }
+        self
     }
 }

@@ -17,6 +17,7 @@ mod pending;
 mod policies;
 mod pool;
 mod preconditions;
+mod quarantine;
 mod ranking;
 mod requests;
 mod search;

@@ -4,8 +4,10 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
+use toolgate_server::config::{LogConfig, LogFormat, LogLevel};
 use toolgate_server::gate::calls::Call;
 use toolgate_server::identity::TenantId;
+use toolgate_server::logging;
 use toolgate_server::router::query::{Options, RouteQuery};
 use toolgate_server::router::route::Answer;
 use toolgate_server::state::AgentState;
@@ -135,7 +137,13 @@ async fn watched_turn(world: &World) -> Answer {
 async fn decision_events_say_everything_but_words_of_users() {
     // For all threads: which events are wanted is remembered for the process, not for a thread.
     let log = Log::default();
-    tracing_subscriber::fmt().json().flatten_event(true).with_writer(log.clone()).init();
+    let wanted = logging::filter(LogConfig {
+        level: LogLevel::Info,
+        format: LogFormat::Json,
+        intents: false,
+    });
+    let format = tracing_subscriber::fmt().json().flatten_event(true).with_env_filter(wanted);
+    format.with_writer(log.clone()).init();
     let turn = watched_turn(&World::new().await).await;
 
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();

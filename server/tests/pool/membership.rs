@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use toolgate_server::config::{PoolConfig, WorkerAddress};
+use toolgate_server::telemetry::ShardsReading;
 
 use crate::setup::{Setup, config};
 use crate::worker::Worker;
@@ -36,7 +37,7 @@ async fn local_workers_are_followed_wherever_they_listen() {
     addresses.send(vec![second.address.to_string()]).expect("followed");
     setup.until_in_use(1).await;
     let gone = format!("worker=\"{}\"", first.address);
-    while setup.metrics.expose(0).contains(&gone) {
+    while setup.metrics.expose(ShardsReading::default()).contains(&gone) {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     setup.until_in_use(1).await;

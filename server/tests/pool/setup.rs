@@ -7,7 +7,7 @@ use toolgate_server::config::{PoolConfig, WorkerAddress};
 use toolgate_server::encoder::pool::Reference;
 use toolgate_server::encoder::{Encoder, EncoderPool, Flow};
 use toolgate_server::error::Error;
-use toolgate_server::telemetry::Metrics;
+use toolgate_server::telemetry::{Metrics, ShardsReading};
 
 use crate::here::{Here, embedding};
 use crate::worker::Worker;
@@ -74,7 +74,7 @@ impl Setup {
 
     /// One sample of the exposition; 0 when it is not there.
     pub fn metric(&self, sample: &str) -> f64 {
-        let text = self.metrics.expose(0);
+        let text = self.metrics.expose(ShardsReading::default());
         let line = text.lines().find_map(|line| line.strip_prefix(sample));
         line.map_or(0.0, |value| value.trim().parse().expect("a number"))
     }

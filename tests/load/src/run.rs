@@ -6,14 +6,18 @@ use std::time::Duration;
 use fastrand::Rng;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::arguments::{Arguments, Stream, seconds};
 use crate::arrivals::Arrivals;
 use crate::caller::{Manner, call};
 use crate::intents::Intents;
+use crate::outcome::Outcome;
 use crate::record::{Record, Report};
 use crate::targets::Targets;
+
+/// When a caller of a closed loop tries again who was refused, as the server tells it.
+const AFTER_REFUSAL: Duration = Duration::from_millis(100);
 
 /// What all streams share.
 struct Ground {
@@ -128,5 +132,9 @@ async fn closed(ground: Arc<Ground>, from: Source, rng: Rng, stopped: watch::Rec
         let tenant = &from.stream.tenant;
         let outcome = call(&ground.targets, &ground.manner, tenant, intents.next()).await;
         ground.record.add(from.index, at, Some(&outcome), sent.elapsed());
+        // One that tried again at once would measure refusals.
+        if outcome == Outcome::Refused {
+            sleep(AFTER_REFUSAL).await;
+        }
     }
 }

@@ -18,6 +18,7 @@ func allOperations() map[string]operation {
 		"BatchGetToolSchemas": rpc((*toolgate.Client).BatchGetToolSchemas),
 		"RegisterServer":      rpc((*toolgate.Client).RegisterServer),
 		"UnregisterServer":    rpc((*toolgate.Client).UnregisterServer),
+		"ApproveTools":        rpc((*toolgate.Client).ApproveTools),
 		"GetServer":           rpc((*toolgate.Client).GetServer),
 		"SetPolicy":           rpc((*toolgate.Client).SetPolicy),
 		"GetPolicy":           rpc((*toolgate.Client).GetPolicy),

@@ -89,6 +89,13 @@ def _unregister_server(client: Client, args: Json) -> Json:
     return wire.written(removal, catalog_pb2.UnregisterServerResponse.DESCRIPTOR)
 
 
+def _approve_tools(client: Client, args: Json) -> Json:
+    request = wire.read(args["request"], catalog_pb2.ApproveToolsRequest())
+    hashes = {approval.name: approval.hash for approval in request.approvals}
+    approval = client.approve_tools(request.server, hashes, **_timeout(args))
+    return wire.written(approval, catalog_pb2.ApproveToolsResponse.DESCRIPTOR)
+
+
 def _get_server(client: Client, args: Json) -> Json:
     request = wire.read(args["request"], catalog_pb2.GetServerRequest())
     server = client.get_server(request.server, **_timeout(args))
@@ -189,6 +196,7 @@ OPERATIONS: dict[str, Operation] = {
     "BatchGetToolSchemas": _batch_get_tool_schemas,
     "RegisterServer": _register_server,
     "UnregisterServer": _unregister_server,
+    "ApproveTools": _approve_tools,
     "GetServer": _get_server,
     "SetPolicy": _set_policy,
     "GetPolicy": _get_policy,

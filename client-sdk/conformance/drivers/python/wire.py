@@ -107,9 +107,9 @@ def _written(value: Any, field: FieldDescriptor) -> Any:
 
 
 def _pair(key: Any, value: Any, kind: Descriptor) -> Json:
-    """An entry that the SDK keeps in a dict, such as a stage's microseconds."""
-    named, counted = kind.fields
-    return {named.name: _written(key, named), counted.name: value}
+    """An entry that the SDK keeps in a dict, such as a stage's microseconds or a tool's refusal."""
+    named, held = kind.fields
+    return {named.name: _written(key, named), held.name: _written(value, held)}
 
 
 def flat(value: Any, inner: str) -> Any:

@@ -5,13 +5,12 @@ import { clientOf, timed } from "./clients.mjs";
 import { read, write } from "./messages.mjs";
 
 const services = [v1.RouterService, v1.CatalogService, v1.PolicyService, v1.UsageService, v1.MemoryService];
-const unserved = ["ApproveTools"];
 
 /** Unary methods by their names on the wire: the client has a method of the same name for each. */
 const unary = Object.fromEntries(
   services
     .flatMap((service) => service.methods)
-    .filter(({ name, methodKind }) => methodKind === "unary" && !unserved.includes(name))
+    .filter(({ methodKind }) => methodKind === "unary")
     .map((method) => [method.name, (args, client) => callOnce(method, args, client)]),
 );
 

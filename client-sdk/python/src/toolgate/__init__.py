@@ -31,6 +31,7 @@ from toolgate._requests import (
 from toolgate.aio import AsyncClient
 from toolgate.announcing import Announcement, announce
 from toolgate.catalog import (
+    Approval,
     CatalogChange,
     McpServer,
     Registration,
@@ -106,6 +107,7 @@ __all__ = [
     "ActiveTool",
     "AgentState",
     "Announcement",
+    "Approval",
     "ArgumentViolation",
     "AsyncClient",
     "AsyncPolicyCheck",

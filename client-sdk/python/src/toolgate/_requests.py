@@ -281,6 +281,16 @@ def announce_request(
     )
 
 
+def approve_request(
+    tenant: str, server: str, hashes: Mapping[str, str]
+) -> catalog_pb2.ApproveToolsRequest:
+    """Builds the ApproveToolsRequest of the tools with these hashes."""
+    approvals = [
+        catalog_pb2.ToolApproval(name=name, hash=reviewed) for name, reviewed in hashes.items()
+    ]
+    return catalog_pb2.ApproveToolsRequest(tenant=tenant, server=server, approvals=approvals)
+
+
 def policy_text(document: PolicyDocument) -> str:
     """A policy's document as the wire takes it.
 

@@ -1,6 +1,6 @@
 """The asyncio client. The blocking one (`client.py`) has the same methods."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Self, TypeVar, Unpack
@@ -37,7 +37,7 @@ from toolgate._requests import (
     SearchArguments,
     ToolsList,
 )
-from toolgate.catalog import CatalogChange, McpServer, Registration, Removal, Tool
+from toolgate.catalog import Approval, CatalogChange, McpServer, Registration, Removal, Tool
 from toolgate.enums import Detail, UsageGranularity
 from toolgate.gating import Call, GateResult
 from toolgate.memory import MemoryStats
@@ -304,6 +304,21 @@ class AsyncClient:
         return Removal.from_proto(
             await self._call(self._catalog.UnregisterServer, request, timeout)
         )
+
+    async def approve_tools(
+        self, server: str, hashes: Mapping[str, str], *, timeout: float | None = None
+    ) -> Approval:
+        """Accepts tools that wait for approval, each as it was reviewed.
+
+        A tool that has another hash by now is not accepted, and is among the answer's refusals.
+
+        Args:
+            server: The MCP server's name.
+            hashes: By MCP name, the hash of the definition that was reviewed.
+            timeout: Seconds.
+        """
+        request = _requests.approve_request(self._tenant, server, hashes)
+        return Approval.from_proto(await self._call(self._catalog.ApproveTools, request, timeout))
 
     async def get_server(self, server: str, *, timeout: float | None = None) -> McpServer:
         """Reads one MCP server.

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from toolgate._gen.v1 import catalog_pb2
-from toolgate.enums import OutcomeKind, TransportHint, TrustTier, from_wire
+from toolgate._gen.v1 import catalog_pb2, error_pb2
+from toolgate.enums import OutcomeKind, RefusalCode, TransportHint, TrustTier, from_wire
 from toolgate.preconditions import Precondition
 from toolgate.preconditions import from_proto as precondition_from_proto
 
@@ -74,9 +74,11 @@ class Tool:
     model_name: str
     """The name the model sees."""
     summary: str
-    """The text that is embedded and listed in the summary pool."""
+    """The text that is embedded and listed in the summary pool; "" in what an agent is told of a
+    tool that waits."""
     definition_json: str
-    """The whole MCP definition, byte for byte as registered."""
+    """The whole MCP definition, byte for byte as registered; "" in what an agent is told of a tool
+    that waits."""
     hash: str
     """SHA-256 of the definition (canonical JSON), hex."""
     schema_tokens: int
@@ -96,8 +98,8 @@ class Tool:
 
     @property
     def definition(self) -> dict[str, Any]:
-        """The MCP definition, parsed anew at each access."""
-        parsed: dict[str, Any] = json.loads(self.definition_json)
+        """The MCP definition, parsed anew at each access; empty where it is not told."""
+        parsed: dict[str, Any] = json.loads(self.definition_json or "{}")
         return parsed
 
     @classmethod
@@ -172,7 +174,7 @@ class ToolOutcome:
     message: str
     """What was wrong and what would be right; "" unless rejected or quarantined."""
     findings: tuple[str, ...]
-    """What the scanner found; empty unless quarantined."""
+    """What the scanner found."""
 
     @classmethod
     def from_proto(cls, message: catalog_pb2.ToolOutcome) -> "ToolOutcome":
@@ -207,6 +209,11 @@ class Registration:
         """The tools that were not stored."""
         return tuple(o for o in self.outcomes if o.kind is OutcomeKind.REJECTED)
 
+    @property
+    def quarantined(self) -> tuple[ToolOutcome, ...]:
+        """The tools that are neither shown nor callable until somebody approves them."""
+        return tuple(o for o in self.outcomes if o.kind is OutcomeKind.QUARANTINED)
+
     @classmethod
     def from_proto(cls, message: catalog_pb2.RegisterServerResponse) -> "Registration":
         """Reads the wire's form."""
@@ -231,6 +238,27 @@ class Removal:
     def from_proto(cls, message: catalog_pb2.UnregisterServerResponse) -> "Removal":
         """Reads the wire's form."""
         return cls(message.catalog_revision, message.removed_tools)
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """The outcome of accepting tools that waited for it."""
+
+    catalog_revision: int
+    """The catalog revision that holds this change."""
+    refusals: dict[str, RefusalCode]
+    """By MCP name, why a tool was not accepted."""
+
+    @classmethod
+    def from_proto(cls, message: catalog_pb2.ApproveToolsResponse) -> "Approval":
+        """Reads the wire's form."""
+        refusals = {
+            refusal.name: from_wire(
+                RefusalCode, error_pb2.RefusalCode, "REFUSAL_CODE_", refusal.code
+            )
+            for refusal in message.refusals
+        }
+        return cls(message.catalog_revision, refusals)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The blocking client. The asyncio one (`aio.py`) has the same methods."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Self, TypeVar, Unpack
@@ -36,7 +36,7 @@ from toolgate._requests import (
     SearchArguments,
     ToolsList,
 )
-from toolgate.catalog import McpServer, Registration, Removal, Tool
+from toolgate.catalog import Approval, McpServer, Registration, Removal, Tool
 from toolgate.enums import Detail, UsageGranularity
 from toolgate.gating import Call, GateResult
 from toolgate.memory import MemoryStats
@@ -298,6 +298,21 @@ class Client:
         """
         request = catalog_pb2.UnregisterServerRequest(tenant=self._tenant, server=server, etag=etag)
         return Removal.from_proto(self._call(self._catalog.UnregisterServer, request, timeout))
+
+    def approve_tools(
+        self, server: str, hashes: Mapping[str, str], *, timeout: float | None = None
+    ) -> Approval:
+        """Accepts tools that wait for approval, each as it was reviewed.
+
+        A tool that has another hash by now is not accepted, and is among the answer's refusals.
+
+        Args:
+            server: The MCP server's name.
+            hashes: By MCP name, the hash of the definition that was reviewed.
+            timeout: Seconds.
+        """
+        request = _requests.approve_request(self._tenant, server, hashes)
+        return Approval.from_proto(self._call(self._catalog.ApproveTools, request, timeout))
 
     def get_server(self, server: str, *, timeout: float | None = None) -> McpServer:
         """Reads one MCP server.

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { Code, ConnectError } from "@connectrpc/connect";
 
 import { RetryInfoSchema } from "../../src/gen/google/rpc/error_details_pb.js";
-import { Client, ToolgateError } from "../../src/node.js";
+import { Client, ToolgateError, v1 } from "../../src/node.js";
 import { RetryBudget } from "../../src/retry.js";
 import { Fake } from "../fake.js";
 
@@ -203,6 +203,40 @@ test("a registration carries a fresh name, the same in all its attempts, and the
   assert.equal(ids[3], "mine");
   assert.deepEqual(bodies, [text, text, text, '{"tools":[]}']);
   await assert.rejects(client.registerServer({ server: "s", toolsListJson: "tools.json" }), /is a path/);
+});
+
+test("an approval carries what was reviewed, and tells what was not accepted", async () => {
+  const asked: v1.ApproveToolsRequest[] = [];
+  await using fake = await Fake.http2({
+    catalog: {
+      approveTools: (request) => {
+        asked.push(request);
+        if (asked.length === 1) throw unavailable();
+        return { catalogRevision: 7n, refusals: [{ name: "moon", code: v1.RefusalCode.SCHEMA_CHANGED }] };
+      },
+    },
+  });
+  await using client = new Client(fake.target, { tenant: "acme" });
+  const approvals = [
+    { name: "tides", hash: "0f" },
+    { name: "moon", hash: "f0" },
+  ];
+  const { catalogRevision, refusals } = await client.approveTools({ server: "sea", approvals });
+  assert.deepEqual(
+    [catalogRevision, refusals.map(({ name, code }) => [name, code])],
+    [7n, [["moon", v1.RefusalCode.SCHEMA_CHANGED]]],
+  );
+  const sent = asked.map((request) => [
+    ...[request.tenant, request.server],
+    ...request.approvals.map(({ name, hash }) => `${name}@${hash}`),
+  ]);
+  const once = ["acme", "sea", "tides@0f", "moon@f0"];
+  assert.deepEqual(sent, [once, once]);
+  const misspelt = { server: "sea", approvals: [{ name: "tides", sha: "0f" }] };
+  await assert.rejects(client.approveTools(misspelt), {
+    name: "TypeError",
+    message: /^ApproveToolsRequest\.approvals\[0\] has no sha; it has name, hash$/,
+  });
 });
 
 test("a listing fetches its pages as they are asked for", async () => {

@@ -7,14 +7,18 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tonic::{Request, Response, Status};
 use toolgate_proto::v1::encoder_service_server::EncoderService;
 use toolgate_proto::v1::{DescribeRequest, DescribeResponse, EmbedRequest, EmbedResponse};
+use toolgate_serving::telemetry::CallSpan;
 use toolgate_serving::time_asked;
-use tracing::error;
+use tracing::{Instrument as _, error};
 
 use super::call_error::CallError;
 use super::{request, status};
 use crate::encoder::{Embedding, EncoderHandle, Flow, ModelDescription};
 use crate::worker::standing::{Phase, Standing};
 use crate::worker::telemetry::Metrics;
+
+const EMBED: &str = "EncoderService/Embed";
+const DESCRIBE: &str = "EncoderService/Describe";
 
 /// The longest a call may take, whatever its caller says.
 const DEADLINE_MAX: Duration = Duration::from_secs(60);
@@ -37,15 +41,17 @@ impl Face {
     /// Counts what a call came to, and gives it its status.
     fn answer<R>(
         &self,
-        method: &'static str,
+        (method, call): (&'static str, &CallSpan),
         started: Instant,
         outcome: Result<R, CallError>,
     ) -> Result<Response<R>, Status> {
+        let _in_call = call.span().enter();
         if let Err(CallError::Device(cause)) = &outcome {
             error!(cause, "the device failed a call");
         }
         let names = outcome.as_ref().err().map_or(("OK", ""), status::names);
         self.metrics.call(method, names, started.elapsed().as_secs_f64());
+        call.answered(names.0, names.1);
         outcome.map(Response::new).map_err(|failure| status::of(&failure))
     }
 
@@ -94,8 +100,10 @@ impl EncoderService for Face {
         let started = Instant::now();
         let asked = time_asked(call.metadata()).unwrap_or(DEADLINE_MAX);
         let until = started + asked.min(DEADLINE_MAX);
-        let outcome = self.embed_texts(call.into_inner(), until).await;
-        self.answer("EncoderService/Embed", started, outcome)
+        let span = CallSpan::served(EMBED, call.metadata().as_ref());
+        let work = self.embed_texts(call.into_inner(), until);
+        let outcome = work.instrument(span.span().clone()).await;
+        self.answer((EMBED, &span), started, outcome)
     }
 
     async fn describe(
@@ -103,7 +111,8 @@ impl EncoderService for Face {
         _: Request<DescribeRequest>,
     ) -> Result<Response<DescribeResponse>, Status> {
         let outcome = self.encoder().map(|encoder| describe(encoder.model()));
-        self.answer("EncoderService/Describe", Instant::now(), outcome)
+        // Servers ask again and again until the worker is ready.
+        self.answer((DESCRIBE, &CallSpan::untraced()), Instant::now(), outcome)
     }
 }
 

@@ -284,3 +284,90 @@ async fn the_admin_key_needs_no_store_and_follows_its_file() {
     ring.read_admin_key_again();
     assert_eq!(judge(&other).await, "unavailable", "without the file there is no key");
 }
+
+/// A world whose rings, as many as are started, share a copy.
+struct Restarted {
+    world: World,
+    folder: tempfile::TempDir,
+}
+
+impl Restarted {
+    async fn new() -> Self {
+        Self { world: world().await, folder: tempfile::tempdir().expect("a folder") }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("api-keys.json")
+    }
+
+    /// A ring as a process begins with.
+    fn start(&self) -> Arc<KeyRing> {
+        let ring = KeyRing::new(Arc::clone(&self.world.store) as _, None).expect("a ring");
+        Arc::new(ring.with_copy(self.path()))
+    }
+
+    fn later(&self, time: Duration) -> Now {
+        let ms = NOW_MS + i64::try_from(time.as_millis()).expect("a while");
+        Now { moment: self.world.now().moment + time, ..Now::at_ms(ms) }
+    }
+
+    /// What a process that is started says of the key.
+    async fn judge(&self, now: Now) -> &'static str {
+        let told = self.start().caller(&self.world.text, now).await;
+        told.err().map_or("", |refusal| refusal.reason())
+    }
+}
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+#[tokio::test]
+async fn who_starts_while_the_store_fails_knows_keys_from_the_copy() {
+    let restarted = Restarted::new().await;
+    let world = &restarted.world;
+    let before = restarted.start();
+    before.caller(&world.text, world.now()).await.expect("good");
+    before.write_copy(world.now()).await;
+    let text = std::fs::read_to_string(restarted.path()).expect("a copy");
+    assert!(text.contains(&world.id) && !text.contains(&world.text), "{text}");
+    world.store.is(Mood::Failing);
+    assert_eq!(restarted.judge(restarted.later(HOUR)).await, "", "it counts for an hour");
+    let forged = ApiKey::generate().expect("a key").reveal();
+    let stranger = restarted.start().caller(&forged, world.now()).await;
+    assert_eq!(stranger.err().map(|refusal| refusal.reason()), Some("unavailable"));
+    let too_late = restarted.later(TRUSTED_BLINDLY_FOR);
+    assert_eq!(restarted.judge(too_late).await, "unavailable", "and no longer");
+    let set_back = Now::at_ms(NOW_MS - 1);
+    assert_eq!(restarted.judge(set_back).await, "unavailable", "clocks set back");
+}
+
+#[tokio::test]
+async fn what_the_copy_has_of_revoked_and_deleted_keys() {
+    let restarted = Restarted::new().await;
+    let (world, soon) = (&restarted.world, restarted.later(HOUR));
+    world.store.change(&world.id, |key| key.revoked_ms = Some(NOW_MS));
+    let ring = restarted.start();
+    ring.caller(&world.text, world.now()).await.expect_err("revoked");
+    ring.write_copy(world.now()).await;
+    world.store.is(Mood::Failing);
+    assert_eq!(restarted.judge(soon).await, "revoked", "it stays so without the store");
+    world.store.is(Mood::Well);
+    world.store.keys.lock().expect("a lock").clear();
+    ring.caller(&world.text, soon).await.expect_err("gone");
+    settle().await;
+    ring.write_copy(soon).await;
+    world.store.is(Mood::Failing);
+    assert_eq!(restarted.judge(soon).await, "unavailable", "deleted keys are forgotten");
+}
+
+#[tokio::test]
+async fn a_copy_that_is_none_is_made_anew() {
+    for odd in ["", "{", "[{\"id\": 3}]", "[1]"] {
+        let restarted = Restarted::new().await;
+        let (world, path) = (&restarted.world, restarted.path());
+        std::fs::write(&path, odd).expect("written");
+        let ring = restarted.start();
+        assert!(ring.caller(&world.text, world.now()).await.is_ok(), "{odd}");
+        ring.write_copy(world.now()).await;
+        assert!(std::fs::read_to_string(&path).expect("a copy").contains(&world.id), "{odd}");
+    }
+}

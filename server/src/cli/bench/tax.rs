@@ -115,7 +115,7 @@ fn text(report: &Report) -> String {
     tables.join("\n")
 }
 
-fn table(table: &Table) -> String {
+pub(super) fn table(table: &Table) -> String {
     let mut text = format!("{STRONG}{}{STRONG:#}\n\n", table.heading());
     let headings = table.columns.iter().enumerate();
     let columns: Vec<Column> = headings

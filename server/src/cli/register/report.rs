@@ -99,7 +99,10 @@ fn file_by_file(answered: &[(&Registered, &v1::RegisterServerResponse)]) -> Stri
 fn problems(answered: &[(&Registered, &v1::RegisterServerResponse)]) -> String {
     let mut text = String::new();
     for (file, answer) in answered {
-        for outcome in answer.outcomes.iter().filter(|outcome| !outcome.message.is_empty()) {
+        let is_told = |outcome: &&v1::ToolOutcome| {
+            !outcome.message.is_empty() || !outcome.findings.is_empty()
+        };
+        for outcome in answer.outcomes.iter().filter(is_told) {
             let field = match outcome.field.as_str() {
                 "" => String::new(),
                 field => format!(" ({field})"),
@@ -109,7 +112,10 @@ fn problems(answered: &[(&Registered, &v1::RegisterServerResponse)]) -> String {
                 kind(outcome.kind()),
                 file.server,
                 one_line(&outcome.name, 64),
-                one_line(&outcome.message, 400),
+                match outcome.message.as_str() {
+                    "" => "something was found in its texts".to_owned(),
+                    message => one_line(message, 400),
+                },
             ));
             for finding in &outcome.findings {
                 text.push_str(&format!("  found: {}\n", one_line(finding, 400)));

@@ -71,7 +71,7 @@ async fn write<W: Write>(
         let content = store.read_content(tenant).await.map_err(|error| failed(&error))?;
         let content = content.ok_or_else(|| no_catalog(tenant))?;
         refuse_damage(tenant, &content)?;
-        tools += content.catalog.tools.len();
+        tools += content.catalog.all_tools().count();
         for line in stream::lines(tenant, content) {
             out.write_all(line.as_bytes())?;
         }

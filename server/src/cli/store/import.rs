@@ -79,7 +79,7 @@ async fn take_in(
         let Some((tenant, content)) = reader.take(&line).map_err(unreadable)? else { continue };
         if import.tenant.as_ref().is_none_or(|wanted| *wanted == tenant) {
             restore(store, &tenant, &content).await?;
-            (tenants, tools) = (tenants + 1, tools + content.catalog.tools.len());
+            (tenants, tools) = (tenants + 1, tools + content.catalog.all_tools().count());
             bar.inc(1);
         }
     }

@@ -42,7 +42,7 @@ pub(super) async fn run(arguments: Verify) -> Result<Exit, Failure> {
     for tenant in &tenants {
         let content = store.read_content(tenant).await.map_err(|error| failed(&error))?;
         let content = content.ok_or_else(|| no_catalog(tenant))?;
-        tools += content.catalog.tools.len();
+        tools += content.catalog.all_tools().count();
         // Tokens of many definitions take a core for a while.
         let found = tokio::task::spawn_blocking(move || verify::problems(&content)).await;
         let found = found.map_err(|error| Failure::new(Error::internal(error).to_string()))?;

@@ -1,6 +1,6 @@
-//! The keys of who may call, of TLS, and of what is written down of changes.
+//! The keys of who may call, of TLS, of what is written down of changes, and of what registered texts are held to.
 
-use super::{key, span};
+use super::{count, key, span};
 use crate::config::components::AuthMethod;
 use crate::config::key::{Fallback, Key, Kind};
 
@@ -103,6 +103,37 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Path,
         "A file to which each change of catalogs, policies, memory and API keys is appended as a line of JSON, \
          beside the log. While it can't be written, there are no changes. Opened again on SIGHUP.",
+    ),
+    key(
+        "safety.scan",
+        Kind::Flag,
+        "true",
+        "Whether the texts of registered tools are scanned for instructions to the model, and tools quarantined by the \
+         trust tier of their MCP server (docs/safety.md). false: what is quarantined stays so.",
+    ),
+    absent(
+        "safety.rules_file",
+        Kind::Path,
+        "A file of rules (YAML) over the shipped ones: adds rules, replaces them, switches them off. Read again on \
+         SIGHUP.",
+    ),
+    key(
+        "safety.untrusted_by_default",
+        Kind::Flag,
+        "false",
+        "Whether an MCP server is untrusted when its registration names no trust tier; standard otherwise.",
+    ),
+    key(
+        "safety.untrusted_max_per_server",
+        count(1, 100),
+        "5",
+        "The most tools of one untrusted MCP server that are chosen by rank.",
+    ),
+    key(
+        "safety.untrusted_max_active",
+        count(1, 100),
+        "5",
+        "The most tools of all untrusted MCP servers that are chosen by rank while tools of others want the places.",
     ),
 ];
 

@@ -31,6 +31,14 @@ pub(super) const KEYS: &[Key] = &[
          is left free at most, so that there is always a place for others.",
     ),
     key(
+        "server.max_wait",
+        span(0, 60_000),
+        "100ms",
+        "How long Route and other prompt calls may wait for their turn on average: while it is longer, fewer are let in \
+         than server.max_concurrent_calls, and the rest is refused with RESOURCE_EXHAUSTED and a retry delay. 0s: never \
+         fewer.",
+    ),
+    key(
         "server.max_concurrent_calls_per_tenant",
         count(0, 1_000_000),
         "0",

@@ -5,8 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use toolgate_client::{Code, EncoderClient, EncoderOptions, Error as ClientError};
-use tracing::{info, warn};
+use toolgate_client::{
+    Code, EmbedOptions, EncoderClient, EncoderOptions, Error as ClientError, TraceContext,
+};
+use toolgate_serving::telemetry::{CallSpan, trace_headers};
+use tracing::{Instrument as _, info, warn};
 
 use super::health::{Health, State};
 use super::random::unit;
@@ -136,7 +139,18 @@ impl Member {
         within: Duration,
     ) -> Result<Vec<Embedded>, Failed> {
         let began = Instant::now();
-        let answer = self.ask(texts, reference, within).await;
+        let call = CallSpan::asked("EncoderService/Embed", &self.address);
+        let asking = async {
+            let trace = trace_headers().map(|headers| TraceContext {
+                traceparent: headers.traceparent,
+                tracestate: headers.tracestate,
+            });
+            self.ask(texts, reference, within, trace.as_ref()).await
+        };
+        let answer = asking.instrument(call.span().clone()).await;
+        if let Err(failed) = &answer {
+            call.failed(failed.result());
+        }
         let now = Instant::now();
         self.metrics.request(answer.as_ref().map_or_else(Failed::result, |_| "ok"));
         match &answer {
@@ -212,7 +226,9 @@ impl Member {
             let tier = if described.backend.starts_with("cuda") { Tier::Gpu } else { Tier::Cpu };
             *self.tier.lock().unwrap_or_else(PoisonError::into_inner) = tier;
         }
-        let embedded = self.ask((vec![CANARY.to_owned()], Flow::ALONE), reference, within).await?;
+        let trace = TraceContext::not_sampled();
+        let canary = (vec![CANARY.to_owned()], Flow::ALONE);
+        let embedded = self.ask(canary, reference, within, Some(&trace)).await?;
         if embedded.iter().all(|one| reference.is_canary(&one.vector)) {
             return Ok(());
         }
@@ -224,9 +240,11 @@ impl Member {
         (texts, flow): (Vec<String>, Flow),
         reference: &Reference,
         within: Duration,
+        trace: Option<&TraceContext>,
     ) -> Result<Vec<Embedded>, Failed> {
         let count = texts.len();
-        let answer = self.client.embed(texts, &reference.fingerprint, flow.number(), within).await;
+        let options = EmbedOptions { flow: flow.number(), trace };
+        let answer = self.client.embed(texts, &reference.fingerprint, within, options).await;
         let answer = answer.map_err(|error| self.failure(error))?;
         let embedded: Vec<_> = answer
             .into_iter()

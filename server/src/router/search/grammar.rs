@@ -45,6 +45,14 @@ pub enum Query {
 }
 
 impl Query {
+    /// What is searched for in words; `None` for names.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match self {
+            Self::Select(_) => None,
+            Self::Text { text, .. } => Some(text),
+        }
+    }
+
     /// Reads a query.
     ///
     /// # Errors

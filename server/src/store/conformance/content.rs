@@ -14,7 +14,10 @@ pub(in crate::store) async fn fill(store: &dyn Store, t: &TenantId) {
     store.remove_server(t, &server_name("gone"), base).await.expect("a removal");
     let policy = PolicyChange { base: None, document: "rules: []".to_owned(), hides: true };
     store.set_policy(t, policy).await.expect("a policy");
-    commit(store, t, change("o", None, vec![tool("o", "c", "C")])).await;
+    let mut waiting = tool("o", "w", "W");
+    waiting.status = ToolStatus::Quarantined;
+    let approved = ToolRecord { status: ToolStatus::Approved, ..tool("o", "c", "C") };
+    commit(store, t, change("o", None, vec![approved, waiting])).await;
     let base = commit(store, t, change("p", None, Vec::new())).await;
     let pending = ServerRecord { pending: true, ..ServerRecord::new(server_name("p")) };
     commit(store, t, ServerChange { server: pending, ..change("p", Some(base), Vec::new()) }).await;
@@ -47,6 +50,8 @@ pub(in crate::store) async fn content_is_stored_elsewhere_as_it_is(store: &dyn S
     let before = content(store, &from).await;
     assert_eq!(before.damage, [""; 0]);
     assert_eq!((before.catalog.tools.len(), before.embeddings.len()), (3, 3));
+    assert_eq!(before.catalog.quarantined.len(), 1);
+    assert_eq!(before.catalog.tools[2].record.status, ToolStatus::Approved);
     assert_eq!((before.exemplars.len(), before.usage.len(), before.hides), (1, 2, true));
     assert_eq!(before.removed_servers.len(), 1);
     let moved = by_lines(&from, &before);

@@ -117,7 +117,9 @@ impl Model {
     fn put_tool(&mut self, before: &Self, record: &ToolRecord) {
         let key = (record.server.as_str().to_owned(), record.name.as_str().to_owned());
         let same = |old: &&StoredTool| {
-            old.record.model_name == record.model_name && old.record.summary == record.summary
+            old.record.model_name == record.model_name
+                && old.record.summary == record.summary
+                && old.record.status.is_shown() == record.status.is_shown()
         };
         let kept = before.tools.get(&key).filter(same).map(|old| old.summary_revision);
         let summary_revision = kept.or(self.revision).expect("a commit has a revision");
@@ -140,16 +142,20 @@ impl Model {
     fn tidy(&mut self, before: &Self) {
         let revision = self.revision.expect("a commit has a revision");
         let pool = |model: &Self| -> BTreeMap<String, String> {
-            let tools = model.tools.values().map(|tool| &tool.record);
-            tools.map(|tool| (tool.model_name.clone(), tool.summary.clone())).collect()
+            let shown = model.tools.values().map(|tool| &tool.record);
+            let shown = shown.filter(|tool| tool.status.is_shown());
+            shown.map(|tool| (tool.model_name.clone(), tool.summary.clone())).collect()
         };
         let (old, new) = (pool(before), pool(self));
         for name in old.keys().filter(|name| !new.contains_key(*name)) {
             self.removed.insert(name.clone(), revision);
         }
         self.removed.retain(|name, _| !new.contains_key(name));
-        let said: HashSet<_> = new.values().map(|summary| hash_of(summary)).collect();
-        let unsaid: HashSet<_> = old.values().map(|summary| hash_of(summary)).collect();
+        // An embedding goes with the last tool that has its text, quarantined or not.
+        let texts = |model: &Self| -> HashSet<_> {
+            model.tools.values().map(|tool| hash_of(&tool.record.summary)).collect()
+        };
+        let (said, unsaid) = (texts(self), texts(before));
         self.embeddings.retain(|(_, hash), _| said.contains(hash) || !unsaid.contains(hash));
         self.pools.push((revision, new));
     }

@@ -29,8 +29,8 @@ enum Op {
 struct CommitOp {
     server: usize,
     stale: bool,
-    /// Tool, number of its model-facing name, summary, definition.
-    upserts: Vec<(u8, u8, u8, u8)>,
+    /// Tool, number of its model-facing name, summary, definition, status.
+    upserts: Vec<(u8, u8, u8, u8, usize)>,
     removals: Vec<u8>,
     texts: Vec<u8>,
     max_tools: u64,
@@ -40,7 +40,7 @@ struct CommitOp {
 fn op() -> impl Strategy<Value = Op> {
     let server = 0..SERVERS.len();
     let stale = || prop::bool::weighted(0.1);
-    let upserts = vec((0..5u8, 0..12u8, 0..4u8, any::<u8>()), 0..4);
+    let upserts = vec((0..5u8, 0..12u8, 0..4u8, any::<u8>(), 0..3usize), 0..4);
     let details = (vec(0..5u8, 0..3), vec(0..4u8, 0..3), 4..12u64);
     let request = prop::option::weighted(0.3, (0..4u8, 0..2u8));
     let commit = (server.clone(), stale(), upserts, details, request).prop_map(
@@ -152,7 +152,9 @@ fn embeddings_of(t: &TenantId, texts: &[u8]) -> Vec<StoredEmbedding> {
 impl CommitOp {
     fn change(&self, t: &TenantId, model: &Model) -> ServerChange {
         let server = SERVERS[self.server];
-        let tools = self.upserts.iter().map(|(name, model_name, summary, definition)| ToolRecord {
+        let tools = self.upserts.iter();
+        let tools = tools.map(|(name, model_name, summary, definition, status)| ToolRecord {
+            status: ToolStatus::ALL[*status],
             // Mostly a name of its own; now and then one that others take as well.
             model_name: match model_name {
                 0..=3 => format!("M{model_name}"),
@@ -178,9 +180,11 @@ async fn catalogs_agree(store: &dyn Store, t: &TenantId, model: &Model) {
     assert_eq!(loaded.as_ref().map(|catalog| catalog.revision), model.revision);
     let Some(loaded) = loaded else { return };
     assert_eq!(loaded.servers, model.servers.values().cloned().collect::<Vec<_>>());
-    let mut tools: Vec<_> = model.tools.values().cloned().collect();
+    let all = model.tools.values().cloned();
+    let (mut tools, quarantined): (Vec<_>, Vec<_>) =
+        all.partition(|tool| tool.record.status.is_shown());
     tools.sort_by_key(|tool| tool.summary_revision);
-    assert_eq!(loaded.tools, tools);
+    assert_eq!((&loaded.tools, &loaded.quarantined), (&tools, &quarantined));
     let removed = loaded.removed.iter().map(|r| (r.model_name.clone(), r.revision));
     assert_eq!(removed.collect::<BTreeMap<_, _>>(), model.removed);
     assert!(loaded.removed.is_sorted_by_key(|r| (r.revision, r.model_name.clone())));

@@ -2,18 +2,21 @@
 
 use super::*;
 use crate::store::conformance::{hash_of, tenant, tool};
-use crate::store::{ServerRecord, StoredServer, StoredTool};
+use crate::store::{ServerRecord, StoredServer, StoredTool, ToolRecord, ToolStatus};
 
 const ENCODER: &str = "encoder-1";
 
 fn catalog(revision: u64, tools: usize) -> StoredCatalog {
     let record = ServerRecord::new(crate::store::conformance::server_name("s"));
-    let tool =
+    let shown =
         |i| StoredTool { record: tool("s", &format!("t{i}"), "\0 summary"), summary_revision: 1 };
+    let waiting = ToolRecord { status: ToolStatus::Quarantined, ..tool("s", "w", "W") };
+    let waiting = StoredTool { record: waiting, summary_revision: 1 };
     StoredCatalog {
         revision,
         servers: vec![StoredServer { record, revision, updated_ms: 7, tool_count: 1 }],
-        tools: (0..tools).map(tool).collect(),
+        tools: (0..tools).map(shown).collect(),
+        quarantined: vec![waiting],
         ..StoredCatalog::default()
     }
 }

@@ -74,7 +74,8 @@ pub(super) async fn remove_server(
         transaction.run(delete, &values![tenant, server]).await?;
     }
     changes::server_went(transaction, tenant, server, committed.revision).await?;
-    let gone: Vec<_> = lines.values().map(|line| line.model_name.as_str()).collect();
+    let shown = lines.values().filter(|line| line.is_shown);
+    let gone: Vec<_> = shown.map(|line| line.model_name.as_str()).collect();
     removed::update(transaction, tenant, committed.revision, &gone, &[]).await?;
     let scoped = before.scopes != NO_SCOPES || lines.values().any(|line| line.scopes != NO_SCOPES);
     if scoped || (!lines.is_empty() && policies::hides(transaction, tenant).await?) {
@@ -123,9 +124,10 @@ fn changes_who_sees(
     if server_before != to_json(&change.server.required_scopes)? {
         return Ok(true);
     }
+    let shown = lines.iter().filter(|(_, line)| line.is_shown);
     let mut gone: HashMap<&str, &StoredLine> =
-        lines.iter().map(|(name, line)| (name.as_str(), line)).collect();
-    for tool in &change.upserts {
+        shown.map(|(name, line)| (name.as_str(), line)).collect();
+    for tool in shown_after(change) {
         let line = gone.remove(tool.name.as_str());
         let scopes = to_json(&tool.required_scopes)?;
         if line.is_some_and(|line| line.scopes != scopes) {
@@ -134,6 +136,12 @@ fn changes_who_sees(
     }
     let is_open = |line: &&StoredLine| server_before == NO_SCOPES && line.scopes == NO_SCOPES;
     Ok(!gone.values().all(is_open))
+}
+
+/// The tools of the change that the summary pool has a line of: to a reader of the pool, a tool that is quarantined
+/// is gone, and one that is approved is new.
+fn shown_after(change: &ServerChange) -> impl Iterator<Item = &ToolRecord> {
+    change.upserts.iter().filter(|tool| tool.status.is_shown())
 }
 
 /// The names of the tools whose rows the change replaces or removes.
@@ -221,15 +229,16 @@ async fn forget(
     change: &ServerChange,
     hides: bool,
 ) -> Result<(), StoreError> {
-    let upserts = || change.upserts.iter();
-    let known: HashSet<_> = upserts().map(|tool| tool.model_name.as_str()).collect();
-    let before = lines.values().map(|line| line.model_name.as_str());
+    let known: HashSet<_> = shown_after(change).map(|tool| tool.model_name.as_str()).collect();
+    let shown = lines.values().filter(|line| line.is_shown);
+    let before = shown.map(|line| line.model_name.as_str());
     let gone: Vec<_> = before.filter(|name| !known.contains(name)).collect();
     // A line that not everybody sees does not tell everybody that the old one is gone.
     let is_open = |tool: &&ToolRecord| {
         !hides && change.server.required_scopes.is_empty() && tool.required_scopes.is_empty()
     };
-    let taken: Vec<_> = upserts().filter(is_open).map(|tool| tool.model_name.as_str()).collect();
+    let open = shown_after(change).filter(is_open);
+    let taken: Vec<_> = open.map(|tool| tool.model_name.as_str()).collect();
     removed::update(transaction, tenant, revision, &gone, &taken).await?;
     let summaries: HashSet<_> = change.upserts.iter().map(|tool| tool.summary.as_str()).collect();
     let unsaid = lines.values().filter(|line| !summaries.contains(line.summary.as_str()));

@@ -79,11 +79,12 @@ async fn catalog(
     let servers = sql!("SELECT * FROM servers WHERE tenant = $1 ORDER BY name");
     let servers = sift.all(snapshot, servers, "server", rows::server).await?;
     let all = sql!("SELECT * FROM tools WHERE tenant = $1 ORDER BY server, name");
-    let mut tools = sift.all(snapshot, all, "tool", tools::checked).await?;
+    let all = sift.all(snapshot, all, "tool", tools::checked).await?;
+    let (mut tools, quarantined) = StoredCatalog::apart(all);
     tools.sort_by_key(|tool| tool.summary_revision);
     let removed = removed::list(snapshot, sift.tenant).await?;
     let policy = policies::read(snapshot, sift.tenant).await?;
-    Ok(StoredCatalog { revision, servers, tools, removed, pool_floor, policy })
+    Ok(StoredCatalog { revision, servers, tools, quarantined, removed, pool_floor, policy })
 }
 
 /// Takes what can be read, and notes what can't.
@@ -152,7 +153,7 @@ pub(super) async fn restore(
     let catalog = &content.catalog;
     let rows = catalog.servers.iter().map(|server| server_row(tenant, server));
     transaction.insert(&SERVERS, &rows.collect::<Result<Vec<_>, _>>()?).await?;
-    let lines = catalog.tools.iter().map(|tool| (&tool.record, tool.summary_revision));
+    let lines = catalog.all_tools().map(|tool| (&tool.record, tool.summary_revision));
     tools::insert_lines(transaction, tenant, lines).await?;
     let rows = catalog.removed.iter().map(|gone| named(tenant, &gone.model_name, gone.revision));
     transaction.insert(&REMOVED_TOOLS, &rows.collect::<Result<Vec<_>, _>>()?).await?;

@@ -11,7 +11,7 @@ macro_rules! select_tools {
     ($rest:literal) => {
         sql!(
             "SELECT server, name, model_name, summary, summary_revision, search_hint, definition, hash,
-                 precondition, required_scopes, always_load, critical, schema_tokens, summary_tokens
+                 precondition, required_scopes, always_load, critical, schema_tokens, summary_tokens, status
              FROM tools WHERE tenant = $1 "
             $rest
         )
@@ -38,7 +38,7 @@ pub(super) async fn catalog(
     let found = sql!("SELECT revision, pool_floor FROM tenants WHERE tenant = $1 AND revision > 0");
     let row = snapshot.optional(found, &values![tenant]).await?;
     let Some(row) = row else { return Ok(None) };
-    let mut tools = all_tools(snapshot, tenant).await?;
+    let (mut tools, quarantined) = StoredCatalog::apart(all_tools(snapshot, tenant).await?);
     // SQLite would sort whole rows, definitions and all. The order by server and name stays among equals.
     tools.sort_by_key(|tool| tool.summary_revision);
     let all = sql!("SELECT * FROM servers WHERE tenant = $1 ORDER BY name");
@@ -47,6 +47,7 @@ pub(super) async fn catalog(
         revision: number(&row, "revision")?,
         servers: servers.iter().map(rows::server).collect::<Result<_, _>>()?,
         tools,
+        quarantined,
         removed: removed::list(snapshot, tenant).await?,
         pool_floor: number(&row, "pool_floor")?,
         policy: policies::read(snapshot, tenant).await?,

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use super::Row;
 use crate::error::Error;
 use crate::identity::{ServerName, ToolName};
-use crate::store::{ServerRecord, StoreError, StoredServer, StoredTool, ToolRecord};
+use crate::store::{ServerRecord, StoreError, StoredServer, StoredTool, ToolRecord, ToolStatus};
 
 pub(super) fn server(row: &impl Row) -> Result<StoredServer, StoreError> {
     let record = ServerRecord {
@@ -41,8 +41,15 @@ pub(super) fn tool(row: &impl Row) -> Result<StoredTool, StoreError> {
         critical: row.flag("critical")?,
         schema_tokens: number(row, "schema_tokens")?,
         summary_tokens: number(row, "summary_tokens")?,
+        status: status(row)?,
     };
     Ok(StoredTool { record, summary_revision: number(row, "summary_revision")? })
+}
+
+/// A tool's status.
+pub(super) fn status(row: &impl Row) -> Result<ToolStatus, StoreError> {
+    let text = row.text("status")?;
+    ToolStatus::parse(&text).ok_or_else(|| damaged("status", &format!("{text:?} is none")))
 }
 
 /// A text of one's own.

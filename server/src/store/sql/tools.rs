@@ -12,10 +12,10 @@ use crate::store::{ContentHash, Revision, StoreError, StoredTool, ToolRecord};
 const INSERT: Insert = Insert {
     into: "tools (tenant, server, name, model_name, summary, summary_hash, summary_revision,
              search_hint, definition, hash, precondition, required_scopes, always_load, critical,
-             schema_tokens, summary_tokens)",
+             schema_tokens, summary_tokens, status)",
     columns: &[
         Text, Text, Text, Text, Text, Bytes, Integer, Text, Text, Bytes, Text, Text, Flag, Flag,
-        Integer, Integer,
+        Integer, Integer, Text,
     ],
     then: "",
 };
@@ -28,6 +28,8 @@ pub(super) struct StoredLine {
     pub(super) revision: Revision,
     /// The scopes that the tool itself requires, as stored: a JSON list.
     pub(super) scopes: String,
+    /// Whether the pool has the line at all.
+    pub(super) is_shown: bool,
 }
 
 /// SHA-256 of a summary: the key of its embeddings.
@@ -43,10 +45,10 @@ pub(super) async fn lines(
     names: Option<&[&str]>,
 ) -> Result<HashMap<String, StoredLine>, StoreError> {
     let of_all = sql!(
-        "SELECT name, model_name, summary, summary_hash, summary_revision, required_scopes
+        "SELECT name, model_name, summary, summary_hash, summary_revision, required_scopes, status
          FROM tools WHERE tenant = $1 AND server = $2"
     );
-    let of_some = sql!("SELECT name, model_name, summary, summary_hash, summary_revision, required_scopes
+    let of_some = sql!("SELECT name, model_name, summary, summary_hash, summary_revision, required_scopes, status
          FROM tools WHERE tenant = $1 AND server = $2 AND name IN " [texts 3]);
     let found = match names {
         None => transaction.all(of_all, &values![tenant, server]).await?,
@@ -62,6 +64,7 @@ pub(super) async fn lines(
             summary_hash: rows::hash(row, "summary_hash")?,
             revision: number(row, "summary_revision")?,
             scopes: rows::text(row, "required_scopes")?,
+            is_shown: rows::status(row)?.is_shown(),
         };
         Ok((rows::text(row, "name")?, stored))
     };
@@ -103,7 +106,7 @@ pub(super) async fn refuse_taken_names(
     }
 }
 
-/// Inserts tools; each keeps its line's revision from `lines` unless its line changed.
+/// Inserts tools; each keeps its line's revision from `lines` unless its line changed, or came back.
 pub(super) async fn insert(
     transaction: &mut impl Transaction,
     tenant: &str,
@@ -112,8 +115,11 @@ pub(super) async fn insert(
     revision: Revision,
 ) -> Result<(), StoreError> {
     let line = |tool: &ToolRecord| {
-        let same =
-            |line: &&StoredLine| line.model_name == tool.model_name && line.summary == tool.summary;
+        let same = |line: &&StoredLine| {
+            line.model_name == tool.model_name
+                && line.summary == tool.summary
+                && line.is_shown == tool.status.is_shown()
+        };
         let kept = lines.get(tool.name.as_str()).filter(same);
         kept.map_or(revision, |line| line.revision)
     };
@@ -162,5 +168,6 @@ fn row<'a>(
         tool.critical.into(),
         tool.schema_tokens.into(),
         tool.summary_tokens.into(),
+        tool.status.as_str().into(),
     ])
 }

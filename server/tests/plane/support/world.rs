@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use toolgate_server::catalog::registration::{Registered, Registration};
+use toolgate_server::catalog::vetting::Vetting;
 use toolgate_server::config::{LimitsConfig, MemoryConfig};
-use toolgate_server::deferral::{Live, Policy};
+use toolgate_server::deferral::Policy;
 use toolgate_server::encoder::Encoders;
 use toolgate_server::error::Error;
 use toolgate_server::gate::calls::Call;
@@ -14,6 +15,7 @@ use toolgate_server::gate::handle::Holder;
 use toolgate_server::gate::key::HandleKey;
 use toolgate_server::gate::verdict::{Allowed, Refused, Verdict};
 use toolgate_server::identity::{ServerName, TenantId};
+use toolgate_server::live::Live;
 use toolgate_server::plane::policies::PolicyCheck;
 use toolgate_server::plane::{Plane, PlaneConfig};
 use toolgate_server::router::lookups::{Found, GateQuery, PoolQuery, SchemasQuery};
@@ -38,6 +40,8 @@ pub struct Setup {
     pub fingerprint: &'static str,
     pub deferral: Policy,
     pub memory: MemoryConfig,
+    /// Whether registrations are vetted; most tests are about other things.
+    pub vetting: Option<Vetting>,
 }
 
 impl Default for Setup {
@@ -49,6 +53,7 @@ impl Default for Setup {
             fingerprint: "fake-1",
             deferral: Policy::default(),
             memory: MemoryConfig::default(),
+            vetting: None,
         }
     }
 }
@@ -56,7 +61,7 @@ impl Default for Setup {
 pub struct World {
     pub plane: Arc<Plane>,
     pub encoder: Arc<FakeEncoder>,
-    pub deferral: Arc<Live>,
+    pub deferral: Arc<Live<Policy>>,
     folder: Arc<TempDir>,
 }
 
@@ -84,11 +89,12 @@ impl World {
             max_watches: 8,
             packs: None,
             memory: (setup.memory, MemoryMetrics::default()),
-            limits: setup.limits,
+            limits: Arc::new(Live::new(setup.limits)),
             memory_budget: setup.memory_budget,
             handle_key: HandleKey::from_bytes(&[7; 32]).expect("a key"),
             handle_ttl: setup.handle_ttl,
             deferral: Arc::clone(&deferral),
+            vetting: setup.vetting,
         };
         let plane =
             Plane::new(Arc::new(store), Encoders::bare(&(Arc::clone(&encoder) as _)), config);

@@ -23,6 +23,7 @@ pub async fn run(op: &str, client: &Client, args: &Value) -> Result<Value, Failu
         "BatchGetToolSchemas" => answer(client.batch_get_tool_schemas(read(asked)?).await),
         "RegisterServer" => answer(client.register_server(read(asked)?).await),
         "UnregisterServer" => answer(client.unregister_server(read(asked)?).await),
+        "ApproveTools" => answer(client.approve_tools(read(asked)?).await),
         "GetServer" => answer(client.get_server(read(asked)?).await),
         "SetPolicy" => answer(client.set_policy(read(asked)?).await),
         "GetPolicy" => answer(client.get_policy(read(asked)?).await),

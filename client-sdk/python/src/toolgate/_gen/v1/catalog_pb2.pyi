@@ -417,7 +417,7 @@ class ToolOutcome(_message.Message):
     """What was wrong and what would be right. Empty unless rejected or quarantined."""
     @_builtins.property
     def findings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What the scanner found. Empty unless quarantined."""
+        """What the scanner found."""
 
     def __init__(
         self,
@@ -624,8 +624,8 @@ class ListToolsRequest(_message.Message):
     """`next_page_token` of the page before. Absent: the first page."""
     @_builtins.property
     def as_agent(self) -> _state_pb2.AgentState:
-        """List what an agent in this state may see, its locked tools among it. Absent: everything, as for
-        whoever keeps the catalog.
+        """List what an agent in this state may see, its locked tools among it; of a tool that waits for approval only
+        `id`, its names and `quarantined`. Absent: everything, as for whoever keeps the catalog.
         """
 
     def __init__(
@@ -702,9 +702,13 @@ class Tool(_message.Message):
     model_name: _builtins.str
     """The name the model sees, `mcp__{server}__{name}`: at most 64 characters of [A-Za-z0-9_-]."""
     summary: _builtins.str
-    """The text that is embedded and listed in the summary pool."""
+    """The text that is embedded and listed in the summary pool. Empty in what an agent is told of a tool that waits for
+    approval.
+    """
     definition_json: _builtins.str
-    """The whole MCP definition, byte for byte as registered."""
+    """The whole MCP definition, byte for byte as registered. Empty in what an agent is told of a tool that waits for
+    approval.
+    """
     hash: _builtins.str
     """SHA-256 of the definition (canonical JSON, RFC 8785), hex."""
     schema_tokens: _builtins.int
@@ -712,7 +716,7 @@ class Tool(_message.Message):
     summary_tokens: _builtins.int
     """cl100k_base tokens of the summary-pool line."""
     quarantined: _builtins.bool
-    """True when the tool waits for approval."""
+    """True when the tool waits for approval: it is neither found nor callable."""
     always_load: _builtins.bool
     """True when the tool is always part of the active set."""
     critical: _builtins.bool

@@ -120,7 +120,7 @@ class CatalogServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ApproveTools(self, request, context):
-        """Accepts quarantined changes. Not served by this version.
+        """Accepts tools that wait for approval, each as it was reviewed. With authentication on, for admins.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -48,7 +48,7 @@ class CatalogServiceStub:
     since the service drains, the client asks again from the last revision that it has seen.
     """
     ApproveTools: _grpc.UnaryUnaryMultiCallable[_catalog_pb2.ApproveToolsRequest, _catalog_pb2.ApproveToolsResponse]
-    """Accepts quarantined changes. Not served by this version."""
+    """Accepts tools that wait for approval, each as it was reviewed. With authentication on, for admins."""
 
 @_typing.type_check_only
 class CatalogServiceAsyncStub(CatalogServiceStub):
@@ -70,7 +70,7 @@ class CatalogServiceAsyncStub(CatalogServiceStub):
     since the service drains, the client asks again from the last revision that it has seen.
     """
     ApproveTools: _aio.UnaryUnaryMultiCallable[_catalog_pb2.ApproveToolsRequest, _catalog_pb2.ApproveToolsResponse]  # type: ignore[assignment]
-    """Accepts quarantined changes. Not served by this version."""
+    """Accepts tools that wait for approval, each as it was reviewed. With authentication on, for admins."""
 
 class CatalogServiceServicer(metaclass=_abc_1.ABCMeta):
     """The tools that a tenant's agents may be shown. Every change gets a new catalog revision."""
@@ -131,6 +131,6 @@ class CatalogServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _catalog_pb2.ApproveToolsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_catalog_pb2.ApproveToolsResponse, _abc.Awaitable[_catalog_pb2.ApproveToolsResponse]]:
-        """Accepts quarantined changes. Not served by this version."""
+        """Accepts tools that wait for approval, each as it was reviewed. With authentication on, for admins."""
 
 def add_CatalogServiceServicer_to_server(servicer: CatalogServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -383,7 +383,7 @@ export type ToolOutcome = Message<"toolgate.v1.ToolOutcome"> & {
   message: string;
 
   /**
-   * What the scanner found. Empty unless quarantined.
+   * What the scanner found.
    *
    * @generated from field: repeated string findings = 8;
    */
@@ -607,8 +607,8 @@ export type ListToolsRequest = Message<"toolgate.v1.ListToolsRequest"> & {
   pageToken: string;
 
   /**
-   * List what an agent in this state may see, its locked tools among it. Absent: everything, as for
-   * whoever keeps the catalog.
+   * List what an agent in this state may see, its locked tools among it; of a tool that waits for approval only
+   * `id`, its names and `quarantined`. Absent: everything, as for whoever keeps the catalog.
    *
    * @generated from field: toolgate.v1.AgentState as_agent = 5;
    */
@@ -685,14 +685,16 @@ export type Tool = Message<"toolgate.v1.Tool"> & {
   modelName: string;
 
   /**
-   * The text that is embedded and listed in the summary pool.
+   * The text that is embedded and listed in the summary pool. Empty in what an agent is told of a tool that waits for
+   * approval.
    *
    * @generated from field: string summary = 5;
    */
   summary: string;
 
   /**
-   * The whole MCP definition, byte for byte as registered.
+   * The whole MCP definition, byte for byte as registered. Empty in what an agent is told of a tool that waits for
+   * approval.
    *
    * @generated from field: string definition_json = 6;
    */
@@ -720,7 +722,7 @@ export type Tool = Message<"toolgate.v1.Tool"> & {
   summaryTokens: number;
 
   /**
-   * True when the tool waits for approval.
+   * True when the tool waits for approval: it is neither found nor callable.
    *
    * @generated from field: bool quarantined = 10;
    */
@@ -1200,7 +1202,7 @@ export const CatalogService: GenService<{
     output: typeof WatchCatalogResponseSchema;
   },
   /**
-   * Accepts quarantined changes. Not served by this version.
+   * Accepts tools that wait for approval, each as it was reviewed. With authentication on, for admins.
    *
    * @generated from rpc toolgate.v1.CatalogService.ApproveTools
    */

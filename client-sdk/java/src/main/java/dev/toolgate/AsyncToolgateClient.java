@@ -1,5 +1,7 @@
 package dev.toolgate;
 
+import dev.toolgate.v1.ApproveToolsRequest;
+import dev.toolgate.v1.ApproveToolsResponse;
 import dev.toolgate.v1.BatchGetToolSchemasRequest;
 import dev.toolgate.v1.BatchGetToolSchemasResponse;
 import dev.toolgate.v1.CatalogServiceGrpc;
@@ -147,6 +149,18 @@ public final class AsyncToolgateClient implements AutoCloseable {
     public CompletableFuture<UnregisterServerResponse> unregisterServer(
             UnregisterServerRequest request) {
         return connection.start(CatalogServiceGrpc.getUnregisterServerMethod(), request, timeout);
+    }
+
+    /**
+     * Accepts tools that wait for approval, each with the hash that was reviewed. One that has
+     * another hash by now is not accepted: it is among the answer's refusals, and no failure. What
+     * is approved already stays so.
+     *
+     * @param request what is accepted; its tenant may be left out
+     * @return the answer; it fails with a ToolgateException
+     */
+    public CompletableFuture<ApproveToolsResponse> approveTools(ApproveToolsRequest request) {
+        return connection.start(CatalogServiceGrpc.getApproveToolsMethod(), request, timeout);
     }
 
     /**

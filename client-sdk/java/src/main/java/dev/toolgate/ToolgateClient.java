@@ -1,5 +1,7 @@
 package dev.toolgate;
 
+import dev.toolgate.v1.ApproveToolsRequest;
+import dev.toolgate.v1.ApproveToolsResponse;
 import dev.toolgate.v1.BatchGetToolSchemasRequest;
 import dev.toolgate.v1.BatchGetToolSchemasResponse;
 import dev.toolgate.v1.CatalogServiceGrpc;
@@ -167,6 +169,19 @@ public final class ToolgateClient implements AutoCloseable {
      */
     public UnregisterServerResponse unregisterServer(UnregisterServerRequest request) {
         return connection.call(CatalogServiceGrpc.getUnregisterServerMethod(), request, timeout);
+    }
+
+    /**
+     * Accepts tools that wait for approval, each with the hash that was reviewed. One that has
+     * another hash by now is not accepted: it is among the answer's refusals, and no failure. What
+     * is approved already stays so.
+     *
+     * @param request what is accepted; its tenant may be left out
+     * @return the answer
+     * @throws ToolgateException when the call fails
+     */
+    public ApproveToolsResponse approveTools(ApproveToolsRequest request) {
+        return connection.call(CatalogServiceGrpc.getApproveToolsMethod(), request, timeout);
     }
 
     /**

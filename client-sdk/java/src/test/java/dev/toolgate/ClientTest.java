@@ -7,13 +7,18 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.google.rpc.BadRequest;
+import dev.toolgate.v1.ApprovalRefusal;
+import dev.toolgate.v1.ApproveToolsRequest;
+import dev.toolgate.v1.ApproveToolsResponse;
 import dev.toolgate.v1.ErrorReason;
 import dev.toolgate.v1.ListServersRequest;
 import dev.toolgate.v1.ListServersResponse;
 import dev.toolgate.v1.McpServer;
+import dev.toolgate.v1.RefusalCode;
 import dev.toolgate.v1.RouteRequest;
 import dev.toolgate.v1.RouteResponse;
 import dev.toolgate.v1.SearchToolsRequest;
+import dev.toolgate.v1.ToolApproval;
 import dev.toolgate.v1.WatchCatalogRequest;
 import io.grpc.Context;
 import io.grpc.Status;
@@ -191,6 +196,31 @@ class ClientTest {
         assertThrows(
                 IllegalStateException.class,
                 () -> client.watchCatalog(WatchCatalogRequest.getDefaultInstance()));
+    }
+
+    @Test
+    void anApprovalCarriesWhatWasReviewedAndTellsWhatWasNotAccepted() {
+        ApproveToolsRequest request =
+                ApproveToolsRequest.newBuilder()
+                        .setServer("sea")
+                        .addApprovals(ToolApproval.newBuilder().setName("tides").setHash("0f"))
+                        .addApprovals(ToolApproval.newBuilder().setName("moon").setHash("f0"))
+                        .build();
+        ApproveToolsResponse answer =
+                ApproveToolsResponse.newBuilder()
+                        .setCatalogRevision(7)
+                        .addRefusals(
+                                ApprovalRefusal.newBuilder()
+                                        .setName("moon")
+                                        .setCode(RefusalCode.REFUSAL_CODE_SCHEMA_CHANGED))
+                        .build();
+        server.fail(Status.UNAVAILABLE.asException());
+        server.answer(answer);
+        assertEquals(answer, client.approveTools(request));
+        server.answer(answer);
+        assertEquals(answer, client.async().approveTools(request).join());
+        ApproveToolsRequest sent = request.toBuilder().setTenant("demo").build();
+        assertEquals(List.of(sent, sent, sent), server.requests);
     }
 
     @Test

@@ -4,6 +4,8 @@ import com.google.protobuf.Any;
 import com.google.protobuf.Message;
 import com.google.rpc.ErrorInfo;
 import com.google.rpc.RetryInfo;
+import dev.toolgate.v1.ApproveToolsRequest;
+import dev.toolgate.v1.ApproveToolsResponse;
 import dev.toolgate.v1.CatalogServiceGrpc;
 import dev.toolgate.v1.ListServersRequest;
 import dev.toolgate.v1.ListServersResponse;
@@ -175,6 +177,12 @@ final class FakeServer implements AutoCloseable {
         public void registerServer(
                 RegisterServerRequest request, StreamObserver<RegisterServerResponse> observer) {
             take(request, observer, RegisterServerResponse.getDefaultInstance());
+        }
+
+        @Override
+        public void approveTools(
+                ApproveToolsRequest request, StreamObserver<ApproveToolsResponse> observer) {
+            take(request, observer, ApproveToolsResponse.getDefaultInstance());
         }
 
         @Override

@@ -361,7 +361,7 @@ public final class CatalogServiceGrpc {
 
     /**
      * <pre>
-     * Accepts quarantined changes. Not served by this version.
+     * Accepts tools that wait for approval, each as it was reviewed. With authentication on, for admins.
      * </pre>
      */
     default void approveTools(dev.toolgate.v1.ApproveToolsRequest request,
@@ -472,7 +472,7 @@ public final class CatalogServiceGrpc {
 
     /**
      * <pre>
-     * Accepts quarantined changes. Not served by this version.
+     * Accepts tools that wait for approval, each as it was reviewed. With authentication on, for admins.
      * </pre>
      */
     public void approveTools(dev.toolgate.v1.ApproveToolsRequest request,
@@ -566,7 +566,7 @@ public final class CatalogServiceGrpc {
 
     /**
      * <pre>
-     * Accepts quarantined changes. Not served by this version.
+     * Accepts tools that wait for approval, each as it was reviewed. With authentication on, for admins.
      * </pre>
      */
     public dev.toolgate.v1.ApproveToolsResponse approveTools(dev.toolgate.v1.ApproveToolsRequest request) throws io.grpc.StatusException {
@@ -658,7 +658,7 @@ public final class CatalogServiceGrpc {
 
     /**
      * <pre>
-     * Accepts quarantined changes. Not served by this version.
+     * Accepts tools that wait for approval, each as it was reviewed. With authentication on, for admins.
      * </pre>
      */
     public dev.toolgate.v1.ApproveToolsResponse approveTools(dev.toolgate.v1.ApproveToolsRequest request) {
@@ -743,7 +743,7 @@ public final class CatalogServiceGrpc {
 
     /**
      * <pre>
-     * Accepts quarantined changes. Not served by this version.
+     * Accepts tools that wait for approval, each as it was reviewed. With authentication on, for admins.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.toolgate.v1.ApproveToolsResponse> approveTools(

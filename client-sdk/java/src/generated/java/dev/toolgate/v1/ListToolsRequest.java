@@ -211,8 +211,8 @@ private static final long serialVersionUID = 0L;
   private dev.toolgate.v1.AgentState asAgent_;
   /**
    * <pre>
-   * List what an agent in this state may see, its locked tools among it. Absent: everything, as for
-   * whoever keeps the catalog.
+   * List what an agent in this state may see, its locked tools among it; of a tool that waits for approval only
+   * `id`, its names and `quarantined`. Absent: everything, as for whoever keeps the catalog.
    * </pre>
    *
    * <code>.toolgate.v1.AgentState as_agent = 5;</code>
@@ -224,8 +224,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * List what an agent in this state may see, its locked tools among it. Absent: everything, as for
-   * whoever keeps the catalog.
+   * List what an agent in this state may see, its locked tools among it; of a tool that waits for approval only
+   * `id`, its names and `quarantined`. Absent: everything, as for whoever keeps the catalog.
    * </pre>
    *
    * <code>.toolgate.v1.AgentState as_agent = 5;</code>
@@ -237,8 +237,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * List what an agent in this state may see, its locked tools among it. Absent: everything, as for
-   * whoever keeps the catalog.
+   * List what an agent in this state may see, its locked tools among it; of a tool that waits for approval only
+   * `id`, its names and `quarantined`. Absent: everything, as for whoever keeps the catalog.
    * </pre>
    *
    * <code>.toolgate.v1.AgentState as_agent = 5;</code>
@@ -987,8 +987,8 @@ private static final long serialVersionUID = 0L;
         dev.toolgate.v1.AgentState, dev.toolgate.v1.AgentState.Builder, dev.toolgate.v1.AgentStateOrBuilder> asAgentBuilder_;
     /**
      * <pre>
-     * List what an agent in this state may see, its locked tools among it. Absent: everything, as for
-     * whoever keeps the catalog.
+     * List what an agent in this state may see, its locked tools among it; of a tool that waits for approval only
+     * `id`, its names and `quarantined`. Absent: everything, as for whoever keeps the catalog.
      * </pre>
      *
      * <code>.toolgate.v1.AgentState as_agent = 5;</code>
@@ -999,8 +999,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * List what an agent in this state may see, its locked tools among it. Absent: everything, as for
-     * whoever keeps the catalog.
+     * List what an agent in this state may see, its locked tools among it; of a tool that waits for approval only
+     * `id`, its names and `quarantined`. Absent: everything, as for whoever keeps the catalog.
      * </pre>
      *
      * <code>.toolgate.v1.AgentState as_agent = 5;</code>
@@ -1015,8 +1015,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * List what an agent in this state may see, its locked tools among it. Absent: everything, as for
-     * whoever keeps the catalog.
+     * List what an agent in this state may see, its locked tools among it; of a tool that waits for approval only
+     * `id`, its names and `quarantined`. Absent: everything, as for whoever keeps the catalog.
      * </pre>
      *
      * <code>.toolgate.v1.AgentState as_agent = 5;</code>
@@ -1036,8 +1036,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * List what an agent in this state may see, its locked tools among it. Absent: everything, as for
-     * whoever keeps the catalog.
+     * List what an agent in this state may see, its locked tools among it; of a tool that waits for approval only
+     * `id`, its names and `quarantined`. Absent: everything, as for whoever keeps the catalog.
      * </pre>
      *
      * <code>.toolgate.v1.AgentState as_agent = 5;</code>
@@ -1055,8 +1055,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * List what an agent in this state may see, its locked tools among it. Absent: everything, as for
-     * whoever keeps the catalog.
+     * List what an agent in this state may see, its locked tools among it; of a tool that waits for approval only
+     * `id`, its names and `quarantined`. Absent: everything, as for whoever keeps the catalog.
      * </pre>
      *
      * <code>.toolgate.v1.AgentState as_agent = 5;</code>
@@ -1081,8 +1081,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * List what an agent in this state may see, its locked tools among it. Absent: everything, as for
-     * whoever keeps the catalog.
+     * List what an agent in this state may see, its locked tools among it; of a tool that waits for approval only
+     * `id`, its names and `quarantined`. Absent: everything, as for whoever keeps the catalog.
      * </pre>
      *
      * <code>.toolgate.v1.AgentState as_agent = 5;</code>
@@ -1099,8 +1099,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * List what an agent in this state may see, its locked tools among it. Absent: everything, as for
-     * whoever keeps the catalog.
+     * List what an agent in this state may see, its locked tools among it; of a tool that waits for approval only
+     * `id`, its names and `quarantined`. Absent: everything, as for whoever keeps the catalog.
      * </pre>
      *
      * <code>.toolgate.v1.AgentState as_agent = 5;</code>
@@ -1112,8 +1112,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * List what an agent in this state may see, its locked tools among it. Absent: everything, as for
-     * whoever keeps the catalog.
+     * List what an agent in this state may see, its locked tools among it; of a tool that waits for approval only
+     * `id`, its names and `quarantined`. Absent: everything, as for whoever keeps the catalog.
      * </pre>
      *
      * <code>.toolgate.v1.AgentState as_agent = 5;</code>
@@ -1128,8 +1128,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * List what an agent in this state may see, its locked tools among it. Absent: everything, as for
-     * whoever keeps the catalog.
+     * List what an agent in this state may see, its locked tools among it; of a tool that waits for approval only
+     * `id`, its names and `quarantined`. Absent: everything, as for whoever keeps the catalog.
      * </pre>
      *
      * <code>.toolgate.v1.AgentState as_agent = 5;</code>

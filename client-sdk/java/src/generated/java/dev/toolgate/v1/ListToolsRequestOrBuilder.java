@@ -82,8 +82,8 @@ public interface ListToolsRequestOrBuilder extends
 
   /**
    * <pre>
-   * List what an agent in this state may see, its locked tools among it. Absent: everything, as for
-   * whoever keeps the catalog.
+   * List what an agent in this state may see, its locked tools among it; of a tool that waits for approval only
+   * `id`, its names and `quarantined`. Absent: everything, as for whoever keeps the catalog.
    * </pre>
    *
    * <code>.toolgate.v1.AgentState as_agent = 5;</code>
@@ -92,8 +92,8 @@ public interface ListToolsRequestOrBuilder extends
   boolean hasAsAgent();
   /**
    * <pre>
-   * List what an agent in this state may see, its locked tools among it. Absent: everything, as for
-   * whoever keeps the catalog.
+   * List what an agent in this state may see, its locked tools among it; of a tool that waits for approval only
+   * `id`, its names and `quarantined`. Absent: everything, as for whoever keeps the catalog.
    * </pre>
    *
    * <code>.toolgate.v1.AgentState as_agent = 5;</code>
@@ -102,8 +102,8 @@ public interface ListToolsRequestOrBuilder extends
   dev.toolgate.v1.AgentState getAsAgent();
   /**
    * <pre>
-   * List what an agent in this state may see, its locked tools among it. Absent: everything, as for
-   * whoever keeps the catalog.
+   * List what an agent in this state may see, its locked tools among it; of a tool that waits for approval only
+   * `id`, its names and `quarantined`. Absent: everything, as for whoever keeps the catalog.
    * </pre>
    *
    * <code>.toolgate.v1.AgentState as_agent = 5;</code>

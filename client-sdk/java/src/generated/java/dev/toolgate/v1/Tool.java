@@ -250,7 +250,8 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object summary_ = "";
   /**
    * <pre>
-   * The text that is embedded and listed in the summary pool.
+   * The text that is embedded and listed in the summary pool. Empty in what an agent is told of a tool that waits for
+   * approval.
    * </pre>
    *
    * <code>string summary = 5;</code>
@@ -271,7 +272,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The text that is embedded and listed in the summary pool.
+   * The text that is embedded and listed in the summary pool. Empty in what an agent is told of a tool that waits for
+   * approval.
    * </pre>
    *
    * <code>string summary = 5;</code>
@@ -297,7 +299,8 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object definitionJson_ = "";
   /**
    * <pre>
-   * The whole MCP definition, byte for byte as registered.
+   * The whole MCP definition, byte for byte as registered. Empty in what an agent is told of a tool that waits for
+   * approval.
    * </pre>
    *
    * <code>string definition_json = 6;</code>
@@ -318,7 +321,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The whole MCP definition, byte for byte as registered.
+   * The whole MCP definition, byte for byte as registered. Empty in what an agent is told of a tool that waits for
+   * approval.
    * </pre>
    *
    * <code>string definition_json = 6;</code>
@@ -420,7 +424,7 @@ private static final long serialVersionUID = 0L;
   private boolean quarantined_ = false;
   /**
    * <pre>
-   * True when the tool waits for approval.
+   * True when the tool waits for approval: it is neither found nor callable.
    * </pre>
    *
    * <code>bool quarantined = 10;</code>
@@ -1567,7 +1571,8 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object summary_ = "";
     /**
      * <pre>
-     * The text that is embedded and listed in the summary pool.
+     * The text that is embedded and listed in the summary pool. Empty in what an agent is told of a tool that waits for
+     * approval.
      * </pre>
      *
      * <code>string summary = 5;</code>
@@ -1587,7 +1592,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The text that is embedded and listed in the summary pool.
+     * The text that is embedded and listed in the summary pool. Empty in what an agent is told of a tool that waits for
+     * approval.
      * </pre>
      *
      * <code>string summary = 5;</code>
@@ -1608,7 +1614,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The text that is embedded and listed in the summary pool.
+     * The text that is embedded and listed in the summary pool. Empty in what an agent is told of a tool that waits for
+     * approval.
      * </pre>
      *
      * <code>string summary = 5;</code>
@@ -1625,7 +1632,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The text that is embedded and listed in the summary pool.
+     * The text that is embedded and listed in the summary pool. Empty in what an agent is told of a tool that waits for
+     * approval.
      * </pre>
      *
      * <code>string summary = 5;</code>
@@ -1639,7 +1647,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The text that is embedded and listed in the summary pool.
+     * The text that is embedded and listed in the summary pool. Empty in what an agent is told of a tool that waits for
+     * approval.
      * </pre>
      *
      * <code>string summary = 5;</code>
@@ -1659,7 +1668,8 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object definitionJson_ = "";
     /**
      * <pre>
-     * The whole MCP definition, byte for byte as registered.
+     * The whole MCP definition, byte for byte as registered. Empty in what an agent is told of a tool that waits for
+     * approval.
      * </pre>
      *
      * <code>string definition_json = 6;</code>
@@ -1679,7 +1689,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The whole MCP definition, byte for byte as registered.
+     * The whole MCP definition, byte for byte as registered. Empty in what an agent is told of a tool that waits for
+     * approval.
      * </pre>
      *
      * <code>string definition_json = 6;</code>
@@ -1700,7 +1711,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The whole MCP definition, byte for byte as registered.
+     * The whole MCP definition, byte for byte as registered. Empty in what an agent is told of a tool that waits for
+     * approval.
      * </pre>
      *
      * <code>string definition_json = 6;</code>
@@ -1717,7 +1729,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The whole MCP definition, byte for byte as registered.
+     * The whole MCP definition, byte for byte as registered. Empty in what an agent is told of a tool that waits for
+     * approval.
      * </pre>
      *
      * <code>string definition_json = 6;</code>
@@ -1731,7 +1744,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The whole MCP definition, byte for byte as registered.
+     * The whole MCP definition, byte for byte as registered. Empty in what an agent is told of a tool that waits for
+     * approval.
      * </pre>
      *
      * <code>string definition_json = 6;</code>
@@ -1931,7 +1945,7 @@ private static final long serialVersionUID = 0L;
     private boolean quarantined_ ;
     /**
      * <pre>
-     * True when the tool waits for approval.
+     * True when the tool waits for approval: it is neither found nor callable.
      * </pre>
      *
      * <code>bool quarantined = 10;</code>
@@ -1943,7 +1957,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * True when the tool waits for approval.
+     * True when the tool waits for approval: it is neither found nor callable.
      * </pre>
      *
      * <code>bool quarantined = 10;</code>
@@ -1959,7 +1973,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * True when the tool waits for approval.
+     * True when the tool waits for approval: it is neither found nor callable.
      * </pre>
      *
      * <code>bool quarantined = 10;</code>

@@ -92,7 +92,8 @@ public interface ToolOrBuilder extends
 
   /**
    * <pre>
-   * The text that is embedded and listed in the summary pool.
+   * The text that is embedded and listed in the summary pool. Empty in what an agent is told of a tool that waits for
+   * approval.
    * </pre>
    *
    * <code>string summary = 5;</code>
@@ -101,7 +102,8 @@ public interface ToolOrBuilder extends
   java.lang.String getSummary();
   /**
    * <pre>
-   * The text that is embedded and listed in the summary pool.
+   * The text that is embedded and listed in the summary pool. Empty in what an agent is told of a tool that waits for
+   * approval.
    * </pre>
    *
    * <code>string summary = 5;</code>
@@ -112,7 +114,8 @@ public interface ToolOrBuilder extends
 
   /**
    * <pre>
-   * The whole MCP definition, byte for byte as registered.
+   * The whole MCP definition, byte for byte as registered. Empty in what an agent is told of a tool that waits for
+   * approval.
    * </pre>
    *
    * <code>string definition_json = 6;</code>
@@ -121,7 +124,8 @@ public interface ToolOrBuilder extends
   java.lang.String getDefinitionJson();
   /**
    * <pre>
-   * The whole MCP definition, byte for byte as registered.
+   * The whole MCP definition, byte for byte as registered. Empty in what an agent is told of a tool that waits for
+   * approval.
    * </pre>
    *
    * <code>string definition_json = 6;</code>
@@ -172,7 +176,7 @@ public interface ToolOrBuilder extends
 
   /**
    * <pre>
-   * True when the tool waits for approval.
+   * True when the tool waits for approval: it is neither found nor callable.
    * </pre>
    *
    * <code>bool quarantined = 10;</code>

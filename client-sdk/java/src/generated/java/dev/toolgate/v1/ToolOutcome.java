@@ -370,7 +370,7 @@ private static final long serialVersionUID = 0L;
       com.google.protobuf.LazyStringArrayList.emptyList();
   /**
    * <pre>
-   * What the scanner found. Empty unless quarantined.
+   * What the scanner found.
    * </pre>
    *
    * <code>repeated string findings = 8;</code>
@@ -382,7 +382,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What the scanner found. Empty unless quarantined.
+   * What the scanner found.
    * </pre>
    *
    * <code>repeated string findings = 8;</code>
@@ -393,7 +393,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What the scanner found. Empty unless quarantined.
+   * What the scanner found.
    * </pre>
    *
    * <code>repeated string findings = 8;</code>
@@ -405,7 +405,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What the scanner found. Empty unless quarantined.
+   * What the scanner found.
    * </pre>
    *
    * <code>repeated string findings = 8;</code>
@@ -1529,7 +1529,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the scanner found. Empty unless quarantined.
+     * What the scanner found.
      * </pre>
      *
      * <code>repeated string findings = 8;</code>
@@ -1542,7 +1542,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the scanner found. Empty unless quarantined.
+     * What the scanner found.
      * </pre>
      *
      * <code>repeated string findings = 8;</code>
@@ -1553,7 +1553,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the scanner found. Empty unless quarantined.
+     * What the scanner found.
      * </pre>
      *
      * <code>repeated string findings = 8;</code>
@@ -1565,7 +1565,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the scanner found. Empty unless quarantined.
+     * What the scanner found.
      * </pre>
      *
      * <code>repeated string findings = 8;</code>
@@ -1578,7 +1578,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the scanner found. Empty unless quarantined.
+     * What the scanner found.
      * </pre>
      *
      * <code>repeated string findings = 8;</code>
@@ -1597,7 +1597,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the scanner found. Empty unless quarantined.
+     * What the scanner found.
      * </pre>
      *
      * <code>repeated string findings = 8;</code>
@@ -1615,7 +1615,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the scanner found. Empty unless quarantined.
+     * What the scanner found.
      * </pre>
      *
      * <code>repeated string findings = 8;</code>
@@ -1633,7 +1633,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the scanner found. Empty unless quarantined.
+     * What the scanner found.
      * </pre>
      *
      * <code>repeated string findings = 8;</code>
@@ -1648,7 +1648,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the scanner found. Empty unless quarantined.
+     * What the scanner found.
      * </pre>
      *
      * <code>repeated string findings = 8;</code>

@@ -151,7 +151,7 @@ public interface ToolOutcomeOrBuilder extends
 
   /**
    * <pre>
-   * What the scanner found. Empty unless quarantined.
+   * What the scanner found.
    * </pre>
    *
    * <code>repeated string findings = 8;</code>
@@ -161,7 +161,7 @@ public interface ToolOutcomeOrBuilder extends
       getFindingsList();
   /**
    * <pre>
-   * What the scanner found. Empty unless quarantined.
+   * What the scanner found.
    * </pre>
    *
    * <code>repeated string findings = 8;</code>
@@ -170,7 +170,7 @@ public interface ToolOutcomeOrBuilder extends
   int getFindingsCount();
   /**
    * <pre>
-   * What the scanner found. Empty unless quarantined.
+   * What the scanner found.
    * </pre>
    *
    * <code>repeated string findings = 8;</code>
@@ -180,7 +180,7 @@ public interface ToolOutcomeOrBuilder extends
   java.lang.String getFindings(int index);
   /**
    * <pre>
-   * What the scanner found. Empty unless quarantined.
+   * What the scanner found.
    * </pre>
    *
    * <code>repeated string findings = 8;</code>

@@ -6,6 +6,7 @@ import com.google.protobuf.Message;
 import dev.toolgate.Listing;
 import dev.toolgate.ToolgateClient;
 import dev.toolgate.Version;
+import dev.toolgate.v1.ApproveToolsRequest;
 import dev.toolgate.v1.BatchGetToolSchemasRequest;
 import dev.toolgate.v1.CheckPolicyRequest;
 import dev.toolgate.v1.ClearMemoryRequest;
@@ -98,6 +99,7 @@ final class Operations {
                 "UnregisterServer",
                 UnregisterServerRequest.getDefaultInstance(),
                 ToolgateClient::unregisterServer);
+        rpc("ApproveTools", ApproveToolsRequest.getDefaultInstance(), ToolgateClient::approveTools);
         rpc("GetServer", GetServerRequest.getDefaultInstance(), ToolgateClient::getServer);
         rpc("SetPolicy", SetPolicyRequest.getDefaultInstance(), ToolgateClient::setPolicy);
         rpc("GetPolicy", GetPolicyRequest.getDefaultInstance(), ToolgateClient::getPolicy);

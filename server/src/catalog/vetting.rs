@@ -1,0 +1,318 @@
+//! What the texts of a registration mean for its tools: which are shown, and which wait for approval. The rules and
+//! the decision are `safety`'s; here they meet what is stored.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use tracing::warn;
+
+use super::Catalog;
+use super::plan::{Checked, Judged, Mode};
+use super::registration::Registration;
+use crate::error::Error;
+use crate::identity::{ServerName, TenantId, ToolName};
+use crate::live::Live;
+use crate::safety::decision::Before;
+use crate::safety::imitation::{Neighbours, Other, Subject};
+use crate::safety::rename::{Moving, renamed};
+use crate::safety::rules::Detector;
+use crate::safety::{Because, Beside, Finding, Scanner, Severity, Tier, finding};
+use crate::store::{ServerRecord, StoredCatalog, StoredServer, StoredTool, ToolRecord, ToolStatus};
+use crate::telemetry::SafetyMetrics;
+
+/// The wire's number of `TRUST_TIER_UNTRUSTED`, and of `TRUST_TIER_STANDARD`.
+const UNTRUSTED: i32 = 1;
+const STANDARD: i32 = 2;
+
+/// Suspicious tools of one registration that have a line of the log each.
+const LOGGED_MAX: usize = 20;
+
+/// How registrations are vetted.
+#[derive(Debug, Clone)]
+pub struct Vetting {
+    /// What texts are held against.
+    pub scanner: Arc<Live<Scanner>>,
+    /// Whether an MCP server is untrusted when its registration does not say.
+    pub untrusted_by_default: bool,
+    /// Where it is counted.
+    pub metrics: SafetyMetrics,
+}
+
+/// What became of one tool of the body.
+#[derive(Debug, Clone, Default)]
+pub struct Vetted {
+    /// Whether it is shown.
+    pub status: ToolStatus,
+    /// Why it is not.
+    pub because: Option<Because>,
+    /// What was found in it, the worst first.
+    pub findings: Vec<Finding>,
+}
+
+/// The body of a registration, checked once however often its commit is tried.
+pub(super) struct Body {
+    pub(super) checked: Vec<Checked>,
+    /// What was found in each tool's own texts; nothing without vetting.
+    pub(super) texts: Vec<Vec<Finding>>,
+}
+
+/// What is looked at beside the texts of one tool: the MCP server's other tools, and other MCP servers'.
+#[derive(Debug)]
+pub(super) struct Scene {
+    pub(super) server: ServerName,
+    pub(super) checked: Vec<Checked>,
+    pub(super) stored: Vec<StoredTool>,
+    pub(super) mode: Mode,
+    pub(super) catalog: StoredCatalog,
+}
+
+type Stored<'a> = Option<&'a (StoredServer, Vec<StoredTool>)>;
+
+/// The tier of a registration, or the one that it has when it names none.
+pub(super) fn tier_or_default(tier: i32, vetting: Option<&Vetting>) -> i32 {
+    match vetting {
+        _ if tier != 0 => tier,
+        Some(vetting) if vetting.untrusted_by_default => UNTRUSTED,
+        _ => STANDARD,
+    }
+}
+
+impl Vetting {
+    /// What is found in each tool's own texts, and in its MCP server's.
+    pub(super) fn texts(&self, server: &ServerRecord, checked: &[Checked]) -> Vec<Vec<Finding>> {
+        let scanner = self.scanner.now();
+        let of_server = scanner.server(&server.description);
+        let of_tool = |(place, tool): (usize, &Checked)| {
+            let Ok(tool) = tool else { return Vec::new() };
+            let definition: Value = serde_json::from_str(&tool.definition).unwrap_or_default();
+            let beside = Beside { summary: &tool.summary, hint: &tool.search_hint };
+            let mut found = scanner.tool(&format!("tools[{place}]"), &definition, beside);
+            found.extend(of_server.iter().cloned());
+            found
+        };
+        checked.iter().enumerate().map(of_tool).collect()
+    }
+
+    /// What is found in the tools beside others, by place.
+    pub(super) fn beside(&self, scene: &Scene) -> Vec<(usize, Finding)> {
+        let parsed: Vec<(usize, &ToolRecord, Value)> = scene
+            .checked
+            .iter()
+            .enumerate()
+            .filter_map(|(place, tool)| Some((place, tool.as_ref().ok()?)))
+            .map(|(place, tool)| (place, tool, parse(&tool.definition)))
+            .collect();
+        let subjects: Vec<Subject<'_>> = parsed
+            .iter()
+            .map(|(place, tool, definition)| Subject {
+                place: *place,
+                name: tool.name.as_str(),
+                definition,
+            })
+            .collect();
+        let others = &scene.catalog.tools;
+        let others: Vec<_> =
+            others.iter().filter(|tool| tool.record.server != scene.server).collect();
+        let descriptions: Vec<String> =
+            others.iter().map(|tool| description(&tool.record)).collect();
+        let others: Vec<Other<'_>> =
+            others.iter().zip(&descriptions).map(|(tool, text)| other(tool, text)).collect();
+        let own = scene.stored.iter().map(|tool| tool.record.name.as_str());
+        let neighbours = Neighbours::new(&subjects, own, &others);
+        let found = neighbours.findings(self.scanner.now().rules());
+        let mut found: Vec<_> =
+            found.into_iter().map(|(at, finding)| (subjects[at].place, finding)).collect();
+        found.extend(self.renames(scene, &parsed));
+        found
+    }
+
+    fn renames(
+        &self,
+        scene: &Scene,
+        parsed: &[(usize, &ToolRecord, Value)],
+    ) -> Vec<(usize, Finding)> {
+        if scene.mode == Mode::Merge || scene.stored.is_empty() {
+            return Vec::new();
+        }
+        let names: HashSet<&ToolName> = parsed.iter().map(|(_, tool, _)| &tool.name).collect();
+        let known: HashSet<&ToolName> = scene.stored.iter().map(|tool| &tool.record.name).collect();
+        let gone = scene.stored.iter().filter(|tool| !names.contains(&tool.record.name));
+        let gone: Vec<(&str, Value)> =
+            gone.map(|tool| (tool.record.name.as_str(), parse(&tool.record.definition))).collect();
+        let went: Vec<_> = gone.iter().map(|(name, tool)| Moving::new(name, tool)).collect();
+        let new: Vec<_> =
+            parsed.iter().filter(|(_, tool, _)| !known.contains(&tool.name)).collect();
+        let came: Vec<_> =
+            new.iter().map(|(_, tool, value)| Moving::new(tool.name.as_str(), value)).collect();
+        let scanner = self.scanner.now();
+        let finding = |(at, was): (usize, &str)| {
+            let place = new[at].0;
+            let was = finding::excerpt(was, 0, was.len());
+            Some((
+                place,
+                scanner.rules().detected(Detector::Renamed, format!("tools[{place}].name"), was)?,
+            ))
+        };
+        renamed(&came, &went).into_iter().filter_map(finding).collect()
+    }
+}
+
+impl Catalog {
+    /// What becomes of each tool of the body, beside what is stored now.
+    pub(super) async fn vet(
+        &self,
+        tenant: &TenantId,
+        registration: &Registration,
+        body: &Body,
+        stored: Stored<'_>,
+    ) -> Result<Vec<Vetted>, Error> {
+        let Some(vetting) = &self.vetting else {
+            return Ok(verdicts(None, &body.checked, stored, Vec::new()));
+        };
+        let tier = Tier::of(registration.server.trust_tier);
+        let mut findings = body.texts.clone();
+        if needs_scene(&body.checked, stored) {
+            let scene = Scene {
+                server: registration.server.name.clone(),
+                checked: body.checked.clone(),
+                stored: stored.map_or_else(Vec::new, |(_, tools)| tools.clone()),
+                mode: registration.mode,
+                catalog: self.store.load_catalog(tenant).await?.unwrap_or_default(),
+            };
+            let vetting = vetting.clone();
+            let look = move || vetting.beside(&scene);
+            let beside = tokio::task::spawn_blocking(look).await.map_err(Error::internal)?;
+            beside.into_iter().for_each(|(place, finding)| findings[place].push(finding));
+        }
+        Ok(verdicts(Some(tier), &body.checked, stored, findings))
+    }
+
+    /// Counts and logs what was found in the tools that were written, and which of them wait for approval.
+    pub(super) fn report(
+        &self,
+        tenant: &TenantId,
+        server: &StoredServer,
+        written: &HashSet<ToolName>,
+        (checked, vetted): Judged<'_>,
+    ) {
+        let Some(vetting) = &self.vetting else { return };
+        let tools = checked.iter().zip(vetted);
+        let tools = tools.filter_map(|(tool, vetted)| Some((&tool.as_ref().ok()?.name, vetted)));
+        let (mut waiting, mut logged) = (0, 0);
+        for (name, vetted) in tools.filter(|(name, _)| written.contains(*name)) {
+            for finding in &vetted.findings {
+                vetting.metrics.found(finding.severity.as_str());
+            }
+            if let Some(because) = vetted.because {
+                vetting.metrics.quarantined(because.as_str());
+                waiting += 1;
+            }
+            let is_grave = vetted.findings.first().is_some_and(|f| f.severity > Severity::Low);
+            if (is_grave || vetted.because.is_some()) && logged < LOGGED_MAX {
+                logged += 1;
+                let rules: Vec<&str> = vetted.findings.iter().map(|f| &*f.rule).collect();
+                warn!(
+                    tenant = tenant.as_str(),
+                    server = server.record.name.as_str(),
+                    tool = name.as_str(),
+                    quarantined = vetted.because.map_or("no", Because::as_str),
+                    rules = rules.join(","),
+                    "a registered tool is suspicious"
+                );
+            }
+        }
+        if waiting > 0 {
+            let (tenant, server) = (tenant.as_str(), server.record.name.as_str());
+            warn!(tenant, server, tools = waiting, "tools wait for approval");
+        }
+    }
+}
+
+/// Whether tools must be looked at beside others again: one that is as it was, and shown, was looked at then.
+pub(super) fn needs_scene(checked: &[Checked], stored: Stored<'_>) -> bool {
+    let known = by_name(stored);
+    let is_settled = |tool: &ToolRecord| {
+        let old = known.get(&tool.name);
+        old.is_some_and(|old| says_the_same(old, tool) && old.status.is_shown())
+    };
+    checked.iter().flatten().any(|tool| !is_settled(tool))
+}
+
+/// What becomes of each tool of the body. Without vetting nothing new is quarantined; what was stays so.
+pub(super) fn verdicts(
+    tier: Option<Tier>,
+    checked: &[Checked],
+    stored: Stored<'_>,
+    findings: Vec<Vec<Finding>>,
+) -> Vec<Vetted> {
+    let mut findings = findings.into_iter();
+    let known = by_name(stored);
+    let is_new = stored.is_none_or(|(server, tools)| server.record.pending && tools.is_empty());
+    let verdict = |tool: &Checked| {
+        let mut findings = findings.next().unwrap_or_default();
+        finding::sort(&mut findings);
+        let Ok(tool) = tool else { return Vetted::default() };
+        let before =
+            if is_new { Before::NoServer } else { before(tool, known.get(&tool.name).copied()) };
+        let because = match tier {
+            Some(tier) => tier.quarantine(before, &findings),
+            None => (before == Before::Quarantined).then_some(Because::Waiting),
+        };
+        let status = match (because, before) {
+            (Some(_), _) => ToolStatus::Quarantined,
+            (None, Before::Approved) => ToolStatus::Approved,
+            (None, _) => ToolStatus::Active,
+        };
+        Vetted { status, because, findings }
+    };
+    checked.iter().map(verdict).collect()
+}
+
+fn by_name<'a>(stored: Stored<'a>) -> HashMap<&'a ToolName, &'a ToolRecord> {
+    let tools = stored.map_or(&[][..], |(_, tools)| tools);
+    tools.iter().map(|tool| (&tool.record.name, &tool.record)).collect()
+}
+
+fn before(tool: &ToolRecord, old: Option<&ToolRecord>) -> Before {
+    match old {
+        None => Before::NoTool,
+        Some(old) if !says_the_same(old, tool) => Before::Otherwise,
+        Some(old) => match old.status {
+            ToolStatus::Active => Before::Shown,
+            ToolStatus::Quarantined => Before::Quarantined,
+            ToolStatus::Approved => Before::Approved,
+        },
+    }
+}
+
+/// Whether two versions of a tool have the same texts, whatever else is set for it.
+fn says_the_same(old: &ToolRecord, new: &ToolRecord) -> bool {
+    old.hash == new.hash && old.summary == new.summary && old.search_hint == new.search_hint
+}
+
+fn parse(definition: &str) -> Value {
+    serde_json::from_str(definition).unwrap_or_default()
+}
+
+fn other<'a>(tool: &'a StoredTool, description: &'a str) -> Other<'a> {
+    Other {
+        server: tool.record.server.as_str(),
+        name: tool.record.name.as_str(),
+        model_name: &tool.record.model_name,
+        description,
+    }
+}
+
+/// All that is read of a definition here: catalogs are large.
+#[derive(Deserialize)]
+struct Described {
+    description: Option<String>,
+}
+
+fn description(tool: &ToolRecord) -> String {
+    let read = serde_json::from_str::<Described>(&tool.definition);
+    read.ok().and_then(|read| read.description).unwrap_or_default()
+}

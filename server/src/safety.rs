@@ -1,0 +1,22 @@
+//! Whether texts that MCP servers write may reach a model: what is read in them, what is found, and what that means
+//! for a tool. Pure: no store, no encoder, no clock, and nothing here acts on what the texts say.
+
+pub mod characters;
+pub mod decision;
+pub mod decode;
+pub mod finding;
+pub mod identifiers;
+pub mod imitation;
+pub mod likeness;
+pub mod pieces;
+pub mod reading;
+pub mod rename;
+pub mod rule_file;
+pub mod rules;
+pub mod scan;
+pub mod survey;
+
+pub use decision::{Because, Tier};
+pub use finding::{Finding, Severity};
+pub use rules::Rules;
+pub use scan::{Beside, Scanner};

@@ -1,0 +1,72 @@
+//! What registrations are held against: rules from the configuration's file, read again on SIGHUP.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info};
+
+use super::ServeError;
+use crate::catalog::vetting::Vetting;
+use crate::config::SafetyConfig;
+use crate::live::Live;
+use crate::safety::{Rules, Scanner};
+use crate::telemetry::Metrics;
+
+/// How registrations are vetted; `None` where they are not.
+pub(super) fn vetting(
+    config: &SafetyConfig,
+    metrics: &Metrics,
+) -> Result<Option<Vetting>, ServeError> {
+    if !config.scan {
+        return Ok(None);
+    }
+    let rules = config.rules_file.as_deref().map_or_else(|| Ok(Rules::shipped()), read_rules);
+    let scanner = Scanner::new(rules.map_err(ServeError::Rules)?);
+    Ok(Some(Vetting {
+        scanner: Arc::new(Live::new(scanner)),
+        untrusted_by_default: config.untrusted_by_default,
+        metrics: metrics.safety(),
+    }))
+}
+
+/// Has the rules of the file take effect on hangups, until `over`. Tools that are registered stay as they are.
+pub(super) async fn follow(
+    vetting: Option<Vetting>,
+    config: SafetyConfig,
+    mut hangups: watch::Receiver<()>,
+    over: CancellationToken,
+) {
+    let (Some(vetting), Some(path)) = (vetting, config.rules_file) else { return };
+    loop {
+        tokio::select! {
+            () = over.cancelled() => return,
+            Ok(()) = hangups.changed() => {}
+        }
+        let file = path.clone();
+        // Patterns are compiled, which takes a core for a while.
+        match tokio::task::spawn_blocking(move || read_rules(&file)).await {
+            Ok(Ok(rules)) => {
+                vetting.scanner.replace(Scanner::new(rules));
+                info!(
+                    "the rules of safety.rules_file are read again: new registrations are held against them"
+                );
+            }
+            Ok(Err(problem)) => {
+                error!(problem, "safety.rules_file has mistakes: the rules before stay");
+            }
+            Err(problem) => error!(%problem, "safety.rules_file can't be read again"),
+        }
+    }
+}
+
+/// The shipped rules and those of a file. Blocks on the file system.
+pub(crate) fn read_rules(path: &Path) -> Result<Rules, String> {
+    let named = |problem: String| format!("{}: {problem}", path.display());
+    let text = std::fs::read_to_string(path).map_err(|error| named(error.to_string()))?;
+    Rules::with(&text).map_err(|mistakes| {
+        let all: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+        named(all.join("; "))
+    })
+}

@@ -1,0 +1,261 @@
+//! Frames of HTTP/2 that cost a peer next to nothing and this process something each: pings, settings, resets and the
+//! like, of which the protocol allows any number. A peer who sends more than honest ones do is not cut off, since it
+//! would connect again at once: it is read more slowly, so that it pays with its own time.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// What every peer may spend in a second, and how much it may have saved up. Keepalive takes a ping every ten seconds
+/// at most; a client whose 256 calls all run out of time at once resets each of them.
+const POINTS_A_SECOND: u32 = 512;
+const POINTS_MAX: i64 = 2_048;
+
+/// What a request earns: clients answer what they are sent with a ping to measure the line (gRPC in Go and C++ do)
+/// and with windows for the call and for the connection.
+const EARNED: i64 = 4;
+
+/// What a reset costs beside what its request has earned.
+const RESET: i64 = EARNED + 1;
+
+/// What a peer is held to pay back: two seconds' worth, for that it may have to wait.
+const OWED_MAX: i64 = 2 * POINTS_A_SECOND as i64;
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Bytes of a frame's header: three of length, type, flags, four of stream (RFC 9113, 4.1).
+const HEADER: usize = 9;
+
+/// Types of frames (RFC 9113, 6).
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+
+const END_STREAM: u8 = 1;
+
+/// The frames of one connection, as they come in.
+#[derive(Debug)]
+pub(super) struct Frames {
+    place: Place,
+    budget: Budget,
+}
+
+/// Where in the stream of bytes the next one belongs.
+#[derive(Debug)]
+enum Place {
+    /// So many bytes of the preface were there.
+    Preface(usize),
+    Header {
+        bytes: [u8; HEADER],
+        seen: usize,
+    },
+    Payload {
+        left: usize,
+    },
+    /// The peer speaks something else.
+    Elsewhere,
+}
+
+#[derive(Debug)]
+struct Budget {
+    points: i64,
+    /// Up to when points were given out.
+    given: Instant,
+}
+
+impl Frames {
+    /// Of a connection that begins now.
+    pub(super) fn new(now: Instant) -> Self {
+        let budget = Budget { points: POINTS_MAX, given: now };
+        Self { place: Place::Preface(0), budget }
+    }
+
+    /// Counts what came in. `Some` with how long to read nothing, when the peer has sent too much of what is cheap.
+    pub(super) fn came(&mut self, mut bytes: &[u8], now: Instant) -> Option<Duration> {
+        if matches!(self.place, Place::Elsewhere) {
+            return None;
+        }
+        self.budget.refill(now);
+        while !bytes.is_empty() {
+            bytes = self.step(bytes);
+        }
+        self.budget.pause()
+    }
+
+    /// Takes the bytes of one part, or of what is there of it.
+    fn step<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        match &mut self.place {
+            Place::Elsewhere => &[],
+            Place::Preface(seen) => {
+                let wanted = &PREFACE[*seen..];
+                let taken = wanted.len().min(bytes.len());
+                *seen += taken;
+                if bytes[..taken] != wanted[..taken] {
+                    self.place = Place::Elsewhere;
+                } else if *seen == PREFACE.len() {
+                    self.place = Place::next();
+                }
+                &bytes[taken..]
+            }
+            Place::Header { bytes: header, seen } => {
+                let taken = (HEADER - *seen).min(bytes.len());
+                header[*seen..*seen + taken].copy_from_slice(&bytes[..taken]);
+                *seen += taken;
+                if *seen == HEADER {
+                    let [a, b, c, kind, flags, ..] = *header;
+                    let left = u32::from_be_bytes([0, a, b, c]) as usize;
+                    self.budget.add(worth(kind, flags, left));
+                    self.place = if left == 0 { Place::next() } else { Place::Payload { left } };
+                }
+                &bytes[taken..]
+            }
+            Place::Payload { left } => {
+                let taken = (*left).min(bytes.len());
+                *left -= taken;
+                if *left == 0 {
+                    self.place = Place::next();
+                }
+                &bytes[taken..]
+            }
+        }
+    }
+}
+
+impl Place {
+    /// Before a frame.
+    fn next() -> Self {
+        Self::Header { bytes: [0; HEADER], seen: 0 }
+    }
+}
+
+/// What a frame earns, or costs.
+fn worth(kind: u8, flags: u8, length: usize) -> i64 {
+    match kind {
+        HEADERS => EARNED,
+        // Bodies are bounded in bytes elsewhere. A frame of nothing says something at the end only.
+        DATA if length > 0 || flags & END_STREAM > 0 => 0,
+        RST_STREAM => -RESET,
+        _ => -1,
+    }
+}
+
+impl Budget {
+    fn refill(&mut self, now: Instant) {
+        let passed = now.saturating_duration_since(self.given);
+        let points = passed.as_micros() * u128::from(POINTS_A_SECOND) / 1_000_000;
+        let Ok(points @ 1..) = u32::try_from(points) else { return };
+        self.add(points.into());
+        // Not `now`: what is short of a point counts next time.
+        self.given += Duration::from_secs(1) * points / POINTS_A_SECOND;
+    }
+
+    fn add(&mut self, points: i64) {
+        self.points = self.points.saturating_add(points).min(POINTS_MAX);
+    }
+
+    /// Until what was spent beyond the budget is there.
+    fn pause(&mut self) -> Option<Duration> {
+        // What would take longer than the longest pause is let off.
+        self.points = self.points.max(-OWED_MAX);
+        let owed = u32::try_from(-self.points).ok().filter(|owed| *owed > 0)?;
+        Some(Duration::from_secs(1) * owed / POINTS_A_SECOND)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(kind: u8, flags: u8, length: usize) -> Vec<u8> {
+        let length_bytes = u32::try_from(length).expect("a frame's length").to_be_bytes();
+        let mut bytes = length_bytes[1..].to_vec();
+        bytes.extend([kind, flags, 0, 0, 0, 1]);
+        bytes.resize(HEADER + length, kind);
+        bytes
+    }
+
+    fn begun(now: Instant) -> Frames {
+        let mut frames = Frames::new(now);
+        assert_eq!(frames.came(PREFACE, now), None);
+        frames
+    }
+
+    fn pings(count: usize) -> Vec<u8> {
+        frame(6, 0, 8).repeat(count)
+    }
+
+    /// A call whose answer is read: windows for both, and a ping to measure the line.
+    fn honest_call() -> Vec<u8> {
+        let parts = [frame(HEADERS, 4, 90), frame(DATA, END_STREAM, 200), frame(8, 0, 4)];
+        [parts.concat(), frame(8, 0, 4), frame(6, 0, 8)].concat()
+    }
+
+    #[test]
+    fn pings_beyond_the_budget_are_waited_for() {
+        let start = Instant::now();
+        let mut frames = begun(start);
+        assert_eq!(frames.came(&pings(2_048), start), None);
+        let second = Duration::from_secs(1);
+        assert_eq!(frames.came(&pings(512), start), Some(second));
+        assert_eq!(frames.came(&[], start + second), None);
+        assert!(frames.came(&pings(1), start + second).is_some());
+        // However much came at once, the pause is bounded.
+        assert_eq!(frames.came(&pings(100_000), start + second), Some(2 * second));
+        assert_eq!(frames.came(&pings(512), start + 4 * second), None);
+    }
+
+    #[test]
+    fn frames_are_told_apart_however_they_are_cut() {
+        let start = Instant::now();
+        let stream = [honest_call(), pings(3), frame(4, 0, 36), frame(RST_STREAM, 0, 4)].concat();
+        let whole = |pieces: &dyn Fn(&[u8]) -> Vec<Vec<u8>>| {
+            let mut frames = Frames::new(start);
+            let bytes = [PREFACE, &stream].concat();
+            for piece in pieces(&bytes) {
+                assert_eq!(frames.came(&piece, start), None);
+            }
+            frames.budget.points
+        };
+        // The first call's earnings find the budget full.
+        let expected = POINTS_MAX - 3 - 3 - 1 - RESET;
+        assert_eq!(whole(&|bytes| vec![bytes.to_vec()]), expected);
+        for size in 1..40 {
+            let cut = |bytes: &[u8]| bytes.chunks(size).map(<[u8]>::to_vec).collect();
+            assert_eq!(whole(&cut), expected, "in pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn honest_calls_never_wait() {
+        let start = Instant::now();
+        let mut frames = begun(start);
+        for _ in 0..100_000 {
+            assert_eq!(frames.came(&honest_call(), start), None);
+        }
+        // All calls of a connection that are reset at once, a second apart.
+        for second in 0..10 {
+            let now = start + Duration::from_secs(second);
+            assert_eq!(frames.came(&frame(HEADERS, 4, 90).repeat(256), now), None);
+            assert_eq!(frames.came(&frame(RST_STREAM, 0, 4).repeat(256), now), None, "{second}");
+        }
+    }
+
+    #[test]
+    fn a_request_does_not_pay_for_its_own_reset() {
+        let start = Instant::now();
+        let mut frames = begun(start);
+        let pair = [frame(HEADERS, 5, 90), frame(RST_STREAM, 0, 4)].concat();
+        let sent = (1..).find(|_| frames.came(&pair, start).is_some());
+        assert_eq!(sent, Some(2_045), "a saved second of them, and not any number");
+    }
+
+    #[test]
+    fn nothing_is_made_of_other_protocols() {
+        let start = Instant::now();
+        for first in [b"GET / HTTP/1.1\r\n".as_slice(), b"PRI * HTTP/1.1\r\n", b"\x16\x03"] {
+            let mut frames = Frames::new(start);
+            assert_eq!(frames.came(first, start), None);
+            assert_eq!(frames.came(&pings(10_000), start), None);
+        }
+    }
+}
