@@ -113,7 +113,8 @@ def rules(policy: Object, way: str) -> list[tuple[list[int], list[Object] | None
     """Ports and peers of a policy's rules; no peers: anywhere."""
     peer = {"ingress": "from", "egress": "to"}[way]
     return [
-        ([port["port"] for port in rule["ports"]], rule.get(peer)) for rule in policy["spec"][way]
+        ([port["port"] for port in rule["ports"]], rule.get(peer))
+        for rule in policy["spec"].get(way, [])
     ]
 
 
@@ -174,6 +175,14 @@ def test_ports_of_what_is_elsewhere_are_opened() -> None:
     ports = [ports for ports, _ in rules(policy, "egress")]
     assert ports == [[53, 53], [7172], [7272], [6432], [4317], [8443]]
     assert [ports for ports, _ in rules(policy, "ingress")] == [[7070]]
+
+
+@pytest.mark.parametrize("example", chart.EXAMPLES, ids=lambda path: path.stem)
+def test_no_policy_has_an_empty_list_of_rules(example: Path) -> None:
+    # The API server takes each apply of such a list for a change.
+    for policy in chart.render(example):
+        if policy["kind"] == "NetworkPolicy":
+            assert [] not in policy["spec"].values(), policy["metadata"]["name"]
 
 
 def test_policies_can_be_left_to_others() -> None:
