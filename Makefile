@@ -89,7 +89,12 @@ check-docs: ## Rust docs, warnings as errors
 
 .PHONY: check-k8s
 check-k8s: $(K8S_TOOLS)/.installed model ## Helm chart and Dockerfile: lints, schemas, refusals, security, against the program too
-	TOOLGATE_BIN=$(DEBUG_BIN) $(K8S_TOOLS)/venv/bin/pytest -q -o cache_dir=$(CURDIR)/.cache/pytest tests/k8s
+	TOOLGATE_BIN=$(DEBUG_BIN) $(K8S_TOOLS)/venv/bin/pytest -q -o cache_dir=$(CURDIR)/.cache/pytest \
+		--ignore=tests/k8s/cluster tests/k8s
+
+.PHONY: check-cluster
+check-cluster: $(K8S_TOOLS)/.cluster ## Each example of the chart, applied to a real API server; builds it first, for many minutes
+	PYTHONPATH=tests/k8s $(K8S_TOOLS)/venv/bin/pytest -q -o cache_dir=$(CURDIR)/.cache/pytest tests/k8s/cluster
 
 .PHONY: check-generated
 check-generated: tools ## Committed generated code is what proto/ gives
@@ -317,6 +322,10 @@ model: debug-bin
 $(K8S_TOOLS)/.installed: tests/k8s/tools.sh tests/k8s/requirements.txt $(wildcard tests/k8s/admission/*) | .cache/toolchains/.found
 	rm -rf $(K8S_TOOLS)
 	PYTHON=$(PYTHON) tests/k8s/tools.sh $(K8S_TOOLS)
+	touch $@
+
+$(K8S_TOOLS)/.cluster: tests/k8s/cluster.sh $(wildcard tests/k8s/cluster/go.*) $(K8S_TOOLS)/.installed
+	tests/k8s/cluster.sh $(K8S_TOOLS)
 	touch $@
 
 .cache/toolchains/.found: tests/ci/toolchains.sh

@@ -67,17 +67,20 @@ def helm(*arguments: str, stdin: str = "") -> str:
 
 
 @functools.cache
-def _template(values: str, version: str, release: str) -> str:
-    arguments = ["--values", "-", "--kube-version", version, "--namespace", "agents"]
+def _template(values: str, version: str, release: str, namespace: str) -> str:
+    arguments = ["--values", "-", "--kube-version", version, "--namespace", namespace]
     return helm("template", release, str(CHART), *arguments, stdin=values)
 
 
 def render(
-    values: Values | Path | None = None, version: str = "1.34.0", release: str = "toolgate"
+    values: Values | Path | None = None,
+    version: str = "1.34.0",
+    release: str = "toolgate",
+    namespace: str = "agents",
 ) -> list[Object]:
     """All objects of a release."""
     text = values.read_text() if isinstance(values, Path) else json.dumps(values or {})
-    documents = yaml.safe_load_all(_template(text, version, release))
+    documents = yaml.safe_load_all(_template(text, version, release, namespace))
     return [document for document in documents if document]
 
 

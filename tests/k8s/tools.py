@@ -1,4 +1,4 @@
-"""Programs that tools.sh installed beside this Python environment."""
+"""Programs that tools.sh and cluster.sh installed beside this Python environment."""
 
 import subprocess
 import sys
@@ -9,6 +9,8 @@ FOLDER = Path(sys.prefix).parent
 DEFINITIONS = FOLDER / "definitions"
 ADMISSION = FOLDER / "bin" / "admission"
 KUBE_SCORE = FOLDER / "bin" / "kube-score"
+ETCD = FOLDER / "bin" / "etcd"
+KUBE_APISERVER = FOLDER / "bin" / "kube-apiserver"
 PROMTOOL = FOLDER / "bin" / "promtool"
 HADOLINT = Path(sys.prefix) / "bin" / "hadolint"
 
