@@ -160,20 +160,15 @@ impl Error {
         self.is_unreachable() || self.answer().is_some_and(|call| call.code == Code::Unavailable)
     }
 
-    /// What broke a stream of answers. Unlike one answer's, a stream's connection may also be found broken by
-    /// the rules of HTTP/2, which is INTERNAL.
-    pub(crate) fn of_stream(rpc: &'static str, endpoint: &str, status: &Status) -> Self {
-        if status.code() == Code::Internal && std::error::Error::source(status).is_some() {
-            return Self::Unreachable { endpoint: endpoint.to_owned(), cause: innermost(status) };
-        }
-        Self::from_status(rpc, endpoint, status)
-    }
-
     pub(crate) fn from_status(rpc: &'static str, endpoint: &str, status: &Status) -> Self {
         let call = CallError::new(rpc, status);
-        // A status with a source was made on this side: no answer came.
+        // A status with a source was made on this side: no answer came. A connection that broke amid a call
+        // is INTERNAL where the rules of HTTP/2 found it broken, UNKNOWN where the socket did.
         let made_here = std::error::Error::source(status).is_some();
-        let is_network = matches!(call.code, Code::Unavailable | Code::Unknown | Code::Cancelled);
+        let is_network = matches!(
+            call.code,
+            Code::Unavailable | Code::Unknown | Code::Cancelled | Code::Internal
+        );
         let says_nothing = call.reason_name.is_empty() && call.retry_delay.is_none();
         if says_nothing && (call.code == Code::Unavailable || (made_here && is_network)) {
             return Self::Unreachable { endpoint: endpoint.to_owned(), cause: innermost(status) };

@@ -70,7 +70,7 @@ impl Watch {
                     }
                     // Whoever ended it so gave no reason not to come back.
                     Ok(None) => None,
-                    Err(status) => Some(Error::of_stream(NAME, self.client.endpoint(), &status)),
+                    Err(status) => Some(Error::from_status(NAME, self.client.endpoint(), &status)),
                 },
                 State::New => {
                     self.state = State::Open(self.open().await?);
