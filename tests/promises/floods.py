@@ -38,6 +38,7 @@ def measure(ground: Ground, seconds: int) -> Promise:
                     f"{failed} of {found['offered']} failed; {sent['frames']} frames over "
                     f"{sent['connections']} connections; {peak_mib(server):.0f} MiB)",
                     moved <= MOVED and failed == 0,
+                    "the flood is read by the core that embeds as well",
                 )
             )
     how = (

@@ -27,6 +27,8 @@ def measure(ground: Ground, seconds: int) -> Promise:
         f"{_stream(loud, noisy)['refused']} of the noisy tenant's "
         f"{_stream(loud, noisy)['offered']})",
         moved <= MOVED and refused == 0,
+        "where one tenant keeps the encoder busy, every batch is full (10 ms), and others wait for "
+        "the rest of one and for their own, on the core that also answers",
     )
     how = (
         f"{len(TENANTS)} tenants at equal shares of 85% of the ceiling ({ceiling:.0f}/s), then "

@@ -93,12 +93,14 @@ def _figures(level: Level, calm: Level, ceiling: float) -> list[Figure]:
             f"p99 {found['answer_ms']['p99']:.0f} ms; {found['degraded']} of "
             f"{found['answered']} by words alone; {failed} neither answered nor refused)",
             share >= least,
+            "a refusal costs some 60 us of the core that also serves",
         ),
         Figure(
             f"refusals at {times}",
             f"<= {REFUSAL_MS:g} ms",
             f"p50 {refusal:.2f} ms, p99 {found['refusal_ms']['p99']:.1f} ms",
             refusal <= REFUSAL_MS,
+            "it waits for its turn on the core that also embeds",
         ),
         Figure(
             f"memory at {times}",
