@@ -30,7 +30,7 @@ const WHILE_SHORT: usize = 16;
 const OF_A_CORE: usize = 4;
 const LEAST: usize = 8;
 
-/// How many times the limit on prompt calls there may be, for tenants that have less than half of an equal share.
+/// How many times the limit on prompt calls there may be, for tenants that have less than an equal share.
 const FOR_MODEST: usize = 2;
 
 /// Tenants that are remembered without looking whether anything is known of them.
@@ -274,7 +274,7 @@ impl State {
         let known = self.tenants.get(tenant).map_or(0, |tenant| tenant.prompt);
         let free = limit.saturating_sub(self.prompt);
         // The limit may be so low that what others have leaves nothing free.
-        let is_modest = known == 0 || known.saturating_mul(2 * self.prompt_tenants) < limit;
+        let is_modest = known == 0 || known.saturating_mul(self.prompt_tenants) < limit;
         let has_room = is_modest && self.prompt < limit.saturating_mul(FOR_MODEST);
         if known >= free.saturating_mul(OF_WHAT_IS_FREE) && !has_room {
             self.limit.refused();

@@ -157,9 +157,9 @@ fn who_has_little_in_progress_finds_a_place_under_the_limit_too() {
     let (admission, now, limit) = slow_admission();
     let begin = |name: &str| admission.begin_at(&tenant(name), ROUTE, now);
     let _held: Vec<_> = std::iter::from_fn(|| begin("busy").ok()).collect();
-    // Two calls of each of three beside the busy one are less than half of an equal share.
+    // Three beside the busy one have their equal shares.
     let few = |i: usize| begin(&format!("few{}", i % 3)).expect("a place");
-    let few: Vec<_> = (0..if limit >= 16 { 6 } else { 3 }).map(few).collect();
+    let few: Vec<_> = (0..limit / 4 * 3).map(few).collect();
     assert_eq!(begin("busy").err(), Some(Refusal::Slow));
     drop(few);
     let first: Vec<_> = (0..limit).map(|i| begin(&format!("t{i}")).expect("a place")).collect();
