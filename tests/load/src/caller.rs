@@ -37,13 +37,24 @@ pub(crate) async fn call(
             Err(status) => status,
         };
         let again = Instant::now() + pause.mul_f64(fastrand::f64());
-        if attempt >= attempts || status.code() != Code::Unavailable || again >= until {
+        if attempt >= attempts || !is_unavailable(&status) || again >= until {
             return Outcome::of(&status);
         }
         sleep_until(again).await;
         pause = (pause * GROWTH).min(PAUSE_MAX);
     }
     unreachable!("the last attempt returns")
+}
+
+/// What the other clients of gRPC, and Toolgate's own, call UNAVAILABLE: tonic has several codes for a connection that ended
+/// before the answer came. A status with a source was made on this side.
+fn is_unavailable(status: &Status) -> bool {
+    let broke = || std::error::Error::source(status).is_some();
+    match status.code() {
+        Code::Unavailable => true,
+        Code::Cancelled | Code::Unknown | Code::Internal => broke(),
+        _ => false,
+    }
 }
 
 async fn attempt_one(
