@@ -44,6 +44,8 @@ type Client struct {
 	timeout  time.Duration
 	throttle throttle
 	closed   atomic.Bool
+	// reconnected is when a connection was last asked for out of turn, in nanoseconds of Unix time.
+	reconnected atomic.Int64
 
 	router  toolgatev1.RouterServiceClient
 	catalog toolgatev1.CatalogServiceClient
@@ -105,6 +107,7 @@ func dialOptions(chosen *settings, to target) []grpc.DialOption {
 		grpc.WithDefaultServiceConfig(serviceConfig),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxReceivedBytes)),
 		grpc.WithKeepaliveParams(aliveChecks),
+		grpc.WithConnectParams(reconnecting),
 		grpc.WithUserAgent("toolgate-go/" + Version),
 	}
 	if chosen.credential != nil {

@@ -52,6 +52,28 @@ func unavailable(context.Context, fake.Call) (proto.Message, error) {
 	return nil, status.Error(codes.Unavailable, "not now")
 }
 
+func TestTheCallAfterAServiceIsBackFindsIt(t *testing.T) {
+	reserved, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := reserved.Addr().String()
+	if err := reserved.Close(); err != nil {
+		t.Fatal(err)
+	}
+	client := dial(t, address)
+	request := &toolgatev1.RouteRequest{Intents: []*toolgatev1.Intent{{Text: "x"}}}
+	if _, err := client.Route(t.Context(), request); failure(t, err).Code != codes.Unavailable {
+		t.Fatal(err)
+	}
+	// By then gRPC's own tries are a second apart.
+	time.Sleep(2 * time.Second)
+	fake.StartAt(t, address).Answer(route, &toolgatev1.RouteResponse{})
+	if _, err := client.Route(t.Context(), request); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestARequestGetsTheTenantAndIsLeftAlone(t *testing.T) {
 	service := fake.Start(t)
 	service.Answer(route, &toolgatev1.RouteResponse{CatalogRevision: 7})

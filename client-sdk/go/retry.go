@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc"
+	grpcbackoff "google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -15,6 +17,12 @@ const (
 	firstBackoff = 100 * time.Millisecond
 	maxBackoff   = time.Second
 )
+
+// A service that comes back is found within a second or so; gRPC's own backoff grows to two minutes.
+var reconnecting = grpc.ConnectParams{
+	Backoff:           grpcbackoff.Config{BaseDelay: firstBackoff, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxBackoff},
+	MinConnectTimeout: 20 * time.Second,
+}
 
 // As gRPC's own throttling of retries has it: each failure takes a token and each success gives a tenth of one
 // back. With half of them gone, nothing is retried.
@@ -64,12 +72,25 @@ func (c *Client) retried(ctx context.Context, attempt func() error) error {
 			return nil
 		}
 		failure := c.errorOf(err)
-		if failure.Code != codes.Unavailable || !c.throttle.failed() || attempts == maxAttempts {
+		if failure.Code != codes.Unavailable {
+			return failure
+		}
+		c.reconnect()
+		if !c.throttle.failed() || attempts == maxAttempts {
 			return failure
 		}
 		if !sleep(ctx, backoff(attempts, maxBackoff, failure.RetryAfter)) {
 			return c.interrupted(ctx, failure)
 		}
+	}
+}
+
+// reconnect lets lost connections be tried again now: until gRPC tries by itself, every attempt would fail with
+// what the last try met, though the service may be back. Callers in a hurry get a try per firstBackoff together.
+func (c *Client) reconnect() {
+	now, last := time.Now().UnixNano(), c.reconnected.Load()
+	if now-last >= int64(firstBackoff) && c.reconnected.CompareAndSwap(last, now) {
+		c.conn.ResetConnectBackoff()
 	}
 }
 

@@ -78,6 +78,7 @@ func (w *watcher) pause(ctx context.Context, failure *Error) bool {
 		ctx, cancel = context.WithDeadline(ctx, w.openBy)
 		defer cancel()
 	}
+	w.client.reconnect()
 	return sleep(ctx, backoff(w.breaks, maxWatchBackoff, failure.RetryAfter))
 }
 

@@ -55,8 +55,14 @@ type Service struct {
 // Start serves until the test ends.
 func Start(t *testing.T, options ...grpc.ServerOption) *Service {
 	t.Helper()
+	return StartAt(t, "127.0.0.1:0", options...)
+}
+
+// StartAt serves at an address until the test ends.
+func StartAt(t *testing.T, address string, options ...grpc.ServerOption) *Service {
+	t.Helper()
 	service := &Service{Health: health.NewServer(), handlers: make(map[string]Handler), calls: make(map[string][]Call)}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}

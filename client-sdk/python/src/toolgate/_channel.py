@@ -44,9 +44,10 @@ _OPTIONS: list[tuple[str, str | int]] = [
     ("grpc.max_receive_message_length", 64 * 1024 * 1024),
     ("grpc.enable_retries", 1),
     ("grpc.service_config", json.dumps(_SERVICE_CONFIG)),
-    # A service that comes back is found within a second; gRPC would wait for up to two minutes.
+    # The retries of one call together last longer than this, so that the first call after a service is
+    # back finds it. gRPC alone would wait for up to two minutes.
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 1_000),
+    ("grpc.max_reconnect_backoff_ms", 200),
     # A connection that was lost without a word, under a watch that only waits, is noticed.
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),
