@@ -42,7 +42,7 @@ def measure(calls: int) -> Promise:
                 f"out of use in <= {within:g} s, 0 failed Route calls",
                 f"{moved:.2f} s, 0 of {said[2]} calls failed; back {float(said[4]):.1f} s later",
                 moved <= within,
-                "the canary goes round every second, and its answer is waited for",
+                "the canary goes round every 400 ms, and half a second is waited for it",
             )
         )
     how = (

@@ -164,7 +164,7 @@ const ROUTING: &[Key] = &[
     key(
         "encoder.health_interval",
         span(50, 60_000),
-        "1s",
+        "400ms",
         "How often each worker must embed a known text, rightly and in time, to be used.",
     ),
     key(
