@@ -44,8 +44,8 @@ _OPTIONS: list[tuple[str, str | int]] = [
     ("grpc.max_receive_message_length", 64 * 1024 * 1024),
     ("grpc.enable_retries", 1),
     ("grpc.service_config", json.dumps(_SERVICE_CONFIG)),
-    # The retries of one call together last longer than this, so that the first call after a service is
-    # back finds it. gRPC alone would wait for up to two minutes.
+    # The retries of one call together last longer than this, so that the first call after a service
+    # is back finds it. gRPC alone would wait for up to two minutes.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 200),
     # A connection that was lost without a word, under a watch that only waits, is noticed.
