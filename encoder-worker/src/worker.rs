@@ -26,7 +26,7 @@ use tokio::net::TcpListener;
 use tokio::runtime;
 use tokio_util::sync::CancellationToken;
 use toolgate_serving::telemetry::Telemetry;
-use toolgate_serving::{outlive_file_size_limit, stop_on_signal};
+use toolgate_serving::{open_as_many_files_as_allowed, outlive_file_size_limit, stop_on_signal};
 use tracing::{error, info, warn};
 
 pub use arguments::{HELP, WorkerArguments};
@@ -82,6 +82,7 @@ fn live(config: WorkerConfig, telemetry: Telemetry) -> Result<(), WorkerError> {
 pub async fn run(config: WorkerConfig) -> Result<(), WorkerError> {
     // Its log may be a file.
     outlive_file_size_limit();
+    open_as_many_files_as_allowed();
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
     if config.until_stdin_ends {

@@ -19,7 +19,9 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use toolgate_encoder_worker::LoadError;
 use toolgate_encoder_worker::model_fetch::KnownModel;
-use toolgate_serving::{TlsError, outlive_file_size_limit, stop_on_signal};
+use toolgate_serving::{
+    TlsError, open_as_many_files_as_allowed, outlive_file_size_limit, stop_on_signal,
+};
 use tracing::{info, warn};
 
 use crate::admin::Admin;
@@ -147,6 +149,7 @@ pub async fn run(parsed: Parsed, reread: Reread<'_>) -> Result<(), ServeError> {
     let telemetry = logging::start(config.log, &config.telemetry);
     let (filter, exporting) = (telemetry.filter(), telemetry.export());
     outlive_file_size_limit();
+    open_as_many_files_as_allowed();
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
     let (teller, changes) = reload::channel(&config);

@@ -2,6 +2,7 @@
 
 import json
 import re
+import resource
 import socket
 import subprocess
 import threading
@@ -181,6 +182,18 @@ def test_a_full_tenant(start_server: StartServer) -> None:
         assert len(list(client.list_tools())) == 5
         client.register_server("a", [tool(f"t{i}") for i in range(4)])
         assert client.register_server("b", [tool("one_more")]).server.tool_count == 1
+
+
+def test_as_many_connections_as_the_system_allows_can_be_open(start_server: StartServer) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(512, hard), hard))
+    try:
+        server = start_server({})
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    found = re.search(r"^process_max_fds (\S+)$", server.get("/metrics")[1], re.MULTILINE)
+    assert found is not None
+    assert float(found[1]) == hard
 
 
 def test_limits_are_settings(start_server: StartServer) -> None:
