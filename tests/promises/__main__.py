@@ -8,24 +8,35 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-from . import crashes, floods, neighbour, overload, replicas, report, restarts, workers
+from . import (
+    crashes,
+    floods,
+    neighbour,
+    overload,
+    replicas,
+    report,
+    restarts,
+    tenants,
+    workers,
+)
 from .ground import Ground, ground
 from .promise import Promise
 
-Measure = Callable[[Ground, argparse.Namespace], Promise]
-
-SCENARIOS: dict[str, Measure] = {
-    "overload": lambda on, asked: overload.measure(on, asked.seconds),
-    "neighbour": lambda on, asked: neighbour.measure(on, asked.seconds),
-    "restarts": lambda on, asked: restarts.measure(on, asked.restarts),
-    "floods": lambda on, asked: floods.measure(on, asked.seconds),
-    "workers": lambda _, asked: workers.measure(asked.worker_calls),
-    "kills": lambda on, asked: crashes.measure_kills(on, asked.kills),
-    "replicas": lambda on, asked: replicas.measure_following(on, asked.changes),
-    "outage": lambda on, asked: replicas.measure_outage(on, asked.outage),
-    "full-disk": lambda on, _: crashes.measure_full_disk(on),
+# Each takes how much: the value of the option beside it.
+SCENARIOS: dict[str, tuple[str, Callable[[Ground, int], Promise]]] = {
+    "overload": ("seconds", overload.measure),
+    "neighbour": ("seconds", neighbour.measure),
+    "restarts": ("restarts", restarts.measure),
+    "floods": ("seconds", floods.measure),
+    "workers": ("worker-calls", lambda _, calls: workers.measure(calls)),
+    "kills": ("kills", crashes.measure_kills),
+    "replicas": ("changes", replicas.measure_following),
+    "outage": ("outage", replicas.measure_outage),
+    "full-disk": ("disk-mib", crashes.measure_full_disk),
+    "tenants": ("tenant-calls", tenants.measure),
 }
 
 
@@ -43,11 +54,17 @@ def main() -> None:
     )
     parser.add_argument("--changes", type=int, default=100, help="of a catalog (default 100)")
     parser.add_argument(
-        "--outage", type=int, default=60, help="seconds of the load around it (default 60)"
+        "--outage", type=int, default=40, help="seconds without the store (default 40)"
     )
     parser.add_argument("--kills", type=int, default=50, help="during registrations (default 50)")
     parser.add_argument(
-        "--write", type=Path, metavar="PAGE", help="write a page, with plots beside"
+        "--disk-mib", type=int, default=3, help="of the disk that is filled (default 3)"
+    )
+    parser.add_argument(
+        "--tenant-calls", type=int, default=10_000, help="of tenants at once (default 10,000)"
+    )
+    parser.add_argument(
+        "--write", type=Path, metavar="PAGE", help="write into a page, with plots beside"
     )
     asked = parser.parse_args()
     unknown = [name for name in asked.scenarios if name not in SCENARIOS]
@@ -57,7 +74,7 @@ def main() -> None:
         promises = []
         for name in asked.scenarios or SCENARIOS:
             print(f"measuring {name} ...", file=sys.stderr, flush=True)
-            promises.append(SCENARIOS[name](on, asked))
+            promises.append(_measure(name, on, asked))
     if asked.write:
         report.write(asked.write, promises)
     else:
@@ -67,6 +84,13 @@ def main() -> None:
         "\n".join(["short of what is promised:", *short] if short else ["all held"]),
         file=sys.stderr,
     )
+
+
+def _measure(name: str, on: Ground, asked: argparse.Namespace) -> Promise:
+    option, measure = SCENARIOS[name]
+    much = getattr(asked, option.replace("-", "_"))
+    command = f'make promises PROMISES="{name} --{option} {much}"'
+    return replace(measure(on, much), command=command)
 
 
 def _binary(variable: str) -> Path:

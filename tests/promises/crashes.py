@@ -18,7 +18,6 @@ from .promise import Figure, Promise
 
 TENANT = "crashes"
 TOOLS = 20
-DISK = "3m"
 
 
 def tools(version: int, count: int = TOOLS, size: int = 0) -> list[dict[str, Any]]:
@@ -109,8 +108,8 @@ def _versions(server: ToolgateProcess) -> dict[str, set[int]]:
     return {name: set(all_) if len(all_) == TOOLS else set() for name, all_ in found.items()}
 
 
-def measure_full_disk(ground: Ground) -> Promise:
-    with _small_disk(ground.folder / "small") as disk:
+def measure_full_disk(ground: Ground, mib: int) -> Promise:
+    with _small_disk(ground.folder / "small", mib) as disk:
         server = ToolgateProcess(ground.toolgate, ground.folder / "full", {"store.path": str(disk)})
         server.start()
         try:
@@ -145,7 +144,7 @@ def measure_full_disk(ground: Ground) -> Promise:
         ),
     ]
     how = (
-        f"The data directory on a disk of {DISK}iB, filled by registrations; then a kill and a "
+        f"The data directory on a disk of {mib} MiB, filled by registrations; then a kill and a "
         "start on the same disk."
     )
     return Promise("Disk full", how, figures)
@@ -164,10 +163,10 @@ def _fill(server: ToolgateProcess) -> tuple[list[str], str]:
 
 
 @contextlib.contextmanager
-def _small_disk(at: Path) -> Iterator[Path]:
+def _small_disk(at: Path, mib: int) -> Iterator[Path]:
     """A file system of its own; needs to be root."""
     at.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", at], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mib}m", "tmpfs", at], check=True)
     try:
         yield at
     finally:

@@ -63,3 +63,5 @@ class Promise:
     how: str
     figures: list[Figure]
     plots: list[Plot] = field(default_factory=list)
+    command: str = ""
+    """What measures it again."""

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,36 +12,49 @@ from .promise import Figure, Promise
 HEAD = """# Promises, and what was measured of them
 
 What the service holds itself to under load and faults, and what `make promises` measured on
-{cores} cores of {machine}, {day}. Load comes from an open loop (`tests/load`): callers arrive when
-they like, and a call's latency counts from the moment at which it was meant to be sent. The server
-has {server_cores}, the load generator another. Figures of a shared machine move by a tenth or two
-from run to run.
+{cores} cores of {machine}. Load comes from an open loop (`tests/load`): callers arrive when they
+like, and a call's latency counts from the moment at which it was meant to be sent. The server has
+{server_cores}, the load generator another. Figures of a shared machine move by a tenth or two from
+run to run.
 """
 
 
 def write(page: Path, promises: Sequence[Promise], plots: str = "promises") -> None:
+    """What the page has of other promises stays."""
     for promise in promises:
         for plot in promise.plots:
             plot.draw(page.parent / plots)
-    page.write_text(render(promises, plots))
+    sections = _sections(page.read_text()) if page.exists() else {}
+    sections |= {promise.title: _section(promise, plots) for promise in promises}
+    page.write_text(_page(list(sections.values())))
 
 
 def render(promises: Sequence[Promise], plots: str) -> str:
+    return _page([_section(promise, plots) for promise in promises])
+
+
+def _page(sections: Sequence[str]) -> str:
     cores = len(os.sched_getaffinity(0))
     head = HEAD.format(
         cores=cores,
         server_cores="one of them" if cores == 2 else f"{cores - 1} of them",
         machine=_processor(),
-        day=datetime.now(UTC).date().isoformat(),
     )
-    return "\n".join([head, *(_section(promise, plots) for promise in promises)])
+    return "\n".join([head, *sections])
+
+
+def _sections(page: str) -> dict[str, str]:
+    """A page's sections by their titles."""
+    found = re.split(r"^## ", page, flags=re.MULTILINE)[1:]
+    return {one.partition("\n")[0]: f"## {one.rstrip()}\n" for one in found}
 
 
 def _section(promise: Promise, plots: str) -> str:
     rows = "\n".join(_row(figure) for figure in promise.figures)
     drawn = "".join(f"\n![{plot.title}]({plots}/{plot.file})\n" for plot in promise.plots)
     table = f"| what | promised | measured | |\n|---|---|---|---|\n{rows}"
-    return f"## {promise.title}\n\n{promise.how}\n\n{table}\n{drawn}"
+    again = f"{datetime.now(UTC).date().isoformat()}: `{promise.command}`"
+    return f"## {promise.title}\n\n{promise.how}\n\n{again}\n\n{table}\n{drawn}"
 
 
 def _row(figure: Figure) -> str:
