@@ -2,6 +2,7 @@
 
 import secrets
 import signal
+import socket
 import time
 from base64 import b64encode
 from contextlib import ExitStack
@@ -15,6 +16,10 @@ REPLICAS = 3
 TENANT = "restarts"
 DRAIN_SECONDS = 2
 RATE = 40
+SILENT_EACH = 10
+"""Of so many restarts, one has a peer that says hello and then nothing, to the end."""
+HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+"""HTTP/2's preface, with empty SETTINGS (RFC 9113, 3.4)."""
 
 
 def measure(ground: Ground, restarts: int) -> Promise:
@@ -35,7 +40,7 @@ def measure(ground: Ground, restarts: int) -> Promise:
         time.sleep(2)
         began, exits = time.monotonic(), []
         for number in range(restarts):
-            exits.append(_restart(replicas[number % REPLICAS]))
+            exits.append(_restart(replicas[number % REPLICAS], number % SILENT_EACH == 0))
         took = time.monotonic() - began
         load.send_signal(signal.SIGINT)
         report = ground.end_load(load)
@@ -61,7 +66,8 @@ def measure(ground: Ground, restarts: int) -> Promise:
         "tried again on UNAVAILABLE as "
         "the clients' service config says; one replica after another gets SIGTERM, exits, starts "
         "and becomes ready, "
-        f"{len(exits)} times in {took:.0f} s."
+        f"{len(exits)} times in {took:.0f} s. One time in {SILENT_EACH}, a peer is connected that "
+        "never answers."
     )
     plot = Plot(
         "restarts.svg",
@@ -72,10 +78,16 @@ def measure(ground: Ground, restarts: int) -> Promise:
     return Promise("Rolling restart", how, figures, [plot])
 
 
-def _restart(replica: ToolgateProcess) -> float:
+def _restart(replica: ToolgateProcess, beside_silence: bool) -> float:
     """Seconds from the signal to the exit."""
-    began = time.monotonic()
-    replica.stop()
-    took = time.monotonic() - began
+    with socket.socket() as peer:
+        if beside_silence:
+            host, _, port = replica.target.partition(":")
+            peer.connect((host, int(port)))
+            peer.sendall(HELLO)
+            peer.recv(1)
+        began = time.monotonic()
+        replica.stop()
+        took = time.monotonic() - began
     replica.start_again()
     return took
