@@ -10,7 +10,7 @@ use crate::outcome::Outcome;
 use crate::targets::Targets;
 
 /// The service config that the clients ship: attempts, the first pause, its growth and its bound.
-const ATTEMPTS: u32 = 5;
+const ATTEMPTS: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const GROWTH: u32 = 2;
 const PAUSE_MAX: Duration = Duration::from_secs(1);
@@ -67,9 +67,14 @@ async fn attempt_one(
     let message = RouteRequest { tenant: tenant.to_owned(), intents, ..RouteRequest::default() };
     let mut request = Request::new(message);
     request.set_timeout(until.saturating_duration_since(Instant::now()));
-    let mut client = targets.take();
-    let answer = timeout_at(until, client.route(request)).await;
-    let answer = answer.map_err(|_| Status::deadline_exceeded("no answer in time"))??;
+    let connection = targets.take();
+    let answer = timeout_at(until, connection.client.clone().route(request)).await;
+    let answer = answer.map_err(|_| Status::deadline_exceeded("no answer in time"))?;
+    let answer = answer.inspect_err(|status| {
+        if is_unavailable(status) {
+            targets.failed(connection);
+        }
+    })?;
     let degraded = !answer.into_inner().degraded.is_empty();
     Ok(if degraded { Outcome::Degraded } else { Outcome::Answered })
 }
