@@ -196,6 +196,19 @@ def test_as_many_connections_as_the_system_allows_can_be_open(start_server: Star
     assert float(found[1]) == hard
 
 
+def test_one_client_calls_several_servers(start_server: StartServer) -> None:
+    servers = [start_server({}) for _ in range(2)]
+    for name, server in zip(("first", "second"), servers, strict=True):
+        with server.client("both") as client:
+            client.register_server(name, NOTES)
+    with Client(f"ipv4:{','.join(server.target for server in servers)}", tenant="both") as client:
+        found: set[str] = set()
+        give_up = time.monotonic() + 30  # One may be connected before the other.
+        while found != {"first", "second"} and time.monotonic() < give_up:
+            found |= {one.name for one in client.list_servers()}
+    assert found == {"first", "second"}
+
+
 def test_limits_are_settings(start_server: StartServer) -> None:
     settings = {"limits.max_intents": "2", "limits.max_tools_per_registration": "3"}
     with start_server(settings).client() as client:

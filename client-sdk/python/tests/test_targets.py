@@ -8,7 +8,7 @@ import pytest
 from conftest import FakeService
 
 from toolgate import AsyncClient, Client, Tls
-from toolgate._channel import target_of
+from toolgate._channel import endpoint, target_of
 from toolgate._gen.v1 import router_pb2
 
 TRUSTING = grpc.ssl_channel_credentials()
@@ -71,6 +71,20 @@ def test_a_target_without_a_port_is_refused_at_once(target: str) -> None:
 )
 def test_what_grpc_takes_beside_is_left_as_it_is(target: str) -> None:
     assert target_of(target, None) == (target, False)
+
+
+@pytest.mark.parametrize(
+    ("target", "authority"),
+    [
+        ("ipv4:10.0.0.1:7070,10.0.0.2:7070", ["10.0.0.1:7070"]),
+        ("ipv6:[::1]:7070,[::2]:7070", ["[::1]:7070"]),
+        ("ipv4:10.0.0.1:7070", []),
+        ("tools.example:7070", []),
+    ],
+)
+def test_of_several_addresses_one_is_the_authority(target: str, authority: list[str]) -> None:
+    options = endpoint(target, None, None, []).options
+    assert [value for name, value in options if name == "grpc.default_authority"] == authority
 
 
 @pytest.mark.parametrize(

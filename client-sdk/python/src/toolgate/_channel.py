@@ -96,6 +96,10 @@ def endpoint(
     found: list[tuple[str, str | int]] = []
     if settings.server_name:
         found.append(("grpc.ssl_target_name_override", settings.server_name))
+    scheme, _, listed = address.partition(":")
+    if scheme in ("ipv4", "ipv6") and "," in listed:
+        # gRPC would take the whole list for the host's name, which no server accepts.
+        found.append(("grpc.default_authority", listed.partition(",")[0]))
     if _is_loopback(address):  # What stays on this machine is no proxy's to see.
         found.append(("grpc.enable_http_proxy", 0))
     return Endpoint(address, credentials, [*_OPTIONS, *found, *options])
