@@ -53,6 +53,8 @@ def measure(ground: Ground, restarts: int) -> Promise:
             "0",
             f"{failed}" + (f" ({found['failed']})" if failed else ""),
             failed == 0,
+            "the load generator finds out by a call whether a replica is back, of three that each "
+            "call has; gRPC's clients connect beforehand",
         ),
         Figure(
             "time to exit",
