@@ -48,19 +48,25 @@ func failure(t *testing.T, err error) *toolgate.Error {
 	return failed
 }
 
+// unused is an address at which nobody listens.
+func unused(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return listener.Addr().String()
+}
+
 func unavailable(context.Context, fake.Call) (proto.Message, error) {
 	return nil, status.Error(codes.Unavailable, "not now")
 }
 
 func TestTheCallAfterAServiceIsBackFindsIt(t *testing.T) {
-	reserved, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := reserved.Addr().String()
-	if err := reserved.Close(); err != nil {
-		t.Fatal(err)
-	}
+	address := unused(t)
 	client := dial(t, address)
 	request := &toolgatev1.RouteRequest{Intents: []*toolgatev1.Intent{{Text: "x"}}}
 	if _, err := client.Route(t.Context(), request); failure(t, err).Code != codes.Unavailable {
@@ -219,16 +225,9 @@ func TestReasonsAreThoseOfTheContract(t *testing.T) {
 }
 
 func TestNobodyListeningIsSaidSoon(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	target := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	target := unused(t)
 	started := time.Now()
-	_, err = dial(t, target).Route(t.Context(), nil)
+	_, err := dial(t, target).Route(t.Context(), nil)
 	failed := failure(t, err)
 	if failed.Code != codes.Unavailable || !strings.HasSuffix(failed.Message, "; is `toolgate serve` running at "+target+"?") {
 		t.Error(failed)
