@@ -1,7 +1,6 @@
-"""Replicas restarted one after another under load, with clients that try again as they do."""
+"""Replicas restarted one after another under the load of a shipped client."""
 
 import secrets
-import signal
 import socket
 import time
 from base64 import b64encode
@@ -9,13 +8,16 @@ from contextlib import ExitStack
 
 from toolgate_process import ToolgateProcess
 
-from .ground import Ground, register
+from .ground import Ground, on, register
+from .open_loop import calling
 from .promise import Figure, Plot, Promise, Series
 
 REPLICAS = 3
 TENANT = "restarts"
 DRAIN_SECONDS = 2
 RATE = 40
+TIMEOUT = 5.0
+"""Seconds of a call, its retries included."""
 SILENT_EACH = 10
 """Of so many restarts, one has a peer that says hello and then nothing, to the end."""
 HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
@@ -32,29 +34,21 @@ def measure(ground: Ground, restarts: int) -> Promise:
         ]
         for replica in replicas:
             register(replica, TENANT, servers=4)
-        load = ground.begin_load(
-            [replica.target for replica in replicas],
-            *("--stream", f"{TENANT}={RATE}", "--seconds", str(restarts * 60)),
-            *("--deadline", "5", "--retry", "--warmup", "1"),
-        )
-        time.sleep(2)
-        began, exits = time.monotonic(), []
-        for number in range(restarts):
-            exits.append(_restart(replicas[number % REPLICAS], number % SILENT_EACH == 0))
-        took = time.monotonic() - began
-        load.send_signal(signal.SIGINT)
-        report = ground.end_load(load)
-    found = report["all"]
-    failed = sum(found["failed"].values()) + found["refused"] + found["unsent"]
+        targets = [replica.target for replica in replicas]
+        with on(ground.generator_cores), calling(targets, TENANT, RATE, TIMEOUT) as calls:
+            time.sleep(2)
+            began, exits = time.monotonic(), []
+            for number in range(restarts):
+                exits.append(_restart(ground, replicas[number % REPLICAS], number))
+            took = time.monotonic() - began
+    failed = calls.unanswered()
     bound = DRAIN_SECONDS + 2
     figures = [
         Figure(
-            f"failed calls of {found['offered']} over {len(exits)} restarts",
+            f"failed calls of {calls.offered} over {len(exits)} restarts",
             "0",
-            f"{failed}" + (f" ({found['failed']})" if failed else ""),
+            f"{failed}" + (f" ({dict(calls.errors)})" if failed else ""),
             failed == 0,
-            "the load generator finds out by a call whether a replica is back, of three that each "
-            "call has; gRPC's clients connect beforehand",
         ),
         Figure(
             "time to exit",
@@ -64,10 +58,9 @@ def measure(ground: Ground, restarts: int) -> Promise:
         ),
     ]
     how = (
-        f"{REPLICAS} replicas, {RATE} Route calls a second in an open loop over all of them, each "
-        "tried again on UNAVAILABLE as "
-        "the clients' service config says; one replica after another gets SIGTERM, exits, starts "
-        "and becomes ready, "
+        f"{REPLICAS} replicas, {RATE} Route calls a second in an open loop, made by one Python "
+        "client that has all their addresses and the service config that it is shipped with; one "
+        "replica after another gets SIGTERM, exits, starts and becomes ready, "
         f"{len(exits)} times in {took:.0f} s. One time in {SILENT_EACH}, a peer is connected that "
         "never answers."
     )
@@ -75,15 +68,15 @@ def measure(ground: Ground, restarts: int) -> Promise:
         "restarts.svg",
         "Answers' p99 while replicas restart",
         "ms",
-        [Series("p99", [second["answer_p99_ms"] for second in report["seconds"]])],
+        [Series("p99", calls.p99())],
     )
     return Promise("Rolling restart", how, figures, [plot])
 
 
-def _restart(replica: ToolgateProcess, beside_silence: bool) -> float:
+def _restart(ground: Ground, replica: ToolgateProcess, number: int) -> float:
     """Seconds from the signal to the exit."""
     with socket.socket() as peer:
-        if beside_silence:
+        if number % SILENT_EACH == 0:
             host, _, port = replica.target.partition(":")
             peer.connect((host, int(port)))
             peer.sendall(HELLO)
@@ -91,5 +84,6 @@ def _restart(replica: ToolgateProcess, beside_silence: bool) -> float:
         began = time.monotonic()
         replica.stop()
         took = time.monotonic() - began
-    replica.start_again()
+    with on(ground.server_cores):
+        replica.start_again()
     return took
