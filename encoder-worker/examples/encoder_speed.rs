@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use serde::{Deserialize, Serialize};
 use toolgate_encoder_worker::model_fetch::default_model_dir;
-use toolgate_encoder_worker::{Batch, Device, EncoderConfig, LoadedModel, NumberFormat};
+use toolgate_encoder_worker::{
+    AdapterChoice, Batch, Device, EncoderConfig, LoadedModel, NumberFormat,
+};
 
 /// Calls before the clock starts, and the fewest that are timed.
 const WARM_UP_CALLS: usize = 2;
@@ -94,6 +96,8 @@ fn load(arguments: &Arguments) -> Result<(LoadedModel, Report), Failure> {
         device: Device::Cpu,
         format: arguments.format,
         threads: Some(arguments.threads),
+        // The model that the other engines run, too.
+        adapter: AdapterChoice::None,
         ..EncoderConfig::default()
     };
     let started = Instant::now();

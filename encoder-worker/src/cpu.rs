@@ -3,6 +3,9 @@
 //! not come. Activations are kept in memory that only grows.
 
 mod attention;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod balance;
 mod bf16;
 mod elementwise;
 mod f32;
@@ -16,11 +19,11 @@ mod model;
 mod pages;
 mod plan;
 mod pool;
-mod product;
 mod shared;
 mod team;
 #[cfg(test)]
 mod tests;
+mod transpose;
 mod vectors;
 
 use std::num::NonZeroUsize;
@@ -110,7 +113,7 @@ impl Loader<'_> {
     ) -> Result<Box<dyn Backend>, LoadError> {
         let model = self.weights.model();
         let network = Network {
-            model: Model::read(self.weights)?,
+            model: Model::read(self.weights, self.isa.arch)?,
             kernel,
             arch: self.isa.arch,
             // An unknown activation was refused when the directory was opened.
@@ -137,15 +140,15 @@ struct CpuBert<K: Kernel> {
     name: &'static str,
     network: Network<K>,
     /// What all threads work in when they work together.
-    together: Workspace<K>,
+    together: Workspace,
     /// What each thread has for itself.
     own: Vec<Mutex<Own<K>>>,
     team: Team,
 }
 
 struct Own<K: Kernel> {
-    workspace: Workspace<K>,
-    scratch: OwnScratch,
+    workspace: Workspace,
+    scratch: OwnScratch<K::Value>,
 }
 
 impl<K: Kernel> Backend for CpuBert<K> {

@@ -27,7 +27,7 @@ pub enum NumberFormat {
     F32,
     /// 16-bit floats with an f32's exponent; sums in f32.
     Bf16,
-    /// 8-bit integers, scaled by groups of inputs, per output channel and per token. CPU only.
+    /// 8-bit integers, scaled per output channel and per token. CPU only.
     Int8,
 }
 

@@ -1,17 +1,28 @@
-//! Self-attention of one head within one text. Nothing is padded to another text's length and nothing
-//! is masked, since every token attends to its own text only.
+//! Self-attention of one head within one text. Nothing is padded to another text's length, since every
+//! token attends to its own text only. Vector types come from `pulp`.
 
 use pulp::{Arch, Simd, WithSimd};
 
 use super::elementwise::exponentials;
-use super::kernel::{PANEL, PanelRow};
-use super::product::{Product, Strided};
+use super::kernel::{PanelRow, blocks, for_rows};
+use super::shared::Shared;
+use super::transpose::{LANES, transpose};
 
-/// Columns of scores are padded to a multiple of this: the widest vector.
-const LANES: usize = 16;
+/// Query rows that are worked on at a time: twice as many sums fit AVX2's 16 registers, and their scores
+/// stay in the first-level cache.
+const ROWS: usize = 6;
 
-/// Query rows that are worked on at a time: their scores stay in the first-level cache.
-const BLOCK: usize = 24;
+/// Added to scores from its middle on, or from so many places before it: rules out what is beyond a
+/// text's last token.
+const BEYOND: [f32; 2 * LANES] = {
+    let mut beyond = [0.0; 2 * LANES];
+    let mut place = LANES;
+    while place < 2 * LANES {
+        beyond[place] = f32::NEG_INFINITY;
+        place += 1;
+    }
+    beyond
+};
 
 /// One head's columns of a text's queries, keys or values: a run within panel rows.
 #[derive(Clone, Copy)]
@@ -23,14 +34,14 @@ pub(super) struct HeadRows<'a> {
 }
 
 impl<'a> HeadRows<'a> {
-    /// From the head's first column in the row `from` on.
-    fn starting_at(&self, from: usize) -> Strided<'a> {
-        let values = &self.rows[from..].as_flattened()[self.column..];
-        Strided { values, stride: PANEL }
+    /// `width` columns of row `token`.
+    #[inline(always)]
+    pub(super) fn row(&self, token: usize, width: usize) -> &'a [f32] {
+        &self.rows[token][self.column..self.column + width]
     }
 }
 
-/// One head of one text.
+/// One head of one text: some of its queries, all of its keys and values.
 pub(super) struct Head<'a> {
     /// Scaled by one over the root of the head's width.
     pub(super) query: HeadRows<'a>,
@@ -43,73 +54,146 @@ pub(super) struct Head<'a> {
 /// Memory that is used again from head to head.
 #[derive(Default)]
 pub(super) struct Scratch {
-    /// The keys, transposed: `width` rows of as many columns as there are tokens, padded.
-    keys: Vec<f32>,
-    /// `BLOCK` rows of as many columns.
-    scores: Vec<f32>,
+    /// The keys, transposed.
+    keys: Shared<f32>,
+    /// `ROWS` rows of as many columns.
+    scores: Shared<f32>,
 }
 
 impl Head<'_> {
-    /// `context` gets one row of `width` per token.
-    pub(super) fn attend(&self, arch: Arch, scratch: &mut Scratch, context: &mut [f32]) {
-        let tokens = self.query.rows.len();
-        let columns = tokens.next_multiple_of(LANES);
-        let Scratch { keys, scores } = scratch;
-        keys.resize(self.width * columns, 0.0);
-        self.transpose_keys(keys, columns);
-        for (block, context) in context.chunks_mut(BLOCK * self.width).enumerate() {
-            let rows = context.len() / self.width;
-            scores.resize(rows * columns, 0.0);
-            arch.dispatch(Product {
-                a: self.query.starting_at(block * BLOCK),
-                b: Strided { values: keys, stride: columns },
-                out: scores,
-                inner: self.width,
-                columns,
-            });
-            let sums = arch.dispatch(SoftmaxNumerators { scores, columns, tokens });
-            arch.dispatch(Product {
-                a: Strided { values: scores, stride: columns },
-                b: self.value.starting_at(0),
-                out: context,
-                inner: tokens,
-                columns: self.width,
-            });
-            for (row, sum) in context.chunks_exact_mut(self.width).zip(sums) {
-                let scale = 1.0 / sum;
-                row.iter_mut().for_each(|x| *x *= scale);
-            }
-        }
-    }
-
-    /// What is beyond the last token stays from earlier texts: its scores are replaced.
-    fn transpose_keys(&self, keys: &mut [f32], columns: usize) {
-        for (token, row) in self.key.rows.iter().enumerate() {
-            let from = &row[self.key.column..self.key.column + self.width];
-            for (key, column) in from.iter().zip(keys.chunks_exact_mut(columns)) {
-                column[token] = *key;
-            }
-        }
+    /// `context` gets one row of `width` per query.
+    pub(super) fn attend(self, arch: Arch, scratch: &mut Scratch, context: &mut [f32]) {
+        let columns = self.key.rows.len().next_multiple_of(LANES);
+        let keys = scratch.keys.own(self.width * columns, 0.0);
+        let scores = scratch.scores.own(ROWS * columns, 0.0);
+        transpose(arch, self.key, self.width, keys);
+        arch.dispatch(Attend { head: self, columns, keys, scores, context });
     }
 }
 
-/// Exponentials of the scores, and each row's sum.
-struct SoftmaxNumerators<'a> {
-    scores: &'a mut [f32],
+/// A head and where its results go.
+struct Attend<'a> {
+    head: Head<'a>,
+    /// The keys' tokens, padded.
     columns: usize,
-    tokens: usize,
+    keys: &'a [f32],
+    scores: &'a mut [f32],
+    context: &'a mut [f32],
 }
 
-impl WithSimd for SoftmaxNumerators<'_> {
-    type Output = [f32; BLOCK];
+impl WithSimd for Attend<'_> {
+    type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) -> [f32; BLOCK] {
-        let mut sums = [1.0; BLOCK];
-        for (row, sum) in self.scores.chunks_exact_mut(self.columns).zip(&mut sums) {
-            row[self.tokens..].fill(f32::NEG_INFINITY);
-            *sum = exponentials(simd, row);
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        for (first, len) in blocks(self.head.query.rows.len(), ROWS) {
+            for_rows!(len, [1, 2, 3, 4, 5], 6, self.block::<S, N>(simd, first));
         }
-        sums
+    }
+}
+
+impl Attend<'_> {
+    /// The contexts of `N` tokens from `first` on.
+    #[inline(always)]
+    fn block<S: Simd, const N: usize>(&mut self, simd: S, first: usize) {
+        let maxima = self.scores::<S, N>(simd, first);
+        let mut scales = [simd.splat_f32s(0.0); N];
+        let rows = self.scores.chunks_exact_mut(self.columns);
+        for ((row, scale), max) in rows.zip(&mut scales).zip(maxima) {
+            let max = simd.splat_f32s(simd.reduce_max_f32s(max));
+            *scale = simd.splat_f32s(1.0 / exponentials(simd, row, max));
+        }
+        let mut column = 0;
+        while column + 2 * S::F32_LANES <= self.head.width {
+            self.contexts::<S, N, 2>(simd, (first, column), &scales);
+            column += 2 * S::F32_LANES;
+        }
+        while column < self.head.width {
+            self.contexts::<S, N, 1>(simd, (first, column), &scales);
+            column += S::F32_LANES;
+        }
+    }
+
+    /// The scores of `N` tokens, and the largest of each.
+    #[inline(always)]
+    fn scores<S: Simd, const N: usize>(&mut self, simd: S, first: usize) -> [S::f32s; N] {
+        let mut maxima = [simd.splat_f32s(f32::NEG_INFINITY); N];
+        let mut column = 0;
+        while column + 2 * S::F32_LANES <= self.columns {
+            self.tile::<S, N, 2>(simd, (first, column), &mut maxima);
+            column += 2 * S::F32_LANES;
+        }
+        while column < self.columns {
+            self.tile::<S, N, 1>(simd, (first, column), &mut maxima);
+            column += S::F32_LANES;
+        }
+        maxima
+    }
+
+    /// `N` rows by `V` vectors of scores, kept in registers until done.
+    #[inline(always)]
+    #[allow(clippy::needless_range_loop, reason = "of every row, the vector is another's")]
+    fn tile<S: Simd, const N: usize, const V: usize>(
+        &mut self,
+        simd: S,
+        (first, column): (usize, usize),
+        maxima: &mut [S::f32s; N],
+    ) {
+        let tokens = self.head.key.rows.len();
+        let queries: [&[f32]; N] =
+            std::array::from_fn(|r| self.head.query.row(first + r, self.head.width));
+        let mut sums = [[simd.splat_f32s(0.0); V]; N];
+        for k in 0..self.head.width {
+            let keys = &self.keys[k * self.columns + column..][..V * S::F32_LANES];
+            let (keys, _) = S::as_simd_f32s(keys);
+            for (query, sums) in queries.iter().zip(&mut sums) {
+                let x = simd.splat_f32s(query[k]);
+                for (sum, &key) in sums.iter_mut().zip(keys) {
+                    *sum = simd.mul_add_f32s(x, key, *sum);
+                }
+            }
+        }
+        for v in 0..V {
+            let column = column + v * S::F32_LANES;
+            let there = tokens.saturating_sub(column).min(LANES);
+            let (beyond, _) = S::as_simd_f32s(&BEYOND[LANES - there..][..S::F32_LANES]);
+            for r in 0..N {
+                let score = simd.add_f32s(sums[r][v], beyond[0]);
+                maxima[r] = simd.max_f32s(maxima[r], score);
+                let to = &mut self.scores[r * self.columns + column..][..S::F32_LANES];
+                S::as_mut_simd_f32s(to).0[0] = score;
+            }
+        }
+    }
+
+    /// `V` vectors of `N` tokens' contexts: the values by the scores, by `scales`.
+    #[inline(always)]
+    fn contexts<S: Simd, const N: usize, const V: usize>(
+        &mut self,
+        simd: S,
+        (first, column): (usize, usize),
+        scales: &[S::f32s; N],
+    ) {
+        let (tokens, value) = (self.head.value.rows.len(), self.head.value);
+        let scores: [&[f32]; N] =
+            std::array::from_fn(|r| &self.scores[r * self.columns..][..tokens]);
+        let mut sums = [[simd.splat_f32s(0.0); V]; N];
+        for token in 0..tokens {
+            let values = &value.rows[token][value.column + column..][..V * S::F32_LANES];
+            let (values, _) = S::as_simd_f32s(values);
+            for (scores, sums) in scores.iter().zip(&mut sums) {
+                let x = simd.splat_f32s(scores[token]);
+                for (sum, &value) in sums.iter_mut().zip(values) {
+                    *sum = simd.mul_add_f32s(x, value, *sum);
+                }
+            }
+        }
+        for r in 0..N {
+            let out = &mut self.context[(first + r) * self.head.width + column..];
+            let (out, _) = S::as_mut_simd_f32s(&mut out[..V * S::F32_LANES]);
+            for (out, &sum) in out.iter_mut().zip(&sums[r]) {
+                *out = simd.mul_f32s(sum, scales[r]);
+            }
+        }
     }
 }

@@ -27,29 +27,44 @@ impl Format for F32 {
 }
 
 impl Tile for F32 {
-    /// Two vectors of columns at a time.
+    /// As many vectors of columns at a time as leave registers for their weights: four of 16 lanes, of which
+    /// there are 32, or else two.
     #[inline(always)]
     fn tile<S: Simd, const N: usize>(product: &mut Product<'_, Self>, simd: S, first: usize) {
-        let steps = product.panel.steps;
-        let rows = product.rows.take::<N>(first);
-        let width = 2 * S::F32_LANES;
-        for column in (0..PANEL).step_by(width) {
-            let mut sums = [[simd.splat_f32s(0.0); 2]; N];
-            for (k, step) in steps.iter().enumerate() {
-                let (weights, _) = S::as_simd_f32s(&step.0[column..column + width]);
-                for (row, sums) in rows.iter().zip(&mut sums) {
-                    let value = simd.splat_f32s(row[k]);
-                    sums[0] = simd.mul_add_f32s(value, weights[0], sums[0]);
-                    sums[1] = simd.mul_add_f32s(value, weights[1], sums[1]);
-                }
+        if S::F32_LANES == 16 {
+            columns::<S, N, 4>(product, simd, (first, 0));
+        } else {
+            for column in (0..PANEL).step_by(2 * S::F32_LANES) {
+                columns::<S, N, 2>(product, simd, (first, column));
             }
-            let (bias, _) = S::as_simd_f32s(&product.panel.bias[column..column + width]);
-            for (r, sums) in sums.into_iter().enumerate() {
-                let out = &mut product.out[first + r][column..column + width];
-                let (out, _) = S::as_mut_simd_f32s(out);
-                out[0] = simd.add_f32s(sums[0], bias[0]);
-                out[1] = simd.add_f32s(sums[1], bias[1]);
+        }
+    }
+}
+
+/// `V` vectors of columns.
+#[inline(always)]
+fn columns<S: Simd, const N: usize, const V: usize>(
+    product: &mut Product<'_, F32>,
+    simd: S,
+    (first, column): (usize, usize),
+) {
+    let columns = column..column + V * S::F32_LANES;
+    let rows = product.rows.take::<N>(first);
+    let mut sums = [[simd.splat_f32s(0.0); V]; N];
+    for (k, step) in product.panel.steps.iter().enumerate() {
+        let (weights, _) = S::as_simd_f32s(&step.0[columns.clone()]);
+        for (row, sums) in rows.iter().zip(&mut sums) {
+            let value = simd.splat_f32s(row[k]);
+            for (sum, &weight) in sums.iter_mut().zip(weights) {
+                *sum = simd.mul_add_f32s(value, weight, *sum);
             }
+        }
+    }
+    let (bias, _) = S::as_simd_f32s(&product.panel.bias[columns.clone()]);
+    for (r, sums) in sums.into_iter().enumerate() {
+        let (out, _) = S::as_mut_simd_f32s(&mut product.out[first + r][columns.clone()]);
+        for ((out, sum), &bias) in out.iter_mut().zip(sums).zip(bias) {
+            *out = simd.add_f32s(sum, bias);
         }
     }
 }

@@ -6,7 +6,7 @@ use super::kernel::{PANEL, PanelRow, RowScale, Rows};
 use super::linear::Linear;
 use super::shared::Shared;
 
-/// Rows of activations and their scales.
+/// Rows of activations and their scales, of one thread.
 pub(super) struct Kept<V> {
     values: Shared<V>,
     scales: Shared<RowScale>,
@@ -18,49 +18,33 @@ impl<V> Default for Kept<V> {
     }
 }
 
-#[allow(unsafe_code, reason = "members of a team write disjoint parts of one buffer")]
 impl<V: Copy + Default> Kept<V> {
-    /// Makes room for so many rows of what `linear` takes.
-    pub(super) fn grow(&mut self, rows: usize, linear: &Linear) {
-        self.values.grow(rows * linear.inputs(), V::default());
-        self.scales.grow(rows * linear.row_scales(), RowScale::default());
+    /// The first `count` rows of what `linear` takes.
+    pub(super) fn read(&mut self, count: usize, linear: &Linear) -> Rows<'_, V> {
+        let inputs = linear.inputs();
+        Rows {
+            values: self.values.own(count * inputs, V::default()),
+            scales: self.scales.own(count * linear.row_scales(), RowScale::default()),
+            inputs,
+        }
     }
 
-    /// # Safety
-    /// In this phase nobody writes into these rows.
-    pub(super) unsafe fn read(&self, rows: Range<usize>, linear: &Linear) -> Rows<'_, V> {
-        let (inputs, scales) = (linear.inputs(), linear.row_scales());
-        // SAFETY: nobody writes, says the caller.
-        let (values, scales) = unsafe {
-            (
-                self.values.read(rows.start * inputs..rows.end * inputs),
-                self.scales.read(rows.start * scales..rows.end * scales),
-            )
-        };
-        Rows { values, scales, inputs }
-    }
-
-    /// The places of `columns` of the rows from `first_row` on. Columns begin where a group does.
-    ///
-    /// # Safety
-    /// In this phase nobody else reads or writes any of them.
-    pub(super) unsafe fn write(
-        &self,
-        first_row: usize,
+    /// The places of `columns` of `rows`. Columns begin where a group does.
+    pub(super) fn write(
+        &mut self,
+        rows: Range<usize>,
         columns: Range<usize>,
         linear: &Linear,
     ) -> KeptRows<'_, V> {
         let (inputs, group, scales) = (linear.inputs(), linear.group(), linear.row_scales());
         KeptRows {
-            kept: self,
-            values: Place {
-                first: first_row * inputs + columns.start,
-                stride: inputs,
-                width: columns.len(),
-            },
+            values: &mut self.values.own(rows.end * inputs, V::default())[rows.start * inputs..],
+            value_place: Place { first: columns.start, stride: inputs, width: columns.len() },
             group: group.min(columns.len()),
-            scales: Place {
-                first: first_row * scales + columns.start / group,
+            scales: &mut self.scales.own(rows.end * scales, RowScale::default())
+                [rows.start * scales..],
+            scale_place: Place {
+                first: columns.start / group,
                 stride: scales,
                 width: columns.len().div_ceil(group),
             },
@@ -85,40 +69,38 @@ impl Place {
 
 /// Where some columns of some rows are kept.
 pub(super) struct KeptRows<'a, V> {
-    kept: &'a Kept<V>,
-    values: Place,
-    scales: Place,
+    values: &'a mut [V],
+    value_place: Place,
+    scales: &'a mut [RowScale],
+    scale_place: Place,
     /// Columns that share a scale.
     group: usize,
 }
 
-#[allow(unsafe_code, reason = "members of a team write disjoint parts of one buffer")]
-impl<V: Copy> KeptRows<'_, V> {
+impl<V> KeptRows<'_, V> {
     /// Groups of columns.
     #[inline(always)]
     pub(super) fn groups(&self) -> usize {
-        self.scales.width
+        self.scale_place.width
     }
 
     /// The columns of a group, from the first of ours on.
     #[inline(always)]
     pub(super) fn columns(&self, group: usize) -> Range<usize> {
-        group * self.group..((group + 1) * self.group).min(self.values.width)
+        group * self.group..((group + 1) * self.group).min(self.value_place.width)
     }
 
     /// The values of row `index`.
     #[inline(always)]
     pub(super) fn values(&mut self, index: usize) -> &mut [V] {
-        // SAFETY: these columns are ours, said whoever made this.
-        unsafe { self.kept.values.write(self.values.of(index)) }
+        &mut self.values[self.value_place.of(index)]
     }
 
     /// The scales of row `index`, one per group. Not for formats without groups, whose scale belongs to
     /// no columns.
     #[inline(always)]
     pub(super) fn scales(&mut self, index: usize) -> &mut [RowScale] {
-        // SAFETY: as above.
-        unsafe { self.kept.scales.write(self.scales.of(index)) }
+        &mut self.scales[self.scale_place.of(index)]
     }
 }
 
@@ -128,8 +110,9 @@ pub(super) struct Blocks<'a> {
     values: &'a [f32],
     pub(super) rows: usize,
     row_stride: usize,
-    /// Columns in a block, a multiple of 16.
-    block: usize,
+    /// Bits of a column's place within its block: a division for every 16 columns would take longer than
+    /// what is done with them.
+    block_bits: u32,
     block_stride: usize,
 }
 
@@ -140,7 +123,7 @@ impl<'a> Blocks<'a> {
     /// Rows without gaps.
     pub(super) fn of_rows(values: &'a [f32], width: usize) -> Self {
         let rows = values.len() / width;
-        Self { values, rows, row_stride: width, block: width, block_stride: 0 }
+        Self { values, rows, row_stride: width, block_bits: usize::BITS - 1, block_stride: 0 }
     }
 
     /// `[panels, rows]`.
@@ -148,17 +131,18 @@ impl<'a> Blocks<'a> {
         Self::of_matrices(panels.as_flattened(), (rows, PANEL))
     }
 
-    /// Matrices of so many rows and columns, side by side.
+    /// Matrices of so many rows and columns, a power of two from 16 on, side by side.
     pub(super) fn of_matrices(values: &'a [f32], (rows, columns): (usize, usize)) -> Self {
-        let block_stride = rows * columns;
-        Self { values, rows, row_stride: columns, block: columns, block_stride }
+        let (block_bits, block_stride) = (columns.trailing_zeros(), rows * columns);
+        Self { values, rows, row_stride: columns, block_bits, block_stride }
     }
 
     /// Sixteen columns of a row, from `column` on, a multiple of 16.
     #[inline(always)]
     pub(super) fn lanes(&self, row: usize, column: usize) -> &'a [f32; LANES] {
-        let block = column / self.block;
-        let at = row * self.row_stride + block * self.block_stride + column - block * self.block;
+        let block = column >> self.block_bits;
+        let within = column - (block << self.block_bits);
+        let at = row * self.row_stride + block * self.block_stride + within;
         let lanes = self.values[at..].first_chunk();
         lanes.unwrap_or(&[0.0; LANES])
     }

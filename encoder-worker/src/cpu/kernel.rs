@@ -140,8 +140,8 @@ pub(super) trait Kernel: Copy + Send + Sync + 'static {
     type Format: Format;
     /// An activation as kept.
     type Value: Copy + Default + Send + Sync + 'static;
-    /// Inputs that share a scale, where a layer doesn't say that fewer do: a multiple of
-    /// [`INPUT_MULTIPLE`], or [`NO_GROUPS`].
+    /// Inputs that share a scale in the layer that narrows, whose inputs nothing has balanced: a multiple of
+    /// [`PANEL`], or [`NO_GROUPS`] for a format that scales nothing.
     const GROUP: usize;
 
     /// Keeps activations, and a scale for each group of each row.
@@ -168,7 +168,7 @@ macro_rules! for_rows {
 }
 pub(super) use for_rows;
 
-/// [`Kernel::GROUP`] of formats that scale nothing: all inputs are one group.
+/// All inputs are one group.
 pub(super) const NO_GROUPS: usize = usize::MAX;
 
 /// Cuts `rows` rows into blocks of nearly equal size, `most` at most: a block of one row costs almost
@@ -195,29 +195,16 @@ mod tests {
     }
 
     /// Keeps rows for `linear`.
-    #[allow(unsafe_code, reason = "nobody else has these rows")]
     fn keep<K: Kernel>(kernel: K, rows: &[f32], linear: &Linear) -> Kept<K::Value> {
         let (mut kept, inputs) = (Kept::default(), linear.inputs());
-        let count = rows.len() / inputs;
-        kept.grow(count, linear);
-        // SAFETY: nobody else has `kept`.
-        kernel.keep(Blocks::of_rows(rows, inputs), unsafe { kept.write(0, 0..inputs, linear) });
+        let rows = Blocks::of_rows(rows, inputs);
+        kernel.keep(rows, kept.write(0..rows.rows, 0..inputs, linear));
         kept
-    }
-
-    #[allow(unsafe_code, reason = "nobody else has these rows")]
-    fn all_rows<'a, V: Copy + Default>(
-        kept: &'a Kept<V>,
-        count: usize,
-        linear: &Linear,
-    ) -> Rows<'a, V> {
-        // SAFETY: nobody writes.
-        unsafe { kept.read(0..count, linear) }
     }
 
     /// A layer of odd sizes by rows of every block size, against plain sums.
     fn check<K: Kernel>(kernel: K, tolerance: f32) {
-        let (inputs, outputs, rows) = (300, 130, 14);
+        let (inputs, outputs, rows) = (300, 130, 30);
         let dense =
             Dense { weights: values(inputs * outputs, 3), bias: values(outputs, 5), inputs };
         let mut packed = Packed::<K>::default();
@@ -227,9 +214,9 @@ mod tests {
         for (r, row) in input.chunks_exact_mut(padded).enumerate() {
             row[..inputs].copy_from_slice(&values(inputs, 11 * r));
         }
-        let kept = keep(kernel, &input, &linear);
+        let mut kept = keep(kernel, &input, &linear);
         for count in 1..=rows {
-            let rows = all_rows(&kept, count, &linear);
+            let rows = kept.read(count, &linear);
             for panel in 0..linear.panels() {
                 let mut out = vec![[f32::NAN; PANEL]; count];
                 kernel.multiply(rows, packed.panel(&linear, panel), &mut out);
@@ -288,9 +275,9 @@ mod tests {
     fn one_row<K: Kernel>(kernel: K, row: &[f32], dense: &Dense) -> PanelRow {
         let mut packed = Packed::<K>::default();
         let linear = packed.pack(dense, K::GROUP);
-        let kept = keep(kernel, row, &linear);
+        let mut kept = keep(kernel, row, &linear);
         let mut out = [[f32::NAN; PANEL]];
-        kernel.multiply(all_rows(&kept, 1, &linear), packed.panel(&linear, 0), &mut out);
+        kernel.multiply(kept.read(1, &linear), packed.panel(&linear, 0), &mut out);
         out[0]
     }
 

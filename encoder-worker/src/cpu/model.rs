@@ -1,12 +1,16 @@
 //! A BERT network's weights in the form that the forward pass reads, and how they are made from the
 //! weights file.
 
+use pulp::Arch;
+
+use super::balance::{Reach, balance, measure};
 use super::bf16;
 use super::elementwise::Norm;
 use super::kernel::{Format, INPUT_MULTIPLE, Kernel, NO_GROUPS, PANEL};
 use super::linear::{Dense, Linear, Packed};
 use crate::device::NumberFormat;
 use crate::load_error::LoadError;
+use crate::model_dir::Activation;
 use crate::weights::Weights;
 
 /// All weights, packed for one kernel.
@@ -66,6 +70,16 @@ pub(super) struct Layer {
 }
 
 impl Embeddings {
+    /// Tokens that have a row, and positions that have one.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        let width = self.norm.gamma.len();
+        let words = match &self.words {
+            Table::F32(words) => words.len(),
+            Table::Bf16(words) => words.len(),
+        };
+        (words / width, self.positions.len() / width)
+    }
+
     /// Adds up a token's rows into `out`.
     #[inline(always)]
     pub(super) fn add_up(&self, token: u32, position: usize, out: &mut [f32]) {
@@ -86,18 +100,20 @@ impl Embeddings {
 }
 
 impl<K: Kernel> Model<K> {
-    pub(super) fn read(weights: &Weights<'_>) -> Result<Self, LoadError> {
+    pub(super) fn read(weights: &Weights<'_>, arch: Arch) -> Result<Self, LoadError> {
         let reader = Reader { weights, shape: shape(weights)? };
+        let shape = reader.shape;
         let mut embeddings = reader.embeddings(K::Format::NAME)?;
-        let (mut layers, mut packed) = (Vec::<Layer>::new(), Packed::default());
-        for index in 0..weights.model().bert.num_hidden_layers {
-            let before =
-                layers.last_mut().map_or(&mut embeddings.norm, |layer| &mut layer.down_norm);
-            let layer = reader.layer(index, before, &mut packed)?;
-            layers.push(layer);
+        let mut reaches = Vec::new();
+        if K::GROUP != NO_GROUPS {
+            let (layers, packed) = reader.layers(&mut embeddings.norm, &[])?;
+            let plain = Model { shape, embeddings, layers, packed };
+            let activation = weights.model().bert.activation().unwrap_or(Activation::Gelu);
+            (reaches, embeddings) = measure(plain, arch, activation);
         }
+        let (layers, mut packed) = reader.layers(&mut embeddings.norm, &reaches)?;
         packed.settle();
-        Ok(Self { shape: reader.shape, embeddings, layers, packed })
+        Ok(Self { shape, embeddings, layers, packed })
     }
 }
 
@@ -109,28 +125,6 @@ fn shape(weights: &Weights<'_>) -> Result<Shape, LoadError> {
         return Err(weights.model().config_error("num_attention_heads", problem));
     }
     Ok(Shape { hidden: bert.hidden_size, heads: bert.num_attention_heads, head })
-}
-
-/// Shares a layer norm's scale between its output and the product that takes it, so that neither has
-/// channels far larger than the others, which would take the precision of the rest in few bits. With
-/// `n` the normalised row, the product is `W (gamma n + beta) + bias = (W s) (gamma / s n) + (W beta +
-/// bias)` for any `s`; here `s = |gamma|^0.4 / (largest |W|)^0.6` per channel. After Xiao et al.,
-/// SmoothQuant, 2023, with gamma in place of measured activations; of the exponents .4 to .75, .4 gave
-/// the best least cosine on the golden texts.
-fn balance(norm: &mut Norm, dense: &mut Dense) {
-    const LEAST: f32 = 1e-6;
-    let mut largest = vec![LEAST; dense.inputs];
-    for (weights, bias) in dense.weights.chunks_exact(dense.inputs).zip(&mut dense.bias) {
-        *bias += weights.iter().zip(&norm.beta).map(|(w, beta)| w * beta).sum::<f32>();
-        largest.iter_mut().zip(weights).for_each(|(most, w)| *most = most.max(w.abs()));
-    }
-    let gammas = norm.gamma.iter().map(|gamma| gamma.abs().max(LEAST));
-    let scales: Vec<f32> =
-        gammas.zip(&largest).map(|(gamma, most)| gamma.powf(0.4) / most.powf(0.6)).collect();
-    for weights in dense.weights.chunks_exact_mut(dense.inputs) {
-        weights.iter_mut().zip(&scales).for_each(|(w, scale)| *w *= scale);
-    }
-    norm.next = norm.gamma.iter().zip(&scales).map(|(gamma, scale)| gamma / scale).collect();
 }
 
 /// Reads tensors by name.
@@ -149,11 +143,26 @@ impl Reader<'_> {
         Ok(Embeddings { words, positions, norm: self.norm("embeddings.LayerNorm")? })
     }
 
-    /// Layer `index`, and in `before` what its input is normalised with.
+    /// All layers, and their weights. What the first takes is normalised by `before`.
+    fn layers<K: Kernel>(
+        &self,
+        before: &mut Norm,
+        reaches: &[Reach],
+    ) -> Result<(Vec<Layer>, Packed<K>), LoadError> {
+        let (mut layers, mut packed) = (Vec::<Layer>::new(), Packed::default());
+        for index in 0..self.weights.model().bert.num_hidden_layers {
+            let before = layers.last_mut().map_or(&mut *before, |layer| &mut layer.down_norm);
+            let layer = self.layer(index, before, reaches.get(index), &mut packed)?;
+            layers.push(layer);
+        }
+        Ok((layers, packed))
+    }
+
     fn layer<K: Kernel>(
         &self,
         index: usize,
         before: &mut Norm,
+        reach: Option<&Reach>,
         packed: &mut Packed<K>,
     ) -> Result<Layer, LoadError> {
         let (hidden, wide) = (self.shape.hidden, self.weights.model().bert.intermediate_size);
@@ -162,16 +171,14 @@ impl Reader<'_> {
         self.pad_head_inputs(&mut attention_out);
         let mut attention_norm = self.norm(&at("attention.output.LayerNorm"))?;
         let mut qkv = self.qkv(&at("attention.self"))?;
-        balance(before, &mut qkv);
+        balance(before, &mut qkv, reach.map(|reach| &reach.qkv[..]));
         let mut up = self.dense(&at("intermediate.dense"), hidden, wide)?;
-        balance(&mut attention_norm, &mut up);
-        // A panel of heads is kept by whoever computed it.
-        let panel = if K::GROUP == NO_GROUPS { NO_GROUPS } else { K::GROUP.min(PANEL) };
+        balance(&mut attention_norm, &mut up, reach.map(|reach| &reach.up[..]));
         Ok(Layer {
-            qkv: packed.pack(&qkv, K::GROUP),
-            attention_out: packed.pack(&attention_out, panel),
+            qkv: packed.pack(&qkv, NO_GROUPS),
+            attention_out: packed.pack(&attention_out, NO_GROUPS),
             attention_norm,
-            up: packed.pack(&up, K::GROUP),
+            up: packed.pack(&up, NO_GROUPS),
             down: packed.pack(&self.dense(&at("output.dense"), wide, hidden)?, K::GROUP),
             down_norm: self.norm(&at("output.LayerNorm"))?,
         })

@@ -1,7 +1,9 @@
 //! How a batch is spread over threads. Either all threads work on all texts together, step by step,
 //! or each takes whole texts: the first is quicker for one text, the second wastes nothing on waiting.
 
-/// Tokens that one thread works on at a time: their activations stay in its cache.
+use std::cmp::Reverse;
+
+/// Tokens that one thread works on at a time: what others would do meanwhile is not held up for long.
 const GROUP_TOKENS: usize = 192;
 
 /// A spread of a batch's texts.
@@ -9,42 +11,52 @@ const GROUP_TOKENS: usize = 192;
 pub(super) enum Plan {
     /// All threads work on the whole batch together.
     Together,
-    /// Groups of texts, by index, for threads to take; the longest first.
+    /// Groups of texts, by index, for threads to take.
     Apart(Vec<Vec<usize>>),
 }
 
+/// Tokens of a text whose attention takes as long as all else does: it grows with the square.
+const EVEN_TOKENS: usize = 512;
+
 /// Plans for texts of `lengths` tokens.
 pub(super) fn plan(lengths: &[usize], threads: usize) -> Plan {
-    let total: usize = lengths.iter().sum();
-    let groups = group(lengths, total.div_ceil(GROUP_TOKENS).next_multiple_of(threads));
-    let longest = groups.iter().map(|group| tokens(lengths, group)).max().unwrap_or(0);
+    let tokens: usize = lengths.iter().sum();
+    let count = tokens.div_ceil(GROUP_TOKENS).next_multiple_of(threads).min(lengths.len());
+    let groups = group(lengths, count);
+    let longest = groups.first().map_or(0, |group| costs(lengths, group));
+    let total: usize = lengths.iter().map(|&length| cost(length)).sum();
     // Rounds of equal groups; one that is an eighth longer than the mean costs as much as waiting does.
-    let even = longest * groups.len() * 8 <= total * 9;
-    if threads > 1
-        && !(groups.len().is_multiple_of(threads) && even)
-        && total <= GROUP_TOKENS * threads
-    {
+    let even = longest * count * 8 <= total * 9;
+    if threads > 1 && !(count.is_multiple_of(threads) && even) && tokens <= GROUP_TOKENS * threads {
         return Plan::Together;
     }
-    Plan::Apart(groups)
+    // A thread's share is a run of groups: it gets one of each size.
+    let share = |thread| (thread..count).step_by(threads);
+    Plan::Apart((0..threads).flat_map(share).map(|group| groups[group].clone()).collect())
 }
 
-/// Deals texts, the longest first, each to the group with the fewest tokens.
+/// Deals texts, the longest first, each to the group that costs least; the most expensive group is the first.
 fn group(lengths: &[usize], count: usize) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..lengths.len()).collect();
-    order.sort_by_key(|&text| std::cmp::Reverse(lengths[text]));
-    let mut groups = vec![Vec::new(); count.min(lengths.len())];
-    let mut sizes = vec![0; groups.len()];
+    order.sort_by_key(|&text| Reverse(lengths[text]));
+    let mut groups = vec![Vec::new(); count];
+    let mut sizes = vec![0; count];
     for text in order {
-        let smallest = (0..sizes.len()).min_by_key(|&group| sizes[group]).unwrap_or(0);
+        let smallest = (0..count).min_by_key(|&group| sizes[group]).unwrap_or(0);
         groups[smallest].push(text);
-        sizes[smallest] += lengths[text];
+        sizes[smallest] += cost(lengths[text]);
     }
+    groups.sort_by_key(|group| Reverse(costs(lengths, group)));
     groups
 }
 
-fn tokens(lengths: &[usize], group: &[usize]) -> usize {
-    group.iter().map(|&text| lengths[text]).sum()
+/// How long a text takes, in some unit.
+fn cost(length: usize) -> usize {
+    length * (EVEN_TOKENS + length)
+}
+
+fn costs(lengths: &[usize], group: &[usize]) -> usize {
+    group.iter().map(|&text| cost(lengths[text])).sum()
 }
 
 #[cfg(test)]
@@ -77,6 +89,18 @@ mod tests {
         let mut all: Vec<usize> = groups.iter().flatten().copied().collect();
         all.sort_unstable();
         assert_eq!(all, (0..300).collect::<Vec<_>>());
-        assert!(groups.iter().all(|group| tokens(&lengths, group) <= GROUP_TOKENS + 60));
+        let tokens = |group: &Vec<usize>| group.iter().map(|&text| lengths[text]).sum::<usize>();
+        assert!(groups.iter().all(|group| tokens(group) <= GROUP_TOKENS + 60));
+    }
+
+    #[test]
+    fn long_texts_are_shared_out_evenly() {
+        let lengths: Vec<usize> = [202; 4].into_iter().chain([52; 8]).chain([14; 20]).collect();
+        let Plan::Apart(groups) = plan(&lengths, 2) else { panic!("apart") };
+        let (first, second) = groups.split_at(groups.len() / 2);
+        let sum = |groups: &[Vec<usize>]| -> usize {
+            groups.iter().map(|group| costs(&lengths, group)).sum()
+        };
+        assert!(sum(first).abs_diff(sum(second)) * 20 < sum(&groups));
     }
 }

@@ -1,12 +1,21 @@
 //! Buffers that the members of a team fill together.
 
 use std::cell::UnsafeCell;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::ops::Range;
+
+/// One cache line. Buffers begin at one, so that a vector of values never lies in two.
+#[repr(C, align(64))]
+struct Line(UnsafeCell<[MaybeUninit<u8>; 64]>);
 
 /// A buffer whose parts belong to whoever the phase of the computation gives them to. Two phases are
 /// separated by a barrier, which orders the writes of one before the reads of the next.
 pub(super) struct Shared<T> {
-    cells: Vec<UnsafeCell<T>>,
+    lines: Vec<Line>,
+    /// Values, all of them written before.
+    len: usize,
+    values: PhantomData<T>,
 }
 
 // SAFETY: access goes through `read` and `write`, whose callers keep to the phases.
@@ -15,33 +24,72 @@ unsafe impl<T: Send + Sync> Sync for Shared<T> {}
 
 impl<T> Default for Shared<T> {
     fn default() -> Self {
-        Self { cells: Vec::new() }
+        Self { lines: Vec::new(), len: 0, values: PhantomData }
     }
 }
 
 #[allow(unsafe_code, reason = "members of a team write disjoint parts of one buffer")]
 impl<T: Copy> Shared<T> {
-    /// Makes room for `len` values; memory is kept for the next batch.
+    /// Makes room for `len` values, `empty` where there was none; memory is kept for the next batch.
     pub(super) fn grow(&mut self, len: usize, empty: T) {
-        if self.cells.len() < len {
-            self.cells.resize_with(len, || UnsafeCell::new(empty));
+        const { assert!(align_of::<T>() <= align_of::<Line>()) };
+        if self.len >= len {
+            return;
         }
+        let lines = (len * size_of::<T>()).div_ceil(size_of::<Line>());
+        self.lines.resize_with(lines, || Line(UnsafeCell::new([MaybeUninit::uninit(); 64])));
+        let values: *mut T = self.lines.as_mut_ptr().cast();
+        for index in self.len..len {
+            // SAFETY: the lines hold `len` values and are aligned for them.
+            unsafe { values.add(index).write(empty) };
+        }
+        self.len = len;
+    }
+
+    /// The first `len` values, of whoever has the buffer alone.
+    pub(super) fn own(&mut self, len: usize, empty: T) -> &mut [T] {
+        self.grow(len, empty);
+        // SAFETY: nobody else has this buffer.
+        unsafe { self.write(0..len) }
     }
 
     /// # Safety
     /// In this phase nobody writes into `range`.
     pub(super) unsafe fn read(&self, range: Range<usize>) -> &[T] {
-        let cells = &self.cells[range];
-        // SAFETY: `UnsafeCell<T>` is laid out as `T`; nobody writes, says the caller.
-        unsafe { std::slice::from_raw_parts(cells.as_ptr().cast(), cells.len()) }
+        let first = self.place(&range);
+        // SAFETY: `place` checked that the values are there; nobody writes, says the caller.
+        unsafe { std::slice::from_raw_parts(first, range.len()) }
     }
 
     /// # Safety
     /// In this phase nobody else reads or writes any of `range`.
     #[allow(clippy::mut_from_ref)]
     pub(super) unsafe fn write(&self, range: Range<usize>) -> &mut [T] {
-        let cells = &self.cells[range];
-        // SAFETY: the cells allow writing through a shared borrow; nobody else looks, says the caller.
-        unsafe { std::slice::from_raw_parts_mut(cells.as_ptr().cast_mut().cast(), cells.len()) }
+        let first = self.place(&range);
+        // SAFETY: as above; the cells allow writing through a shared borrow, and nobody else looks.
+        unsafe { std::slice::from_raw_parts_mut(first.cast_mut(), range.len()) }
+    }
+
+    /// # Panics
+    /// When the buffer ends before `range` does.
+    #[inline(always)]
+    fn place(&self, range: &Range<usize>) -> *const T {
+        assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {}", self.len);
+        self.lines.as_ptr().cast::<T>().wrapping_add(range.start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_grows_keeps_its_values_and_begins_at_a_cache_line() {
+        let mut shared = Shared::<[f32; 3]>::default();
+        shared.own(5, [1.0; 3])[4] = [7.0; 3];
+        let values = shared.own(4_000, [2.0; 3]);
+        assert_eq!((values[3], values[4], values[5]), ([1.0; 3], [7.0; 3], [2.0; 3]));
+        assert!(values.as_ptr().addr().is_multiple_of(64));
+        assert_eq!(shared.own(2, [0.0; 3]), [[1.0; 3]; 2]);
     }
 }

@@ -88,16 +88,6 @@ impl Member<'_> {
         Self { index: 0, count: 1, board: None, next: Cell::new(0) }
     }
 
-    /// Which of `parts` this member takes, unless others are late or done before.
-    pub(super) fn share(&self, parts: usize) -> Range<usize> {
-        share(self.index, self.count, parts)
-    }
-
-    /// The part that this member takes after `part`, if it is of its share.
-    pub(super) fn after(&self, part: usize, parts: usize) -> Option<usize> {
-        self.share(parts).contains(&(part + 1)).then_some(part + 1)
-    }
-
     /// Cuts `units` into `parts` and works on parts until none is left; returns when all are done. All
     /// members go through the same phases.
     ///
@@ -108,10 +98,13 @@ impl Member<'_> {
         let parts = parts.clamp(1, units.max(1));
         let phase = &board.phases[self.next.get()];
         self.next.set(self.next.get() + 1);
+        let mut done = 0;
         while let Some(part) = phase.take(self.index, parts) {
             work(part * units / parts..(part + 1) * units / parts);
-            phase.done.0.fetch_add(1, Release);
+            done += 1;
         }
+        // Once, and not part by part: all members want this line.
+        phase.done.0.fetch_add(done, Release);
         look_until(|| phase.done.0.load(Acquire) == parts || board.broken.load(Relaxed));
         assert!(!board.broken.load(Relaxed), "another thread of the encoder panicked");
     }

@@ -5,12 +5,10 @@ use std::arch::x86_64::*;
 use pulp::Arch;
 
 use super::{Bf16, STEP, Step};
+use crate::cpu::avx512::{ROWS, each_row, fetch, for_tiles, load, load_half, spread, store};
 use crate::cpu::isa::{Isa, vectorised};
 use crate::cpu::kept::{Blocks, KeptRows};
-use crate::cpu::kernel::{Kernel, NO_GROUPS, PANEL, Panel, PanelRow, Rows, blocks, for_rows};
-
-/// Rows of one tile: 24 sums, 4 weights and 1 activation of the 32 registers.
-const ROWS: usize = 6;
+use crate::cpu::kernel::{Kernel, NO_GROUPS, Panel, PanelRow, Rows, blocks, for_rows};
 
 /// Exists only where the CPU has the instructions.
 #[derive(Clone, Copy)]
@@ -42,84 +40,58 @@ impl Kernel for Bf16Avx512 {
 
     #[allow(unsafe_code, reason = "the instructions were found when this value was made")]
     fn multiply(self, rows: Rows<'_, u16>, panel: Panel<'_, Step>, out: &mut [PanelRow]) {
-        for (start, len) in blocks(out.len(), ROWS) {
-            let out = &mut out[start..start + len];
-            // SAFETY: `Isa` found these features, or there would be no `Self`.
-            unsafe { for_rows!(len, [1, 2, 3, 4, 5], 6, tile::<N>(rows, start, panel, out)) }
-        }
+        // SAFETY: `Isa` found these features, or there would be no `Self`.
+        for_tiles!(panel, out, |first, some| unsafe { tile::<N>((rows, first), panel, some) });
     }
 }
 
-/// `N` rows from `first` on by a whole panel.
+/// `N` rows from `first` on by a whole panel, half of its columns at a time.
 #[target_feature(enable = "avx512f,avx512bf16")]
-#[allow(unsafe_code, reason = "a check of bounds in the innermost loop spills the sums")]
-#[allow(clippy::needless_range_loop, reason = "iterators over vectors are not inlined here")]
 fn tile<const N: usize>(
-    rows: Rows<'_, u16>,
-    first: usize,
+    rows: (Rows<'_, u16>, usize),
     panel: Panel<'_, Step>,
     out: &mut [PanelRow],
 ) {
-    let values = rows.take_steps::<N, STEP>(first, panel.steps.len());
-    let mut sums = [[_mm512_setzero_ps(); 4]; N];
-    for (k, step) in panel.steps.iter().enumerate() {
-        let weights = load_step(step);
-        for r in 0..N {
-            // SAFETY: each row was cut to as many steps as the panel has.
-            let value = pair(unsafe { *values[r].get_unchecked(k) });
-            for j in 0..4 {
-                sums[r][j] = _mm512_dpbf16_ps(sums[r][j], value, weights[j]);
-            }
-        }
-    }
-    for r in 0..N {
-        finish(&sums[r], panel.bias, &mut out[r]);
-    }
+    half::<N, 0>(rows, panel, out);
+    half::<N, 1>(rows, panel, out);
 }
 
-/// Two values in every lane.
+/// Half `HALF` of a panel's columns.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bf16")]
+#[allow(unsafe_code, reason = "a check of bounds in the innermost loop spills the sums")]
+fn half<const N: usize, const HALF: usize>(
+    (rows, first): (Rows<'_, u16>, usize),
+    panel: Panel<'_, Step>,
+    out: &mut [PanelRow],
+) {
+    let values = &rows.values[first * rows.inputs..(first + N) * rows.inputs];
+    assert!(STEP * panel.steps.len() <= rows.inputs, "rows are as long as the panel is high");
+    let mut sums = [[_mm512_setzero_ps(); 2]; N];
+    for (k, step) in panel.steps.iter().enumerate() {
+        let weights = load_half::<_, HALF>(step);
+        let weights = [pairs(weights[0]), pairs(weights[1])];
+        fetch::<_, HALF>(&panel, k);
+        each_row!(N, |r| {
+            // SAFETY: there are `N` rows of as many steps as the panel has.
+            let value = pairs(unsafe { spread(values, r * rows.inputs + STEP * k) });
+            sums[r][0] = _mm512_dpbf16_ps(sums[r][0], value, weights[0]);
+            sums[r][1] = _mm512_dpbf16_ps(sums[r][1], value, weights[1]);
+        });
+    }
+    each_row!(N, |r| {
+        let first = _mm512_add_ps(sums[r][0], load(panel.bias, 2 * HALF));
+        let second = _mm512_add_ps(sums[r][1], load(panel.bias, 2 * HALF + 1));
+        store(&mut out[r], 2 * HALF, first);
+        store(&mut out[r], 2 * HALF + 1, second);
+    });
+}
+
+/// The same bits as pairs of bf16.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bf16")]
 #[allow(unsafe_code, reason = "the vector type has no other constructor")]
-fn pair([low, high]: [u16; STEP]) -> __m512bh {
-    let lane = u32::from(low) | u32::from(high) << 16;
+fn pairs(bits: __m512i) -> __m512bh {
     // SAFETY: both are 64 bytes of plain bits.
-    unsafe { std::mem::transmute(_mm512_set1_epi32(lane as i32)) }
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-#[allow(unsafe_code, reason = "loads and stores have no safe form")]
-#[allow(clippy::needless_range_loop, reason = "iterators over vectors are not inlined here")]
-fn finish(sums: &[__m512; 4], bias: &PanelRow, out: &mut PanelRow) {
-    for j in 0..4 {
-        let bias = &bias[16 * j..16 * j + 16];
-        let out = &mut out[16 * j..16 * j + 16];
-        // SAFETY: both slices hold 16 floats.
-        unsafe {
-            _mm512_storeu_ps(
-                out.as_mut_ptr(),
-                _mm512_add_ps(sums[j], _mm512_loadu_ps(bias.as_ptr())),
-            );
-        }
-    }
-}
-
-#[inline]
-#[target_feature(enable = "avx512f,avx512bf16")]
-#[allow(unsafe_code, reason = "loads have no safe form")]
-fn load_step(step: &Step) -> [__m512bh; 4] {
-    const { assert!(size_of::<Step>() == 4 * size_of::<__m512bh>() && PANEL == 64) };
-    let from: *const __m512i = step.0.as_ptr().cast();
-    // SAFETY: a step is four times 64 bytes, aligned to 64; any bits are a vector of bf16. No closure: it
-    // would not be inlined.
-    unsafe {
-        let vectors = [
-            _mm512_load_si512(from),
-            _mm512_load_si512(from.add(1)),
-            _mm512_load_si512(from.add(2)),
-            _mm512_load_si512(from.add(3)),
-        ];
-        std::mem::transmute::<[__m512i; 4], [__m512bh; 4]>(vectors)
-    }
+    unsafe { std::mem::transmute(bits) }
 }

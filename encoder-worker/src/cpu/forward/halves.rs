@@ -1,5 +1,4 @@
-//! The two products of each half of a layer that run into each other: what one gives goes through the
-//! attention, or through the activation, and is kept for the next, before anybody else has seen it.
+//! The products of a layer, and what is between them: self-attention, and the wide layer.
 
 #![allow(unsafe_code, reason = "members of a team write disjoint parts of one buffer")]
 
@@ -9,122 +8,139 @@ use super::{OwnScratch, Pass};
 use crate::cpu::attention::{Head, HeadRows};
 use crate::cpu::elementwise::activate;
 use crate::cpu::kept::Blocks;
-use crate::cpu::kernel::{Kernel, NO_GROUPS, PANEL, Panel, StepOf};
-use crate::cpu::model::Layer;
-
-/// Rows that go through the activation at a time: what is between two products stays in the cache.
-const ROWS_AT_A_TIME: usize = 96;
+use crate::cpu::kernel::{Format, Kernel, NO_GROUPS, PANEL, Panel, PanelRow, Rows, StepOf};
+use crate::cpu::linear::Linear;
 
 impl<K: Kernel> Pass<'_, K> {
-    /// Self-attention, a panel of heads at a time: projects the residual stream, attends, and keeps the
-    /// context.
-    pub(super) fn attend(&self, layer: &Layer, own: &mut OwnScratch) {
-        let (tokens, units) = (self.tokens(), self.network.model.shape.head_panels());
-        let then = self.member.share(layer.attention_out.panels()).start;
-        self.for_units(units, |unit| {
-            own.panels.resize((3 * tokens).max(own.panels.len()), [0.0; PANEL]);
-            for (part, out) in own.panels[..3 * tokens].chunks_exact_mut(tokens).enumerate() {
-                let rows = (&layer.qkv, &self.workspace.kept_hidden, 0..tokens);
-                let next = match (part, self.member.after(unit, units)) {
-                    (0 | 1, _) => self.panel(&layer.qkv, (part + 1) * units + unit),
-                    (_, Some(unit)) => self.panel(&layer.qkv, unit),
-                    (_, None) => self.panel(&layer.attention_out, then),
-                };
-                let panel = self.panel(&layer.qkv, part * units + unit);
-                self.multiply(panel.before(&next), rows, out);
-            }
-            own.context.resize((PANEL * tokens).max(own.context.len()), 0.0);
-            self.attend_panel(own);
-            let columns = unit * PANEL..(unit + 1) * PANEL;
-            // SAFETY: these columns are this unit's.
-            let to = unsafe { self.workspace.kept_context.write(0, columns, &layer.attention_out) };
-            let head = self.network.model.shape.head;
-            let from = Blocks::of_matrices(&own.context[..PANEL * tokens], (tokens, head));
-            self.network.kernel.keep(from, to);
-        });
-    }
-
-    /// The heads of the panels in `own`, one after another, text by text.
-    fn attend_panel(&self, own: &mut OwnScratch) {
-        let (tokens, head) = (self.tokens(), self.network.model.shape.head);
-        let OwnScratch { panels, context, attention, .. } = own;
-        let rows_of = |part: usize, text: &Range<usize>, column: usize| HeadRows {
-            rows: &panels[part * tokens + text.start..part * tokens + text.end],
-            column,
-        };
-        for (index, context) in
-            context[..PANEL * tokens].chunks_exact_mut(head * tokens).enumerate()
-        {
-            for text in self.bounds.windows(2).map(|text| text[0]..text[1]) {
-                let [query, key, value] = [0, 1, 2].map(|part| rows_of(part, &text, index * head));
-                let head = Head { query, key, value, width: head };
-                let context = &mut context[text.start * head.width..text.end * head.width];
-                head.attend(self.network.arch, attention, context);
-            }
-        }
-    }
-
-    /// The panel that this member's attention begins with.
-    pub(super) fn first_query<'a>(&'a self, layer: &'a Layer) -> Panel<'a, StepOf<K>> {
-        let units = self.network.model.shape.head_panels();
-        self.panel(&layer.qkv, self.member.share(units).start)
-    }
-
-    /// The wide layer, a group of its outputs at a time: multiplies, activates, and keeps for the layer
-    /// that narrows again.
-    pub(super) fn widen(&self, layer: &Layer, own: &mut OwnScratch) {
-        let units = self.wide_units(layer);
-        let parts = self.tokens().div_ceil(ROWS_AT_A_TIME).max(self.row_parts(units));
-        let then = self.panel(&layer.down, self.member.share(layer.down.panels()).start);
-        self.for_units(units * parts, |unit| {
-            let next = self.member.after(unit, units * parts);
-            let next = next.map_or(then, |next| {
-                self.panel(&layer.up, self.wide_panels(layer, next / parts).start)
-            });
-            let (unit, part) = (unit / parts, unit % parts);
-            let rows = part * self.tokens() / parts..(part + 1) * self.tokens() / parts;
-            self.widen_rows(layer, (self.wide_panels(layer, unit), rows), next, own);
-        });
-    }
-
-    /// The panel that this member's wide layer begins with.
-    pub(super) fn first_up<'a>(&'a self, layer: &'a Layer) -> Panel<'a, StepOf<K>> {
-        let unit = self.member.share(self.wide_units(layer)).start;
-        self.panel(&layer.up, self.wide_panels(layer, unit).start)
-    }
-
-    /// How many groups of panels the wide layer's outputs are.
-    fn wide_units(&self, layer: &Layer) -> usize {
-        layer.up.panels().div_ceil(panels_together::<K>())
-    }
-
-    fn wide_panels(&self, layer: &Layer, unit: usize) -> Range<usize> {
-        let together = panels_together::<K>();
-        unit * together..((unit + 1) * together).min(layer.up.panels())
-    }
-
-    /// `next` is the panel that comes after these.
-    fn widen_rows(
+    /// The queries, keys and values that layer `index` begins with, of rows that were kept. There is no layer
+    /// after the last.
+    pub(in crate::cpu) fn project(
         &self,
-        layer: &Layer,
-        (panels, rows): (Range<usize>, Range<usize>),
-        next: Panel<'_, StepOf<K>>,
-        own: &mut OwnScratch,
+        index: usize,
+        rows: Range<usize>,
+        own: &mut OwnScratch<K::Value>,
     ) {
-        let (count, len) = (rows.len(), panels.len() * rows.len());
-        own.panels.resize(len.max(own.panels.len()), [0.0; PANEL]);
-        for (index, out) in panels.clone().zip(own.panels[..len].chunks_exact_mut(count)) {
-            let last = index + 1 == panels.end;
-            let next = if last { next } else { self.panel(&layer.up, index + 1) };
-            let rows = (&layer.up, &self.workspace.kept_hidden, rows.clone());
-            self.multiply(self.panel(&layer.up, index).before(&next), rows, out);
-            activate(self.network.arch, out.as_flattened_mut(), self.network.activation);
+        let Some(layer) = self.network.model.layers.get(index) else { return };
+        let kept = own.kept_hidden.read(rows.len(), &layer.qkv);
+        for panel in 0..layer.qkv.panels() {
+            let start = panel * self.tokens();
+            // SAFETY: these rows are this part's, and in this phase nobody reads what this layer begins with.
+            let out = unsafe {
+                self.workspace.projected[index % 2].write(start + rows.start..start + rows.end)
+            };
+            self.multiply((&layer.qkv, panel), Some(&layer.attention_out), kept, out);
         }
-        let columns = panels.start * PANEL..(panels.end * PANEL).min(layer.down.inputs());
-        let from = Blocks::of_panels(&own.panels[..len], count);
-        // SAFETY: these columns of these rows are this unit's.
-        let to = unsafe { self.workspace.kept_wide.write(rows.start, columns, &layer.down) };
-        self.network.kernel.keep(from, to);
+    }
+
+    /// Rows by one panel of `linear`. After the last panel comes the first of `then`.
+    fn multiply(
+        &self,
+        (linear, index): (&Linear, usize),
+        then: Option<&Linear>,
+        rows: Rows<'_, K::Value>,
+        out: &mut [PanelRow],
+    ) {
+        let panel = self.panel(linear, index);
+        let panel = match then {
+            _ if index + 1 < linear.panels() => panel.before(&self.panel(linear, index + 1)),
+            Some(then) => panel.before(&self.panel(then, 0)),
+            None => panel,
+        };
+        self.network.kernel.multiply(rows, panel, out);
+    }
+
+    fn panel<'a>(&'a self, linear: &'a Linear, index: usize) -> Panel<'a, StepOf<K>> {
+        self.network.model.packed.panel(linear, index)
+    }
+
+    /// Self-attention of layer `index`: what it adds to rows of the residual stream.
+    pub(in crate::cpu) fn attend(
+        &self,
+        index: usize,
+        rows: Range<usize>,
+        own: &mut OwnScratch<K::Value>,
+    ) {
+        let layer = &self.network.model.layers[index];
+        let shape = self.network.model.shape;
+        let width = shape.head_panels() * PANEL;
+        let context = own.context.own(width * rows.len(), 0.0);
+        for (head, context) in context.chunks_exact_mut(shape.head * rows.len()).enumerate() {
+            self.attend_head(index, head, rows.clone(), (&mut own.attention, context));
+        }
+        let to = own.kept_context.write(0..rows.len(), 0..width, &layer.attention_out);
+        self.network.kernel.keep(Blocks::of_matrices(context, (rows.len(), shape.head)), to);
+        let kept = own.kept_context.read(rows.len(), &layer.attention_out);
+        let panels = layer.attention_out.panels();
+        let products = own.products.own(panels * rows.len(), [0.0; PANEL]);
+        for (panel, out) in products.chunks_exact_mut(rows.len()).enumerate() {
+            self.multiply((&layer.attention_out, panel), Some(&layer.up), kept, out);
+        }
+    }
+
+    /// The contexts of one head, text by text.
+    fn attend_head(
+        &self,
+        index: usize,
+        head: usize,
+        rows: Range<usize>,
+        (scratch, context): (&mut crate::cpu::attention::Scratch, &mut [f32]),
+    ) {
+        let (shape, tokens) = (self.network.model.shape, self.tokens());
+        let heads = PANEL / shape.head;
+        let (panel, column) = (head / heads, head % heads * shape.head);
+        let part = |part: usize, tokens_of: &Range<usize>| {
+            let start = (part * shape.head_panels() + panel) * tokens;
+            let of = start + tokens_of.start..start + tokens_of.end;
+            // SAFETY: it was written in the phase before.
+            let rows = unsafe { self.workspace.projected[index % 2].read(of) };
+            HeadRows { rows, column }
+        };
+        let first = self.bounds.partition_point(|&start| start <= rows.start) - 1;
+        for text in self.bounds[first..].windows(2).map(|text| text[0]..text[1]) {
+            let asked = text.start.max(rows.start)..text.end.min(rows.end);
+            if asked.is_empty() {
+                break;
+            }
+            let place = asked.start - rows.start..asked.end - rows.start;
+            let context = &mut context[place.start * shape.head..place.end * shape.head];
+            let (query, key, value) = (part(0, &asked), part(1, &text), part(2, &text));
+            Head { query, key, value, width: shape.head }.attend(
+                self.network.arch,
+                scratch,
+                context,
+            );
+        }
+    }
+
+    /// The wide layer, a group of its outputs at a time, and the one that narrows again: what both add to rows
+    /// of the residual stream.
+    pub(in crate::cpu) fn widen(
+        &self,
+        index: usize,
+        rows: Range<usize>,
+        own: &mut OwnScratch<K::Value>,
+    ) {
+        let layer = &self.network.model.layers[index];
+        let next = self.network.model.layers.get(index + 1).map(|layer| &layer.qkv);
+        let kept = own.kept_hidden.read(rows.len(), &layer.up);
+        let together = panels_together::<K>();
+        for first in (0..layer.up.panels()).step_by(together) {
+            let panels = first..(first + together).min(layer.up.panels());
+            let products = own.products.own(panels.len() * rows.len(), [0.0; PANEL]);
+            for (panel, out) in panels.clone().zip(products.chunks_exact_mut(rows.len())) {
+                self.multiply((&layer.up, panel), Some(&layer.down), kept, out);
+                let (arch, activation) = (self.network.arch, self.network.activation);
+                activate(arch, out.as_flattened_mut(), activation, K::Format::NAME);
+            }
+            let columns = panels.start * PANEL..(panels.end * PANEL).min(layer.down.inputs());
+            let to = own.kept_wide.write(0..rows.len(), columns, &layer.down);
+            self.network.kernel.keep(Blocks::of_panels(products, rows.len()), to);
+        }
+        let kept = own.kept_wide.read(rows.len(), &layer.down);
+        let products = own.products.own(layer.down.panels() * rows.len(), [0.0; PANEL]);
+        for (panel, out) in products.chunks_exact_mut(rows.len()).enumerate() {
+            self.multiply((&layer.down, panel), next, kept, out);
+        }
     }
 }
 
