@@ -5,7 +5,7 @@
 
 #![allow(unsafe_code, reason = "members of a team write disjoint parts of one buffer")]
 
-mod halves;
+mod layer;
 
 use std::ops::Range;
 

@@ -49,7 +49,6 @@ fn tile<const N: usize>(rows: (Rows<'_, u8>, usize), panel: Panel<'_, Step>, out
 #[inline]
 #[target_feature(enable = "avx512f,avx512vnni")]
 #[allow(unsafe_code, reason = "a check of bounds in the innermost loop spills the sums")]
-#[allow(clippy::needless_range_loop, reason = "iterators over vectors are not inlined here")]
 fn half<const N: usize, const HALF: usize>(
     (rows, first): (Rows<'_, u8>, usize),
     panel: Panel<'_, Step>,

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::{OwnScratch, Pass};
-use crate::cpu::attention::{Head, HeadRows};
+use crate::cpu::attention::{Head, HeadRows, Scratch};
 use crate::cpu::elementwise::activate;
 use crate::cpu::kept::Blocks;
 use crate::cpu::kernel::{Format, Kernel, NO_GROUPS, PANEL, Panel, PanelRow, Rows, StepOf};
@@ -83,7 +83,7 @@ impl<K: Kernel> Pass<'_, K> {
         index: usize,
         head: usize,
         rows: Range<usize>,
-        (scratch, context): (&mut crate::cpu::attention::Scratch, &mut [f32]),
+        (scratch, context): (&mut Scratch, &mut [f32]),
     ) {
         let (shape, tokens) = (self.network.model.shape, self.tokens());
         let heads = PANEL / shape.head;
@@ -96,19 +96,14 @@ impl<K: Kernel> Pass<'_, K> {
             HeadRows { rows, column }
         };
         let first = self.bounds.partition_point(|&start| start <= rows.start) - 1;
-        for text in self.bounds[first..].windows(2).map(|text| text[0]..text[1]) {
+        let texts = self.bounds[first..].windows(2).map(|text| text[0]..text[1]);
+        for text in texts.take_while(|text| text.start < rows.end).filter(|text| !text.is_empty()) {
             let asked = text.start.max(rows.start)..text.end.min(rows.end);
-            if asked.is_empty() {
-                break;
-            }
             let place = asked.start - rows.start..asked.end - rows.start;
             let context = &mut context[place.start * shape.head..place.end * shape.head];
             let (query, key, value) = (part(0, &asked), part(1, &text), part(2, &text));
-            Head { query, key, value, width: shape.head }.attend(
-                self.network.arch,
-                scratch,
-                context,
-            );
+            let head = Head { query, key, value, width: shape.head };
+            head.attend(self.network.arch, scratch, context);
         }
     }
 
