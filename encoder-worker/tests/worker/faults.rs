@@ -84,8 +84,11 @@ async fn a_full_queue_and_a_passed_deadline_are_told() {
     let faulty = Faulty::new("slow:3000", "--queue-capacity 2 --canary-interval 5m");
     faulty.switch_on();
     let client = faulty.worker.client().await;
+    // Until its batch is formed, which others could still be of.
+    let formed = "toolgate_embed_queue_wait_seconds_count";
+    let before = faulty.worker.metric(formed);
     let running = embed(&client, 1, None);
-    faulty.worker.metric_reaches("toolgate_embed_queue_depth", 1.0).await;
+    faulty.worker.metric_reaches(formed, before + 1.0).await;
     let started = Instant::now();
     let late = embed(&client, 1, Some(Duration::from_secs(1)));
     faulty.worker.metric_reaches("toolgate_embed_queue_depth", 2.0).await;
