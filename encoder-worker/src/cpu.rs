@@ -35,9 +35,10 @@ use crate::device::NumberFormat;
 use crate::load_error::LoadError;
 use crate::model_dir::Activation;
 use crate::weights::Weights;
+use attention::Attention;
 use forward::{Network, OwnScratch, Pass, Workspace, phases};
 use isa::Isa;
-use kernel::Kernel;
+use kernel::{Format, Kernel};
 use model::Model;
 use plan::{Plan, plan};
 use pool::Ending;
@@ -116,6 +117,7 @@ impl Loader<'_> {
             model: Model::read(self.weights, self.isa.arch)?,
             kernel,
             arch: self.isa.arch,
+            attention: Attention::new(self.isa, K::Format::NAME),
             // An unknown activation was refused when the directory was opened.
             activation: model.bert.activation().unwrap_or(Activation::Gelu),
             ending: Ending { pooling: model.pooling, normalise: model.normalise },

@@ -11,6 +11,7 @@
 
 use pulp::Arch;
 
+use super::attention::Attention;
 use super::elementwise::Norm;
 use super::f32::F32;
 use super::forward::{Network, OwnScratch, Pass, Workspace};
@@ -61,7 +62,8 @@ pub(super) fn measure(
 ) -> (Vec<Reach>, Embeddings) {
     let kernel = Vectors::<F32>::new(arch);
     let ending = Ending { pooling: Pooling::Mean, normalise: false };
-    let network = Network { model, kernel, arch, activation, ending };
+    let attention = Attention::F32(arch);
+    let network = Network { model, kernel, arch, attention, activation, ending };
     let texts = draw(network.model.embeddings.counts());
     let texts: Vec<&[u32]> = texts.iter().map(Vec::as_slice).collect();
     let bounds: Vec<usize> = (0..=texts.len()).map(|text| text * texts[0].len()).collect();

@@ -5,7 +5,6 @@
 pub(super) mod avx512;
 mod widened;
 
-use super::kept::{Blocks, KeptRows, LANES};
 use super::kernel::{Format, PANEL};
 use crate::device::NumberFormat;
 
@@ -42,17 +41,6 @@ pub(super) fn from_f32(x: f32) -> u16 {
 #[inline(always)]
 pub(super) fn to_f32(x: u16) -> f32 {
     f32::from_bits(u32::from(x) << 16)
-}
-
-#[inline(always)]
-fn keep(from: Blocks<'_>, mut to: KeptRows<'_, u16>) {
-    for row in 0..from.rows {
-        for (index, kept) in to.values(row).as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
-            for (kept, &x) in kept.iter_mut().zip(from.lanes(row, index * LANES)) {
-                *kept = from_f32(x);
-            }
-        }
-    }
 }
 
 #[cfg(test)]

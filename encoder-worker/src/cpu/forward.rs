@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use pulp::Arch;
 
-use super::attention::Scratch;
+use super::attention::{Attention, Scratch};
 use super::elementwise::{LayerNorm, Norm, Update};
 use super::isa::vectorised;
 use super::kept::{Blocks, Kept};
@@ -36,6 +36,7 @@ pub(super) struct Network<K: Kernel> {
     pub(super) model: Model<K>,
     pub(super) kernel: K,
     pub(super) arch: Arch,
+    pub(super) attention: Attention,
     pub(super) activation: Activation,
     pub(super) ending: Ending,
 }
@@ -82,8 +83,8 @@ pub(super) struct OwnScratch<V> {
     normal: Shared<f32>,
     /// What a product gives: `[panels, rows]`.
     products: Shared<PanelRow>,
-    /// `[heads, rows, head]`.
-    context: Shared<f32>,
+    /// What the heads give: `[panels, rows]`.
+    context: Shared<PanelRow>,
     pub(super) kept_hidden: Kept<V>,
     kept_context: Kept<V>,
     kept_wide: Kept<V>,

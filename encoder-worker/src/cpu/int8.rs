@@ -109,7 +109,7 @@ fn round_to_u8(x: f32) -> u8 {
 fn range<S: Simd>(simd: S, from: &Blocks<'_>, row: usize, columns: Range<usize>) -> (f32, f32) {
     let (mut low, mut high) = (simd.splat_f32s(f32::INFINITY), simd.splat_f32s(f32::NEG_INFINITY));
     for index in 0..columns.len() / LANES {
-        let lanes = from.lanes(row, columns.start + index * LANES);
+        let lanes = from.lanes::<LANES>(row, columns.start + index * LANES);
         let (vectors, _) = S::as_simd_f32s(lanes);
         for &x in vectors {
             low = simd.min_f32s(low, x);

@@ -110,8 +110,7 @@ pub(super) struct Blocks<'a> {
     values: &'a [f32],
     pub(super) rows: usize,
     row_stride: usize,
-    /// Bits of a column's place within its block: a division for every 16 columns would take longer than
-    /// what is done with them.
+    /// Bits of a column's place within its block: a division would take longer than what is done with columns.
     block_bits: u32,
     block_stride: usize,
 }
@@ -128,22 +127,23 @@ impl<'a> Blocks<'a> {
 
     /// `[panels, rows]`.
     pub(super) fn of_panels(panels: &'a [PanelRow], rows: usize) -> Self {
-        Self::of_matrices(panels.as_flattened(), (rows, PANEL))
+        Self {
+            values: panels.as_flattened(),
+            rows,
+            row_stride: PANEL,
+            block_bits: PANEL.trailing_zeros(),
+            block_stride: rows * PANEL,
+        }
     }
 
-    /// Matrices of so many rows and columns, a power of two from 16 on, side by side.
-    pub(super) fn of_matrices(values: &'a [f32], (rows, columns): (usize, usize)) -> Self {
-        let (block_bits, block_stride) = (columns.trailing_zeros(), rows * columns);
-        Self { values, rows, row_stride: columns, block_bits, block_stride }
-    }
-
-    /// Sixteen columns of a row, from `column` on, a multiple of 16.
+    /// So many columns of a row, from `column` on, a multiple of their number.
     #[inline(always)]
-    pub(super) fn lanes(&self, row: usize, column: usize) -> &'a [f32; LANES] {
+    pub(super) fn lanes<const N: usize>(&self, row: usize, column: usize) -> &'a [f32; N] {
+        const { assert!(PANEL.is_multiple_of(N)) };
         let block = column >> self.block_bits;
         let within = column - (block << self.block_bits);
         let at = row * self.row_stride + block * self.block_stride + within;
         let lanes = self.values[at..].first_chunk();
-        lanes.unwrap_or(&[0.0; LANES])
+        lanes.unwrap_or(&[0.0; N])
     }
 }

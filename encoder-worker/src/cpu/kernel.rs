@@ -175,10 +175,9 @@ pub(super) const NO_GROUPS: usize = usize::MAX;
 /// as much as a full one.
 pub(super) fn blocks(rows: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
     let count = rows.div_ceil(most);
-    (0..count).map(move |i| {
-        let (start, end) = (i * rows / count, (i + 1) * rows / count);
-        (start, end - start)
-    })
+    // One block is the usual case, and a division takes as long as a few rows of a product.
+    let (len, longer) = if count <= 1 { (rows, 0) } else { (rows / count, rows % count) };
+    (0..count).map(move |i| (i * len + i.min(longer), len + usize::from(i < longer)))
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub(super) fn transpose(arch: Arch, keys: HeadRows<'_>, width: usize, to: &mut [
 }
 
 #[cfg(target_arch = "x86_64")]
-mod avx512 {
+pub(super) mod avx512 {
     use std::arch::x86_64::*;
 
     use super::{HeadRows, LANES};
@@ -72,7 +72,7 @@ mod avx512 {
     /// Pairs, then fours within each quarter of a register, then the quarters.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    fn transposed(rows: [__m512; LANES]) -> [__m512; LANES] {
+    pub(in crate::cpu) fn transposed(rows: [__m512; LANES]) -> [__m512; LANES] {
         let mut pairs = rows;
         for i in (0..LANES).step_by(2) {
             pairs[i] = _mm512_unpacklo_ps(rows[i], rows[i + 1]);

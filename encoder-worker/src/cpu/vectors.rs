@@ -44,7 +44,7 @@ impl<F: Tile> Kernel for Vectors<F> {
 
     fn keep(self, from: Blocks<'_>, mut to: KeptRows<'_, f32>) {
         for row in 0..from.rows {
-            for (index, kept) in to.values(row).as_chunks_mut().0.iter_mut().enumerate() {
+            for (index, kept) in to.values(row).as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
                 *kept = *from.lanes(row, index * LANES);
             }
         }

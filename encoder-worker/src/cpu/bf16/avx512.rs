@@ -2,21 +2,19 @@
 
 use std::arch::x86_64::*;
 
-use pulp::Arch;
-
 use super::{Bf16, STEP, Step};
 use crate::cpu::avx512::{ROWS, each_row, fetch, for_tiles, load, load_half, spread, store};
-use crate::cpu::isa::{Isa, vectorised};
-use crate::cpu::kept::{Blocks, KeptRows};
+use crate::cpu::isa::Isa;
+use crate::cpu::kept::{Blocks, KeptRows, LANES};
 use crate::cpu::kernel::{Kernel, NO_GROUPS, Panel, PanelRow, Rows, blocks, for_rows};
 
 /// Exists only where the CPU has the instructions.
 #[derive(Clone, Copy)]
-pub(in crate::cpu) struct Bf16Avx512(Arch);
+pub(in crate::cpu) struct Bf16Avx512(());
 
 impl Bf16Avx512 {
     pub(in crate::cpu) fn new(isa: Isa) -> Option<Self> {
-        isa.avx512_bf16.then_some(Self(isa.arch))
+        isa.avx512_bf16.then_some(Self(()))
     }
 }
 
@@ -25,23 +23,32 @@ impl Kernel for Bf16Avx512 {
     type Value = u16;
     const GROUP: usize = NO_GROUPS;
 
+    #[allow(unsafe_code, reason = "the instructions were found when this value was made")]
     fn keep(self, from: Blocks<'_>, to: KeptRows<'_, u16>) {
-        let mut to = Some(to);
-        vectorised(
-            self.0,
-            #[inline(always)]
-            || {
-                if let Some(to) = to.take() {
-                    super::keep(from, to);
-                }
-            },
-        );
+        // SAFETY: `Isa` found these features, or there would be no `Self`.
+        unsafe { keep(from, to) }
     }
 
     #[allow(unsafe_code, reason = "the instructions were found when this value was made")]
     fn multiply(self, rows: Rows<'_, u16>, panel: Panel<'_, Step>, out: &mut [PanelRow]) {
         // SAFETY: `Isa` found these features, or there would be no `Self`.
         for_tiles!(panel, out, |first, some| unsafe { tile::<N>((rows, first), panel, some) });
+    }
+}
+
+/// Rounds as [`super::from_f32`] does.
+#[target_feature(enable = "avx512f,avx512bf16")]
+#[allow(unsafe_code, reason = "stores have no safe form")]
+fn keep(from: Blocks<'_>, mut to: KeptRows<'_, u16>) {
+    for row in 0..from.rows {
+        for (index, kept) in to.values(row).as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+            let rounded = _mm512_cvtneps_pbh(load::<LANES>(from.lanes(row, index * LANES), 0));
+            // SAFETY: the vectors are the same 32 bytes, and as many are in the array.
+            unsafe {
+                let bits = std::mem::transmute::<__m256bh, __m256i>(rounded);
+                _mm256_storeu_si256(kept.as_mut_ptr().cast(), bits);
+            }
+        }
     }
 }
 

@@ -63,12 +63,15 @@ impl<K: Kernel> Pass<'_, K> {
         let layer = &self.network.model.layers[index];
         let shape = self.network.model.shape;
         let width = shape.head_panels() * PANEL;
-        let context = own.context.own(width * rows.len(), 0.0);
-        for (head, context) in context.chunks_exact_mut(shape.head * rows.len()).enumerate() {
-            self.attend_head(index, head, rows.clone(), (&mut own.attention, context));
+        let context = own.context.own(shape.head_panels() * rows.len(), [0.0; PANEL]);
+        for (panel, context) in context.chunks_exact_mut(rows.len()).enumerate() {
+            for column in (0..PANEL).step_by(shape.head) {
+                let head = (panel, column);
+                self.attend_head(index, head, rows.clone(), (&mut own.attention, context));
+            }
         }
         let to = own.kept_context.write(0..rows.len(), 0..width, &layer.attention_out);
-        self.network.kernel.keep(Blocks::of_matrices(context, (rows.len(), shape.head)), to);
+        self.network.kernel.keep(Blocks::of_panels(context, rows.len()), to);
         let kept = own.kept_context.read(rows.len(), &layer.attention_out);
         let panels = layer.attention_out.panels();
         let products = own.products.own(panels * rows.len(), [0.0; PANEL]);
@@ -77,17 +80,15 @@ impl<K: Kernel> Pass<'_, K> {
         }
     }
 
-    /// The contexts of one head, text by text.
+    /// The contexts of the head that begins at a column of a panel, text by text.
     fn attend_head(
         &self,
         index: usize,
-        head: usize,
+        (panel, column): (usize, usize),
         rows: Range<usize>,
-        (scratch, context): (&mut Scratch, &mut [f32]),
+        (scratch, context): (&mut Scratch, &mut [PanelRow]),
     ) {
         let (shape, tokens) = (self.network.model.shape, self.tokens());
-        let heads = PANEL / shape.head;
-        let (panel, column) = (head / heads, head % heads * shape.head);
         let part = |part: usize, tokens_of: &Range<usize>| {
             let start = (part * shape.head_panels() + panel) * tokens;
             let of = start + tokens_of.start..start + tokens_of.end;
@@ -99,11 +100,10 @@ impl<K: Kernel> Pass<'_, K> {
         let texts = self.bounds[first..].windows(2).map(|text| text[0]..text[1]);
         for text in texts.take_while(|text| text.start < rows.end).filter(|text| !text.is_empty()) {
             let asked = text.start.max(rows.start)..text.end.min(rows.end);
-            let place = asked.start - rows.start..asked.end - rows.start;
-            let context = &mut context[place.start * shape.head..place.end * shape.head];
+            let context = &mut context[asked.start - rows.start..asked.end - rows.start];
             let (query, key, value) = (part(0, &asked), part(1, &text), part(2, &text));
             let head = Head { query, key, value, width: shape.head };
-            head.attend(self.network.arch, scratch, context);
+            self.network.attention.attend(head, scratch, (context, column));
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::arch::x86_64::*;
 
-use crate::cpu::avx512::load;
+use crate::cpu::avx512::{each_row, load};
 use crate::cpu::kept::{Blocks, KeptRows, LANES};
 use crate::cpu::kernel::RowScale;
 
@@ -19,9 +19,9 @@ pub(super) fn keep(from: Blocks<'_>, mut to: KeptRows<'_, u8>) {
             to.scales(row)[group] = {
                 let (start, len) = (columns.start, columns.len());
                 let kept = &mut to.values(row)[columns];
-                match len / LANES {
-                    24 => keep_group::<24>(&from, (row, start), kept),
-                    8 => keep_group::<8>(&from, (row, start), kept),
+                match len {
+                    384 => keep_group::<6>(&from, (row, start), kept),
+                    128 => keep_group::<2>(&from, (row, start), kept),
                     _ => keep_odd_group(&from, (row, start), kept),
                 }
             };
@@ -29,31 +29,35 @@ pub(super) fn keep(from: Blocks<'_>, mut to: KeptRows<'_, u8>) {
     }
 }
 
-/// `N` vectors of a row, a multiple of four.
+/// `Q` times four vectors of a row.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-#[allow(clippy::needless_range_loop, reason = "iterators over vectors are not inlined here")]
-fn keep_group<const N: usize>(
+fn keep_group<const Q: usize>(
     from: &Blocks<'_>,
     (row, column): (usize, usize),
     kept: &mut [u8],
 ) -> RowScale {
-    let mut values = [_mm512_setzero_ps(); N];
-    for i in 0..N {
-        values[i] = load(from.lanes(row, column + i * LANES), 0);
-    }
-    let (mut low, mut high) = (values[0], values[0]);
-    for i in 1..N {
-        low = _mm512_min_ps(low, values[i]);
-        high = _mm512_max_ps(high, values[i]);
-    }
+    let mut values = [[_mm512_setzero_ps(); 4]; Q];
+    let (mut low, mut high) = (_mm512_set1_ps(f32::INFINITY), _mm512_set1_ps(f32::NEG_INFINITY));
+    each_row!(Q, |q| {
+        let four = load_four(from.lanes(row, column + q * 4 * LANES));
+        let [a, b, c, d] = four;
+        let (least, less) = (_mm512_min_ps(a, b), _mm512_min_ps(c, d));
+        let (most, more) = (_mm512_max_ps(a, b), _mm512_max_ps(c, d));
+        low = _mm512_min_ps(low, _mm512_min_ps(least, less));
+        high = _mm512_max_ps(high, _mm512_max_ps(most, more));
+        values[q] = four;
+    });
     let scale = Scale::of(low, high);
     let kept = kept.as_chunks_mut::<{ 4 * LANES }>().0;
-    for i in 0..N / 4 {
-        let values = [values[4 * i], values[4 * i + 1], values[4 * i + 2], values[4 * i + 3]];
-        scale.store_four(values, &mut kept[i]);
-    }
+    each_row!(Q, |q| { scale.store_four(values[q], &mut kept[q]) });
     scale.row
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load_four(from: &[f32; 4 * LANES]) -> [__m512; 4] {
+    [load(from, 0), load(from, 1), load(from, 2), load(from, 3)]
 }
 
 /// The last group of a row, which may be short.
@@ -65,13 +69,13 @@ fn keep_odd_group(from: &Blocks<'_>, (row, column): (usize, usize), kept: &mut [
     let mut low = _mm512_set1_ps(f32::INFINITY);
     let mut high = _mm512_set1_ps(f32::NEG_INFINITY);
     for i in 0..kept.len() {
-        let value = load(from.lanes(row, column + i * LANES), 0);
+        let value = load::<LANES>(from.lanes(row, column + i * LANES), 0);
         low = _mm512_min_ps(low, value);
         high = _mm512_max_ps(high, value);
     }
     let scale = Scale::of(low, high);
     for i in 0..kept.len() {
-        scale.store(load(from.lanes(row, column + i * LANES), 0), &mut kept[i]);
+        scale.store(load::<LANES>(from.lanes(row, column + i * LANES), 0), &mut kept[i]);
     }
     scale.row
 }
