@@ -70,11 +70,26 @@ pub(super) unsafe fn spread<V>(rows: &[V], at: usize) -> __m512i {
     _mm512_set1_epi32(value)
 }
 
+/// Vector `vector` of `from`.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(super) fn load<const L: usize>(from: &[f32; L], vector: usize) -> __m512 {
+    floats(&from[16 * vector..])
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(super) fn store(to: &mut PanelRow, vector: usize, value: __m512) {
+    const { assert!(PANEL == 64) };
+    put(&mut to[16 * vector..], value);
+}
+
+/// The first sixteen values of `from`.
 #[inline]
 #[target_feature(enable = "avx512f")]
 #[allow(unsafe_code, reason = "loads have no safe form")]
-pub(super) fn load<const L: usize>(from: &[f32; L], vector: usize) -> __m512 {
-    let from = &from[16 * vector..16 * vector + 16];
+pub(super) fn floats(from: &[f32]) -> __m512 {
+    let from = &from[..16];
     // SAFETY: the slice holds 16 floats.
     unsafe { _mm512_loadu_ps(from.as_ptr()) }
 }
@@ -82,9 +97,8 @@ pub(super) fn load<const L: usize>(from: &[f32; L], vector: usize) -> __m512 {
 #[inline]
 #[target_feature(enable = "avx512f")]
 #[allow(unsafe_code, reason = "stores have no safe form")]
-pub(super) fn store(to: &mut PanelRow, vector: usize, value: __m512) {
-    const { assert!(PANEL == 64) };
-    let to = &mut to[16 * vector..16 * vector + 16];
-    // SAFETY: the slice holds 16 floats.
-    unsafe { _mm512_storeu_ps(to.as_mut_ptr(), value) }
+pub(super) fn put(to: &mut [f32], values: __m512) {
+    let to = &mut to[..16];
+    // SAFETY: the slice has room for 16 floats.
+    unsafe { _mm512_storeu_ps(to.as_mut_ptr(), values) }
 }

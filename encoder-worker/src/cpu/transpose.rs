@@ -33,6 +33,7 @@ pub(super) mod avx512 {
     use std::arch::x86_64::*;
 
     use super::{HeadRows, LANES};
+    use crate::cpu::avx512::{floats, put};
 
     #[target_feature(enable = "avx512f")]
     pub(super) fn transpose(keys: HeadRows<'_>, width: usize, to: &mut [f32], columns: usize) {
@@ -40,7 +41,7 @@ pub(super) mod avx512 {
             for column in (0..width).step_by(LANES) {
                 let block = transposed(load(keys, token, column));
                 for (i, row) in block.into_iter().enumerate() {
-                    store(&mut to[(column + i) * columns + token..], row);
+                    put(&mut to[(column + i) * columns + token..], row);
                 }
             }
         }
@@ -49,24 +50,12 @@ pub(super) mod avx512 {
     /// Sixteen tokens' values from `column` on; zeros after the last.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    #[allow(unsafe_code, reason = "loads have no safe form")]
     fn load(keys: HeadRows<'_>, token: usize, column: usize) -> [__m512; LANES] {
         let mut block = [_mm512_setzero_ps(); LANES];
         for (row, token) in block.iter_mut().zip(token..keys.rows.len()) {
-            let values = &keys.row(token, column + LANES)[column..];
-            // SAFETY: the slice holds 16 floats.
-            *row = unsafe { _mm512_loadu_ps(values.as_ptr()) };
+            *row = floats(&keys.row(token, column + LANES)[column..]);
         }
         block
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    #[allow(unsafe_code, reason = "stores have no safe form")]
-    fn store(to: &mut [f32], row: __m512) {
-        let to = &mut to[..LANES];
-        // SAFETY: the slice holds 16 floats.
-        unsafe { _mm512_storeu_ps(to.as_mut_ptr(), row) }
     }
 
     /// Pairs, then fours within each quarter of a register, then the quarters.

@@ -4,7 +4,8 @@
 use std::arch::x86_64::*;
 
 use super::Head;
-use crate::cpu::avx512::{each_row, spread};
+use crate::cpu::avx512::{each_row, floats, put, spread};
+use crate::cpu::bf16::avx512::of_bits;
 use crate::cpu::isa::Isa;
 use crate::cpu::kernel::{PanelRow, blocks, for_rows};
 use crate::cpu::shared::Shared;
@@ -290,15 +291,6 @@ fn power(score: __m512, max: __m512) -> __m512 {
     _mm512_scalef_ps(series, x)
 }
 
-/// Pairs from their bits.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bf16")]
-#[allow(unsafe_code, reason = "the vector type has no other constructor")]
-fn of_bits(bits: __m512i) -> __m512bh {
-    // SAFETY: both are 64 bytes of plain bits.
-    unsafe { std::mem::transmute(bits) }
-}
-
 #[inline]
 #[target_feature(enable = "avx512f,avx512bf16")]
 #[allow(unsafe_code, reason = "the vector type has no other way out")]
@@ -324,22 +316,4 @@ fn put_pairs(to: &mut [i32], pairs: __m512i) {
     let to = &mut to[..LANES];
     // SAFETY: the slice has room for 16 pairs.
     unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), pairs) }
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-#[allow(unsafe_code, reason = "loads have no safe form")]
-fn floats(from: &[f32]) -> __m512 {
-    let from = &from[..LANES];
-    // SAFETY: the slice holds 16 floats.
-    unsafe { _mm512_loadu_ps(from.as_ptr()) }
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-#[allow(unsafe_code, reason = "stores have no safe form")]
-fn put(to: &mut [f32], values: __m512) {
-    let to = &mut to[..LANES];
-    // SAFETY: the slice has room for 16 floats.
-    unsafe { _mm512_storeu_ps(to.as_mut_ptr(), values) }
 }

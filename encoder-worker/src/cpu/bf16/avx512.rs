@@ -77,11 +77,11 @@ fn half<const N: usize, const HALF: usize>(
     let mut sums = [[_mm512_setzero_ps(); 2]; N];
     for (k, step) in panel.steps.iter().enumerate() {
         let weights = load_half::<_, HALF>(step);
-        let weights = [pairs(weights[0]), pairs(weights[1])];
+        let weights = [of_bits(weights[0]), of_bits(weights[1])];
         fetch::<_, HALF>(&panel, k);
         each_row!(N, |r| {
             // SAFETY: there are `N` rows of as many steps as the panel has.
-            let value = pairs(unsafe { spread(values, r * rows.inputs + STEP * k) });
+            let value = of_bits(unsafe { spread(values, r * rows.inputs + STEP * k) });
             sums[r][0] = _mm512_dpbf16_ps(sums[r][0], value, weights[0]);
             sums[r][1] = _mm512_dpbf16_ps(sums[r][1], value, weights[1]);
         });
@@ -98,7 +98,7 @@ fn half<const N: usize, const HALF: usize>(
 #[inline]
 #[target_feature(enable = "avx512f,avx512bf16")]
 #[allow(unsafe_code, reason = "the vector type has no other constructor")]
-fn pairs(bits: __m512i) -> __m512bh {
+pub(in crate::cpu) fn of_bits(bits: __m512i) -> __m512bh {
     // SAFETY: both are 64 bytes of plain bits.
     unsafe { std::mem::transmute(bits) }
 }
