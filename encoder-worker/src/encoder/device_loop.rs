@@ -8,6 +8,7 @@
 use std::any::Any;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -31,6 +32,8 @@ pub(super) struct DeviceLoop {
     /// Requests with work left, oldest first. Bounded: each holds one of the queue's places.
     active: Vec<Request>,
     turns: Turns,
+    /// Whether a request that goes first was in the last batch: the next one is for the others.
+    first_went: bool,
     counters: Arc<Counters>,
 }
 
@@ -77,7 +80,8 @@ impl DeviceLoop {
     ) -> Self {
         let (active, turns) = (Vec::new(), Turns::default());
         let budget = BatchBudget::new(max_batch_tokens);
-        Self { backend, tokenizer, waiting, budget, active, turns, counters }
+        let first_went = false;
+        Self { backend, tokenizer, waiting, budget, active, turns, first_went, counters }
     }
 
     /// Runs until the last handle is gone and all is answered, or until the model panics. Requests
@@ -116,8 +120,7 @@ impl DeviceLoop {
 
     fn accept(&mut self, mut request: Request) {
         request.join(&mut self.turns);
-        let place = if request.goes_first() { 0 } else { self.active.len() };
-        self.active.insert(place, request);
+        self.active.push(request);
     }
 
     fn drop_gone(&mut self) {
@@ -148,10 +151,13 @@ impl DeviceLoop {
 
     fn take_turns(&mut self) -> Packed {
         let (mut packed, budget) = (Packed::default(), self.budget.tokens());
+        let after_first = mem::take(&mut self.first_went);
         // Of equal turns, the request that came first.
-        let due = |(index, request): (usize, &Request)| Some(Reverse((request.turn()?, index)));
+        let due = |(index, request): (usize, &Request)| {
+            Some(Reverse((request.rank(after_first), request.turn()?, index)))
+        };
         let mut queue: BinaryHeap<_> = self.active.iter().enumerate().filter_map(due).collect();
-        while let Some(Reverse((turn, index))) = queue.pop() {
+        while let Some(Reverse((rank, turn, index))) = queue.pop() {
             let request = &mut self.active[index];
             let is_first = request.is_untouched();
             let Some(tokens) = request.next_tokens(&self.tokenizer) else { continue };
@@ -160,7 +166,8 @@ impl DeviceLoop {
                 break;
             }
             packed.push(Slot { request: index, tokens, is_first });
-            queue.extend(request.turn().map(|next| Reverse((next, index))));
+            self.first_went |= request.goes_first();
+            queue.extend(request.turn().map(|next| Reverse((rank, next, index))));
             self.turns.taken(turn);
         }
         packed

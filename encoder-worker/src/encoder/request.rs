@@ -38,10 +38,19 @@ pub(super) struct Wanted {
 /// When a caller wants it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WantedTurn {
-    /// Before all that waits.
+    /// Before all that waits; where one batch is not enough, in every other one, so that who waits behind it
+    /// waits for one batch and not for all of them.
     First,
     /// When it is the flow's turn.
     Of(Flow),
+}
+
+/// What comes before turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rank {
+    First,
+    InTurn,
+    Last,
 }
 
 /// A request with what is done of it. Texts enter batches in order, so results arrive in order.
@@ -93,6 +102,15 @@ impl Request {
 
     pub(super) fn goes_first(&self) -> bool {
         self.wanted.turn == WantedTurn::First
+    }
+
+    /// Its place in a batch, which is the one after a batch with texts that go first or is not.
+    pub(super) fn rank(&self, after_first: bool) -> Rank {
+        match (self.goes_first(), after_first) {
+            (false, _) => Rank::InTurn,
+            (true, false) => Rank::First,
+            (true, true) => Rank::Last,
+        }
     }
 
     /// Gives its texts their turns.

@@ -357,6 +357,26 @@ async fn the_first_request_passes_a_full_queue() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_goes_first_lets_others_pass_between_its_batches() {
+    let rig = Rig::new(8, 4);
+    let running = rig.request(&["a"], None, 1);
+    rig.entered();
+    let waiting = rig.request(&["b", "c"], None, 2);
+    let encoder = rig.encoder.clone();
+    let (texts, until) = (["d", "e", "f"].map(String::from), Instant::now() + PATIENCE);
+    let first = tokio::spawn(async move { encoder.embed_first(texts.into(), until).await });
+    rig.wait_for_depth(3);
+    for text in ["d", "b", "e", "c", "f"] {
+        rig.step(Step::Answer);
+        assert_eq!(rig.entered(), [ids_of(text)], "{text}");
+    }
+    rig.step(Step::Answer);
+    for call in [running, waiting, first] {
+        call.await.expect("no panic").expect("it embeds");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn who_leaves_while_the_batch_runs_is_not_counted_as_gone_before() {
     let rig = Rig::new(8, 100);
     let running = rig.request(&["a", "b"], None, 1);
