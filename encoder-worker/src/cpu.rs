@@ -192,7 +192,7 @@ impl<K: Kernel> CpuBert<K> {
         let done = Mutex::new(vec![Vec::new(); texts.len()]);
         self.team.run(groups.len(), &|member| {
             let mut own = own[member.index].lock().unwrap_or_else(PoisonError::into_inner);
-            member.phase(groups.len(), groups.len(), |range| {
+            member.last_phase(groups.len(), groups.len(), |range| {
                 for group in &groups[range] {
                     let embeddings = own.run_group(network, texts, group);
                     let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);

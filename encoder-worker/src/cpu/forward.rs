@@ -209,7 +209,7 @@ impl<K: Kernel> Pass<'_, K> {
     fn pool(&self) {
         let shape = self.network.model.shape;
         let (hidden, stride) = (shape.hidden, shape.stride());
-        self.member.phase(self.texts.len(), self.texts.len(), |texts| {
+        self.member.last_phase(self.texts.len(), self.texts.len(), |texts| {
             for text in texts {
                 let rows = self.bounds[text] * stride..self.bounds[text + 1] * stride;
                 // SAFETY: the last layer is done; the text's embedding is this part's.

@@ -3,15 +3,19 @@
 
 use std::cmp::Reverse;
 
-/// Tokens that one thread works on at a time: what others would do meanwhile is not held up for long.
+/// Tokens of the groups that a batch is dealt into, evenly.
 const GROUP_TOKENS: usize = 192;
+
+/// Tokens that a thread takes at a time: others take the rest of one whose core is wanted elsewhere. All
+/// weights are read for each, which from here on is as good as hidden.
+const PIECE_TOKENS: usize = 64;
 
 /// A spread of a batch's texts.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Plan {
     /// All threads work on the whole batch together.
     Together,
-    /// Groups of texts, by index, for threads to take.
+    /// Pieces of it, texts by index, for threads to take.
     Apart(Vec<Vec<usize>>),
 }
 
@@ -32,7 +36,15 @@ pub(super) fn plan(lengths: &[usize], threads: usize) -> Plan {
     }
     // A thread's share is a run of groups: it gets one of each size.
     let share = |thread| (thread..count).step_by(threads);
-    Plan::Apart((0..threads).flat_map(share).map(|group| groups[group].clone()).collect())
+    let pieces = |group: usize| pieces(lengths, &groups[group]);
+    Plan::Apart((0..threads).flat_map(share).flat_map(pieces).collect())
+}
+
+/// Cuts a group.
+fn pieces(lengths: &[usize], group: &[usize]) -> Vec<Vec<usize>> {
+    let tokens: usize = group.iter().map(|&text| lengths[text]).sum();
+    let count = tokens.div_ceil(PIECE_TOKENS).max(1);
+    group.chunks(group.len().div_ceil(count).max(1)).map(<[usize]>::to_vec).collect()
 }
 
 /// Deals texts, the longest first, each to the group that costs least; the most expensive group is the first.
@@ -72,8 +84,8 @@ mod tests {
 
     #[test]
     fn equal_texts_are_taken_apart() {
-        let Plan::Apart(groups) = plan(&[14; 16], 2) else { panic!("apart") };
-        assert_eq!(groups.iter().map(Vec::len).collect::<Vec<_>>(), [8, 8]);
+        let Plan::Apart(pieces) = plan(&[14; 16], 2) else { panic!("apart") };
+        assert_eq!(pieces.iter().map(Vec::len).collect::<Vec<_>>(), [4; 4]);
     }
 
     #[test]
@@ -83,14 +95,14 @@ mod tests {
     }
 
     #[test]
-    fn every_text_is_in_one_group_and_groups_fit() {
+    fn every_text_is_in_one_piece_and_pieces_fit() {
         let lengths: Vec<usize> = (0..300).map(|i| 5 + i * 7 % 120).collect();
-        let Plan::Apart(groups) = plan(&lengths, 4) else { panic!("apart") };
-        let mut all: Vec<usize> = groups.iter().flatten().copied().collect();
+        let Plan::Apart(pieces) = plan(&lengths, 4) else { panic!("apart") };
+        let mut all: Vec<usize> = pieces.iter().flatten().copied().collect();
         all.sort_unstable();
         assert_eq!(all, (0..300).collect::<Vec<_>>());
         let tokens = |group: &Vec<usize>| group.iter().map(|&text| lengths[text]).sum::<usize>();
-        assert!(groups.iter().all(|group| tokens(group) <= GROUP_TOKENS + 60));
+        assert!(pieces.iter().all(|piece| tokens(piece) <= PIECE_TOKENS + 120));
     }
 
     #[test]

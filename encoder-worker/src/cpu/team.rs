@@ -11,13 +11,13 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use crate::giving_way::give_way;
 use crate::load_error::LoadError;
 
-/// How long a helper looks out for the next job.
+/// How long a thread looks out for the next job, or for the end of this one, before it sleeps.
 const LOOK_OUT: Duration = Duration::from_micros(20);
 
 /// Looks at a flag before a thread gives up its core once.
@@ -96,6 +96,33 @@ impl Member<'_> {
     pub(super) fn phase(&self, units: usize, parts: usize, mut work: impl FnMut(Range<usize>)) {
         let Some(board) = self.board else { return work(0..units) };
         let parts = parts.clamp(1, units.max(1));
+        let (phase, done) = self.work_off(board, (units, parts), work);
+        // Once, and not part by part: all members want this line.
+        phase.done.0.fetch_add(done, Release);
+        look_until(|| phase.done.0.load(Acquire) == parts || board.broken.load(Relaxed));
+        assert!(!board.broken.load(Relaxed), "another thread of the encoder panicked");
+    }
+
+    /// As [`Self::phase`], for the last one: it is done when the job is, and who finds no part left goes.
+    pub(super) fn last_phase(
+        &self,
+        units: usize,
+        parts: usize,
+        mut work: impl FnMut(Range<usize>),
+    ) {
+        match self.board {
+            Some(board) => _ = self.work_off(board, (units, parts.clamp(1, units.max(1))), work),
+            None => work(0..units),
+        }
+    }
+
+    /// Works on parts of the next phase until none is left; the phase, and how many it were.
+    fn work_off<'b>(
+        &self,
+        board: &'b Board,
+        (units, parts): (usize, usize),
+        mut work: impl FnMut(Range<usize>),
+    ) -> (&'b Phase, usize) {
         let phase = &board.phases[self.next.get()];
         self.next.set(self.next.get() + 1);
         let mut done = 0;
@@ -103,10 +130,7 @@ impl Member<'_> {
             work(part * units / parts..(part + 1) * units / parts);
             done += 1;
         }
-        // Once, and not part by part: all members want this line.
-        phase.done.0.fetch_add(done, Release);
-        look_until(|| phase.done.0.load(Acquire) == parts || board.broken.load(Relaxed));
-        assert!(!board.broken.load(Relaxed), "another thread of the encoder panicked");
+        (phase, done)
     }
 }
 
@@ -123,6 +147,18 @@ fn look_until(there: impl Fn() -> bool) {
     }
 }
 
+/// Looks for some microseconds; whether it came.
+fn look_out(there: impl Fn() -> bool) -> bool {
+    let since = Instant::now();
+    while !there() {
+        if since.elapsed() >= LOOK_OUT {
+            return false;
+        }
+        std::hint::spin_loop();
+    }
+    true
+}
+
 type Job<'a> = &'a (dyn Fn(&Member<'_>) + Sync);
 
 /// What helpers see of a job.
@@ -131,7 +167,8 @@ struct Board {
     number: AtomicUsize,
     /// [`OPEN`] and how many helpers are inside.
     door: AtomicUsize,
-    job: Mutex<Option<Job<'static>>>,
+    /// The job, and who runs it and sleeps until the last helper has left.
+    job: Mutex<Option<(Job<'static>, Thread)>>,
     phases: Box<[Phase]>,
     /// A member has panicked.
     broken: AtomicBool,
@@ -189,13 +226,16 @@ impl Team {
         for phase in &board.phases {
             phase.reset();
         }
-        *lock(&board.job) = Some(forget_lifetime(job));
+        *lock(&board.job) = Some((forget_lifetime(job), thread::current()));
         board.door.store(OPEN, Release);
         board.number.fetch_add(1, Release);
         self.rouse(members);
         board.take_part(job, (0, self.size()));
         board.door.fetch_and(!OPEN, AcqRel);
-        look_until(|| board.door.load(Acquire) == 0);
+        // Asleep, it leaves its core to a helper that others keep from its own.
+        while !look_out(|| board.door.load(Acquire) == 0) {
+            thread::park();
+        }
         *lock(&board.job) = None;
         if let Some(panic) = lock(&board.panic).take() {
             resume_unwind(panic);
@@ -227,11 +267,16 @@ impl Board {
         if self.door.fetch_update(AcqRel, Relaxed, enter).is_err() {
             return;
         }
-        let job = *lock(&self.job);
-        if let Some(job) = job {
+        let job = lock(&self.job).clone();
+        let runner = job.map(|(job, runner)| {
             self.take_part(job, (index, count));
+            runner
+        });
+        // Who runs the job may end with it from here on.
+        let was_last = self.door.fetch_sub(1, Release) == 1;
+        if let (true, Some(runner)) = (was_last, runner) {
+            runner.unpark();
         }
-        self.door.fetch_sub(1, Release);
     }
 }
 
@@ -244,11 +289,7 @@ fn help(board: &Board, index: usize, count: usize) {
             board.enter(index, count);
             continue;
         }
-        let since = Instant::now();
-        while board.number.load(Acquire) == seen && since.elapsed() < LOOK_OUT {
-            std::hint::spin_loop();
-        }
-        if board.number.load(Acquire) == seen && !board.stopped.load(Relaxed) {
+        if !look_out(|| board.number.load(Acquire) != seen || board.stopped.load(Relaxed)) {
             thread::park();
         }
     }
@@ -285,13 +326,14 @@ mod tests {
                 for parts in [1, 3, 17, 40] {
                     let counts: Vec<AtomicUsize> = (0..17).map(|_| AtomicUsize::new(0)).collect();
                     team.run(usize::MAX, &|member| {
-                        for step in 0..10 {
-                            member.phase(units, parts, |range| {
-                                for count in &counts[range] {
-                                    assert_eq!(count.fetch_add(1, Relaxed), step);
-                                }
-                            });
-                        }
+                        let work = |step: usize, range: Range<usize>| {
+                            for count in &counts[range] {
+                                assert_eq!(count.fetch_add(1, Relaxed), step);
+                            }
+                        };
+                        (0..9)
+                            .for_each(|step| member.phase(units, parts, |range| work(step, range)));
+                        member.last_phase(units, parts, |range| work(9, range));
                     });
                     for (i, count) in counts.iter().enumerate() {
                         assert_eq!(count.load(Relaxed), if i < units { 10 } else { 0 });
@@ -303,14 +345,37 @@ mod tests {
 
     #[test]
     fn a_panic_ends_the_job_for_all_and_is_passed_on() {
-        let mut team = team(3);
-        let panicked = catch_unwind(AssertUnwindSafe(|| {
+        let fails = |part: Range<usize>| assert_ne!(part.start, 1, "part 1 fails");
+        for is_last in [false, true] {
+            let mut team = team(3);
+            let panicked = catch_unwind(AssertUnwindSafe(|| {
+                team.run(usize::MAX, &|member| {
+                    if is_last {
+                        return member.last_phase(3, 3, fails);
+                    }
+                    member.phase(3, 3, fails);
+                    member.phase(3, 3, |_| {});
+                });
+            }));
+            let panic = panicked.expect_err("the panic is passed on");
+            assert!(panic.downcast_ref::<String>().expect("a text").contains("part 1 fails"));
+        }
+    }
+
+    #[test]
+    fn who_runs_a_job_sleeps_until_the_last_helper_is_through() {
+        let (mut team, done) = (team(2), AtomicUsize::new(0));
+        for round in 1..=3 {
+            let entered = AtomicBool::new(false);
             team.run(usize::MAX, &|member| {
-                member.phase(3, 3, |part| assert_ne!(part.start, 1, "part 1 fails"));
-                member.phase(3, 3, |_| {});
+                if member.index == 0 {
+                    return look_until(|| entered.load(Relaxed));
+                }
+                entered.store(true, Relaxed);
+                thread::sleep(10 * LOOK_OUT);
+                done.fetch_add(1, Relaxed);
             });
-        }));
-        let panic = panicked.expect_err("the panic is passed on");
-        assert!(panic.downcast_ref::<String>().expect("a text").contains("part 1 fails"));
+            assert_eq!(done.load(Relaxed), round);
+        }
     }
 }
