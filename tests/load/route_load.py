@@ -1,198 +1,171 @@
 #!/usr/bin/env python3
-"""Route under load, closed loop: latency, throughput, memory and processor time, as a table.
+"""Route under load, closed loop: latency, throughput, memory and processor time, as a table, and
+what the server's metrics say of the same runs.
 
-Starts the binary named by TOOLGATE_BIN on the shipped catalogs. Each of N callers sends its next
-request when the last one is answered, so that a slow server slows its callers: the percentiles say
-nothing of what callers would see who arrive at a fixed rate. Client and server share this machine's
-cores; the client's own share is printed beside the server's. "distinct" intents are put together
-from phrases and never come twice; "repeated" is one intent, which a cache may answer.
+Starts the binary named by TOOLGATE_BIN on the shipped catalogs, some of them twice where the tenant
+is to have more tools. Calls come from the load generator named by TOOLGATE_LOAD_BIN, each of whose
+N callers sends its next one when the last is answered, so that a slow server slows its callers: the
+percentiles say nothing of what callers would see who arrive at a fixed rate. Both share this
+machine's cores. "new" intents never come twice and there is no cache; "repeated" is one intent,
+which the cache answers.
 """
 
 import argparse
-import asyncio
 import itertools
+import json
 import os
-import random
-import statistics
+import resource
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import grpc
 from catalogs import SHIPPED
+from server_metrics import HEADINGS as METRICS
+from server_metrics import Reading
 from toolgate_process import ToolgateProcess
 
-from toolgate._gen.v1 import router_pb2, router_pb2_grpc
-
 TENANT = "load"
-SEED = 42
-OPENINGS = [
-    "can you find out", "please check", "I need to know", "show me", "remind me", "figure out",
-    "before lunch, look up", "my boss asks", "quickly tell me", "when you have a minute, see",
-]  # fmt: skip
-WISHES = [
-    "who still has to review the change called {}",
-    "why the {} service keeps restarting",
-    "what we wrote down about {} last spring",
-    "how far it is from the office to {}",
-    "whether anyone replied to {} in the channel",
-    "which customers asked for {}",
-    "what the page of {} looks like on a phone",
-    "how many rows {} has in the shop's database",
-]
+RUNS = {
+    "new": ({"encoder.cache_memory": "0B"}, []),
+    "repeated": ({}, ["--repeated", "1"]),
+}
+"""Settings of the server and options of the generator."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table."""
+    """What was measured of so many callers."""
 
-    name: str
-    concurrency: int
-    calls: int
-    failures: int
+    intents: str
+    callers: int
+    report: dict[str, Any]
     seconds: float
-    latencies: list[float]
     server_seconds: float
     client_seconds: float
     resident: int
+    metrics: Reading
 
     def cells(self) -> list[str]:
-        quantiles = statistics.quantiles(self.latencies, n=100, method="inclusive")
-        figures = [quantiles[49], quantiles[98], max(self.latencies)]
+        """One line of the first table."""
+        took, unanswered = (
+            self.report["answer_ms"],
+            self.report["offered"] - self.report["answered"],
+        )
         return [
-            self.name,
-            str(self.concurrency),
-            str(self.calls),
-            str(self.failures),
-            f"{self.calls / self.seconds:.0f}",
-            *(f"{figure * 1e3:.2f}" for figure in figures),
+            *self.run(),
+            f"{self.report['answered_per_second']:.0f}",
+            str(unanswered),
+            *(f"{took[name]:.2f}" for name in ("p50", "p99", "max")),
             f"{self.resident / 2**20:.0f}",
             f"{self.server_seconds / self.seconds:.2f}",
             f"{self.client_seconds / self.seconds:.2f}",
         ]
 
+    def run(self) -> list[str]:
+        """What tells it from the others."""
+        return [self.intents, str(self.callers)]
 
+
+RUN = ["intents", "callers"]
 HEADINGS = [
-    "intents", "callers", "calls", "failed", "calls/s", "p50 ms", "p99 ms", "max ms",
-    "server MiB", "server cores", "client cores",
+    *RUN, "answers/s", "unanswered", "p50 ms", "p99 ms", "max ms", "server MiB", "server cores",
+    "client cores",
 ]  # fmt: skip
 
 
 def main() -> None:
-    """Runs every combination and prints the table."""
+    """Runs every combination and prints the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=10, help="of each run (default 10)")
-    parser.add_argument("--concurrency", type=int, nargs="+", default=[1, 32])
+    parser.add_argument("--seconds", type=int, default=10, help="of each run (default 10)")
+    parser.add_argument("--callers", type=int, nargs="+", default=[1, 8, 32, 64])
+    parser.add_argument("--tools", type=int, default=1_000, help="of the tenant (default 1,000)")
     arguments = parser.parse_args()
-    binary = os.environ.get("TOOLGATE_BIN")
-    if not binary:
-        sys.exit("TOOLGATE_BIN must name the toolgate binary, or use `make load`")
+    toolgate, generator = _binary("TOOLGATE_BIN"), _binary("TOOLGATE_LOAD_BIN")
+    rows = []
+    for intents, (settings, options) in RUNS.items():
+        with _server(toolgate, settings, arguments.tools) as server:
+            command = [str(generator), f"--target=http://{server.target}", f"--stream={TENANT}=0"]
+            command += [*options, f"--seconds={arguments.seconds}", "--deadline=30"]
+            for callers in arguments.callers:
+                rows.append(_run(server, [*command, f"--callers={callers}"], intents, callers))
+    _print_table([HEADINGS, *(row.cells() for row in rows)])
+    print("\nThe same runs by the server's metrics:\n")
+    of_runs = [[*row.run(), *row.metrics.cells(row.seconds)] for row in rows]
+    _print_table([[*RUN, *METRICS], *of_runs])
+
+
+def _binary(variable: str) -> Path:
+    named = os.environ.get(variable)
+    if not named:
+        sys.exit(f"{variable} must name a binary, or use `make load`")
+    return Path(named).resolve()
+
+
+@contextmanager
+def _server(toolgate: Path, settings: dict[str, str], tools: int) -> Iterator[ToolgateProcess]:
     with tempfile.TemporaryDirectory() as folder:
-        server = ToolgateProcess(Path(binary).resolve(), Path(folder)).start()
+        server = ToolgateProcess(toolgate, Path(folder), settings).start()
         try:
-            _register(server)
-            rows = asyncio.run(_measure(server, arguments.concurrency, arguments.seconds))
+            _register(server, tools)
+            yield server
         finally:
             server.stop()
-    _print_table([HEADINGS, *(row.cells() for row in rows)])
 
 
-def _register(server: ToolgateProcess) -> None:
+def _register(server: ToolgateProcess, tools: int) -> None:
     started = time.monotonic()
     with server.client(TENANT, timeout=300) as client:
-        for file in sorted(SHIPPED.glob("*.json")):
-            client.register_server(file.stem, file)
-        tools = sum(server.tool_count for server in client.list_servers())
+        for name, definitions in _catalogs(tools):
+            client.register_server(name, definitions)
+        there = sum(server.tool_count for server in client.list_servers())
     seconds = time.monotonic() - started
-    print(f"{os.cpu_count()} cores; registered {tools} tools in {seconds:.1f} s\n", flush=True)
+    print(f"{os.cpu_count()} cores; registered {there} tools in {seconds:.1f} s\n", flush=True)
 
 
-async def _measure(server: ToolgateProcess, concurrency: list[int], seconds: float) -> list[Row]:
-    async with grpc.aio.insecure_channel(server.target) as channel:
-        router = router_pb2_grpc.RouterServiceStub(channel)
-        await _drive(router, _distinct(), 4, 1.0)  # Warm: the shard, the encoder, the connection.
-        rows = []
-        for callers in concurrency:
-            rows.append(await _run(server, router, "distinct", _distinct(), callers, seconds))
-            rows.append(await _run(server, router, "repeated", _repeated(), callers, seconds))
-    return rows
+def _catalogs(tools: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """So many tools: the shipped catalogs as often as it takes, each time as other servers."""
+    files = sorted(SHIPPED.glob("*.json"))
+    for turn in itertools.count(1):
+        for file in files:
+            definitions = json.loads(file.read_text())["tools"][:tools]
+            if not definitions:
+                return
+            yield (file.stem if turn == 1 else f"{file.stem}-{turn}"), definitions
+            tools -= len(definitions)
 
 
-async def _run(
-    server: ToolgateProcess,
-    router: "router_pb2_grpc.RouterServiceAsyncStub",
-    name: str,
-    intents: Iterator[str],
-    callers: int,
-    seconds: float,
-) -> Row:
+def _run(server: ToolgateProcess, command: list[str], intents: str, callers: int) -> Row:
     pid = server.process.pid
-    server_before, client_before = _processor_seconds(pid), time.process_time()
-    started = time.perf_counter()
-    latencies, failures = await _drive(router, intents, callers, seconds)
+    server_before, client_before = _processor_seconds(pid), _ended_childrens_seconds()
+    before, started = Reading.of(server), time.perf_counter()
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=3_600)
+    seconds = time.perf_counter() - started
     return Row(
-        name=name,
-        concurrency=callers,
-        calls=len(latencies),
-        failures=failures,
-        seconds=time.perf_counter() - started,
-        latencies=latencies,
+        intents=intents,
+        callers=callers,
+        report=json.loads(done.stdout)["all"],
+        seconds=seconds,
         server_seconds=_processor_seconds(pid) - server_before,
-        client_seconds=time.process_time() - client_before,
+        client_seconds=_ended_childrens_seconds() - client_before,
         resident=_resident_bytes(pid),
+        metrics=Reading.of(server).since(before),
     )
-
-
-async def _drive(
-    router: "router_pb2_grpc.RouterServiceAsyncStub",
-    intents: Iterator[str],
-    callers: int,
-    seconds: float,
-) -> tuple[list[float], int]:
-    latencies: list[float] = []
-    failures = 0
-    end = time.perf_counter() + seconds
-
-    async def caller() -> None:
-        nonlocal failures
-        while (started := time.perf_counter()) < end:
-            request = router_pb2.RouteRequest(
-                tenant=TENANT, intents=[router_pb2.Intent(text=next(intents))]
-            )
-            try:
-                await router.Route(request, timeout=30)
-            except grpc.RpcError as error:
-                failures += 1
-                if failures > 100:
-                    raise SystemExit(f"over 100 calls failed, the last with {error}") from None
-            latencies.append(time.perf_counter() - started)
-
-    await asyncio.gather(*(caller() for _ in range(callers)))
-    return latencies, failures
-
-
-_taken = itertools.count()
-
-
-def _distinct() -> Iterator[str]:
-    """Intents of about a dozen words that never come twice, so that no cache answers."""
-    choose = random.Random(SEED)
-    for _ in itertools.count():
-        wish = choose.choice(WISHES).format(f"{choose.choice('bdfgklmnprst')}-{next(_taken)}")
-        yield f"{choose.choice(OPENINGS)} {wish}"
-
-
-def _repeated() -> Iterator[str]:
-    """One intent again and again: what an exact-match cache is for."""
-    return itertools.repeat("please check whether anyone replied to me in the channel")
 
 
 def _processor_seconds(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _ended_childrens_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _resident_bytes(pid: int) -> int:
@@ -201,7 +174,7 @@ def _resident_bytes(pid: int) -> int:
 
 
 def _print_table(rows: list[list[str]]) -> None:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         first, *rest = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
         print("  ".join([first.strip().ljust(widths[0]), *rest]))

@@ -50,7 +50,25 @@ impl Intents {
 fn intent(rng: &mut Rng, number: u64) -> String {
     let opening = rng.choice(OPENINGS).unwrap_or_default();
     let (before, after) = rng.choice(WISHES).unwrap_or_default();
-    format!("{opening} {before} {number:x} {after}")
+    format!("{opening} {before} {} {after}", name(number))
+}
+
+/// A name that nobody has, another one for each number. With digits it would be taken for an id, which is left out
+/// of what is embedded.
+fn name(mut number: u64) -> String {
+    const FIRST: &[u8] = b"bdfgklmnprstvz";
+    const SECOND: &[u8] = b"aeiou";
+    let mut name = String::new();
+    loop {
+        for letters in [FIRST, SECOND] {
+            let count = letters.len() as u64;
+            name.push(char::from(letters[(number % count) as usize]));
+            number /= count;
+        }
+        if number == 0 {
+            return name;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -65,5 +83,12 @@ mod tests {
         assert_eq!((0..5_000).map(|_| fresh.next()).collect::<HashSet<_>>().len(), 5_000);
         let mut few = Intents::new(Rng::with_seed(1), 10);
         assert_eq!((0..5_000).map(|_| few.next()).collect::<HashSet<_>>().len(), 10);
+    }
+
+    #[test]
+    fn names_are_letters_and_differ() {
+        let names: HashSet<String> = (0..5_000).chain([1 << 40, u64::MAX]).map(name).collect();
+        assert_eq!(names.len(), 5_002);
+        assert!(names.iter().all(|name| name.chars().all(|c| c.is_ascii_lowercase())));
     }
 }
