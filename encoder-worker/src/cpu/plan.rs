@@ -6,8 +6,8 @@ use std::cmp::Reverse;
 /// Tokens of the groups that a batch is dealt into, evenly.
 const GROUP_TOKENS: usize = 192;
 
-/// Tokens that a thread takes at a time: others take the rest of one whose core is wanted elsewhere. All
-/// weights are read for each, which from here on is as good as hidden.
+/// Tokens that one of several threads takes at a time: others take the rest of one whose core is wanted
+/// elsewhere. All weights are read for each, which from here on is as good as hidden.
 const PIECE_TOKENS: usize = 64;
 
 /// A spread of a batch's texts.
@@ -36,14 +36,15 @@ pub(super) fn plan(lengths: &[usize], threads: usize) -> Plan {
     }
     // A thread's share is a run of groups: it gets one of each size.
     let share = |thread| (thread..count).step_by(threads);
-    let pieces = |group: usize| pieces(lengths, &groups[group]);
+    let piece_tokens = if threads > 1 { PIECE_TOKENS } else { GROUP_TOKENS };
+    let pieces = |group: usize| pieces(lengths, &groups[group], piece_tokens);
     Plan::Apart((0..threads).flat_map(share).flat_map(pieces).collect())
 }
 
-/// Cuts a group.
-fn pieces(lengths: &[usize], group: &[usize]) -> Vec<Vec<usize>> {
+/// Cuts a group into pieces of about so many tokens.
+fn pieces(lengths: &[usize], group: &[usize], of: usize) -> Vec<Vec<usize>> {
     let tokens: usize = group.iter().map(|&text| lengths[text]).sum();
-    let count = tokens.div_ceil(PIECE_TOKENS).max(1);
+    let count = tokens.div_ceil(of).max(1);
     group.chunks(group.len().div_ceil(count).max(1)).map(<[usize]>::to_vec).collect()
 }
 
@@ -86,6 +87,8 @@ mod tests {
     fn equal_texts_are_taken_apart() {
         let Plan::Apart(pieces) = plan(&[14; 16], 2) else { panic!("apart") };
         assert_eq!(pieces.iter().map(Vec::len).collect::<Vec<_>>(), [4; 4]);
+        let Plan::Apart(alone) = plan(&[14; 12], 1) else { panic!("apart") };
+        assert_eq!(alone.len(), 1, "nobody could take the rest");
     }
 
     #[test]
