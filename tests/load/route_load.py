@@ -53,15 +53,12 @@ class Row:
 
     def cells(self) -> list[str]:
         """One line of the first table."""
-        took, unanswered = (
-            self.report["answer_ms"],
-            self.report["offered"] - self.report["answered"],
-        )
+        report = self.report
         return [
             *self.run(),
-            f"{self.report['answered_per_second']:.0f}",
-            str(unanswered),
-            *(f"{took[name]:.2f}" for name in ("p50", "p99", "max")),
+            f"{report['answered_per_second']:.0f}",
+            str(report["offered"] - report["answered"]),
+            *(f"{report['answer_ms'][name]:.2f}" for name in ("p50", "p99", "max")),
             f"{self.resident / 2**20:.0f}",
             f"{self.server_seconds / self.seconds:.2f}",
             f"{self.client_seconds / self.seconds:.2f}",
@@ -86,6 +83,8 @@ def main() -> None:
     parser.add_argument("--callers", type=int, nargs="+", default=[1, 8, 32, 64])
     parser.add_argument("--tools", type=int, default=1_000, help="of the tenant (default 1,000)")
     arguments = parser.parse_args()
+    if min(arguments.seconds, arguments.tools, *arguments.callers) < 1:
+        parser.error("--seconds, --callers and --tools must be 1 or more")
     toolgate, generator = _binary("TOOLGATE_BIN"), _binary("TOOLGATE_LOAD_BIN")
     rows = []
     for intents, (settings, options) in RUNS.items():

@@ -45,11 +45,14 @@ pub(super) enum WantedTurn {
     Of(Flow),
 }
 
-/// What comes before turns.
+/// What decides before turns do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {
+    /// It goes first.
     First,
+    /// Its turn decides.
     InTurn,
+    /// It went first in the last batch: it has what room is left.
     Last,
 }
 
@@ -104,7 +107,7 @@ impl Request {
         self.wanted.turn == WantedTurn::First
     }
 
-    /// Its place in a batch, which is the one after a batch with texts that go first or is not.
+    /// Its rank in a batch. `after_first`: texts that go first were in the batch before.
     pub(super) fn rank(&self, after_first: bool) -> Rank {
         match (self.goes_first(), after_first) {
             (false, _) => Rank::InTurn,
