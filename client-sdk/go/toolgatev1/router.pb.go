@@ -2365,7 +2365,9 @@ type GateVerdict struct {
 	// else those are to be used.
 	ArgumentsJson string `protobuf:"bytes,12,opt,name=arguments_json,json=argumentsJson,proto3" json:"arguments_json,omitempty"`
 	// The visible tool whose name is nearest. Set for UNKNOWN_TOOL when there is one.
-	NearestTool   string `protobuf:"bytes,13,opt,name=nearest_tool,json=nearestTool,proto3" json:"nearest_tool,omitempty"`
+	NearestTool string `protobuf:"bytes,13,opt,name=nearest_tool,json=nearestTool,proto3" json:"nearest_tool,omitempty"`
+	// The model-facing name of the tool, however the call spelt it. Set when allowed.
+	ModelName     string `protobuf:"bytes,14,opt,name=model_name,json=modelName,proto3" json:"model_name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2487,6 +2489,13 @@ func (x *GateVerdict) GetArgumentsJson() string {
 func (x *GateVerdict) GetNearestTool() string {
 	if x != nil {
 		return x.NearestTool
+	}
+	return ""
+}
+
+func (x *GateVerdict) GetModelName() string {
+	if x != nil {
+		return x.ModelName
 	}
 	return ""
 }
@@ -3266,7 +3275,7 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\x0earguments_json\x18\x03 \x01(\tR\rargumentsJson\"o\n" +
 	"\fGateResponse\x124\n" +
 	"\bverdicts\x18\x01 \x03(\v2\x18.toolgate.v1.GateVerdictR\bverdicts\x12)\n" +
-	"\x10catalog_revision\x18\x02 \x01(\x04R\x0fcatalogRevision\"\xce\x03\n" +
+	"\x10catalog_revision\x18\x02 \x01(\x04R\x0fcatalogRevision\"\xed\x03\n" +
 	"\vGateVerdict\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x18\n" +
 	"\aallowed\x18\x02 \x01(\bR\aallowed\x12\x16\n" +
@@ -3283,7 +3292,9 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"violations\x12\x16\n" +
 	"\x06unlock\x18\v \x03(\tR\x06unlock\x12%\n" +
 	"\x0earguments_json\x18\f \x01(\tR\rargumentsJson\x12!\n" +
-	"\fnearest_tool\x18\r \x01(\tR\vnearestTool\"G\n" +
+	"\fnearest_tool\x18\r \x01(\tR\vnearestTool\x12\x1d\n" +
+	"\n" +
+	"model_name\x18\x0e \x01(\tR\tmodelName\"G\n" +
 	"\x11ArgumentViolation\x12\x18\n" +
 	"\apointer\x18\x01 \x01(\tR\apointer\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\"\xa3\x02\n" +

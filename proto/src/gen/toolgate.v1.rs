@@ -3606,6 +3606,9 @@ pub struct GateVerdict {
     /// The visible tool whose name is nearest. Set for UNKNOWN_TOOL when there is one.
     #[prost(string, tag = "13")]
     pub nearest_tool: ::prost::alloc::string::String,
+    /// The model-facing name of the tool, however the call spelt it. Set when allowed.
+    #[prost(string, tag = "14")]
+    pub model_name: ::prost::alloc::string::String,
 }
 /// One mistake in a call's arguments.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -159,15 +159,14 @@ pub(super) fn verdict(snapshot: &Snapshot, call_id: &str, verdict: &Verdict) -> 
     let call_id = call_id.to_owned();
     match verdict {
         Ok(allowed) => {
-            let id = &snapshot.tool(allowed.slot).id;
-            let (server, name) = (id.server.as_str().to_owned(), id.name.as_str().to_owned());
-            let arguments_json = allowed.arguments.clone().unwrap_or_default();
+            let tool = snapshot.tool(allowed.slot);
             v1::GateVerdict {
                 call_id,
                 allowed: true,
-                server,
-                name,
-                arguments_json,
+                server: tool.id.server.as_str().to_owned(),
+                name: tool.id.name.as_str().to_owned(),
+                model_name: tool.model_name.to_string(),
+                arguments_json: allowed.arguments.clone().unwrap_or_default(),
                 ..Default::default()
             }
         }

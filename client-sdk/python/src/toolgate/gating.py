@@ -109,6 +109,8 @@ class GateVerdict:
     """The arguments to call with, where the call's own came otherwise than as a JSON object."""
     nearest_tool: str
     """For an unknown name, the nearest visible one; "" when none is near."""
+    model_name: str = ""
+    """The tool's model-facing name, however the call spelt it; "" when refused."""
 
     def to_tool_error(self) -> dict[str, Any]:
         """The tool result to hand to the model in place of the call's own: a JSON object.
@@ -152,6 +154,7 @@ class GateVerdict:
             unlock=tuple(message.unlock),
             arguments_json=message.arguments_json,
             nearest_tool=message.nearest_tool,
+            model_name=message.model_name,
         )
 
 

@@ -1312,6 +1312,7 @@ class GateVerdict(_message.Message):
     UNLOCK_FIELD_NUMBER: _builtins.int
     ARGUMENTS_JSON_FIELD_NUMBER: _builtins.int
     NEAREST_TOOL_FIELD_NUMBER: _builtins.int
+    MODEL_NAME_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """As in the request."""
     allowed: _builtins.bool
@@ -1334,6 +1335,8 @@ class GateVerdict(_message.Message):
     """
     nearest_tool: _builtins.str
     """The visible tool whose name is nearest. Set for UNKNOWN_TOOL when there is one."""
+    model_name: _builtins.str
+    """The model-facing name of the tool, however the call spelt it. Set when allowed."""
     @_builtins.property
     def available_tools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Model-facing names that may be called instead. Set for TOOL_NOT_AVAILABLE and UNKNOWN_TOOL."""
@@ -1362,10 +1365,11 @@ class GateVerdict(_message.Message):
         unlock: _abc.Iterable[_builtins.str] | None = ...,
         arguments_json: _builtins.str = ...,
         nearest_tool: _builtins.str = ...,
+        model_name: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed", b"allowed", "arguments_json", b"arguments_json", "available_tools", b"available_tools", "call_id", b"call_id", "code", b"code", "input_schema_json", b"input_schema_json", "message", b"message", "name", b"name", "nearest_tool", b"nearest_tool", "search_query", b"search_query", "server", b"server", "unlock", b"unlock", "violations", b"violations"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed", b"allowed", "arguments_json", b"arguments_json", "available_tools", b"available_tools", "call_id", b"call_id", "code", b"code", "input_schema_json", b"input_schema_json", "message", b"message", "model_name", b"model_name", "name", b"name", "nearest_tool", b"nearest_tool", "search_query", b"search_query", "server", b"server", "unlock", b"unlock", "violations", b"violations"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -46,6 +46,7 @@ private static final long serialVersionUID = 0L;
         com.google.protobuf.LazyStringArrayList.emptyList();
     argumentsJson_ = "";
     nearestTool_ = "";
+    modelName_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -647,6 +648,53 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int MODEL_NAME_FIELD_NUMBER = 14;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object modelName_ = "";
+  /**
+   * <pre>
+   * The model-facing name of the tool, however the call spelt it. Set when allowed.
+   * </pre>
+   *
+   * <code>string model_name = 14;</code>
+   * @return The modelName.
+   */
+  @java.lang.Override
+  public java.lang.String getModelName() {
+    java.lang.Object ref = modelName_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      modelName_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * The model-facing name of the tool, however the call spelt it. Set when allowed.
+   * </pre>
+   *
+   * <code>string model_name = 14;</code>
+   * @return The bytes for modelName.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getModelNameBytes() {
+    java.lang.Object ref = modelName_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      modelName_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -699,6 +747,9 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(nearestTool_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 13, nearestTool_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(modelName_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 14, modelName_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -761,6 +812,9 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(nearestTool_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(13, nearestTool_);
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(modelName_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(14, modelName_);
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -801,6 +855,8 @@ private static final long serialVersionUID = 0L;
         .equals(other.getArgumentsJson())) return false;
     if (!getNearestTool()
         .equals(other.getNearestTool())) return false;
+    if (!getModelName()
+        .equals(other.getModelName())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -845,6 +901,8 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getArgumentsJson().hashCode();
     hash = (37 * hash) + NEAREST_TOOL_FIELD_NUMBER;
     hash = (53 * hash) + getNearestTool().hashCode();
+    hash = (37 * hash) + MODEL_NAME_FIELD_NUMBER;
+    hash = (53 * hash) + getModelName().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -1001,6 +1059,7 @@ private static final long serialVersionUID = 0L;
           com.google.protobuf.LazyStringArrayList.emptyList();
       argumentsJson_ = "";
       nearestTool_ = "";
+      modelName_ = "";
       return this;
     }
 
@@ -1084,6 +1143,9 @@ private static final long serialVersionUID = 0L;
       }
       if (((from_bitField0_ & 0x00001000) != 0)) {
         result.nearestTool_ = nearestTool_;
+      }
+      if (((from_bitField0_ & 0x00002000) != 0)) {
+        result.modelName_ = modelName_;
       }
     }
 
@@ -1191,6 +1253,11 @@ private static final long serialVersionUID = 0L;
         bitField0_ |= 0x00001000;
         onChanged();
       }
+      if (!other.getModelName().isEmpty()) {
+        modelName_ = other.modelName_;
+        bitField0_ |= 0x00002000;
+        onChanged();
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -1292,6 +1359,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00001000;
               break;
             } // case 106
+            case 114: {
+              modelName_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00002000;
+              break;
+            } // case 114
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -2767,6 +2839,98 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       nearestTool_ = value;
       bitField0_ |= 0x00001000;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object modelName_ = "";
+    /**
+     * <pre>
+     * The model-facing name of the tool, however the call spelt it. Set when allowed.
+     * </pre>
+     *
+     * <code>string model_name = 14;</code>
+     * @return The modelName.
+     */
+    public java.lang.String getModelName() {
+      java.lang.Object ref = modelName_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        modelName_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The model-facing name of the tool, however the call spelt it. Set when allowed.
+     * </pre>
+     *
+     * <code>string model_name = 14;</code>
+     * @return The bytes for modelName.
+     */
+    public com.google.protobuf.ByteString
+        getModelNameBytes() {
+      java.lang.Object ref = modelName_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        modelName_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The model-facing name of the tool, however the call spelt it. Set when allowed.
+     * </pre>
+     *
+     * <code>string model_name = 14;</code>
+     * @param value The modelName to set.
+     * @return This builder for chaining.
+     */
+    public Builder setModelName(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      modelName_ = value;
+      bitField0_ |= 0x00002000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The model-facing name of the tool, however the call spelt it. Set when allowed.
+     * </pre>
+     *
+     * <code>string model_name = 14;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearModelName() {
+      modelName_ = getDefaultInstance().getModelName();
+      bitField0_ = (bitField0_ & ~0x00002000);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The model-facing name of the tool, however the call spelt it. Set when allowed.
+     * </pre>
+     *
+     * <code>string model_name = 14;</code>
+     * @param value The bytes for modelName to set.
+     * @return This builder for chaining.
+     */
+    public Builder setModelNameBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      modelName_ = value;
+      bitField0_ |= 0x00002000;
       onChanged();
       return this;
     }

@@ -326,4 +326,24 @@ public interface GateVerdictOrBuilder extends
    */
   com.google.protobuf.ByteString
       getNearestToolBytes();
+
+  /**
+   * <pre>
+   * The model-facing name of the tool, however the call spelt it. Set when allowed.
+   * </pre>
+   *
+   * <code>string model_name = 14;</code>
+   * @return The modelName.
+   */
+  java.lang.String getModelName();
+  /**
+   * <pre>
+   * The model-facing name of the tool, however the call spelt it. Set when allowed.
+   * </pre>
+   *
+   * <code>string model_name = 14;</code>
+   * @return The bytes for modelName.
+   */
+  com.google.protobuf.ByteString
+      getModelNameBytes();
 }

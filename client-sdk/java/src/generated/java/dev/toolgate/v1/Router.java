@@ -259,7 +259,7 @@ public final class Router {
       " \001(\t\022\014\n\004tool\030\002 \001(\t\022\026\n\016arguments_json\030\003 \001" +
       "(\t\"T\n\014GateResponse\022*\n\010verdicts\030\001 \003(\0132\030.t" +
       "oolgate.v1.GateVerdict\022\030\n\020catalog_revisi" +
-      "on\030\002 \001(\004\"\302\002\n\013GateVerdict\022\017\n\007call_id\030\001 \001(" +
+      "on\030\002 \001(\004\"\326\002\n\013GateVerdict\022\017\n\007call_id\030\001 \001(" +
       "\t\022\017\n\007allowed\030\002 \001(\010\022\016\n\006server\030\003 \001(\t\022\014\n\004na" +
       "me\030\004 \001(\t\022&\n\004code\030\005 \001(\0162\030.toolgate.v1.Ref" +
       "usalCode\022\017\n\007message\030\006 \001(\t\022\027\n\017available_t" +
@@ -267,84 +267,84 @@ public final class Router {
       "t_schema_json\030\t \001(\t\0222\n\nviolations\030\n \003(\0132" +
       "\036.toolgate.v1.ArgumentViolation\022\016\n\006unloc" +
       "k\030\013 \003(\t\022\026\n\016arguments_json\030\014 \001(\t\022\024\n\014neare" +
-      "st_tool\030\r \001(\t\"5\n\021ArgumentViolation\022\017\n\007po" +
-      "inter\030\001 \001(\t\022\017\n\007message\030\002 \001(\t\"\333\001\n\022SearchT" +
-      "oolsRequest\022\016\n\006tenant\030\001 \001(\t\022\r\n\005query\030\002 \001" +
-      "(\t\022\030\n\013max_results\030\003 \001(\rH\000\210\001\001\022#\n\006detail\030\004" +
-      " \001(\0162\023.toolgate.v1.Detail\022&\n\005state\030\005 \001(\013" +
-      "2\027.toolgate.v1.AgentState\022\031\n\021active_set_" +
-      "handle\030\006 \001(\t\022\024\n\014min_revision\030\007 \001(\004B\016\n\014_m" +
-      "ax_results\"\212\003\n\023SearchToolsResponse\022&\n\005to" +
-      "ols\030\001 \003(\0132\027.toolgate.v1.ActiveTool\022\031\n\021ac" +
-      "tive_set_handle\030\002 \001(\t\0226\n\022handle_expire_t" +
-      "ime\030\003 \001(\0132\032.google.protobuf.Timestamp\022\030\n" +
-      "\020catalog_revision\030\004 \001(\004\022\027\n\017pending_serve" +
-      "rs\030\005 \003(\t\022&\n\010refusals\030\006 \003(\0132\024.toolgate.v1" +
-      ".Refusal\022%\n\004form\030\007 \001(\0162\027.toolgate.v1.Sea" +
-      "rchForm\022\017\n\007message\030\010 \001(\t\022\026\n\016searched_too" +
-      "ls\030\t \001(\r\022\036\n\026lacking_required_terms\030\n \001(\r" +
-      "\022-\n\010degraded\030\013 \003(\0162\033.toolgate.v1.Degrade" +
-      "dReason\"\243\001\n\025GetSummaryPoolRequest\022\016\n\006ten" +
-      "ant\030\001 \001(\t\022\033\n\016since_revision\030\002 \001(\004H\000\210\001\001\022&" +
-      "\n\005state\030\003 \001(\0132\027.toolgate.v1.AgentState\022\022" +
-      "\n\nnames_only\030\004 \001(\010\022\016\n\006render\030\005 \001(\010B\021\n\017_s" +
-      "ince_revision\"E\n\026GetSummaryPoolResponse\022" +
-      "+\n\004pool\030\001 \001(\0132\035.toolgate.v1.SummaryPoolD" +
-      "elta\"\243\001\n\032BatchGetToolSchemasRequest\022\016\n\006t" +
-      "enant\030\001 \001(\t\022\r\n\005names\030\002 \003(\t\022&\n\005state\030\003 \001(" +
-      "\0132\027.toolgate.v1.AgentState\022\031\n\021active_set" +
-      "_handle\030\004 \001(\t\022#\n\006detail\030\005 \001(\0162\023.toolgate" +
-      ".v1.Detail\"\332\001\n\033BatchGetToolSchemasRespon" +
-      "se\022&\n\005tools\030\001 \003(\0132\027.toolgate.v1.ActiveTo" +
-      "ol\022&\n\010refusals\030\002 \003(\0132\024.toolgate.v1.Refus" +
-      "al\022\031\n\021active_set_handle\030\003 \001(\t\0226\n\022handle_" +
-      "expire_time\030\004 \001(\0132\032.google.protobuf.Time" +
-      "stamp\022\030\n\020catalog_revision\030\005 \001(\004*t\n\006Detai" +
-      "l\022\026\n\022DETAIL_UNSPECIFIED\020\000\022\020\n\014DETAIL_NAME" +
-      "S\020\001\022\025\n\021DETAIL_SIGNATURES\020\002\022\022\n\016DETAIL_SCH" +
-      "EMAS\020\003\022\025\n\021DETAIL_REFERENCES\020\004*v\n\014Deferra" +
-      "lMode\022\035\n\031DEFERRAL_MODE_UNSPECIFIED\020\000\022\030\n\024" +
-      "DEFERRAL_MODE_ALWAYS\020\001\022\026\n\022DEFERRAL_MODE_" +
-      "AUTO\020\002\022\025\n\021DEFERRAL_MODE_OFF\020\003*\236\002\n\016Deferr" +
-      "alReason\022\037\n\033DEFERRAL_REASON_UNSPECIFIED\020" +
-      "\000\022\030\n\024DEFERRAL_REASON_MODE\020\001\022\037\n\033DEFERRAL_" +
-      "REASON_KILL_SWITCH\020\002\022%\n!DEFERRAL_REASON_" +
-      "MODEL_UNSUPPORTED\020\003\022!\n\035DEFERRAL_REASON_U" +
-      "NKNOWN_PROXY\020\004\022\"\n\036DEFERRAL_REASON_OVER_T" +
-      "HRESHOLD\020\005\022#\n\037DEFERRAL_REASON_UNDER_THRE" +
-      "SHOLD\020\006\022\035\n\031DEFERRAL_REASON_NO_WINDOW\020\007*\243" +
-      "\001\n\016DeferralSource\022\037\n\033DEFERRAL_SOURCE_UNS" +
-      "PECIFIED\020\000\022\033\n\027DEFERRAL_SOURCE_DEFAULT\020\001\022" +
-      "\032\n\026DEFERRAL_SOURCE_SERVER\020\002\022\032\n\026DEFERRAL_" +
-      "SOURCE_TENANT\020\003\022\033\n\027DEFERRAL_SOURCE_REQUE" +
-      "ST\020\004*b\n\007FitKind\022\030\n\024FIT_KIND_UNSPECIFIED\020" +
-      "\000\022\022\n\016FIT_KIND_CLEAR\020\001\022\026\n\022FIT_KIND_AMBIGU" +
-      "OUS\020\002\022\021\n\rFIT_KIND_NONE\020\003*\234\001\n\016DegradedRea" +
-      "son\022\037\n\033DEGRADED_REASON_UNSPECIFIED\020\000\022 \n\034" +
-      "DEGRADED_REASON_LEXICAL_ONLY\020\001\022!\n\035DEGRAD" +
-      "ED_REASON_STALE_CATALOG\020\002\022$\n DEGRADED_RE" +
-      "ASON_INTENT_TRUNCATED\020\003*\317\001\n\007FoundBy\022\030\n\024F" +
-      "OUND_BY_UNSPECIFIED\020\000\022\024\n\020FOUND_BY_OVERLA" +
-      "P\020\001\022\021\n\rFOUND_BY_NAME\020\002\022\022\n\016FOUND_BY_WORDS" +
-      "\020\003\022\020\n\014FOUND_BY_PIN\020\004\022\030\n\024FOUND_BY_ALWAYS_" +
-      "LOAD\020\005\022\021\n\rFOUND_BY_KEPT\020\006\022\031\n\025FOUND_BY_NO" +
-      "T_DEFERRED\020\007\022\023\n\017FOUND_BY_MEMORY\020\010*\214\001\n\nSe" +
-      "archForm\022\033\n\027SEARCH_FORM_UNSPECIFIED\020\000\022\026\n" +
-      "\022SEARCH_FORM_SELECT\020\001\022\026\n\022SEARCH_FORM_PRE" +
-      "FIX\020\002\022\030\n\024SEARCH_FORM_KEYWORDS\020\003\022\027\n\023SEARC" +
-      "H_FORM_NATURAL\020\0042\243\003\n\rRouterService\022>\n\005Ro" +
-      "ute\022\031.toolgate.v1.RouteRequest\032\032.toolgat" +
-      "e.v1.RouteResponse\022;\n\004Gate\022\030.toolgate.v1" +
-      ".GateRequest\032\031.toolgate.v1.GateResponse\022" +
-      "P\n\013SearchTools\022\037.toolgate.v1.SearchTools" +
-      "Request\032 .toolgate.v1.SearchToolsRespons" +
-      "e\022Y\n\016GetSummaryPool\022\".toolgate.v1.GetSum" +
-      "maryPoolRequest\032#.toolgate.v1.GetSummary" +
-      "PoolResponse\022h\n\023BatchGetToolSchemas\022\'.to" +
-      "olgate.v1.BatchGetToolSchemasRequest\032(.t" +
-      "oolgate.v1.BatchGetToolSchemasResponseB/" +
-      "\n\017dev.toolgate.v1P\001Z\032toolgate.dev/go/too" +
-      "lgatev1b\006proto3"
+      "st_tool\030\r \001(\t\022\022\n\nmodel_name\030\016 \001(\t\"5\n\021Arg" +
+      "umentViolation\022\017\n\007pointer\030\001 \001(\t\022\017\n\007messa" +
+      "ge\030\002 \001(\t\"\333\001\n\022SearchToolsRequest\022\016\n\006tenan" +
+      "t\030\001 \001(\t\022\r\n\005query\030\002 \001(\t\022\030\n\013max_results\030\003 " +
+      "\001(\rH\000\210\001\001\022#\n\006detail\030\004 \001(\0162\023.toolgate.v1.D" +
+      "etail\022&\n\005state\030\005 \001(\0132\027.toolgate.v1.Agent" +
+      "State\022\031\n\021active_set_handle\030\006 \001(\t\022\024\n\014min_" +
+      "revision\030\007 \001(\004B\016\n\014_max_results\"\212\003\n\023Searc" +
+      "hToolsResponse\022&\n\005tools\030\001 \003(\0132\027.toolgate" +
+      ".v1.ActiveTool\022\031\n\021active_set_handle\030\002 \001(" +
+      "\t\0226\n\022handle_expire_time\030\003 \001(\0132\032.google.p" +
+      "rotobuf.Timestamp\022\030\n\020catalog_revision\030\004 " +
+      "\001(\004\022\027\n\017pending_servers\030\005 \003(\t\022&\n\010refusals" +
+      "\030\006 \003(\0132\024.toolgate.v1.Refusal\022%\n\004form\030\007 \001" +
+      "(\0162\027.toolgate.v1.SearchForm\022\017\n\007message\030\010" +
+      " \001(\t\022\026\n\016searched_tools\030\t \001(\r\022\036\n\026lacking_" +
+      "required_terms\030\n \001(\r\022-\n\010degraded\030\013 \003(\0162\033" +
+      ".toolgate.v1.DegradedReason\"\243\001\n\025GetSumma" +
+      "ryPoolRequest\022\016\n\006tenant\030\001 \001(\t\022\033\n\016since_r" +
+      "evision\030\002 \001(\004H\000\210\001\001\022&\n\005state\030\003 \001(\0132\027.tool" +
+      "gate.v1.AgentState\022\022\n\nnames_only\030\004 \001(\010\022\016" +
+      "\n\006render\030\005 \001(\010B\021\n\017_since_revision\"E\n\026Get" +
+      "SummaryPoolResponse\022+\n\004pool\030\001 \001(\0132\035.tool" +
+      "gate.v1.SummaryPoolDelta\"\243\001\n\032BatchGetToo" +
+      "lSchemasRequest\022\016\n\006tenant\030\001 \001(\t\022\r\n\005names" +
+      "\030\002 \003(\t\022&\n\005state\030\003 \001(\0132\027.toolgate.v1.Agen" +
+      "tState\022\031\n\021active_set_handle\030\004 \001(\t\022#\n\006det" +
+      "ail\030\005 \001(\0162\023.toolgate.v1.Detail\"\332\001\n\033Batch" +
+      "GetToolSchemasResponse\022&\n\005tools\030\001 \003(\0132\027." +
+      "toolgate.v1.ActiveTool\022&\n\010refusals\030\002 \003(\013" +
+      "2\024.toolgate.v1.Refusal\022\031\n\021active_set_han" +
+      "dle\030\003 \001(\t\0226\n\022handle_expire_time\030\004 \001(\0132\032." +
+      "google.protobuf.Timestamp\022\030\n\020catalog_rev" +
+      "ision\030\005 \001(\004*t\n\006Detail\022\026\n\022DETAIL_UNSPECIF" +
+      "IED\020\000\022\020\n\014DETAIL_NAMES\020\001\022\025\n\021DETAIL_SIGNAT" +
+      "URES\020\002\022\022\n\016DETAIL_SCHEMAS\020\003\022\025\n\021DETAIL_REF" +
+      "ERENCES\020\004*v\n\014DeferralMode\022\035\n\031DEFERRAL_MO" +
+      "DE_UNSPECIFIED\020\000\022\030\n\024DEFERRAL_MODE_ALWAYS" +
+      "\020\001\022\026\n\022DEFERRAL_MODE_AUTO\020\002\022\025\n\021DEFERRAL_M" +
+      "ODE_OFF\020\003*\236\002\n\016DeferralReason\022\037\n\033DEFERRAL" +
+      "_REASON_UNSPECIFIED\020\000\022\030\n\024DEFERRAL_REASON" +
+      "_MODE\020\001\022\037\n\033DEFERRAL_REASON_KILL_SWITCH\020\002" +
+      "\022%\n!DEFERRAL_REASON_MODEL_UNSUPPORTED\020\003\022" +
+      "!\n\035DEFERRAL_REASON_UNKNOWN_PROXY\020\004\022\"\n\036DE" +
+      "FERRAL_REASON_OVER_THRESHOLD\020\005\022#\n\037DEFERR" +
+      "AL_REASON_UNDER_THRESHOLD\020\006\022\035\n\031DEFERRAL_" +
+      "REASON_NO_WINDOW\020\007*\243\001\n\016DeferralSource\022\037\n" +
+      "\033DEFERRAL_SOURCE_UNSPECIFIED\020\000\022\033\n\027DEFERR" +
+      "AL_SOURCE_DEFAULT\020\001\022\032\n\026DEFERRAL_SOURCE_S" +
+      "ERVER\020\002\022\032\n\026DEFERRAL_SOURCE_TENANT\020\003\022\033\n\027D" +
+      "EFERRAL_SOURCE_REQUEST\020\004*b\n\007FitKind\022\030\n\024F" +
+      "IT_KIND_UNSPECIFIED\020\000\022\022\n\016FIT_KIND_CLEAR\020" +
+      "\001\022\026\n\022FIT_KIND_AMBIGUOUS\020\002\022\021\n\rFIT_KIND_NO" +
+      "NE\020\003*\234\001\n\016DegradedReason\022\037\n\033DEGRADED_REAS" +
+      "ON_UNSPECIFIED\020\000\022 \n\034DEGRADED_REASON_LEXI" +
+      "CAL_ONLY\020\001\022!\n\035DEGRADED_REASON_STALE_CATA" +
+      "LOG\020\002\022$\n DEGRADED_REASON_INTENT_TRUNCATE" +
+      "D\020\003*\317\001\n\007FoundBy\022\030\n\024FOUND_BY_UNSPECIFIED\020" +
+      "\000\022\024\n\020FOUND_BY_OVERLAP\020\001\022\021\n\rFOUND_BY_NAME" +
+      "\020\002\022\022\n\016FOUND_BY_WORDS\020\003\022\020\n\014FOUND_BY_PIN\020\004" +
+      "\022\030\n\024FOUND_BY_ALWAYS_LOAD\020\005\022\021\n\rFOUND_BY_K" +
+      "EPT\020\006\022\031\n\025FOUND_BY_NOT_DEFERRED\020\007\022\023\n\017FOUN" +
+      "D_BY_MEMORY\020\010*\214\001\n\nSearchForm\022\033\n\027SEARCH_F" +
+      "ORM_UNSPECIFIED\020\000\022\026\n\022SEARCH_FORM_SELECT\020" +
+      "\001\022\026\n\022SEARCH_FORM_PREFIX\020\002\022\030\n\024SEARCH_FORM" +
+      "_KEYWORDS\020\003\022\027\n\023SEARCH_FORM_NATURAL\020\0042\243\003\n" +
+      "\rRouterService\022>\n\005Route\022\031.toolgate.v1.Ro" +
+      "uteRequest\032\032.toolgate.v1.RouteResponse\022;" +
+      "\n\004Gate\022\030.toolgate.v1.GateRequest\032\031.toolg" +
+      "ate.v1.GateResponse\022P\n\013SearchTools\022\037.too" +
+      "lgate.v1.SearchToolsRequest\032 .toolgate.v" +
+      "1.SearchToolsResponse\022Y\n\016GetSummaryPool\022" +
+      "\".toolgate.v1.GetSummaryPoolRequest\032#.to" +
+      "olgate.v1.GetSummaryPoolResponse\022h\n\023Batc" +
+      "hGetToolSchemas\022\'.toolgate.v1.BatchGetTo" +
+      "olSchemasRequest\032(.toolgate.v1.BatchGetT" +
+      "oolSchemasResponseB/\n\017dev.toolgate.v1P\001Z" +
+      "\032toolgate.dev/go/toolgatev1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -466,7 +466,7 @@ public final class Router {
     internal_static_toolgate_v1_GateVerdict_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_GateVerdict_descriptor,
-        new java.lang.String[] { "CallId", "Allowed", "Server", "Name", "Code", "Message", "AvailableTools", "SearchQuery", "InputSchemaJson", "Violations", "Unlock", "ArgumentsJson", "NearestTool", });
+        new java.lang.String[] { "CallId", "Allowed", "Server", "Name", "Code", "Message", "AvailableTools", "SearchQuery", "InputSchemaJson", "Violations", "Unlock", "ArgumentsJson", "NearestTool", "ModelName", });
     internal_static_toolgate_v1_ArgumentViolation_descriptor =
       getDescriptor().getMessageTypes().get(19);
     internal_static_toolgate_v1_ArgumentViolation_fieldAccessorTable = new
