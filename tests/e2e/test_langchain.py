@@ -9,9 +9,11 @@ import grpc
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware
-from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
+from langchain.agents.structured_output import ToolStrategy
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import BaseModel
 from scripted_model import ScriptedModel, calls, says
 from toolgate_process import ToolgateProcess
 
@@ -163,6 +165,132 @@ def test_a_made_up_tool_of_the_catalog_is_refused_with_what_there_is(
     (refusal,) = refusals(agent.invoke(asked("burn all the notes"))["messages"])
     assert refusal["error"] == "unknown_tool"
     assert FIND in refusal["available"]
+
+
+ASYNC = pytest.mark.parametrize("is_async", [False, True], ids=["invoke", "ainvoke"])
+
+
+def answers(agent: Any, text: str, *, is_async: bool) -> list[AnyMessage]:
+    result = asyncio.run(agent.ainvoke(asked(text))) if is_async else agent.invoke(asked(text))
+    messages: list[AnyMessage] = result["messages"]
+    return messages
+
+
+@ASYNC
+@pytest.mark.parametrize("name", ["burn_notes", "functions.burn", "toolgate_search", "weather"])
+def test_a_foreign_name_is_refused_by_gate_and_no_hidden_tool_is_named(
+    client: Client, tools: list[BaseTool], name: str, is_async: bool
+) -> None:
+    model = ScriptedModel(script=[calls((name, {"text": "milk"})), says("No such thing.")])
+    middleware = ToolgateMiddleware(client, tools, threshold=0.0, top_k=1)
+    agent = create_agent(model, [clock], middleware=[middleware])
+    messages = answers(agent, "search through my notes", is_async=is_async)
+    (refusal,) = refusals(messages)
+    assert (refusal["error"], refusal["available"]) == ("unknown_tool", [FIND])
+    told = " ".join(str(message.content) for message in messages)
+    assert not [hidden for hidden in (DELETE, "not a valid tool") if hidden in told]
+    assert messages[-1].content == "No such thing."
+
+
+@ASYNC
+@pytest.mark.parametrize(
+    "name", ["find_notes", "functions.find_notes", "notes__find_notes", f"functions.{FIND}"]
+)
+def test_a_bare_name_is_understood(
+    client: Client, tools: list[BaseTool], desk: Desk, name: str, is_async: bool
+) -> None:
+    needs = [(name, {"text": "milk"}), ("clock", {})]
+    model = ScriptedModel(
+        script=[calls(*needs), calls(("delete_note", {"title": "milk"})), says("Gone.")]
+    )
+    middleware = ToolgateMiddleware(
+        client, tools, threshold=0.0, grants={"scopes": ["notes:delete"]}
+    )
+    agent = create_agent(model, [clock], middleware=[middleware])
+    messages = answers(agent, "delete the note on milk", is_async=is_async)
+    assert refusals(messages) == []
+    assert desk.ran == ["find_notes", "delete_note"], "the first call unlocked the second"
+    called = [call["name"] for m in messages if isinstance(m, AIMessage) for call in m.tool_calls]
+    assert called == [FIND, "clock", DELETE]
+
+
+def test_a_providers_own_block_of_a_call_is_renamed_too(
+    client: Client, tools: list[BaseTool], desk: Desk
+) -> None:
+    call = calls(("find_notes", {"text": "milk"}))
+    use: dict[str, Any] = {
+        "type": "tool_use",
+        "id": call.tool_calls[0]["id"],
+        "name": "find_notes",
+        "input": {},
+    }
+    call.content = [{"type": "text", "text": "I'll look."}, use]
+    model = ScriptedModel(script=[call, says("One.")])
+    agent = create_agent(model, middleware=[ToolgateMiddleware(client, tools, threshold=0.0)])
+    agent.invoke(asked("find the note on milk"))
+    (sent,) = [m for m in model.shown_messages[1] if isinstance(m, AIMessage)]
+    assert isinstance(sent.content, list)
+    assert sent.content[1] == {**use, "name": FIND}
+    assert desk.ran == ["find_notes"]
+
+
+def test_an_own_tool_wins_over_a_bare_name(
+    client: Client, tools: list[BaseTool], desk: Desk
+) -> None:
+    @tool
+    def find_notes(text: str) -> str:
+        """Find notes on paper."""
+        return f"on paper: {text}"
+
+    model = ScriptedModel(script=[calls(("find_notes", {"text": "milk"})), says("One.")])
+    middleware = ToolgateMiddleware(client, tools, threshold=0.0)
+    result = create_agent(model, [find_notes], middleware=[middleware]).invoke(asked("my notes"))
+    assert desk.ran == []
+    assert [m.content for m in result["messages"] if isinstance(m, ToolMessage)] == [
+        "on paper: milk"
+    ]
+
+
+def test_a_tool_of_the_catalog_that_the_agent_lacks_is_unknown(
+    client: Client, tools: list[BaseTool]
+) -> None:
+    model = ScriptedModel(script=[calls((FORECAST, {"city": "Oslo"})), says("I can't.")])
+    agent = create_agent(model, middleware=[ToolgateMiddleware(client, tools[:3], threshold=0.0)])
+    messages = agent.invoke(asked("the weather forecast for Oslo in the coming days"))["messages"]
+    (refusal,) = refusals(messages)
+    assert refusal["error"] == "unknown_tool"
+    assert DELETE not in json.dumps(refusal)
+
+
+def test_an_answer_of_a_type_is_no_call_for_gate(client: Client, tools: list[BaseTool]) -> None:
+    class Weather(BaseModel):
+        city: str
+
+    model = ScriptedModel(script=[calls(("Weather", {"city": "Oslo"}))])
+    middleware = ToolgateMiddleware(client, tools, threshold=0.0)
+    agent = create_agent(model, middleware=[middleware], response_format=ToolStrategy(Weather))
+    assert agent.invoke(asked("the weather in Oslo"))["structured_response"] == Weather(city="Oslo")
+
+
+def test_tools_beside_toolgates_are_told_once(
+    client: Client, tools: list[BaseTool], caplog: pytest.LogCaptureFixture
+) -> None:
+    @tool
+    def sundial() -> str:
+        """Tell the time by the sun."""
+        return "noon"
+
+    middleware = ToolgateMiddleware(client, tools)
+    agent = create_agent(
+        ScriptedModel(script=[says("Yes.")] * 2), [clock, sundial], middleware=[middleware]
+    )
+    for text in ("search my notes", "thank you"):
+        agent.invoke(asked(text))
+    told = [r.getMessage() for r in caplog.records if r.name == "toolgate.langchain"]
+    assert told == [
+        "toolgate: 2 tools are on the agent beside Toolgate's (clock, sundial): sent with every "
+        "request, and no call of them passes Gate"
+    ]
 
 
 def test_preconditions_are_read_from_the_history_and_the_grants(
@@ -370,9 +498,18 @@ def test_a_search_finds_what_the_agent_has(
     assert json.loads(str(told.content)) == {"tools": [], "message": "No tool was found."}
 
 
-def test_the_search_can_be_left_out(client: Client, tools: list[BaseTool]) -> None:
+def test_without_the_search_nothing_is_deferred(client: Client, tools: list[BaseTool]) -> None:
     model = ScriptedModel(script=[says("One.")])
     middleware = ToolgateMiddleware(client, tools, top_k=1, search=False)
+    create_agent(model, middleware=[middleware]).invoke(asked("search through my notes"))
+    assert [set(shown) for shown in model.shown_tools] == [{FIND, CREATE, FORECAST}]
+
+
+def test_without_the_search_a_mode_can_still_be_chosen(
+    client: Client, tools: list[BaseTool]
+) -> None:
+    model = ScriptedModel(script=[says("One.")])
+    middleware = ToolgateMiddleware(client, tools, top_k=1, search=False, deferral="always")
     create_agent(model, middleware=[middleware]).invoke(asked("search through my notes"))
     assert model.shown_tools == [[FIND]]
 

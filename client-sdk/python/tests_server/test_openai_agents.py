@@ -110,6 +110,98 @@ def test_a_hidden_tool_is_refused_and_found_by_a_search(
     assert desk.ran == ["get_forecast"]
 
 
+STREAMED = pytest.mark.parametrize("is_streamed", [False, True], ids=["run", "run_streamed"])
+
+
+def answers(model: ScriptedModel, conversation: Conversation, text: str, streamed: bool) -> Any:
+    if not streamed:
+        return run(model, conversation, text)
+    agent = Agent(name="desk", model=model, tools=[function_tool(clock)])
+
+    async def stream() -> Any:
+        result = Runner.run_streamed(conversation.agent(agent), text)
+        async for _event in result.stream_events():
+            pass
+        return result
+
+    return asyncio.run(stream())
+
+
+@STREAMED
+@pytest.mark.parametrize("name", ["burn_notes", "mcp__notes__burn", "weather"])
+def test_a_foreign_name_is_refused_by_gate_and_ends_no_run(
+    client: Client, tools: list[FunctionTool], name: str, is_streamed: bool
+) -> None:
+    model = script([(name, {"text": "milk"})], "No such thing.")
+    conversation = Conversation(client, tools, top_k=1)
+    result = answers(model, conversation, "search through my notes", is_streamed)
+    (refusal,) = refusals(result)
+    assert (refusal["error"], refusal["available"]) == ("unknown_tool", [FIND])
+    assert result.final_output == "No such thing."
+    assert all("toolgate_refused_call" not in names for names in shown(model))
+    assert DELETE not in json.dumps(result.to_input_list(), default=str)
+
+
+@STREAMED
+@pytest.mark.parametrize("name", ["find_notes", "functions.find_notes", f"functions.{FIND}"])
+def test_a_bare_name_is_understood(
+    client: Client, tools: list[FunctionTool], desk: Desk, name: str, is_streamed: bool
+) -> None:
+    model = script(
+        [(name, {"text": "milk"}), ("clock", {})], [("delete_note", {"title": "milk"})], "Gone."
+    )
+    grants = {"scopes": ["notes:delete"]}
+    conversation = Conversation(client, tools, threshold=0.0, grants=grants)
+    result = answers(model, conversation, "delete the note on milk", is_streamed)
+    assert (desk.ran, refusals(result)) == (["find_notes", "delete_note"], [])
+    called = [
+        item["name"] for item in result.to_input_list() if item.get("type") == "function_call"
+    ]
+    assert called == [FIND, "clock", DELETE]
+
+
+def test_a_handoff_is_no_call_for_gate(client: Client, tools: list[FunctionTool]) -> None:
+    other = Agent(name="other", model=script("I am the other."))
+    model = script([("transfer_to_other", {})])
+    agent = Agent(name="desk", model=model, handoffs=[other])
+    result = asyncio.run(Runner.run(Conversation(client, tools).agent(agent), "the other, please"))
+    assert result.final_output == "I am the other."
+
+
+def test_a_tool_of_the_catalog_that_the_agent_lacks_is_unknown(
+    client: Client, tools: list[FunctionTool]
+) -> None:
+    model = script([(FORECAST, {"city": "Oslo"})], "I can't.")
+    conversation = Conversation(client, tools[:3])
+    (refusal,) = refusals(run(model, conversation, "the weather forecast for Oslo"))
+    assert refusal["error"] == "unknown_tool"
+
+
+def test_the_answer_to_refused_calls_can_be_called_by_no_model(
+    client: Client, tools: list[FunctionTool]
+) -> None:
+    model = script([("toolgate_refused_call", {})], "I can't.")
+    (refusal,) = refusals(run(model, Conversation(client, tools), "search my notes"))
+    assert refusal["error"] == "unknown_tool"
+
+
+def test_tools_beside_toolgates_are_told_once(
+    client: Client, tools: list[FunctionTool], caplog: pytest.LogCaptureFixture
+) -> None:
+    def sundial() -> str:
+        """Tell the time by the sun."""
+        return "noon"
+
+    agent = Agent(name="desk", model=script("Yes."), tools=[function_tool(sundial)])
+    for _ in range(2):
+        Conversation(client, tools).agent(agent)
+    told = [r.getMessage() for r in caplog.records if r.name == "toolgate.openai_agents"]
+    assert told == [
+        "toolgate: 1 tool is on the agent beside Toolgate's (sundial): sent with every request, "
+        "and no call of them passes Gate"
+    ]
+
+
 def test_a_mistaken_search_is_told_to_the_model(client: Client, tools: list[FunctionTool]) -> None:
     model = script([(SEARCH, {"query": " "})], [(SEARCH, {"max_results": 3})], "Never mind.")
     result = run(model, Conversation(client, tools, top_k=1), "search my notes")
@@ -251,10 +343,13 @@ def test_without_toolgate_the_model_sees_all_tools_and_no_call_runs(
     assert desk.ran == []
 
 
-def test_the_search_can_be_left_out(client: Client, tools: list[FunctionTool]) -> None:
-    model = script("One.")
+def test_without_the_search_nothing_is_deferred(client: Client, tools: list[FunctionTool]) -> None:
+    model = script("One.", "One.")
     run(model, Conversation(client, tools, top_k=1, search=False), "search through my notes")
-    assert shown(model) == [["clock", FIND]]
+    assert set(shown(model)[0]) == {"clock", FIND, CREATE, FORECAST}
+    chosen = Conversation(client, tools, top_k=1, search=False, deferral="always")
+    run(model, chosen, "search through my notes")
+    assert shown(model)[1] == ["clock", FIND]
 
 
 def test_mistakes_are_refused_at_once(client: Client, desk: Desk) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from desk import CREATE, DELETE, FIND, FORECAST, GUARDED, SEARCH, Desk, clock
+from pydantic import BaseModel
 from pydantic_ai import (
     Agent,
     DeferredToolRequests,
@@ -101,6 +102,111 @@ def test_a_refusal_is_told_to_the_model_which_mends_its_call(
     told = refusals(result)
     assert [refusal["error"] for refusal in told] == ["arguments_invalid"] * 4, "no retry counted"
     assert told[0]["violations"][0]["pointer"] == "/title"
+
+
+def streaming(*steps: Step) -> FunctionModel:
+    """A model that streams texts and calls in turn."""
+    left = iter(steps)
+
+    async def stream(_messages: list[ModelMessage], _info: AgentInfo) -> Any:
+        step = next(left)
+        if isinstance(step, str):
+            yield step
+            return
+        for at, (name, arguments) in enumerate(step):
+            yield {at: DeltaToolCall(name, json.dumps(arguments), tool_call_id=f"c_{name}_{at}")}
+
+    return FunctionModel(stream_function=stream)
+
+
+STREAMED = pytest.mark.parametrize("is_streamed", [False, True], ids=["run", "run_stream_events"])
+
+
+def answers(toolgate: Toolgate, text: str, streamed: bool, *steps: Step) -> AgentRunResult[str]:
+    model = streaming(*steps) if streamed else Script(*steps).model
+    agent = Agent(model, tools=[clock], capabilities=[toolgate])
+    if not streamed:
+        return agent.run_sync(text)
+
+    async def run() -> AgentRunResult[str]:
+        async def handle(_ctx: Any, events: Any) -> None:
+            async for _event in events:
+                pass
+
+        return await agent.run(text, event_stream_handler=handle)
+
+    return asyncio.run(run())
+
+
+@STREAMED
+@pytest.mark.parametrize("name", ["burn_notes", "mcp__notes__burn", "weather"])
+def test_a_foreign_name_is_refused_by_gate_and_no_hidden_tool_is_named(
+    client: Client, tools: AbstractToolset[Any], name: str, is_streamed: bool
+) -> None:
+    toolgate = Toolgate(client, tools, top_k=1)
+    mistaken: list[Step] = [[(name, {"text": "milk"})]] * 4
+    result = answers(toolgate, "search through my notes", is_streamed, *mistaken, "No such thing.")
+    told = refusals(result)
+    assert [refusal["error"] for refusal in told] == ["unknown_tool"] * 4, "no retry counted"
+    assert told[0]["available"] == [FIND]
+    assert result.output == "No such thing."
+    assert DELETE not in result.all_messages_json().decode()
+
+
+@STREAMED
+@pytest.mark.parametrize("name", ["find_notes", "functions.find_notes", f"functions.{FIND}"])
+def test_a_bare_name_is_understood(
+    client: Client, tools: AbstractToolset[Any], desk: Desk, name: str, is_streamed: bool
+) -> None:
+    toolgate = Toolgate(client, tools, threshold=0.0, grants={"scopes": ["notes:delete"]})
+    steps: list[Step] = [
+        [(name, {"text": "milk"}), ("clock", {})],
+        [("delete_note", {"title": "milk"})],
+        "Gone.",
+    ]
+    result = answers(toolgate, "delete the note on milk", is_streamed, *steps)
+    assert (desk.ran, refusals(result)) == (["find_notes", "delete_note"], [])
+    parts = [part for message in result.all_messages() for part in message.parts]
+    called = [part.tool_name for part in parts if isinstance(part, ToolCallPart)]
+    assert called == [FIND, "clock", DELETE]
+
+
+def test_an_answer_of_a_type_is_no_call_for_gate(
+    client: Client, tools: AbstractToolset[Any]
+) -> None:
+    class Weather(BaseModel):
+        city: str
+
+    script = Script([("final_result", {"city": "Oslo"})])
+    agent = Agent(script.model, capabilities=[Toolgate(client, tools)], output_type=Weather)
+    assert agent.run_sync("the weather in Oslo").output == Weather(city="Oslo")
+
+
+def test_a_tool_of_the_catalog_that_the_agent_lacks_is_unknown(
+    client: Client, tools: AbstractToolset[Any]
+) -> None:
+    notes = tools.filtered(lambda _ctx, tool: tool.name != FORECAST)
+    script = Script([(FORECAST, {"city": "Oslo"})], "I can't.")
+    (refusal,) = refusals(run(script, Toolgate(client, notes), "the weather forecast for Oslo"))
+    assert refusal["error"] == "unknown_tool"
+
+
+def test_tools_beside_toolgates_are_told_once(
+    client: Client, tools: AbstractToolset[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    def sundial() -> str:
+        """Tell the time by the sun."""
+        return "noon"
+
+    toolgate = Toolgate(client, tools)
+    agent = Agent(Script("Yes.", "Yes.").model, tools=[sundial], capabilities=[toolgate])
+    for text in ("search my notes", "thank you"):
+        agent.run_sync(text)
+    told = [r.getMessage() for r in caplog.records if r.name == "toolgate.pydantic_ai"]
+    assert told == [
+        "toolgate: 1 tool is on the agent beside Toolgate's (sundial): sent with every request, "
+        "and no call of them passes Gate"
+    ]
 
 
 def test_a_hidden_tool_is_refused_and_found_by_a_search(
@@ -225,10 +331,15 @@ def test_without_toolgate_the_model_sees_all_tools_and_no_call_runs(
     assert desk.ran == []
 
 
-def test_the_search_can_be_left_out(client: Client, tools: AbstractToolset[Any]) -> None:
-    script = Script("One.")
+def test_without_the_search_nothing_is_deferred(
+    client: Client, tools: AbstractToolset[Any]
+) -> None:
+    script = Script("One.", "One.")
     run(script, Toolgate(client, tools, top_k=1, search=False), "search through my notes")
-    assert script.shown == [[FIND]]
+    assert set(script.shown[0]) == {FIND, CREATE, FORECAST}
+    chosen = Toolgate(client, tools, top_k=1, search=False, deferral="always")
+    run(script, chosen, "search through my notes")
+    assert script.shown[1] == [FIND]
 
 
 def test_mistakes_are_refused_at_once(client: Client, desk: Desk) -> None:

@@ -5,7 +5,13 @@
 import type { RemoteClient, RequestOf } from "./client.js";
 import { type StatusCode, ToolgateError } from "./errors.js";
 import { toToolError } from "./gating.js";
-import type { RequestedCall, RouterService, SearchToolsResponse } from "./gen/toolgate/v1/router_pb.js";
+import {
+  DeferralMode,
+  type GateVerdict,
+  type RequestedCall,
+  type RouterService,
+  type SearchToolsResponse,
+} from "./gen/toolgate/v1/router_pb.js";
 import type { AgentState } from "./gen/toolgate/v1/state_pb.js";
 import type { Grants, History } from "./history/scan.js";
 import { scan } from "./history/scan.js";
@@ -20,12 +26,20 @@ export type RouteDefaults = Omit<
 
 /** Settings of all middleware. */
 export interface MiddlewareOptions {
-  /** Whether the model may search for tools that it does not see (`SEARCH_TOOL`). Default: true. */
+  /**
+   * Whether the model may search for tools that it does not see (`SEARCH_TOOL`). Without, no tool is deferred, unless
+   * `route` names a mode. Default: true.
+   */
   readonly search?: boolean;
   /** Further fields of each `route`, such as `{ options: { topK: 5 } }`. Default: none. */
   readonly route?: RouteDefaults;
   /** Told of each fault of the service that is passed over. Default: a line by `console.warn`, without details. */
   readonly onFault?: (fault: ToolgateError) => void;
+  /**
+   * Told once of the tools that the agent has beside Toolgate's: they are sent with every request, and no call of them
+   * passes Gate. Default: a line by `console.warn`, once in a process.
+   */
+  readonly onOwnTools?: (names: readonly string[]) => void;
 }
 
 /** What a conversation remembers: JSON, to be kept wherever its messages are. */
@@ -36,6 +50,8 @@ export interface Held {
   readonly active?: readonly string[];
   /** What the messages said about tools, also those that are gone since. */
   readonly history?: Snapshot;
+  /** Names of the agent's own tools, where only a request tells them. */
+  readonly own?: readonly string[];
 }
 
 /** A refusal, as the content of the call's result. */
@@ -45,6 +61,8 @@ export interface Refused {
 
 /** What may run: with other arguments than the model's, where those came as text. */
 export interface Allowed {
+  /** The agent's tool to call, however the model spelt its name. */
+  readonly tool: string;
   readonly argumentsJson: string;
 }
 
@@ -67,6 +85,11 @@ const NOT_SEARCHED = JSON.stringify({
 const MODEL_FACING = "mcp__";
 const INTENT_BYTES = 16 * 1024;
 const OBSERVATION_WEIGHT = 0.5;
+const NAMES_TOLD = 10;
+const NAME_CHARS = 128;
+/** Own tools that were told of, by their names; bounded by forgetting all of them. */
+const told = new Set<string>();
+const TOLD_MAX = 256;
 
 /** An intent: what the user said, or less heavily what a tool answered since. */
 export interface Intent {
@@ -79,6 +102,7 @@ export class Gatekeeper {
   readonly #client: RemoteClient;
   readonly #managed: ReadonlySet<string>;
   readonly #options: MiddlewareOptions;
+  #hasTold = false;
 
   /**
    * @param managed names of all tools that Toolgate manages.
@@ -102,9 +126,22 @@ export class Gatekeeper {
     return this.#options.search ?? true;
   }
 
-  /** Tools of the agent's own are not gated; a name that looks like a catalog's tool is. */
-  isOurs(name: string): boolean {
-    return this.#managed.has(name) || isModelFacing(name);
+  /**
+   * Tools of the agent's own are not gated, and every other name is.
+   *
+   * @param own names of the agent's own tools; where nobody knows them, names that look like a catalog's tool are gated.
+   */
+  isOurs(name: string, own?: readonly string[]): boolean {
+    return this.#managed.has(name) || (own === undefined ? isModelFacing(name) : !own.includes(name));
+  }
+
+  /** Tells once of the tools that the agent has beside Toolgate's. */
+  tellOwn(names: readonly string[]): void {
+    if (names.length === 0 || this.#hasTold) {
+      return;
+    }
+    this.#hasTold = true;
+    (this.#options.onOwnTools ?? warnOfOwn)(names);
   }
 
   /** Whether a call is one of the search. */
@@ -125,7 +162,7 @@ export class Gatekeeper {
       return remembered;
     }
     const request = {
-      ...this.#options.route,
+      ...this.#route(),
       intents: intents.map((intent) => ({ ...intent })),
       state: seen.state(grants),
     };
@@ -158,9 +195,7 @@ export class Gatekeeper {
         activeSetHandle: handle,
         state,
       });
-      return verdicts.map((verdict) =>
-        verdict.allowed ? verdict : { text: JSON.stringify(toToolError(verdict)) },
-      );
+      return verdicts.map((verdict, at) => this.#outcome(verdict, calls[at]?.tool ?? ""));
     } catch (error) {
       this.#passOver(error);
       return calls.map(() => ({ text: NOT_GATED }));
@@ -184,6 +219,26 @@ export class Gatekeeper {
       this.#passOver(error);
       return { text: NOT_SEARCHED, failed: true, handle };
     }
+  }
+
+  /** What each `route` is told: a model that can't search is sent every tool, unless the caller chose a mode. */
+  #route(): RouteDefaults {
+    const { route = {} } = this.#options;
+    const { deferral = DeferralMode.UNSPECIFIED } = route.options ?? {};
+    if (this.searches || deferral !== DeferralMode.UNSPECIFIED) {
+      return route;
+    }
+    return { ...route, options: { ...route.options, deferral: DeferralMode.OFF } };
+  }
+
+  /** What becomes of a call of an agent that may not have all tools of the catalog. */
+  #outcome(verdict: GateVerdict, called: string): Refused | Allowed {
+    const { allowed, modelName: tool, argumentsJson } = verdict;
+    if (allowed) {
+      return this.#managed.has(tool) ? { tool, argumentsJson } : { text: noSuchTool(called) };
+    }
+    const availableTools = verdict.availableTools.filter((name) => this.#managed.has(name));
+    return { text: JSON.stringify(toToolError({ ...verdict, availableTools })) };
   }
 
   async #routeFrom(request: RequestOf<(typeof RouterService)["method"]["route"]>, handle: string) {
@@ -243,6 +298,27 @@ export function intentOf(text: string, isObservation = false): Intent[] {
 function snapshotOf(seen: History): Snapshot {
   const turns = Math.max(0, ...seen.calls.map(({ turn }) => turn + 1));
   return { ...seen.snapshot(), turns };
+}
+
+/** The answer to a call of a tool that the agent does not have. */
+export function noSuchTool(called: string): string {
+  const message = `There is no tool ${JSON.stringify(called.slice(0, NAME_CHARS))}. Call one of the tools that you see.`;
+  return JSON.stringify({ error: "unknown_tool", message });
+}
+
+function warnOfOwn(names: readonly string[]): void {
+  const key = names.join("\n");
+  if (told.has(key)) {
+    return;
+  }
+  if (told.size >= TOLD_MAX) told.clear();
+  told.add(key);
+  const are = names.length === 1 ? "tool is" : "tools are";
+  const more = names.length > NAMES_TOLD ? ` and ${String(names.length - NAMES_TOLD)} more` : "";
+  console.warn(
+    `toolgate: ${String(names.length)} ${are} on the agent beside Toolgate's ` +
+      `(${names.slice(0, NAMES_TOLD).join(", ")}${more}): sent with every request, and no call of them passes Gate`,
+  );
 }
 
 function warn(fault: ToolgateError): void {

@@ -5,6 +5,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 import grpc
@@ -33,6 +34,9 @@ NOT_SEARCHED = {
     "message": "Tools could not be searched just now. Try it once more, or go on without it.",
 }
 OBSERVATION_WEIGHT = 0.5
+REFUSED_CALL = "toolgate_refused_call"
+"""The tool that answers calls of names that no tool has, where the framework itself would fail or
+list every tool. No model is shown it."""
 
 _MODEL_FACING = "mcp__"
 _INTENT_BYTES = 16 * 1024
@@ -47,6 +51,8 @@ _FAULTS = frozenset(
 )
 _FILLED = frozenset({"state", "handle", "known_pool_revision"})
 _GRANTS = ("scopes", "milestones", "attributes")
+_NAMES_TOLD = 10
+_NAME_CHARS = 128
 
 Answer = TypeVar("Answer")
 
@@ -57,6 +63,8 @@ class Verdict:
 
     refusal: str
     """JSON for the model, in place of the tool's answer; "" when the call may run."""
+    tool: str = ""
+    """The name of the agent's tool to call, however the model spelt it; "" when refused."""
     arguments_json: str = ""
     """The arguments to call with, where they are others than the model's."""
 
@@ -77,7 +85,7 @@ class Turns:
         log: logging.Logger,
     ) -> None:
         self._client = client
-        self._route = route
+        self._route = route_of(route, search=search)
         self._search = search
         self._log = log
         self._state = AgentState()
@@ -132,8 +140,13 @@ class Turns:
         self.active = [*search, *(tool.model_name for tool in turn)]
         self.handle = turn.handle
 
-    async def gate(self, calls: Sequence[Call]) -> list[Verdict]:
-        """After the model: may these calls run? One verdict for each."""
+    async def gate(self, calls: Sequence[Call], managed: Collection[str]) -> list[Verdict]:
+        """After the model: may these calls run? One verdict for each.
+
+        Args:
+            calls: The model's calls, whatever names they have.
+            managed: The names of the tools that the agent has.
+        """
         if not calls:
             return []
         if not self.handle:
@@ -144,7 +157,7 @@ class Turns:
         except ToolgateError as error:
             raise_unless_fault(error, self._log)
             return [Verdict(text_of(NOT_GATED)) for _ in calls]
-        return [_verdict(verdict) for verdict in verdicts]
+        return verdicts_of(verdicts, calls, managed)
 
     async def search(self, call: Call, managed: Collection[str]) -> tuple[str, bool]:
         """Runs the model's search: the text for the model, and whether it failed.
@@ -186,9 +199,53 @@ class Turns:
         return cast(Answer, await asyncio.to_thread(ask, self._client))
 
 
-def _verdict(verdict: GateVerdict) -> Verdict:
-    refusal = "" if verdict.allowed else text_of(verdict.to_tool_error())
-    return Verdict(refusal, verdict.arguments_json)
+def verdicts_of(
+    verdicts: Iterable[GateVerdict], calls: Iterable[Call], managed: Collection[str]
+) -> list[Verdict]:
+    """Returns what becomes of the calls of an agent that may not have all tools of the catalog."""
+    return [
+        _verdict(verdict, call.tool, managed) for verdict, call in zip(verdicts, calls, strict=True)
+    ]
+
+
+def _verdict(verdict: GateVerdict, called: str, managed: Collection[str]) -> Verdict:
+    if verdict.allowed and verdict.model_name in managed:
+        return Verdict("", verdict.model_name, verdict.arguments_json)
+    if verdict.allowed:
+        return Verdict(no_such_tool(called))
+    had = tuple(name for name in verdict.available_tools if name in managed)
+    return Verdict(text_of(replace(verdict, available_tools=had).to_tool_error()))
+
+
+def no_such_tool(called: str) -> str:
+    """Returns the answer to a call of a tool that the agent does not have."""
+    shown = json.dumps(called[:_NAME_CHARS], ensure_ascii=False)
+    message = f"There is no tool {shown}. Call one of the tools that you see."
+    return text_of({"error": "unknown_tool", "message": message})
+
+
+def route_of(route: RouteArguments, *, search: bool) -> RouteArguments:
+    """Returns the arguments of each `route`.
+
+    A model that can't search is sent every tool, unless the caller chose a mode.
+    """
+    return route if search or "deferral" in route else {**route, "deferral": "off"}
+
+
+@lru_cache(maxsize=256)
+def tell_own(log: logging.Logger, names: tuple[str, ...]) -> None:
+    """Warns, once in a process, of the tools that an agent has beside Toolgate's."""
+    if not names:
+        return
+    more = f" and {len(names) - _NAMES_TOLD} more" if len(names) > _NAMES_TOLD else ""
+    log.warning(
+        "toolgate: %d %s beside Toolgate's (%s%s): sent with every request, and no call of them "
+        "passes Gate",
+        len(names),
+        "tool is on the agent" if len(names) == 1 else "tools are on the agent",
+        ", ".join(names[:_NAMES_TOLD]),
+        more,
+    )
 
 
 def snapshot_of(seen: History) -> dict[str, Any]:

@@ -1,10 +1,10 @@
 /** One conversation of an agent of the AI SDK: routes before each step, gates calls before they run. */
-import { jsonSchema, type ModelMessage, tool, type ToolExecutionOptions, type ToolSet } from "ai";
+import { jsonSchema, type ModelMessage, NoSuchToolError, tool, type ToolSet } from "ai";
 
 import { of as callOf } from "../calls.js";
 import type { RemoteClient } from "../client.js";
 import { type Grants, scan } from "../history/scan.js";
-import { Gatekeeper, type Held, type MiddlewareOptions } from "../middleware.js";
+import { type Allowed, Gatekeeper, type Held, type MiddlewareOptions, noSuchTool } from "../middleware.js";
 import { SEARCH_TOOL } from "../offering.js";
 import { entryOf, intentsOf } from "./messages.js";
 
@@ -23,7 +23,37 @@ export type PrepareStep = (options: {
   readonly messages: readonly ModelMessage[];
 }) => Promise<{ activeTools: string[] }>;
 
+/** A call of a model, as the AI SDK hands it over to be repaired. */
+export interface UnparsedCall {
+  readonly toolCallId: string;
+  readonly toolName: string;
+  readonly input: string;
+}
+
+/** What the AI SDK asks for when a call is of no tool that it has, or its input does not fit. */
+export type RepairToolCall = <C extends UnparsedCall>(options: {
+  readonly toolCall: C;
+  readonly tools: Readonly<Record<string, unknown>>;
+  readonly error: unknown;
+  readonly messages: readonly ModelMessage[];
+}) => Promise<C | null>;
+
+/** What `generateText`, `streamText` and `ToolLoopAgent` take. */
+export interface Settings {
+  readonly tools: ToolSet;
+  readonly prepareStep: PrepareStep;
+  /** The name in version 7 of the AI SDK. */
+  readonly repairToolCall: RepairToolCall;
+  /** The name in version 6. */
+  readonly experimental_repairToolCall: RepairToolCall;
+}
+
 type AnyTool = ToolSet[string];
+/** What the AI SDK tells a tool's function, as far as both versions agree. */
+interface Execution {
+  readonly toolCallId: string;
+  readonly messages: readonly ModelMessage[];
+}
 
 /** A call did not run; the message is the refusal, as JSON for the model. */
 export class ToolRefusedError extends Error {
@@ -37,7 +67,8 @@ export class ToolRefusedError extends Error {
  *     await generateText({ model, prompt, stopWhen: stepCountIs(8), ...toolgate.settings() });
  *
  * Each step is routed by the user's last message and by what the last tool answered since. A refused call fails with
- * the refusal in words for the model, so that it can correct itself. Where tools are deferred, the model also sees a
+ * the refusal in words for the model, so that it can correct itself; so does a call of a name that no tool has, unless it
+ * is an unambiguous bare name. Where tools are deferred, the model also sees a
  * search for them: what it finds is in the active set from then on. When Toolgate can't be reached, the model keeps the
  * active set that it has, or sees all tools; calls are refused until they can be checked. A tool without `execute` is
  * run by the caller, who gates its calls: `gate` of the client, with the handle of `state`.
@@ -51,6 +82,8 @@ export class ToolgateConversation {
   readonly #grants: () => Grants | Promise<Grants>;
   #held: Held;
   #searches: Promise<unknown> = Promise.resolve();
+  /** Of this step, by the calls' identifiers. */
+  readonly #repaired = new Map<string, Allowed>();
 
   /**
    * @param tools all tools that Toolgate manages, under model-facing names (`modelFacing`).
@@ -66,6 +99,7 @@ export class ToolgateConversation {
     const search = this.#gatekeeper.searches ? { [SEARCH_TOOL.modelName]: this.#searchTool() } : {};
     const gated = Object.entries(tools).map(([name, inner]) => [name, this.#gated(name, inner)] as const);
     this.tools = { ...own, ...search, ...Object.fromEntries(gated) };
+    this.#gatekeeper.tellOwn(this.#own);
   }
 
   /** What the conversation remembers, as JSON: keep it with the messages, and give it back to go on elsewhere. */
@@ -73,13 +107,15 @@ export class ToolgateConversation {
     return this.#held;
   }
 
-  /** What `generateText`, `streamText` and `ToolLoopAgent` take: the tools, and what to do before each step. */
-  settings(): { tools: ToolSet; prepareStep: PrepareStep } {
-    return { tools: this.tools, prepareStep: this.prepareStep };
+  /** What `generateText`, `streamText` and `ToolLoopAgent` take: the tools, and what to do around each step. */
+  settings(): Settings {
+    const { tools, prepareStep, repairToolCall } = this;
+    return { tools, prepareStep, repairToolCall, experimental_repairToolCall: repairToolCall };
   }
 
   /** Routes, and shows the model the active set; see the AI SDK's `prepareStep`. */
   readonly prepareStep: PrepareStep = async ({ messages }) => {
+    this.#repaired.clear();
     const entries = messages.map(entryOf);
     const grants = await this.#grants();
     this.#held = await this.#gatekeeper.route(entries, intentsOf(messages), this.#held, grants);
@@ -89,23 +125,55 @@ export class ToolgateConversation {
     return { activeTools: [...this.#own, ...shown] };
   };
 
+  /**
+   * Has Gate decide on a call of a name that no tool has, which the AI SDK would answer with the names of all tools. A
+   * function of your own for the AI SDK's `repairToolCall` (`experimental_repairToolCall` in version 6) calls this one first.
+   */
+  readonly repairToolCall: RepairToolCall = async ({ toolCall, tools, error, messages }) => {
+    const { toolCallId, toolName, input } = toolCall;
+    if (!NoSuchToolError.isInstance(error) || this.#own.includes(toolName)) {
+      return null;
+    }
+    const call = callOf(toolName, input, toolCallId);
+    const state = await this.#agent(messages);
+    const [verdict] = await this.#gatekeeper.gate([call], this.#held.handle, state);
+    if (verdict === undefined || "text" in verdict) {
+      throw new ToolRefusedError(verdict?.text);
+    }
+    const { tool: meant, argumentsJson } = verdict;
+    if (!Object.hasOwn(tools, meant)) {
+      throw new ToolRefusedError(noSuchTool(toolName));
+    }
+    this.#repaired.set(toolCallId, verdict);
+    return { ...toolCall, toolName: meant, input: argumentsJson || input };
+  };
+
   #gated(name: string, inner: AnyTool): AnyTool {
-    const { execute } = inner;
-    if (execute === undefined) {
+    // The versions of the AI SDK differ in what else they tell a tool's function, which is passed on as it came.
+    const run = inner.execute as ((input: unknown, options: Execution) => unknown) | undefined;
+    if (run === undefined) {
       return inner;
     }
-    const gated = async (input: unknown, options: ToolExecutionOptions): Promise<unknown> => {
-      const { toolCallId, messages } = options;
-      const call = callOf(name, input, toolCallId);
-      const state = await this.#agent(messages);
-      const [verdict] = await this.#gatekeeper.gate([call], this.#held.handle, state);
+    const gated = async (input: unknown, options: Execution): Promise<unknown> => {
+      const verdict = await this.#verdict(name, input, options);
       if (verdict === undefined || "text" in verdict) {
         throw new ToolRefusedError(verdict?.text);
       }
       const { argumentsJson } = verdict;
-      return last(execute(argumentsJson === "" ? input : JSON.parse(argumentsJson), options));
+      return last(run(argumentsJson === "" ? input : JSON.parse(argumentsJson), options));
     };
-    return { ...inner, execute: gated };
+    return { ...inner, execute: gated } as AnyTool;
+  }
+
+  /** What becomes of a call; of one that was repaired, what was said then. */
+  async #verdict(name: string, input: unknown, { toolCallId, messages }: Execution) {
+    const repaired = this.#repaired.get(toolCallId);
+    if (repaired?.tool === name) {
+      return repaired;
+    }
+    const call = callOf(name, input, toolCallId);
+    const [verdict] = await this.#gatekeeper.gate([call], this.#held.handle, await this.#agent(messages));
+    return verdict;
   }
 
   #searchTool(): AnyTool {
@@ -120,7 +188,7 @@ export class ToolgateConversation {
     });
   }
 
-  async #search(input: unknown, toolCallId: string, messages: ModelMessage[]): Promise<string> {
+  async #search(input: unknown, toolCallId: string, messages: readonly ModelMessage[]): Promise<string> {
     const call = callOf(SEARCH_TOOL.modelName, input, toolCallId);
     const answer = await this.#gatekeeper.search(call, this.#held.handle, await this.#agent(messages));
     this.#held = { ...this.#held, handle: answer.handle };

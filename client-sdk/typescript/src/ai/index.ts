@@ -1,5 +1,5 @@
 /**
- * Toolgate for agents of the Vercel AI SDK; needs the package `ai`.
+ * Toolgate for agents of the Vercel AI SDK; needs the package `ai`, 6 or 7.
  *
  *     const tools = await modelFacing(mcpTools, client.listTools({ server: "github" }));
  *     const toolgate = new ToolgateConversation(client, tools);
@@ -9,8 +9,11 @@ export type { CatalogTools, McpDefinition } from "../catalog.js";
 export type { Held, MiddlewareOptions, RouteDefaults } from "../middleware.js";
 export {
   type PrepareStep,
+  type RepairToolCall,
+  type Settings,
   ToolgateConversation,
   type ToolgateOptions,
   ToolRefusedError,
+  type UnparsedCall,
 } from "./conversation.js";
 export { mcpDefinitions, modelFacing } from "./tools.js";

@@ -6,15 +6,24 @@ import { type CatalogTools, type McpDefinition, modelNames } from "../catalog.js
 /**
  * Tools as the body of a `tools/list`, for `registerServer`; for tools that come from no MCP server. Those that do are
  * best registered as their server lists them.
+ *
+ * @throws TypeError a tool whose description depends on its context, as version 7 of the AI SDK has them.
  */
 export async function mcpDefinitions(tools: ToolSet): Promise<McpDefinition[]> {
   return Promise.all(
-    Object.entries(tools).map(async ([name, { description = "", inputSchema }]) => ({
+    Object.entries(tools).map(async ([name, { description, inputSchema }]) => ({
       name,
-      description,
+      description: textOf(name, description),
       inputSchema: await asSchema(inputSchema).jsonSchema,
     })),
   );
+}
+
+function textOf(name: string, description: unknown): string {
+  if (description === undefined || typeof description === "string") {
+    return description ?? "";
+  }
+  throw new TypeError(`${name}: its description is a function; register its definition by hand`);
 }
 
 /**

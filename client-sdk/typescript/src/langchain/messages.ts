@@ -1,8 +1,14 @@
 /** LangChain's messages: as a history, as a turn's intents, and the calls that are open. */
-import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import {
+  AIMessage,
+  type AIMessageFields,
+  type BaseMessage,
+  HumanMessage,
+  ToolMessage,
+} from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
 
-import { type Intent, intentOf } from "../middleware.js";
+import { type Allowed, type Intent, intentOf } from "../middleware.js";
 import { SEARCH_TOOL } from "../offering.js";
 
 /** A message as `history.scan` reads it. */
@@ -39,6 +45,36 @@ export function openCalls(messages: readonly BaseMessage[]): ToolCall[] {
   const results = messages.slice(last + 1).filter((one) => ToolMessage.isInstance(one));
   const answered = new Set(results.map(({ tool_call_id }) => tool_call_id));
   return AIMessage.isInstance(message) ? callsOf(message).filter(({ id }) => !answered.has(id ?? "")) : [];
+}
+
+/** The model's last message. */
+export function lastAnswer(messages: readonly BaseMessage[]): AIMessage | undefined {
+  return messages.findLast((message) => AIMessage.isInstance(message));
+}
+
+/** The message with calls of the tools that the model meant, by the identifiers of its calls. */
+export function renamed(message: AIMessage, meant: ReadonlyMap<string, Allowed>): AIMessage {
+  const calls = callsOf(message).map((call) => {
+    const verdict = meant.get(call.id ?? "");
+    if (verdict === undefined) {
+      return call;
+    }
+    const { tool: name, argumentsJson } = verdict;
+    return { ...call, name, args: argumentsJson === "" ? call.args : (JSON.parse(argumentsJson) as object) };
+  });
+  const { content } = message;
+  const blocks = Array.isArray(content) ? content.map((block) => blockAsMeant(block, meant)) : content;
+  // The constructor's fields: they are what a checkpoint keeps of a message.
+  const kept = message.lc_kwargs as AIMessageFields;
+  const identifier = message.id === undefined ? {} : { id: message.id };
+  return new AIMessage({ ...kept, ...identifier, content: blocks, tool_calls: calls });
+}
+
+/** Providers' own blocks of calls are sent back beside `tool_calls`. */
+function blockAsMeant<B extends object>(block: B, meant: ReadonlyMap<string, Allowed>): B {
+  const { id, call_id, name } = block as { id?: string; call_id?: string; name?: string };
+  const verdict = meant.get(call_id ?? id ?? "");
+  return verdict === undefined || name === undefined ? block : { ...block, name: verdict.tool };
 }
 
 function callsOf(message: AIMessage): ToolCall[] {

@@ -9,8 +9,8 @@ import { z } from "zod";
 import { of as callOf } from "../calls.js";
 import type { RemoteClient } from "../client.js";
 import { type Grants, scan } from "../history/scan.js";
-import { Gatekeeper, type Held, type MiddlewareOptions } from "../middleware.js";
-import { entryOf, intentsOf, openCalls } from "./messages.js";
+import { type Allowed, Gatekeeper, type Held, type MiddlewareOptions } from "../middleware.js";
+import { entryOf, intentsOf, lastAnswer, openCalls, renamed } from "./messages.js";
 import { searchTool } from "./tools.js";
 
 /** What a function that gives an agent's grants is told. */
@@ -41,7 +41,9 @@ interface AgentState {
  *     const agent = createAgent({ model, middleware: [toolgateMiddleware(client, tools)] });
  *
  * Each model call is routed by the user's last message and, within a turn, by what the last tool answered. Calls that
- * may not run are answered with the refusal, in words for the model, so that it can correct itself. Where tools are
+ * may not run, whatever names they have, are answered with the refusal, in words for the model, so that it can correct
+ * itself. A middleware that adds tools of its own in `wrapModelCall` goes before this one: calls of tools that this one
+ * does not know of are refused. Where tools are
  * deferred, the model also sees a search for them, whose calls are answered here: what it finds is in the active set from
  * then on. Everything that a conversation needs is in the graph's state: one instance serves any number of them, and a
  * checkpointed one goes on elsewhere.
@@ -72,14 +74,15 @@ export function toolgateMiddleware(
   /** Answers to the calls that may not run and to searches; other calls are left to the agent. */
   async function answered(state: AgentState, runtime: unknown) {
     const calls = openCalls(state.messages);
-    const { handle, history } = heldIn(state);
+    const { handle, history, own } = heldIn(state);
     const agent = scan(state.messages.map(entryOf), history).state(await grantsOf(state, runtime));
-    const gated = calls.filter(({ name }) => gatekeeper.isOurs(name));
+    const gated = calls.filter(({ name }) => !gatekeeper.isSearch(name) && gatekeeper.isOurs(name, own));
     const verdicts = await gatekeeper.gate(gated.map(requested), handle, agent);
-    const messages = gated.flatMap((call, at) => {
+    const refused = gated.flatMap((call, at) => {
       const verdict = verdicts[at];
       return verdict !== undefined && "text" in verdict ? [messageOf(call, verdict.text, true)] : [];
     });
+    const messages = [...refused];
     let carried = handle;
     for (const call of calls.filter(({ name }) => gatekeeper.isSearch(name))) {
       // One after another: each adds to the handle that the one before gave.
@@ -87,7 +90,13 @@ export function toolgateMiddleware(
       carried = answer.handle;
       messages.push(messageOf(call, answer.text, answer.failed));
     }
-    return { messages, handle: carried, isDone: messages.length === calls.length };
+    const meant = new Map<string, Allowed>();
+    gated.forEach(({ id, name }, at) => {
+      const verdict = verdicts[at];
+      if (verdict !== undefined && "tool" in verdict && verdict.tool !== name) meant.set(id ?? "", verdict);
+    });
+    const isDone = messages.length === calls.length;
+    return { messages, meant, handle: carried, isDone };
   }
 
   return createMiddleware({
@@ -101,10 +110,12 @@ export function toolgateMiddleware(
       const after = await gatekeeper.route(messages.map(entryOf), intentsOf(messages), held, granted);
       // The agent's own tools first, then the active set in its order, so that caches hold.
       const own = request.tools.filter((tool) => !isOneOf(ours, tool));
+      const names = own.flatMap(({ name }) => (typeof name === "string" ? [name] : []));
+      gatekeeper.tellOwn(names);
       const shown = after.active?.flatMap((name) => ours.get(name) ?? []) ?? tools;
       await handler({ ...request, tools: [...own, ...shown] });
       // LangChain adds the model's message by itself.
-      return new Command({ update: { _toolgate: after } });
+      return new Command({ update: { _toolgate: { ...after, own: names } } });
     },
     afterModel: {
       canJumpTo: ["model"],
@@ -112,11 +123,14 @@ export function toolgateMiddleware(
         if (openCalls(state.messages).length === 0) {
           return undefined;
         }
-        const { messages, handle, isDone } = await answered(state, runtime);
-        if (messages.length === 0) {
+        const { messages, meant, handle, isDone } = await answered(state, runtime);
+        const answer = lastAnswer(state.messages);
+        // In the place of the model's message, since the identifier is the same.
+        const corrected = meant.size > 0 && answer !== undefined ? [renamed(answer, meant)] : [];
+        if (messages.length + corrected.length === 0) {
           return undefined;
         }
-        const update = { messages, _toolgate: { ...heldIn(state), handle } };
+        const update = { messages: [...corrected, ...messages], _toolgate: { ...heldIn(state), handle } };
         // Where no call is left to run, LangChain would take the turn for over.
         return isDone ? { ...update, jumpTo: "model" as const } : update;
       },

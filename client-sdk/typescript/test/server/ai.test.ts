@@ -2,14 +2,39 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Client } from "@toolgate/client";
-import { ToolgateConversation } from "@toolgate/client/ai";
-import { generateText, stepCountIs } from "ai";
+import { Client, v1 } from "@toolgate/client";
+import { mcpDefinitions, modelFacing, ToolgateConversation } from "@toolgate/client/ai";
+import { generateText, jsonSchema, simulateReadableStream, stepCountIs, streamText, tool } from "ai";
+import { MockLanguageModelV3 } from "ai/test";
 
 import { notes, run, scripted } from "../../examples/ai-sdk.js";
 import { freshTenant, Service } from "./service.js";
 
 const [SEARCH, FIND, DELETE] = ["toolgate_search_tools", "mcp__notes__find_notes", "mcp__notes__delete_note"];
+
+const ALWAYS = { options: { topK: 1, deferral: v1.DeferralMode.ALWAYS } };
+
+/** A model that streams a call, and then a text. */
+function streaming([toolName, input]: [string, object], said: string): MockLanguageModelV3 {
+  const usage = {
+    inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
+    outputTokens: { total: 1, text: 1, reasoning: 0 },
+  };
+  const finish = (unified: "stop" | "tool-calls") =>
+    ({ type: "finish", finishReason: { unified, raw: undefined }, usage }) as const;
+  const call = { type: "tool-call", toolCallId: "call_1", toolName, input: JSON.stringify(input) } as const;
+  const text = [
+    { type: "text-start", id: "1" },
+    { type: "text-delta", id: "1", delta: said },
+    { type: "text-end", id: "1" },
+  ] as const;
+  return new MockLanguageModelV3({
+    doStream: [
+      { stream: simulateReadableStream({ chunks: [call, finish("tool-calls")] }) },
+      { stream: simulateReadableStream({ chunks: [...text, finish("stop")] }) },
+    ],
+  });
+}
 
 test("a call is refused and corrected, a search loads a tool, and gated calls run", async () => {
   await using service = await Service.get();
@@ -27,6 +52,96 @@ test("a call is refused and corrected, a search loads a tool, and gated calls ru
   assert.deepEqual(JSON.parse(searched.output as string), { tools: [{ name: DELETE }] });
   assert.ok(deleted?.type === "tool-result");
   assert.deepEqual(deleted.output, { deleted: true });
+});
+
+/** The notes, registered for a tenant of their own, under the names that the model is to see. */
+async function registered(client: Client) {
+  const tools = notes();
+  await client.registerServer(
+    { server: "notes", toolsListJson: await mcpDefinitions(tools) },
+    { timeoutMs: 60_000 },
+  );
+  return modelFacing(tools, client.listTools({ server: "notes" }));
+}
+
+const own = {
+  clock: tool({
+    description: "Tells the time.",
+    inputSchema: jsonSchema({ type: "object" }),
+    execute: () => "noon",
+  }),
+};
+
+for (const name of ["burn_notes", "mcp__notes__burn", "toolgate_search"]) {
+  test(`a call of ${name}, which is no tool, is refused by Gate, and no hidden tool is named`, async () => {
+    await using service = await Service.get();
+    await using client = new Client(service.target, { tenant: freshTenant(), timeoutMs: 30_000 });
+    const toolgate = new ToolgateConversation(client, await registered(client), { route: ALWAYS });
+    const model = scripted([[name, { text: "milk" }]], "No such thing.");
+    const prompt = "Find the note about milk.";
+    const result = await generateText({ model, prompt, stopWhen: stepCountIs(3), ...toolgate.settings() });
+    assert.equal(result.text, "No such thing.");
+    const failed = result.steps[0]?.content.at(-1);
+    assert.ok(failed?.type === "tool-error");
+    assert.match(String(failed.error), /"error":"unknown_tool"/);
+    const prompted = JSON.stringify(model.doGenerateCalls[1]?.prompt);
+    assert.match(prompted, /unknown_tool/);
+    assert.doesNotMatch(prompted, new RegExp(`${DELETE}|list_calendars`));
+  });
+}
+
+for (const name of ["find_notes", "functions.find_notes", `functions.${FIND}`]) {
+  test(`a call of ${name} is understood`, async () => {
+    await using service = await Service.get();
+    await using client = new Client(service.target, { tenant: freshTenant(), timeoutMs: 30_000 });
+    const onOwnTools = () => undefined;
+    const options = { own, onOwnTools, route: ALWAYS };
+    const toolgate = new ToolgateConversation(client, await registered(client), options);
+    const calls = [
+      [name, { text: "milk" }],
+      ["clock", {}],
+    ] as const;
+    const model = scripted([...calls], "One.");
+    const prompt = "Find the note about milk.";
+    const result = await generateText({ model, prompt, stopWhen: stepCountIs(3), ...toolgate.settings() });
+    const outputs = result.steps[0]?.toolResults.map(({ toolName, output }) => [toolName, output]);
+    assert.deepEqual(outputs, [
+      [FIND, ["1"]],
+      ["clock", "noon"],
+    ]);
+    assert.equal((await client.getUsage({})).allowedCalls, 1n, "asked of Gate once");
+  });
+}
+
+test("a streamed call of a name that no tool has is refused by Gate too", async () => {
+  await using service = await Service.get();
+  await using client = new Client(service.target, { tenant: freshTenant(), timeoutMs: 30_000 });
+  const toolgate = new ToolgateConversation(client, await registered(client), { route: ALWAYS });
+  const model = streaming(["burn_notes", { text: "milk" }], "No such thing.");
+  const prompt = "Find the note about milk.";
+  const result = streamText({ model, prompt, stopWhen: stepCountIs(3), ...toolgate.settings() });
+  assert.equal(await result.text, "No such thing.");
+  assert.match(JSON.stringify(model.doStreamCalls[1]?.prompt), /unknown_tool/);
+});
+
+test("tools beside Toolgate's are told, and a model that can't search is sent every tool", async () => {
+  await using service = await Service.get();
+  await using client = new Client(service.target, { tenant: freshTenant(), timeoutMs: 30_000 });
+  const managed = await registered(client);
+  const told: (readonly string[])[] = [];
+  const onOwnTools = (names: readonly string[]) => told.push(names);
+  for (const [deferral, expected] of [
+    [undefined, ["clock", ...Object.keys(managed)]],
+    [v1.DeferralMode.ALWAYS, ["clock", FIND]],
+  ] as const) {
+    const route = { options: { topK: 1, ...(deferral === undefined ? {} : { deferral }) } };
+    const toolgate = new ToolgateConversation(client, managed, { own, search: false, route, onOwnTools });
+    const model = scripted("One.");
+    await generateText({ model, prompt: "Find the note about milk.", ...toolgate.settings() });
+    const shown = model.doGenerateCalls[0]?.tools?.map(({ name }) => name);
+    assert.deepEqual(shown?.sort(), [...expected].sort());
+  }
+  assert.deepEqual(told, [["clock"], ["clock"]]);
 });
 
 test("without a service, the model sees its tools and calls are refused", async () => {
@@ -51,6 +166,11 @@ test("without a service, the model sees its tools and calls are refused", async 
   assert.ok(failed?.type === "tool-error");
   assert.match((failed.error as Error).message, /gate_unavailable/);
   assert.deepEqual(faults, ["UNAVAILABLE", "UNAVAILABLE"]);
+});
+
+test("the AI SDK is the one that this run asks for", () => {
+  const folder = process.execArgv.some((argument) => argument.includes("ai-7")) ? "ai-7" : "ai";
+  assert.match(import.meta.resolve("ai"), new RegExp(`/node_modules/${folder}/`));
 });
 
 test("tools under other names are refused at once", () => {

@@ -2,9 +2,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Client } from "@toolgate/client";
-import { mcpDefinitions, modelFacing, toolgateMiddleware } from "@toolgate/client/langchain";
-import { createAgent, ToolMessage } from "langchain";
+import { Client, v1 } from "@toolgate/client";
+import {
+  mcpDefinitions,
+  modelFacing,
+  toolgateMiddleware,
+  type ToolgateMiddlewareOptions,
+} from "@toolgate/client/langchain";
+import { AIMessage, createAgent, tool, ToolMessage } from "langchain";
 
 import { notes, run, scripted } from "../../examples/langchain.js";
 import { freshTenant, Service } from "./service.js";
@@ -57,6 +62,91 @@ test("of calls made at once, those that may run do, and the others are refused",
   assert.match(byCall.get("call_2") ?? "", /arguments_invalid/);
   assert.match(byCall.get("call_3") ?? "", /unknown_tool/);
   assert.match(byCall.get("call_4") ?? "", /list_calendars/);
+});
+
+/** An agent over the notes, for a tenant of their own, and what it is told beside. */
+async function agentOf(
+  client: Client,
+  script: Parameters<typeof scripted>,
+  options: ToolgateMiddlewareOptions = {},
+) {
+  const tools = notes();
+  await client.registerServer({ server: "notes", toolsListJson: mcpDefinitions(tools) });
+  const managed = await modelFacing(tools, client.listTools({ server: "notes" }));
+  const { model, shown } = scripted(...script);
+  const clock = tool(() => "noon", {
+    ...{ name: "clock", description: "Tells the time." },
+    schema: { type: "object" as const, properties: {} },
+  });
+  const told: (readonly string[])[] = [];
+  const onOwnTools = (names: readonly string[]) => told.push(names);
+  const middleware = [toolgateMiddleware(client, managed, { onOwnTools, ...options })];
+  return { agent: createAgent({ model, tools: [clock], middleware }), shown, told, managed };
+}
+
+const ASKED = { messages: [{ role: "user" as const, content: "Find my notes about milk." }] };
+
+test("calls of names that no tool has are refused by Gate, and no hidden tool is named", async () => {
+  await using service = await Service.get();
+  await using client = new Client(service.target, { tenant: freshTenant(), timeoutMs: 30_000 });
+  const calls = ["burn_notes", "mcp__notes__burn", "toolgate_search"].map(
+    (name) => [name, { text: "milk" }] as const,
+  );
+  const { agent } = await agentOf(client, [[...calls], "No such thing."], {
+    route: { options: { topK: 1, deferral: v1.DeferralMode.ALWAYS } },
+  });
+  const { messages } = await agent.invoke(ASKED);
+  assert.equal(messages.at(-1)?.text, "No such thing.");
+  const results = messages.filter((message) => ToolMessage.isInstance(message));
+  assert.deepEqual(
+    results.map(({ status, text }) => [status, (JSON.parse(text) as { error: string }).error]),
+    calls.map(() => ["error", "unknown_tool"]),
+  );
+  assert.doesNotMatch(
+    results.map(({ text }) => text).join(),
+    new RegExp(`${DELETE}|list_calendars|not a valid`),
+  );
+});
+
+test("bare names are understood, an own tool's wins, and own tools are told once", async () => {
+  await using service = await Service.get();
+  await using client = new Client(service.target, { tenant: freshTenant(), timeoutMs: 30_000 });
+  const { agent, told } = await agentOf(
+    client,
+    [
+      [
+        ["find_notes", { text: "milk" }],
+        ["functions.list_calendars", {}],
+        ["clock", {}],
+      ],
+      "One.",
+    ],
+    { route: { options: { threshold: -1 } } },
+  );
+  const { messages } = await agent.invoke(ASKED);
+  const results = messages.filter((message) => ToolMessage.isInstance(message));
+  assert.deepEqual(results.map(({ text }) => text).sort(), ['["1"]', '["home", "work"]', "noon"].sort());
+  const called = messages.flatMap((message) =>
+    AIMessage.isInstance(message) ? (message.tool_calls ?? []) : [],
+  );
+  assert.deepEqual(
+    called.map(({ name }) => name),
+    [FIND, "mcp__notes__list_calendars", "clock"],
+  );
+  assert.deepEqual(told, [["clock"]]);
+});
+
+test("without the search nothing is deferred, unless a mode is named", async () => {
+  await using service = await Service.get();
+  for (const [options, count] of [
+    [{ topK: 1 }, 3],
+    [{ topK: 1, deferral: v1.DeferralMode.ALWAYS }, 1],
+  ] as const) {
+    await using client = new Client(service.target, { tenant: freshTenant(), timeoutMs: 30_000 });
+    const { agent, shown } = await agentOf(client, ["One."], { search: false, route: { options } });
+    await agent.invoke(ASKED);
+    assert.equal(shown[0]?.filter((name) => name !== "clock").length, count);
+  }
 });
 
 test("without a service, the model sees its tools and calls are refused", async () => {

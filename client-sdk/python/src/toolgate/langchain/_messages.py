@@ -1,14 +1,18 @@
 """LangChain's messages: as a history, as this turn's intents, and the calls that are open."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 
 from toolgate import history
-from toolgate._agents import OBSERVATION_WEIGHT, SEARCH, cut
+from toolgate._agents import OBSERVATION_WEIGHT, SEARCH, Verdict, cut
 from toolgate.history import History
 from toolgate.routing import Intent
+
+_FOREIGN = "toolgate_foreign"
+"""Where a message's metadata names its calls of tools that the agent does not have."""
 
 
 def read(messages: Sequence[AnyMessage], snapshot: Mapping[str, Any] | None) -> History:
@@ -31,15 +35,61 @@ def intents(messages: Sequence[AnyMessage]) -> list[Intent]:
     return [intent for intent in reversed(found) if intent.text.strip()]
 
 
-def open_calls(messages: Sequence[AnyMessage]) -> list[ToolCall]:
-    """The calls of the model's last message that nobody has answered."""
+def open_calls(messages: Sequence[AnyMessage]) -> tuple[AIMessage | None, list[ToolCall]]:
+    """Returns the model's last message, and those of its calls that nobody has answered."""
     answered: set[str | None] = set()
     for message in reversed(messages):
         if isinstance(message, AIMessage):
-            return [call for call in message.tool_calls if call["id"] not in answered]
+            return message, [call for call in message.tool_calls if call["id"] not in answered]
         if isinstance(message, ToolMessage):
             answered.add(message.tool_call_id)
-    return []
+    return None, []
+
+
+def marked(message: AIMessage, known: Collection[str], answered: Collection[str]) -> AIMessage:
+    """Returns the message with a mark on the calls of tools that are not known."""
+    calls = [call for call in message.tool_calls if call["id"] not in answered]
+    foreign = [call["id"] for call in calls if call["name"] not in known]
+    if not foreign:
+        return message
+    metadata = {**message.response_metadata, _FOREIGN: foreign}
+    return message.model_copy(update={"response_metadata": metadata})
+
+
+def foreign_calls(message: AIMessage) -> list[str | None]:
+    """Returns the identifiers of the calls that are marked."""
+    found = message.response_metadata.get(_FOREIGN, [])
+    return found if isinstance(found, list) else []
+
+
+def renamed(message: AIMessage, meant: Mapping[str, Verdict]) -> AIMessage:
+    """Returns the message with calls of the tools that the model meant.
+
+    Args:
+        message: The model's message.
+        meant: What becomes of its calls, by their identifiers.
+    """
+    calls = [
+        _as_meant(call, meant[call["id"] or ""]) if (call["id"] or "") in meant else call
+        for call in message.tool_calls
+    ]
+    content = message.content
+    if isinstance(content, list):
+        content = [_block_as_meant(block, meant) for block in content]
+    return message.model_copy(update={"tool_calls": calls, "content": content})
+
+
+def _as_meant(call: ToolCall, verdict: Verdict) -> ToolCall:
+    arguments = json.loads(verdict.arguments_json) if verdict.arguments_json else call["args"]
+    return {**call, "name": verdict.tool, "args": arguments}
+
+
+def _block_as_meant(block: Any, meant: Mapping[str, Verdict]) -> Any:
+    # Providers' own blocks of calls are sent back beside `tool_calls`.
+    if not isinstance(block, dict) or "name" not in block:
+        return block
+    verdict = meant.get(block.get("call_id") or block.get("id") or "")
+    return block if verdict is None else {**block, "name": verdict.tool}
 
 
 def _entry(message: AnyMessage) -> dict[str, Any]:

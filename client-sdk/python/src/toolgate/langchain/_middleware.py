@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, NotRequired, Unpack
 
 from langchain.agents.middleware.types import (
@@ -12,7 +13,7 @@ from langchain.agents.middleware.types import (
     ModelResponse,
     PrivateStateAttr,
 )
-from langchain_core.messages import ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.runtime import Runtime
 
@@ -20,13 +21,17 @@ from toolgate._agents import (
     NOT_GATED,
     NOT_SEARCHED,
     SEARCH,
+    Verdict,
     checked_grants,
     is_model_facing,
     raise_unless_fault,
     refuse_arguments,
+    route_of,
     shown_of,
     snapshot_of,
+    tell_own,
     text_of,
+    verdicts_of,
 )
 from toolgate._requests import RouteArguments
 from toolgate.aio import AsyncClient
@@ -62,8 +67,10 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         agent = create_agent(model, middleware=[ToolgateMiddleware(client, tools)])
 
     Each model call is routed by the user's last message and, within a turn, by what the last tool
-    answered. Calls that may not run are answered with the refusal, in words for the model, so that
-    it can correct itself. Where tools are deferred, the model also sees a search for them, whose
+    answered. Calls that may not run, whatever names they have, are answered with the refusal, in
+    words for the model, so that it can correct itself. A middleware that adds tools of its own in
+    `wrap_model_call` goes before this one: calls of tools that this one does not know of are
+    refused. Where tools are deferred, the model also sees a search for them, whose
     calls are answered here: what it finds is in the active set from then on. Everything that a
     conversation needs is in the graph's state: one instance serves any number of them, and a
     checkpointed one goes on elsewhere.
@@ -94,6 +101,7 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
             grants: The agent's `scopes`, `milestones` and `attributes`, which no history can say: a
                 mapping, or a function of the graph's state and runtime. Default: none.
             search: Whether the model may search for tools that it does not see (`SEARCH_TOOL`).
+                Without, no tool is deferred, unless `deferral` says otherwise.
             **route: Further arguments of `route`, such as `top_k` or `servers`.
 
         Raises:
@@ -111,7 +119,7 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         self.tools = [*tools] if self._search is None else [*tools, self._search]
         self._client = client
         self._grants = grants
-        self._route = route
+        self._route = route_of(route, search=search)
 
     def before_model(self, state: ToolgateState, runtime: "Runtime[Any]") -> dict[str, Any] | None:
         """Routes; see `AgentMiddleware.before_model`."""
@@ -129,7 +137,7 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         handler: Callable[["ModelRequest[Any]"], "ModelResponse[Any]"],
     ) -> "ModelResponse[Any]":
         """Shows the model the active set; see `AgentMiddleware.wrap_model_call`."""
-        return handler(self._with_active_set(request))
+        return self._marked(request, handler(self._with_active_set(request)))
 
     async def awrap_model_call(
         self,
@@ -137,7 +145,7 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         handler: Callable[["ModelRequest[Any]"], Awaitable["ModelResponse[Any]"]],
     ) -> "ModelResponse[Any]":
         """Shows the model the active set; see `AgentMiddleware.awrap_model_call`."""
-        return await handler(self._with_active_set(request))
+        return self._marked(request, await handler(self._with_active_set(request)))
 
     def after_model(self, state: ToolgateState, runtime: "Runtime[Any]") -> dict[str, Any] | None:
         """Gates the model's calls; see `AgentMiddleware.after_model`."""
@@ -174,26 +182,37 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         return {**update, "toolgate_handle": turn.handle, "toolgate_active": active}
 
     def _after(self, state: ToolgateState, runtime: "Runtime[Any]") -> Steps:
-        opened = _messages.open_calls(state["messages"])
-        calls = [call for call in opened if self._is_ours(call)]
+        message, opened = _messages.open_calls(state["messages"])
+        if message is None or not opened:
+            return None
+        foreign = _messages.foreign_calls(message)
         searches = [call for call in opened if self._is_search(call)]
+        calls = [
+            c for c in opened if c not in searches and (c["id"] in foreign or self._is_ours(c))
+        ]
         if not calls and not searches:
             return None
         handle = state.get("toolgate_handle", "")
         if not handle:
-            refused = [_refusal(call, NOT_GATED) for call in calls]
-            return {"messages": refused + [_refusal(call, NOT_SEARCHED) for call in searches]}
+            refused = [_refusal(call, text_of(NOT_GATED)) for call in calls]
+            return {"messages": refused + [_refusal(c, text_of(NOT_SEARCHED)) for c in searches]}
         seen = _messages.read(state["messages"], state.get("toolgate_history"))
         agent = seen.state(**self._granted(state, runtime))
-        refused = yield from self._gated(calls, handle, agent)
+        verdicts = yield from self._gated(calls, handle, agent)
+        judged = list(zip(calls, verdicts, strict=True))
+        messages: list[Any] = [_refusal(call, v.refusal) for call, v in judged if v.refusal]
+        renames = {c["id"] or "": v for c, v in judged if v.tool not in ("", c["name"])}
+        if renames:
+            # In the place of the model's message, since the identifier is the same.
+            messages.insert(0, _messages.renamed(message, renames))
         found, handle = yield from self._found(searches, handle, agent)
-        messages = refused + found
+        messages += found
         return {"messages": messages, "toolgate_handle": handle} if messages else None
 
     def _gated(
         self, calls: list[ToolCall], handle: str, agent: ToolgateAgentState
-    ) -> Generator[Ask, Any, list[ToolMessage]]:
-        """The refusals of the calls that may not run."""
+    ) -> Generator[Ask, Any, list[Verdict]]:
+        """What becomes of the calls."""
         if not calls:
             return []
         asked = [Call(call["name"], call["args"], call["id"] or "") for call in calls]
@@ -201,12 +220,8 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
             verdicts = yield lambda client: client.gate(handle, asked, state=agent)
         except ToolgateError as error:
             raise_unless_fault(error, _LOG)
-            return [_refusal(call, NOT_GATED) for call in calls]
-        return [
-            _refusal(call, verdict.to_tool_error())
-            for call, verdict in zip(calls, verdicts, strict=True)
-            if not verdict.allowed
-        ]
+            return [Verdict(text_of(NOT_GATED)) for _ in calls]
+        return verdicts_of(verdicts, asked, self._managed)
 
     def _found(
         self, searches: list[ToolCall], handle: str, agent: ToolgateAgentState
@@ -218,7 +233,7 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
                 answer = yield self._ask_search(call, handle, agent)
             except ToolgateError as error:
                 raise_unless_fault(error, _LOG)
-                messages.append(_refusal(call, NOT_SEARCHED))
+                messages.append(_refusal(call, text_of(NOT_SEARCHED)))
                 continue
             handle = answer.handle
             shown = shown_of(answer, self._managed, self._route.get("servers"))
@@ -246,13 +261,32 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
 
     def _with_active_set(self, request: "ModelRequest[Any]") -> "ModelRequest[Any]":
         """The agent's own tools first, then the active set in its order, so that caches hold."""
+        own = [tool for tool in request.tools if not self._manages(tool)]
+        tell_own(_LOG, tuple(sorted(_name(tool) for tool in own)))
         active = request.state.get("toolgate_active")
         if not isinstance(active, list):
             return request.override(tools=[t for t in request.tools if t is not self._search])
-        own = [tool for tool in request.tools if not self._manages(tool)]
         search = [self._search] if self._search is not None and self._search.name in active else []
         shown = [self._managed[name] for name in active if name in self._managed]
         return request.override(tools=[*own, *search, *shown])
+
+    def _marked(
+        self, request: "ModelRequest[Any]", response: "ModelResponse[Any]"
+    ) -> "ModelResponse[Any]":
+        """Marks the calls of tools that the agent does not have, which only the request tells.
+
+        They are gated with the others, after the model: LangChain answers them with the names of
+        all tools.
+        """
+        known = {*self._managed, *(_name(tool) for tool in request.tools)}
+        answered = {m.tool_call_id for m in response.result if isinstance(m, ToolMessage)}
+        result = [
+            _messages.marked(message, known, answered)
+            if isinstance(message, AIMessage)
+            else message
+            for message in response.result
+        ]
+        return replace(response, result=result)
 
     def _manages(self, tool: BaseTool | dict[str, Any]) -> bool:
         return isinstance(tool, BaseTool) and (tool is self._search or tool.name in self._managed)
@@ -292,12 +326,20 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
             return _update(end.value)
 
 
+def _name(tool: BaseTool | dict[str, Any]) -> str:
+    """Returns a tool's name; "" for one of a provider's own."""
+    if isinstance(tool, BaseTool):
+        return tool.name
+    named = tool.get("function", tool)
+    return str(named.get("name", "")) if isinstance(named, dict) else ""
+
+
 def _update(value: Any) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _refusal(call: ToolCall, error: Mapping[str, Any]) -> ToolMessage:
-    return _message(call, text_of(error), failed=True)
+def _refusal(call: ToolCall, text: str) -> ToolMessage:
+    return _message(call, text, failed=True)
 
 
 def _answered(call: ToolCall, answer: SearchAnswer) -> ToolMessage:

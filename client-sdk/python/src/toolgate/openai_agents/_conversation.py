@@ -1,13 +1,15 @@
 """The conversation: routes before the model, shows it the active set, gates its calls after it."""
 
 import copy
+import json
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar, Unpack
 
 from agents import (
     Agent,
     FunctionTool,
+    Handoff,
     Model,
     ModelResponse,
     MultiProvider,
@@ -20,7 +22,16 @@ from agents.items import TResponseStreamEvent
 from agents.tool_context import ToolContext
 from openai.types.responses import ResponseCompletedEvent, ResponseFunctionToolCall
 
-from toolgate._agents import SEARCH, Turns, Verdict, checked_grants, refuse_arguments
+from toolgate._agents import (
+    REFUSED_CALL,
+    SEARCH,
+    Turns,
+    Verdict,
+    checked_grants,
+    no_such_tool,
+    refuse_arguments,
+    tell_own,
+)
 from toolgate._requests import RouteArguments
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
@@ -43,9 +54,10 @@ class Conversation:
 
     Each model call is routed by the user's last message and, within a turn, by what the last tool
     answered. Calls that may not run are answered with the refusal, in words for the model, so that
-    it can correct itself. Where tools are deferred, the model also sees a search for them. Make one
-    for each conversation and use it for its runs, one after another; `snapshot()` is what to keep
-    of it.
+    it can correct itself; so are calls of names that no tool has, which the run's items show as
+    calls of `toolgate_refused_call`. Where tools are deferred, the model also sees a search for
+    them. Make one for each conversation and use it for its runs, one after another; `snapshot()` is
+    what to keep of it.
 
     When Toolgate can't be reached, the model keeps the active set that it has, or sees all tools;
     calls are refused until they can be checked.
@@ -71,6 +83,7 @@ class Conversation:
             grants: The agent's `scopes`, `milestones` and `attributes`, which no history can say: a
                 mapping, or a function asked before each model call. Default: none.
             search: Whether the model may search for tools that it does not see (`SEARCH_TOOL`).
+                Without, no tool is deferred, unless `deferral` says otherwise.
             snapshot: What `snapshot()` gave. None: a new conversation.
             **route: Further arguments of `route`, such as `top_k` or `servers`.
 
@@ -85,6 +98,7 @@ class Conversation:
             checked_grants(grants)
         self._names = {tool.name for tool in tools}
         self._tools: list[Tool] = [self._gated(tool) for tool in tools]
+        self._tools.append(self._refusing_tool())
         if search:
             self._tools.append(self._search_tool())
         self._grants = grants
@@ -101,6 +115,7 @@ class Conversation:
         Args:
             agent: The agent; it may be shared by all conversations.
         """
+        tell_own(_LOG, tuple(sorted(tool.name for tool in agent.tools)))
         named = agent.model
         model = named if isinstance(named, Model) else MultiProvider().get_model(named)
         return agent.clone(
@@ -118,24 +133,40 @@ class Conversation:
         self._turns.read(_items.entries(items), self._granted())
         await self._turns.turn(_items.intents(items))
         managed = {tool.name: tool for tool in tools if tool.name in self._names | {SEARCH}}
+        own = [tool for tool in tools if tool.name not in {*managed, REFUSED_CALL}]
         order = self._turns.active if self._turns.active is not None else list(managed)
         active = [managed[n] for n in order if n in managed and self._turns.shows(n)]
-        return [*(tool for tool in tools if tool.name not in managed), *active]
+        return [*own, *active]
 
-    async def _gate(self, output: Sequence[Any]) -> None:
-        """Gates the calls of a model's answer, all at once."""
-        items = [
-            item
-            for item in output
-            if isinstance(item, ResponseFunctionToolCall) and item.name in self._names
-        ]
+    async def _gate(self, output: Sequence[Any], known: Collection[str]) -> None:
+        """Gates the calls of a model's answer, all at once.
+
+        Args:
+            output: The answer's items, whose calls are put right.
+            known: The names that the SDK has something to call for.
+        """
+        items = [item for item in output if self._is_ours(item, known)]
         calls = [Call(item.name, item.arguments, item.call_id) for item in items]
-        verdicts = await self._turns.gate(calls)
+        verdicts = await self._turns.gate(calls, self._names)
         self._verdicts = {}
         for item, verdict in zip(items, verdicts, strict=True):
             self._verdicts[item.call_id] = verdict
-            # Those that came otherwise than as a JSON object are put right.
-            item.arguments = verdict.arguments_json or item.arguments
+            if verdict.tool:
+                item.name = verdict.tool
+                # Those that came otherwise than as a JSON object are put right.
+                item.arguments = verdict.arguments_json or item.arguments
+            elif item.name not in self._names:
+                # The SDK ends a run whose model calls a tool that is not there.
+                item.arguments = json.dumps({"tool": item.name}, ensure_ascii=False)
+                item.name = REFUSED_CALL
+
+    def _is_ours(self, item: Any, known: Collection[str]) -> bool:
+        """Whether Gate decides on a call: on all but those of the agent's own tools."""
+        if not isinstance(item, ResponseFunctionToolCall):
+            return False
+        # Names in a namespace are of tools that the provider found.
+        is_foreign = item.name not in known and not getattr(item, "namespace", None)
+        return item.name in self._names or is_foreign
 
     def _granted(self) -> Mapping[str, Any]:
         return checked_grants(self._grants() if callable(self._grants) else self._grants)
@@ -152,10 +183,23 @@ class Conversation:
         if verdict is None:  # A call that waited for an approval elsewhere, and is made now.
             self._turns.read((), self._granted())
             call = Call(asked.tool_name, asked.tool_arguments, asked.tool_call_id)
-            (verdict,) = await self._turns.gate([call])
+            (verdict,) = await self._turns.gate([call], self._names)
         if verdict.refusal:
             return ToolGuardrailFunctionOutput.reject_content(verdict.refusal)
         return ToolGuardrailFunctionOutput.allow()
+
+    def _refusing_tool(self) -> FunctionTool:
+        async def refuse(asked: ToolContext[Any], _arguments: str) -> str:
+            verdict = self._verdicts.get(asked.tool_call_id)
+            return verdict.refusal if verdict else no_such_tool(REFUSED_CALL)
+
+        return FunctionTool(
+            name=REFUSED_CALL,
+            description="Answers calls of tools that are not there.",
+            params_json_schema={"type": "object"},
+            on_invoke_tool=refuse,
+            strict_json_schema=False,
+        )
 
     def _search_tool(self) -> FunctionTool:
         async def search(asked: ToolContext[Any], arguments: str) -> str:
@@ -185,14 +229,18 @@ class _Gated(Model):
         input: Any,  # noqa: A002
         model_settings: Any,
         tools: list[Tool],
+        output_schema: Any,
+        handoffs: list[Handoff],
         *rest: Any,
         **named: Any,
     ) -> ModelResponse:
         shown = await self._conversation._shown(input, tools)
         response = await self._model.get_response(
-            system_instructions, input, model_settings, shown, *rest, **named
+            *(system_instructions, input, model_settings, shown, output_schema, handoffs),
+            *rest,
+            **named,
         )
-        await self._conversation._gate(response.output)
+        await self._conversation._gate(response.output, _known(tools, output_schema, handoffs))
         return response
 
     async def stream_response(
@@ -201,15 +249,20 @@ class _Gated(Model):
         input: Any,  # noqa: A002
         model_settings: Any,
         tools: list[Tool],
+        output_schema: Any,
+        handoffs: list[Handoff],
         *rest: Any,
         **named: Any,
     ) -> AsyncIterator[TResponseStreamEvent]:
         shown = await self._conversation._shown(input, tools)
+        known = _known(tools, output_schema, handoffs)
         async for event in self._model.stream_response(
-            system_instructions, input, model_settings, shown, *rest, **named
+            *(system_instructions, input, model_settings, shown, output_schema, handoffs),
+            *rest,
+            **named,
         ):
             if isinstance(event, ResponseCompletedEvent):
-                await self._conversation._gate(event.response.output)
+                await self._conversation._gate(event.response.output, known)
             yield event
 
     async def close(self) -> None:
@@ -220,3 +273,10 @@ class _Gated(Model):
 
     async def _cleanup_on_run_end(self, owner: object) -> None:
         await self._model._cleanup_on_run_end(owner)
+
+
+def _known(tools: Sequence[Tool], output_schema: Any, handoffs: Sequence[Handoff]) -> set[str]:
+    """Returns the names that the SDK has something to call for."""
+    # LiteLLM writes an answer of a type as a call of this name.
+    output = {"json_tool_call"} if output_schema is not None else set()
+    return {*(tool.name for tool in tools), *(handoff.tool_name for handoff in handoffs), *output}

@@ -14,7 +14,16 @@ from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionToolset
 
-from toolgate._agents import SEARCH, Turns, Verdict, checked_grants, refuse_arguments
+from toolgate._agents import (
+    REFUSED_CALL,
+    SEARCH,
+    Turns,
+    Verdict,
+    checked_grants,
+    no_such_tool,
+    refuse_arguments,
+    tell_own,
+)
 from toolgate._requests import RouteArguments
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
@@ -38,9 +47,10 @@ class Toolgate(AbstractCapability[Any]):
 
     Each model request is routed by the user's last prompt and, within a turn, by what the last tool
     answered. Calls that may not run fail with the refusal, in words for the model, so that it can
-    correct itself; no retry is counted. Where tools are deferred, the model also sees a search for
-    them. Everything that a conversation needs is in its messages: one instance serves any number of
-    them, and a run with `message_history=` goes on where the last one ended.
+    correct itself; no retry is counted. So do calls of names that no tool has, which the messages
+    show as calls of `toolgate_refused_call`. Where tools are deferred, the model also sees a search
+    for them. Everything that a conversation needs is in its messages: one instance serves any
+    number of them, and a run with `message_history=` goes on where the last one ended.
 
     When Toolgate can't be reached, the model keeps the active set that it has, or sees all tools;
     calls are refused until they can be checked.
@@ -66,6 +76,7 @@ class Toolgate(AbstractCapability[Any]):
             grants: The agent's `scopes`, `milestones` and `attributes`, which no history can say: a
                 mapping, or a function of the run's context. Default: none.
             search: Whether the model may search for tools that it does not see (`SEARCH_TOOL`).
+                Without, no tool is deferred, unless `deferral` says otherwise.
             **route: Further arguments of `route`, such as `top_k` or `servers`.
 
         Raises:
@@ -98,9 +109,14 @@ class Toolgate(AbstractCapability[Any]):
         return run
 
     def get_toolset(self) -> AbstractToolset[Any]:
-        """The managed tools and the search."""
-        if not self._search:
-            return self._managed
+        """The managed tools, the search, and what answers calls of tools that are not there."""
+        refusing = Tool.from_schema(
+            self._answer_refused,
+            REFUSED_CALL,
+            "Answers calls of tools that are not there.",
+            {"type": "object"},
+            takes_ctx=True,
+        )
         search = Tool.from_schema(
             self._answer_search,
             SEARCH_TOOL.model_name,
@@ -108,7 +124,8 @@ class Toolgate(AbstractCapability[Any]):
             SEARCH_TOOL.input_schema,
             takes_ctx=True,
         )
-        return CombinedToolset([FunctionToolset([search]), self._managed])
+        served = [refusing, search] if self._search else [refusing]
+        return CombinedToolset([FunctionToolset(served), self._managed])
 
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
@@ -130,15 +147,23 @@ class Toolgate(AbstractCapability[Any]):
         response: ModelResponse,
     ) -> ModelResponse:
         """Gates the calls, all at once, and keeps the handle beside them."""
-        parts = [p for p in response.parts if isinstance(p, ToolCallPart) and self._manages(p)]
+        parameters = request_context.model_request_parameters
+        known = {tool.name for tool in (*parameters.function_tools, *parameters.output_tools)}
+        gated = [part for part in response.parts if self._is_ours(part, known)]
+        parts = [part for part in gated if isinstance(part, ToolCallPart)]
         calls = [Call(part.tool_name, part.args or {}, part.tool_call_id) for part in parts]
-        verdicts = await self._turns.gate(calls)
+        verdicts = await self._turns.gate(calls, self._managed.names)
         self._verdicts = {
             call.call_id: verdict for call, verdict in zip(calls, verdicts, strict=True)
         }
+        settled = {id(p): self._settled(p, v) for p, v in zip(parts, verdicts, strict=True)}
         # The history is in the messages themselves.
         kept = {"handle": self._turns.handle, "active": self._turns.active}
-        return replace(response, metadata={**(response.metadata or {}), _KEPT: kept})
+        return replace(
+            response,
+            parts=[settled.get(id(part), part) for part in response.parts],
+            metadata={**(response.metadata or {}), _KEPT: kept},
+        )
 
     async def before_tool_validate(
         self,
@@ -154,10 +179,15 @@ class Toolgate(AbstractCapability[Any]):
         verdict = self._verdicts.get(call.tool_call_id)
         if verdict is None:  # A call that was deferred, and is made now, before the model speaks.
             self._read(ctx)
-            (verdict,) = await self._turns.gate([Call(call.tool_name, args, call.tool_call_id)])
+            asked = Call(call.tool_name, args, call.tool_call_id)
+            (verdict,) = await self._turns.gate([asked], self._managed.names)
         if verdict.refusal:
             raise ToolFailed(verdict.refusal)
         return verdict.arguments_json or args
+
+    async def _answer_refused(self, ctx: RunContext[Any], **_arguments: Any) -> str:
+        verdict = self._verdicts.get(ctx.tool_call_id or "")
+        raise ToolFailed(verdict.refusal if verdict else no_such_tool(REFUSED_CALL))
 
     async def _answer_search(self, ctx: RunContext[Any], **arguments: Any) -> str:
         call = Call(SEARCH, arguments, ctx.tool_call_id or "")
@@ -173,10 +203,25 @@ class Toolgate(AbstractCapability[Any]):
     def _manages(self, call: ToolCallPart) -> bool:
         return call.tool_name in self._managed.names
 
+    def _is_ours(self, part: Any, known: set[str]) -> bool:
+        """Whether Gate decides on a call: on all but those of the agent's own tools."""
+        if not isinstance(part, ToolCallPart):
+            return False
+        return self._manages(part) or part.tool_name not in known
+
+    def _settled(self, part: ToolCallPart, verdict: Verdict) -> ToolCallPart:
+        """A call of the tool that the model meant, or of what answers for those that are not."""
+        if self._manages(part):
+            return part
+        if verdict.tool:
+            return replace(part, tool_name=verdict.tool)
+        return replace(part, tool_name=REFUSED_CALL, args={"tool": part.tool_name})
+
     def _shown(self, tools: Sequence[ToolDefinition]) -> list[ToolDefinition]:
         """The agent's own tools first, then the active set in its order, so that caches hold."""
         ours = {*self._managed.names, *([SEARCH] if self._search else [])}
-        own = [tool for tool in tools if tool.name not in ours]
+        own = [tool for tool in tools if tool.name not in {*ours, REFUSED_CALL}]
+        tell_own(_LOG, tuple(sorted(tool.name for tool in own)))
         managed = {tool.name: tool for tool in tools if tool.name in ours}
         order = self._turns.active if self._turns.active is not None else list(managed)
         shown = [name for name in order if name in managed and self._turns.shows(name)]

@@ -1,0 +1,9 @@
+// For `node --import`: has the package `ai` mean its version 7, so that the same tests run with both.
+import { register } from "node:module";
+
+register(
+  `data:text/javascript,${encodeURIComponent(`
+    const names = { ai: "ai-7", "ai/test": "ai-7/test" };
+    export const resolve = (name, context, next) => next(names[name] ?? name, context);
+  `)}`,
+);
