@@ -70,6 +70,14 @@ REFUSED: dict[str, tuple[Values, str]] = {
         merged(JWT, {"auth": {"methods": ["api-key"]}}),
         "auth.jwks needs jwt among auth.methods",
     ),
+    "a volume with a name of the chart's": (
+        {"server": {"extraVolumes": [{"name": "config", "configMap": {"name": "mine"}}]}},
+        "server.extraVolumes has config, which is a volume of the chart's own",
+    ),
+    "a mount of no volume": (
+        {"encoderWorker": {"extraVolumeMounts": [{"name": "authority", "mountPath": "/x"}]}},
+        "encoderWorker.extraVolumeMounts has authority, which is not among",
+    ),
     "client certificates without TLS": ({"auth": {"methods": ["mtls"]}}, "auth.methods has mtls"),
     "an authority without TLS": (
         {"tls": {"clientCa": {"existingSecret": "ca"}}},
@@ -162,6 +170,10 @@ MISTAKES: dict[str, tuple[Values, str]] = {
     "a digest cut short": ({"image": {"digest": "sha256:00"}}, "digest"),
     "a GPU that is too old": ({"gpu": {"nodeAffinity": {"minComputeMajor": 7}}}, "minComputeMajor"),
     "no name of a resource": ({"gpu": {"resourceName": "gpu"}}, "resourceName"),
+    "a folder of the node's": (
+        {"server": {"extraVolumes": [{"name": "x", "hostPath": {"path": "/etc/ssl"}}]}},
+        "hostPath",
+    ),
     "a misspelt peer": ({"networkPolicy": {"clients": [{"podSelectors": {}}]}}, "podSelectors"),
 }
 

@@ -422,6 +422,32 @@ def test_labels_and_settings_of_pods_arrive() -> None:
     assert chart.env(pod["spec"]["containers"][0])["TZ"] == "UTC"
 
 
+@pytest.mark.parametrize("part", ["server", "encoderWorker"])
+def test_a_private_authority_is_mounted_and_named(part: str) -> None:
+    name = {"server": "toolgate", "encoderWorker": "toolgate-encoder-worker"}[part]
+    authority = {"name": "authority", "configMap": {"name": "company-ca"}}
+    mount = {"name": "authority", "mountPath": "/etc/company-ca", "readOnly": True}
+    values: Values = {
+        "encoderWorker": {"enabled": True},
+        "config": {"auth": {"jwks_ca_file": "/etc/company-ca/ca.crt"}},
+    }
+    change: Values = {
+        part: {
+            "extraVolumes": [authority],
+            "extraVolumeMounts": [mount],
+            "extraEnv": [{"name": "SSL_CERT_FILE", "value": "/etc/company-ca/ca.crt"}],
+        }
+    }
+    before = deployment(values, name)["template"]["spec"]
+    spec = deployment(merged(values, change), name)["template"]["spec"]
+    container = spec["containers"][0]
+    assert spec["volumes"] == [*before["volumes"], authority]
+    assert container["volumeMounts"] == [*before["containers"][0]["volumeMounts"], mount]
+    assert chart.env(container)["SSL_CERT_FILE"] == "/etc/company-ca/ca.crt"
+    text = chart.find(chart.render(values), "ConfigMap")["data"]["toolgate.toml"]
+    assert 'jwks_ca_file = "/etc/company-ca/ca.crt"' in text
+
+
 def test_labels_of_pods_never_replace_those_that_are_selected_by() -> None:
     values = {"server": {"podLabels": {"app.kubernetes.io/component": "other"}}}
     spec = deployment(values)

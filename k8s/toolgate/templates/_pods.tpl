@@ -180,3 +180,16 @@ priorityClassName: {{ . }}
 - ports: [{port: 443, protocol: TCP}]
 {{- end }}
 {{- end -}}
+
+{{/* Volumes of the operator's, for `volumes` and `volumeMounts` of a component. */}}
+{{- define "toolgate.extraVolumes" -}}
+{{- with .extraVolumes }}
+{{- toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "toolgate.extraVolumeMounts" -}}
+{{- with .extraVolumeMounts }}
+{{- toYaml . }}
+{{- end }}
+{{- end -}}

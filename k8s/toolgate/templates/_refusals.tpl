@@ -51,6 +51,19 @@
 {{- if and $part.terminationGracePeriodSeconds (lt (int $part.terminationGracePeriodSeconds) (int $needed)) -}}
 {{- $found = append $found (printf "%s.terminationGracePeriodSeconds is %d: calls in progress would be cut off; preStopSeconds and drainSeconds need %d." $name (int $part.terminationGracePeriodSeconds) $needed) -}}
 {{- end -}}
+{{- $taken := ternary (list "config" "store" "tmp" "secrets" "packs" "safety" "models") (list "tmp" "cuda-cache" "models") (eq $name "server") -}}
+{{- $extra := list -}}
+{{- range $part.extraVolumes -}}
+{{- $extra = append $extra .name -}}
+{{- if has .name $taken -}}
+{{- $found = append $found (printf "%s.extraVolumes has %s, which is a volume of the chart's own: name it otherwise." $name .name) -}}
+{{- end -}}
+{{- end -}}
+{{- range $part.extraVolumeMounts -}}
+{{- if not (has .name $extra) -}}
+{{- $found = append $found (printf "%s.extraVolumeMounts has %s, which is not among %s.extraVolumes." $name .name $name) -}}
+{{- end -}}
+{{- end -}}
 {{- $scaling := $part.autoscaling -}}
 {{- if and $scaling.enabled (gt (int $scaling.minReplicas) (int $scaling.maxReplicas)) -}}
 {{- $found = append $found (printf "%s.autoscaling.minReplicas is more than maxReplicas." $name) -}}
