@@ -1,6 +1,6 @@
-//! Logs and traces of a process, set up once and for both: log lines on standard error, and, where a
-//! collector is named, spans that are exported to it (OTLP over gRPC). What a call does costs it nothing
-//! when no collector is named, and waits for none when one is.
+//! Logs and traces of a process, set up once and for both: log lines on standard error, and, where a collector is
+//! named, spans that are exported to it (OTLP over gRPC). Spans cost a call nothing when no collector is named, and
+//! no call waits for a collector, or for whoever reads the log.
 
 mod calls;
 mod context;
@@ -9,6 +9,7 @@ mod lines;
 mod metrics;
 mod process;
 
+use std::io;
 use std::time::Duration;
 
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -20,7 +21,11 @@ pub use context::{TraceHeaders, sampled_trace, trace_headers};
 pub use exporting::Exporting;
 use exporting::Outlet;
 pub use lines::LogFilter;
+use lines::WaitingLines;
 pub use metrics::{RpcMethod, TraceLabel, register_process};
+
+/// The target of decision events: one record for each call that decides something.
+pub const DECISIONS: &str = "toolgate::decision";
 
 /// The target of log records that hold an intent. No span has them.
 pub const INTENTS: &str = "toolgate::intents";
@@ -53,24 +58,29 @@ pub struct TraceOptions {
 pub struct Telemetry {
     outlet: Option<Outlet>,
     filter: LogFilter,
+    lines: WaitingLines,
 }
 
 /// Starts logging, and the recording of spans where `traces` says where they go. A second call changes
 /// nothing.
 #[must_use]
 pub fn start(log: &LogOptions, traces: Option<&TraceOptions>) -> Telemetry {
-    let (lines, filter) = lines::layer(log, traces.is_some());
-    let mut layers: Vec<AnyLayer> = vec![lines];
+    let (writers, lines) = lines::writers(io::stderr(), lines::ROOM);
+    let (layer, filter) = lines::layer(log, writers, traces.is_some());
+    let mut layers: Vec<AnyLayer> = vec![layer];
     let outlet = traces.map(|options| {
         let (layer, outlet) = exporting::prepare(options);
         layers.push(layer);
         outlet
     });
     let started = tracing_subscriber::registry().with(layers).try_init();
-    if started.is_ok() && outlet.is_some() {
-        context::record_from_now();
+    if started.is_ok() {
+        lines.show_dropped();
+        if outlet.is_some() {
+            context::record_from_now();
+        }
     }
-    Telemetry { outlet, filter }
+    Telemetry { outlet, filter, lines }
 }
 
 impl Telemetry {
@@ -83,7 +93,7 @@ impl Telemetry {
     /// Begins to export. Needs a tokio runtime.
     #[must_use]
     pub fn export(self) -> Exporting {
-        Exporting::begin(self.outlet)
+        Exporting::begin(self.outlet, self.lines)
     }
 }
 

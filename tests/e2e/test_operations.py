@@ -101,8 +101,9 @@ def test_the_log_holds_no_words_of_users(server: ToolgateProcess, notes: Client)
     notes.gate(turn.handle, Call("mcp__notes__create_note", {"oops": "zanzibarbad"}))
     with pytest.raises(ToolgateError):
         notes.route(["zanzibarrefused", ""])
-    log = server.log_text()
-    assert log, "the server logs at debug in these tests"
+    # Refused before it is decided, it logs nothing: the calls before it have, twice.
+    log = server.await_log("ARGUMENTS_INVALID:1")
+    assert "route scores" in log, "the server logs at debug in these tests"
     assert "zanzibar" not in log
     assert turn.handle not in log
 

@@ -98,7 +98,8 @@ def test_intents_are_logged_while_that_is_on(start_server: StartServer, tmp_path
         reloaded.read_again("[log]\nintents = true\n")
         client.route(SECRET)
         client.search_tools(SECRET)
-        assert server.log_text().count(SECRET) == 2
+        server.await_log(SECRET, times=2)
         reloaded.read_again('[log]\nlevel = "error"\n', "log.level")
         client.route(SECRET)
-        assert server.log_text().count(SECRET) == 2
+    assert server.stop() == 0
+    assert server.log_text().count(SECRET) == 2, "all that was logged is written by now"

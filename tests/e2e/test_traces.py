@@ -118,7 +118,7 @@ def test_a_route_is_a_span_below_its_caller_with_its_stages(
     assert spans["batch"].attributes["toolgate.batch.texts"] >= 1
     [(_, decision)] = [event for event in call.events if event[0] == "route"]
     assert decision["target"] == "toolgate::decision"
-    assert "mcp__notes__" in decision["candidates"]
+    assert "mcp__notes__" in decision["active"]
 
 
 def test_a_workers_spans_are_below_embed(start_server: StartServer, collector: Collector) -> None:
@@ -294,7 +294,8 @@ def test_log_lines_and_exemplars_name_the_trace(
         pattern = rf'^{family}_seconds_bucket\{{.*# \{{trace_id="{sampled.trace}"\}}'
         assert re.search(pattern, metrics, re.MULTILINE), family
     assert unsampled.trace not in metrics
-    lines = [json.loads(line) for line in server.log_text().splitlines()]
+    log = server.await_log('"message":"route"', times=2)
+    lines = [json.loads(line) for line in log.splitlines()]
     decisions = [line for line in lines if line["message"] == "route"]
     call = whole(collector, sampled)[ROUTE]
     assert [line.get("trace_id") for line in decisions] == [sampled.trace, None]

@@ -167,9 +167,10 @@ def test_decision_events_are_in_the_span_of_their_call(start_server: StartServer
         client.register_server("notes", NOTES)
         turn = client.route("zanzibarintent", threshold=-1, turn_id="t1")
         client.gate(turn.handle, Call("mcp__notes__create_note", {"zanzibar": "secret"}))
-    log = process.log_text()
+    log = process.await_log('"gate"')
     assert "zanzibar" not in log
     assert turn.handle not in log
+    assert "mcp__notes__create_note:" not in log, "scores are for level debug"
     events = [json.loads(line) for line in log.splitlines()]
     by_name = {e["message"]: e for e in events if e["target"] == "toolgate::decision"}
     route, gate = by_name["route"], by_name["gate"]

@@ -99,6 +99,14 @@ class ToolgateProcess:
     def log_text(self) -> str:
         return self.log.read_text(errors="replace")
 
+    def await_log(self, words: str, times: int = 1) -> str:
+        """The log once it has these words so often: what calls log is written after their answers."""
+        give_up = time.monotonic() + 10
+        while (log := self.log_text()).count(words) < times or not log.endswith("\n"):
+            assert time.monotonic() < give_up, log[-4000:]
+            time.sleep(0.02)
+        return log
+
     def _environment(self) -> dict[str, str]:
         # Whatever the developer's shell or configuration file says must not reach the server.
         inherited = {

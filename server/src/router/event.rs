@@ -5,13 +5,13 @@
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
-use toolgate_serving::telemetry::INTENTS;
-use tracing::{Level, enabled, info};
+use toolgate_serving::telemetry::{DECISIONS, INTENTS};
+use tracing::{Level, debug, enabled, info};
 
 use super::decision::Decision;
 use super::query::RouteQuery;
 use super::rank::Candidate;
-use super::route::Answer;
+use super::route::{Active, Answer};
 use super::search::SearchAnswer;
 use crate::gate::standing::Standing;
 use crate::identity::TenantId;
@@ -30,50 +30,69 @@ pub(super) fn intents<'a>(tenant: &TenantId, turn: &str, texts: impl Iterator<It
     }
 }
 
-/// Logs what Route decided. The intents appear only as a hash of their embeddings; names are followed by
-/// overlap and score, those of candidates by their share of words as well.
+/// Logs what Route decided: a short record, and at level debug what it was made of. There the intents appear only as a
+/// hash of their embeddings; names are followed by overlap and score, those of candidates by their share of words as
+/// well.
 pub(super) fn route(tenant: &TenantId, query: &RouteQuery, answer: &Answer, decision: &Decision) {
-    if !enabled!(target: "toolgate::decision", Level::INFO) {
-        return;
-    }
-    let snapshot = &*answer.snapshot;
-    let scored = |slot, overlap, score| scored(snapshot, slot, overlap, score);
-    let candidate =
-        |c: &Candidate| format!("{}:{:.3}", scored(c.slot, c.overlap, c.score), c.parts.words);
-    let candidates: Vec<_> = decision.candidates.iter().map(candidate).collect();
-    let chosen = answer.active.iter().map(|active| active.chosen);
-    let active: Vec<_> = chosen.map(|c| scored(c.slot, c.overlap, c.score)).collect();
-    let refused = |standing| decision.standings.count(snapshot, standing);
-    let micros: u64 = answer.timings.iter().map(|(_, micros)| micros).sum();
+    let refused = |standing| decision.standings.count(&answer.snapshot, standing);
     info!(
-        target: "toolgate::decision",
+        target: DECISIONS,
         tenant = tenant.as_str(),
         turn = query.turn_id,
         model = query.options.model,
         intents = query.intents.len(),
-        embedding = embedding_hash(&decision.vectors),
-        revision = snapshot.revision,
-        level = decision.level.0,
+        revision = answer.snapshot.revision,
         fit = decision.fit.name(),
-        candidates = candidates.join(" "),
+        candidates = decision.candidates.len(),
         locked = refused(Standing::Locked),
         hidden = refused(Standing::Hidden),
-        active = active.join(" "),
+        active = names(answer),
         deferred = answer.deferral.decision.deferred,
         deferral = ?answer.deferral.decision.reason,
         degraded = ?answer.degraded,
         phase1_tokens = answer.account.phase1,
         phase2_tokens = answer.account.phase2,
         full_tokens = answer.account.full_catalog,
-        micros,
+        micros = answer.timings.iter().map(|(_, micros)| micros).sum::<u64>(),
         "route"
     );
+    debug!(
+        target: DECISIONS,
+        tenant = tenant.as_str(),
+        turn = query.turn_id,
+        revision = answer.snapshot.revision,
+        embedding = embedding_hash(&decision.vectors),
+        level = decision.level.0,
+        candidates = candidates(answer, decision),
+        active = scores(answer),
+        "route scores"
+    );
+}
+
+fn names(answer: &Answer) -> String {
+    let name = |active: &Active| &*answer.snapshot.tool(active.chosen.slot).model_name;
+    answer.active.iter().map(name).collect::<Vec<_>>().join(" ")
+}
+
+fn scores(answer: &Answer) -> String {
+    let one = |active: &Active| {
+        let chosen = &active.chosen;
+        scored(&answer.snapshot, chosen.slot, chosen.overlap, chosen.score)
+    };
+    answer.active.iter().map(one).collect::<Vec<_>>().join(" ")
+}
+
+fn candidates(answer: &Answer, decision: &Decision) -> String {
+    let one = |c: &Candidate| {
+        format!("{}:{:.3}", scored(&answer.snapshot, c.slot, c.overlap, c.score), c.parts.words)
+    };
+    decision.candidates.iter().map(one).collect::<Vec<_>>().join(" ")
 }
 
 /// Logs what was searched, without the query.
 pub fn log_search(tenant: &TenantId, answer: &SearchAnswer) {
     info!(
-        target: "toolgate::decision",
+        target: DECISIONS,
         tenant = tenant.as_str(),
         form = ?answer.form,
         detail = ?answer.detail,
@@ -88,17 +107,16 @@ pub fn log_search(tenant: &TenantId, answer: &SearchAnswer) {
 
 /// Logs what Gate decided, as codes and counts.
 pub(super) fn gate(tenant: &TenantId, revision: Revision, counted: &Amounts, took: Duration) {
-    if !enabled!(target: "toolgate::decision", Level::INFO) {
-        return;
-    }
-    let refused: Vec<_> =
-        counted.refused.iter().map(|(code, calls)| format!("{code}:{calls}")).collect();
+    let refused = || {
+        let refused = counted.refused.iter().map(|(code, calls)| format!("{code}:{calls}"));
+        refused.collect::<Vec<_>>().join(" ")
+    };
     info!(
-        target: "toolgate::decision",
+        target: DECISIONS,
         tenant = tenant.as_str(),
         revision,
         allowed = counted.allowed_calls,
-        refused = refused.join(" "),
+        refused = refused(),
         micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
         "gate"
     );

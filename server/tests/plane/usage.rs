@@ -138,7 +138,7 @@ async fn decision_events_say_everything_but_words_of_users() {
     // For all threads: which events are wanted is remembered for the process, not for a thread.
     let log = Log::default();
     let wanted = logging::filter(LogConfig {
-        level: LogLevel::Info,
+        level: LogLevel::Debug,
         format: LogFormat::Json,
         intents: false,
     });
@@ -154,10 +154,15 @@ async fn decision_events_say_everything_but_words_of_users() {
     let route = of("route");
     assert_eq!(route["turn"], "turn-1");
     assert_eq!((&route["hidden"], &route["locked"]), (&40.into(), &0.into()));
-    assert_eq!(route["embedding"].as_str().unwrap().len(), 16);
+    assert_eq!((&route["level"], &route["active"]), (&"INFO".into(), &"mcp__open__t".into()));
+    assert_eq!(route["candidates"], 1);
+    // The short record is all that level info has.
+    let scores = of("route scores");
+    assert_eq!((&scores["turn"], &scores["revision"]), (&route["turn"], &route["revision"]));
+    assert_eq!(scores["embedding"].as_str().unwrap().len(), 16);
     // Name, overlap, score, and the share of words.
     for (list, parts) in [("candidates", 4), ("active", 3)] {
-        let named = route[list].as_str().unwrap();
+        let named = scores[list].as_str().unwrap();
         assert!(named.starts_with("mcp__open__t:"), "{list}: {named}");
         assert_eq!(named.split(':').count(), parts, "{named}");
     }

@@ -26,7 +26,8 @@ use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::filter_fn;
 
 use super::calls::SPANS;
-use super::{AnyLayer, TraceOptions};
+use super::lines::WaitingLines;
+use super::{AnyLayer, DECISIONS, TraceOptions};
 
 /// Spans that may wait, about a KiB each: some seconds of a busy service.
 const QUEUE: usize = 4_096;
@@ -38,7 +39,6 @@ const BATCH: usize = 512;
 const DELAY: Duration = Duration::from_secs(1);
 
 /// Events of a call's span: decisions, and what was odd.
-const DECISIONS: &str = "toolgate::decision";
 const OURS: &str = "toolgate";
 
 /// Spans that the collector took, that found no room, and that were sent in vain.
@@ -102,17 +102,18 @@ fn is_exported(metadata: &Metadata<'_>) -> bool {
         return metadata.target() == SPANS;
     }
     let is_odd = *metadata.level() <= Level::WARN && metadata.target().starts_with(OURS);
-    is_odd || metadata.target() == DECISIONS
+    is_odd || (*metadata.level() <= Level::INFO && metadata.target() == DECISIONS)
 }
 
-/// The export of spans. Dropping it ends nothing; see [`Exporting::stop`].
+/// The export of spans, and the writing of log lines. Dropping it ends the latter; see [`Exporting::stop`].
 pub struct Exporting {
     stop: CancellationToken,
     task: Option<JoinHandle<()>>,
+    lines: WaitingLines,
 }
 
 impl Exporting {
-    pub(super) fn begin(outlet: Option<Outlet>) -> Self {
+    pub(super) fn begin(outlet: Option<Outlet>, lines: WaitingLines) -> Self {
         let stop = CancellationToken::new();
         let task = outlet.and_then(|Outlet { spans, options }| match exporter(&options) {
             Ok(exporter) => {
@@ -126,10 +127,10 @@ impl Exporting {
                 None
             }
         });
-        Self { stop, task }
+        Self { stop, task, lines }
     }
 
-    /// Sends what waits, for as long as `within`.
+    /// Sends the spans that wait, for as long as `within`, and writes the log lines that wait, for a second at most.
     pub async fn stop(self, within: Duration) {
         self.stop.cancel();
         if let Some(mut task) = self.task
@@ -138,6 +139,7 @@ impl Exporting {
             task.abort();
             warn!("the collector did not take the last spans in time");
         }
+        drop(self.lines);
     }
 }
 

@@ -1,21 +1,104 @@
-//! Log lines, which name the trace that they belong to where there is one.
+//! Log lines, which name the trace that they belong to where there is one. Those that calls cause by the
+//! thousand wait in a bounded queue for a thread that writes them: no call waits for whoever reads the log. What is
+//! odd, what is audited and what a process says of itself is written at once, and never lost.
 
 use std::fmt::{self, Write as _};
-use std::io;
+use std::io::{self, BufWriter, Write};
+use std::sync::OnceLock;
 
-use tracing::{Event, Subscriber};
+use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::fmt::writer::EitherWriter;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{EnvFilter, Layer as _, Registry, reload};
 
 use super::context::sampled_ids;
-use super::{AnyLayer, LogOptions};
+use super::{AnyLayer, DECISIONS, INTENTS, LogOptions};
+
+/// Lines that may wait, about half a KiB each at level info: some seconds of a busy service.
+pub(super) const ROOM: usize = 8_192;
+
+/// Counts the lines of this process that found no room.
+static DROPPED: OnceLock<ErrorCounter> = OnceLock::new();
+
+/// Returns how many lines found no room so far.
+pub(super) fn dropped_lines() -> u64 {
+    DROPPED.get().map_or(0, |dropped| dropped.dropped_lines() as u64)
+}
 
 /// The layer that writes; lines have `trace_id` and `span_id` when calls are `traced`.
-pub(super) fn layer(options: &LogOptions, traced: bool) -> (AnyLayer, LogFilter) {
+pub(super) fn layer(options: &LogOptions, writers: Writers, traced: bool) -> (AnyLayer, LogFilter) {
     let (filter, handle) = reload::Layer::new(EnvFilter::new(&options.filter));
-    (with(filter, options, traced), LogFilter(handle))
+    (with(filter, writers, options, traced), LogFilter(handle))
+}
+
+/// The ways that lines take.
+pub(super) struct Writers {
+    queue: NonBlocking,
+}
+
+/// Lines that wait to be written. Dropping it writes them, for a second at most.
+pub(super) struct WaitingLines {
+    _writer: WorkerGuard,
+    dropped: ErrorCounter,
+}
+
+impl WaitingLines {
+    /// Has metrics count the lines that find no room.
+    pub(super) fn show_dropped(&self) {
+        // Whoever started first is counted.
+        drop(DROPPED.set(self.dropped.clone()));
+    }
+}
+
+/// Starts the thread that writes to `to`; `room` lines may wait for it.
+pub(super) fn writers(to: impl Write + Send + 'static, room: usize) -> (Writers, WaitingLines) {
+    let builder = NonBlockingBuilder::default().buffered_lines_limit(room).lossy(true);
+    let batches = Unfailing(BufWriter::with_capacity(BATCH, to));
+    let (queue, writer) = builder.thread_name("log").finish(batches);
+    let dropped = queue.error_counter();
+    (Writers { queue }, WaitingLines { _writer: writer, dropped })
+}
+
+/// Bytes of lines that are written at once.
+const BATCH: usize = 64 << 10;
+
+/// A standard error that is closed, or on a full disk, costs lines and nothing else.
+struct Unfailing<W: Write>(BufWriter<W>);
+
+impl<W: Write> Write for Unfailing<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        drop(self.0.write_all(line));
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        drop(self.0.flush());
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Writers {
+    type Writer = EitherWriter<NonBlocking, io::Stderr>;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        EitherWriter::B(io::stderr())
+    }
+
+    fn make_writer_for(&'a self, metadata: &Metadata<'_>) -> Self::Writer {
+        if may_wait(metadata) { EitherWriter::A(self.queue.clone()) } else { self.make_writer() }
+    }
+}
+
+/// Whether a record is one of those that each call makes.
+fn may_wait(metadata: &Metadata<'_>) -> bool {
+    match *metadata.level() {
+        Level::ERROR | Level::WARN => false,
+        Level::INFO => [DECISIONS, INTENTS].contains(&metadata.target()),
+        _ => true,
+    }
 }
 
 /// What is logged, which may change while the process runs.
@@ -32,10 +115,11 @@ impl LogFilter {
 
 fn with(
     filter: reload::Layer<EnvFilter, Registry>,
+    writers: Writers,
     options: &LogOptions,
     traced: bool,
 ) -> AnyLayer {
-    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(false);
+    let lines = tracing_subscriber::fmt::layer().with_writer(writers).with_ansi(false);
     // It would say on standard error that standard error is closed, and panic.
     let lines = lines.log_internal_errors(false);
     let json = options.json;
@@ -95,7 +179,75 @@ fn add(line: &mut String, (trace, span): (String, String), json: bool) -> fmt::R
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use super::*;
+
+    /// Writes nothing until the other end is told to go on; says how many lines were written.
+    struct Gate {
+        go: mpsc::Receiver<()>,
+        written: mpsc::Sender<usize>,
+    }
+
+    impl Write for Gate {
+        fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
+            // An error: the gate is open for good.
+            let _ = self.go.recv();
+            let count = lines.iter().filter(|byte| **byte == b'\n').count();
+            let _ = self.written.send(count);
+            Ok(lines.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn who_logs_never_waits_and_what_found_room_is_written() {
+        const LINES: usize = 10_000;
+        let (open, go) = mpsc::channel();
+        let (told, written) = mpsc::channel();
+        let (writers, waiting) = writers(Gate { go, written: told }, 16);
+        let line = format!("{}\n", "x".repeat(99));
+        let mut queue = writers.queue.clone();
+        for _ in 0..LINES {
+            queue.write_all(line.as_bytes()).expect("never an error");
+        }
+        let dropped = waiting.dropped.dropped_lines();
+        // What does not wait is in the writer's hands.
+        assert!(dropped > LINES - 16 - 2 * BATCH / line.len(), "{dropped}");
+        drop(open);
+        drop((queue, writers, waiting));
+        assert_eq!(written.iter().sum::<usize>(), LINES - dropped, "each that found room");
+    }
+
+    #[test]
+    fn only_what_each_call_says_may_wait() {
+        use tracing::level_filters::LevelFilter;
+        use tracing::{debug, error, info, subscriber, warn};
+
+        struct Asked(mpsc::Sender<bool>);
+        impl<S: Subscriber> tracing_subscriber::Layer<S> for Asked {
+            fn on_event(&self, event: &Event<'_>, _: tracing_subscriber::layer::Context<'_, S>) {
+                let _ = self.0.send(may_wait(event.metadata()));
+            }
+        }
+        let (told, answers) = mpsc::channel();
+        let layer = Asked(told).with_filter(LevelFilter::TRACE);
+        let subscriber = tracing_subscriber::layer::SubscriberExt::with(Registry::default(), layer);
+        subscriber::with_default(subscriber, || {
+            info!(target: DECISIONS, "route");
+            info!(target: INTENTS, "asked");
+            debug!("a connection");
+            info!("serving");
+            info!(target: "toolgate::audit", "changed");
+            warn!("odd");
+            error!(target: DECISIONS, "wrong");
+        });
+        let answers: Vec<bool> = answers.iter().collect();
+        assert_eq!(answers, [true, true, true, false, false, false, false]);
+    }
 
     #[test]
     fn a_line_stays_one_line_and_json_stays_json() {

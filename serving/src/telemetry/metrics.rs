@@ -13,6 +13,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use super::calls::PACKAGE;
 use super::exporting::{CROWDED_OUT, EXPORTED, SENT_IN_VAIN};
+use super::lines::dropped_lines;
 use super::process::Reading;
 
 /// `Service/Method`, with its package in front where it is shown.
@@ -50,6 +51,9 @@ impl Collector for OfTheProcess {
         to.encode_descriptor("toolgate_build", about, None, MetricType::Info)?
             .encode_info(&version)?;
         spans(&mut to)?;
+        let about = "Log lines of calls that were lost: no room to wait";
+        to.encode_descriptor("toolgate_log_lines_dropped", about, None, MetricType::Counter)?
+            .encode_counter::<NoLabelSet, _, u64>(&dropped_lines(), None)?;
         let about = "When the process began, in seconds since 1970";
         let unit = Some(&Unit::Seconds);
         to.encode_descriptor("process_start_time", about, unit, MetricType::Gauge)?
@@ -118,6 +122,7 @@ mod tests {
             names.extend(["process_resident_memory_bytes ", "process_open_fds "]);
             names.extend(["process_max_fds ", "process_cpu_seconds_total "]);
         }
+        names.push("toolgate_log_lines_dropped_total ");
         names.push("toolgate_trace_spans_dropped_total{reason=\"queue_full\"} ");
         for name in names {
             assert!(text.lines().any(|line| line.starts_with(name)), "{name}\n{text}");
