@@ -11,9 +11,12 @@ _PASSED_ON = ("TOOLGATE_MODEL_DIR", "TOOLGATE_MODEL_HUB")
 
 
 def run(
-    binary: Path, *arguments: str | Path, env: Mapping[str, str] | None = None
+    binary: Path,
+    *arguments: str | Path,
+    env: Mapping[str, str] | None = None,
+    stdin: str = "",
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a command without anything that the developer's shell says of Toolgate."""
+    """Runs a command without anything that the developer's shell says of Toolgate; `stdin` is all it can read."""
     inherited = {
         name: value
         for name, value in os.environ.items()
@@ -22,7 +25,7 @@ def run(
     return subprocess.run(
         [binary, *arguments],
         env={**inherited, "NO_COLOR": "1", **(env or {})},
-        stdin=subprocess.DEVNULL,
+        input=stdin,
         capture_output=True,
         text=True,
         timeout=120,

@@ -8,8 +8,8 @@ mod settings;
 mod state;
 mod tools_list;
 
-use std::fs;
 use std::path::Path;
+use std::{fs, io};
 
 use serde::de::DeserializeOwned;
 
@@ -17,9 +17,9 @@ use super::failure::Failure;
 
 pub(super) use catalogs::{read_catalogs, tools_of};
 pub(super) use files::find;
-pub(super) use settings::RegistrationSettings;
+pub(super) use settings::{RegistrationSettings, Trust};
 pub(super) use state::AgentStateFile;
-pub(super) use tools_list::ToolsListFile;
+pub(super) use tools_list::{STANDARD_INPUT, ToolsListFile};
 
 /// Reads a document; TOML or YAML when the name ends so, JSON otherwise.
 pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
@@ -38,8 +38,14 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
 
 /// Reads a text, saying which file could not be read and where it is not UTF-8.
 pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
-    let bytes = fs::read(path)
-        .map_err(|error| Failure::new(format!("{}: cannot be read: {error}", path.display())))?;
+    as_text(path, fs::read(path).map_err(|error| unreadable(path, &error))?)
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(format!("{}: cannot be read: {error}", path.display()))
+}
+
+fn as_text(path: &Path, bytes: Vec<u8>) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         Failure::new(format!("{}: not UTF-8 at byte {at}: save it as UTF-8", path.display()))

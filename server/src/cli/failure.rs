@@ -40,7 +40,7 @@ impl From<Exit> for ExitCode {
 }
 
 /// Why a command failed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Failure {
     exit: Exit,
     message: String,

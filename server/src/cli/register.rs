@@ -3,6 +3,7 @@
 mod notes;
 mod report;
 
+use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use toolgate_client::{Client, v1};
 
 use super::arguments::ClientArguments;
-use super::documents::{self, RegistrationSettings, ToolsListFile};
+use super::documents::{self, RegistrationSettings, STANDARD_INPUT, ToolsListFile, Trust};
 use super::failure::{Exit, Failure};
 use super::{json as wire, output};
 
@@ -21,10 +22,12 @@ Examples:
   toolgate register servers/ --tenant acme
   toolgate register tools.json --server git --settings git.toml
   toolgate register more.json --server git --mode merge
+  npx @modelcontextprotocol/inspector --cli npx my-mcp-server --method tools/list |
+    toolgate register - --server mine --trust untrusted
   toolgate register --pending slack
 
 A file holds the answer of an MCP server's tools/list: the result, the JSON-RPC response around it, or the
-bare array. Of a directory, every *.json is taken. A settings file (TOML or JSON) adds what MCP does not say:
+bare array. - reads one from standard input. Of a directory, every *.json is taken. A settings file (TOML or JSON) adds what MCP does not say:
   required_scopes = [\"repo:read\"]
   [[tools]]
   name = \"git_push\"
@@ -39,7 +42,7 @@ const DEADLINE: Duration = Duration::from_secs(600);
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Register {
-    /// Files with a tools/list, or directories of them.
+    /// Files with a tools/list, or directories of them; - for standard input, with --server.
     #[arg(required_unless_present = "pending", value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// The MCP server's name. Default: the file's "name", else the file's own name. One file only.
@@ -48,12 +51,16 @@ pub(super) struct Register {
     /// What becomes of tools that the server had before and the file does not name.
     #[arg(long, value_enum, value_name = "MODE", default_value_t = Mode::Replace)]
     mode: Mode,
+    /// How far the MCP server's texts are believed, which decides what of them is kept back (docs/safety.md). Default:
+    /// what --settings says, else standard.
+    #[arg(long, alias = "tier", value_enum, value_name = "TIER")]
+    trust: Option<Trust>,
     /// Preconditions, scopes and summaries (JSON, TOML or YAML). One file only.
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
     /// Announce this MCP server, whose tools are not known yet: answers name it as pending until it is
     /// registered. May be given more than once.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["paths", "server", "settings"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["paths", "server", "settings", "trust"])]
     pending: Vec<String>,
     /// Store nothing of a file when one of its tools is rejected.
     #[arg(long)]
@@ -74,6 +81,12 @@ enum Mode {
     Merge,
 }
 
+/// One file, read.
+struct Listing {
+    path: PathBuf,
+    file: Result<ToolsListFile, Failure>,
+}
+
 /// What became of one file.
 struct Registered {
     path: PathBuf,
@@ -88,15 +101,22 @@ pub(super) async fn run(register: Register) -> Result<Exit, Failure> {
     let files = documents::find(&register.paths)?;
     register.check_single(files.len())?;
     let settings = register.settings.as_deref().map(documents::read).transpose()?;
+    // On a thread of its own: Ctrl-C ends the command while it waits for standard input.
+    let read = tokio::task::spawn_blocking(move || files.into_iter().map(Listing::read).collect());
+    let listings: Vec<Listing> =
+        read.await.map_err(|error| Failure::new(format!("files cannot be read: {error}")))?;
     let client = register.client.connect(DEADLINE).await?;
-    let done = register.register_all(&client, &files, settings.unwrap_or_default()).await?;
+    let done = register.register_all(&client, &listings, settings.unwrap_or_default()).await?;
     if register.json {
         let all: Vec<Value> = done.iter().map(as_json).collect();
         output::print_json(&json!({ "registrations": all }))?;
     } else {
         output::print(&report::report(&done))?;
         report::failures(&done).for_each(|failure| output::print_error(&failure));
-        done.iter().filter(|file| file.outcome.is_ok()).for_each(|file| notes::note(&file.path));
+        let stored = listings.iter().zip(&done).filter(|(_, done)| done.outcome.is_ok());
+        notes::note(
+            stored.filter_map(|(listing, _)| Some((&*listing.path, listing.file.as_ref().ok()?))),
+        );
     }
     Ok(exit(&done))
 }
@@ -121,6 +141,20 @@ async fn announce(register: &Register) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+impl Listing {
+    fn read(path: PathBuf) -> Self {
+        if path.as_os_str() == "-" {
+            if io::stdin().is_terminal() {
+                output::note("reading standard input; Ctrl-D ends it");
+            }
+            let file = ToolsListFile::read_standard_input();
+            return Self { path: STANDARD_INPUT.into(), file };
+        }
+        let file = ToolsListFile::read(&path);
+        Self { path, file }
+    }
+}
+
 impl Register {
     fn check_single(&self, files: usize) -> Result<(), Failure> {
         let given = [("--server", self.server.is_some()), ("--settings", self.settings.is_some())];
@@ -136,13 +170,17 @@ impl Register {
     async fn register_all(
         &self,
         client: &Client,
-        files: &[PathBuf],
+        listings: &[Listing],
         settings: RegistrationSettings,
     ) -> Result<Vec<Registered>, Failure> {
-        let progress = output::progress_over(files.len(), "MCP servers");
-        let mut done = Vec::with_capacity(files.len());
-        for path in files {
-            let (server, outcome) = match self.request(path, settings.clone()) {
+        let progress = output::progress_over(listings.len(), "MCP servers");
+        let mut done = Vec::with_capacity(listings.len());
+        for Listing { path, file } in listings {
+            let request = match file {
+                Ok(file) => self.request(path, file, settings.clone()),
+                Err(failure) => Err(failure.clone()),
+            };
+            let (server, outcome) = match request {
                 Ok(request) => {
                     progress.set_message(request.server.clone());
                     let server = request.server.clone();
@@ -166,12 +204,13 @@ impl Register {
     fn request(
         &self,
         path: &Path,
+        file: &ToolsListFile,
         settings: RegistrationSettings,
     ) -> Result<v1::RegisterServerRequest, Failure> {
-        let file = ToolsListFile::read(path)?;
-        let server = self.server.clone().unwrap_or(file.server);
+        let server = self.server.clone().unwrap_or_else(|| file.server.clone());
         if server.is_empty() {
-            let problem = format!("{}: no MCP server's name in it; give --server", path.display());
+            let problem =
+                format!("{}: no MCP server's name in it; give --server NAME", path.display());
             return Err(Failure::new(problem));
         }
         if file.is_cut {
@@ -186,13 +225,16 @@ impl Register {
         };
         let mut request = v1::RegisterServerRequest {
             server,
-            description: file.description,
-            tools_list_json: file.text.into(),
+            description: file.description.clone(),
+            tools_list_json: file.text.clone().into(),
             mode: mode.into(),
             all_or_nothing: self.all_or_nothing,
             ..Default::default()
         };
         settings.apply_to(&mut request);
+        if let Some(trust) = self.trust {
+            request.set_trust_tier(trust.into());
+        }
         Ok(request)
     }
 }
@@ -271,12 +313,21 @@ mod tests {
         let path = directory.path().join("file-name.json");
         let text = "{ \"name\": \"git\",  \"tools\": [] }\n";
         std::fs::write(&path, text).expect("written");
-        let settings = RegistrationSettings::default;
-        let request = parse("toolgate register x --mode merge").request(&path, settings());
-        let request = request.expect("a request");
-        assert_eq!((request.server.as_str(), request.mode()), ("git", v1::RegisterMode::Merge));
-        assert_eq!(request.tools_list_json, text.trim());
-        let named = parse("toolgate register x --server other").request(&path, settings());
-        assert_eq!(named.expect("a request").server, "other");
+        let file = ToolsListFile::read(&path).expect("a listing");
+        let request = |line: &str, settings: RegistrationSettings| {
+            parse(line).request(&path, &file, settings).expect("a request")
+        };
+        let none = RegistrationSettings::default;
+        let merged = request("toolgate register x --mode merge", none());
+        assert_eq!((merged.server.as_str(), merged.mode()), ("git", v1::RegisterMode::Merge));
+        assert_eq!(merged.tools_list_json, text.trim());
+        assert_eq!(request("toolgate register x --server other", none()).server, "other");
+        let trusted = || toml::from_str("trust_tier = \"trusted\"").expect("settings");
+        assert_eq!(request("toolgate register x", trusted()).trust_tier(), v1::TrustTier::Trusted);
+        for flag in ["--trust", "--tier"] {
+            let line = format!("toolgate register x {flag} untrusted");
+            let told = request(&line, trusted()).trust_tier();
+            assert_eq!(told, v1::TrustTier::Untrusted, "the command line wins");
+        }
     }
 }

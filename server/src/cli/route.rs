@@ -88,6 +88,9 @@ pub(super) struct Route {
     /// Also say which tools were left out, and why.
     #[arg(long)]
     explain: bool,
+    /// Print nothing but the handle, for --handle of the next turn and of `toolgate gate`.
+    #[arg(long, conflicts_with_all = ["json", "explain"])]
+    handle_only: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -123,11 +126,20 @@ pub(super) async fn run(mut route: Route) -> Result<Exit, Failure> {
     let state = read_state(route.state.take())?;
     let client = route.client.connect(DEADLINE).await?;
     let as_json = route.json;
-    let answer = client.route(route.into_request(state)).await?;
-    if as_json {
+    let handle_only = route.handle_only;
+    let explained = route.explain;
+    let mut request = route.into_request(state);
+    // People are told of each tool why it is there.
+    if let Some(options) = request.options.as_mut().filter(|_| !as_json && !handle_only) {
+        options.explain = true;
+    }
+    let answer = client.route(request).await?;
+    if handle_only {
+        output::print(&format!("{}\n", answer.active_set_handle))?;
+    } else if as_json {
         output::print_json(&json::route(&answer))?;
     } else {
-        output::print(&report::report(&answer))?;
+        output::print(&report::report(&answer, explained))?;
     }
     Ok(Exit::Done)
 }

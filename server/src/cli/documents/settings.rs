@@ -1,5 +1,6 @@
 //! What a registration says beside the MCP server's own `tools/list`: preconditions, scopes, summaries.
 
+use clap::ValueEnum;
 use serde::Deserialize;
 use toolgate_client::v1;
 
@@ -25,12 +26,26 @@ enum Transport {
     BuiltIn,
 }
 
-#[derive(Debug, Clone, Copy, Deserialize)]
+/// How far an MCP server's texts are believed.
+#[derive(Debug, Clone, Copy, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
-enum Trust {
+pub(in crate::cli) enum Trust {
+    /// What is odd about its tools' texts keeps them back until somebody approves them; so do all later changes.
     Untrusted,
+    /// What is dangerous keeps them back; the rest is told.
     Standard,
+    /// What is found is told, and keeps nothing back.
     Trusted,
+}
+
+impl From<Trust> for v1::TrustTier {
+    fn from(trust: Trust) -> Self {
+        match trust {
+            Trust::Untrusted => Self::Untrusted,
+            Trust::Standard => Self::Standard,
+            Trust::Trusted => Self::Trusted,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -64,11 +79,7 @@ impl RegistrationSettings {
             });
         }
         if let Some(trust) = self.trust_tier {
-            request.set_trust_tier(match trust {
-                Trust::Untrusted => v1::TrustTier::Untrusted,
-                Trust::Standard => v1::TrustTier::Standard,
-                Trust::Trusted => v1::TrustTier::Trusted,
-            });
+            request.set_trust_tier(trust.into());
         }
         request.precondition = self.precondition.map(Into::into);
         request.required_scopes = self.required_scopes;

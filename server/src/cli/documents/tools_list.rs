@@ -1,13 +1,15 @@
 //! A file with an MCP server's `tools/list`: its shape is recognised and its name found, its bytes are left
 //! as they are. What is in the tools is the server's to judge.
 
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::read_text;
+use super::{as_text, read_text, unreadable};
 use crate::cli::failure::Failure;
 
 /// One file, ready to be sent.
@@ -34,6 +36,9 @@ struct Top<'a> {
     next_cursor: Option<Value>,
     #[serde(borrow)]
     result: Option<&'a RawValue>,
+    /// The one key of an MCP client's configuration.
+    #[serde(rename = "mcpServers")]
+    configured: Option<IgnoredAny>,
     error: Option<Map<String, Value>>,
 }
 
@@ -41,6 +46,22 @@ impl ToolsListFile {
     /// Reads a file: an MCP result, a JSON-RPC response, a bare array, or any of them with a `name`.
     pub(in crate::cli) fn read(path: &Path) -> Result<Self, Failure> {
         Self::parse(path, read_text(path)?)
+    }
+
+    /// Reads the same from standard input, which gives the MCP server no name.
+    pub(in crate::cli) fn read_standard_input() -> Result<Self, Failure> {
+        let path = Path::new(STANDARD_INPUT);
+        let mut bytes = Vec::new();
+        io::stdin().lock().read_to_end(&mut bytes).map_err(|error| unreadable(path, &error))?;
+        if bytes.iter().all(u8::is_ascii_whitespace) {
+            let nothing = "nothing was in it: did the command before it fail?";
+            return Err(Failure::new(format!("{STANDARD_INPUT}: {nothing}")));
+        }
+        let mut file = Self::parse(path, as_text(path, bytes)?)?;
+        if file.server == name_of(path) {
+            file.server.clear();
+        }
+        Ok(file)
     }
 
     fn parse(path: &Path, text: String) -> Result<Self, Failure> {
@@ -69,6 +90,9 @@ impl ToolsListFile {
             let message = error.get("message").and_then(Value::as_str).unwrap_or("no message");
             return Err(format!("it holds a JSON-RPC error, not tools: {message}"));
         }
+        if top.configured.is_some() {
+            return Err(CONFIGURATION.into());
+        }
         let result: Option<Top<'_>> = match (&top.tools, &top.result) {
             (Some(_), _) => None,
             (None, Some(result)) => {
@@ -88,6 +112,12 @@ impl ToolsListFile {
         Ok(())
     }
 }
+
+/// What standard input is called where a file's path would stand.
+pub(in crate::cli) const STANDARD_INPUT: &str = "standard input";
+
+const CONFIGURATION: &str = "it is the configuration of an MCP client, which says how servers are started: \
+                             register what each of them answers to tools/list";
 
 const EXPECTED: &str = "no tools found: expected the answer of MCP's tools/list, which is {\"tools\": [...]}, \
                         the JSON-RPC response around it, or the bare array";

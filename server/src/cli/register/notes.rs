@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::cli::documents::{ToolsListFile, tools_of};
+use crate::cli::documents::{STANDARD_INPUT, ToolsListFile, tools_of};
 use crate::cli::output;
 use crate::cli::text::counted;
 use crate::config::LimitsConfig;
@@ -16,19 +16,31 @@ const COUNTED: [(Code, &str); 3] = [
     (Code::MissingParameterDescription, "with parameters that have none"),
 ];
 
-/// Says how many tools of a file have descriptions that are wanting; a file that can't be read is the
+/// MCP servers that get a line each; of more, one line says how many they are.
+const LINES_MAX: usize = 3;
+
+/// Says how many tools of each file have descriptions that are wanting; a file that can't be read is the
 /// registration's to refuse.
-pub(super) fn note(path: &Path) {
-    let Ok(file) = ToolsListFile::read(path) else { return };
-    let Ok(server) = tools_of(&file) else { return };
-    let stock = Stock::check(&[server], &LimitsConfig::default());
-    if let Some(text) = wanting(&lint::texts(&stock)) {
+pub(super) fn note<'a>(files: impl Iterator<Item = (&'a Path, &'a ToolsListFile)>) {
+    let lines: Vec<String> = files.filter_map(|(path, file)| line(path, file)).collect();
+    if lines.len() <= LINES_MAX {
+        lines.iter().for_each(output::note);
+    } else {
         output::note(format_args!(
-            "{}: {text}; `toolgate lint {}` shows them",
-            file.server,
-            path.display()
+            "{} MCP servers have tools whose descriptions are wanting; `toolgate lint` shows them",
+            lines.len()
         ));
     }
+}
+
+fn line(path: &Path, file: &ToolsListFile) -> Option<String> {
+    let server = tools_of(file).ok()?;
+    let stock = Stock::check(&[server], &LimitsConfig::default());
+    let text = wanting(&lint::texts(&stock))?;
+    Some(match path.to_str() {
+        Some(STANDARD_INPUT) => format!("standard input: {text}"),
+        _ => format!("{}: {text}; `toolgate lint {}` shows them", file.server, path.display()),
+    })
 }
 
 fn wanting(findings: &[Finding]) -> Option<String> {

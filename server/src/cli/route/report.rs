@@ -1,7 +1,8 @@
 //! A Route answer as people read it: the active set, what it costs and saves, what was left out.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use toolgate_client::v1;
 
@@ -10,10 +11,12 @@ use crate::cli::json::{refusal_code, short};
 use crate::cli::output::{GOOD, ODD, STRONG};
 use crate::cli::table::{Column, render};
 use crate::cli::text::{counted, grouped, grouped_signed, one_line};
-use crate::config::units::format_duration;
 
-/// The whole answer, coloured.
-pub(super) fn report(answer: &v1::RouteResponse) -> String {
+/// Locked tools that are named without `--explain`.
+const LOCKED_MAX: usize = 3;
+
+/// The whole answer, coloured; with the ranking and all that was left out only where that was asked for.
+pub(super) fn report(answer: &v1::RouteResponse, explained: bool) -> String {
     let mut text = active_set(answer);
     let undeferred = answer.deferral.as_ref().filter(|deferral| !deferral.deferred);
     if let Some(tokens) = &answer.accounting {
@@ -29,14 +32,18 @@ pub(super) fn report(answer: &v1::RouteResponse) -> String {
     if let Some(fit) = answer.fit.as_ref().filter(|fit| !fit.message.is_empty()) {
         push(&mut text, format_args!("{ODD}note:{ODD:#} {}\n", fit.message));
     }
+    if !explained {
+        text.push_str(&locked(&answer.refusals));
+    }
     for reason in answer.degraded() {
         push(&mut text, format_args!("{ODD}note:{ODD:#} {}\n", degraded(reason)));
     }
     text.push_str(&answer.change.as_ref().map_or_else(String::new, change));
     text.push_str(&timings(&answer.timings));
-    text.push_str(&handle(answer, SystemTime::now()));
-    text.push_str(&answer.ranking.as_ref().map_or_else(String::new, ranking::table));
-    text.push_str(&refusals(&answer.refusals));
+    if explained {
+        text.push_str(&answer.ranking.as_ref().map_or_else(String::new, ranking::table));
+        text.push_str(&refusals(&answer.refusals));
+    }
     text
 }
 
@@ -48,15 +55,23 @@ fn active_set(answer: &v1::RouteResponse) -> String {
     }
     let columns = [
         Column::Left("TOOL"),
+        Column::Right("SCORE"),
         Column::Right("OVERLAP"),
+        Column::Right("WORDS"),
         Column::Left("FOUND BY"),
         Column::Right("TOKENS"),
         Column::Left(""),
     ];
+    let candidates = answer.ranking.iter().flat_map(|ranking| &ranking.candidates);
+    let words: HashMap<&str, f32> =
+        candidates.map(|one| (one.model_name.as_str(), one.words)).collect();
     let rows = answer.active_tools.iter().map(|tool| {
+        let words = words.get(tool.model_name.as_str());
         vec![
             tool.model_name.clone(),
+            format!("{:.3}", tool.score),
             format!("{:.3}", tool.overlap),
+            words.map_or_else(String::new, |share| format!("{share:.3}")),
             found_by(tool.found_by()).to_owned(),
             grouped(tool.schema_tokens.into()),
             (if tool.newly_promoted { "new" } else { "kept" }).to_owned(),
@@ -141,18 +156,20 @@ fn millis(micros: u64) -> String {
     format!("{:.2}", Duration::from_micros(micros).as_secs_f64() * 1000.0)
 }
 
-fn handle(answer: &v1::RouteResponse, now: SystemTime) -> String {
-    if answer.active_set_handle.is_empty() {
-        return String::new();
+/// The nearest tools that the agent's state keeps from it, and what it lacks.
+fn locked(refusals: &[v1::Refusal]) -> String {
+    let unlockable = refusals.iter().filter(|refusal| !refusal.unlock.is_empty());
+    let mut text = String::new();
+    for refusal in unlockable.take(LOCKED_MAX) {
+        let name = one_line(&refusal.model_name, 64);
+        let unlock = one_line(&refusal.unlock.join(" and "), 80);
+        let overlap = refusal.overlap;
+        push(
+            &mut text,
+            format_args!("{ODD}locked:{ODD:#} {name} (overlap {overlap:.3}) needs {unlock}\n"),
+        );
     }
-    let expires = answer.handle_expire_time.and_then(|time| SystemTime::try_from(time).ok());
-    let left =
-        expires.and_then(|time| time.duration_since(now).ok()).map_or_else(String::new, |left| {
-            // Rounded up: a handle of an hour is not shown as one of 3,599 seconds.
-            let minutes = left.as_secs().div_ceil(60);
-            format!(" (good for {})", format_duration(Duration::from_secs(60 * minutes)))
-        });
-    format!("Handle{left}: {}\n", answer.active_set_handle)
+    text
 }
 
 fn refusals(refusals: &[v1::Refusal]) -> String {
@@ -224,6 +241,7 @@ mod tests {
             |name: &str, overlap: f32, found_by: v1::FoundBy, newly_promoted| v1::ActiveTool {
                 model_name: name.into(),
                 overlap,
+                score: if newly_promoted { 0.7 } else { 0.9 },
                 found_by: found_by.into(),
                 newly_promoted,
                 schema_tokens: 1234,
@@ -246,30 +264,57 @@ mod tests {
             degraded: vec![v1::DegradedReason::LexicalOnly.into()],
             timings: vec![v1::StageTiming { stage: "embed".into(), micros: 2_500 }],
             active_set_handle: "abc".into(),
+            ranking: Some(v1::Ranking {
+                abstain_below: 0.28,
+                candidates: vec![v1::RankedTool {
+                    model_name: "mcp__git__git_diff".into(),
+                    words: 0.25,
+                    ..Default::default()
+                }],
+            }),
             ..Default::default()
         }
     }
 
     #[test]
     fn an_answer_reads_well() {
-        let text = plain(&report(&answer()));
+        let text = plain(&report(&answer(), false));
         for part in [
-            "mcp__git__git_log     0.513  turn before   1,234  kept",
-            "mcp__git__git_diff    0.410  overlap       1,234  new",
+            "mcp__git__git_log   0.900    0.513         turn before   1,234  kept",
+            "mcp__git__git_diff  0.700    0.410  0.250  overlap       1,234  new",
             "Sent: 10,000 tokens (summaries 9,000 + schemas 1,000). All tools: 100,000 tokens. \
              Saved: 90,000 (90.0%)",
             "Context left to the task: 95.0%; with all tools 50.0%",
             "note: the encoder cannot be reached",
             "Took: 2.50 ms (embed 2.50)",
-            "Handle: abc",
         ] {
             assert!(text.contains(part), "{text}\nlacks {part}");
         }
+        assert!(!text.contains("abc") && !text.contains("Ranked"), "{text}");
+        assert!(plain(&report(&answer(), true)).contains("Ranked"));
+    }
+
+    #[test]
+    fn what_is_locked_says_what_would_unlock_it() {
+        let refusal = |name: &str, unlock: &[&str]| v1::Refusal {
+            model_name: name.into(),
+            unlock: unlock.iter().map(ToString::to_string).collect(),
+            overlap: 0.446,
+            ..Default::default()
+        };
+        let mut answer = answer();
+        answer.refusals =
+            vec![refusal("far", &[]), refusal("post", &["is_authenticated(\"chat:write\")"])];
+        let text = plain(&report(&answer, false));
+        let want = "locked: post (overlap 0.446) needs is_authenticated(\"chat:write\")\n";
+        assert!(text.contains(want) && !text.contains("far"), "{text}");
+        let whole = plain(&report(&answer, true));
+        assert!(!whole.contains("locked:") && whole.contains("Left out: 2 tools"), "{whole}");
     }
 
     #[test]
     fn an_empty_answer_says_what_to_do() {
-        let text = plain(&report(&v1::RouteResponse::default()));
+        let text = plain(&report(&v1::RouteResponse::default(), false));
         assert!(text.contains("--explain") && text.contains("--threshold"), "{text}");
     }
 
@@ -301,16 +346,5 @@ mod tests {
         let text = plain(&refusals(&[refusal]));
         let unlock = "SCOPE_MISSING  is_authenticated(\"repo:write\") and milestone_reached(\"m\")";
         assert!(text.contains("Left out: 1 tool") && text.contains(unlock), "{text}");
-    }
-
-    #[test]
-    fn a_handle_says_how_long_it_is_good() {
-        let now = SystemTime::UNIX_EPOCH;
-        let answer = v1::RouteResponse {
-            active_set_handle: "h".into(),
-            handle_expire_time: Some((now + Duration::from_millis(3_599_500)).into()),
-            ..Default::default()
-        };
-        assert_eq!(handle(&answer, now), "Handle (good for 1h): h\n");
     }
 }
