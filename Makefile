@@ -51,8 +51,13 @@ help: ## List the targets
 run: ## Build, fetch the encoder, register the shipped catalogs, route real intents, keep serving
 	@tests/demo/run.sh
 
+PREFIX ?=
+.PHONY: install
+install: ## Build as `make run` does, and put toolgate into the folder of `cargo install` (or PREFIX=~/.local: into its bin)
+	@PREFIX="$(PREFIX)" tests/demo/install.sh
+
 .PHONY: build
-build: ## Build the release binary
+build: ## Build the release binary, with link-time optimisation
 	$(CARGO) build --release --locked --package toolgate-server --bin toolgate
 
 .PHONY: cuda

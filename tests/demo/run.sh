@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The demo behind `make run`: builds toolgate, fetches its encoder, starts it on an embedded store, registers
 # the catalogs in tests/data/servers, routes intents as people write them, asks about two calls, and keeps
-# serving until Ctrl-C. With --once it stops at the end. Uses nothing but the toolgate command.
+# serving until Ctrl-C. With --once it stops at the end. Uses nothing but the toolgate command, and the tenant
+# that clients use when they are told none.
 #
 #   TOOLGATE_BIN                  a toolgate that is built already, instead of building one
 #   TOOLGATE_SERVER_LISTEN        gRPC address (default 127.0.0.1:7070; a free port with --once)
@@ -12,7 +13,6 @@ set -euo pipefail
 
 cd "$(dirname "$0")/../.."
 
-tenant=demo
 work=.cache/demo
 log=$work/server.log
 server=
@@ -28,7 +28,7 @@ main() {
     "$toolgate" model fetch
     start_server
     say "Registering 21 real MCP servers' tools/list"
-    "$toolgate" register tests/data/servers --tenant "$tenant"
+    "$toolgate" register tests/data/servers
     route_intents
     gate_calls
     print_savings
@@ -64,11 +64,8 @@ find_binary() {
         [[ -x $toolgate ]] || fail "TOOLGATE_BIN: $toolgate is not an executable file"
         return
     fi
-    command -v cargo >/dev/null || fail "cargo is missing: install Rust from https://rustup.rs" \
-        "or set TOOLGATE_BIN to a toolgate that is built already"
-    say "Building toolgate (release; minutes the first time)"
-    cargo build --release --locked --package toolgate-server --bin toolgate
-    toolgate=${CARGO_TARGET_DIR:-target}/release/toolgate
+    say "Building toolgate (minutes the first time)"
+    toolgate=$(tests/demo/build.sh)
 }
 
 choose_addresses() {
@@ -162,9 +159,9 @@ spent=0
 # route INTENT [OPTION...]: shows the answer, and adds its tokens to the sums.
 route() {
     printf '\n%s"%s"%s\n' "$bold" "$1" "$plain"
-    "$toolgate" route "$@" --tenant "$tenant"
+    "$toolgate" route "$@"
     local answer
-    answer=$("$toolgate" route "$@" --tenant "$tenant" --json)
+    answer=$("$toolgate" route "$@" --json)
     handle=$(text_of active_set_handle "$answer")
     turns=$((turns + 1))
     full=$((full + $(number_of full_catalog_tokens "$answer")))
@@ -181,6 +178,10 @@ text_of() {
 
 route_intents() {
     say "What the model would be shown for what people ask"
+    cat <<END
+OVERLAP is how near a tool's summary is to the words in meaning, WORDS how many of them it shares. SCORE is made of
+both, and the set holds what has at least half of the best score.
+END
     route "which merge requests are still waiting for me to review them?"
     route "checkout pods keep restarting since noon, what did they print before they died"
     route "how do I get from the Berlin office to the airport by car right now"
@@ -189,8 +190,8 @@ route_intents() {
     route "open the staging login page and show me what it looks like on a phone"
     route "what time is it for our people in Tokyo when we meet at 4pm in Lisbon"
     say "A tool with a precondition: posting to Slack needs is_authenticated(\"chat:write\")"
-    "$toolgate" register tests/data/servers/slack.json --tenant "$tenant" --settings tests/demo/slack.toml
-    route "post in the design channel on slack that I'm ten minutes late" --explain
+    "$toolgate" register tests/data/servers/slack.json --settings tests/demo/slack.toml
+    route "post in the design channel on slack that I'm ten minutes late"
     say "The same once the agent is signed in"
     route "post in the design channel on slack that I'm ten minutes late" --state tests/demo/signed-in.json
 }
@@ -205,7 +206,7 @@ gate_calls() {
 gate() {
     local status=0
     printf '\n'
-    "$toolgate" gate --tenant "$tenant" --handle "$handle" --state tests/demo/signed-in.json \
+    "$toolgate" gate --handle "$handle" --state tests/demo/signed-in.json \
         --call "$1" --arguments "$2" || status=$?
     [[ $status -eq 0 || $status -eq 3 ]] || exit "$status"
 }
@@ -222,14 +223,20 @@ print_directions() {
 gRPC     $TOOLGATE_SERVER_LISTEN (reflection is on)
 metrics  http://$TOOLGATE_SERVER_ADMIN_LISTEN/metrics
 
-Ask it something, from another terminal:
-  TOOLGATE_ENDPOINT=$TOOLGATE_ENDPOINT $toolgate route "who is on call tonight?" --tenant $tenant
+Ask it something, from another terminal (\`make install\` puts toolgate into your PATH):
+  $(command_line) route "open an issue about the login page"
 
 Or from Python (pip install ./client-sdk/python):
   from toolgate import Client
-  with Client("$TOOLGATE_SERVER_LISTEN", tenant="$tenant") as client:
-      print([tool.model_name for tool in client.route("who is on call tonight?")])
+  with Client("$TOOLGATE_SERVER_LISTEN") as client:
+      print([tool.model_name for tool in client.route("open an issue about the login page")])
 END
+}
+
+# How another terminal calls toolgate.
+command_line() {
+    if [[ $TOOLGATE_SERVER_LISTEN != 127.0.0.1:7070 ]]; then printf 'TOOLGATE_ENDPOINT=%s ' "$TOOLGATE_ENDPOINT"; fi
+    if command -v toolgate >/dev/null; then printf 'toolgate'; else printf '%s' "$toolgate"; fi
 }
 
 main "$@"
