@@ -21,6 +21,7 @@ main() {
         echo "The build failed. What cargo said is above, and in $log." >&2
         exit 1
     fi
+    printf 'built in %s\n' "$(elapsed)" >&2
     printf '%s\n' "${CARGO_TARGET_DIR:-target}/local/toolgate"
 }
 
@@ -47,7 +48,6 @@ show_progress() {
         fi
     done
     if [[ $is_terminal == yes ]]; then printf '\r\033[K' >&2; fi
-    printf 'built in %s\n' "$(elapsed)" >&2
 }
 
 elapsed() {

@@ -10,9 +10,7 @@ from toolgate_process import ToolgateProcess
 LISTED = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"tools": NOTES}})
 
 
-def test_a_listing_comes_through_a_pipe(
-    binary: Path, server: ToolgateProcess, tenant: str
-) -> None:
+def test_a_listing_comes_through_a_pipe(binary: Path, server: ToolgateProcess, tenant: str) -> None:
     to = {"TOOLGATE_ENDPOINT": f"http://{server.target}", "TOOLGATE_TENANT": tenant}
     done = run(binary, "register", "-", "--server", "notes", env=to, stdin=LISTED)
     assert done.returncode == 0, done.stderr

@@ -16,7 +16,7 @@ def run(
     env: Mapping[str, str] | None = None,
     stdin: str = "",
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a command without anything that the developer's shell says of Toolgate; `stdin` is all it can read."""
+    """Runs a command, which reads `stdin`, without what the developer's shell says of Toolgate."""
     inherited = {
         name: value
         for name, value in os.environ.items()

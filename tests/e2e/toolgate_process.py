@@ -100,7 +100,7 @@ class ToolgateProcess:
         return self.log.read_text(errors="replace")
 
     def await_log(self, words: str, times: int = 1) -> str:
-        """The log once it has these words so often: what calls log is written after their answers."""
+        """The log once it has these words so often: calls' lines are written after answers."""
         give_up = time.monotonic() + 10
         while (log := self.log_text()).count(words) < times or not log.endswith("\n"):
             assert time.monotonic() < give_up, log[-4000:]
