@@ -170,6 +170,27 @@ def test_workers_that_answer_nonsense_are_out_of_use(workers: Workers) -> None:
     check(workers, workers.fault.touch, workers.fault.unlink)
 
 
+def test_workers_that_have_learnt_their_canaries_and_lie_to_calls_are_out_of_use(
+    start_server: StartServer, tmp_path: Path
+) -> None:
+    fault = tmp_path / "fault"
+    settings = {
+        "encoder.local_workers": "cpu,cpu",
+        "encoder.health_interval": "50ms",
+        "encoder.compare_one_in": "1",
+        "fault": f"lie,while={fault}",
+    }
+    workers = in_use(start_server, fault, settings)
+    fault.touch()
+    with traffic(workers.server) as seen:
+        until(lambda: workers.in_use() == 0, "both out of use")
+    assert seen.problems == []
+    ejected = r'toolgate_encoder_worker_ejections_total\{.*result="(?:different|garbage)"\}'
+    assert workers.metric(ejected) >= 2
+    fault.unlink()
+    until(lambda: workers.in_use() == 2, "both in use again")
+
+
 @pytest.mark.parametrize("workers", ["slow:3000"], indirect=True)
 def test_workers_that_are_slow_are_out_of_use(workers: Workers) -> None:
     check(workers, workers.fault.touch, workers.fault.unlink)

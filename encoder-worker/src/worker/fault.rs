@@ -2,13 +2,15 @@
 //!
 //! `TOOLGATE_FAULT` is a kind and, after commas, when it is on:
 //!
-//! - `garbage` (unit vectors that have nothing to do with the text), `slow:MILLISECONDS`, `hang` (no answer
+//! - `garbage` (unit vectors that have nothing to do with the text), `lie` (the same, except for texts that came before
+//!   the fault was on: as from a worker that has learnt which texts it is checked with), `slow:MILLISECONDS`, `hang` (no answer
 //!   ever), `fail` (every device call), `panic`;
 //! - `after=N`: from the batch after the Nth, warm-up and canaries included;
 //! - `while=PATH`: as long as the file exists.
 //!
 //! Such as `garbage,while=/tmp/garbage` or `slow:300,after=100`.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
@@ -16,6 +18,9 @@ use std::time::Duration;
 use crate::backend::{Backend, BackendError, Batch};
 
 const ENVIRONMENT: &str = "TOOLGATE_FAULT";
+
+/// Texts that a worker that lies has learnt.
+const LEARNT_MAX: usize = 100_000;
 
 /// A fault and when it is on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +33,7 @@ pub(super) struct Fault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Garbage,
+    Lie,
     Slow(Duration),
     Hang,
     Fail,
@@ -63,6 +69,7 @@ fn parse(text: &str) -> Result<Fault, String> {
 fn kind(text: &str) -> Result<Kind, String> {
     Ok(match text.split_once(':').unwrap_or((text, "")) {
         ("garbage", "") => Kind::Garbage,
+        ("lie", "") => Kind::Lie,
         ("hang", "") => Kind::Hang,
         ("fail", "") => Kind::Fail,
         ("panic", "") => Kind::Panic,
@@ -75,7 +82,7 @@ fn kind(text: &str) -> Result<Kind, String> {
 
 impl Fault {
     pub(super) fn wrap(self, inner: Box<dyn Backend>) -> Box<dyn Backend> {
-        Box::new(Faulty { inner, fault: self, batches: 0 })
+        Box::new(Faulty { inner, fault: self, batches: 0, learnt: HashSet::new() })
     }
 
     fn is_on(&self, batches: u64) -> bool {
@@ -87,6 +94,23 @@ struct Faulty {
     inner: Box<dyn Backend>,
     fault: Fault,
     batches: u64,
+    /// Tokens of texts that came while the fault was off.
+    learnt: HashSet<Vec<u32>>,
+}
+
+impl Faulty {
+    fn learn(&mut self, batch: &Batch) {
+        for text in texts(batch) {
+            if self.learnt.len() < LEARNT_MAX {
+                self.learnt.insert(text.to_vec());
+            }
+        }
+    }
+}
+
+/// The tokens of each text.
+fn texts(batch: &Batch) -> impl Iterator<Item = &[u32]> {
+    batch.bounds().windows(2).map(|bounds| &batch.token_ids()[bounds[0]..bounds[1]])
 }
 
 impl Backend for Faulty {
@@ -100,6 +124,12 @@ impl Backend for Faulty {
         if self.fault.is_on(self.batches) {
             match self.fault.kind {
                 Kind::Garbage => vectors.iter_mut().for_each(|vector| spoil(vector, self.batches)),
+                Kind::Lie => {
+                    let strangers = texts(batch).zip(&mut vectors);
+                    strangers
+                        .filter(|(text, _)| !self.learnt.contains(*text))
+                        .for_each(|(_, vector)| spoil(vector, self.batches));
+                }
                 Kind::Slow(time) => thread::sleep(time),
                 Kind::Hang => loop {
                     thread::park();
@@ -107,6 +137,8 @@ impl Backend for Faulty {
                 Kind::Fail => return Err(BackendError(format!("by {ENVIRONMENT}"))),
                 Kind::Panic => panic!("by {ENVIRONMENT}"),
             }
+        } else if self.fault.kind == Kind::Lie {
+            self.learn(batch);
         }
         Ok(vectors)
     }
@@ -134,6 +166,7 @@ mod tests {
             |kind, after, file: Option<&str>| Fault { kind, after, file: file.map(Into::into) };
         for (text, want) in [
             ("garbage", want(Kind::Garbage, 0, None)),
+            ("lie,while=/x", want(Kind::Lie, 0, Some("/x"))),
             ("slow:250,after=3", want(Kind::Slow(Duration::from_millis(250)), 3, None)),
             ("hang,while=/x y,after=1", want(Kind::Hang, 1, Some("/x y"))),
         ] {

@@ -127,8 +127,10 @@ pub struct PoolConfig {
     pub attempt_timeout: Duration,
     /// Whether a late worker's request is also sent to another.
     pub hedge: bool,
-    /// How often each worker must embed the canary.
+    /// How often each worker must embed known texts.
     pub health_interval: Duration,
+    /// One request in so many that workers answer is compared with this process; 0 for none.
+    pub compare_one_in: usize,
 }
 
 impl PoolConfig {
@@ -300,6 +302,7 @@ impl From<&Settings> for PoolConfig {
             attempt_timeout: settings.duration("encoder.attempt_timeout"),
             hedge: settings.flag("encoder.hedge"),
             health_interval: settings.duration("encoder.health_interval"),
+            compare_one_in: settings.count("encoder.compare_one_in"),
         }
     }
 }

@@ -165,7 +165,14 @@ const ROUTING: &[Key] = &[
         "encoder.health_interval",
         span(50, 60_000),
         "400ms",
-        "How often each worker must embed a known text, rightly and in time, to be used.",
+        "How often each worker must embed known texts, rightly and in time, to be used.",
+    ),
+    key(
+        "encoder.compare_one_in",
+        count(0, 1_000_000),
+        "256",
+        "One request in so many that a worker answered is embedded in this process as well, after the call, and \
+         compared. A worker whose answer differs is out of use. 0: none. Needs in_process.",
     ),
     key(
         "encoder.cache_memory",

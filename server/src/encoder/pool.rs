@@ -4,6 +4,8 @@
 
 mod attempt;
 mod budget;
+mod canaries;
+mod comparisons;
 mod health;
 mod latency;
 mod member;
@@ -27,6 +29,7 @@ use crate::error::Error;
 use crate::telemetry::EncoderMetrics;
 use attempt::Ask;
 use budget::Budget;
+use comparisons::Comparisons;
 use latency::Latency;
 use roster::Roster;
 use watch::Rounds;
@@ -52,6 +55,7 @@ struct Inner {
     roster: Arc<Roster>,
     in_process: Option<Arc<dyn Encoder>>,
     reference: Arc<Reference>,
+    comparisons: Option<Comparisons>,
     budget: Budget,
     latency: Latency,
     hedge: bool,
@@ -77,10 +81,16 @@ impl EncoderPool {
         let roster = Arc::new(Roster::new(Arc::clone(&reference), rounds, metrics.clone()));
         let stop = CancellationToken::new();
         follow(&config.workers, &roster, &stop);
+        let trusted = in_process.clone().filter(|_| config.compare_one_in > 0);
+        let comparisons = trusted.map(|encoder| {
+            let (one_in, reference) = (config.compare_one_in, Arc::clone(&reference));
+            Comparisons::start(one_in, encoder, reference, metrics.clone(), &stop)
+        });
         let inner = Inner {
             roster,
             in_process,
             reference,
+            comparisons,
             budget: Budget::new(Instant::now()),
             latency: Latency::new(),
             hedge: config.hedge,

@@ -32,7 +32,7 @@ impl Embedding {
         let config = &whole.encoder;
         let prefixes = prefixes(config)?;
         let handle = load(config).await?;
-        let reference = Reference::of(&handle).await.map_err(ServeError::Internal)?;
+        let reference = Reference::of(&handle, &prefixes).await.map_err(ServeError::Internal)?;
         if config.in_process {
             metrics.show_in_process(handle.clone());
         }

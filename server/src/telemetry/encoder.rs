@@ -14,6 +14,9 @@ use super::{BUCKETS, Histograms, Label};
 /// How a request to a worker can end.
 const RESULTS: [&str; 7] = ["ok", "busy", "late", "broken", "garbage", "refused", "other_model"];
 
+/// What a worker is taken out of use for.
+const EJECTED_FOR: [&str; 5] = ["late", "broken", "garbage", "other_model", "different"];
+
 /// What a worker can be to the pool.
 const STATES: [&str; 4] = ["new", "serving", "ejected", "other_model"];
 
@@ -49,6 +52,7 @@ pub struct EncoderMetrics {
     failovers: Family<Label, Counter>,
     hedges: Family<Label, Counter>,
     over_budget: Family<Label, Counter>,
+    compared: Family<Label, Counter>,
     cache: Family<Label, Counter>,
     cache_memory: Gauge,
     restarts: Family<Worker, Counter>,
@@ -68,6 +72,7 @@ impl Default for EncoderMetrics {
             failovers: Family::default(),
             hedges: Family::default(),
             over_budget: Family::default(),
+            compared: Family::default(),
             cache: Family::default(),
             cache_memory: Gauge::default(),
             restarts: Family::default(),
@@ -100,6 +105,8 @@ impl EncoderMetrics {
         r.register("toolgate_embed_hedges", help, self.hedges.clone());
         let help = "Second attempts that the budget did not allow";
         r.register("toolgate_embed_over_budget", help, self.over_budget.clone());
+        let help = "Answers of workers compared with this process, by what came of it";
+        r.register("toolgate_embed_compared", help, self.compared.clone());
         let help = "Intents looked up in the embedding cache";
         r.register("toolgate_embed_cache_lookups", help, self.cache.clone());
         let (name, help) =
@@ -119,6 +126,9 @@ impl EncoderMetrics {
         }
         for attempt in ["retry", "hedge"] {
             drop(self.over_budget.get_or_create(&[("attempt", attempt)]));
+        }
+        for result in ["same", "different", "skipped"] {
+            drop(self.compared.get_or_create(&[("result", result)]));
         }
         for tier in ["gpu", "cpu", "in_process", "none"] {
             drop(self.answered.get_or_create(&[("tier", tier)]));
@@ -151,10 +161,9 @@ impl EncoderMetrics {
         };
         for result in RESULTS {
             drop(self.requests.get_or_create(&metrics.result(result)));
-            // What a worker is not taken out of use for.
-            if !["ok", "busy", "refused"].contains(&result) {
-                drop(self.ejections.get_or_create(&metrics.result(result)));
-            }
+        }
+        for result in EJECTED_FOR {
+            drop(self.ejections.get_or_create(&metrics.result(result)));
         }
         metrics
     }
@@ -177,6 +186,11 @@ impl EncoderMetrics {
     /// An attempt, `retry` or `hedge`, that the budget did not allow.
     pub fn over_budget(&self, attempt: &'static str) {
         self.over_budget.get_or_create(&[("attempt", attempt)]).inc();
+    }
+
+    /// A worker's answer that was compared with this process, or `skipped` because this process was too busy.
+    pub fn compared(&self, result: &'static str) {
+        self.compared.get_or_create(&[("result", result)]).inc();
     }
 
     /// Intents that were looked up with this result: `hit`, `miss`, or `shared` with a call in progress.
@@ -254,6 +268,8 @@ impl Drop for WorkerMetrics {
         }
         for result in RESULTS {
             self.all.requests.remove(&self.result(result));
+        }
+        for result in EJECTED_FOR {
             self.all.ejections.remove(&self.result(result));
         }
         let labels = Worker { worker: self.address.clone() };

@@ -10,14 +10,14 @@ use crate::here::embedding;
 use crate::setup::{SOON, Setup};
 use crate::worker::{Mode, Worker};
 
-/// Requests that carry what was asked, without canaries: those have one text, these have two.
-fn of_two(worker: &Worker) -> usize {
-    worker.take_requests().into_iter().filter(|texts| *texts == 2).count()
+/// Requests that carry what was asked, without canaries: those have four texts at most, these have five.
+fn of_five(worker: &Worker) -> usize {
+    worker.take_requests().into_iter().filter(|texts| *texts == 5).count()
 }
 
-async fn embed_two(setup: &Setup) {
+async fn embed_five(setup: &Setup) {
     let deadline = Some(Instant::now() + Duration::from_secs(5));
-    let texts = vec!["one".to_owned(), "two".to_owned()];
+    let texts = (0..5).map(|text| format!("text {text}")).collect();
     setup.pool.embed(texts, Flow::ALONE, deadline).await.expect("embedded");
 }
 
@@ -27,19 +27,19 @@ async fn gpus_come_first_then_cpus_then_this_process() {
     let mut cpu = Worker::start("cpu-int8");
     let setup = Setup::of(&[&cpu, &gpu]).await;
     for _ in 0..20 {
-        embed_two(&setup).await;
+        embed_five(&setup).await;
     }
-    assert_eq!((of_two(&gpu), of_two(&cpu), setup.here.take_count()), (20, 0, 0));
+    assert_eq!((of_five(&gpu), of_five(&cpu), setup.here.take_count()), (20, 0, 0));
     gpu.kill();
     setup.until_in_use(1).await;
     for _ in 0..20 {
-        embed_two(&setup).await;
+        embed_five(&setup).await;
     }
-    assert_eq!((of_two(&cpu), setup.here.take_count()), (20, 0));
+    assert_eq!((of_five(&cpu), setup.here.take_count()), (20, 0));
     cpu.kill();
     setup.until_in_use(0).await;
-    embed_two(&setup).await;
-    assert_eq!(setup.here.take_count(), 2);
+    embed_five(&setup).await;
+    assert_eq!(setup.here.take_count(), 5);
     for (tier, calls) in [("gpu", 20.0), ("cpu", 20.0), ("in_process", 1.0)] {
         let answered = setup.metric(&format!("toolgate_embed_answered_total{{tier=\"{tier}\"}}"));
         assert!((answered - calls).abs() < 1e-9, "{tier}: {answered}");
@@ -57,7 +57,7 @@ async fn whoever_has_less_to_do_gets_more() {
             let setup = Arc::clone(&setup);
             tokio::spawn(async move {
                 for _ in 0..25 {
-                    embed_two(&setup).await;
+                    embed_five(&setup).await;
                 }
             })
         })
@@ -65,7 +65,7 @@ async fn whoever_has_less_to_do_gets_more() {
     for caller in callers {
         caller.await.expect("embedded");
     }
-    let (quick, slow) = (of_two(&quick), of_two(&slow));
+    let (quick, slow) = (of_five(&quick), of_five(&slow));
     assert_eq!(quick + slow, 200);
     assert!(quick > 2 * slow, "{quick} and {slow}");
 }
@@ -75,9 +75,9 @@ async fn equals_take_turns() {
     let workers = [Worker::start("cpu-int8"), Worker::start("cpu-int8")];
     let setup = Setup::of(&[&workers[0], &workers[1]]).await;
     for _ in 0..20 {
-        embed_two(&setup).await;
+        embed_five(&setup).await;
     }
-    assert_eq!([of_two(&workers[0]), of_two(&workers[1])], [10, 10]);
+    assert_eq!([of_five(&workers[0]), of_five(&workers[1])], [10, 10]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -92,7 +92,7 @@ async fn many_texts_are_spread_over_the_workers_in_bounded_requests() {
     let mut texts_of = Vec::new();
     for worker in &workers {
         let requests: Vec<_> =
-            worker.take_requests().into_iter().filter(|texts| *texts > 1).collect();
+            worker.take_requests().into_iter().filter(|texts| *texts > 4).collect();
         assert!(requests.iter().all(|texts| *texts <= 64), "{requests:?}");
         texts_of.push(requests.iter().sum::<usize>());
         let at_once = worker.seen.at_once_max.load(Ordering::SeqCst);

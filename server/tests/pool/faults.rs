@@ -5,8 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use toolgate_server::config::PoolConfig;
+use toolgate_server::encoder::{Encoder as _, Flow};
 use toolgate_server::error::Error;
 
+use crate::here::embedding;
 use crate::setup::{SOON, Setup, config};
 use crate::worker::{Mode, Worker};
 
@@ -51,7 +54,7 @@ impl Traffic {
 /// One of two workers misbehaves under traffic, and recovers.
 async fn check(hedge: bool, break_it: impl FnOnce(&mut Worker), mend_it: impl FnOnce(&mut Worker)) {
     let (good, mut bad) = (Worker::start("cpu-int8"), Worker::start("cpu-int8"));
-    let config = toolgate_server::config::PoolConfig { hedge, ..config(&[&good, &bad]) };
+    let config = PoolConfig { hedge, ..config(&[&good, &bad]) };
     let setup = Arc::new(Setup::with(config, 2, true).await);
     let traffic = Traffic::start(&setup);
     tokio::time::sleep(Duration::from_millis(300)).await;
@@ -122,6 +125,45 @@ async fn a_worker_that_embeds_something_else_is_found_by_its_canary() {
         worker.address
     );
     assert!((setup.metric(&sample) - 1.0).abs() < 1e-9);
+}
+
+/// Such as one that has learnt which texts it is checked with.
+#[tokio::test]
+async fn a_worker_that_lies_to_traffic_only_is_found_by_comparison_and_stays_out_while_it_lies() {
+    let worker = Worker::start("cpu-int8");
+    let config = PoolConfig { compare_one_in: 1, ..config(&[&worker]) };
+    let setup = Setup::with(config, 1, true).await;
+    setup.embed("lie to me").await.expect("from the worker");
+    worker.set(Mode::WrongToTraffic);
+    let asked = vec!["lie to me".to_owned(), "and lie to others".to_owned()];
+    let embedded = setup.pool.embed(asked, Flow::ALONE, None).await.expect("from the worker");
+    assert_ne!(embedded[0].vector, embedding("lie to me"));
+    let mut answers = 1;
+    while setup.pool.workers_in_use() > 0 {
+        let asked = vec!["lie to me".to_owned()];
+        setup.pool.embed(asked, Flow::ALONE, None).await.expect("an answer");
+        answers += 1;
+        assert!(answers < 1_000, "nobody compared");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let ejected = |result: &str| {
+        let of = format!("worker=\"{}\",result=\"{result}\"", worker.address);
+        setup.metric(&format!("toolgate_encoder_worker_ejections_total{{{of}}}"))
+    };
+    assert!((ejected("different") - 1.0).abs() < 1e-9);
+    assert!(setup.metric("toolgate_embed_compared_total{result=\"different\"}") >= 1.0);
+    // It is right about every known text, and wrong about the one that it was caught with: the checks after the pause
+    // find that.
+    worker.take_texts();
+    let began = Instant::now();
+    let asked_again = |texts: &[String]| texts.iter().any(|text| text.starts_with("lie to"));
+    while !worker.take_texts().iter().any(|texts| asked_again(texts)) {
+        assert!(began.elapsed() < SOON, "it was not asked what it was caught with");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(setup.pool.workers_in_use(), 0);
+    worker.set(Mode::Works);
+    setup.until_in_use(1).await;
 }
 
 #[tokio::test]

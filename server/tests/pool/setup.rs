@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use toolgate_server::config::{PoolConfig, WorkerAddress};
 use toolgate_server::encoder::pool::Reference;
-use toolgate_server::encoder::{Encoder, EncoderPool, Flow};
+use toolgate_server::encoder::{Encoder, EncoderPool, Flow, Prefixes};
 use toolgate_server::error::Error;
 use toolgate_server::telemetry::{Metrics, ShardsReading};
 
@@ -29,6 +29,7 @@ pub fn config(workers: &[&Worker]) -> PoolConfig {
         attempt_timeout: Duration::from_secs(1),
         hedge: false,
         health_interval: Duration::from_millis(100),
+        compare_one_in: 0,
     }
 }
 
@@ -40,7 +41,8 @@ impl Setup {
 
     pub async fn with(config: PoolConfig, in_use: usize, in_process: bool) -> Self {
         let (here, metrics) = (Here::new(), Metrics::default());
-        let reference = Reference::of(here.as_ref()).await.expect("a reference");
+        let reference =
+            Reference::of(here.as_ref(), &Prefixes::default()).await.expect("a reference");
         let encoder = in_process.then(|| Arc::clone(&here) as Arc<dyn Encoder>);
         let pool = Arc::new(EncoderPool::new(&config, reference, encoder, metrics.encoder()));
         let setup = Self { pool, here, metrics };

@@ -26,6 +26,8 @@ pub enum Mode {
     Hangs,
     /// Answers with embeddings of something else.
     Wrong,
+    /// The same, but only for texts of traffic: those that begin with `lie to`.
+    WrongToTraffic,
     /// Answers with numbers that are none.
     NotANumber,
     /// Answers with fewer embeddings than texts.
@@ -39,8 +41,8 @@ pub enum Mode {
 /// What a worker was asked.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// Texts of each Embed request, canaries included.
-    pub requests: Mutex<Vec<usize>>,
+    /// The texts of each Embed request, canaries included.
+    pub requests: Mutex<Vec<Vec<String>>>,
     /// Requests that were cancelled before they were answered.
     pub cancelled: AtomicUsize,
     at_once: AtomicUsize,
@@ -70,8 +72,8 @@ struct Under<'a> {
 }
 
 impl<'a> Under<'a> {
-    fn way(seen: &'a Seen, texts: usize) -> Self {
-        seen.requests.lock().expect("not poisoned").push(texts);
+    fn way(seen: &'a Seen, texts: &[String]) -> Self {
+        seen.requests.lock().expect("not poisoned").push(texts.to_vec());
         let at_once = seen.at_once.fetch_add(1, Ordering::SeqCst) + 1;
         seen.at_once_max.fetch_max(at_once, Ordering::SeqCst);
         Self { seen, answered: false }
@@ -111,8 +113,13 @@ impl Worker {
         *self.service.mode.lock().expect("not poisoned") = mode;
     }
 
-    /// Requests since this was last asked, canaries left out when they are alone in theirs.
+    /// How many texts each request had since this was last asked, canaries included.
     pub fn take_requests(&self) -> Vec<usize> {
+        self.take_texts().iter().map(Vec::len).collect()
+    }
+
+    /// The texts of each request since this was last asked, canaries included.
+    pub fn take_texts(&self) -> Vec<Vec<String>> {
         std::mem::take(&mut *self.seen.requests.lock().expect("not poisoned"))
     }
 
@@ -169,7 +176,7 @@ impl EncoderService for Service {
         request: Request<EmbedRequest>,
     ) -> Result<Response<EmbedResponse>, Status> {
         let EmbedRequest { texts, fingerprint, .. } = request.into_inner();
-        let mut under_way = Under::way(&self.seen, texts.len());
+        let mut under_way = Under::way(&self.seen, &texts);
         if fingerprint != self.fingerprint {
             under_way.answered = true;
             return Err(Status::failed_precondition("another model"));
@@ -181,6 +188,11 @@ impl EncoderService for Service {
             Mode::Slow(millis) => tokio::time::sleep(Duration::from_millis(millis)).await,
             Mode::Hangs => std::future::pending().await,
             Mode::Wrong => vectors = vec![embedding("something else"); texts.len()],
+            Mode::WrongToTraffic => {
+                let lied_to = texts.iter().zip(&mut vectors);
+                let lied_to = lied_to.filter(|(text, _)| text.starts_with("lie to"));
+                lied_to.for_each(|(_, vector)| *vector = embedding("something else"));
+            }
             Mode::NotANumber => vectors = vec![vec![f32::NAN; DIMENSIONS]; texts.len()],
             Mode::TooFew => drop(vectors.pop()),
             Mode::Fails | Mode::Full => {}

@@ -159,6 +159,9 @@ impl Inner {
         if ask.is_short() {
             self.latency.record(began.elapsed());
         }
+        if let Some(comparisons) = &self.comparisons {
+            comparisons.offer(&load.member, &ask.texts, &embedded);
+        }
         Ok(Answer { embedded, by: tier_name(load.member.tier()) })
     }
 

@@ -15,6 +15,10 @@ const EJECTION_MAX: Duration = Duration::from_secs(10);
 /// A worker that served this long begins with the shortest ejection again.
 const FORGIVEN_AFTER: Duration = Duration::from_secs(60);
 
+/// The same for one whose answers were contradicted: it passes every check, and is found by chance only.
+const CONTRADICTED_MAX: Duration = Duration::from_secs(600);
+const CONTRADICTED_FORGIVEN_AFTER: Duration = Duration::from_secs(3_600);
+
 /// How often a worker with another model is asked whether it has ours now.
 const OTHER_MODEL_AGAIN: Duration = Duration::from_secs(10);
 
@@ -41,6 +45,8 @@ pub(super) struct Health {
     canaries: u32,
     /// Ejections in a row.
     ejections: u32,
+    /// Ejections for contradicted answers, in a row.
+    contradictions: u32,
     serving_since: Option<Instant>,
     last_answer: Option<Instant>,
 }
@@ -52,6 +58,7 @@ impl Health {
             failures: 0,
             canaries: 0,
             ejections: 0,
+            contradictions: 0,
             serving_since: None,
             last_answer: None,
         }
@@ -111,6 +118,24 @@ impl Health {
             // Not up yet: waiting longer each time would only keep it out for longer.
             State::New => self.canaries = 0,
             _ => self.eject(now, spread),
+        }
+    }
+
+    /// Takes it out of use for an answer that a trusted encoder contradicts; for twice as long each time.
+    pub(super) fn contradicted(&mut self, now: Instant, spread: f64) {
+        // What it answered before it was taken out of use says nothing new.
+        if !self.is_serving() {
+            return;
+        }
+        if self.serving_since.is_some_and(|since| now - since >= CONTRADICTED_FORGIVEN_AFTER) {
+            self.contradictions = 0;
+        }
+        self.eject(now, spread);
+        let doubled = EJECTION_MIN.saturating_mul(2_u32.saturating_pow(self.contradictions));
+        let pause = doubled.min(CONTRADICTED_MAX).mul_f64(0.75 + 0.25 * spread);
+        self.contradictions = self.contradictions.saturating_add(1);
+        if let State::Ejected(until) = &mut self.state {
+            *until = (*until).max(now + pause);
         }
     }
 
@@ -193,6 +218,25 @@ mod tests {
         now += FORGIVEN_AFTER;
         health.misbehaved(now, 0.0);
         assert!((pause(&health, now) - 0.75).abs() < 1e-9, "the shortest again, less its jitter");
+    }
+
+    #[test]
+    fn contradictions_double_up_to_ten_minutes_and_are_forgiven_after_an_hour() {
+        let mut now = Instant::now();
+        let mut health = serving(now);
+        for want in [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600] {
+            now += FORGIVEN_AFTER;
+            health.contradicted(now, 1.0);
+            // A second answer that was on its way.
+            health.contradicted(now, 1.0);
+            assert!((pause(&health, now) - f64::from(want)).abs() < 1e-9, "{want}");
+            now += SECOND * want;
+            (0..3).for_each(|_| health.canary_passed(now));
+            assert!(health.is_serving());
+        }
+        now += CONTRADICTED_FORGIVEN_AFTER;
+        health.contradicted(now, 1.0);
+        assert!((pause(&health, now) - 1.0).abs() < 1e-9);
     }
 
     #[test]

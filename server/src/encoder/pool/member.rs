@@ -11,14 +11,18 @@ use toolgate_client::{
 use toolgate_serving::telemetry::{CallSpan, trace_headers};
 use tracing::{Instrument as _, info, warn};
 
+use super::canaries::KnownText;
 use super::health::{Health, State};
-use super::random::unit;
-use super::reference::{CANARY, Reference};
+use super::random::{number, unit};
+use super::reference::Reference;
 use crate::encoder::{Embedded, Flow};
 use crate::telemetry::WorkerMetrics;
 
 /// Requests that one worker may have at a time.
 const IN_FLIGHT_MAX: usize = 256;
+
+/// Texts that a worker is remembered to have answered wrongly.
+const CAUGHT_MAX: usize = 8;
 
 /// A worker that had less time than this and did not answer may be in order.
 const FAIR_TIME: Duration = Duration::from_millis(250);
@@ -62,6 +66,8 @@ pub(super) struct Member {
     tokens: AtomicU64,
     in_flight: AtomicUsize,
     said_absent: AtomicBool,
+    /// What it answered wrongly though its checks were right; oldest first.
+    caught: Mutex<Vec<KnownText>>,
     metrics: WorkerMetrics,
 }
 
@@ -104,6 +110,7 @@ impl Member {
             tokens: AtomicU64::new(0),
             in_flight: AtomicUsize::new(0),
             said_absent: AtomicBool::new(false),
+            caught: Mutex::default(),
             metrics,
         })
     }
@@ -177,7 +184,20 @@ impl Member {
         }
     }
 
-    /// Has it embed the canary; one that is not in use says first what it is.
+    /// Takes it out of use for an answer that this process contradicts. It has to answer that text rightly to return.
+    pub(super) fn contradicted(&self, text: KnownText) {
+        {
+            let mut caught = self.caught.lock().unwrap_or_else(PoisonError::into_inner);
+            if caught.len() == CAUGHT_MAX {
+                caught.remove(0);
+            }
+            caught.push(text);
+        }
+        let (now, spread) = (Instant::now(), unit());
+        self.change("different", |health| health.contradicted(now, spread));
+    }
+
+    /// Has it embed known texts; one that is not in use says first what it is.
     pub(super) async fn check(&self, reference: &Reference, within: Duration) {
         let sent = Instant::now();
         let checked = self.canary(reference, within).await;
@@ -226,10 +246,13 @@ impl Member {
             let tier = if described.backend.starts_with("cuda") { Tier::Gpu } else { Tier::Cpu };
             *self.tier.lock().unwrap_or_else(PoisonError::into_inner) = tier;
         }
-        let trace = TraceContext::not_sampled();
-        let canary = (vec![CANARY.to_owned()], Flow::ALONE);
-        let embedded = self.ask(canary, reference, within, Some(&trace)).await?;
-        if embedded.iter().all(|one| reference.is_canary(&one.vector)) {
+        let caught = self.caught.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let check = reference.draw_check(&caught);
+        let trace = unsampled_trace();
+        // A flow as those of tenants: nothing tells a check from traffic.
+        let asked = (check.texts.clone(), Flow::new(number()));
+        let embedded = self.ask(asked, reference, within, trace.as_ref()).await?;
+        if reference.passes(&check, &embedded) {
             return Ok(());
         }
         Err(Failed::Garbage(self.address.clone()))
@@ -302,6 +325,14 @@ impl Member {
             }
         }
     }
+}
+
+/// A place in no trace that anybody sees, where calls have a place in one.
+fn unsampled_trace() -> Option<TraceContext> {
+    trace_headers().map(|_| TraceContext {
+        traceparent: format!("00-{:016x}{:016x}-{:016x}-00", number() | 1, number(), number() | 1),
+        tracestate: String::new(),
+    })
 }
 
 impl Failed {

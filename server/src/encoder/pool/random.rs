@@ -7,3 +7,13 @@ use std::hash::BuildHasher as _;
 pub(super) fn unit() -> f64 {
     RandomState::new().hash_one(0_u8) as f64 / u64::MAX as f64
 }
+
+/// A number less than `bound`; 0 where there is none.
+pub(super) fn below(bound: usize) -> usize {
+    ((unit() * bound as f64) as usize).min(bound.saturating_sub(1))
+}
+
+/// Any number.
+pub(super) fn number() -> u64 {
+    RandomState::new().hash_one(1_u8)
+}

@@ -1,13 +1,14 @@
-//! What workers are held to: the model's fingerprint and width, and the embedding of one known text.
+//! What workers are held to: the model's fingerprint and width, and the embeddings of known texts.
 
-use crate::encoder::{Embedded, Encoder, Flow};
+use super::canaries::{Check, KNOWN, KnownText, new_texts};
+use crate::encoder::{Embedded, Encoder, Flow, Prefixes};
 use crate::error::Error;
 
-/// The text that every worker embeds again and again.
-pub(super) const CANARY: &str = "find the open issues of a repository";
+/// The least cosine of a right answer for a known text. Number formats move an embedding by .005 at most.
+const KNOWN_COSINE_MIN: f32 = 0.99;
 
-/// The least cosine of a right canary. Number formats move an embedding by .005 at most.
-const COSINE_MIN: f32 = 0.99;
+/// The same for a text of traffic, which may be of any kind, and of which both sides may be off by as much.
+pub(super) const COMPARED_COSINE_MIN: f32 = 0.95;
 
 /// How far from 1 the length of an embedding may be.
 const LENGTH_SLACK: f32 = 0.02;
@@ -17,42 +18,70 @@ const LENGTH_SLACK: f32 = 0.02;
 pub struct Reference {
     pub(super) fingerprint: String,
     pub(super) dimensions: usize,
-    canary: Vec<f32>,
+    known: Vec<KnownText>,
+    /// What goes before the texts of traffic.
+    prefixes: Vec<String>,
+    /// True if the model's embeddings have the length 1.
+    unit: bool,
 }
 
 impl Reference {
-    /// As `encoder`, which is trusted, does it.
+    /// Draws known texts and embeds them by `encoder`, which is trusted. They begin with one of `prefixes`, as
+    /// those of traffic do.
     ///
     /// # Errors
     /// As [`Encoder::embed`].
-    pub async fn of(encoder: &dyn Encoder) -> Result<Self, Error> {
-        let mut embedded = encoder.embed(vec![CANARY.to_owned()], Flow::ALONE, None).await?;
-        let canary =
-            embedded.pop().ok_or_else(|| Error::internal("the encoder left a text out"))?;
+    pub async fn of(encoder: &dyn Encoder, prefixes: &Prefixes) -> Result<Self, Error> {
+        let prefixes = vec![prefixes.query.clone(), prefixes.passage.clone()];
+        let texts = new_texts(KNOWN, &prefixes);
+        let embedded = encoder.embed(texts.clone(), Flow::ALONE, None).await?;
+        if embedded.len() != texts.len() {
+            return Err(Error::internal("the encoder left a text out"));
+        }
+        let of = |(text, one): (String, Embedded)| KnownText {
+            text,
+            vector: one.vector,
+            cosine_min: KNOWN_COSINE_MIN,
+        };
+        let known: Vec<KnownText> = texts.into_iter().zip(embedded).map(of).collect();
         Ok(Self {
             fingerprint: encoder.fingerprint().to_owned(),
             dimensions: encoder.dimensions(),
-            canary: canary.vector,
+            unit: known.iter().all(|one| (length(&one.vector) - 1.0).abs() < LENGTH_SLACK),
+            known,
+            prefixes,
         })
     }
 
-    /// Whether these can be embeddings of `count` texts.
+    /// Draws the texts of a check; one of `caught` is among them, if there are any.
+    pub(super) fn draw_check<'a>(&'a self, caught: &'a [KnownText]) -> Check<'a> {
+        Check::draw(&self.known, caught, &self.prefixes)
+    }
+
+    /// Returns true if these can be embeddings of `count` texts.
     pub(super) fn is_sound(&self, count: usize, embedded: &[Embedded]) -> bool {
         embedded.len() == count && embedded.iter().all(|one| self.is_embedding(&one.vector))
     }
 
-    /// Whether this is the canary's embedding.
-    pub(super) fn is_canary(&self, vector: &[f32]) -> bool {
-        let lengths = length(vector) * length(&self.canary);
+    /// Returns true if every known text of the check has its embedding.
+    pub(super) fn passes(&self, check: &Check<'_>, embedded: &[Embedded]) -> bool {
+        let right = |(known, one): (&Option<&KnownText>, &Embedded)| {
+            known.is_none_or(|known| self.agree(known, &one.vector))
+        };
+        embedded.len() == check.known.len() && check.known.iter().zip(embedded).all(right)
+    }
+
+    /// Returns true if this can be the text's embedding, by an encoder of any device and number format.
+    pub(super) fn agree(&self, known: &KnownText, other: &[f32]) -> bool {
+        let lengths = length(&known.vector) * length(other);
         // A NaN is not above.
-        self.is_embedding(vector) && dot(vector, &self.canary) / lengths >= COSINE_MIN
+        self.is_embedding(other) && dot(&known.vector, other) / lengths >= known.cosine_min
     }
 
     fn is_embedding(&self, vector: &[f32]) -> bool {
         // A model whose vectors have other lengths is held to no length.
-        let unit = (length(&self.canary) - 1.0).abs() < LENGTH_SLACK;
         let length = length(vector);
-        let fits = if unit { (length - 1.0).abs() < LENGTH_SLACK } else { length.is_finite() };
+        let fits = if self.unit { (length - 1.0).abs() < LENGTH_SLACK } else { length.is_finite() };
         vector.len() == self.dimensions && fits
     }
 }
@@ -71,8 +100,17 @@ mod tests {
     use super::*;
 
     fn reference(canary: &[f32]) -> Reference {
-        let (fingerprint, dimensions) = ("f".into(), canary.len());
-        Reference { fingerprint, dimensions, canary: canary.to_vec() }
+        Reference {
+            fingerprint: "f".into(),
+            dimensions: canary.len(),
+            known: vec![KnownText {
+                text: "a".into(),
+                vector: canary.to_vec(),
+                cosine_min: KNOWN_COSINE_MIN,
+            }],
+            prefixes: Vec::new(),
+            unit: (length(canary) - 1.0).abs() < LENGTH_SLACK,
+        }
     }
 
     fn sound(reference: &Reference, vectors: &[&[f32]]) -> bool {
@@ -103,8 +141,13 @@ mod tests {
     #[test]
     fn a_canary_of_another_kind_is_seen() {
         let unit = reference(&[1.0, 0.0]);
-        assert!(unit.is_canary(&[1.0, 0.0]) && unit.is_canary(&[0.995, 0.0999]));
-        assert!(!unit.is_canary(&[0.0, 1.0]) && !unit.is_canary(&[-1.0, 0.0]));
-        assert!(!unit.is_canary(&[f32::NAN, 0.0]) && !unit.is_canary(&[]));
+        let check = Check { texts: vec!["a".into()], known: vec![unit.known.first()] };
+        let passes = |vector: &[f32]| {
+            unit.passes(&check, &[Embedded { vector: vector.to_vec(), truncated: false }])
+        };
+        assert!(passes(&[1.0, 0.0]) && passes(&[0.995, 0.0999]));
+        assert!(!passes(&[0.0, 1.0]) && !passes(&[-1.0, 0.0]));
+        assert!(!passes(&[f32::NAN, 0.0]) && !passes(&[]));
+        assert!(!unit.passes(&check, &[]), "a text that was left out");
     }
 }
