@@ -35,10 +35,16 @@ WITH_SERVER := $(CONFORMANCE) tests/ci/with_server.py
 # What checks the Helm chart and the images, in a folder of its own.
 K8S_TOOLS ?= .cache/k8s
 
-# The order in which `make test` runs its steps: quick ones first, then what compiles, then what runs.
-STEPS := check-fmt check-shell check-proto check-python check-dependencies check-behaviours \
-	check-generated check-typescript check-go check-java check-clippy check-cuda check-docs \
-	check-k8s test-kernels test-rust fuzz-smoke test-python test-e2e test-clients test-conformance test-browser test-demo
+# The order in which `make test` runs its steps: quick ones first, then what compiles, then what runs. Lanes between
+# brackets run beside each other: cargo compiles the larger crates on one core, and tests with servers wait. Steps of one
+# lane share what no two may write at a time: cargo's folder, npm's, Maven's. The Rust tests and the clients' soaks and
+# times have the machine to themselves.
+COMPILE := check-generated-rust check-clippy check-cuda check-docs build-tests fuzz-smoke
+CLIENTS := check-python test-python check-generated-clients check-typescript check-go check-java install-k8s-tools \
+	postgres test-kernels
+WITH_SERVERS := check-k8s test-clients test-browser test-demo
+STEPS := check-fmt check-shell check-proto check-dependencies check-behaviours \
+	[ $(COMPILE) / $(CLIENTS) ] model test-rust [ test-e2e / $(WITH_SERVERS) ] test-conformance
 
 ##@ Use
 
@@ -102,9 +108,15 @@ check-cluster: $(K8S_TOOLS)/.cluster ## Each example of the chart, applied to a 
 	PYTHONPATH=tests/k8s $(K8S_TOOLS)/venv/bin/pytest -q -o cache_dir=$(CURDIR)/.cache/pytest tests/k8s/cluster
 
 .PHONY: check-generated
-check-generated: tools ## Committed generated code is what proto/ gives
+check-generated: check-generated-rust check-generated-clients ## Committed generated code is what proto/ gives
+
+.PHONY: check-generated-rust
+check-generated-rust:
 	$(CARGO) build --quiet --locked $(AS_TESTED) --bin toolgate-proto-codegen
 	$(TARGET_DIR)/debug/toolgate-proto-codegen --check
+
+.PHONY: check-generated-clients
+check-generated-clients: tools
 	$(PY) client-sdk/python/scripts/generate.py --check
 	cd $(TS_SDK) && npm ci --silent --no-audit --no-fund && npm run --silent generate:check
 	go run -C $(GO_SDK)/scripts ./generate -check
@@ -162,6 +174,10 @@ check-shell: tools ## Shellcheck on every script
 .PHONY: postgres
 postgres: ## PostgreSQL and PgBouncer for the tests that start them
 	@tests/ci/postgres.sh
+
+.PHONY: build-tests
+build-tests:
+	$(CARGO) test --workspace --locked --no-run
 
 .PHONY: test-rust
 test-rust: postgres ## Rust tests
@@ -325,6 +341,9 @@ debug-bin:
 .PHONY: model
 model: debug-bin
 	$(DEBUG_BIN) model fetch
+
+.PHONY: install-k8s-tools
+install-k8s-tools: $(K8S_TOOLS)/.installed
 
 $(K8S_TOOLS)/.installed: tests/k8s/tools.sh tests/k8s/requirements.txt $(wildcard tests/k8s/admission/*) | .cache/toolchains/.found
 	rm -rf $(K8S_TOOLS)
