@@ -9,6 +9,8 @@ import (
 )
 
 const (
+	// geminiMost is the number of declarations that a request takes.
+	geminiMost = 512
 	maxSchemas = 4096
 	maxMerges  = 16
 	saidTwice  = "dropped: another schema says it already"
@@ -20,10 +22,10 @@ var annotations = []string{"title", "description", "default", "examples"}
 // Gemini gives the active set as `functionDeclarations`, to be sent as `[{"functionDeclarations": [...]}]`.
 //
 // Schemas are rewritten in Gemini's subset of OpenAPI's; every keyword that it can't say is among the losses.
-// Models that take full JSON Schema (`parametersJsonSchema`) don't need this. It fails for a tool that came
-// without its schema.
+// Models that take full JSON Schema (`parametersJsonSchema`) don't need this. A request takes 512 declarations:
+// later ones are left out, and among the losses. It fails for a tool that came without its schema.
 func Gemini(tools []*toolgatev1.ActiveTool) (*Rendered, error) {
-	return format{canName: canNameForGemini, define: declare}.render(tools)
+	return format{most: geminiMost, canName: canNameForGemini, define: declare}.render(tools)
 }
 
 // canNameForGemini: the API takes longer names and more characters; older models do not.

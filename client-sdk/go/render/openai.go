@@ -7,6 +7,9 @@ import (
 	"toolgate.dev/go/toolgatev1"
 )
 
+// openAIMost is the number of tools that a request takes.
+const openAIMost = 128
+
 var refusedAtRoot = []string{"enum", "not"}
 
 // Where schemas stand within a schema.
@@ -16,15 +19,16 @@ var (
 	schemasByName = []string{"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
 )
 
-// OpenAIChat gives the active set as `tools` of the Chat Completions API. Not strict: schemas stay as they are. It
-// fails for a tool that came without its schema.
+// OpenAIChat gives the active set as `tools` of the Chat Completions API. Not strict: schemas stay as they are. A
+// request takes 128 tools: later ones are left out, and among the losses. It fails for a tool that came without its
+// schema.
 func OpenAIChat(tools []*toolgatev1.ActiveTool) (*Rendered, error) {
-	return format{canName: canNameForOpenAI, define: defineForChat}.render(tools)
+	return format{most: openAIMost, canName: canNameForOpenAI, define: defineForChat}.render(tools)
 }
 
 // OpenAIResponses gives the active set as `tools` of the Responses API, as [OpenAIChat] does for Chat Completions.
 func OpenAIResponses(tools []*toolgatev1.ActiveTool) (*Rendered, error) {
-	return format{canName: canNameForOpenAI, define: defineForResponses}.render(tools)
+	return format{most: openAIMost, canName: canNameForOpenAI, define: defineForResponses}.render(tools)
 }
 
 func canNameForOpenAI(name string) bool {

@@ -27,7 +27,7 @@ type Loss struct {
 	Tool string `json:"tool"`
 	// Pointer says where, as a JSON Pointer into the registered `inputSchema`; "" is the whole.
 	Pointer string `json:"pointer"`
-	// Keyword is the keyword at fault; "name" for the tool's own name.
+	// Keyword is the keyword at fault; "name" for the tool's own name, "tools" for one tool too many.
 	Keyword string `json:"keyword"`
 	// Note is what became of it.
 	Note string `json:"note"`
@@ -49,25 +49,30 @@ func (d definitions) rendered() *Rendered {
 
 // format is how a provider names and defines tools.
 type format struct {
+	// most is the number of tools that a request takes; 0 for no limit.
+	most    int
 	canName func(name string) bool
 	define  func(tool *toolgatev1.ActiveTool, losses *losses) (*ordered.Object, error)
 }
 
 // each renders tools one by one. One whose name the provider refuses would fail the whole request, and is left
-// out. One that came as a signature has it for a description, and takes any object: Gate holds its calls to the
+// out. So are those beyond the most that a request takes, the last ones of the active set. One that came as a signature has it for a description, and takes any object: Gate holds its calls to the
 // registered schema.
 func (f format) each(tools []*toolgatev1.ActiveTool) (definitions, error) {
 	var all definitions
 	for _, tool := range tools {
 		lost := &losses{tool: tool.GetModelName()}
-		if f.canName(tool.GetModelName()) {
+		switch {
+		case !f.canName(tool.GetModelName()):
+			lost.add("", "name", "the provider takes no such name: the tool is left out")
+		case f.most > 0 && len(all.tools) == f.most:
+			lost.add("", "tools", fmt.Sprintf("the provider takes %d tools in a request: the tool is left out", f.most))
+		default:
 			defined, err := f.define(toldBySignature(tool), lost)
 			if err != nil {
 				return definitions{}, err
 			}
 			all.tools = append(all.tools, defined)
-		} else {
-			lost.add("", "name", "the provider takes no such name: the tool is left out")
 		}
 		all.losses = append(all.losses, lost.found...)
 	}

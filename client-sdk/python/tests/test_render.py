@@ -35,6 +35,15 @@ def real_tools() -> list[ActiveTool]:
 TOOLS = real_tools()
 
 
+def rendered_all(renderer: Any, tools: list[ActiveTool]) -> render.Rendered:
+    """All tools, as many at a time as every provider takes."""
+    parts = [renderer(tools[at : at + 100]) for at in range(0, len(tools), 100)]
+    return render.Rendered(
+        [tool for part in parts for tool in part.tools],
+        tuple(loss for part in parts for loss in part.losses),
+    )
+
+
 @pytest.mark.parametrize(
     ("renderer", "vendor"),
     [
@@ -47,18 +56,18 @@ TOOLS = real_tools()
 )
 def test_every_real_tool_is_one_that_the_vendor_takes(renderer: Any, vendor: Any) -> None:
     assert len(TOOLS) > 800
-    rendered = renderer(TOOLS)
+    rendered = rendered_all(renderer, TOOLS)
     assert len(rendered.tools) == len(TOOLS)
     adapter = TypeAdapter(vendor)
     for tool in rendered.tools:
         adapter.validate_python(tool)
-    again = renderer(real_tools())
+    again = rendered_all(renderer, real_tools())
     assert json.dumps(again.tools) == json.dumps(rendered.tools), "the same bytes each time"
 
 
 @pytest.mark.parametrize("renderer", [render.openai_chat, render.anthropic])
 def test_losses_are_told_wherever_a_root_changed(renderer: Any) -> None:
-    rendered = renderer(TOOLS)
+    rendered = rendered_all(renderer, TOOLS)
     lossy = {loss.tool for loss in rendered.losses}
     for tool, made in zip(TOOLS, rendered.tools, strict=True):
         schema = made.get("input_schema") or made["function"]["parameters"]
@@ -83,7 +92,7 @@ KNOWN_TO_GEMINI = frozenset(
 
 
 def test_gemini_gets_nothing_that_it_does_not_know() -> None:
-    rendered = render.gemini(TOOLS)
+    rendered = rendered_all(render.gemini, TOOLS)
     used: set[str] = set()
     for tool in rendered.tools:
         used |= keywords(tool.get("parameters", {}))
@@ -115,6 +124,24 @@ def test_a_route_result_renders_as_before() -> None:
     turn = RouteResult.from_proto(wire)
     assert turn.to_anthropic_tools() == render.anthropic(turn).tools
     assert turn.to_openai_tools() == render.openai_chat(turn).tools
+
+
+def test_tools_that_openai_does_not_take_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    wire = [
+        router_pb2.ActiveTool(model_name=f"t{n}", input_schema_json='{"type":"object"}')
+        for n in range(130)
+    ]
+    assert len(RouteResult.from_proto(_answer(wire)).to_openai_tools()) == 128
+    assert [record.getMessage() for record in caplog.records] == [
+        "toolgate: OpenAI takes 128 tools in a request: 2 of 130 are left out"
+    ]
+    caplog.clear()
+    assert len(RouteResult.from_proto(_answer(wire[:128])).to_openai_tools()) == 128
+    assert not caplog.records
+
+
+def _answer(tools: list[router_pb2.ActiveTool]) -> router_pb2.RouteResponse:
+    return router_pb2.RouteResponse(active_tools=tools)
 
 
 def test_tools_without_schemas_say_what_to_do() -> None:

@@ -1,6 +1,7 @@
 """What Route, GetSummaryPool and BatchGetToolSchemas answer, as frozen values."""
 
 import json
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,6 +11,8 @@ from toolgate._gen.v1 import error_pb2, router_pb2
 from toolgate.deferral import Deferral
 from toolgate.enums import DegradedReason, FoundBy, RefusalCode, from_wire
 from toolgate.ranking import Fit, Ranking
+
+_LOG = logging.getLogger("toolgate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,12 +302,21 @@ class RouteResult:
     def to_openai_tools(self) -> list[dict[str, Any]]:
         """The active set as the `tools` of OpenAI's Chat Completions API; `render` has more.
 
+        A request takes 128 tools: later ones are left out, with a warning in the log.
+
         Raises:
             ValueError: full schemas were not asked for.
         """
         from toolgate import render
 
-        return render.openai_chat(self).tools
+        rendered = render.openai_chat(self)
+        left_out = sum(loss.keyword == "tools" for loss in rendered.losses)
+        if left_out:
+            _LOG.warning(
+                "toolgate: OpenAI takes %d tools in a request: %d of %d are left out",
+                *(len(rendered.tools), left_out, len(self)),
+            )
+        return rendered.tools
 
     @classmethod
     def from_proto(cls, message: router_pb2.RouteResponse) -> "RouteResult":

@@ -66,10 +66,10 @@ pub fn anthropic(
     tools: &[ActiveTool],
     options: &AnthropicOptions<'_>,
 ) -> Result<Rendered, RenderError> {
-    let loaded = render_each(tools, can_name, define)?;
+    let loaded = render_each(tools, None, can_name, define)?;
     let is_loaded = |tool: &ActiveTool| tools.iter().any(|t| t.model_name == tool.model_name);
     let deferred = options.deferred.iter().filter(|tool| !is_loaded(tool));
-    let mut later = render_each(deferred, can_name, define)?;
+    let mut later = render_each(deferred, None, can_name, define)?;
     let defers = can_defer(options.model, options.unsupported);
     let search = options.search_tool.filter(|_| defers && !later.tools.is_empty());
     let mut seen: Vec<Value> = search.map(definition_of).into_iter().collect();

@@ -13,6 +13,8 @@ use super::schema::{
 };
 use super::{RenderError, Rendered};
 
+/// Declarations that a request takes.
+const MOST: usize = 512;
 const MAX_SCHEMAS: usize = 4096;
 const MAX_MERGES: usize = 16;
 const ANNOTATIONS: [&str; 4] = ["title", "description", "default", "examples"];
@@ -21,12 +23,13 @@ const TWICE: &str = "dropped: another schema says it already";
 /// The active set as `functionDeclarations`, to be sent as `[{"functionDeclarations": [...]}]`.
 ///
 /// Schemas are rewritten in Gemini's subset; every keyword that it can't say is among the losses. Models that
-/// take full JSON Schema (`parametersJsonSchema`) don't need this.
+/// take full JSON Schema (`parametersJsonSchema`) don't need this. A request takes 512 declarations: later ones are
+/// left out, and among the losses.
 ///
 /// # Errors
 /// [`RenderError`] when a tool came without its full schema.
 pub fn gemini(tools: &[ActiveTool]) -> Result<Rendered, RenderError> {
-    render_each(tools, can_name, declare)
+    render_each(tools, Some(MOST), can_name, declare)
 }
 
 /// The API takes longer names and more characters; older models do not.

@@ -12,7 +12,7 @@ use super::{RenderError, Rendered};
 /// # Errors
 /// [`RenderError`] when a tool came without its full schema.
 pub fn mcp(tools: &[ActiveTool]) -> Result<Rendered, RenderError> {
-    render_each(tools, |name| !name.is_empty(), define)
+    render_each(tools, None, |name| !name.is_empty(), define)
 }
 
 fn define(tool: &ActiveTool, _: &mut Losses) -> Result<Value, RenderError> {

@@ -7,24 +7,29 @@ use super::root::plain_root;
 use super::schema::{Losses, MAX_NESTING, Schema, input_schema, is_name, render_each};
 use super::{RenderError, Rendered};
 
+/// Tools that a request takes.
+const MOST: usize = 128;
+
 const REFUSED_AT_ROOT: [&str; 2] = ["enum", "not"];
 
-/// The active set as `tools` of the Chat Completions API. Not strict: schemas stay as they are.
+/// The active set as `tools` of the Chat Completions API. Not strict: schemas stay as they are. A request takes
+/// 128 tools: later ones are left out, and among the losses.
 ///
 /// # Errors
 /// [`RenderError`] when a tool came without its full schema.
 pub fn openai_chat(tools: &[ActiveTool]) -> Result<Rendered, RenderError> {
-    render_each(tools, can_name, |tool, losses| {
+    render_each(tools, Some(MOST), can_name, |tool, losses| {
         Ok(json!({ "type": "function", "function": function(tool, losses)? }))
     })
 }
 
-/// The active set as `tools` of the Responses API. Not strict: schemas stay as they are.
+/// The active set as `tools` of the Responses API. Not strict: schemas stay as they are. A request takes
+/// 128 tools: later ones are left out, and among the losses.
 ///
 /// # Errors
 /// [`RenderError`] when a tool came without its full schema.
 pub fn openai_responses(tools: &[ActiveTool]) -> Result<Rendered, RenderError> {
-    render_each(tools, can_name, |tool, losses| {
+    render_each(tools, Some(MOST), can_name, |tool, losses| {
         let mut function = function(tool, losses)?;
         function["type"] = "function".into();
         function["strict"] = false.into();

@@ -37,20 +37,26 @@ impl Losses {
 }
 
 /// Renders tools one by one. One whose name the provider refuses would fail the whole request, and is left
-/// out. One that came as a signature has it for a description, and takes any object: Gate holds its calls to the
+/// out. So are those beyond `most`, the last ones of the active set. One that came as a signature has it for a description, and takes any object: Gate holds its calls to the
 /// registered schema.
 pub(super) fn render_each<'a>(
     tools: impl IntoIterator<Item = &'a ActiveTool>,
+    most: Option<usize>,
     can_name: fn(&str) -> bool,
     define: fn(&ActiveTool, &mut Losses) -> Result<Value, RenderError>,
 ) -> Result<Rendered, RenderError> {
     let mut rendered = Rendered { tools: Vec::new(), losses: Vec::new() };
     for tool in tools {
         let mut losses = Losses { tool: tool.model_name.clone(), found: Vec::new() };
-        if can_name(&tool.model_name) {
-            rendered.tools.push(define(&told_by_signature(tool), &mut losses)?);
-        } else {
+        let most = most.filter(|most| rendered.tools.len() >= *most);
+        if !can_name(&tool.model_name) {
             losses.add("", "name", "the provider takes no such name: the tool is left out");
+        } else if let Some(most) = most {
+            let note =
+                format!("the provider takes {most} tools in a request: the tool is left out");
+            losses.add("", "tools", note);
+        } else {
+            rendered.tools.push(define(&told_by_signature(tool), &mut losses)?);
         }
         rendered.losses.append(&mut losses.found);
     }

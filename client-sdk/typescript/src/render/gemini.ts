@@ -15,17 +15,20 @@ export interface GeminiFunction {
 // The API takes longer names and more characters; older models do not.
 const NAME = /^[A-Za-z_][A-Za-z0-9_.-]{0,63}$/;
 
+const MOST = 512;
+
 /**
  * The active set as `functionDeclarations`, to be sent as `[{ functionDeclarations: [...] }]`.
  *
  * Schemas are rewritten in Gemini's subset; every keyword that it can't say is among the losses. Models that take
- * full JSON Schema (`parametersJsonSchema`) don't need this.
+ * full JSON Schema (`parametersJsonSchema`) don't need this. A request takes 512 declarations: later ones are left
+ * out, and among the losses.
  *
  * @param tools tools with full schemas.
  * @throws TypeError a tool without its schema.
  */
 export function gemini(tools: Iterable<ActiveTool>): Rendered<GeminiFunction> {
-  return renderEach(tools, NAME, declare);
+  return renderEach(tools, NAME, declare, MOST);
 }
 
 function declare(tool: ActiveTool, losses: Losses): GeminiFunction {

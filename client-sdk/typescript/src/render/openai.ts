@@ -21,6 +21,7 @@ export interface OpenAIChatTool {
 export type OpenAIResponsesTool = OpenAIFunction & { readonly type: "function"; readonly strict: false };
 
 const NAME = /^[A-Za-z0-9_-]{1,64}$/;
+const MOST = 128;
 const REFUSED_AT_ROOT = ["enum", "not"];
 const SCHEMAS = new Set(["items", "additionalProperties", "contains", "not", "if", "then", "else"]);
 const LISTS_OF_SCHEMAS = new Set(["anyOf", "oneOf", "allOf", "prefixItems"]);
@@ -35,30 +36,34 @@ const SCHEMAS_BY_NAME = new Set([
 const NEEDED = { array: "items", object: "properties" } as const;
 
 /**
- * The active set as `tools` of the Chat Completions API. Not strict: schemas stay as they are.
+ * The active set as `tools` of the Chat Completions API. Not strict: schemas stay as they are. A request
+ * takes 128 tools: later ones are left out, and among the losses.
  *
  * @param tools tools with full schemas.
  * @throws TypeError a tool without its schema.
  */
 export function openaiChat(tools: Iterable<ActiveTool>): Rendered<OpenAIChatTool> {
-  return renderEach(tools, NAME, (tool, losses) => ({
+  const define = (tool: ActiveTool, losses: Losses): OpenAIChatTool => ({
     type: "function",
     function: functionOf(tool, losses),
-  }));
+  });
+  return renderEach(tools, NAME, define, MOST);
 }
 
 /**
- * The active set as `tools` of the Responses API. Not strict: schemas stay as they are.
+ * The active set as `tools` of the Responses API. Not strict: schemas stay as they are. A request
+ * takes 128 tools: later ones are left out, and among the losses.
  *
  * @param tools tools with full schemas.
  * @throws TypeError a tool without its schema.
  */
 export function openaiResponses(tools: Iterable<ActiveTool>): Rendered<OpenAIResponsesTool> {
-  return renderEach(tools, NAME, (tool, losses) => ({
+  const define = (tool: ActiveTool, losses: Losses): OpenAIResponsesTool => ({
     type: "function",
     ...functionOf(tool, losses),
     strict: false,
-  }));
+  });
+  return renderEach(tools, NAME, define, MOST);
 }
 
 function functionOf(tool: ActiveTool, losses: Losses): OpenAIFunction {

@@ -11,7 +11,7 @@ export interface Loss {
   readonly tool: string;
   /** Where, as a JSON Pointer into the registered `inputSchema`; "" is the whole. */
   readonly pointer: string;
-  /** The keyword at fault; "name" for the tool's own name. */
+  /** The keyword at fault; "name" for the tool's own name, "tools" for one tool too many. */
   readonly keyword: string;
   /** What became of it. */
   readonly note: string;
@@ -60,22 +60,25 @@ export class Losses {
  * Renders tools one by one.
  *
  * One whose name is not among `names`, those that the provider takes, would fail the whole request, and is left
- * out. One that came as a signature has it for a description, and takes any object: Gate holds its calls to the
- * registered schema.
+ * out. So are those beyond `most`, the last ones of the active set. One that came as a signature has it for a
+ * description, and takes any object: Gate holds its calls to the registered schema.
  */
 export function renderEach<T>(
   tools: Iterable<ActiveTool>,
   names: RegExp,
   define: (tool: ActiveTool, losses: Losses) => T,
+  most?: number,
 ): Rendered<T> {
   const rendered: T[] = [];
   const losses: Loss[] = [];
   for (const tool of tools) {
     const ofTool = new Losses(tool.modelName);
-    if (names.test(tool.modelName)) {
-      rendered.push(define(toldBySignature(tool), ofTool));
-    } else {
+    if (!names.test(tool.modelName)) {
       ofTool.add("", "name", "the provider takes no such name: the tool is left out");
+    } else if (rendered.length === most) {
+      ofTool.add("", "tools", `the provider takes ${String(most)} tools in a request: the tool is left out`);
+    } else {
+      rendered.push(define(toldBySignature(tool), ofTool));
     }
     losses.push(...ofTool.found);
   }

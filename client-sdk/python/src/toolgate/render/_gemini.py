@@ -11,18 +11,20 @@ from toolgate.routing import ActiveTool
 
 # The API takes longer names and more characters; older models do not.
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
+_MOST = 512
 
 
 def gemini(tools: Iterable[ActiveTool]) -> Rendered:
     """The active set as `functionDeclarations`, to be sent as `[{"functionDeclarations": [...]}]`.
 
     Schemas are rewritten in Gemini's subset; every keyword that it can't say is among the losses.
-    Models that take full JSON Schema (`parametersJsonSchema`) don't need this.
+    Models that take full JSON Schema (`parametersJsonSchema`) don't need this. A request takes 512
+    declarations: later ones are left out, and among the losses.
 
     Args:
         tools: Tools with full schemas.
     """
-    return render_each(tools, _NAME, _declare)
+    return render_each(tools, _NAME, _declare, _MOST)
 
 
 def _declare(tool: ActiveTool, losses: Losses) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from toolgate.render._schema import MAX_NESTING, Losses, Rendered, Schema, rende
 from toolgate.routing import ActiveTool
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_MOST = 128
 _REFUSED_AT_ROOT = ("enum", "not")
 _SCHEMAS = ("items", "additionalProperties", "contains", "not", "if", "then", "else")
 _LISTS_OF_SCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems")
@@ -18,19 +19,23 @@ _SCHEMAS_BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "
 def openai_chat(tools: Iterable[ActiveTool]) -> Rendered:
     """The active set as `tools` of the Chat Completions API. Not strict: schemas stay as they are.
 
+    A request takes 128 tools: later ones are left out, and among the losses.
+
     Args:
         tools: Tools with full schemas.
     """
-    return render_each(tools, _NAME, _chat)
+    return render_each(tools, _NAME, _chat, _MOST)
 
 
 def openai_responses(tools: Iterable[ActiveTool]) -> Rendered:
     """The active set as `tools` of the Responses API. Not strict: schemas stay as they are.
 
+    A request takes 128 tools: later ones are left out, and among the losses.
+
     Args:
         tools: Tools with full schemas.
     """
-    return render_each(tools, _NAME, _responses)
+    return render_each(tools, _NAME, _responses, _MOST)
 
 
 def _chat(tool: ActiveTool, losses: Losses) -> dict[str, Any]:

@@ -22,7 +22,7 @@ class Loss:
     pointer: str
     """Where, as a JSON Pointer into the registered `inputSchema`; "" is the whole."""
     keyword: str
-    """The keyword at fault; "name" for the tool's own name."""
+    """The keyword at fault; "name" for the tool's own name, "tools" for one tool too many."""
     note: str
     """What became of it."""
 
@@ -71,21 +71,26 @@ def render_each(
     tools: Iterable[ActiveTool],
     names: re.Pattern[str],
     define: Callable[[ActiveTool, Losses], dict[str, Any]],
+    most: int | None = None,
 ) -> Rendered:
     """Renders tools one by one.
 
     One whose name is not among `names`, those that the provider takes, would fail the whole
-    request, and is left out. One that came as a signature has it for a description, and takes any
-    object: Gate holds its calls to the registered schema.
+    request, and is left out. So are those beyond `most`, the last ones of the active set. One that
+    came as a signature has it for a description, and takes any object: Gate holds its calls to the
+    registered schema.
     """
-    rendered = []
+    rendered: list[dict[str, Any]] = []
     losses: list[Loss] = []
     for tool in tools:
         of_tool = Losses(tool.model_name)
-        if names.fullmatch(tool.model_name):
-            rendered.append(define(_told_by_signature(tool), of_tool))
-        else:
+        if not names.fullmatch(tool.model_name):
             of_tool.add("", "name", "the provider takes no such name: the tool is left out")
+        elif len(rendered) == most:
+            note = f"the provider takes {most} tools in a request: the tool is left out"
+            of_tool.add("", "tools", note)
+        else:
+            rendered.append(define(_told_by_signature(tool), of_tool))
         losses.extend(of_tool.found)
     return Rendered(rendered, tuple(losses))
 

@@ -6,10 +6,13 @@ import java.util.List;
 
 /** Function declarations for Gemini, whose schemas are a subset of OpenAPI 3.0's. */
 final class Gemini {
+    /** Declarations that a request takes. */
+    private static final int MOST = 512;
+
     private Gemini() {}
 
     static Rendered render(List<ActiveTool> tools) {
-        return Schemas.each(tools, Gemini::canName, Gemini::declare);
+        return Schemas.each(tools, MOST, Gemini::canName, Gemini::declare);
     }
 
     /** The API takes longer names and more characters; older models do not. */

@@ -12,11 +12,15 @@ import java.util.Map;
 final class OpenAi {
     private static final List<String> REFUSED_AT_ROOT = List.of("enum", "not");
 
+    /** Tools that a request takes. */
+    private static final int MOST = 128;
+
     private OpenAi() {}
 
     static Rendered chat(List<ActiveTool> tools) {
         return Schemas.each(
                 tools,
+                MOST,
                 OpenAi::canName,
                 (tool, losses) -> {
                     JsonObject definition = new JsonObject();
@@ -29,6 +33,7 @@ final class OpenAi {
     static Rendered responses(List<ActiveTool> tools) {
         return Schemas.each(
                 tools,
+                MOST,
                 OpenAi::canName,
                 (tool, losses) -> {
                     JsonObject definition = new JsonObject();

@@ -67,7 +67,7 @@ public final class Render {
 
     /**
      * The tools as {@code tools} of OpenAI's Chat Completions API. Not strict: schemas stay as they
-     * are.
+     * are. A request takes 128 tools: later ones are left out, and among the losses.
      *
      * @param tools the tools
      * @return the definitions
@@ -78,7 +78,8 @@ public final class Render {
     }
 
     /**
-     * The tools as {@code tools} of OpenAI's Responses API. Not strict: schemas stay as they are.
+     * The tools as {@code tools} of OpenAI's Responses API. Not strict: schemas stay as they are. A
+     * request takes 128 tools: later ones are left out, and among the losses.
      *
      * @param tools the tools
      * @return the definitions
@@ -93,7 +94,8 @@ public final class Render {
      * [{"functionDeclarations": [...]}]}.
      *
      * <p>Schemas are rewritten in Gemini's subset; every keyword that it can't say is among the
-     * losses. Models that take full JSON Schema ({@code parametersJsonSchema}) don't need this.
+     * losses. Models that take full JSON Schema ({@code parametersJsonSchema}) don't need this. A
+     * request takes 512 declarations: later ones are left out, and among the losses.
      *
      * @param tools the tools
      * @return the definitions

@@ -15,6 +15,8 @@ final class Schemas {
     /** Levels of a schema that are read; the service refuses deeper ones. */
     static final int MAX_NESTING = 64;
 
+    private static final String LEFT_OUT = " tools in a request: the tool is left out";
+
     private Schemas() {}
 
     /**
@@ -25,14 +27,25 @@ final class Schemas {
             Iterable<ActiveTool> tools,
             Predicate<String> canName,
             BiFunction<ActiveTool, Losses, JsonObject> define) {
+        return each(tools, Integer.MAX_VALUE, canName, define);
+    }
+
+    /** Renders at most so many tools, and leaves out the last ones of the active set. */
+    static Rendered each(
+            Iterable<ActiveTool> tools,
+            int most,
+            Predicate<String> canName,
+            BiFunction<ActiveTool, Losses, JsonObject> define) {
         List<JsonObject> rendered = new ArrayList<>();
         List<Loss> lost = new ArrayList<>();
         for (ActiveTool tool : tools) {
             Losses losses = new Losses(tool.getModelName());
-            if (canName.test(tool.getModelName())) {
-                rendered.add(define.apply(toldBySignature(tool), losses));
-            } else {
+            if (!canName.test(tool.getModelName())) {
                 losses.add("", "name", "the provider takes no such name: the tool is left out");
+            } else if (rendered.size() == most) {
+                losses.add("", "tools", "the provider takes " + most + LEFT_OUT);
+            } else {
+                rendered.add(define.apply(toldBySignature(tool), losses));
             }
             lost.addAll(losses.found());
         }
