@@ -237,6 +237,20 @@ def test_a_failed_call_unlocks_nothing(client: Client, tools: list[FunctionTool]
     assert [refusal["error"] for refusal in refusals(result)] == ["precondition_unmet"]
 
 
+def test_a_failed_or_refused_call_brings_no_tool_in(
+    client: Client, tools: list[FunctionTool]
+) -> None:
+    def find_notes(text: str) -> str:
+        raise RuntimeError("get the weather forecast for a city for the coming days instead")
+
+    failing = model_facing([function_tool(find_notes)], client.list_tools("notes")) + tools[1:]
+    refused = [("mcp__notes__get the weather forecast for a city", {"text": "milk"})]
+    model = script([(FIND, {"text": "milk"})], refused, "I can't.")
+    conversation = Conversation(client, failing, pinned_tools=[FIND], deferral="always")
+    run(model, conversation, "hello, how are you?")
+    assert shown(model) == [["clock", SEARCH, FIND]] * 3
+
+
 def test_a_snapshot_goes_on_elsewhere(
     client: Client, tools: list[FunctionTool], desk: Desk
 ) -> None:

@@ -242,6 +242,16 @@ def test_preconditions_are_read_from_the_messages_and_the_grants(
     assert len(refusals(result)) == 1
 
 
+def test_a_failed_or_refused_call_brings_no_tool_in(
+    client: Client, tools: AbstractToolset[Any]
+) -> None:
+    refused: Step = [("mcp__notes__get the weather forecast for a city", {"text": "milk"})]
+    script = Script(refused, refused, "I can't.")
+    toolgate = Toolgate(client, tools, pinned_tools=[FIND], deferral="always")
+    run(script, toolgate, "hello, how are you?")
+    assert script.shown == [[SEARCH, FIND]] * 3
+
+
 def test_the_messages_carry_the_active_set_from_run_to_run(
     client: Client, tools: AbstractToolset[Any]
 ) -> None:

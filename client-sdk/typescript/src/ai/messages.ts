@@ -20,14 +20,17 @@ export function entryOf(message: ModelMessage): object {
   }
 }
 
-/** What the user said last, and what a tool answered since; what a search found is loaded already. */
+/**
+ * What the user said last, and what a tool answered since. What a search found is loaded already, and a call that failed
+ * or was refused says nothing of what is wanted.
+ */
 export function intentsOf(messages: readonly ModelMessage[]): Intent[] {
   const asked = messages.findLastIndex(({ role }) => role === "user");
   const said = messages[asked];
   const results = messages
     .slice(asked + 1)
     .flatMap((message) => (message.role === "tool" ? message.content.filter(isResult) : []));
-  const last = results.findLast(({ toolName }) => toolName !== SEARCH_TOOL.modelName);
+  const last = results.findLast((result) => result.toolName !== SEARCH_TOOL.modelName && !isFailed(result));
   return [
     ...(said === undefined ? [] : intentOf(textOf(said.content))),
     ...(last === undefined ? [] : intentOf(outputOf(last), true)),
@@ -46,8 +49,7 @@ function blockOf(part: object): object {
   }
   if (type === "tool-result") {
     const result = part as Result;
-    const failed = /^error|denied$/.test(result.output.type);
-    const flag = failed ? { is_error: true } : {};
+    const flag = isFailed(result) ? { is_error: true } : {};
     return { type: "tool_result", tool_use_id: toolCallId, content: outputOf(result), ...flag };
   }
   return {};
@@ -55,6 +57,10 @@ function blockOf(part: object): object {
 
 function isResult(part: Part): part is Result {
   return part.type === "tool-result";
+}
+
+function isFailed({ output }: Result): boolean {
+  return /^error|denied$/.test(output.type);
 }
 
 /** A result's output as text. */

@@ -26,16 +26,23 @@ export function entryOf(message: BaseMessage): object {
   return { role: "user" };
 }
 
-/** What the user said last, and what a tool answered since; what a search found is loaded already. */
+/**
+ * What the user said last, and what a tool answered since. What a search found is loaded already, and a call that failed
+ * or was refused says nothing of what is wanted.
+ */
 export function intentsOf(messages: readonly BaseMessage[]): Intent[] {
   const asked = messages.findLastIndex((message) => HumanMessage.isInstance(message));
   const answered = messages
     .slice(asked + 1)
-    .findLast((message) => ToolMessage.isInstance(message) && message.name !== SEARCH_TOOL.modelName);
+    .findLast((message) => ToolMessage.isInstance(message) && saysMore(message));
   return [
     ...intentOf(messages[asked]?.text ?? ""),
     ...(answered === undefined ? [] : intentOf(answered.text, true)),
   ];
+}
+
+function saysMore({ name, status }: ToolMessage): boolean {
+  return name !== SEARCH_TOOL.modelName && status !== "error";
 }
 
 /** The calls of the model's last message that nobody has answered. */

@@ -113,6 +113,19 @@ for (const name of ["find_notes", "functions.find_notes", `functions.${FIND}`]) 
   });
 }
 
+test("a refused call brings no tool in", async () => {
+  await using service = await Service.get();
+  await using client = new Client(service.target, { tenant: freshTenant(), timeoutMs: 30_000 });
+  const route = { options: { pinnedTools: [FIND], deferral: v1.DeferralMode.ALWAYS } };
+  const toolgate = new ToolgateConversation(client, await registered(client), { route });
+  const refused: [string, object] = ["mcp__notes__lists the calendars of this account", {}];
+  const model = scripted([refused], [refused], "I can't.");
+  const prompt = "Hello, how are you?";
+  await generateText({ model, prompt, stopWhen: stepCountIs(4), ...toolgate.settings() });
+  const shown = model.doGenerateCalls.map(({ tools }) => tools?.map(({ name }) => name));
+  assert.deepEqual(shown, Array(3).fill([SEARCH, FIND]));
+});
+
 test("a streamed call of a name that no tool has is refused by Gate too", async () => {
   await using service = await Service.get();
   await using client = new Client(service.target, { tenant: freshTenant(), timeoutMs: 30_000 });

@@ -136,6 +136,17 @@ test("bare names are understood, an own tool's wins, and own tools are told once
   assert.deepEqual(told, [["clock"]]);
 });
 
+test("a refused call brings no tool in", async () => {
+  await using service = await Service.get();
+  await using client = new Client(service.target, { tenant: freshTenant(), timeoutMs: 30_000 });
+  const refused = [["mcp__notes__lists the calendars of this account", {}]] as [string, object][];
+  const { agent, shown } = await agentOf(client, [refused as never, refused as never, "I can't."], {
+    route: { options: { pinnedTools: [FIND], deferral: v1.DeferralMode.ALWAYS } },
+  });
+  await agent.invoke({ messages: [{ role: "user", content: "Hello, how are you?" }] });
+  assert.deepEqual(shown, Array(3).fill(["clock", SEARCH, FIND]));
+});
+
 test("without the search nothing is deferred, unless a mode is named", async () => {
   await using service = await Service.get();
   for (const [options, count] of [

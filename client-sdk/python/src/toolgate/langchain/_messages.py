@@ -23,16 +23,21 @@ def read(messages: Sequence[AnyMessage], snapshot: Mapping[str, Any] | None) -> 
 def intents(messages: Sequence[AnyMessage]) -> list[Intent]:
     """What the user said last, and what a tool answered since; empty when there is no text.
 
-    What a search found is loaded already, and says nothing of what is wanted.
+    What a search found is loaded already, and a call that failed or was refused says nothing of
+    what is wanted.
     """
     found = []
     for message in reversed(messages):
         if isinstance(message, HumanMessage):
             found.append(Intent(cut(message.text)))
             break
-        if isinstance(message, ToolMessage) and not found and message.name != SEARCH:
+        if isinstance(message, ToolMessage) and not found and _says_more(message):
             found.append(Intent(cut(message.text), OBSERVATION_WEIGHT))
     return [intent for intent in reversed(found) if intent.text.strip()]
+
+
+def _says_more(message: ToolMessage) -> bool:
+    return message.name != SEARCH and message.status != "error"
 
 
 def open_calls(messages: Sequence[AnyMessage]) -> tuple[AIMessage | None, list[ToolCall]]:

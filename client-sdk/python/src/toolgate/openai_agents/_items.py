@@ -19,7 +19,7 @@ def entries(items: Items) -> Iterator[dict[str, Any]]:
     """The items as `history.scan` reads them: calls and their answers, and nothing else."""
     for item in _listed(items):
         if item.get("type") in _CALLS:
-            failed = _FAILURE.match(_text(item.get("output")))
+            failed = _is_failure(_text(item.get("output")))
             yield {**item, "output": '{"error": "failed"}'} if failed else dict(item)
         else:
             # Whatever a user's message holds that looks like an answer is not read.
@@ -29,7 +29,8 @@ def entries(items: Items) -> Iterator[dict[str, Any]]:
 def intents(items: Items) -> list[Intent]:
     """What the user said last, and what a tool answered since; empty when there is no text.
 
-    What a search found is loaded already, and says nothing of what is wanted.
+    What a search found is loaded already, and a call that failed or was refused says nothing of
+    what is wanted.
     """
     listed = _listed(items)
     names = {
@@ -41,8 +42,20 @@ def intents(items: Items) -> list[Intent]:
             return intents_of(_text(item.get("content")), observed)
         if item.get("type") == _CALLS[1] and not observed:
             found = names.get(item.get("call_id")) == SEARCH
-            observed = "" if found else _text(item.get("output"))
+            output = _text(item.get("output"))
+            observed = "" if found or _is_failure(output) else output
     return intents_of("", observed)
+
+
+def _is_failure(output: str) -> bool:
+    """Whether an answer says that its call failed or was refused."""
+    if _FAILURE.match(output):
+        return True
+    try:
+        said = json.loads(output) if output.startswith("{") else None
+    except ValueError:
+        return False
+    return isinstance(said, dict) and bool(said.get("error"))
 
 
 def _listed(items: Items) -> list[Mapping[str, Any]]:

@@ -43,16 +43,21 @@ def _answer(part: ToolReturnPart) -> dict[str, Any]:
 def intents(messages: Sequence[ModelMessage]) -> list[Intent]:
     """What the user said last, and what a tool answered since; empty when there is no text.
 
-    What a search found is loaded already, and says nothing of what is wanted.
+    What a search found is loaded already, and a call that failed or was refused says nothing of
+    what is wanted.
     """
     observed = ""
     for message in reversed(messages):
         for part in reversed(message.parts):
             if isinstance(part, UserPromptPart):
                 return intents_of(_text(part), observed)
-            if isinstance(part, ToolReturnPart) and not observed and part.tool_name != SEARCH:
+            if isinstance(part, ToolReturnPart) and not observed and _says_more(part):
                 observed = part.model_response_str(wrap_if_error=False)
     return intents_of("", observed)
+
+
+def _says_more(part: ToolReturnPart) -> bool:
+    return part.tool_name != SEARCH and part.outcome == "success"
 
 
 def _text(part: UserPromptPart) -> str:
