@@ -7,7 +7,7 @@
 const NICE: i32 = 5;
 
 /// Has the calling thread give way to others.
-pub(crate) fn give_way() {
+pub fn give_way() {
     // Of one thread on Linux alone: elsewhere it would be of the whole process.
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::nice(NICE) {

@@ -1,7 +1,8 @@
 //! What a hostile policy costs: 64 KiB documents that repeat one heavy condition, over 1,000 tools and a
 //! large state. Printed are the times to read the document, to put the catalog under it and to settle one
 //! call's conditions, and the memory that the process grew by at its peak. With a number as an argument,
-//! over that many tools.
+//! over that many tools. And what a hostile tool costs: schemas of 64 KiB, the heaviest that are taken and some
+//! that are refused.
 #![allow(clippy::print_stdout, reason = "a table is what it is for")]
 
 use std::collections::HashMap;
@@ -10,11 +11,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use toolgate_server::catalog::check::{ToolCheck, ToolSettings};
+use toolgate_server::catalog::check::{ToolCheck, ToolSettings, Work};
 use toolgate_server::config::LimitsConfig;
 use toolgate_server::gate::standing::Standings;
 use toolgate_server::identity::ServerName;
 use toolgate_server::policy::Policy;
+use toolgate_server::schema::ArgumentSchema;
 use toolgate_server::shard::ruled::RuledCatalog;
 use toolgate_server::state::{AgentState, CallStatus, PriorCall};
 use toolgate_server::store::{ServerRecord, StoredServer, StoredTool};
@@ -67,6 +69,56 @@ fn main() {
         );
         drop(standings);
     }
+    schemas();
+}
+
+fn schemas() {
+    println!("\n{:28} {:>7} {:>12} {:>10}", "schema", "bytes", "compile", "memory");
+    for (name, schema) in heavy_schemas() {
+        let text = schema.to_string();
+        let before = peak_after_reset();
+        let (compiled, taken) = timed(|| ArgumentSchema::compile(&text));
+        let grown = peak_memory().saturating_sub(before) >> 10;
+        let refused = if compiled.is_err() { "refused" } else { "" };
+        println!("{name:28} {:7} {taken:12.1?} {grown:6} KiB {refused}", text.len());
+    }
+}
+
+fn heavy_schemas() -> Vec<(&'static str, Value)> {
+    let all_of = |count: usize, pattern: &dyn Fn(usize) -> String| json!({"allOf": (0..count).map(|i| json!({"pattern": pattern(i)})).collect::<Vec<_>>()});
+    let named = |count: usize, name: &dyn Fn(usize) -> String| {
+        (0..count).map(|i| (name(i), json!({}))).collect::<serde_json::Map<_, _>>()
+    };
+    let graph = (0..800).map(|i| {
+        let to = |n: usize| json!({"$ref": format!("#/$defs/d{}", n % 800)});
+        (format!("d{i}"), json!({"properties": {"a": to(i + 1), "b": to(i + 7)}}))
+    });
+    let graph: serde_json::Map<_, _> = graph.collect();
+    let long = "x".repeat(30_000);
+    let warm = json!({"$ref": "#/$defs/a", "$defs": {"a": {"pattern": "^a[b-d]+$"}}});
+    vec![
+        ("(none)", warm),
+        ("256 of \\p{L}{60}", all_of(256, &|i| format!(r"^\p{{L}}{{60}}x{i}y0$"))),
+        ("1,000 of \\d", json!({"pattern": r"\d".repeat(1_000)})),
+        (
+            "parts below a long name",
+            json!({"properties": {long: {"anyOf": vec![json!({}); 9_900]}}}),
+        ),
+        ("21,000 parts", json!({"prefixItems": vec![json!({}); 21_000]})),
+        ("15,990 parts", json!({"prefixItems": vec![json!({}); 15_990]})),
+        ("250 patterns", all_of(250, &|i| format!("^[a-z]{{3}}x{i}$"))),
+        (
+            "250 patterns of names",
+            json!({"patternProperties": named(250, &|i| format!("^x.*{i}$"))}),
+        ),
+        ("120 patterns of words", all_of(120, &|i| format!(r"^\w+-\w+\s?{i}$"))),
+        ("a class, often", json!({"pattern": r"^\p{L}{35}$"})),
+        ("50 with look-ahead", all_of(50, &|i| format!("^(?=.*a)(?!b{i}).*$"))),
+        ("60 with look-behind", all_of(60, &|i| format!(r"(?<=\d{{3}})b{i}"))),
+        ("5,000 properties", json!({"properties": named(5_000, &|i| i.to_string())})),
+        ("a graph of 800 references", json!({"$ref": "#/$defs/d0", "$defs": graph})),
+        ("12,000 numbers", json!({"enum": (0..12_000).collect::<Vec<_>>()})),
+    ]
 }
 
 fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
@@ -112,7 +164,8 @@ fn server() -> StoredServer {
 fn catalog(tools: usize) -> Vec<StoredTool> {
     let server = ServerName::parse("logs").expect("a good name");
     let (limits, settings) = (LimitsConfig::default(), HashMap::<String, ToolSettings>::new());
-    let check = ToolCheck { server: &server, settings: &settings, limits: &limits };
+    let check =
+        ToolCheck { server: &server, settings: &settings, limits: &limits, work: Work::default() };
     let tool = |n| {
         let definition =
             json!({"name": format!("search_log_{n}"), "inputSchema": {"type": "object"}});

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use tokio::runtime::{Builder, Runtime};
 
-use toolgate_server::catalog::check::{ToolCheck, ToolSettings};
+use toolgate_server::catalog::check::{ToolCheck, ToolSettings, Work};
 use toolgate_server::catalog::plan::text_hash;
 use toolgate_server::config::LimitsConfig;
 use toolgate_server::encoder::{EmbedFuture, Embedded, Encoder, Encoders, Flow};
@@ -200,7 +200,8 @@ fn template() -> ToolRecord {
             "limit": {"type": "integer", "minimum": 1, "maximum": 500}}}}"#;
     let server = server_name(0);
     let (limits, settings) = (LimitsConfig::default(), HashMap::<String, ToolSettings>::new());
-    let check = ToolCheck { server: &server, settings: &settings, limits: &limits };
+    let check =
+        ToolCheck { server: &server, settings: &settings, limits: &limits, work: Work::default() };
     check.check(0, text).expect("a good tool")
 }
 

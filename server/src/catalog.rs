@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::identity::{ServerName, TenantId};
 use crate::live::Live;
 use crate::store::{Committed, Store, StoreError, StoredServer, StoredTool, ToolCursor};
+use share::Share;
 use vetting::Vetting;
 
 pub mod approval;
@@ -19,6 +20,7 @@ pub mod outcome;
 pub mod plan;
 pub mod policies;
 pub mod registration;
+pub mod share;
 pub mod signature;
 pub mod summary;
 pub mod tools_list;
@@ -32,6 +34,7 @@ pub struct Catalog {
     encoder: Arc<dyn Encoder>,
     limits: Arc<Live<LimitsConfig>>,
     vetting: Option<Vetting>,
+    share: Arc<Share>,
 }
 
 impl Catalog {
@@ -42,13 +45,19 @@ impl Catalog {
         encoder: Arc<dyn Encoder>,
         limits: Arc<Live<LimitsConfig>>,
     ) -> Self {
-        Self { store, encoder, limits, vetting: None }
+        Self { store, encoder, limits, vetting: None, share: Arc::default() }
     }
 
     /// The same with registrations vetted; without, nothing new is quarantined.
     #[must_use]
     pub fn with_vetting(self, vetting: Option<Vetting>) -> Self {
         Self { vetting, ..self }
+    }
+
+    /// The share of the cores that registrations have.
+    #[must_use]
+    pub fn share(&self) -> &Arc<Share> {
+        &self.share
     }
 
     /// Removes one MCP server, and says how many tools went with it.

@@ -74,6 +74,9 @@ pub enum Error {
         /// The stored etag; empty when nothing is stored.
         actual: String,
     },
+    /// Others changed the same thing at each of several tries.
+    #[error("others change the same thing at the same time: read it again, then retry")]
+    Contended,
     /// The request id stands for another request.
     #[error("request_id {0:?} was used for another request within 24 hours: choose a new one")]
     RequestIdReused(String),

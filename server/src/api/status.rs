@@ -81,6 +81,7 @@ fn code_of(failure: &Error) -> (Code, ErrorReason) {
         Error::TenantNotFound(_) => (Code::NotFound, ErrorReason::TenantNotFound),
         Error::ServerNotFound(_) => (Code::NotFound, ErrorReason::ServerNotFound),
         Error::EtagMismatch { .. } => (Code::Aborted, ErrorReason::EtagMismatch),
+        Error::Contended => (Code::Aborted, ErrorReason::EtagMismatch),
         Error::RequestIdReused(_) => (Code::AlreadyExists, ErrorReason::RequestIdReused),
         Error::ToolsRejected(_) => (Code::FailedPrecondition, ErrorReason::ToolsRejected),
         Error::HandleInvalid(_) => (Code::InvalidArgument, ErrorReason::HandleInvalid),

@@ -84,7 +84,7 @@ impl Catalog {
                 }
             }
         }
-        Err(Error::Overloaded)
+        Err(Error::Contended)
     }
 }
 

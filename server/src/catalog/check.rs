@@ -1,6 +1,7 @@
 //! Checks one tool of a registration alone, and derives what is stored of it. A tool that fails is
 //! rejected with the field at fault; the others stay.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 
 use serde::Deserialize;
@@ -52,6 +53,34 @@ pub struct ToolCheck<'a> {
     pub settings: &'a HashMap<String, ToolSettings>,
     /// What input is held to.
     pub limits: &'a LimitsConfig,
+    /// What compiling the schemas of all tools may take.
+    pub work: Work,
+}
+
+/// Units of some 100 ns that compiling the schemas of one registration may take: 200 of the heaviest, thousands of others.
+const UNITS_MAX: usize = 40_000_000;
+
+/// What is left for compiling schemas.
+#[derive(Debug)]
+pub struct Work(Cell<usize>);
+
+impl Default for Work {
+    fn default() -> Self {
+        Self(Cell::new(UNITS_MAX))
+    }
+}
+
+impl Work {
+    fn spend(&self, units: usize) -> Result<(), String> {
+        let left = self.0.get().checked_sub(units).ok_or_else(|| {
+            format!(
+                "compiling the schemas of this registration takes more than {UNITS_MAX} units: register \
+                 fewer tools at a time, with mode merge"
+            )
+        })?;
+        self.0.set(left);
+        Ok(())
+    }
 }
 
 #[derive(Deserialize)]
@@ -79,7 +108,9 @@ impl ToolCheck<'_> {
         *shown = name_of(text)?;
         let name = ToolName::parse(shown).map_err(|e| wrong("name", e.to_string()))?;
         let definition = Definition::parse(text)?;
-        ArgumentSchema::compile(definition.input_schema()).map_err(|e| wrong("inputSchema", e))?;
+        let schema = ArgumentSchema::compile(definition.input_schema())
+            .map_err(|e| wrong("inputSchema", e))?;
+        self.work.spend(schema.compile_units()).map_err(|e| wrong("inputSchema", e))?;
         let none = ToolSettings::default();
         let settings = self.settings.get(name.as_str()).unwrap_or(&none);
         let summary = summary_of(&name, &definition, settings)?;
@@ -166,7 +197,8 @@ mod tests {
         };
         let server = ServerName::parse("git").expect("a name");
         let settings = HashMap::new();
-        ToolCheck { server: &server, settings: &settings, limits: &limits }.check(3, text)
+        let work = Work::default();
+        ToolCheck { server: &server, settings: &settings, limits: &limits, work }.check(3, text)
     }
 
     fn field(text: &str) -> String {
@@ -198,5 +230,21 @@ mod tests {
         assert!(check(&deep).expect_err("too deep").problem.contains("nested more than 8"));
         let long = format!("{{\"name\": \"{}\"}}", "x".repeat(1_000));
         assert!(check(&long).expect_err("too long").problem.contains("limits.max_schema_size"));
+    }
+
+    #[test]
+    fn schemas_of_one_registration_are_bounded_together() {
+        let limits = LimitsConfig::default();
+        let server = ServerName::parse("git").expect("a name");
+        let settings = HashMap::new();
+        let work = Work(Cell::new(3_000));
+        let check = ToolCheck { server: &server, settings: &settings, limits: &limits, work };
+        let text =
+            r#"{"name": "t", "inputSchema": {"properties": {"a": {"pattern": "^[a-z]+$"}}}}"#;
+        let outcomes: Vec<_> = (0..9).map(|at| check.check(at, text)).collect();
+        assert!(outcomes[0].is_ok(), "{:?}", outcomes[0]);
+        let rejected = outcomes[8].as_ref().expect_err("more than there is");
+        assert_eq!(rejected.field, "tools[8].inputSchema");
+        assert!(rejected.problem.contains("fewer tools at a time"), "{}", rejected.problem);
     }
 }

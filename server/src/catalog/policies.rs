@@ -44,7 +44,7 @@ impl Catalog {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(Error::Overloaded)
+        Err(Error::Contended)
     }
 
     /// The tenant's policy; `None` when none was ever set.

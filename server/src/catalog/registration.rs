@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Catalog;
-use super::check::{Rejection, ToolCheck, ToolSettings};
+use super::check::{Rejection, ToolCheck, ToolSettings, Work};
 use super::outcome::Outcome;
 use super::plan::{Checked, Mode, Plan, text_hash};
 use super::tools_list::ToolsList;
@@ -89,7 +89,7 @@ impl Catalog {
             }
             let body = match &mut body {
                 Some(body) => body,
-                none => none.insert(self.check(Arc::clone(&registration)).await?),
+                none => none.insert(self.check(tenant, Arc::clone(&registration), deadline).await?),
             };
             refuse_rejections(&registration, &body.checked)?;
             let stored = self.store.read_server(tenant, &registration.server.name).await?;
@@ -111,7 +111,7 @@ impl Catalog {
                 }
             }
         }
-        Err(Error::Overloaded)
+        Err(Error::Contended)
     }
 
     async fn recorded(
@@ -151,14 +151,19 @@ impl Catalog {
     }
 
     /// Parsing and compiling thousands of schemas takes a core for a while, so it leaves the async threads.
-    async fn check(&self, registration: Arc<Registration>) -> Result<Body, Error> {
+    async fn check(
+        &self,
+        tenant: &TenantId,
+        registration: Arc<Registration>,
+        deadline: Option<Instant>,
+    ) -> Result<Body, Error> {
         let (limits, vetting) = (self.limits.now(), self.vetting.clone());
         let check = move || {
-            let checked = check_body(&registration, &limits)?;
+            let checked = check_body(&registration, &limits, deadline)?;
             let texts = vetting.map(|vetting| vetting.texts(&registration.server, &checked));
             Ok(Body { checked, texts: texts.unwrap_or_default() })
         };
-        tokio::task::spawn_blocking(check).await.map_err(Error::internal)?
+        self.share.run(tenant, check).await?
     }
 
     async fn embed(
@@ -277,6 +282,7 @@ fn server_after(
 fn check_body(
     registration: &Registration,
     limits: &crate::config::LimitsConfig,
+    deadline: Option<Instant>,
 ) -> Result<Vec<Checked>, Error> {
     if registration.server.pending {
         return Ok(Vec::new());
@@ -295,10 +301,17 @@ fn check_body(
                        in one body, or use the mode merge";
         return Err(Error::field("tools_list_json", problem));
     }
-    let check =
-        ToolCheck { server: &registration.server.name, settings: &registration.settings, limits };
-    let mut checked: Vec<Checked> =
-        list.tools.iter().enumerate().map(|(i, text)| check.check(i, text)).collect();
+    let server = &registration.server.name;
+    let work = Work::default();
+    let check = ToolCheck { server, settings: &registration.settings, limits, work };
+    let mut checked: Vec<Checked> = Vec::with_capacity(list.tools.len());
+    for (i, text) in list.tools.iter().enumerate() {
+        // Schemas take up to some 50 ms each: nobody waits for the rest any more.
+        if deadline.is_some_and(|at| at <= Instant::now()) {
+            return Err(Error::DeadlineExceeded);
+        }
+        checked.push(check.check(i, text));
+    }
     reject_repeated(&mut checked);
     settings_have_tools(registration, &checked)?;
     Ok(checked)

@@ -141,7 +141,7 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
-    use crate::catalog::check::{ToolCheck, ToolSettings};
+    use crate::catalog::check::{ToolCheck, ToolSettings, Work};
     use crate::config::LimitsConfig;
     use crate::identity::ServerName;
     use crate::store::{ServerRecord, StoredCatalog, StoredEmbedding, StoredServer, ToolStatus};
@@ -150,7 +150,12 @@ mod tests {
         let server = ServerName::parse("git").expect("a name");
         let settings: HashMap<String, ToolSettings> = HashMap::new();
         let limits = LimitsConfig::default();
-        let check = ToolCheck { server: &server, settings: &settings, limits: &limits };
+        let check = ToolCheck {
+            server: &server,
+            settings: &settings,
+            limits: &limits,
+            work: Work::default(),
+        };
         let text = r#"{"name": "log", "description": "Shows.", "inputSchema": {"type": "object"}}"#;
         let record = check.check(0, text).expect("a tool");
         let text_hash = text_hash(&record.summary);

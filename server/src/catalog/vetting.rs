@@ -184,7 +184,7 @@ impl Catalog {
             };
             let vetting = vetting.clone();
             let look = move || vetting.beside(&scene);
-            let beside = tokio::task::spawn_blocking(look).await.map_err(Error::internal)?;
+            let beside = self.share.run(tenant, look).await?;
             beside.into_iter().for_each(|(place, finding)| findings[place].push(finding));
         }
         Ok(verdicts(Some(tier), &body.checked, stored, findings))

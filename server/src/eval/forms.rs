@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::catalog_file::CatalogServer;
-use crate::catalog::check::ToolCheck;
+use crate::catalog::check::{ToolCheck, Work};
 use crate::catalog::definition::Definition;
 use crate::catalog::signature::Signature;
 use crate::config::LimitsConfig;
@@ -39,7 +39,7 @@ impl Forms {
     pub fn of(server: &CatalogServer, limits: &LimitsConfig) -> Result<Self, Error> {
         let name = ServerName::parse(&server.name)?;
         let settings = HashMap::new();
-        let check = ToolCheck { server: &name, settings: &settings, limits };
+        let check = ToolCheck { server: &name, settings: &settings, limits, work: Work::default() };
         let mut forms = Self::default();
         for (index, text) in server.tools.iter().enumerate() {
             match check.check(index, text) {

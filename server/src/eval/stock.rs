@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::catalog::check::{Rejection, ToolCheck, ToolSettings};
+use crate::catalog::check::{Rejection, ToolCheck, ToolSettings, Work};
 use crate::config::LimitsConfig;
 use crate::identity::ServerName;
 use crate::store::{ServerRecord, StoredCatalog, StoredServer, StoredTool, ToolRecord};
@@ -91,7 +91,7 @@ impl Stock {
         taken: &mut HashSet<String>,
     ) {
         let settings: HashMap<String, ToolSettings> = HashMap::new();
-        let check = ToolCheck { server: &name, settings: &settings, limits };
+        let check = ToolCheck { server: &name, settings: &settings, limits, work: Work::default() };
         let before = self.catalog.tools.len();
         for (index, text) in server.tools.iter().enumerate() {
             let checked = check.check(index, text);

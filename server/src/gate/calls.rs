@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use quick_cache::Weighter;
-use quick_cache::sync::Cache;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
 use super::envelope::Arguments;
 use super::handle::{ActiveSet, ShownTool};
@@ -25,6 +25,7 @@ use crate::store::ContentHash;
 /// Compiled schemas that are kept, over all tenants, and the bytes that they may take together.
 const SCHEMAS_KEPT: usize = 20_000;
 const SCHEMAS_BYTES: u64 = 256 << 20;
+const SCHEMAS_PIECES: usize = 4;
 
 /// Model-facing names in one refusal, at most.
 const AVAILABLE_MAX: usize = 64;
@@ -59,7 +60,19 @@ impl Weighter<(TenantId, ContentHash), Arc<ArgumentSchema>> for Bytes {
 
 impl Default for Schemas {
     fn default() -> Self {
-        Self(Cache::with_weighter(SCHEMAS_KEPT, SCHEMAS_BYTES, Bytes))
+        // In few pieces: the largest schema must fit one.
+        let options = OptionsBuilder::new()
+            .shards(SCHEMAS_PIECES)
+            .estimated_items_capacity(SCHEMAS_KEPT)
+            .weight_capacity(SCHEMAS_BYTES)
+            .build()
+            .expect("both capacities are given");
+        Self(Cache::with_options(
+            options,
+            Bytes,
+            DefaultHashBuilder::default(),
+            DefaultLifecycle::default(),
+        ))
     }
 }
 

@@ -262,7 +262,7 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
-    use crate::catalog::check::ToolCheck;
+    use crate::catalog::check::{ToolCheck, Work};
     use crate::encoder::{EmbedFuture, Embedded};
     use crate::store::{ContentHash, StoredTool};
 
@@ -347,7 +347,12 @@ mod tests {
         let server = ServerName::parse("git").expect("a name");
         let settings = HashMap::new();
         let limits = crate::config::LimitsConfig::default();
-        let check = ToolCheck { server: &server, settings: &settings, limits: &limits };
+        let check = ToolCheck {
+            server: &server,
+            settings: &settings,
+            limits: &limits,
+            work: Work::default(),
+        };
         let record = check.check(0, tool).expect("a tool");
         let tools = vec![StoredTool { record, summary_revision: 1 }];
         let catalog = StoredCatalog { tools, ..StoredCatalog::default() };

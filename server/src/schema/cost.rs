@@ -8,8 +8,14 @@ use super::places::{Place, Places};
 /// Schemas within schemas, and values within values, that are followed: each takes stack.
 const DEPTH_MAX: usize = 512;
 
-/// Bytes of a text that a pattern reads in about the time of one check.
+/// Bytes of a text that are read in about the time of one check; patterns have weights of their own.
 const TEXT_A_CHECK: usize = 256;
+
+/// Members or elements that are passed over in about the time of one check.
+const PARTS_A_CHECK: usize = 16;
+
+/// Elements that are compared each with each where they must differ; of more, hashes are.
+const COMPARED_EACH: usize = 16;
 
 /// It takes more than there is.
 #[derive(Debug)]
@@ -24,7 +30,7 @@ pub(super) struct Count<'a> {
 impl<'a> Count<'a> {
     /// Checks that `value` takes, where they are at most `most`.
     pub(super) fn of(places: &'a Places, value: &Value, most: usize) -> Result<usize, TooMuch> {
-        let mut count = Self { places: &places.0, left: most };
+        let mut count = Self { places: &places.all, left: most };
         count.walk(0, value, 0)?;
         Ok(most - count.left)
     }
@@ -33,20 +39,30 @@ impl<'a> Count<'a> {
         if depth > DEPTH_MAX {
             return Err(TooMuch);
         }
-        let (place, deeper) = (&self.places[place], depth + 1);
-        let of_text = value.as_str().map_or(0, |text| text.len() / TEXT_A_CHECK);
-        self.spend(1 + place.own + of_text)?;
+        let place = &self.places[place];
+        let deeper = depth + 1;
+        self.spend(1 + place.own)?;
+        if let Value::String(text) = value {
+            self.text(place, text.len())?;
+        }
         self.all(&place.in_place, value, deeper)?;
         match value {
             Value::Object(members) => {
+                self.spend(members.len() / PARTS_A_CHECK)?;
                 for (name, member) in members {
                     self.member(place, (name, member), deeper)?;
                 }
             }
             Value::Array(elements) => {
-                for (i, element) in elements.iter().enumerate() {
-                    place.prefix.get(i).map_or(Ok(()), |to| self.walk(*to, element, deeper))?;
-                    self.all(&place.elements, element, deeper)?;
+                self.spend(elements.len() / PARTS_A_CHECK)?;
+                if place.compares_elements {
+                    self.compare(elements)?;
+                }
+                for (to, element) in place.prefix.iter().zip(elements) {
+                    self.walk(*to, element, deeper)?;
+                }
+                if !place.elements.is_empty() {
+                    elements.iter().try_for_each(|each| self.all(&place.elements, each, deeper))?;
                 }
             }
             _ => {}
@@ -60,15 +76,47 @@ impl<'a> Count<'a> {
         (name, member): (&str, &Value),
         depth: usize,
     ) -> Result<(), TooMuch> {
-        self.spend(place.patterns.len() + name.len() / TEXT_A_CHECK)?;
+        self.spend(place.patterns.len())?;
+        self.spend(place.name_patterns.as_ref().map_or(0, |patterns| patterns.checks(name.len())))?;
         for to in &place.names {
-            self.walk(*to, &Value::Null, depth)?;
+            self.name(*to, name.len(), depth)?;
         }
         match place.properties.get(name) {
             Some(to) => self.walk(*to, member, depth)?,
             None => self.all(&place.additional, member, depth)?,
         }
         self.all(&place.patterns, member, depth)
+    }
+
+    /// A member's name, as a text.
+    fn name(&mut self, place: usize, bytes: usize, depth: usize) -> Result<(), TooMuch> {
+        if depth > DEPTH_MAX {
+            return Err(TooMuch);
+        }
+        let place = &self.places[place];
+        self.spend(1 + place.own)?;
+        self.text(place, bytes)?;
+        place.in_place.iter().try_for_each(|to| self.name(*to, bytes, depth + 1))
+    }
+
+    fn text(&mut self, place: &Place, bytes: usize) -> Result<(), TooMuch> {
+        let of_pattern = place.pattern.as_ref().map_or(0, |pattern| pattern.checks(bytes));
+        self.spend((bytes / TEXT_A_CHECK).saturating_add(of_pattern))
+    }
+
+    /// A few elements are compared each with each, many by their hashes.
+    fn compare(&mut self, elements: &[Value]) -> Result<(), TooMuch> {
+        let each = if elements.len() > COMPARED_EACH { 2 } else { elements.len() };
+        elements.iter().try_for_each(|element| self.parts(element, each))
+    }
+
+    fn parts(&mut self, value: &Value, times: usize) -> Result<(), TooMuch> {
+        self.spend(times * (1 + value.as_str().map_or(0, |text| text.len() / TEXT_A_CHECK)))?;
+        match value {
+            Value::Array(elements) => elements.iter().try_for_each(|each| self.parts(each, times)),
+            Value::Object(members) => members.values().try_for_each(|each| self.parts(each, times)),
+            _ => Ok(()),
+        }
     }
 
     fn all(&mut self, places: &[usize], value: &Value, depth: usize) -> Result<(), TooMuch> {

@@ -5,6 +5,18 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
+use super::Mistake;
+use super::pattern::{Patterns, Weight};
+
+/// The most schemas that may apply to one value.
+const FAN_OUT_MAX: usize = 10_000;
+
+/// The longest chain of schemas within one value: following it takes stack.
+const CHAIN_MAX: usize = 256;
+
+/// Schemas in place of all that ask for what is unevaluated, at most: the validator compiles them again for each.
+const UNEVALUATED_MAX: usize = 40_000;
+
 /// Keywords whose schemas apply to the same value as the schema they stand in (JSON Schema 2020-12, core,
 /// section 10.2): a cycle through these and references never ends.
 const IN_PLACE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
@@ -16,14 +28,23 @@ const ANCHORS: [&str; 2] = ["$anchor", "$dynamicAnchor"];
 /// Keywords that have the schemas in their own place asked once more.
 const UNEVALUATED: [&str; 2] = ["unevaluatedProperties", "unevaluatedItems"];
 
-/// Elements of an `enum` that compare in about the time of one schema.
-const ENUM_A_CHECK: usize = 8;
+/// Bytes of an `enum` or `const` that compare in about the time of one schema.
+const DATA_A_CHECK: usize = 64;
+
+/// Names that are looked for in a value in about the time of one schema.
+const NAMES_A_CHECK: usize = 8;
 
 /// Where a schema leads; numbers are places.
 #[derive(Debug, Default)]
 pub(super) struct Place {
     /// Checks that it makes of any value by itself.
     pub(super) own: usize,
+    /// Whether it compares the elements of an array with each other.
+    pub(super) compares_elements: bool,
+    /// The `pattern` of texts.
+    pub(super) pattern: Option<Box<Weight>>,
+    /// The patterns of members' names, together.
+    pub(super) name_patterns: Option<Box<Weight>>,
     /// On the same value.
     pub(super) in_place: Vec<usize>,
     /// On the member of that name.
@@ -42,33 +63,59 @@ pub(super) struct Place {
 
 /// Every place that is reached from the root, which is the first.
 #[derive(Debug)]
-pub(super) struct Places(pub(super) Vec<Place>);
+pub(super) struct Places {
+    pub(super) all: Vec<Place>,
+    /// Schemas in place of those that ask for what is unevaluated, together.
+    pub(super) unevaluated: usize,
+}
 
 impl Places {
-    /// Walks through a schema.
+    /// Walks through a schema whose patterns were weighed.
     ///
     /// # Errors
-    /// A reference that is neither a JSON Pointer nor an anchor of this document.
-    pub(super) fn of(root: &Value) -> Result<Self, String> {
-        let mut reading = Reading::new(root);
+    /// A reference that is neither a JSON Pointer nor an anchor of this document, or that leads to more than a schema
+    /// may apply, and where.
+    pub(super) fn of(root: &Value, patterns: &Patterns) -> Result<Self, Mistake> {
+        let mut reading = Reading::new(root, patterns)?;
         reading.number(root);
         let mut places = Vec::new();
         while let Some(schema) = reading.queue.get(places.len()).copied() {
-            places.push(reading.place(schema)?);
+            let place = reading.place(schema);
+            places.push(place.map_err(|problem| Mistake::of(root, schema, problem))?);
         }
-        Ok(Self(places))
+        let mut places = Self { all: places, unevaluated: 0 };
+        let checked = places.check(&reading.queue);
+        checked.map_err(|(place, problem)| Mistake::of(root, reading.queue[place], problem))?;
+        Ok(places)
     }
 
-    /// How far references and in-place keywords fan out from any place; `None` when they lead back to it.
-    pub(super) fn fan_out(&self) -> Option<FanOut> {
-        let mut of_places = vec![Visit::Never; self.0.len()];
-        let mut most = FanOut::default();
-        for start in 0..self.0.len() {
-            let fan_out = self.visit(start, &mut of_places)?;
-            most.checks = most.checks.max(fan_out.checks);
-            most.depth = most.depth.max(fan_out.depth);
+    /// Bounds how far references and in-place keywords fan out from any place.
+    fn check(&mut self, schemas: &[&Value]) -> Result<(), (usize, String)> {
+        let mut of_places = vec![Visit::Never; self.all.len()];
+        for (start, schema) in schemas.iter().enumerate() {
+            let Some(FanOut { checks, depth }) = self.visit(start, &mut of_places) else {
+                return Err((start, "a reference leads back to itself".to_owned()));
+            };
+            if checks > FAN_OUT_MAX || depth > CHAIN_MAX {
+                let problem = format!(
+                    "applies {checks} schemas to one value, in chains of {depth}, references counted; \
+                     at most {FAN_OUT_MAX} and {CHAIN_MAX}"
+                );
+                return Err((start, problem));
+            }
+            if UNEVALUATED.iter().any(|key| schema.get(key).is_some()) {
+                self.unevaluated += checks;
+            }
+            if self.unevaluated > UNEVALUATED_MAX {
+                let problem = format!(
+                    "asks for what {} schemas leave unevaluated, together with those before; at most \
+                     {UNEVALUATED_MAX}",
+                    self.unevaluated
+                );
+                return Err((start, problem));
+            }
         }
-        Some(most)
+        Ok(())
     }
 
     /// Settles a place after those that it leads to, without taking stack for them.
@@ -77,7 +124,7 @@ impl Places {
         loop {
             let (here, next, so_far) = path.last_mut().expect("ends with its first");
             let (place, fan_out) = (*here, *so_far);
-            match self.0[place].in_place.get(*next).map(|target| (*target, of_places[*target])) {
+            match self.all[place].in_place.get(*next).map(|target| (*target, of_places[*target])) {
                 Some((_, Visit::Under)) => return None,
                 Some((_, Visit::Done(of_target))) => {
                     so_far.checks = fan_out.checks.saturating_add(of_target.checks);
@@ -102,11 +149,11 @@ impl Places {
 
 /// What one value has to bear.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct FanOut {
+struct FanOut {
     /// Schemas that apply to it.
-    pub(super) checks: usize,
+    checks: usize,
     /// The longest chain of them.
-    pub(super) depth: usize,
+    depth: usize,
 }
 
 /// How far a place is settled.
@@ -120,17 +167,26 @@ enum Visit {
 /// A walk through a schema.
 struct Reading<'a> {
     root: &'a Value,
+    patterns: &'a Patterns,
     anchors: HashMap<&'a str, &'a Value>,
+    /// Whether a schema below the root has an identity of its own, to which its references are relative.
+    has_inner_id: bool,
     /// Places by the address of their schema.
     known: HashMap<*const Value, usize>,
     queue: Vec<&'a Value>,
 }
 
 impl<'a> Reading<'a> {
-    fn new(root: &'a Value) -> Self {
+    fn new(root: &'a Value, patterns: &'a Patterns) -> Result<Self, Mistake> {
         let mut anchors = HashMap::new();
-        collect_anchors(root, &mut anchors);
-        Self { root, anchors, known: HashMap::new(), queue: Vec::new() }
+        collect_anchors(root, &mut anchors)?;
+        let is_draft_4 = root.get("$schema").and_then(Value::as_str).is_some_and(|uri| {
+            jsonschema::Draft::from_schema_uri(uri) == jsonschema::Draft::Draft4
+        });
+        let id = if is_draft_4 { "id" } else { "$id" };
+        let has_inner_id = inner(root).any(|value| has_id(value, id));
+        let (known, queue) = (HashMap::new(), Vec::new());
+        Ok(Self { root, patterns, anchors, has_inner_id, known, queue })
     }
 
     fn number(&mut self, schema: &'a Value) -> usize {
@@ -148,8 +204,7 @@ impl<'a> Reading<'a> {
 
     fn place(&mut self, schema: &'a Value) -> Result<Place, String> {
         let Value::Object(map) = schema else { return Ok(Place::default()) };
-        let options = map.get("enum").and_then(Value::as_array).map_or(0, Vec::len);
-        let mut place = Place { own: options / ENUM_A_CHECK, ..Place::default() };
+        let mut place = self.alone(map);
         place.in_place = self.in_place(map)?;
         if UNEVALUATED.iter().any(|key| map.contains_key(*key)) {
             place.in_place.extend_from_within(..);
@@ -169,6 +224,29 @@ impl<'a> Reading<'a> {
         Ok(place)
     }
 
+    /// What a schema takes of a value without the schemas that it leads to.
+    fn alone(&self, map: &'a Map<String, Value>) -> Place {
+        let data = each(map, &["enum", "const"]).map(size).sum::<usize>() / DATA_A_CHECK;
+        let names = object(map, "properties").count()
+            + array(map, "required").count()
+            + ["dependentRequired", "dependentSchemas", "dependencies"]
+                .iter()
+                .map(|key| {
+                    object(map, key).map(|(_, names)| 1 + names.as_array().map_or(0, Vec::len))
+                })
+                .map(Iterator::sum::<usize>)
+                .sum::<usize>();
+        let weight = |text: &str| self.patterns.weight(text);
+        let named = object(map, "patternProperties").map(|(text, _)| weight(text));
+        Place {
+            own: data + names / NAMES_A_CHECK + usize::from(map.contains_key("format")),
+            compares_elements: map.get("uniqueItems") == Some(&Value::Bool(true)),
+            pattern: map.get("pattern").and_then(Value::as_str).map(weight).map(Box::new),
+            name_patterns: named.reduce(Weight::and).map(Box::new),
+            ..Place::default()
+        }
+    }
+
     fn in_place(&mut self, map: &'a Map<String, Value>) -> Result<Vec<usize>, String> {
         let mut found = Vec::new();
         for reference in each(map, &REFERENCES).filter_map(Value::as_str) {
@@ -183,6 +261,11 @@ impl<'a> Reading<'a> {
     }
 
     fn target(&self, reference: &str) -> Result<&'a Value, String> {
+        if self.has_inner_id {
+            let problem = "a schema below the root has an $id, which changes what references mean: leave it out, \
+                           and refer to it as #/$defs/name";
+            return Err(problem.to_owned());
+        }
         let id = self.root.get("$id").and_then(Value::as_str).unwrap_or_default();
         let id = id.strip_suffix('#').unwrap_or(id);
         let fragment = match reference.split_once('#') {
@@ -200,17 +283,47 @@ impl<'a> Reading<'a> {
     }
 }
 
-fn collect_anchors<'a>(value: &'a Value, found: &mut HashMap<&'a str, &'a Value>) {
-    match value {
-        Value::Object(map) => {
-            for anchor in each(map, &ANCHORS).filter_map(Value::as_str) {
-                found.entry(anchor).or_insert(value);
+fn collect_anchors<'a>(
+    value: &'a Value,
+    found: &mut HashMap<&'a str, &'a Value>,
+) -> Result<(), Mistake> {
+    if let Value::Object(map) = value {
+        for anchor in each(map, &ANCHORS).filter_map(Value::as_str) {
+            let known = *found.entry(anchor).or_insert(value);
+            if !std::ptr::eq(known, value) {
+                return Err(Mistake::at_root(format!("the anchor {anchor:?} is there twice")));
             }
-            map.values().for_each(|inner| collect_anchors(inner, found));
         }
-        Value::Array(items) => items.iter().for_each(|inner| collect_anchors(inner, found)),
-        _ => {}
     }
+    children(value).try_for_each(|inner| collect_anchors(inner, found))
+}
+
+fn children(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
+    match value {
+        Value::Object(map) => Box::new(map.values()),
+        Value::Array(items) => Box::new(items.iter()),
+        _ => Box::new(std::iter::empty()),
+    }
+}
+
+/// Every value below this one.
+fn inner(value: &Value) -> impl Iterator<Item = &Value> {
+    let mut left: Vec<&Value> = children(value).collect();
+    std::iter::from_fn(move || {
+        let next = left.pop()?;
+        left.extend(children(next));
+        Some(next)
+    })
+}
+
+fn has_id(value: &Value, key: &str) -> bool {
+    value.get(key).and_then(Value::as_str).is_some_and(|id| !id.starts_with('#'))
+}
+
+/// Bytes of a value's texts, and eight for each part.
+fn size(value: &Value) -> usize {
+    let own = |value: &Value| 8 + value.as_str().map_or(0, str::len);
+    own(value) + inner(value).map(own).sum::<usize>()
 }
 
 fn each<'a>(map: &'a Map<String, Value>, keys: &[&str]) -> impl Iterator<Item = &'a Value> {

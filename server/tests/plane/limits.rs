@@ -1,12 +1,14 @@
 //! Bad and oversize registrations: what is refused, with which error, and that nothing of it is stored.
 
+use std::time::Instant;
+
 use serde_json::json;
 use toolgate_server::catalog::outcome::OutcomeKind;
 use toolgate_server::catalog::plan::Mode;
 use toolgate_server::config::LimitsConfig;
 use toolgate_server::error::Error;
 
-use crate::support::{Setup, ToolText, World, ask, server, tool};
+use crate::support::{Setup, ToolText, World, ask, server, tenant, tool};
 
 fn tools(range: std::ops::Range<usize>) -> Vec<ToolText> {
     range.map(|i| tool(&format!("t{i}"), &format!("tool number {i}"))).collect()
@@ -39,6 +41,16 @@ async fn one_mcp_server_too_many_for_the_tenant_is_refused() {
     assert_eq!((limit, maximum, actual), ("limits.max_servers_per_tenant", 3, 4));
     world.register("acme", server("a", tools(0..1))).await;
     world.register("other", server("d", Vec::new())).await;
+}
+
+#[tokio::test]
+async fn nobody_compiles_schemas_for_a_caller_whose_deadline_has_passed() {
+    let world = World::new().await;
+    let acme = tenant("acme");
+    let late = world.plane.register(&acme, server("a", tools(0..3)), Some(Instant::now()));
+    assert!(matches!(late.await, Err(Error::DeadlineExceeded)));
+    world.register("acme", server("a", tools(0..1))).await;
+    assert_eq!(count(&world).await, 1);
 }
 
 /// The 100,001st tool, with the limit at 5.

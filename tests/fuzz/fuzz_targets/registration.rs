@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use libfuzzer_sys::fuzz_target;
-use toolgate_server::catalog::check::ToolCheck;
+use toolgate_server::catalog::check::{ToolCheck, Work};
 use toolgate_server::catalog::definition::Definition;
 use toolgate_server::catalog::summary::SUMMARY_TOKENS_MAX;
 use toolgate_server::catalog::tools_list::ToolsList;
@@ -25,7 +25,8 @@ fuzz_target!(|input: &[u8]| {
     let Ok(list) = ToolsList::parse(body) else { return };
     let server = ServerName::parse("s").expect("a name");
     let (settings, limits) = (HashMap::new(), LimitsConfig::default());
-    let check = ToolCheck { server: &server, settings: &settings, limits: &limits };
+    let check =
+        ToolCheck { server: &server, settings: &settings, limits: &limits, work: Work::default() };
     for (i, text) in list.tools.iter().enumerate() {
         match check.check(i, text) {
             Ok(record) => accepted(text, record, &arguments),

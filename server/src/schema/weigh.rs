@@ -1,0 +1,109 @@
+//! What compiling a schema takes, counted over its document before it is compiled: the parts, the texts that say
+//! where each of them is, and the patterns.
+
+use serde_json::{Map, Value};
+
+use super::Mistake;
+use super::pattern::Patterns;
+
+/// Bytes of the places of all parts, at most: the validator keeps one for each, whole.
+const LOCATIONS_MAX: usize = 8 << 20;
+
+/// Bytes that a compiled schema may take, at most.
+pub(super) const COMPILED_MAX: usize = 32 << 20;
+
+/// Parts of a schema, at most: objects, lists and values.
+const PARTS_MAX: usize = 16_000;
+
+/// Bytes that a part takes, and that any schema does.
+const BYTES_A_PART: usize = 768;
+const BYTES_A_SCHEMA: usize = 4 << 10;
+/// Units of some 100 ns that a part takes.
+const UNITS_A_PART: usize = 15;
+/// Bytes of a place for each of the key that is added to it: some are escaped, and validators keep two.
+const BYTES_A_KEY_BYTE: usize = 2;
+
+/// A document's parts, counted.
+#[derive(Debug, Default)]
+pub(super) struct Size {
+    parts: usize,
+    locations: usize,
+    pub(super) patterns: Patterns,
+}
+
+impl Size {
+    /// Counts a document's parts.
+    ///
+    /// # Errors
+    /// What is more than a schema may have, and where.
+    pub(super) fn of(root: &Value) -> Result<Self, Mistake> {
+        let mut size = Self::default();
+        let id = root.get("$id").and_then(Value::as_str).map_or(0, str::len);
+        size.count(root, BYTES_A_KEY_BYTE * id)?;
+        let bytes = size.bytes();
+        if bytes > COMPILED_MAX {
+            let problem =
+                format!("takes {bytes} bytes once it is compiled; at most {COMPILED_MAX}");
+            return Err(Mistake::at_root(problem));
+        }
+        Ok(size)
+    }
+
+    /// Bytes that the compiled schema holds, about, without what matching keeps.
+    pub(super) fn bytes(&self) -> usize {
+        BYTES_A_SCHEMA + self.parts * BYTES_A_PART + self.locations + self.patterns.sum.bytes
+    }
+
+    /// What compiling takes, in units of some 100 ns.
+    pub(super) fn units(&self) -> usize {
+        self.parts * UNITS_A_PART + self.patterns.sum.units
+    }
+
+    fn count(&mut self, value: &Value, place: usize) -> Result<(), Mistake> {
+        self.parts += 1;
+        if self.parts > PARTS_MAX {
+            let problem = format!("the schema has more than {PARTS_MAX} parts by here");
+            return Err(Mistake::at_root(problem));
+        }
+        self.locations += place;
+        if self.locations > LOCATIONS_MAX {
+            let problem = format!(
+                "the places of the schema's parts take more than {LOCATIONS_MAX} bytes: use shorter \
+                 names, or fewer parts below long ones"
+            );
+            return Err(Mistake::at_root(problem));
+        }
+        match value {
+            Value::Object(map) => {
+                self.add_patterns(map)?;
+                for (key, inner) in map {
+                    let place = place + BYTES_A_KEY_BYTE * (key.len() + 1);
+                    self.count(inner, place).map_err(|mistake| mistake.below(key))?;
+                }
+            }
+            Value::Array(items) => {
+                for (at, inner) in items.iter().enumerate() {
+                    let mistake = |mistake: Mistake| mistake.below(&at.to_string());
+                    self.count(inner, place + 8).map_err(mistake)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn add_patterns(&mut self, map: &Map<String, Value>) -> Result<(), Mistake> {
+        if let Some(text) = map.get("pattern").and_then(Value::as_str) {
+            self.patterns
+                .add(text)
+                .map_err(|problem| Mistake::at_root(problem).below("pattern"))?;
+        }
+        let named = map.get("patternProperties").and_then(Value::as_object);
+        for text in named.into_iter().flat_map(Map::keys) {
+            let mistake =
+                |problem| Mistake::at_root(problem).below(text).below("patternProperties");
+            self.patterns.add(text).map_err(mistake)?;
+        }
+        Ok(())
+    }
+}
