@@ -20,7 +20,7 @@ use crate::live::Live;
 use crate::memory::Memory;
 use crate::packs::Packs;
 use crate::router::Router;
-use crate::shard::shards::Shards;
+use crate::shard::shards::{For, Shards};
 use crate::store::copies::Copies;
 use crate::store::{Committed, Revision, Store};
 use crate::telemetry::{MemoryMetrics, ShardsReading};
@@ -81,8 +81,10 @@ impl Plane {
     pub fn new(store: Arc<dyn Store>, encoders: Encoders, config: PlaneConfig) -> Self {
         let Encoders { passages, intents } = encoders;
         let budget = config.memory_budget;
-        let shards = Shards::new(Arc::clone(&store), Arc::clone(&passages), budget);
-        let shards = shards.with_copies(config.copies);
+        let catalog = Catalog::new(Arc::clone(&store), Arc::clone(&passages), config.limits);
+        let catalog = catalog.with_vetting(config.vetting);
+        let shards = Shards::new(Arc::clone(&store), passages, budget);
+        let shards = shards.with_copies(config.copies).with_share(Arc::clone(catalog.share()));
         let shards = Arc::new(match config.packs {
             Some(packs) => shards.with_packs(packs, Arc::clone(&intents)),
             None => shards,
@@ -94,10 +96,10 @@ impl Plane {
         let memory = Memory::new(Arc::clone(&store), remember, &fingerprint, metrics);
         let memory = Arc::new(memory);
         Self {
-            store: Arc::clone(&store),
+            store,
             watchers: Arc::new(Watchers::new(config.max_watches)),
             following: Following::default(),
-            catalog: Catalog::new(store, passages, config.limits).with_vetting(config.vetting),
+            catalog,
             router: Router::new(Arc::clone(&shards), intents, Arc::clone(&usage), key, ttl)
                 .with_deferral(config.deferral)
                 .with_memory(Arc::clone(&memory)),
@@ -110,13 +112,14 @@ impl Plane {
     /// Registers an MCP server; when it returns, Route serves the change.
     ///
     /// # Errors
-    /// As [`Catalog::register`].
+    /// As [`Catalog::register`], and [`Error::StockExceeded`] where the tenant's shard would be too large to be kept.
     pub async fn register(
         &self,
         tenant: &TenantId,
         registration: Registration,
         deadline: Option<Instant>,
     ) -> Result<Registered, Error> {
+        self.shards.must_hold(tenant, &registration).await?;
         let registered = self.catalog.register(tenant, registration, deadline).await?;
         self.follow(tenant, registered.revision).await;
         Ok(registered)
@@ -172,7 +175,7 @@ impl Plane {
         let tenant = tenant.clone();
         // A task of its own: a caller who leaves must not keep others from hearing of what is committed.
         let following = async move {
-            if let Err(error) = shards.rebuild(&tenant, revision).await {
+            if let Err(error) = shards.rebuild(&tenant, revision, For::Change).await {
                 warn!(tenant = tenant.as_str(), %error, "the shard could not be rebuilt yet");
             }
             watchers.tell(&tenant, revision);

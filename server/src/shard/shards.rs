@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use quick_cache::Weighter;
-use quick_cache::sync::Cache;
 use tokio::sync::Semaphore;
 use tracing::warn;
 
 use self::content::Content;
+use self::kept::Kept;
 use super::snapshot::{Snapshot, policy_of};
+use crate::catalog::share::Share;
 use crate::encoder::{Encoder, Intents};
 use crate::error::Error;
 use crate::identity::TenantId;
@@ -22,6 +22,8 @@ use crate::store::{Revision, Store, StoredCatalog};
 
 mod content;
 mod following;
+mod growth;
+mod kept;
 
 /// How long a shard without embeddings is served before they are asked for again.
 const RETRY_EMBEDDINGS: Duration = Duration::from_secs(5);
@@ -35,8 +37,14 @@ const GRAPHS_AT_ONCE: usize = 1;
 /// Copies that are written in the background; whoever has one more waits for it.
 const COPIES_AT_ONCE: usize = 8;
 
-/// Tenants that the cache is laid out for; more are fine.
-const TENANTS_EXPECTED: usize = 1_000;
+/// For whom a shard is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum For {
+    /// A call that waits for it.
+    Caller,
+    /// A change of the catalog: calls are answered from the shard before it meanwhile.
+    Change,
+}
 
 /// A shard, and when to build it again if it lacks embeddings, of summaries or of the requests of packs.
 #[derive(Debug, Clone)]
@@ -47,42 +55,33 @@ struct Built {
     retry_at: Arc<Mutex<Option<Instant>>>,
 }
 
-/// Weighs a shard by its memory.
-#[derive(Debug, Clone)]
-struct ByMemory;
-
-impl Weighter<TenantId, Built> for ByMemory {
-    fn weight(&self, _: &TenantId, built: &Built) -> u64 {
-        built.snapshot.memory_bytes() as u64
-    }
-}
-
 /// The shards of all tenants.
 pub struct Shards {
     store: Arc<dyn Store>,
     encoder: Arc<dyn Encoder>,
-    cache: Cache<TenantId, Built, ByMemory>,
+    kept: Kept,
     builds: Builds,
     graphs: Semaphore,
     packs: Option<(Arc<Packs>, Arc<Intents>)>,
     copies: Option<Arc<Copies>>,
     copying: Arc<Semaphore>,
+    share: Arc<Share>,
 }
 
 impl Shards {
     /// Shards over `store`, held within about `memory_budget` bytes.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, encoder: Arc<dyn Encoder>, memory_budget: u64) -> Self {
-        let cache = Cache::with_weighter(TENANTS_EXPECTED, memory_budget, ByMemory);
         Self {
             store,
             encoder,
-            cache,
+            kept: Kept::new(memory_budget),
             builds: Builds::default(),
             graphs: Semaphore::new(GRAPHS_AT_ONCE),
             packs: None,
             copies: None,
             copying: Arc::new(Semaphore::new(COPIES_AT_ONCE)),
+            share: Arc::default(),
         }
     }
 
@@ -90,6 +89,12 @@ impl Shards {
     #[must_use]
     pub fn with_copies(self, copies: Option<Arc<Copies>>) -> Self {
         Self { copies, ..self }
+    }
+
+    /// The same with the share of the cores in which changed shards are built.
+    #[must_use]
+    pub fn with_share(self, share: Arc<Share>) -> Self {
+        Self { share, ..self }
     }
 
     /// The same with packs, whose requests are embedded as intents are.
@@ -108,7 +113,7 @@ impl Shards {
         tenant: &TenantId,
         min_revision: Revision,
     ) -> Result<Arc<Snapshot>, Error> {
-        if let Some(built) = self.cache.get(tenant)
+        if let Some(built) = self.kept.get(tenant)
             && built.snapshot.revision >= min_revision
         {
             if built.is_to_be_retried() {
@@ -118,7 +123,7 @@ impl Shards {
             }
             return Ok(built.snapshot);
         }
-        let snapshot = self.rebuild(tenant, min_revision).await?;
+        let snapshot = self.rebuild(tenant, min_revision, For::Caller).await?;
         if snapshot.revision < min_revision {
             let seen = snapshot.revision;
             return Err(Error::RevisionNotReached { wanted: min_revision, seen });
@@ -133,8 +138,8 @@ impl Shards {
         let is_current = |built: &Built| Arc::ptr_eq(&built.snapshot, &lacking);
         let loaded = {
             let _building = turn.lock().await;
-            match self.cache.get(&tenant).as_ref().is_some_and(is_current) {
-                true => self.load(&tenant, lacking.revision).await.map(Some),
+            match self.kept.get(&tenant).as_ref().is_some_and(is_current) {
+                true => self.load(&tenant, lacking.revision, For::Change).await.map(Some),
                 false => Ok(None),
             }
         };
@@ -157,11 +162,12 @@ impl Shards {
         self: &Arc<Self>,
         tenant: &TenantId,
         revision: Revision,
+        whom: For,
     ) -> Result<Arc<Snapshot>, Error> {
         // A task of its own: a caller who leaves must not make the next one begin anew.
         let (shards, tenant) = (Arc::clone(self), tenant.clone());
         let build = async move {
-            let snapshot = shards.build_in_turn(&tenant, revision).await?;
+            let snapshot = shards.build_in_turn(&tenant, revision, whom).await?;
             if snapshot.lacks_graph() {
                 tokio::spawn(Arc::clone(&shards).add_graph(tenant, Arc::clone(&snapshot)));
             }
@@ -174,7 +180,7 @@ impl Shards {
     async fn add_graph(self: Arc<Self>, tenant: TenantId, snapshot: Arc<Snapshot>) {
         let Ok(_permit) = self.graphs.acquire().await else { return };
         let is_current = |built: &Built| Arc::ptr_eq(&built.snapshot, &snapshot);
-        if self.cache.get(&tenant).as_ref().is_some_and(is_current) {
+        if self.kept.get(&tenant).as_ref().is_some_and(is_current) {
             let build = move || snapshot.build_graph();
             drop(tokio::task::spawn_blocking(build).await);
         }
@@ -184,13 +190,14 @@ impl Shards {
         &self,
         tenant: &TenantId,
         revision: Revision,
+        whom: For,
     ) -> Result<Arc<Snapshot>, Error> {
         let turn = self.builds.turn(tenant);
         let outcome = {
             let _building = turn.lock().await;
-            match self.cache.get(tenant) {
+            match self.kept.get(tenant) {
                 Some(built) if built.snapshot.revision >= revision => Ok(built.snapshot),
-                _ => self.load(tenant, revision).await,
+                _ => self.load(tenant, revision, whom).await,
             }
         };
         drop(turn);
@@ -201,17 +208,23 @@ impl Shards {
     /// Bytes that the shards hold, about.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
-        self.cache.weight()
+        self.kept.bytes()
     }
 
     /// How many shards are in memory, and the highest revision among them. Looks at each.
     #[must_use]
     pub fn count_and_highest_revision(&self) -> (u64, u64) {
-        let revisions = self.cache.iter().map(|(_, built)| built.snapshot.revision);
+        let shards = self.kept.all();
+        let revisions = shards.iter().map(|(_, built)| built.snapshot.revision);
         revisions.fold((0, 0), |(shards, highest), revision| (shards + 1, highest.max(revision)))
     }
 
-    async fn load(&self, tenant: &TenantId, wanted: Revision) -> Result<Arc<Snapshot>, Error> {
+    async fn load(
+        &self,
+        tenant: &TenantId,
+        wanted: Revision,
+        whom: For,
+    ) -> Result<Arc<Snapshot>, Error> {
         let Content { catalog, embeddings, is_borrowed } = self.content(tenant, wanted).await?;
         let packs = match &self.packs {
             Some((packs, intents)) => packs.attach(&catalog, intents.encoder(), PACKS_WITHIN).await,
@@ -219,7 +232,7 @@ impl Shards {
         };
         let has_packs = packs.is_complete();
         let dimensions = self.encoder.dimensions();
-        let known = self.cache.get(tenant).map(|built| built.snapshot);
+        let known = self.kept.get(tenant).map(|built| built.snapshot);
         let pack = self.packing(tenant, is_borrowed);
         let build = move || {
             let packed = pack(&catalog, &embeddings);
@@ -227,21 +240,14 @@ impl Shards {
             let built = Snapshot::build_under(policy, catalog, (&embeddings, &packs), dimensions)?;
             Ok::<_, Error>((built, packed))
         };
-        let built = tokio::task::spawn_blocking(build).await.map_err(Error::internal)?;
+        let built = match whom {
+            For::Caller => tokio::task::spawn_blocking(build).await.map_err(Error::internal)?,
+            For::Change => self.share.run(tenant, build).await?,
+        };
         let (snapshot, packed) = built?;
         let snapshot = Arc::new(snapshot);
         let built = Built::new(Arc::clone(&snapshot), has_packs, is_borrowed);
-        let (bytes, budget) = (snapshot.memory_bytes() as u64, self.cache.capacity());
-        if bytes > budget {
-            let tenant = tenant.as_str();
-            warn!(
-                tenant,
-                bytes,
-                budget,
-                "the shard is larger than shard.memory_budget: every call builds it anew"
-            );
-        }
-        self.cache.insert(tenant.clone(), built);
+        self.kept.insert(tenant.clone(), built);
         self.keep(packed).await;
         Ok(snapshot)
     }

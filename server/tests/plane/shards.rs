@@ -3,19 +3,20 @@
 use std::sync::Arc;
 
 use toolgate_server::catalog::registration::Registration;
+use toolgate_server::error::Error;
 use toolgate_server::router::query::{Options, RouteQuery};
 use toolgate_server::shard::tool::Tool;
 
-use crate::support::{Setup, World, ask, model_names, options, server, shown, tool};
+use crate::support::{Setup, World, ask, model_names, options, server, shown, tenant, tool};
 
 #[tokio::test]
 async fn a_budget_too_small_for_any_shard_still_answers() {
-    let world = World::with(Setup { memory_budget: 1, ..Setup::default() }).await;
+    let world = World::new().await;
     for i in 0..8 {
         let name = format!("tenant-{i}");
         world.register(&name, server("s", vec![tool(&format!("t{i}"), "refund invoice")])).await;
     }
-    world.encoder.take_count();
+    let world = world.restarted(Setup { memory_budget: 1, ..Setup::default() }).await;
     for round in 0..3 {
         for i in 0..8 {
             let answer = world.route(&format!("tenant-{i}"), ask("refund invoice")).await;
@@ -24,7 +25,44 @@ async fn a_budget_too_small_for_any_shard_still_answers() {
         }
     }
     assert_eq!(world.encoder.take_count(), 24, "one intent each; rebuilding embeds nothing");
-    assert_eq!(world.plane.shard_memory_bytes(), 0);
+    assert_eq!(world.plane.shards_reading().tenants, 1, "the last one is kept, and no other");
+}
+
+#[tokio::test]
+async fn a_shard_larger_than_the_budget_is_built_once() {
+    let world = World::new().await;
+    let tools =
+        |name: &str| (0..50).map(|n| tool(&format!("{name}{n}"), "refund invoice")).collect();
+    world.register("large", server("s", tools("a"))).await;
+    let budget = world.plane.shard_memory_bytes() / 2;
+    let world = world.restarted(Setup { memory_budget: budget, ..Setup::default() }).await;
+    let first = world.route("large", ask("refund invoice")).await;
+    let again = world.route("large", ask("refund invoice")).await;
+    assert!(Arc::ptr_eq(&first.snapshot, &again.snapshot), "built anew");
+    let more = world.try_register("large", server("t", tools("b"))).await;
+    let Err(Error::StockExceeded { limit, actual, maximum }) = more else { panic!("{more:?}") };
+    assert_eq!(limit, "shard.memory_budget");
+    assert!(actual > maximum && maximum <= budget, "{actual} of {maximum}");
+    let fewer = (0..5).map(|n| tool(&format!("a{n}"), "refund invoice")).collect();
+    world.try_register("large", server("s", fewer)).await.expect("what makes it smaller is taken");
+    assert!(world.plane.shard_memory_bytes() <= budget);
+}
+
+#[tokio::test]
+async fn one_tenant_may_use_most_of_the_budget() {
+    let world = World::new().await;
+    let tools = (0..50).map(|n| tool(&format!("a{n}"), "refund invoice")).collect();
+    world.register("large", server("s", tools)).await;
+    let budget = world.plane.shard_memory_bytes() * 5 / 4;
+    let world = world.restarted(Setup { memory_budget: budget, ..Setup::default() }).await;
+    let first = world.route("large", ask("refund invoice")).await;
+    world
+        .plane
+        .register(&tenant("small"), server("s", vec![tool("t", "pay")]), None)
+        .await
+        .expect("a tenant");
+    let again = world.route("large", ask("refund invoice")).await;
+    assert!(Arc::ptr_eq(&first.snapshot, &again.snapshot), "built anew");
 }
 
 #[tokio::test]

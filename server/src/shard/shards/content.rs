@@ -46,7 +46,7 @@ impl Shards {
                 return Ok(Content { catalog, embeddings, is_borrowed: false });
             }
         };
-        let served = self.cache.peek(tenant).map_or(0, |built| built.snapshot.revision);
+        let served = self.kept.peek(tenant).map_or(0, |built| built.snapshot.revision);
         let Some((catalog, embeddings)) = self.copy(tenant).await else { return Err(unreadable) };
         if catalog.revision < wanted || catalog.revision <= served {
             return Err(unreadable);

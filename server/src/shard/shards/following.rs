@@ -51,13 +51,13 @@ impl Shards {
     /// The revision at which the tenant is served; `None` when it is not loaded.
     #[must_use]
     pub fn served(&self, tenant: &TenantId) -> Option<Revision> {
-        self.cache.peek(tenant).map(|built| built.snapshot.revision)
+        self.kept.peek(tenant).map(|built| built.snapshot.revision)
     }
 
     /// The tenants that are loaded, and whether from copies.
     #[must_use]
     pub fn loaded(&self) -> Vec<(TenantId, bool)> {
-        self.cache.iter().map(|(tenant, built)| (tenant, built.is_borrowed)).collect()
+        self.kept.all().into_iter().map(|(tenant, built)| (tenant, built.is_borrowed)).collect()
     }
 
     /// Those of them that are served from copies.
@@ -68,12 +68,12 @@ impl Shards {
 
     /// Forgets the tenant's shard: the next call loads it.
     pub fn forget(&self, tenant: &TenantId) {
-        self.cache.remove(tenant);
+        self.kept.remove(tenant);
     }
 
     /// Forgets all shards and copies: the store is another one than it was.
     pub fn forget_all(&self) {
-        self.cache.clear();
+        self.kept.clear();
         if let Some(copies) = &self.copies {
             copies.clear();
         }
