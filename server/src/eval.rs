@@ -51,7 +51,7 @@ pub use report::Report;
 use abstention::Abstention;
 use bootstrap::Bootstrap;
 use comparison::Comparison;
-use conversation::Conversation;
+use conversation::{Conversation, Scene};
 use embeddings::Embeddings;
 use latency::Latency;
 use measured::{Field, Measured, groups};
@@ -279,8 +279,9 @@ impl Evaluation {
     fn play(&self, embedded: &Embedded<'_>) -> Result<Option<Conversation>, Error> {
         let turns = &self.queries[..self.conversation.min(self.queries.len())];
         let Embedded { stock, embeddings, packs, encoder, options, .. } = *embedded;
-        let catalog = (&stock.catalog, packs);
-        let play = || Conversation::play(catalog, embeddings, encoder.dimensions(), turns, options);
+        let (catalog, dimensions) = (&stock.catalog, encoder.dimensions());
+        let scene = Scene { catalog, packs, embeddings, dimensions, options };
+        let play = || Conversation::play(scene, turns);
         (!turns.is_empty()).then(play).transpose()
     }
 }

@@ -2,6 +2,7 @@
 //! wire.
 
 pub mod account;
+pub mod active_set;
 pub mod allow;
 mod aside;
 pub mod background;
@@ -13,6 +14,7 @@ pub mod cut;
 mod decision;
 pub mod deferring;
 pub mod event;
+pub mod eviction;
 pub mod explain;
 pub mod fit;
 mod fuse;
@@ -28,7 +30,6 @@ pub mod query;
 pub mod rank;
 pub mod recall;
 pub mod recent;
-pub mod room;
 pub mod route;
 pub mod search;
 mod stages;

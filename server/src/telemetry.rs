@@ -173,7 +173,7 @@ impl Metrics {
 
     fn register_deferral(&mut self) {
         let r = &mut self.registry;
-        let phase1 = "cl100k_base tokens of summary pools, counted for every Route call";
+        let phase1 = "cl100k_base tokens of what prompts list of the catalog, for every Route call";
         r.register("toolgate_summary_tokens", phase1, self.tokens_phase1.clone());
         let saved =
             "cl100k_base tokens that both phases saved, of Route calls for which deferral paid";

@@ -159,7 +159,12 @@ def test_thirty_turns_append_only(client: Client) -> None:
         state = history.scan(messages).state()
         intent = INTENTS[number % len(INTENTS)]
         turn = client.route(
-            intent, state=state, handle=handle, top_k=3, known_pool_revision=pool.revision
+            intent,
+            state=state,
+            handle=handle,
+            top_k=3,
+            active_set_limit=30,
+            known_pool_revision=pool.revision,
         )
         assert turn.summary_pool is None, "the catalog did not change"
         handle = turn.handle

@@ -332,7 +332,7 @@ def test_kept_tools_stay_in_their_places(client: Client, tools: list[BaseTool]) 
     model = ScriptedModel(script=[says("Yes."), says("Rain."), says("Created.")])
     agent = create_agent(
         model,
-        middleware=[ToolgateMiddleware(client, tools, top_k=1, threshold=0.0)],
+        middleware=[ToolgateMiddleware(client, tools, top_k=1, threshold=0.0, active_set_limit=3)],
         checkpointer=InMemorySaver(),
     )
     config: Any = {"configurable": {"thread_id": "1"}}

@@ -140,8 +140,9 @@ def test_details(notes: Client) -> None:
 
 
 def test_the_accounting_adds_up(notes: Client) -> None:
-    turn = notes.route(WRITE, threshold=-1, top_k=2)
+    turn = notes.route(WRITE, threshold=-1, top_k=2, prompt_listing="summaries")
     cost = turn.accounting
+    assert notes.route(WRITE, threshold=-1, top_k=2).accounting.phase1_tokens == 0
     assert cost.tokenizer == "cl100k_base"
     assert cost.phase2_tokens == sum(t.schema_tokens for t in turn)
     assert cost.full_catalog_tokens == sum(t.schema_tokens for t in notes.list_tools())
@@ -212,7 +213,7 @@ def test_an_exclusion_wins_over_a_pin(notes: Client) -> None:
 def test_explain_gives_a_reason_for_each_tool_left_out(notes: Client) -> None:
     turn = notes.route(RAIN, threshold=0.2, top_k=1, explain=True)
     assert len(turn) + len(turn.refusals) == 5
-    assert set(codes(turn).values()) <= {"BELOW_THRESHOLD", "BEYOND_TOP_K"}
+    assert set(codes(turn).values()) <= {"BELOW_THRESHOLD", "BELOW_CUTOFF", "BEYOND_TOP_K"}
     assert codes(turn)[
         "get_rain_alerts" if turn.tools[0].name == "get_forecast" else "get_forecast"
     ]

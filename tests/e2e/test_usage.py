@@ -108,7 +108,7 @@ def test_tenants_never_mix(server: ToolgateProcess, tenant: str) -> None:
 
 
 def test_a_small_catalog_that_is_used_whole_does_not_pay(notes: Client) -> None:
-    notes.route("notes and weather", threshold=-1)
+    notes.route("notes and weather", threshold=-1, prompt_listing="summaries")
     usage = notes.get_usage()
     assert usage.total.saved_net_tokens < 0
     assert usage.deferral is DeferralVerdict.MOST_TOOLS_USED
@@ -150,8 +150,8 @@ def test_metrics_of_deferral(start_server: StartServer) -> None:
     process = start_server({})
     with process.client() as client:
         client.register_server("notes", NOTES)
-        paid = client.route("zzz", threshold=1).accounting
-        whole = client.route("notes", threshold=-1).accounting
+        paid = client.route("zzz", threshold=1, prompt_listing="summaries").accounting
+        whole = client.route("notes", threshold=-1, prompt_listing="summaries").accounting
     assert paid.saved_tokens > 0 > whole.saved_tokens
     metrics = process.get("/metrics")[1].splitlines()
     assert f"toolgate_tokens_saved_total {paid.saved_tokens}" in metrics
@@ -213,7 +213,7 @@ def test_the_command_says_what_was_saved(
 def test_the_command_is_honest_when_it_did_not_pay(
     binary: Path, server: ToolgateProcess, notes: Client, tenant: str
 ) -> None:
-    notes.route("notes and weather", threshold=-1)
+    notes.route("notes and weather", threshold=-1, prompt_listing="summaries")
     said = say(binary, server, tenant)
     assert "Deferral did not pay over 30 days" in said
     assert "most tools are used anyway" in said

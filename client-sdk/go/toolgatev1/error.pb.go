@@ -184,7 +184,8 @@ const (
 	RefusalCode_REFUSAL_CODE_ARGUMENTS_INVALID RefusalCode = 8
 	// The tool waits for approval.
 	RefusalCode_REFUSAL_CODE_QUARANTINED RefusalCode = 9
-	// The tool's overlap is below the threshold (Route only).
+	// The tool's overlap is below the threshold for each tool, or no tool's overlap reaches the level below which none
+	// fits (Route only).
 	RefusalCode_REFUSAL_CODE_BELOW_THRESHOLD RefusalCode = 10
 	// The tool passed, but `top_k` better ones did too (Route only).
 	RefusalCode_REFUSAL_CODE_BEYOND_TOP_K RefusalCode = 11
@@ -194,6 +195,11 @@ const (
 	RefusalCode_REFUSAL_CODE_EXCLUDED RefusalCode = 13
 	// A cap of the policy is reached: so many tools of an MCP server, or of a rule, were chosen by rank.
 	RefusalCode_REFUSAL_CODE_BEYOND_CAP RefusalCode = 14
+	// The tool's score is too far below the best one's, by the relative cutoff or the learned one (Route only).
+	RefusalCode_REFUSAL_CODE_BELOW_CUTOFF RefusalCode = 15
+	// The tool passed, but only does about as well as those that are in the set, and changing the set would cost more in
+	// lost cache than it saves (Route only).
+	RefusalCode_REFUSAL_CODE_KEPT_FOR_CACHE RefusalCode = 16
 )
 
 // Enum value maps for RefusalCode.
@@ -214,6 +220,8 @@ var (
 		12: "REFUSAL_CODE_OVER_TOKEN_BUDGET",
 		13: "REFUSAL_CODE_EXCLUDED",
 		14: "REFUSAL_CODE_BEYOND_CAP",
+		15: "REFUSAL_CODE_BELOW_CUTOFF",
+		16: "REFUSAL_CODE_KEPT_FOR_CACHE",
 	}
 	RefusalCode_value = map[string]int32{
 		"REFUSAL_CODE_UNSPECIFIED":        0,
@@ -231,6 +239,8 @@ var (
 		"REFUSAL_CODE_OVER_TOKEN_BUDGET":  12,
 		"REFUSAL_CODE_EXCLUDED":           13,
 		"REFUSAL_CODE_BEYOND_CAP":         14,
+		"REFUSAL_CODE_BELOW_CUTOFF":       15,
+		"REFUSAL_CODE_KEPT_FOR_CACHE":     16,
 	}
 )
 
@@ -290,7 +300,7 @@ const file_toolgate_v1_error_proto_rawDesc = "" +
 	"\x1eERROR_REASON_PERMISSION_DENIED\x10\x13\x12\x19\n" +
 	"\x15ERROR_REASON_INTERNAL\x10\x14\x12%\n" +
 	"!ERROR_REASON_FINGERPRINT_MISMATCH\x10\x15\x12\x1f\n" +
-	"\x1bERROR_REASON_TENANT_LIMITED\x10\x16*\xf6\x03\n" +
+	"\x1bERROR_REASON_TENANT_LIMITED\x10\x16*\xb6\x04\n" +
 	"\vRefusalCode\x12\x1c\n" +
 	"\x18REFUSAL_CODE_UNSPECIFIED\x10\x00\x12#\n" +
 	"\x1fREFUSAL_CODE_TOOL_NOT_AVAILABLE\x10\x01\x12\x1d\n" +
@@ -307,7 +317,9 @@ const file_toolgate_v1_error_proto_rawDesc = "" +
 	"\x19REFUSAL_CODE_BEYOND_TOP_K\x10\v\x12\"\n" +
 	"\x1eREFUSAL_CODE_OVER_TOKEN_BUDGET\x10\f\x12\x19\n" +
 	"\x15REFUSAL_CODE_EXCLUDED\x10\r\x12\x1b\n" +
-	"\x17REFUSAL_CODE_BEYOND_CAP\x10\x0eB/\n" +
+	"\x17REFUSAL_CODE_BEYOND_CAP\x10\x0e\x12\x1d\n" +
+	"\x19REFUSAL_CODE_BELOW_CUTOFF\x10\x0f\x12\x1f\n" +
+	"\x1bREFUSAL_CODE_KEPT_FOR_CACHE\x10\x10B/\n" +
 	"\x0fdev.toolgate.v1P\x01Z\x1atoolgate.dev/go/toolgatev1b\x06proto3"
 
 var (

@@ -84,6 +84,63 @@ func (Detail) EnumDescriptor() ([]byte, []int) {
 	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{0}
 }
 
+// What a prompt lists of a catalog's tools beside the active set.
+type PromptListing int32
+
+const (
+	// Summaries where the request has `known_pool_revision`, else nothing.
+	PromptListing_PROMPT_LISTING_UNSPECIFIED PromptListing = 0
+	// Nothing: tools are found by Route and by searching.
+	PromptListing_PROMPT_LISTING_NONE PromptListing = 1
+	// The names of all tools (GetSummaryPool with `names_only`).
+	PromptListing_PROMPT_LISTING_NAMES PromptListing = 2
+	// The summary pool.
+	PromptListing_PROMPT_LISTING_SUMMARIES PromptListing = 3
+)
+
+// Enum value maps for PromptListing.
+var (
+	PromptListing_name = map[int32]string{
+		0: "PROMPT_LISTING_UNSPECIFIED",
+		1: "PROMPT_LISTING_NONE",
+		2: "PROMPT_LISTING_NAMES",
+		3: "PROMPT_LISTING_SUMMARIES",
+	}
+	PromptListing_value = map[string]int32{
+		"PROMPT_LISTING_UNSPECIFIED": 0,
+		"PROMPT_LISTING_NONE":        1,
+		"PROMPT_LISTING_NAMES":       2,
+		"PROMPT_LISTING_SUMMARIES":   3,
+	}
+)
+
+func (x PromptListing) Enum() *PromptListing {
+	p := new(PromptListing)
+	*p = x
+	return p
+}
+
+func (x PromptListing) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (PromptListing) Descriptor() protoreflect.EnumDescriptor {
+	return file_toolgate_v1_router_proto_enumTypes[1].Descriptor()
+}
+
+func (PromptListing) Type() protoreflect.EnumType {
+	return &file_toolgate_v1_router_proto_enumTypes[1]
+}
+
+func (x PromptListing) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use PromptListing.Descriptor instead.
+func (PromptListing) EnumDescriptor() ([]byte, []int) {
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{1}
+}
+
 // Whether tools are deferred: found when needed, instead of all sent.
 type DeferralMode int32
 
@@ -126,11 +183,11 @@ func (x DeferralMode) String() string {
 }
 
 func (DeferralMode) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[1].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[2].Descriptor()
 }
 
 func (DeferralMode) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[1]
+	return &file_toolgate_v1_router_proto_enumTypes[2]
 }
 
 func (x DeferralMode) Number() protoreflect.EnumNumber {
@@ -139,7 +196,7 @@ func (x DeferralMode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DeferralMode.Descriptor instead.
 func (DeferralMode) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{1}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{2}
 }
 
 // Why tools were deferred, or not. What is uncertain leads to sending more.
@@ -199,11 +256,11 @@ func (x DeferralReason) String() string {
 }
 
 func (DeferralReason) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[2].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[3].Descriptor()
 }
 
 func (DeferralReason) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[2]
+	return &file_toolgate_v1_router_proto_enumTypes[3]
 }
 
 func (x DeferralReason) Number() protoreflect.EnumNumber {
@@ -212,7 +269,7 @@ func (x DeferralReason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DeferralReason.Descriptor instead.
 func (DeferralReason) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{2}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{3}
 }
 
 // Who chose the mode.
@@ -260,11 +317,11 @@ func (x DeferralSource) String() string {
 }
 
 func (DeferralSource) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[3].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[4].Descriptor()
 }
 
 func (DeferralSource) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[3]
+	return &file_toolgate_v1_router_proto_enumTypes[4]
 }
 
 func (x DeferralSource) Number() protoreflect.EnumNumber {
@@ -273,7 +330,7 @@ func (x DeferralSource) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DeferralSource.Descriptor instead.
 func (DeferralSource) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{3}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{4}
 }
 
 // How well the best tool of a turn fits.
@@ -317,11 +374,11 @@ func (x FitKind) String() string {
 }
 
 func (FitKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[4].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[5].Descriptor()
 }
 
 func (FitKind) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[4]
+	return &file_toolgate_v1_router_proto_enumTypes[5]
 }
 
 func (x FitKind) Number() protoreflect.EnumNumber {
@@ -330,7 +387,7 @@ func (x FitKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FitKind.Descriptor instead.
 func (FitKind) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{4}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{5}
 }
 
 // In what way an answer is worse than usual.
@@ -374,11 +431,11 @@ func (x DegradedReason) String() string {
 }
 
 func (DegradedReason) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[5].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[6].Descriptor()
 }
 
 func (DegradedReason) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[5]
+	return &file_toolgate_v1_router_proto_enumTypes[6]
 }
 
 func (x DegradedReason) Number() protoreflect.EnumNumber {
@@ -387,7 +444,7 @@ func (x DegradedReason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DegradedReason.Descriptor instead.
 func (DegradedReason) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{5}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{6}
 }
 
 // How a tool came into the active set.
@@ -451,11 +508,11 @@ func (x FoundBy) String() string {
 }
 
 func (FoundBy) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[6].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[7].Descriptor()
 }
 
 func (FoundBy) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[6]
+	return &file_toolgate_v1_router_proto_enumTypes[7]
 }
 
 func (x FoundBy) Number() protoreflect.EnumNumber {
@@ -464,7 +521,7 @@ func (x FoundBy) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FoundBy.Descriptor instead.
 func (FoundBy) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{6}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{7}
 }
 
 // How a query was read.
@@ -512,11 +569,11 @@ func (x SearchForm) String() string {
 }
 
 func (SearchForm) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[7].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[8].Descriptor()
 }
 
 func (SearchForm) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[7]
+	return &file_toolgate_v1_router_proto_enumTypes[8]
 }
 
 func (x SearchForm) Number() protoreflect.EnumNumber {
@@ -525,7 +582,7 @@ func (x SearchForm) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use SearchForm.Descriptor instead.
 func (SearchForm) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{7}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{8}
 }
 
 // One text that says what the agent wants this turn.
@@ -594,7 +651,8 @@ type RouteRequest struct {
 	Intents []*Intent `protobuf:"bytes,2,rep,name=intents,proto3" json:"intents,omitempty"`
 	// What the agent has done and may do. Absent: nothing.
 	State *AgentState `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
-	// The handle of the turn before: its tools keep their places, one that changed since is promoted anew.
+	// The handle of the turn before: its tools keep their places until `active_set_limit` needs their room, one that
+	// changed since is promoted anew.
 	// Absent: a new conversation. An expired handle is renewed; one that was not issued for this tenant and
 	// principal is an error.
 	ActiveSetHandle string `protobuf:"bytes,4,opt,name=active_set_handle,json=activeSetHandle,proto3" json:"active_set_handle,omitempty"`
@@ -606,7 +664,10 @@ type RouteRequest struct {
 	// The catalog revision that the answer must at least be based on. Absent or 0: whatever is there.
 	MinRevision uint64 `protobuf:"varint,7,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
 	// A name for this turn in the decision event, at most 128 characters. Absent: none.
-	TurnId        string `protobuf:"bytes,8,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
+	TurnId string `protobuf:"bytes,8,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
+	// What the agent's prompt lists of the catalog's tools beside the active set: `accounting` and the usage ledger count
+	// that and nothing else. Absent: summaries with `known_pool_revision`, else nothing.
+	PromptListing PromptListing `protobuf:"varint,9,opt,name=prompt_listing,json=promptListing,proto3,enum=toolgate.v1.PromptListing" json:"prompt_listing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -697,11 +758,18 @@ func (x *RouteRequest) GetTurnId() string {
 	return ""
 }
 
+func (x *RouteRequest) GetPromptListing() PromptListing {
+	if x != nil {
+		return x.PromptListing
+	}
+	return PromptListing_PROMPT_LISTING_UNSPECIFIED
+}
+
 // How Route chooses.
 type RouteOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The most tools to choose, 1 to 100; pinned and kept ones, and a tail, come on top. Absent: 10, or 3 before
-	// a `signature_tail`.
+	// The most tools to choose, 1 to 100; pinned ones, kept ones (up to `active_set_limit`) and a tail come on top.
+	// Absent: 10, or 3 before a `signature_tail`.
 	TopK *uint32 `protobuf:"varint,1,opt,name=top_k,json=topK,proto3,oneof" json:"top_k,omitempty"`
 	// The least overlap (cosine) of a chosen tool, -1 to 1. Absent: what the policy says; else the best overlap must
 	// reach 0.28, moved into the range that tells the catalog's uses from other requests, and a chosen tool half of the
@@ -740,8 +808,8 @@ type RouteOptions struct {
 	// room, kept tools that the conversation has left behind go, the least overlap first. Absent: no cap.
 	ActiveTokenBudget *uint32 `protobuf:"varint,15,opt,name=active_token_budget,json=activeTokenBudget,proto3,oneof" json:"active_token_budget,omitempty"`
 	// cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
-	// so far. With it, the set is kept when changing it would cost more in lost cache than it saves.
-	// Absent: what is lost is not counted.
+	// so far. With it, the set is kept when changing it would cost more in lost cache than it saves: for want of tokens,
+	// and where the best tool of each intent is there already. Absent: what is lost is not counted.
 	HistoryTokens *uint32 `protobuf:"varint,16,opt,name=history_tokens,json=historyTokens,proto3,oneof" json:"history_tokens,omitempty"`
 	// Change the set even when the lost cache costs more. Default: false.
 	IgnoreCacheCost bool `protobuf:"varint,17,opt,name=ignore_cache_cost,json=ignoreCacheCost,proto3" json:"ignore_cache_cost,omitempty"`
@@ -750,8 +818,13 @@ type RouteOptions struct {
 	// signatures, keep their form and place in later turns, and get their full definition, as new tools at the end, when
 	// they are chosen. None where no tool fits. Absent or 0: none.
 	SignatureTail uint32 `protobuf:"varint,18,opt,name=signature_tail,json=signatureTail,proto3" json:"signature_tail,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// The most tools of the active set, kept ones included, 1 to 1,024. When new tools would pass it, kept tools that this
+	// turn does not need go, all at once; those that were called in the last three turns, or that the model asked for, go
+	// last. Never fewer than `top_k` with pinned and always-loaded tools and a tail. It does not hold where nothing is
+	// deferred. Absent: twice `top_k`.
+	ActiveSetLimit *uint32 `protobuf:"varint,19,opt,name=active_set_limit,json=activeSetLimit,proto3,oneof" json:"active_set_limit,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *RouteOptions) Reset() {
@@ -906,6 +979,13 @@ func (x *RouteOptions) GetIgnoreCacheCost() bool {
 func (x *RouteOptions) GetSignatureTail() uint32 {
 	if x != nil {
 		return x.SignatureTail
+	}
+	return 0
+}
+
+func (x *RouteOptions) GetActiveSetLimit() uint32 {
+	if x != nil && x.ActiveSetLimit != nil {
+		return *x.ActiveSetLimit
 	}
 	return 0
 }
@@ -1453,14 +1533,14 @@ type ActiveSetChange struct {
 	Added []string `protobuf:"bytes,1,rep,name=added,proto3" json:"added,omitempty"`
 	// Tools that stay in the places they had.
 	Kept []string `protobuf:"bytes,2,rep,name=kept,proto3" json:"kept,omitempty"`
-	// Kept tools that would go if their room were needed: not pinned or always loaded, not called in the last
-	// three turns, and an overlap of at least 0.05 under the threshold.
+	// Kept tools that would go if `active_token_budget` needed their room: not pinned or always loaded, not called in the
+	// last three turns, and an overlap of at least 0.05 under the threshold.
 	Evictable []string `protobuf:"bytes,3,rep,name=evictable,proto3" json:"evictable,omitempty"`
-	// Tools that were in the set of the turn before and are not in this one: the token budget needed their
-	// room, or they may no longer be used.
+	// Tools that were in the set of the turn before and are not in this one: `active_set_limit` or the token budget
+	// needed their room, or they may no longer be used.
 	Removed []string `protobuf:"bytes,4,rep,name=removed,proto3" json:"removed,omitempty"`
-	// True when tools were left out (refused with OVER_TOKEN_BUDGET) because making room for them would have
-	// cost more in lost cache than it saves.
+	// True when tools were left out (refused with OVER_TOKEN_BUDGET or KEPT_FOR_CACHE) because changing the set for them
+	// would have cost more in lost cache than it saves.
 	KeptForCache bool `protobuf:"varint,5,opt,name=kept_for_cache,json=keptForCache,proto3" json:"kept_for_cache,omitempty"`
 	// Input tokens, at the price of uncached ones, that making room cost, or would have cost, in lost cache:
 	// 0.9 x the tokens after the first tool that goes (a cached token costs a tenth). 0 when no room was needed.
@@ -1834,8 +1914,8 @@ type TokenAccounting struct {
 	Tokenizer string `protobuf:"bytes,1,opt,name=tokenizer,proto3" json:"tokenizer,omitempty"`
 	// Full definitions of all tools of the catalog: what sending everything costs.
 	FullCatalogTokens uint64 `protobuf:"varint,2,opt,name=full_catalog_tokens,json=fullCatalogTokens,proto3" json:"full_catalog_tokens,omitempty"`
-	// The summary pool, phase 1: resident in the prompt's stable prefix. 0 when all tools are in the active
-	// set because nothing is deferred.
+	// What the prompt lists of the catalog, phase 1: the summary pool or its names, as `prompt_listing` says. 0 when it
+	// lists nothing, and when all tools are in the active set because nothing is deferred.
 	Phase1Tokens uint64 `protobuf:"varint,3,opt,name=phase1_tokens,json=phase1Tokens,proto3" json:"phase1_tokens,omitempty"`
 	// What the active set costs at the asked detail, phase 2.
 	Phase2Tokens uint64 `protobuf:"varint,4,opt,name=phase2_tokens,json=phase2Tokens,proto3" json:"phase2_tokens,omitempty"`
@@ -3108,7 +3188,7 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\x06Intent\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x1b\n" +
 	"\x06weight\x18\x02 \x01(\x02H\x00R\x06weight\x88\x01\x01B\t\n" +
-	"\a_weight\"\xee\x02\n" +
+	"\a_weight\"\xb1\x03\n" +
 	"\fRouteRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12-\n" +
 	"\aintents\x18\x02 \x03(\v2\x13.toolgate.v1.IntentR\aintents\x12-\n" +
@@ -3117,8 +3197,9 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\x13known_pool_revision\x18\x05 \x01(\x04H\x00R\x11knownPoolRevision\x88\x01\x01\x123\n" +
 	"\aoptions\x18\x06 \x01(\v2\x19.toolgate.v1.RouteOptionsR\aoptions\x12!\n" +
 	"\fmin_revision\x18\a \x01(\x04R\vminRevision\x12\x17\n" +
-	"\aturn_id\x18\b \x01(\tR\x06turnIdB\x16\n" +
-	"\x14_known_pool_revision\"\xd6\x06\n" +
+	"\aturn_id\x18\b \x01(\tR\x06turnId\x12A\n" +
+	"\x0eprompt_listing\x18\t \x01(\x0e2\x1a.toolgate.v1.PromptListingR\rpromptListingB\x16\n" +
+	"\x14_known_pool_revision\"\x9a\a\n" +
 	"\fRouteOptions\x12\x18\n" +
 	"\x05top_k\x18\x01 \x01(\rH\x00R\x04topK\x88\x01\x01\x12!\n" +
 	"\tthreshold\x18\x02 \x01(\x02H\x01R\tthreshold\x88\x01\x01\x123\n" +
@@ -3138,7 +3219,8 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\x13active_token_budget\x18\x0f \x01(\rH\x05R\x11activeTokenBudget\x88\x01\x01\x12*\n" +
 	"\x0ehistory_tokens\x18\x10 \x01(\rH\x06R\rhistoryTokens\x88\x01\x01\x12*\n" +
 	"\x11ignore_cache_cost\x18\x11 \x01(\bR\x0fignoreCacheCost\x12%\n" +
-	"\x0esignature_tail\x18\x12 \x01(\rR\rsignatureTailB\b\n" +
+	"\x0esignature_tail\x18\x12 \x01(\rR\rsignatureTail\x12-\n" +
+	"\x10active_set_limit\x18\x13 \x01(\rH\aR\x0eactiveSetLimit\x88\x01\x01B\b\n" +
 	"\x06_top_kB\f\n" +
 	"\n" +
 	"_thresholdB\x16\n" +
@@ -3146,7 +3228,8 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\x0f_context_windowB\x13\n" +
 	"\x11_deferral_percentB\x16\n" +
 	"\x14_active_token_budgetB\x11\n" +
-	"\x0f_history_tokens\"\x95\x03\n" +
+	"\x0f_history_tokensB\x13\n" +
+	"\x11_active_set_limit\"\x95\x03\n" +
 	"\bDeferral\x12-\n" +
 	"\x04mode\x18\x01 \x01(\x0e2\x19.toolgate.v1.DeferralModeR\x04mode\x123\n" +
 	"\x06source\x18\x02 \x01(\x0e2\x1b.toolgate.v1.DeferralSourceR\x06source\x12\x1a\n" +
@@ -3348,7 +3431,12 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\fDETAIL_NAMES\x10\x01\x12\x15\n" +
 	"\x11DETAIL_SIGNATURES\x10\x02\x12\x12\n" +
 	"\x0eDETAIL_SCHEMAS\x10\x03\x12\x15\n" +
-	"\x11DETAIL_REFERENCES\x10\x04*v\n" +
+	"\x11DETAIL_REFERENCES\x10\x04*\x80\x01\n" +
+	"\rPromptListing\x12\x1e\n" +
+	"\x1aPROMPT_LISTING_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13PROMPT_LISTING_NONE\x10\x01\x12\x18\n" +
+	"\x14PROMPT_LISTING_NAMES\x10\x02\x12\x1c\n" +
+	"\x18PROMPT_LISTING_SUMMARIES\x10\x03*v\n" +
 	"\fDeferralMode\x12\x1d\n" +
 	"\x19DEFERRAL_MODE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14DEFERRAL_MODE_ALWAYS\x10\x01\x12\x16\n" +
@@ -3416,107 +3504,109 @@ func file_toolgate_v1_router_proto_rawDescGZIP() []byte {
 	return file_toolgate_v1_router_proto_rawDescData
 }
 
-var file_toolgate_v1_router_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
+var file_toolgate_v1_router_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
 var file_toolgate_v1_router_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_toolgate_v1_router_proto_goTypes = []any{
 	(Detail)(0),                         // 0: toolgate.v1.Detail
-	(DeferralMode)(0),                   // 1: toolgate.v1.DeferralMode
-	(DeferralReason)(0),                 // 2: toolgate.v1.DeferralReason
-	(DeferralSource)(0),                 // 3: toolgate.v1.DeferralSource
-	(FitKind)(0),                        // 4: toolgate.v1.FitKind
-	(DegradedReason)(0),                 // 5: toolgate.v1.DegradedReason
-	(FoundBy)(0),                        // 6: toolgate.v1.FoundBy
-	(SearchForm)(0),                     // 7: toolgate.v1.SearchForm
-	(*Intent)(nil),                      // 8: toolgate.v1.Intent
-	(*RouteRequest)(nil),                // 9: toolgate.v1.RouteRequest
-	(*RouteOptions)(nil),                // 10: toolgate.v1.RouteOptions
-	(*Deferral)(nil),                    // 11: toolgate.v1.Deferral
-	(*RouteResponse)(nil),               // 12: toolgate.v1.RouteResponse
-	(*Fit)(nil),                         // 13: toolgate.v1.Fit
-	(*Ranking)(nil),                     // 14: toolgate.v1.Ranking
-	(*RankedTool)(nil),                  // 15: toolgate.v1.RankedTool
-	(*ActiveSetChange)(nil),             // 16: toolgate.v1.ActiveSetChange
-	(*ActiveTool)(nil),                  // 17: toolgate.v1.ActiveTool
-	(*Refusal)(nil),                     // 18: toolgate.v1.Refusal
-	(*TokenAccounting)(nil),             // 19: toolgate.v1.TokenAccounting
-	(*StageTiming)(nil),                 // 20: toolgate.v1.StageTiming
-	(*SummaryPoolDelta)(nil),            // 21: toolgate.v1.SummaryPoolDelta
-	(*SummaryEntry)(nil),                // 22: toolgate.v1.SummaryEntry
-	(*GateRequest)(nil),                 // 23: toolgate.v1.GateRequest
-	(*RequestedCall)(nil),               // 24: toolgate.v1.RequestedCall
-	(*GateResponse)(nil),                // 25: toolgate.v1.GateResponse
-	(*GateVerdict)(nil),                 // 26: toolgate.v1.GateVerdict
-	(*ArgumentViolation)(nil),           // 27: toolgate.v1.ArgumentViolation
-	(*SearchToolsRequest)(nil),          // 28: toolgate.v1.SearchToolsRequest
-	(*SearchToolsResponse)(nil),         // 29: toolgate.v1.SearchToolsResponse
-	(*GetSummaryPoolRequest)(nil),       // 30: toolgate.v1.GetSummaryPoolRequest
-	(*GetSummaryPoolResponse)(nil),      // 31: toolgate.v1.GetSummaryPoolResponse
-	(*BatchGetToolSchemasRequest)(nil),  // 32: toolgate.v1.BatchGetToolSchemasRequest
-	(*BatchGetToolSchemasResponse)(nil), // 33: toolgate.v1.BatchGetToolSchemasResponse
-	(*AgentState)(nil),                  // 34: toolgate.v1.AgentState
-	(*timestamppb.Timestamp)(nil),       // 35: google.protobuf.Timestamp
-	(RefusalCode)(0),                    // 36: toolgate.v1.RefusalCode
+	(PromptListing)(0),                  // 1: toolgate.v1.PromptListing
+	(DeferralMode)(0),                   // 2: toolgate.v1.DeferralMode
+	(DeferralReason)(0),                 // 3: toolgate.v1.DeferralReason
+	(DeferralSource)(0),                 // 4: toolgate.v1.DeferralSource
+	(FitKind)(0),                        // 5: toolgate.v1.FitKind
+	(DegradedReason)(0),                 // 6: toolgate.v1.DegradedReason
+	(FoundBy)(0),                        // 7: toolgate.v1.FoundBy
+	(SearchForm)(0),                     // 8: toolgate.v1.SearchForm
+	(*Intent)(nil),                      // 9: toolgate.v1.Intent
+	(*RouteRequest)(nil),                // 10: toolgate.v1.RouteRequest
+	(*RouteOptions)(nil),                // 11: toolgate.v1.RouteOptions
+	(*Deferral)(nil),                    // 12: toolgate.v1.Deferral
+	(*RouteResponse)(nil),               // 13: toolgate.v1.RouteResponse
+	(*Fit)(nil),                         // 14: toolgate.v1.Fit
+	(*Ranking)(nil),                     // 15: toolgate.v1.Ranking
+	(*RankedTool)(nil),                  // 16: toolgate.v1.RankedTool
+	(*ActiveSetChange)(nil),             // 17: toolgate.v1.ActiveSetChange
+	(*ActiveTool)(nil),                  // 18: toolgate.v1.ActiveTool
+	(*Refusal)(nil),                     // 19: toolgate.v1.Refusal
+	(*TokenAccounting)(nil),             // 20: toolgate.v1.TokenAccounting
+	(*StageTiming)(nil),                 // 21: toolgate.v1.StageTiming
+	(*SummaryPoolDelta)(nil),            // 22: toolgate.v1.SummaryPoolDelta
+	(*SummaryEntry)(nil),                // 23: toolgate.v1.SummaryEntry
+	(*GateRequest)(nil),                 // 24: toolgate.v1.GateRequest
+	(*RequestedCall)(nil),               // 25: toolgate.v1.RequestedCall
+	(*GateResponse)(nil),                // 26: toolgate.v1.GateResponse
+	(*GateVerdict)(nil),                 // 27: toolgate.v1.GateVerdict
+	(*ArgumentViolation)(nil),           // 28: toolgate.v1.ArgumentViolation
+	(*SearchToolsRequest)(nil),          // 29: toolgate.v1.SearchToolsRequest
+	(*SearchToolsResponse)(nil),         // 30: toolgate.v1.SearchToolsResponse
+	(*GetSummaryPoolRequest)(nil),       // 31: toolgate.v1.GetSummaryPoolRequest
+	(*GetSummaryPoolResponse)(nil),      // 32: toolgate.v1.GetSummaryPoolResponse
+	(*BatchGetToolSchemasRequest)(nil),  // 33: toolgate.v1.BatchGetToolSchemasRequest
+	(*BatchGetToolSchemasResponse)(nil), // 34: toolgate.v1.BatchGetToolSchemasResponse
+	(*AgentState)(nil),                  // 35: toolgate.v1.AgentState
+	(*timestamppb.Timestamp)(nil),       // 36: google.protobuf.Timestamp
+	(RefusalCode)(0),                    // 37: toolgate.v1.RefusalCode
 }
 var file_toolgate_v1_router_proto_depIdxs = []int32{
-	8,  // 0: toolgate.v1.RouteRequest.intents:type_name -> toolgate.v1.Intent
-	34, // 1: toolgate.v1.RouteRequest.state:type_name -> toolgate.v1.AgentState
-	10, // 2: toolgate.v1.RouteRequest.options:type_name -> toolgate.v1.RouteOptions
-	0,  // 3: toolgate.v1.RouteOptions.detail:type_name -> toolgate.v1.Detail
-	1,  // 4: toolgate.v1.RouteOptions.deferral:type_name -> toolgate.v1.DeferralMode
-	1,  // 5: toolgate.v1.Deferral.mode:type_name -> toolgate.v1.DeferralMode
-	3,  // 6: toolgate.v1.Deferral.source:type_name -> toolgate.v1.DeferralSource
-	2,  // 7: toolgate.v1.Deferral.reason:type_name -> toolgate.v1.DeferralReason
-	17, // 8: toolgate.v1.RouteResponse.active_tools:type_name -> toolgate.v1.ActiveTool
-	35, // 9: toolgate.v1.RouteResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
-	21, // 10: toolgate.v1.RouteResponse.summary_pool:type_name -> toolgate.v1.SummaryPoolDelta
-	18, // 11: toolgate.v1.RouteResponse.refusals:type_name -> toolgate.v1.Refusal
-	19, // 12: toolgate.v1.RouteResponse.accounting:type_name -> toolgate.v1.TokenAccounting
-	5,  // 13: toolgate.v1.RouteResponse.degraded:type_name -> toolgate.v1.DegradedReason
-	20, // 14: toolgate.v1.RouteResponse.timings:type_name -> toolgate.v1.StageTiming
-	11, // 15: toolgate.v1.RouteResponse.deferral:type_name -> toolgate.v1.Deferral
-	16, // 16: toolgate.v1.RouteResponse.change:type_name -> toolgate.v1.ActiveSetChange
-	14, // 17: toolgate.v1.RouteResponse.ranking:type_name -> toolgate.v1.Ranking
-	13, // 18: toolgate.v1.RouteResponse.fit:type_name -> toolgate.v1.Fit
-	4,  // 19: toolgate.v1.Fit.kind:type_name -> toolgate.v1.FitKind
-	15, // 20: toolgate.v1.Ranking.candidates:type_name -> toolgate.v1.RankedTool
-	6,  // 21: toolgate.v1.RankedTool.found_by:type_name -> toolgate.v1.FoundBy
-	6,  // 22: toolgate.v1.ActiveTool.found_by:type_name -> toolgate.v1.FoundBy
-	36, // 23: toolgate.v1.Refusal.code:type_name -> toolgate.v1.RefusalCode
-	22, // 24: toolgate.v1.SummaryPoolDelta.added:type_name -> toolgate.v1.SummaryEntry
-	24, // 25: toolgate.v1.GateRequest.calls:type_name -> toolgate.v1.RequestedCall
-	34, // 26: toolgate.v1.GateRequest.state:type_name -> toolgate.v1.AgentState
-	26, // 27: toolgate.v1.GateResponse.verdicts:type_name -> toolgate.v1.GateVerdict
-	36, // 28: toolgate.v1.GateVerdict.code:type_name -> toolgate.v1.RefusalCode
-	27, // 29: toolgate.v1.GateVerdict.violations:type_name -> toolgate.v1.ArgumentViolation
-	0,  // 30: toolgate.v1.SearchToolsRequest.detail:type_name -> toolgate.v1.Detail
-	34, // 31: toolgate.v1.SearchToolsRequest.state:type_name -> toolgate.v1.AgentState
-	17, // 32: toolgate.v1.SearchToolsResponse.tools:type_name -> toolgate.v1.ActiveTool
-	35, // 33: toolgate.v1.SearchToolsResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
-	18, // 34: toolgate.v1.SearchToolsResponse.refusals:type_name -> toolgate.v1.Refusal
-	7,  // 35: toolgate.v1.SearchToolsResponse.form:type_name -> toolgate.v1.SearchForm
-	5,  // 36: toolgate.v1.SearchToolsResponse.degraded:type_name -> toolgate.v1.DegradedReason
-	34, // 37: toolgate.v1.GetSummaryPoolRequest.state:type_name -> toolgate.v1.AgentState
-	21, // 38: toolgate.v1.GetSummaryPoolResponse.pool:type_name -> toolgate.v1.SummaryPoolDelta
-	34, // 39: toolgate.v1.BatchGetToolSchemasRequest.state:type_name -> toolgate.v1.AgentState
-	0,  // 40: toolgate.v1.BatchGetToolSchemasRequest.detail:type_name -> toolgate.v1.Detail
-	17, // 41: toolgate.v1.BatchGetToolSchemasResponse.tools:type_name -> toolgate.v1.ActiveTool
-	18, // 42: toolgate.v1.BatchGetToolSchemasResponse.refusals:type_name -> toolgate.v1.Refusal
-	35, // 43: toolgate.v1.BatchGetToolSchemasResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
-	9,  // 44: toolgate.v1.RouterService.Route:input_type -> toolgate.v1.RouteRequest
-	23, // 45: toolgate.v1.RouterService.Gate:input_type -> toolgate.v1.GateRequest
-	28, // 46: toolgate.v1.RouterService.SearchTools:input_type -> toolgate.v1.SearchToolsRequest
-	30, // 47: toolgate.v1.RouterService.GetSummaryPool:input_type -> toolgate.v1.GetSummaryPoolRequest
-	32, // 48: toolgate.v1.RouterService.BatchGetToolSchemas:input_type -> toolgate.v1.BatchGetToolSchemasRequest
-	12, // 49: toolgate.v1.RouterService.Route:output_type -> toolgate.v1.RouteResponse
-	25, // 50: toolgate.v1.RouterService.Gate:output_type -> toolgate.v1.GateResponse
-	29, // 51: toolgate.v1.RouterService.SearchTools:output_type -> toolgate.v1.SearchToolsResponse
-	31, // 52: toolgate.v1.RouterService.GetSummaryPool:output_type -> toolgate.v1.GetSummaryPoolResponse
-	33, // 53: toolgate.v1.RouterService.BatchGetToolSchemas:output_type -> toolgate.v1.BatchGetToolSchemasResponse
-	49, // [49:54] is the sub-list for method output_type
-	44, // [44:49] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	9,  // 0: toolgate.v1.RouteRequest.intents:type_name -> toolgate.v1.Intent
+	35, // 1: toolgate.v1.RouteRequest.state:type_name -> toolgate.v1.AgentState
+	11, // 2: toolgate.v1.RouteRequest.options:type_name -> toolgate.v1.RouteOptions
+	1,  // 3: toolgate.v1.RouteRequest.prompt_listing:type_name -> toolgate.v1.PromptListing
+	0,  // 4: toolgate.v1.RouteOptions.detail:type_name -> toolgate.v1.Detail
+	2,  // 5: toolgate.v1.RouteOptions.deferral:type_name -> toolgate.v1.DeferralMode
+	2,  // 6: toolgate.v1.Deferral.mode:type_name -> toolgate.v1.DeferralMode
+	4,  // 7: toolgate.v1.Deferral.source:type_name -> toolgate.v1.DeferralSource
+	3,  // 8: toolgate.v1.Deferral.reason:type_name -> toolgate.v1.DeferralReason
+	18, // 9: toolgate.v1.RouteResponse.active_tools:type_name -> toolgate.v1.ActiveTool
+	36, // 10: toolgate.v1.RouteResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
+	22, // 11: toolgate.v1.RouteResponse.summary_pool:type_name -> toolgate.v1.SummaryPoolDelta
+	19, // 12: toolgate.v1.RouteResponse.refusals:type_name -> toolgate.v1.Refusal
+	20, // 13: toolgate.v1.RouteResponse.accounting:type_name -> toolgate.v1.TokenAccounting
+	6,  // 14: toolgate.v1.RouteResponse.degraded:type_name -> toolgate.v1.DegradedReason
+	21, // 15: toolgate.v1.RouteResponse.timings:type_name -> toolgate.v1.StageTiming
+	12, // 16: toolgate.v1.RouteResponse.deferral:type_name -> toolgate.v1.Deferral
+	17, // 17: toolgate.v1.RouteResponse.change:type_name -> toolgate.v1.ActiveSetChange
+	15, // 18: toolgate.v1.RouteResponse.ranking:type_name -> toolgate.v1.Ranking
+	14, // 19: toolgate.v1.RouteResponse.fit:type_name -> toolgate.v1.Fit
+	5,  // 20: toolgate.v1.Fit.kind:type_name -> toolgate.v1.FitKind
+	16, // 21: toolgate.v1.Ranking.candidates:type_name -> toolgate.v1.RankedTool
+	7,  // 22: toolgate.v1.RankedTool.found_by:type_name -> toolgate.v1.FoundBy
+	7,  // 23: toolgate.v1.ActiveTool.found_by:type_name -> toolgate.v1.FoundBy
+	37, // 24: toolgate.v1.Refusal.code:type_name -> toolgate.v1.RefusalCode
+	23, // 25: toolgate.v1.SummaryPoolDelta.added:type_name -> toolgate.v1.SummaryEntry
+	25, // 26: toolgate.v1.GateRequest.calls:type_name -> toolgate.v1.RequestedCall
+	35, // 27: toolgate.v1.GateRequest.state:type_name -> toolgate.v1.AgentState
+	27, // 28: toolgate.v1.GateResponse.verdicts:type_name -> toolgate.v1.GateVerdict
+	37, // 29: toolgate.v1.GateVerdict.code:type_name -> toolgate.v1.RefusalCode
+	28, // 30: toolgate.v1.GateVerdict.violations:type_name -> toolgate.v1.ArgumentViolation
+	0,  // 31: toolgate.v1.SearchToolsRequest.detail:type_name -> toolgate.v1.Detail
+	35, // 32: toolgate.v1.SearchToolsRequest.state:type_name -> toolgate.v1.AgentState
+	18, // 33: toolgate.v1.SearchToolsResponse.tools:type_name -> toolgate.v1.ActiveTool
+	36, // 34: toolgate.v1.SearchToolsResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
+	19, // 35: toolgate.v1.SearchToolsResponse.refusals:type_name -> toolgate.v1.Refusal
+	8,  // 36: toolgate.v1.SearchToolsResponse.form:type_name -> toolgate.v1.SearchForm
+	6,  // 37: toolgate.v1.SearchToolsResponse.degraded:type_name -> toolgate.v1.DegradedReason
+	35, // 38: toolgate.v1.GetSummaryPoolRequest.state:type_name -> toolgate.v1.AgentState
+	22, // 39: toolgate.v1.GetSummaryPoolResponse.pool:type_name -> toolgate.v1.SummaryPoolDelta
+	35, // 40: toolgate.v1.BatchGetToolSchemasRequest.state:type_name -> toolgate.v1.AgentState
+	0,  // 41: toolgate.v1.BatchGetToolSchemasRequest.detail:type_name -> toolgate.v1.Detail
+	18, // 42: toolgate.v1.BatchGetToolSchemasResponse.tools:type_name -> toolgate.v1.ActiveTool
+	19, // 43: toolgate.v1.BatchGetToolSchemasResponse.refusals:type_name -> toolgate.v1.Refusal
+	36, // 44: toolgate.v1.BatchGetToolSchemasResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
+	10, // 45: toolgate.v1.RouterService.Route:input_type -> toolgate.v1.RouteRequest
+	24, // 46: toolgate.v1.RouterService.Gate:input_type -> toolgate.v1.GateRequest
+	29, // 47: toolgate.v1.RouterService.SearchTools:input_type -> toolgate.v1.SearchToolsRequest
+	31, // 48: toolgate.v1.RouterService.GetSummaryPool:input_type -> toolgate.v1.GetSummaryPoolRequest
+	33, // 49: toolgate.v1.RouterService.BatchGetToolSchemas:input_type -> toolgate.v1.BatchGetToolSchemasRequest
+	13, // 50: toolgate.v1.RouterService.Route:output_type -> toolgate.v1.RouteResponse
+	26, // 51: toolgate.v1.RouterService.Gate:output_type -> toolgate.v1.GateResponse
+	30, // 52: toolgate.v1.RouterService.SearchTools:output_type -> toolgate.v1.SearchToolsResponse
+	32, // 53: toolgate.v1.RouterService.GetSummaryPool:output_type -> toolgate.v1.GetSummaryPoolResponse
+	34, // 54: toolgate.v1.RouterService.BatchGetToolSchemas:output_type -> toolgate.v1.BatchGetToolSchemasResponse
+	50, // [50:55] is the sub-list for method output_type
+	45, // [45:50] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_toolgate_v1_router_proto_init() }
@@ -3538,7 +3628,7 @@ func file_toolgate_v1_router_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_toolgate_v1_router_proto_rawDesc), len(file_toolgate_v1_router_proto_rawDesc)),
-			NumEnums:      8,
+			NumEnums:      9,
 			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,

@@ -142,7 +142,8 @@ pub enum RefusalCode {
     ArgumentsInvalid = 8,
     /// The tool waits for approval.
     Quarantined = 9,
-    /// The tool's overlap is below the threshold (Route only).
+    /// The tool's overlap is below the threshold for each tool, or no tool's overlap reaches the level below which none
+    /// fits (Route only).
     BelowThreshold = 10,
     /// The tool passed, but `top_k` better ones did too (Route only).
     BeyondTopK = 11,
@@ -152,6 +153,11 @@ pub enum RefusalCode {
     Excluded = 13,
     /// A cap of the policy is reached: so many tools of an MCP server, or of a rule, were chosen by rank.
     BeyondCap = 14,
+    /// The tool's score is too far below the best one's, by the relative cutoff or the learned one (Route only).
+    BelowCutoff = 15,
+    /// The tool passed, but only does about as well as those that are in the set, and changing the set would cost more in
+    /// lost cache than it saves (Route only).
+    KeptForCache = 16,
 }
 impl RefusalCode {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -175,6 +181,8 @@ impl RefusalCode {
             Self::OverTokenBudget => "REFUSAL_CODE_OVER_TOKEN_BUDGET",
             Self::Excluded => "REFUSAL_CODE_EXCLUDED",
             Self::BeyondCap => "REFUSAL_CODE_BEYOND_CAP",
+            Self::BelowCutoff => "REFUSAL_CODE_BELOW_CUTOFF",
+            Self::KeptForCache => "REFUSAL_CODE_KEPT_FOR_CACHE",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -195,6 +203,8 @@ impl RefusalCode {
             "REFUSAL_CODE_OVER_TOKEN_BUDGET" => Some(Self::OverTokenBudget),
             "REFUSAL_CODE_EXCLUDED" => Some(Self::Excluded),
             "REFUSAL_CODE_BEYOND_CAP" => Some(Self::BeyondCap),
+            "REFUSAL_CODE_BELOW_CUTOFF" => Some(Self::BelowCutoff),
+            "REFUSAL_CODE_KEPT_FOR_CACHE" => Some(Self::KeptForCache),
             _ => None,
         }
     }
@@ -3105,7 +3115,8 @@ pub struct RouteRequest {
     /// What the agent has done and may do. Absent: nothing.
     #[prost(message, optional, tag = "3")]
     pub state: ::core::option::Option<AgentState>,
-    /// The handle of the turn before: its tools keep their places, one that changed since is promoted anew.
+    /// The handle of the turn before: its tools keep their places until `active_set_limit` needs their room, one that
+    /// changed since is promoted anew.
     /// Absent: a new conversation. An expired handle is renewed; one that was not issued for this tenant and
     /// principal is an error.
     #[prost(string, tag = "4")]
@@ -3123,12 +3134,16 @@ pub struct RouteRequest {
     /// A name for this turn in the decision event, at most 128 characters. Absent: none.
     #[prost(string, tag = "8")]
     pub turn_id: ::prost::alloc::string::String,
+    /// What the agent's prompt lists of the catalog's tools beside the active set: `accounting` and the usage ledger count
+    /// that and nothing else. Absent: summaries with `known_pool_revision`, else nothing.
+    #[prost(enumeration = "PromptListing", tag = "9")]
+    pub prompt_listing: i32,
 }
 /// How Route chooses.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RouteOptions {
-    /// The most tools to choose, 1 to 100; pinned and kept ones, and a tail, come on top. Absent: 10, or 3 before
-    /// a `signature_tail`.
+    /// The most tools to choose, 1 to 100; pinned ones, kept ones (up to `active_set_limit`) and a tail come on top.
+    /// Absent: 10, or 3 before a `signature_tail`.
     #[prost(uint32, optional, tag = "1")]
     pub top_k: ::core::option::Option<u32>,
     /// The least overlap (cosine) of a chosen tool, -1 to 1. Absent: what the policy says; else the best overlap must
@@ -3182,8 +3197,8 @@ pub struct RouteOptions {
     #[prost(uint32, optional, tag = "15")]
     pub active_token_budget: ::core::option::Option<u32>,
     /// cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
-    /// so far. With it, the set is kept when changing it would cost more in lost cache than it saves.
-    /// Absent: what is lost is not counted.
+    /// so far. With it, the set is kept when changing it would cost more in lost cache than it saves: for want of tokens,
+    /// and where the best tool of each intent is there already. Absent: what is lost is not counted.
     #[prost(uint32, optional, tag = "16")]
     pub history_tokens: ::core::option::Option<u32>,
     /// Change the set even when the lost cache costs more. Default: false.
@@ -3195,6 +3210,12 @@ pub struct RouteOptions {
     /// they are chosen. None where no tool fits. Absent or 0: none.
     #[prost(uint32, tag = "18")]
     pub signature_tail: u32,
+    /// The most tools of the active set, kept ones included, 1 to 1,024. When new tools would pass it, kept tools that this
+    /// turn does not need go, all at once; those that were called in the last three turns, or that the model asked for, go
+    /// last. Never fewer than `top_k` with pinned and always-loaded tools and a tail. It does not hold where nothing is
+    /// deferred. Absent: twice `top_k`.
+    #[prost(uint32, optional, tag = "19")]
+    pub active_set_limit: ::core::option::Option<u32>,
 }
 /// What was decided about deferral, and why.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3348,16 +3369,16 @@ pub struct ActiveSetChange {
     /// Tools that stay in the places they had.
     #[prost(string, repeated, tag = "2")]
     pub kept: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Kept tools that would go if their room were needed: not pinned or always loaded, not called in the last
-    /// three turns, and an overlap of at least 0.05 under the threshold.
+    /// Kept tools that would go if `active_token_budget` needed their room: not pinned or always loaded, not called in the
+    /// last three turns, and an overlap of at least 0.05 under the threshold.
     #[prost(string, repeated, tag = "3")]
     pub evictable: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Tools that were in the set of the turn before and are not in this one: the token budget needed their
-    /// room, or they may no longer be used.
+    /// Tools that were in the set of the turn before and are not in this one: `active_set_limit` or the token budget
+    /// needed their room, or they may no longer be used.
     #[prost(string, repeated, tag = "4")]
     pub removed: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// True when tools were left out (refused with OVER_TOKEN_BUDGET) because making room for them would have
-    /// cost more in lost cache than it saves.
+    /// True when tools were left out (refused with OVER_TOKEN_BUDGET or KEPT_FOR_CACHE) because changing the set for them
+    /// would have cost more in lost cache than it saves.
     #[prost(bool, tag = "5")]
     pub kept_for_cache: bool,
     /// Input tokens, at the price of uncached ones, that making room cost, or would have cost, in lost cache:
@@ -3456,8 +3477,8 @@ pub struct TokenAccounting {
     /// Full definitions of all tools of the catalog: what sending everything costs.
     #[prost(uint64, tag = "2")]
     pub full_catalog_tokens: u64,
-    /// The summary pool, phase 1: resident in the prompt's stable prefix. 0 when all tools are in the active
-    /// set because nothing is deferred.
+    /// What the prompt lists of the catalog, phase 1: the summary pool or its names, as `prompt_listing` says. 0 when it
+    /// lists nothing, and when all tools are in the active set because nothing is deferred.
     #[prost(uint64, tag = "3")]
     pub phase1_tokens: u64,
     /// What the active set costs at the asked detail, phase 2.
@@ -3799,6 +3820,43 @@ impl Detail {
             "DETAIL_SIGNATURES" => Some(Self::Signatures),
             "DETAIL_SCHEMAS" => Some(Self::Schemas),
             "DETAIL_REFERENCES" => Some(Self::References),
+            _ => None,
+        }
+    }
+}
+/// What a prompt lists of a catalog's tools beside the active set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum PromptListing {
+    /// Summaries where the request has `known_pool_revision`, else nothing.
+    Unspecified = 0,
+    /// Nothing: tools are found by Route and by searching.
+    None = 1,
+    /// The names of all tools (GetSummaryPool with `names_only`).
+    Names = 2,
+    /// The summary pool.
+    Summaries = 3,
+}
+impl PromptListing {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "PROMPT_LISTING_UNSPECIFIED",
+            Self::None => "PROMPT_LISTING_NONE",
+            Self::Names => "PROMPT_LISTING_NAMES",
+            Self::Summaries => "PROMPT_LISTING_SUMMARIES",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "PROMPT_LISTING_UNSPECIFIED" => Some(Self::Unspecified),
+            "PROMPT_LISTING_NONE" => Some(Self::None),
+            "PROMPT_LISTING_NAMES" => Some(Self::Names),
+            "PROMPT_LISTING_SUMMARIES" => Some(Self::Summaries),
             _ => None,
         }
     }

@@ -191,6 +191,8 @@ pub(super) fn code(code: RefusalCode) -> v1::RefusalCode {
         RefusalCode::BeyondCap => v1::RefusalCode::BeyondCap,
         RefusalCode::Excluded => v1::RefusalCode::Excluded,
         RefusalCode::Quarantined => v1::RefusalCode::Quarantined,
+        RefusalCode::BelowCutoff => v1::RefusalCode::BelowCutoff,
+        RefusalCode::KeptForCache => v1::RefusalCode::KeptForCache,
     }
 }
 

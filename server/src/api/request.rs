@@ -14,7 +14,7 @@ use crate::identity::ServerName;
 use crate::router::caps::UntrustedCaps;
 use crate::router::intent::Intent;
 use crate::router::lookups::SchemasQuery;
-use crate::router::query::{Detail, Options, RouteQuery, Unset};
+use crate::router::query::{Detail, Listing, Options, RouteQuery, Unset};
 use crate::router::search::SearchQuery;
 use crate::router::search::grammar::Query;
 
@@ -38,6 +38,7 @@ const MODEL_MAX: usize = 256;
 /// Clauses of one call; the intents after them are taken whole.
 const CLAUSES_MAX: usize = 16;
 const URL_MAX: usize = 2 << 10;
+const ACTIVE_SET_MAX: u32 = 1_024;
 
 /// Parses what Route is asked.
 pub(super) fn route(
@@ -52,6 +53,7 @@ pub(super) fn route(
     let options = options(wire.options.unwrap_or_default(), defaults, &mut fields);
     let turn_id_fits = wire.turn_id.len() <= TURN_ID_MAX;
     fields.require(turn_id_fits, "turn_id", "must be at most 128 bytes");
+    let listing = listing(wire.prompt_listing, wire.known_pool_revision, &mut fields);
     let state = state::parse(wire.state, limits, caller)?;
     fields.finish()?;
     Ok(RouteQuery {
@@ -62,7 +64,22 @@ pub(super) fn route(
         options,
         min_revision: wire.min_revision,
         turn_id: wire.turn_id,
+        listing,
     })
+}
+
+/// What the prompt lists: what is said, or the summaries that a client with a revision of the pool holds.
+fn listing(wire: i32, known_pool: Option<u64>, fields: &mut Fields) -> Listing {
+    match v1::PromptListing::try_from(wire) {
+        Ok(v1::PromptListing::Unspecified) if known_pool.is_some() => Listing::Summaries,
+        Ok(v1::PromptListing::Unspecified | v1::PromptListing::None) => Listing::None,
+        Ok(v1::PromptListing::Names) => Listing::Names,
+        Ok(v1::PromptListing::Summaries) => Listing::Summaries,
+        Err(_) => {
+            fields.require(false, "prompt_listing", "must be a value of PromptListing");
+            Listing::None
+        }
+    }
 }
 
 /// Parses the calls that Gate is asked about.
@@ -133,10 +150,7 @@ fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields)
     fields.require(is_cosine, "options.threshold", "must be a cosine, -1 to 1");
     let tail = (0..=TOP_K_MAX).contains(&wire.signature_tail);
     fields.require(tail, "options.signature_tail", "must be 0 to 100");
-    let window = wire.context_window != Some(0);
-    fields.require(window, "options.context_window", "must be at least 1 token");
-    let right = wire.model.len() <= MODEL_MAX;
-    fields.require(right, "options.model", "must be at most 256 bytes");
+    check_prompt(&wire, fields);
     let servers = servers(&wire, fields);
     let deferral = deferral(&wire, fields);
     Options {
@@ -161,7 +175,18 @@ fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields)
         model: wire.model,
         unset,
         untrusted: untrusted(defaults),
+        active_set_limit: wire.active_set_limit.map(|tools| tools as usize),
     }
+}
+
+/// Checks what is said of the prompt and its bounds.
+fn check_prompt(wire: &v1::RouteOptions, fields: &mut Fields) {
+    let limit = wire.active_set_limit.is_none_or(|tools| (1..=ACTIVE_SET_MAX).contains(&tools));
+    fields.require(limit, "options.active_set_limit", "must be 1 to 1,024 tools");
+    let window = wire.context_window != Some(0);
+    fields.require(window, "options.context_window", "must be at least 1 token");
+    let right = wire.model.len() <= MODEL_MAX;
+    fields.require(right, "options.model", "must be at most 256 bytes");
 }
 
 fn untrusted(defaults: &RouterConfig) -> UntrustedCaps {

@@ -8,7 +8,16 @@ use crate::router::rank::{Candidate, FoundBy, Parts, Recent};
 pub(super) fn judged(overlap: f32, score: f32, is_relevant: bool) -> Judged {
     let parts = Parts { nearest: overlap, whole: score, clause: score, ..Parts::default() };
     let (found_by, recent) = (FoundBy::Overlap, Recent::default());
-    let candidate = Candidate { slot: 0, overlap, score, found_by, parts, leads: false, recent };
+    let candidate = Candidate {
+        slot: 0,
+        overlap,
+        score,
+        found_by,
+        parts,
+        leads: false,
+        recent,
+        from_context: false,
+    };
     Judged { candidate, is_relevant }
 }
 

@@ -21,6 +21,7 @@ use super::failure::{Exit, Failure};
 use super::output;
 use crate::config::{Config, FlagValue};
 use crate::eval::bootstrap::Bootstrap;
+use crate::eval::conversation::Conversation;
 use crate::eval::formats::{self, Files, Format, LabelledSet};
 use crate::eval::{Evaluated, Evaluation, InputError, LabelledQuery, Progress, Sides, query_file};
 
@@ -92,8 +93,9 @@ pub(super) struct Eval {
     /// Also say what so many tokens show: full schemas alone, or a few of them and a tail of signatures.
     #[arg(long)]
     visible: bool,
-    /// Also play the first so many queries as one conversation, and say how much of its prompts a
-    /// provider's cache could serve.
+    /// Also play the first so many queries as one conversation, with 0 to 60,000 tokens of messages before it, and
+    /// say how much of its prompts a provider's cache could serve. Ends with 3 where the set that Route keeps, directly
+    /// before the message, is dearer than routing anew or than summaries first.
     #[arg(long, value_name = "TURNS", default_value_t = 0, hide_default_value = true)]
     conversation: usize,
     /// How often queries are resampled for the intervals; 0 for none.
@@ -142,7 +144,9 @@ pub(super) async fn run(eval: Eval) -> Result<Exit, Failure> {
     eval.outputs.write(&evaluated)?;
     report::warn(&evaluated.report);
     output::print(&report::report(&evaluated.report))?;
-    Ok(Exit::Done)
+    // The default of the product must not be the dear one.
+    let is_dearer = evaluated.report.conversation.as_ref().is_some_and(Conversation::is_dearer);
+    Ok(if is_dearer { Exit::Refused } else { Exit::Done })
 }
 
 impl Eval {

@@ -1,12 +1,12 @@
-//! How much of a conversation's prompts a provider's cache can serve, by the way tools are put into them. The
-//! queries are the turns, each with one call; halfway, one more tool is registered. Nothing is sent
-//! anywhere: a cache serves what a prompt has in common with the beginning of the one before it, and parts are
-//! tokenised apart.
+//! How much of a conversation's prompts a provider's cache can serve, by the way tools are put into them and by what
+//! stands behind the tools when it begins. The queries are the turns, each with one call; halfway, one more tool is
+//! registered. Nothing is sent anywhere: a cache serves what a prompt has in common with the beginning of the one before
+//! it, and parts are tokenised apart.
 
 mod prompt;
 
 use crate::error::Error;
-use crate::gate::handle::{ActiveSet, ShownTool};
+use crate::gate::handle::ActiveSet;
 use crate::gate::standing::Standings;
 use crate::packs::Attached;
 use crate::router::allow::Allowed;
@@ -14,10 +14,10 @@ use crate::router::choose::{Choice, Chosen};
 use crate::router::intent::{self, Intent};
 use crate::router::level::Level;
 use crate::router::query::{Options, RouteQuery};
-use crate::router::rank::{Candidate, Embedded};
+use crate::router::rank::Embedded;
 use crate::shard::snapshot::Snapshot;
+use crate::state::{AgentState, CallStatus, PriorCall};
 use crate::store::StoredCatalog;
-use crate::tokens;
 
 use super::embeddings::Embeddings;
 use super::query_file::LabelledQuery;
@@ -28,6 +28,12 @@ use prompt::{Part, Prompts};
 /// without answers.
 pub const ANSWER_TOKENS: u32 = 300;
 
+/// Tokens of messages that a conversation begins with, such as a document or an earlier conversation.
+pub const HISTORIES: [u32; 4] = [0, 5_000, 20_000, 60_000];
+
+/// Candidates that a set is chosen from: as many as Route ranks, whatever its `top_k`.
+const CANDIDATES: usize = 100;
+
 /// One way to put tools into prompts, over a whole conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layout {
@@ -37,6 +43,10 @@ pub struct Layout {
     pub tokens: u64,
     /// Those that the prompt before begins with.
     pub cached: u64,
+    /// The most tools of one prompt.
+    pub tools: usize,
+    /// The most tokens of schemas of one prompt.
+    pub schema_tokens: u64,
 }
 
 impl Layout {
@@ -53,42 +63,87 @@ impl Layout {
     }
 }
 
-/// A conversation in every layout.
+/// A conversation in every layout, with so much behind the tools when it begins.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Played {
+    /// Tokens that it begins with.
+    pub history: u32,
+    /// Every schema, before the history.
+    pub all: Layout,
+    /// Each turn's set anew, before the history.
+    pub anew: Layout,
+    /// All summaries in the prefix, each turn's set anew directly before the message (Tool Attention).
+    pub paper: Layout,
+    /// The set that Route keeps, before the history, whose length it is told.
+    pub kept_first: Layout,
+    /// The set that Route keeps, directly before the message. Nothing else is listed.
+    pub kept_last: Layout,
+}
+
+impl Played {
+    /// Returns the layouts, the most naive first.
+    #[must_use]
+    pub fn layouts(&self) -> [&Layout; 5] {
+        [&self.all, &self.anew, &self.paper, &self.kept_first, &self.kept_last]
+    }
+
+    /// Returns true if what Toolgate does by default, its set directly before the message, is dearer than the cheaper of
+    /// the paper's layout and routing anew.
+    #[must_use]
+    pub fn is_dearer(&self) -> bool {
+        self.kept_last.priced() > self.paper.priced().min(self.anew.priced())
+    }
+}
+
+/// A conversation in every layout, with each of [`HISTORIES`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conversation {
     /// Its turns.
     pub turns: usize,
-    /// The layouts, the most naive first.
-    pub layouts: Vec<Layout>,
+    /// One for each history.
+    pub played: Vec<Played>,
+}
+
+/// What a conversation is played over.
+#[derive(Clone, Copy)]
+pub struct Scene<'a> {
+    /// The catalog.
+    pub catalog: &'a StoredCatalog,
+    /// What packs have for its tools.
+    pub packs: &'a Attached,
+    /// Of summaries and queries.
+    pub embeddings: &'a Embeddings,
+    /// Of the embeddings.
+    pub dimensions: usize,
+    /// How each turn is routed.
+    pub options: &'a Options,
 }
 
 impl Conversation {
-    /// Plays `queries`, each turn routed with `options`.
+    /// Plays `queries`, one after another.
     ///
     /// # Errors
     /// A defect of the index.
-    pub fn play(
-        (catalog, packs): (&StoredCatalog, &Attached),
-        embeddings: &Embeddings,
-        dimensions: usize,
-        queries: &[LabelledQuery],
-        options: &Options,
-    ) -> Result<Self, Error> {
-        let known = (embeddings.vectors(), packs);
-        let after = Snapshot::build_with(catalog.clone(), known, dimensions)?;
-        let before = Snapshot::build_with(without_one(catalog), known, dimensions)?;
-        let mut stage = Stage::new(&before, options);
-        for (turn, query) in queries.iter().enumerate() {
-            let snapshot = if turn < queries.len() / 2 { &before } else { &after };
-            stage.turn(snapshot, turn, query, embeddings)?;
-        }
-        let layouts = vec![
-            stage.all.total("all schemas first"),
-            stage.ranked.total("best schemas first, anew each turn"),
-            stage.two_phase.total("summaries first, schemas before the message"),
-            stage.ours.total("summaries first, schemas appended where they were needed"),
-        ];
-        Ok(Self { turns: queries.len(), layouts })
+    pub fn play(scene: Scene<'_>, queries: &[LabelledQuery]) -> Result<Self, Error> {
+        let known = (scene.embeddings.vectors(), scene.packs);
+        let after = Snapshot::build_with(scene.catalog.clone(), known, scene.dimensions)?;
+        let before = Snapshot::build_with(without_one(scene.catalog), known, scene.dimensions)?;
+        let play = |history: u32| -> Result<Played, Error> {
+            let mut stage = Stage::new(scene, history);
+            for (turn, query) in queries.iter().enumerate() {
+                let snapshot = if turn < queries.len() / 2 { &before } else { &after };
+                stage.turn(snapshot, turn, query)?;
+            }
+            Ok(stage.played(history))
+        };
+        let played = HISTORIES.into_iter().map(play).collect::<Result<_, _>>()?;
+        Ok(Self { turns: queries.len(), played })
+    }
+
+    /// Returns true if the default is dearer than it should be with any history.
+    #[must_use]
+    pub fn is_dearer(&self) -> bool {
+        self.played.iter().any(Played::is_dearer)
     }
 }
 
@@ -102,36 +157,42 @@ fn without_one(catalog: &StoredCatalog) -> StoredCatalog {
 }
 
 /// The prompts so far in every layout.
-struct Stage {
+struct Stage<'a> {
+    scene: Scene<'a>,
+    background: Vec<Vec<f32>>,
     all: Prompts,
-    ranked: Prompts,
-    two_phase: Prompts,
-    ours: Prompts,
-    /// Messages of the turns before.
+    anew: Prompts,
+    paper: Prompts,
+    kept_first: Prompts,
+    kept_last: Prompts,
+    /// What stands behind the tools.
     history: Vec<Part>,
-    /// The same with what was appended between them.
-    with_schemas: Vec<Part>,
-    /// The pool as the conversation began with it.
-    pool: Vec<Part>,
-    /// Tools whose summaries our prompt has.
-    announced: usize,
-    shown: Option<ActiveSet>,
-    options: Options,
+    history_tokens: u32,
+    first: Turns,
+    last: Turns,
 }
 
-impl Stage {
-    fn new(snapshot: &Snapshot, options: &Options) -> Self {
+/// What is known of the turns before, where the set is kept.
+#[derive(Default)]
+struct Turns {
+    shown: Option<ActiveSet>,
+    calls: Vec<PriorCall>,
+}
+
+impl<'a> Stage<'a> {
+    fn new(scene: Scene<'a>, history: u32) -> Self {
         Self {
-            options: options.clone(),
+            scene,
+            background: scene.embeddings.background(),
             all: Prompts::default(),
-            ranked: Prompts::default(),
-            two_phase: Prompts::default(),
-            ours: Prompts::default(),
-            history: Vec::new(),
-            with_schemas: Vec::new(),
-            pool: pool(snapshot),
-            announced: snapshot.tools.len(),
-            shown: None,
+            anew: Prompts::default(),
+            paper: Prompts::default(),
+            kept_first: Prompts::default(),
+            kept_last: Prompts::default(),
+            history: vec![Part::history(history)],
+            history_tokens: history,
+            first: Turns::default(),
+            last: Turns::default(),
         }
     }
 
@@ -140,78 +201,90 @@ impl Stage {
         snapshot: &Snapshot,
         turn: usize,
         query: &LabelledQuery,
-        embeddings: &Embeddings,
     ) -> Result<(), Error> {
-        let intents = vec![Intent::new(query.text.clone(), 1.0)];
-        let route = RouteQuery { options: self.options.clone(), ..RouteQuery::of(intents) };
-        let texts = intent::texts(&route.intents);
-        let vectors = texts.iter().filter_map(|text| embeddings.vector(text));
-        let vectors: Vec<_> = vectors.map(<[f32]>::to_vec).collect();
-        let embedded = Embedded::new(&route.intents, &vectors);
-        let candidates = embedded.rank(snapshot, route.options.top_k, None)?;
-        let message = Part::message(turn, tokens::count(&query.text));
-        let best: Vec<Part> = passing(&candidates, &route)
-            .map(|candidate| Part::schema(snapshot.tool(candidate.slot)))
-            .collect();
-        let all: Vec<Part> = snapshot.tools.iter().map(Part::schema).collect();
-
-        self.all.push([&all, &self.history, &[message]]);
-        self.ranked.push([&best, &self.history, &[message]]);
-        self.two_phase.push([&pool(snapshot), &self.history, &best, &[message]]);
-        let added = self.append(snapshot, &route, &embedded, &candidates)?;
-        self.ours.push([&self.pool, &self.with_schemas, &added, &[message]]);
-
+        let message = Part::message(turn, crate::tokens::count(&query.text));
         let answer = Part::answer(turn, ANSWER_TOKENS);
+        let schemas = |tools: &[Chosen]| -> Vec<Part> {
+            tools.iter().map(|tool| Part::schema(snapshot.tool(tool.slot))).collect()
+        };
+        let all: Vec<Part> = snapshot.tools.iter().map(Part::schema).collect();
+        let pool: Vec<Part> = snapshot.tools.iter().map(Part::summary).collect();
+        let best = schemas(&self.route(snapshot, query, &Turns::default(), None)?);
+        let told = Some(self.history_tokens);
+        let first = self.route(snapshot, query, &self.first, told)?;
+        let last = self.route(snapshot, query, &self.last, None)?;
+
+        self.all.push(&all, [&all, &self.history, &[message]]);
+        self.anew.push(&best, [&best, &self.history, &[message]]);
+        self.paper.push(&best, [&pool, &self.history, &best, &[message]]);
+        let tools = schemas(&first);
+        self.kept_first.push(&tools, [&tools, &self.history, &[message]]);
+        let tools = schemas(&last);
+        self.kept_last.push(&tools, [&self.history, &tools, &[message]]);
+
+        self.first.end(snapshot, turn, query, &first);
+        self.last.end(snapshot, turn, query, &last);
         self.history.extend([message, answer]);
-        self.with_schemas.extend(added.into_iter().chain([message, answer]));
+        self.history_tokens += message.tokens() + answer.tokens();
         Ok(())
     }
 
-    /// What our prompt gets this turn: summaries of new tools, and schemas that it does not have yet.
-    fn append(
-        &mut self,
+    /// The set that Route chooses after the turns before.
+    fn route(
+        &self,
         snapshot: &Snapshot,
-        route: &RouteQuery,
-        embedded: &Embedded<'_>,
-        candidates: &[Candidate],
-    ) -> Result<Vec<Part>, Error> {
-        let mut added = Vec::new();
-        if snapshot.tools.len() > self.announced {
-            let known = &self.pool;
-            let lines = pool(snapshot);
-            added.extend(lines.into_iter().filter(|line| !known.contains(line)));
-            self.announced = snapshot.tools.len();
-        }
+        query: &LabelledQuery,
+        before: &Turns,
+        history_tokens: Option<u32>,
+    ) -> Result<Vec<Chosen>, Error> {
+        let intents = vec![Intent::new(query.text.clone(), 1.0)];
+        let route = RouteQuery {
+            options: Options { history_tokens, ..self.scene.options.clone() },
+            state: AgentState { calls: before.calls.clone(), ..AgentState::default() },
+            ..RouteQuery::of(intents)
+        };
+        let texts = intent::texts(&route.intents);
+        let vectors = texts.iter().filter_map(|text| self.scene.embeddings.vector(text));
+        let vectors: Vec<_> = vectors.map(<[f32]>::to_vec).collect();
+        let embedded = Embedded::new(&route.intents, &vectors);
         let standings = Standings::of(snapshot, &route.state);
         let allowed = Allowed::new(snapshot, standings, &route.options, &[])?;
-        let choice =
-            Choice::new(snapshot, &allowed, embedded, route, Level(route.options.threshold));
-        let outcome = choice.make(self.shown.as_ref(), &[], candidates, true);
-        let new = outcome.active.iter().filter(|chosen| chosen.newly_promoted);
-        added.extend(new.map(|chosen| Part::schema(snapshot.tool(chosen.slot))));
-        self.shown = Some(shown(snapshot, &outcome.active));
-        Ok(added)
+        let candidates = embedded.rank(snapshot, CANDIDATES, allowed.slots.as_ref())?;
+        let asked = (&*route.intents, &route.options);
+        let level = Level::of(snapshot, asked, &self.background, allowed.slots.as_ref());
+        let choice = Choice::new(snapshot, &allowed, &embedded, &route, level);
+        Ok(choice.make(before.shown.as_ref(), &[], &candidates, true).active)
+    }
+
+    fn played(&self, history: u32) -> Played {
+        Played {
+            history,
+            all: self.all.total("all schemas first"),
+            anew: self.anew.total("the best schemas first, anew each turn"),
+            paper: self
+                .paper
+                .total("summaries first, schemas anew before the message (the paper's)"),
+            kept_first: self.kept_first.total("the kept set first"),
+            kept_last: self.kept_last.total("the kept set before the message"),
+        }
     }
 }
 
-/// The candidates that a turn without a past would show.
-fn passing<'a>(
-    candidates: &'a [Candidate],
-    route: &'a RouteQuery,
-) -> impl Iterator<Item = &'a Candidate> {
-    let passes = |candidate: &&Candidate| candidate.overlap >= route.options.threshold;
-    candidates.iter().filter(passes).take(route.options.top_k)
-}
-
-fn pool(snapshot: &Snapshot) -> Vec<Part> {
-    snapshot.tools.iter().map(Part::summary).collect()
-}
-
-fn shown(snapshot: &Snapshot, active: &[Chosen]) -> ActiveSet {
-    let tool = |chosen: &Chosen| {
-        let tool = snapshot.tool(chosen.slot);
-        ShownTool::new(tool.key, &tool.hash)
-    };
-    let tools = active.iter().map(tool).collect();
-    ActiveSet { revision: snapshot.revision, expires: u64::MAX, tools, imprint: None }
+impl Turns {
+    /// The turn's call was of the first right tool that was there.
+    fn end(&mut self, snapshot: &Snapshot, turn: usize, query: &LabelledQuery, set: &[Chosen]) {
+        let is_right = |chosen: &&Chosen| {
+            let id = &snapshot.tool(chosen.slot).id;
+            query.relevant.contains(&format!("{}/{}", id.server.as_str(), id.name.as_str()))
+        };
+        let called = set.iter().find(is_right).map(|chosen| PriorCall {
+            tool: snapshot.tool(chosen.slot).model_name.to_string(),
+            status: CallStatus::Succeeded,
+            turn: u32::try_from(turn).unwrap_or(u32::MAX),
+        });
+        self.calls.extend(called);
+        let tools = set.iter().map(|chosen| chosen.shown(snapshot)).collect();
+        let revision = snapshot.revision;
+        self.shown = Some(ActiveSet { revision, expires: u64::MAX, tools, imprint: None });
+    }
 }

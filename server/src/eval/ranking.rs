@@ -220,6 +220,7 @@ fn by_overlap(snapshot: &Snapshot, vectors: &[Vec<f32>]) -> Result<Vec<Candidate
         parts: Parts { nearest: hit.overlap, ..Parts::default() },
         leads: place == 0,
         recent: Recent::default(),
+        from_context: false,
     };
     Ok(hits.iter().enumerate().map(candidate).collect())
 }

@@ -99,18 +99,23 @@ async fn named_tools_come_first_and_the_report_is_json() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_only_appends_is_served_from_the_cache() {
+async fn a_set_before_the_message_leaves_the_history_in_the_cache() {
     let evaluated = run(vec![
         query("open problems", &["git.hub/list_issues"]),
         query("a letter to people, and problems that are open", &["mail/send"]),
     ])
     .await;
-    let played = evaluated.report.conversation.expect("asked for");
-    let [all, ranked, two_phase, ours] = &played.layouts[..] else { panic!("{played:?}") };
-    assert_eq!(played.turns, 2);
-    // A tool is registered between the two turns: what stands behind it is lost, but for what only appends.
-    assert!(ours.hit_rate() > two_phase.hit_rate(), "{played:?}");
-    assert!(ours.hit_rate() > all.hit_rate() && ours.hit_rate() > ranked.hit_rate(), "{played:?}");
+    let conversation = evaluated.report.conversation.expect("asked for");
+    assert_eq!((conversation.turns, conversation.played.len()), (2, 4));
+    let [none, .., longest] = &conversation.played[..] else { panic!("{conversation:?}") };
+    assert_eq!((none.history, longest.history), (0, 60_000));
+    // A tool is registered between the two turns, and another set is needed: what stands behind them is lost.
+    assert!(longest.kept_last.hit_rate() > 0.45, "{longest:?}");
+    for first in [&longest.all, &longest.anew, &longest.paper] {
+        assert!(first.hit_rate() < 0.05, "{first:?}");
+    }
+    assert!(!conversation.is_dearer(), "{conversation:?}");
+    assert!(none.kept_last.tools > 0 && none.kept_last.schema_tokens > 0);
     assert!(evaluated.report.clauses.is_some());
     let ablated: Vec<_> = evaluated.report.ablations.iter().map(|(name, _)| *name).collect();
     assert_eq!(ablated, ["without clauses", "without overlap", "without words"]);

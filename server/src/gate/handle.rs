@@ -16,6 +16,9 @@ use crate::store::{ContentHash, PrincipalKey, Revision};
 /// The most tools of one active set: all of a large catalog where nothing is deferred, at 43 bytes each.
 pub const TOOLS_MAX: usize = 1_024;
 
+/// The most Route calls for which a tool that the model asked for stays.
+pub const HELD_MAX: u8 = 3;
+
 /// Without an imprint, and with one before the tools: encoder, number of values, values.
 const VERSION: u8 = 1;
 const WITH_IMPRINT: u8 = 2;
@@ -23,6 +26,10 @@ const HEADER: usize = 1 + 8 + 8;
 const TAG: usize = 32;
 const HALF: usize = 16;
 const ENTRY: usize = 2 * HALF;
+/// The lowest bits of an entry's last byte are turned over: one for a signature, two count Route calls.
+const SIGNATURE: u8 = 1;
+const HELD: u8 = 0b110;
+const HELD_BY: u8 = 1;
 /// Base64 of the longest handle.
 const TEXT_MAX: usize = (HEADER + 8 + 2 + DIMENSIONS_MAX + TOOLS_MAX * ENTRY + TAG) * 4 / 3 + 4;
 
@@ -36,7 +43,7 @@ pub struct Holder<'a> {
 }
 
 /// A tool as a handle names it: the first half of SHA-256 of its identity, and of its definition.
-/// 128 bits each: forging either needs a second preimage.
+/// 128 and 125 bits: forging either needs a second preimage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ShownTool {
     /// Which tool.
@@ -52,18 +59,44 @@ impl ShownTool {
         Self { id, definition: first_half(definition) }
     }
 
-    /// Names a tool whose signature was shown, instead of the definition: the last bit is the other one.
+    /// Names a tool whose signature was shown, instead of the definition.
     #[must_use]
     pub fn by_signature(id: ToolKey, definition: &ContentHash) -> Self {
         let mut half = first_half(definition);
-        half[HALF - 1] ^= 1;
+        half[HALF - 1] ^= SIGNATURE;
         Self { id, definition: half }
     }
 
-    /// Whether it is of this definition, shown in whatever form.
+    /// Returns the same for a tool that stays for so many Route calls, 0 to 3, whatever they are about.
+    #[must_use]
+    pub fn held_for(mut self, routes: u8) -> Self {
+        self.definition[HALF - 1] ^= routes.min(HELD_MAX) << HELD_BY;
+        self
+    }
+
+    /// Returns true if it is of this definition, shown in whatever form.
     #[must_use]
     pub fn is_of(&self, definition: &ContentHash) -> bool {
-        *self == Self::new(self.id, definition) || *self == Self::by_signature(self.id, definition)
+        let mut form = self.definition;
+        form.iter_mut().zip(definition).for_each(|(ours, theirs)| *ours ^= theirs);
+        form[HALF - 1] &= !(SIGNATURE | HELD);
+        form == [0; HALF]
+    }
+
+    /// Returns true if it was shown as the signature of this definition.
+    #[must_use]
+    pub fn is_signature_of(&self, definition: &ContentHash) -> bool {
+        self.is_of(definition) && self.form(definition) & SIGNATURE != 0
+    }
+
+    /// Returns for how many Route calls it stays; 0 where it is of another definition.
+    #[must_use]
+    pub fn routes_held(&self, definition: &ContentHash) -> u8 {
+        if self.is_of(definition) { (self.form(definition) & HELD) >> HELD_BY } else { 0 }
+    }
+
+    fn form(&self, definition: &ContentHash) -> u8 {
+        self.definition[HALF - 1] ^ definition[HALF - 1]
     }
 }
 
@@ -254,6 +287,20 @@ mod tests {
             }
         }
         assert_eq!(set(TOOLS_MAX + 1).tools.len(), TOOLS_MAX);
+    }
+
+    #[test]
+    fn an_entry_says_its_form_and_how_long_it_stays() {
+        let [one, other] = [[0xA5; 32], [0x5A; 32]];
+        for routes in 0..=HELD_MAX {
+            let whole = ShownTool::new([1; HALF], &one).held_for(routes);
+            let brief = ShownTool::by_signature([1; HALF], &one).held_for(routes);
+            for (shown, is_signature) in [(whole, false), (brief, true)] {
+                assert!(shown.is_of(&one) && !shown.is_of(&other));
+                assert_eq!(shown.is_signature_of(&one), is_signature);
+                assert_eq!((shown.routes_held(&one), shown.routes_held(&other)), (routes, 0));
+            }
+        }
     }
 
     #[test]

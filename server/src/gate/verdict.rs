@@ -33,6 +33,10 @@ pub enum RefusalCode {
     BeyondCap,
     /// The tool waits for approval.
     Quarantined,
+    /// The score is too far below the best one's.
+    BelowCutoff,
+    /// Passed, but the set is kept for its cache.
+    KeptForCache,
 }
 
 impl RefusalCode {
@@ -54,6 +58,8 @@ impl RefusalCode {
             Self::Excluded => "EXCLUDED",
             Self::BeyondCap => "BEYOND_CAP",
             Self::Quarantined => "QUARANTINED",
+            Self::BelowCutoff => "BELOW_CUTOFF",
+            Self::KeptForCache => "KEPT_FOR_CACHE",
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::usage::Amounts;
 pub struct Account {
     /// Definitions of all tools that the caller may see.
     pub full_catalog: u64,
-    /// The summary pool.
+    /// What the prompt lists of the catalog: the summary pool, its names, or nothing.
     pub phase1: u64,
     /// The active set at the asked detail.
     pub phase2: u64,

@@ -3,15 +3,16 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::active_set::{ActiveSetBuilder, Bounds};
 use super::allow::Allowed;
 use super::caps::Caps;
 use super::continuity::Change;
 use super::cut::{Cut, leaders_first};
-use super::explain::LOOK_BEYOND;
+use super::eviction::Eviction;
+use super::explain::{LOOK_BEYOND, LeftOut};
 use super::level::Level;
 use super::query::{Options, RouteQuery};
 use super::rank::{Candidate, Embedded, FoundBy, sort};
-use super::room::Room;
 use crate::gate::handle::{ActiveSet, ShownTool, TOOLS_MAX};
 use crate::gate::standing::Standing;
 use crate::gate::verdict::RefusalCode;
@@ -35,6 +36,8 @@ pub struct Chosen {
     pub newly_promoted: bool,
     /// Sent as a signature where the others are sent with full definitions.
     pub is_brief: bool,
+    /// For how many more Route calls it stays, since the model asked for it; 0 to 3.
+    pub held_for: u8,
 }
 
 impl Chosen {
@@ -43,37 +46,21 @@ impl Chosen {
     pub fn shown(&self, snapshot: &Snapshot) -> ShownTool {
         let tool = snapshot.tool(self.slot);
         let of = if self.is_brief { ShownTool::by_signature } else { ShownTool::new };
-        of(tool.key, &tool.hash)
+        of(tool.key, &tool.hash).held_for(self.held_for.saturating_sub(1))
     }
 }
 
-/// A tool that was considered and left out.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LeftOut {
-    /// Its slot; `None` for a name that means nothing to this caller.
-    pub slot: Option<u32>,
-    /// The name as it was asked for; empty when the tool was found by ranking.
-    pub asked_for: String,
-    /// Why.
-    pub code: RefusalCode,
-    /// The best cosine over the intents.
-    pub overlap: f32,
-}
-
-/// The active set as it grows.
+/// Chooses the tools of an active set.
 pub struct Choice<'a> {
     snapshot: &'a Snapshot,
     allowed: &'a Allowed,
     embedded: &'a Embedded<'a>,
     options: &'a Options,
     level: Level,
-    /// What newly promoted tools may still cost.
-    tokens_left: Option<u32>,
-    room: Room<'a>,
-    taken: HashSet<u32>,
+    set: ActiveSetBuilder<'a>,
+    eviction: Eviction<'a>,
     /// Of the candidates, by slot.
     scores: HashMap<u32, f32>,
-    active: Vec<Chosen>,
     left_out: Vec<LeftOut>,
 }
 
@@ -87,11 +74,15 @@ pub struct Outcome {
     pub change: Change,
 }
 
-/// How a tool is shown.
-#[derive(Clone, Copy)]
-struct Form {
-    is_new: bool,
-    is_brief: bool,
+/// A turn's candidates, held against the cut.
+struct Ranked {
+    /// Each intent's best first.
+    passing: Vec<Candidate>,
+    failing: Vec<Candidate>,
+    /// Of those that fail, the ones that a policy keeps out.
+    barred: HashSet<u32>,
+    /// The rules that left out the first of those that fail.
+    codes: Vec<RefusalCode>,
 }
 
 /// What ranked candidates come to.
@@ -113,18 +104,22 @@ impl<'a> Choice<'a> {
         level: Level,
     ) -> Self {
         let options = &query.options;
-        let may_evict = !embedded.is_words_only(snapshot);
+        let needed = needed(snapshot, options);
+        let bounds = Bounds {
+            tools: options.bound(needed.len()),
+            tokens: options.active_token_budget,
+            new_tokens: options.schema_token_budget,
+        };
+        let has_overlaps = !embedded.is_words_only(snapshot);
         Self {
             snapshot,
             allowed,
             embedded,
             options,
             level,
-            tokens_left: options.schema_token_budget,
-            room: Room::new(snapshot, query, needed(snapshot, options), may_evict),
-            taken: HashSet::new(),
+            set: ActiveSetBuilder::new(snapshot, bounds),
+            eviction: Eviction::new(snapshot, query, needed, has_overlaps),
             scores: HashMap::new(),
-            active: Vec::new(),
             left_out: Vec::new(),
         }
     }
@@ -141,23 +136,29 @@ impl<'a> Choice<'a> {
     ) -> Outcome {
         self.scores = candidates.iter().map(|c| (c.slot, c.score)).collect();
         let named = candidates.iter().filter(|c| c.found_by == FoundBy::Name);
-        self.room.need(named.map(|candidate| candidate.slot));
+        self.eviction.need(named.map(|candidate| candidate.slot));
+        let ranked = self.passing(candidates);
+        let places = self.options.top_k + self.options.signature_tail;
+        self.eviction.want(ranked.passing.iter().take(places).map(|candidate| candidate.slot));
         if let Some(previous) = previous {
             self.keep(previous);
         }
         self.discover(discovered);
-        self.room.trim(&mut self.active);
-        self.require();
         if deferred {
-            self.rank(candidates);
+            self.eviction.trim(&mut self.set, 0);
+            self.require();
+            self.rank(&ranked, previous.is_some());
         } else {
-            self.all(candidates);
+            self.set.unbind_tools();
+            self.eviction.trim(&mut self.set, 0);
+            self.require();
+            self.all(&ranked);
             // What ranking cut may be sent after all.
-            let sent: HashSet<u32> = self.active.iter().map(|chosen| chosen.slot).collect();
-            self.left_out.retain(|tool| tool.slot.is_none_or(|slot| !sent.contains(&slot)));
+            self.left_out.retain(|tool| tool.slot.is_none_or(|slot| !self.set.contains(slot)));
         }
-        let change = self.room.finish(&self.active);
-        Outcome { active: self.active, left_out: self.left_out, change }
+        let (active, removed) = self.set.finish();
+        let change = self.eviction.finish(&active, removed);
+        Outcome { active, left_out: self.left_out, change }
     }
 
     /// Tools of the turn before, in their places. One whose definition changed is promoted anew, at the
@@ -172,8 +173,16 @@ impl<'a> Choice<'a> {
             }
             let tool = self.snapshot.tool(slot);
             if shown.is_of(&tool.hash) {
-                let is_brief = *shown == ShownTool::by_signature(tool.key, &tool.hash);
-                self.push(slot, FoundBy::Kept, Form { is_new: false, is_brief });
+                let (overlap, score) = self.scored(slot);
+                self.set.keep(Chosen {
+                    slot,
+                    overlap,
+                    score,
+                    found_by: FoundBy::Kept,
+                    newly_promoted: false,
+                    is_brief: shown.is_signature_of(&tool.hash),
+                    held_for: shown.routes_held(&tool.hash),
+                });
             } else {
                 changed.push(slot);
             }
@@ -186,20 +195,22 @@ impl<'a> Choice<'a> {
     /// A hidden tool goes without a word, like one that was unregistered.
     fn drop_kept(&mut self, slot: u32) {
         if self.allowed.standings.tool(self.snapshot, slot) != Standing::Hidden {
-            self.room.change.removed.push(slot);
+            self.set.note_removed(slot);
         }
     }
 
     /// Tools that the conversation discovered: kept, and sent again, since they are not in the handle when
-    /// the history that showed them is gone.
+    /// the history that showed them is gone. Of more than have room beside a turn's tools, the last ones.
     fn discover(&mut self, names: &[String]) {
         let slots = names
             .iter()
-            .filter_map(|name| self.snapshot.names.requested(name, &self.snapshot.tools));
-        for slot in slots.collect::<Vec<_>>() {
-            if self.allowed.contains(slot) {
-                self.promote(slot, FoundBy::Kept);
-            }
+            .filter_map(|name| self.snapshot.names.requested(name, &self.snapshot.tools))
+            .filter(|slot| self.allowed.contains(*slot));
+        let slots: Vec<u32> = slots.collect();
+        let most = self.set.bounds().tools.saturating_sub(self.options.top_k);
+        for slot in slots.iter().copied().skip(slots.len().saturating_sub(most)) {
+            self.eviction.note_discovered(slot);
+            self.promote(slot, FoundBy::Kept);
         }
     }
 
@@ -217,40 +228,88 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// The best candidates that pass the cut, each intent's best first, at most `top_k`, and within the policy's
-    /// caps.
-    fn rank(&mut self, candidates: &[Candidate]) {
+    /// Candidates that pass the cut, each intent's best first, and the others.
+    fn passing(&self, candidates: &[Candidate]) -> Ranked {
         let cut = Cut::of(self.snapshot, (self.embedded, self.options), self.level, candidates);
-        let (mut ordered, failing): (Vec<Candidate>, Vec<Candidate>) =
+        let (mut passing, failing): (Vec<Candidate>, Vec<Candidate>) =
             candidates.iter().copied().partition(|candidate| cut.passes(candidate));
-        leaders_first(&mut ordered);
-        let Picked { mut chosen, beyond_top_k, beyond_cap } = self.pick(&ordered);
-        sort(&mut chosen);
-        for candidate in &chosen {
-            self.promote(candidate.slot, candidate.found_by);
+        leaders_first(&mut passing);
+        let barred = failing.iter().filter(|candidate| cut.is_barred(candidate));
+        let barred = barred.map(|candidate| candidate.slot).collect();
+        let codes = failing.iter().take(LOOK_BEYOND).map(|candidate| cut.code(candidate)).collect();
+        Ranked { passing, failing, barred, codes }
+    }
+
+    /// The best candidates that pass the cut, at most `top_k`, and within the policy's caps. A place belongs to a tool
+    /// of the set: one that has no room leaves it to the next.
+    fn rank(&mut self, ranked: &Ranked, continues: bool) {
+        let mut picked = self.pick(&ranked.passing);
+        sort(&mut picked.chosen);
+        if continues {
+            self.leave_as_it_is(&mut picked.chosen);
         }
-        if !chosen.is_empty() {
-            let next = chosen.iter().chain(&beyond_top_k).chain(&failing);
-            self.tail(next.filter(|candidate| !cut.is_barred(candidate)));
+        let joining = self.set.affordable(picked.chosen.iter().map(|one| one.slot));
+        self.eviction.trim(&mut self.set, joining);
+        let mut places = self.options.top_k;
+        let mut next = picked.beyond_top_k.iter();
+        for candidate in &picked.chosen {
+            places -= usize::from(self.join(candidate));
+        }
+        let is_full = picked.chosen.len() == self.options.top_k;
+        while is_full && places > 0 {
+            let Some(candidate) = next.next() else { break };
+            places -= usize::from(self.join(candidate));
+        }
+        let beyond_top_k = next.as_slice();
+        if !picked.chosen.is_empty() {
+            let next = picked.chosen.iter().chain(&picked.beyond_top_k).chain(&ranked.failing);
+            self.tail(next.filter(|candidate| !ranked.barred.contains(&candidate.slot)));
         }
         let looked_at = beyond_top_k.len().min(LOOK_BEYOND);
         self.leave_out(&beyond_top_k[..looked_at], RefusalCode::BeyondTopK);
-        self.leave_out(&beyond_cap, RefusalCode::BeyondCap);
-        self.leave_out(&failing[..failing.len().min(LOOK_BEYOND)], RefusalCode::BelowThreshold);
+        self.leave_out(&picked.beyond_cap, RefusalCode::BeyondCap);
+        for (candidate, code) in ranked.failing.iter().zip(&ranked.codes) {
+            self.leave_out(std::slice::from_ref(candidate), *code);
+        }
+    }
+
+    /// Takes a candidate into the set. False when it has no room.
+    fn join(&mut self, candidate: &Candidate) -> bool {
+        self.promote(candidate.slot, candidate.found_by);
+        // From here on it is not to go for one that ranks behind it.
+        self.eviction.need(std::iter::once(candidate.slot));
+        self.set.contains(candidate.slot)
+    }
+
+    /// Leaves out what a set that exists is not changed for: what only stands beside the request, but for the best of
+    /// it, and tools that do about as well as those that are there where the lost cache costs more.
+    fn leave_as_it_is(&mut self, chosen: &mut Vec<Candidate>) {
+        let is_new = |set: &ActiveSetBuilder<'_>, one: &Candidate| !set.contains(one.slot);
+        let best = |one: &&Candidate| one.from_context && one.leads && is_new(&self.set, one);
+        let best = chosen.iter().find(best).map(|one| one.slot);
+        chosen.retain(|one| !is_new(&self.set, one) || !one.from_context || Some(one.slot) == best);
+        let is_pressing = |one: &&Candidate| one.leads || one.found_by == FoundBy::Words;
+        let mut new = chosen.iter().filter(|one| is_new(&self.set, one)).peekable();
+        let has_new = new.peek().is_some();
+        let must_change = new.any(|one| is_pressing(&one)) || self.set.has_changed();
+        if has_new && !must_change && !self.eviction.pays(&self.set) {
+            let left: Vec<_> = chosen.extract_if(.., |one| is_new(&self.set, one)).collect();
+            self.leave_out(&left, RefusalCode::KeptForCache);
+        }
     }
 
     /// The next of the ranking as signatures, first those that were too long for the budget. What the set has as
     /// signatures already counts too.
     fn tail<'c>(&mut self, next: impl Iterator<Item = &'c Candidate>) {
         let mut caps = Caps::new(&self.snapshot.policy, self.options.untrusted);
-        self.active.iter().for_each(|chosen| caps.count(self.snapshot, chosen.slot));
+        self.set.tools().iter().for_each(|chosen| caps.count(self.snapshot, chosen.slot));
         let mut left = self.options.signature_tail;
         for Candidate { slot, found_by, .. } in next.copied() {
             if left == 0 {
                 break;
             }
-            if self.taken.contains(&slot) {
-                left -= usize::from(self.is_brief(slot));
+            if self.set.contains(slot) {
+                left -= usize::from(self.set.is_brief(slot));
             } else if caps.admit(self.snapshot, slot)
                 && !caps.gives_way(self.snapshot, slot)
                 && self.add(slot, found_by, true)
@@ -259,18 +318,18 @@ impl<'a> Choice<'a> {
                 left -= 1;
             }
         }
-        self.left_out.retain(|tool| tool.slot.is_none_or(|slot| !self.taken.contains(&slot)));
+        self.left_out.retain(|tool| tool.slot.is_none_or(|slot| !self.set.contains(slot)));
     }
 
     /// The first `top_k` that the caps admit, and the others. Tools of untrusted MCP servers beyond their share get
     /// the places that nobody else wants.
     fn pick(&self, ordered: &[Candidate]) -> Picked {
         let mut caps = Caps::new(&self.snapshot.policy, self.options.untrusted);
-        self.active.iter().for_each(|chosen| caps.count(self.snapshot, chosen.slot));
+        self.set.tools().iter().for_each(|chosen| caps.count(self.snapshot, chosen.slot));
         let mut picked = Picked::default();
         let mut waiting = Vec::new();
         for candidate in ordered {
-            let is_new = !self.taken.contains(&candidate.slot);
+            let is_new = !self.set.contains(candidate.slot);
             let admitted = !is_new || caps.admit(self.snapshot, candidate.slot);
             if picked.chosen.len() == self.options.top_k {
                 picked.beyond_top_k.push(*candidate);
@@ -299,14 +358,14 @@ impl<'a> Choice<'a> {
 
     /// Every tool that may be chosen, in the catalog's order, which is the same for every intent. Where not
     /// all of them have room, the best go first. The policy's caps are for choosing by rank.
-    fn all(&mut self, candidates: &[Candidate]) {
+    fn all(&mut self, ranked: &Ranked) {
         let slots = || (0u32..).take(self.snapshot.tools.len());
         let slots: Vec<u32> = slots().filter(|slot| self.allowed.contains(*slot)).collect();
         let bytes = |slot: &u32| self.snapshot.tool(*slot).definition.text().len();
         let all_fit =
             slots.len() <= TOOLS_MAX && slots.iter().map(bytes).sum::<usize>() <= BYTES_MAX;
-        if self.tokens_left.is_some() || !all_fit {
-            self.rank(candidates);
+        if self.options.schema_token_budget.is_some() || !all_fit {
+            self.rank(ranked, false);
         }
         let mut left = BYTES_MAX;
         for slot in slots {
@@ -334,52 +393,36 @@ impl<'a> Choice<'a> {
 
     /// With its full definition; at the end of the set also where its signature was shown before.
     fn promote(&mut self, slot: u32, found_by: FoundBy) {
-        if !self.taken.contains(&slot) {
+        if !self.set.contains(slot) {
             if !self.add(slot, found_by, false) {
                 let (overlap, _) = self.embedded.score_of(self.snapshot, slot);
                 let (asked_for, code) = (String::new(), RefusalCode::OverTokenBudget);
                 self.left_out.push(LeftOut { slot: Some(slot), asked_for, code, overlap });
             }
-        } else if self.is_brief(slot) {
+        } else if self.set.is_brief(slot) {
             self.add(slot, found_by, false);
         }
     }
 
-    fn is_brief(&self, slot: u32) -> bool {
-        self.active.iter().any(|one| one.slot == slot && one.is_brief)
-    }
-
-    /// Adds a tool where there is room for it; whether there was.
+    /// Adds a tool where there is room for it. False when there is none.
     fn add(&mut self, slot: u32, found_by: FoundBy, is_brief: bool) -> bool {
-        let cost = tokens(self.snapshot, slot, is_brief);
-        let is_always_loaded = found_by == FoundBy::AlwaysLoad;
-        let fits = self.tokens_left.is_none_or(|left| cost <= left)
-            && self.active.len() < TOOLS_MAX
-            && self.room.make(cost, &mut self.active);
-        let is_added = fits || (is_always_loaded && self.active.len() < TOOLS_MAX);
-        if is_added {
-            self.tokens_left = self.tokens_left.map(|left| left.saturating_sub(cost));
-            if self.taken.remove(&slot) {
-                self.room.free(slot);
-                self.active.retain(|one| one.slot != slot);
-            }
-            self.push(slot, found_by, Form { is_new: true, is_brief });
+        if self.set.affords(slot, is_brief) {
+            self.eviction.make_room(&mut self.set, slot, is_brief);
         }
-        is_added
+        let (overlap, score) = self.scored(slot);
+        let (newly_promoted, held_for) = (true, 0);
+        let chosen = Chosen { slot, overlap, score, found_by, newly_promoted, is_brief, held_for };
+        self.set.add(chosen)
     }
 
-    fn push(&mut self, slot: u32, found_by: FoundBy, form: Form) {
-        if self.taken.insert(slot) {
-            let Form { is_new: newly_promoted, is_brief } = form;
-            self.room.fill(slot, tokens(self.snapshot, slot, is_brief));
-            let (overlap, alone) = self.embedded.score_of(self.snapshot, slot);
-            let score = self.scores.get(&slot).copied().unwrap_or(alone);
-            self.active.push(Chosen { slot, overlap, score, found_by, newly_promoted, is_brief });
-        }
+    /// The tool's overlap, and what the ranking goes by.
+    fn scored(&self, slot: u32) -> (f32, f32) {
+        let (overlap, alone) = self.embedded.score_of(self.snapshot, slot);
+        (overlap, self.scores.get(&slot).copied().unwrap_or(alone))
     }
 
     fn leave_out(&mut self, candidates: &[Candidate], code: RefusalCode) {
-        let untaken = candidates.iter().filter(|c| !self.taken.contains(&c.slot));
+        let untaken = candidates.iter().filter(|c| !self.set.contains(c.slot));
         self.left_out.extend(untaken.map(|c| LeftOut {
             slot: Some(c.slot),
             asked_for: String::new(),
@@ -387,12 +430,6 @@ impl<'a> Choice<'a> {
             overlap: c.overlap,
         }));
     }
-}
-
-/// Tokens of what the model sees of a tool.
-fn tokens(snapshot: &Snapshot, slot: u32, is_brief: bool) -> u32 {
-    let tool = snapshot.tool(slot);
-    if is_brief { tool.signature_tokens() } else { tool.schema_tokens }
 }
 
 /// Tools that are wanted whatever their overlap.

@@ -1,5 +1,5 @@
-//! What becomes of an active set from turn to turn. Tools stay where they are, so that prompt caches hold; they
-//! go only when a token budget needs their room, and only when that costs less than it saves.
+//! What becomes of an active set from turn to turn. Tools stay where they are, so that prompt caches hold, until the
+//! set would pass a bound; for want of tokens they go only when that costs less than it saves.
 
 use crate::state::AgentState;
 
@@ -80,7 +80,9 @@ impl<'a> Conversation<'a> {
         overlap < self.lowest && !self.called_lately(names)
     }
 
-    fn called_lately(&self, names: [&str; 2]) -> bool {
+    /// Returns true if it was called in the last [`RECENT_TURNS`] turns with a call.
+    #[must_use]
+    pub fn called_lately(&self, names: [&str; 2]) -> bool {
         let since = self.latest.saturating_sub(RECENT_TURNS - 1);
         let mut calls = self.state.calls.iter();
         calls.any(|call| call.turn >= since && names.contains(&call.tool.as_str()))

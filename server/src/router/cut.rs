@@ -4,6 +4,7 @@ use super::learned::Best;
 use super::level::Level;
 use super::query::Options;
 use super::rank::{Candidate, Embedded, FoundBy};
+use crate::gate::verdict::RefusalCode;
 use crate::policy::Learned;
 use crate::shard::snapshot::Snapshot;
 
@@ -52,6 +53,15 @@ impl<'a> Bar<'a> {
     }
 }
 
+impl Bar<'_> {
+    /// Returns true if some tool fits, and this one's score or chance is too small beside it.
+    fn is_below_the_best(&self, candidate: &Candidate) -> bool {
+        !matches!(self.rule, Rule::Threshold(_))
+            && self.level.is_reached_by(self.best.nearest)
+            && !self.passes(candidate)
+    }
+}
+
 /// The cut of one turn's candidates.
 ///
 /// With a threshold that somebody named, each tool's overlap must reach it. With the default, the best overlap must
@@ -94,6 +104,13 @@ impl<'a> Cut<'a> {
     #[must_use]
     pub fn is_barred(&self, candidate: &Candidate) -> bool {
         !self.by_words && self.own(candidate).is_some_and(|least| candidate.overlap < least)
+    }
+
+    /// The code of a candidate that does not pass: which rule leaves it out.
+    #[must_use]
+    pub fn code(&self, candidate: &Candidate) -> RefusalCode {
+        let is_cut = self.own(candidate).is_none() && self.bar.is_below_the_best(candidate);
+        if is_cut { RefusalCode::BelowCutoff } else { RefusalCode::BelowThreshold }
     }
 
     fn own(&self, candidate: &Candidate) -> Option<f32> {

@@ -3,11 +3,11 @@
 
 use super::allow::Allowed;
 use super::caps::Caps;
-use super::choose::{Choice, Chosen, LeftOut, Outcome};
+use super::choose::{Choice, Chosen, Outcome};
 use super::continuity::Change;
 use super::cut::Cut;
 use super::deferring::{Deferral, Deferring};
-use super::explain::{self, LOOK_BEYOND};
+use super::explain::{self, LOOK_BEYOND, LeftOut};
 use super::fit::Fit;
 use super::fuse::POOL;
 use super::level::Level;

@@ -1,7 +1,6 @@
 //! Refusals on request: what was considered and left out, why, and what would unlock it.
 
 use super::allow::Allowed;
-use super::choose::LeftOut;
 use super::cut::Cut;
 use super::level::Level;
 use super::query::Options;
@@ -16,6 +15,19 @@ pub const REFUSALS_MAX: usize = 100;
 
 /// Candidates beyond `top_k` that an explanation looks at.
 pub const LOOK_BEYOND: usize = 20;
+
+/// A tool that was considered and left out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeftOut {
+    /// Its slot; `None` for a name that means nothing to this caller.
+    pub slot: Option<u32>,
+    /// The name as it was asked for; empty when the tool was found by ranking.
+    pub asked_for: String,
+    /// Why.
+    pub code: RefusalCode,
+    /// The best cosine over the intents.
+    pub overlap: f32,
+}
 
 /// A refusal, ready to be shown.
 #[derive(Debug, Clone, PartialEq)]
@@ -101,10 +113,18 @@ fn refusal(snapshot: &Snapshot, standings: &Standings, tool: LeftOut) -> Refusal
         RefusalCode::UnknownTool => "there is no such tool".to_owned(),
         RefusalCode::PreconditionUnmet => format!("needs {}", unlock.join(" and ")),
         RefusalCode::BelowThreshold => below_threshold(snapshot, &tool),
+        RefusalCode::BelowCutoff => {
+            "its score is too far below the best one's: a chosen tool has the share of it that router.ratio, or the \
+             policy's ratio or learned gate, asks"
+                .to_owned()
+        }
         RefusalCode::BeyondTopK => "better tools filled top_k".to_owned(),
         RefusalCode::BeyondCap => "better tools filled a cap".to_owned(),
         RefusalCode::OverTokenBudget => over_budget(snapshot, &tool),
         RefusalCode::Excluded => "the request excludes it".to_owned(),
+        RefusalCode::KeptForCache => "the set is kept: changing it would lose more cache than it saves, \
+            and the best tool of each intent is there"
+            .to_owned(),
         other => other.name().to_lowercase(),
     };
     let (slot, asked_for, code, overlap) = (tool.slot, tool.asked_for, tool.code, tool.overlap);
@@ -114,7 +134,7 @@ fn refusal(snapshot: &Snapshot, standings: &Standings, tool: LeftOut) -> Refusal
 fn below_threshold(snapshot: &Snapshot, tool: &LeftOut) -> String {
     let of_policy = tool.slot.and_then(|slot| snapshot.tool(slot).threshold);
     let which = of_policy.map_or_else(
-        || ", or its score far below the best one's".to_owned(),
+        || " for each tool, or no tool reaches the level below which none fits".to_owned(),
         |least| format!(" of {least:.3} that the policy has for it"),
     );
     format!("overlap {:.3} is below the threshold{which}", tool.overlap)

@@ -75,6 +75,7 @@ mod tests {
             parts: Parts { nearest: score, ..Parts::default() },
             leads: slot == 0,
             recent: Recent::default(),
+            from_context: false,
         }
     }
 

@@ -68,6 +68,7 @@ mod tests {
             },
             leads: true,
             recent: Recent { called: false, server_called: true },
+            from_context: false,
         };
         let better = Candidate { score: 0.8, ..candidate };
         let best = Best::of([candidate, better].iter());

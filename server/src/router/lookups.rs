@@ -6,16 +6,16 @@ use std::time::{Instant, SystemTime};
 use super::Router;
 use super::account;
 use super::aside::aside;
-use super::choose::{Chosen, LeftOut};
+use super::choose::Chosen;
 use super::event;
-use super::explain::{self, Refusal};
+use super::explain::{self, LeftOut, Refusal};
 use super::pool::{self, PoolDelta};
 use super::query::Detail;
 use super::rank::FoundBy;
 use super::route::Active;
 use crate::error::Error;
 use crate::gate::calls::{Call, CallCheck};
-use crate::gate::handle::{ActiveSet, Holder, ShownTool, TOOLS_MAX};
+use crate::gate::handle::{ActiveSet, HELD_MAX, Holder, ShownTool, TOOLS_MAX};
 use crate::gate::standing::{Standing, Standings};
 use crate::gate::verdict::{RefusalCode, Refused, Verdict};
 use crate::memory::{Observation, now_ms};
@@ -230,13 +230,19 @@ pub(super) fn check_room(shown: &[ShownTool]) -> Result<(), Error> {
     Err(Error::LimitExceeded { limit, maximum, actual })
 }
 
-/// Adds the tool as it is now; true when this definition was not shown before. What stands there as a signature stays
-/// one where no full definition is sent.
+/// Adds the tool as it is now, to stay for the next Route calls; true when this definition was not shown before. What
+/// stands there as a signature stays one where no full definition is sent.
 pub(super) fn show(shown: &mut Vec<ShownTool>, tool: &Tool, detail: Detail) -> bool {
-    let now = ShownTool::new(tool.key, &tool.hash);
+    let now = ShownTool::new(tool.key, &tool.hash).held_for(HELD_MAX);
     match shown.iter_mut().find(|before| before.id == now.id) {
-        Some(before) if !detail.has_schemas() && before.is_of(&tool.hash) => false,
-        Some(before) => std::mem::replace(before, now) != now,
+        Some(before) => {
+            let was_shown = before.is_of(&tool.hash);
+            let stays_brief = before.is_signature_of(&tool.hash) && !detail.has_schemas();
+            let is_whole = was_shown && !before.is_signature_of(&tool.hash);
+            let brief = || ShownTool::by_signature(tool.key, &tool.hash).held_for(HELD_MAX);
+            *before = if stays_brief { brief() } else { now };
+            !(is_whole || stays_brief)
+        }
         None => {
             shown.push(now);
             true
@@ -246,5 +252,13 @@ pub(super) fn show(shown: &mut Vec<ShownTool>, tool: &Tool, detail: Detail) -> b
 
 fn chosen(slot: u32, newly_promoted: bool) -> Chosen {
     let found_by = FoundBy::Name;
-    Chosen { slot, overlap: 0.0, score: 0.0, found_by, newly_promoted, is_brief: false }
+    Chosen {
+        slot,
+        overlap: 0.0,
+        score: 0.0,
+        found_by,
+        newly_promoted,
+        is_brief: false,
+        held_for: 0,
+    }
 }

@@ -62,10 +62,7 @@ impl PoolDelta {
     /// The same with names only.
     #[must_use]
     pub fn with_names_only(self, snapshot: &Snapshot, standings: &Standings) -> Self {
-        let visible = |slot: &u32| standings.tool(snapshot, *slot) != Standing::Hidden;
-        let slots = (0u32..).take(snapshot.tools.len()).filter(visible);
-        let pool_tokens = slots.map(|slot| u64::from(snapshot.tool(slot).name_tokens())).sum();
-        Self { names_only: true, pool_tokens, ..self }
+        Self { names_only: true, pool_tokens: name_tokens(snapshot, standings), ..self }
     }
 
     /// The same with its text: a whole pool is one line a tool, a change is a block to be appended.
@@ -90,6 +87,14 @@ impl PoolDelta {
         rendered.extend(self.added.iter().map(line));
         Self { rendered, ..self }
     }
+}
+
+/// Tokens of the names of all tools that this caller may see, one a line.
+#[must_use]
+pub fn name_tokens(snapshot: &Snapshot, standings: &Standings) -> u64 {
+    let visible = |slot: &u32| standings.tool(snapshot, *slot) != Standing::Hidden;
+    let slots = (0u32..).take(snapshot.tools.len()).filter(visible);
+    slots.map(|slot| u64::from(snapshot.tool(slot).name_tokens())).sum()
 }
 
 fn removed_after(snapshot: &Snapshot, from: Revision) -> Vec<String> {

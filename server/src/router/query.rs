@@ -77,6 +77,8 @@ pub struct Options {
     pub unset: Unset,
     /// How many tools of untrusted MCP servers are chosen.
     pub untrusted: UntrustedCaps,
+    /// The most tools of the active set, kept ones included; `None` for twice `top_k`.
+    pub active_set_limit: Option<usize>,
 }
 
 /// Which options a request left out.
@@ -108,6 +110,19 @@ impl Options {
     }
 }
 
+/// How many times `top_k` tools an active set holds with the kept ones. A conversation returns to what it has just left;
+/// docs/conversations.md has what other bounds cost.
+const TURNS_HELD: usize = 2;
+
+impl Options {
+    /// The most tools of an active set with so many that are there whatever they are for.
+    #[must_use]
+    pub fn bound(&self, required: usize) -> usize {
+        let limit = self.active_set_limit.unwrap_or(TURNS_HELD * self.top_k);
+        limit.max(self.top_k + required + self.signature_tail)
+    }
+}
+
 impl Default for Options {
     /// As the product's defaults.
     fn default() -> Self {
@@ -133,8 +148,21 @@ impl Default for Options {
             deferral: Asked::default(),
             unset: Unset::default(),
             untrusted: UntrustedCaps::default(),
+            active_set_limit: None,
         }
     }
+}
+
+/// What a prompt lists of a catalog's tools beside the active set. The wire's `PromptListing` has the same names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Listing {
+    /// Nothing.
+    #[default]
+    None,
+    /// The names of all tools.
+    Names,
+    /// The summary pool.
+    Summaries,
 }
 
 /// Asks for the active set of one turn.
@@ -154,6 +182,8 @@ pub struct RouteQuery {
     pub min_revision: Revision,
     /// A name for this turn, for the decision event.
     pub turn_id: String,
+    /// What the prompt lists beside the active set.
+    pub listing: Listing,
 }
 
 impl RouteQuery {
@@ -168,6 +198,7 @@ impl RouteQuery {
             options: Options::default(),
             min_revision: 0,
             turn_id: String::new(),
+            listing: Listing::None,
         }
     }
 }

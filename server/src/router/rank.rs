@@ -60,6 +60,8 @@ pub struct Candidate {
     pub leads: bool,
     /// What the agent called before.
     pub recent: Recent,
+    /// True when it owes its score to what stands beside the request: an intent that counts less than the heaviest.
+    pub from_context: bool,
 }
 
 /// What the agent called before; nothing, for all that is known, by default.
@@ -115,6 +117,7 @@ impl Candidate {
         self.parts = self.parts.max(other.parts);
         if other.score > self.score {
             (self.score, self.found_by) = (other.score, other.found_by);
+            self.from_context = other.from_context;
         }
         self.leads |= other.leads;
     }
@@ -205,7 +208,17 @@ impl<'a> Embedded<'a> {
                 let score = score * intent.weight / heaviest;
                 let found_by = self.found_by(&parts);
                 let recent = Recent::default();
-                let here = Candidate { slot, overlap, parts, score, found_by, leads, recent };
+                let from_context = intent.weight < heaviest;
+                let here = Candidate {
+                    slot,
+                    overlap,
+                    parts,
+                    score,
+                    found_by,
+                    leads,
+                    recent,
+                    from_context,
+                };
                 found.entry(slot).and_modify(|known| known.take_better(&here)).or_insert(here);
             }
         }
@@ -254,6 +267,7 @@ impl<'a> Embedded<'a> {
             found_by: FoundBy::Words,
             leads: false,
             recent: Recent::default(),
+            from_context: false,
         };
         if hits.is_empty() {
             // Nothing to go by: the first tools are better than none.
@@ -286,6 +300,7 @@ impl<'a> Embedded<'a> {
                 found_by: FoundBy::Name,
                 leads: true,
                 recent: Recent::default(),
+                from_context: false,
             });
         }
     }

@@ -18,7 +18,7 @@ use super::fit::Fit;
 use super::intent;
 use super::level::Level;
 use super::pool::{self, PoolDelta};
-use super::query::{Detail, RouteQuery};
+use super::query::{Detail, Listing, RouteQuery};
 use super::rank::Candidate;
 use super::recall::Recall;
 use super::stages::Stages;
@@ -317,10 +317,13 @@ impl Router {
         let (handle, handle_expires) = self.seal(holder, snapshot.revision, shown);
         let phase2 = active.iter().map(|tool| u64::from(tool.tokens)).sum();
         let mut visible = decision.standings.visible_tokens(&snapshot);
-        if decision.deferral.sends_everything() {
+        visible.pool = match query.listing {
             // There is nothing to list that the model does not have.
-            visible.pool = 0;
-        }
+            _ if decision.deferral.sends_everything() => 0,
+            Listing::None => 0,
+            Listing::Names => pool::name_tokens(&snapshot, &decision.standings),
+            Listing::Summaries => visible.pool,
+        };
         let known = query.known_pool_revision;
         let pool = known.map(|since| pool::delta(&snapshot, &decision.standings, Some(since)));
         Answer {

@@ -15,9 +15,9 @@ use tracing::Instrument as _;
 use super::Router;
 use super::account;
 use super::aside::aside;
-use super::choose::{Chosen, LeftOut};
+use super::choose::Chosen;
 use super::event;
-use super::explain::{self, Refusal};
+use super::explain::{self, LeftOut, Refusal};
 use super::intent::{self, Intent};
 use super::lookups::{check_room, show};
 use super::pending;
@@ -210,7 +210,15 @@ impl Router {
             let newly_promoted = query.detail != Detail::Names
                 && show(&mut shown, snapshot.tool(found.slot), query.detail);
             let Candidate { slot, overlap, score, found_by, .. } = *found;
-            let chosen = Chosen { slot, overlap, score, found_by, newly_promoted, is_brief: false };
+            let chosen = Chosen {
+                slot,
+                overlap,
+                score,
+                found_by,
+                newly_promoted,
+                is_brief: false,
+                held_for: 0,
+            };
             tools.push(account::active(&snapshot, chosen, query.detail));
         }
         check_room(&shown)?;

@@ -136,6 +136,7 @@ impl<'a> Bed<'a> {
             parts: Parts { nearest: hit.overlap, ..Parts::default() },
             leads: false,
             recent: Recent::default(),
+            from_context: false,
         };
         Ok(hits.iter().map(candidate).collect())
     }

@@ -1,6 +1,6 @@
 //! Token accounting adds up, and agrees with the tokenizer.
 
-use toolgate_server::router::query::{Options, RouteQuery};
+use toolgate_server::router::query::{Listing, Options, RouteQuery};
 use toolgate_server::tokens;
 
 use crate::support::{World, ask, options, server, tool};
@@ -11,7 +11,9 @@ async fn the_figures_are_sums_of_what_is_sent() {
     let described = |i: usize| tool(&format!("t{i}"), &format!("refund invoice number {i}"));
     world.register("acme", server("s", (0..40).map(described).collect())).await;
     let windowed = Options { context_window: Some(10_000), system_tokens: 500, ..options() };
-    let answer = world.route("acme", RouteQuery { options: windowed, ..ask("refund") }).await;
+    let listing = Listing::Summaries;
+    let query = RouteQuery { options: windowed, listing, ..ask("refund") };
+    let answer = world.route("acme", query).await;
     let account = answer.account;
     let tools = &answer.snapshot.tools;
     let of = |count: fn(&toolgate_server::shard::tool::Tool) -> u32| {
@@ -39,10 +41,29 @@ async fn the_figures_are_sums_of_what_is_sent() {
 async fn rho_is_absent_without_a_window_and_never_negative() {
     let world = World::new().await;
     world.register("acme", server("s", vec![tool("t", "refund invoice")])).await;
-    let account = world.route("acme", ask("refund invoice")).await.account;
+    let listing = Listing::Summaries;
+    let listed = RouteQuery { listing, ..ask("refund invoice") };
+    let account = world.route("acme", listed).await.account;
     assert_eq!((account.rho, account.rho_full), (None, None));
     assert!(account.saved() < 0, "deferring the only tool does not pay, and that is said");
     let tiny = Options { context_window: Some(1), ..options() };
-    let account = world.route("acme", RouteQuery { options: tiny, ..ask("x") }).await.account;
+    let tiny = RouteQuery { options: tiny, listing, ..ask("x") };
+    let account = world.route("acme", tiny).await.account;
     assert_eq!((account.rho, account.rho_full), (Some(0.0), Some(0.0)));
+}
+
+#[tokio::test]
+async fn only_what_the_prompt_lists_is_charged() {
+    let world = World::new().await;
+    let tools = (0..40).map(|i| tool(&format!("t{i}"), "refund invoice number")).collect();
+    world.register("acme", server("s", tools)).await;
+    let of = async |listing| {
+        let answer = world.route("acme", RouteQuery { listing, ..ask("refund") }).await;
+        answer.account
+    };
+    let [none, names, summaries] =
+        [of(Listing::None).await, of(Listing::Names).await, of(Listing::Summaries).await];
+    assert_eq!(none.phase1, 0);
+    assert!(0 < names.phase1 && names.phase1 < summaries.phase1);
+    assert!(summaries.saved() < names.saved() && names.saved() < none.saved());
 }

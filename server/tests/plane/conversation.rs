@@ -7,8 +7,8 @@ use serde_json::json;
 use toolgate_server::error::Error;
 use toolgate_server::gate::calls::Call;
 use toolgate_server::gate::verdict::RefusalCode;
+use toolgate_server::router::intent::Intent;
 use toolgate_server::router::query::{Options, RouteQuery};
-use toolgate_server::router::rank::FoundBy;
 use toolgate_server::state::{AgentState, CallStatus, PriorCall};
 
 use crate::support::{
@@ -33,30 +33,131 @@ fn topic(i: usize) -> impl Iterator<Item = ToolText> {
 }
 
 #[tokio::test]
-async fn ten_turns_only_append() {
+async fn forty_turns_stay_within_the_bound() {
     let world = World::new().await;
     world.register("acme", server("s", (0..10).flat_map(topic).collect())).await;
-    let (mut names, mut handle) = (Vec::new(), String::new());
-    for (turn, text) in TOPICS.iter().enumerate() {
-        let answer =
-            world.route("acme", RouteQuery { previous: handle.clone(), ..ask(text) }).await;
+    let (mut names, mut handle) = (Vec::<String>::new(), String::new());
+    let mut changes = 0;
+    for turn in 0..40 {
+        let topic = turn % 10;
+        let query = RouteQuery { previous: handle.clone(), ..ask(TOPICS[topic]) };
+        let answer = world.route("acme", query).await;
         let now = model_names(&answer);
-        assert_eq!(now[..names.len()], names, "turn {turn} moved what was there");
-        let of_topic = now.iter().filter(|name| name.contains(&format!("topic{turn}_")));
+        assert!(now.len() <= 20, "turn {turn}: {now:?}");
+        let of_topic = now.iter().filter(|name| name.contains(&format!("topic{topic}_")));
         assert_eq!(of_topic.count(), 4, "turn {turn} has its topic: {now:?}");
-        for (place, active) in answer.active.iter().enumerate() {
-            assert_eq!(active.chosen.newly_promoted, place >= names.len());
-            let kept = active.chosen.found_by == FoundBy::Kept;
-            assert_eq!(kept, place < names.len());
+        if answer.change.removed.is_empty() {
+            assert_eq!(now[..names.len()], names, "turn {turn} moved what was there");
+        } else {
+            changes += 1;
+            assert!(now.len() <= 10, "all that the turn does not need go at once: {now:?}");
         }
         (names, handle) = (now, answer.handle);
     }
-    assert_eq!(names.len(), 40);
-    // What the first turn showed may still be called at the end, whatever the last turn was about.
-    let first = world.gate_one("acme", &handle, call(&names[0]), AgentState::default()).await;
-    assert_eq!(first.unwrap(), names[0]);
+    assert!((1..=10).contains(&changes), "every fourth turn at most: {changes}");
     let again = world.route("acme", RouteQuery { previous: handle, ..ask(TOPICS[9]) }).await;
     assert_eq!(model_names(&again), names, "a turn that needs nothing new changes nothing");
+}
+
+#[tokio::test]
+async fn a_limit_bounds_the_set_and_keeps_what_the_turn_needs() {
+    let world = World::new().await;
+    world.register("acme", server("s", (0..3).flat_map(topic).collect())).await;
+    let limited = Options { top_k: 4, active_set_limit: Some(6), ..options() };
+    let route = async |text: &str, previous: &str, state: AgentState| {
+        let (options, previous) = (limited.clone(), previous.to_owned());
+        world.route("acme", RouteQuery { options, previous, state, ..ask(text) }).await
+    };
+    let first = route(TOPICS[0], "", AgentState::default()).await;
+    let called = model_names(&first)[1].clone();
+    let state = || {
+        let call = PriorCall { tool: called.clone(), status: CallStatus::Succeeded, turn: 1 };
+        AgentState { calls: vec![call], ..AgentState::default() }
+    };
+    let second = route(TOPICS[1], &first.handle, state()).await;
+    let names = model_names(&second);
+    assert_eq!((names.len(), &names[0]), (5, &called), "what was called lately stays: {names:?}");
+    assert_eq!(second.change.removed.len(), 3);
+}
+
+#[tokio::test]
+async fn what_the_model_searched_for_stays_for_the_next_route() {
+    let world = World::new().await;
+    world.register("acme", server("s", (0..3).flat_map(topic).collect())).await;
+    let limited = Options { top_k: 4, active_set_limit: Some(5), ..options() };
+    let route = async |text: &str, previous: &str| {
+        let (options, previous) = (limited.clone(), previous.to_owned());
+        world.route("acme", RouteQuery { options, previous, ..ask(text) }).await
+    };
+    let first = route(TOPICS[0], "").await;
+    let state = AgentState::default();
+    let found = world.schemas("acme", &["s/topic1_0"], &state, &first.handle).await.unwrap();
+    let mut handle = found.handle;
+    let mut held = Vec::new();
+    for text in [TOPICS[0], TOPICS[2], TOPICS[0], TOPICS[2]] {
+        let answer = route(text, &handle).await;
+        held.push(shown(&answer).contains(&"topic1_0".to_owned()));
+        handle = answer.handle;
+    }
+    assert_eq!(held, [true, true, true, false]);
+}
+
+#[tokio::test]
+async fn a_calls_result_brings_its_best_tool_and_no_others() {
+    let world = World::new().await;
+    world.register("acme", server("s", (0..2).flat_map(topic).collect())).await;
+    let first = world.route("acme", ask(TOPICS[0])).await;
+    let mut query = RouteQuery { previous: first.handle.clone(), ..ask(TOPICS[0]) };
+    query.intents.push(Intent::new(TOPICS[1].to_owned(), 0.5));
+    let after = world.route("acme", query.clone()).await;
+    let of_result = shown(&after).iter().filter(|name| name.starts_with("topic1_")).count();
+    assert_eq!((after.active.len(), of_result), (5, 1), "{:?}", shown(&after));
+    query.intents[1].weight = 1.0;
+    let both = world.route("acme", query).await;
+    assert_eq!(both.active.len(), 8, "what is asked as well is chosen: {:?}", shown(&both));
+}
+
+#[tokio::test]
+async fn a_place_belongs_to_a_tool_of_the_set() {
+    let world = World::new().await;
+    let long = "refund invoice ".to_owned() + &"customer ticket ".repeat(200);
+    let tools = vec![
+        tool("best", "refund invoice").schema(json!({"type": "object", "description": long})),
+        tool("second", "refund invoice"),
+        tool("third", "refund invoice customer"),
+    ];
+    world.register("acme", server("s", tools)).await;
+    let tight = Options { top_k: 2, schema_token_budget: Some(150), explain: true, ..options() };
+    let answer = world.route("acme", RouteQuery { options: tight, ..ask("refund invoice") }).await;
+    assert_eq!(shown(&answer).len(), 2, "{:?}", answer.refusals);
+    let codes: Vec<_> = answer.refusals.iter().map(|refusal| refusal.code).collect();
+    assert_eq!(codes, [RefusalCode::OverTokenBudget]);
+}
+
+#[tokio::test]
+async fn with_a_long_history_only_a_better_tool_changes_the_set() {
+    let world = World::new().await;
+    let tools = vec![
+        tool("a", "refund invoice"),
+        tool("b", "refund invoice customer"),
+        tool("c", "deploy branch"),
+    ];
+    world.register("acme", server("s", tools)).await;
+    let one = Options { top_k: 1, ..options() };
+    let first = world.route("acme", RouteQuery { options: one, ..ask("refund invoice") }).await;
+    assert_eq!(shown(&first), ["a"]);
+    let long = Options { history_tokens: Some(50_000), explain: true, ..options() };
+    let next = async |text: &str, options: &Options| {
+        let (options, previous) = (options.clone(), first.handle.clone());
+        world.route("acme", RouteQuery { options, previous, ..ask(text) }).await
+    };
+    let kept = next("refund invoice", &long).await;
+    assert_eq!((shown(&kept), kept.change.kept_for_cache), (vec!["a".to_owned()], true));
+    let codes = kept.refusals.iter().filter(|r| r.code == RefusalCode::KeptForCache).count();
+    assert_eq!(codes, 1);
+    let insisting = Options { ignore_cache_cost: true, ..long.clone() };
+    assert_eq!(shown(&next("refund invoice", &insisting).await), ["a", "b"]);
+    assert_eq!(shown(&next("deploy branch", &long).await), ["a", "c"]);
 }
 
 fn typed(kind: &str) -> ToolText {

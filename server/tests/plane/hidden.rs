@@ -2,7 +2,7 @@
 //! was never registered.
 
 use toolgate_server::gate::verdict::{RefusalCode, Refused};
-use toolgate_server::router::query::{Options, RouteQuery};
+use toolgate_server::router::query::{Listing, Options, RouteQuery};
 use toolgate_server::state::AgentState;
 
 use crate::support::{World, ask, call, granted, model_names, options, server, shown, tool};
@@ -128,8 +128,10 @@ async fn pool_and_accounting_leave_it_out() {
     let (_, whole) = world.pool("acme", &all, None).await;
     assert_eq!(whole.added.len(), 4);
     assert!(whole.pool_tokens > pool.pool_tokens);
-    let mine = world.route("acme", ask("refund")).await.account;
-    let theirs = world.route("acme", RouteQuery { state: all, ..ask("refund") }).await.account;
+    let listing = Listing::Summaries;
+    let mine = world.route("acme", RouteQuery { listing, ..ask("refund") }).await.account;
+    let theirs = RouteQuery { state: all, listing, ..ask("refund") };
+    let theirs = world.route("acme", theirs).await.account;
     assert!(mine.full_catalog < theirs.full_catalog && mine.phase1 < theirs.phase1);
 }
 

@@ -33,7 +33,7 @@ async fn world() -> World {
 }
 
 fn wide(top_k: usize, tail: usize) -> Options {
-    Options { top_k, signature_tail: tail, ..options() }
+    Options { top_k, signature_tail: tail, active_set_limit: Some(20), ..options() }
 }
 
 async fn route(world: &World, options: Options, text: &str, previous: &str) -> Answer {

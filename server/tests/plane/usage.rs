@@ -8,7 +8,7 @@ use toolgate_server::config::{LogConfig, LogFormat, LogLevel};
 use toolgate_server::gate::calls::Call;
 use toolgate_server::identity::TenantId;
 use toolgate_server::logging;
-use toolgate_server::router::query::{Options, RouteQuery};
+use toolgate_server::router::query::{Listing, Options, RouteQuery};
 use toolgate_server::router::route::Answer;
 use toolgate_server::state::AgentState;
 use toolgate_server::usage::{Amounts, Deferral};
@@ -86,7 +86,8 @@ async fn a_catalog_that_is_used_whole_did_not_pay() {
     let world = World::new().await;
     world.register("acme", server("s", vec![tool("t", "refund invoice")])).await;
     let whole = Options { threshold: -1.0, ..options() };
-    world.route("acme", RouteQuery { options: whole, ..ask("refund invoice") }).await;
+    let listing = Listing::Summaries;
+    world.route("acme", RouteQuery { options: whole, listing, ..ask("refund invoice") }).await;
     let used = used(&world, "acme").await;
     assert_eq!(Deferral::of(&used), Deferral::MostToolsUsed);
     assert!(used.saved_net() < 0);

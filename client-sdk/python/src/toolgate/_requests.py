@@ -11,7 +11,15 @@ from typing import Any, TypedDict
 
 from toolgate._gen.v1 import catalog_pb2, router_pb2
 from toolgate.catalog import ToolSettings
-from toolgate.enums import DeferralMode, Detail, RegisterMode, TransportHint, TrustTier, to_wire
+from toolgate.enums import (
+    DeferralMode,
+    Detail,
+    PromptListing,
+    RegisterMode,
+    TransportHint,
+    TrustTier,
+    to_wire,
+)
 from toolgate.gating import Call, checked_call
 from toolgate.preconditions import Precondition
 from toolgate.routing import Intent
@@ -65,8 +73,14 @@ class RouteArguments(TypedDict, total=False):
     """The model that will see the tools. Default: unknown."""
     explain: bool
     """Also answer with refusals and what would unlock them. Default: False."""
+    active_set_limit: int
+    """The most tools of the active set, kept ones included, 1 to 1,024. Default: twice `top_k`."""
     known_pool_revision: int
     """The summary pool's revision that the caller holds; asks for what changed since."""
+    prompt_listing: PromptListing | str
+    """What the prompt lists of the catalog beside the active set: "none", "names" or "summaries";
+    the accounting and the usage ledger count that. Default: "summaries" with `known_pool_revision`,
+    else "none"."""
     min_revision: int
     """The catalog revision that the answer must at least be based on. Default: any."""
     deferral: DeferralMode | str
@@ -153,6 +167,11 @@ def route_request(
         options=_route_options(arguments),
         min_revision=arguments.get("min_revision", 0),
         turn_id=arguments.get("turn_id", ""),
+        prompt_listing=to_wire(
+            router_pb2.PromptListing,
+            "PROMPT_LISTING_",
+            arguments.get("prompt_listing", PromptListing.UNSPECIFIED),
+        ),
     )
     if (revision := arguments.get("known_pool_revision")) is not None:
         request.known_pool_revision = revision
@@ -167,6 +186,7 @@ def _route_options(arguments: RouteArguments) -> router_pb2.RouteOptions:
         schema_token_budget=arguments.get("schema_token_budget"),
         active_token_budget=arguments.get("active_token_budget"),
         history_tokens=arguments.get("history_tokens"),
+        active_set_limit=arguments.get("active_set_limit"),
         ignore_cache_cost=arguments.get("ignore_cache_cost", False),
         detail=to_wire(router_pb2.Detail, "DETAIL_", arguments.get("detail", Detail.UNSPECIFIED)),
         signature_tail=arguments.get("signature_tail", 0),

@@ -66,6 +66,17 @@ class RefusalCode(WireEnum):
     OVER_TOKEN_BUDGET = "OVER_TOKEN_BUDGET"
     EXCLUDED = "EXCLUDED"
     BEYOND_CAP = "BEYOND_CAP"
+    BELOW_CUTOFF = "BELOW_CUTOFF"
+    KEPT_FOR_CACHE = "KEPT_FOR_CACHE"
+
+
+class PromptListing(WireEnum):
+    """What a prompt lists of a catalog's tools beside the active set."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    NONE = "NONE"
+    NAMES = "NAMES"
+    SUMMARIES = "SUMMARIES"
 
 
 class Detail(WireEnum):

@@ -6,7 +6,7 @@ use crate::eval::Report;
 use crate::eval::abstention::Point;
 use crate::eval::bootstrap::Estimate;
 use crate::eval::comparison::{Comparison, Row};
-use crate::eval::conversation::{ANSWER_TOKENS, Conversation, Layout};
+use crate::eval::conversation::{ANSWER_TOKENS, Conversation, Layout, Played};
 use crate::eval::fits::FitRow;
 use crate::eval::measured::{Group, Measured};
 use crate::eval::metrics::Measure;
@@ -340,30 +340,37 @@ fn groups(field: &'static str, groups: &[Group]) -> Option<Section> {
     (!groups.is_empty()).then(section)
 }
 
-/// What a provider's cache serves of a conversation, by layout.
-fn conversation(played: &Conversation) -> Section {
-    let turns = played.turns.max(1) as f64;
-    let row = |layout: &Layout| {
+/// What a provider's cache serves of a conversation, by layout and by what stands behind the tools.
+fn conversation(conversation: &Conversation) -> Section {
+    let turns = conversation.turns.max(1) as f64;
+    let row = |history: u32, layout: &Layout| {
         vec![
             layout.name.to_owned(),
+            grouped(history.into()),
             grouped((layout.tokens as f64 / turns).round() as u64),
             format!("{:.1}%", 100.0 * layout.hit_rate()),
             grouped((layout.priced() / turns).round() as u64),
+            layout.tools.to_string(),
+            grouped(layout.schema_tokens),
         ]
     };
+    let rows = |played: &Played| played.layouts().map(|layout| row(played.history, layout));
     Section {
         title: "Conversation".to_owned(),
         words: format!(
-            "A conversation of {}, with one tool registered halfway; each turn's call and answer are \
-             taken as {ANSWER_TOKENS} tokens, a cached token as a tenth of another:",
-            counted(played.turns, "turn"),
+            "A conversation of {}, with one tool registered halfway, after so many tokens of messages; each turn's call \
+             and answer are taken as {ANSWER_TOKENS} tokens, a cached token as a tenth of another:",
+            counted(conversation.turns, "turn"),
         ),
         columns: vec![
             Column::Left("PROMPT"),
+            Column::Right("HISTORY"),
             Column::Right("TOKENS A TURN"),
             Column::Right("FROM THE CACHE"),
             Column::Right("PRICED AS"),
+            Column::Right("MOST TOOLS"),
+            Column::Right("MOST SCHEMAS"),
         ],
-        rows: played.layouts.iter().map(row).collect(),
+        rows: conversation.played.iter().flat_map(rows).collect(),
     }
 }

@@ -16,6 +16,7 @@ pub(super) struct Part {
 /// What tells parts apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
+    History,
     Message(usize),
     Answer(usize),
     Schema(ToolKey, ContentHash),
@@ -26,6 +27,16 @@ impl Part {
     /// The user's message of a turn.
     pub(super) fn message(turn: usize, tokens: u32) -> Self {
         Self { what: What::Message(turn), tokens }
+    }
+
+    /// What the conversation began with.
+    pub(super) fn history(tokens: u32) -> Self {
+        Self { what: What::History, tokens }
+    }
+
+    /// Tokens of it.
+    pub(super) fn tokens(&self) -> u32 {
+        self.tokens
     }
 
     /// What came back in a turn.
@@ -50,11 +61,14 @@ pub(super) struct Prompts {
     tokens: u64,
     cached: u64,
     last: Vec<Part>,
+    largest_set: usize,
+    largest_schemas: u64,
 }
 
 impl Prompts {
-    /// The next prompt, in pieces.
-    pub(super) fn push<const N: usize>(&mut self, pieces: [&[Part]; N]) {
+    /// The next prompt, in pieces, and the tools among them.
+    pub(super) fn push<const N: usize>(&mut self, tools: &[Part], pieces: [&[Part]; N]) {
+        self.note(tools);
         let prompt = pieces.concat();
         let same = prompt.iter().zip(&self.last).take_while(|(a, b)| a == b);
         self.cached += same.map(|(part, _)| u64::from(part.tokens)).sum::<u64>();
@@ -62,9 +76,22 @@ impl Prompts {
         self.last = prompt;
     }
 
+    /// Notes the tools of a prompt, for the largest set.
+    fn note(&mut self, tools: &[Part]) {
+        let tokens = tools.iter().map(|part| u64::from(part.tokens)).sum();
+        self.largest_set = self.largest_set.max(tools.len());
+        self.largest_schemas = self.largest_schemas.max(tokens);
+    }
+
     /// The sums, under a name.
     pub(super) fn total(&self, name: &'static str) -> Layout {
-        Layout { name, tokens: self.tokens, cached: self.cached }
+        Layout {
+            name,
+            tokens: self.tokens,
+            cached: self.cached,
+            tools: self.largest_set,
+            schema_tokens: self.largest_schemas,
+        }
     }
 }
 
@@ -76,9 +103,9 @@ mod tests {
     fn a_cache_serves_what_both_begin_with() {
         let part = |turn, tokens| Part::message(turn, tokens);
         let mut prompts = Prompts::default();
-        prompts.push([&[part(0, 10), part(1, 20)]]);
-        prompts.push([&[part(0, 10)], &[part(2, 5), part(1, 20)]]);
-        prompts.push([&[part(0, 10), part(2, 5), part(1, 20), part(3, 1)]]);
+        prompts.push(&[], [&[part(0, 10), part(1, 20)]]);
+        prompts.push(&[], [&[part(0, 10)], &[part(2, 5), part(1, 20)]]);
+        prompts.push(&[], [&[part(0, 10), part(2, 5), part(1, 20), part(3, 1)]]);
         let total = prompts.total("x");
         assert_eq!((total.tokens, total.cached), (30 + 35 + 36, 10 + 35));
         assert!((total.priced() - (56.0 + 4.5)).abs() < 1e-9);

@@ -6,7 +6,7 @@ use super::Report;
 use crate::eval::abstention::{Abstention, Point};
 use crate::eval::bootstrap::{CONFIDENCE, Estimate, Interval};
 use crate::eval::comparison::{Comparison, Row};
-use crate::eval::conversation::{Conversation, Layout};
+use crate::eval::conversation::{Conversation, Layout, Played};
 use crate::eval::fits::FitRow;
 use crate::eval::latency::Latency;
 use crate::eval::measured::{Group, Measured};
@@ -210,10 +210,19 @@ fn conversation(played: &Conversation) -> Value {
             "cached_tokens": layout.cached,
             "hit_rate": layout.hit_rate(),
             "priced_tokens": layout.priced(),
+            "most_tools": layout.tools,
+            "most_schema_tokens": layout.schema_tokens,
         })
     };
-    let layouts: Vec<_> = played.layouts.iter().map(layout).collect();
-    json!({"turns": played.turns, "layouts": layouts})
+    let with = |played: &Played| {
+        json!({
+            "history_tokens": played.history,
+            "layouts": played.layouts().map(layout),
+            "default_is_dearer": played.is_dearer(),
+        })
+    };
+    let histories: Vec<_> = played.played.iter().map(with).collect();
+    json!({"turns": played.turns, "histories": histories})
 }
 
 fn rejected(tool: &Rejected) -> Value {

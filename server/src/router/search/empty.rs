@@ -3,7 +3,7 @@
 use crate::gate::names;
 use crate::gate::standing::Standings;
 use crate::gate::verdict::RefusalCode;
-use crate::router::choose::LeftOut;
+use crate::router::explain::LeftOut;
 use crate::shard::snapshot::Snapshot;
 
 /// Locked tools that are named.

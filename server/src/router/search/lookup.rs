@@ -9,7 +9,7 @@ use super::{Findings, Form, SearchQuery};
 use crate::gate::names;
 use crate::gate::standing::{Standing, Standings};
 use crate::gate::verdict::RefusalCode;
-use crate::router::choose::LeftOut;
+use crate::router::explain::LeftOut;
 use crate::router::names::is_name;
 use crate::router::rank::{Candidate, FoundBy, Parts, Recent};
 use crate::shard::snapshot::Snapshot;
@@ -218,6 +218,7 @@ fn found(slot: u32, weight: u32, found_by: FoundBy) -> Candidate {
         parts: Parts::default(),
         leads: false,
         recent: Recent::default(),
+        from_context: false,
     }
 }
 

@@ -162,7 +162,9 @@ class _RefusalCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RefusalCo
     REFUSAL_CODE_QUARANTINED: _RefusalCode.ValueType  # 9
     """The tool waits for approval."""
     REFUSAL_CODE_BELOW_THRESHOLD: _RefusalCode.ValueType  # 10
-    """The tool's overlap is below the threshold (Route only)."""
+    """The tool's overlap is below the threshold for each tool, or no tool's overlap reaches the level below which none
+    fits (Route only).
+    """
     REFUSAL_CODE_BEYOND_TOP_K: _RefusalCode.ValueType  # 11
     """The tool passed, but `top_k` better ones did too (Route only)."""
     REFUSAL_CODE_OVER_TOKEN_BUDGET: _RefusalCode.ValueType  # 12
@@ -171,6 +173,12 @@ class _RefusalCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RefusalCo
     """The request excluded the tool or its MCP server (Route only)."""
     REFUSAL_CODE_BEYOND_CAP: _RefusalCode.ValueType  # 14
     """A cap of the policy is reached: so many tools of an MCP server, or of a rule, were chosen by rank."""
+    REFUSAL_CODE_BELOW_CUTOFF: _RefusalCode.ValueType  # 15
+    """The tool's score is too far below the best one's, by the relative cutoff or the learned one (Route only)."""
+    REFUSAL_CODE_KEPT_FOR_CACHE: _RefusalCode.ValueType  # 16
+    """The tool passed, but only does about as well as those that are in the set, and changing the set would cost more in
+    lost cache than it saves (Route only).
+    """
 
 class RefusalCode(_RefusalCode, metaclass=_RefusalCodeEnumTypeWrapper):
     """Why a tool is not in the active set, or why a call may not run. A tool that the caller may not see, since
@@ -198,7 +206,9 @@ REFUSAL_CODE_ARGUMENTS_INVALID: RefusalCode.ValueType  # 8
 REFUSAL_CODE_QUARANTINED: RefusalCode.ValueType  # 9
 """The tool waits for approval."""
 REFUSAL_CODE_BELOW_THRESHOLD: RefusalCode.ValueType  # 10
-"""The tool's overlap is below the threshold (Route only)."""
+"""The tool's overlap is below the threshold for each tool, or no tool's overlap reaches the level below which none
+fits (Route only).
+"""
 REFUSAL_CODE_BEYOND_TOP_K: RefusalCode.ValueType  # 11
 """The tool passed, but `top_k` better ones did too (Route only)."""
 REFUSAL_CODE_OVER_TOKEN_BUDGET: RefusalCode.ValueType  # 12
@@ -207,4 +217,10 @@ REFUSAL_CODE_EXCLUDED: RefusalCode.ValueType  # 13
 """The request excluded the tool or its MCP server (Route only)."""
 REFUSAL_CODE_BEYOND_CAP: RefusalCode.ValueType  # 14
 """A cap of the policy is reached: so many tools of an MCP server, or of a rule, were chosen by rank."""
+REFUSAL_CODE_BELOW_CUTOFF: RefusalCode.ValueType  # 15
+"""The tool's score is too far below the best one's, by the relative cutoff or the learned one (Route only)."""
+REFUSAL_CODE_KEPT_FOR_CACHE: RefusalCode.ValueType  # 16
+"""The tool passed, but only does about as well as those that are in the set, and changing the set would cost more in
+lost cache than it saves (Route only).
+"""
 Global___RefusalCode: _TypeAlias = RefusalCode  # noqa: Y015

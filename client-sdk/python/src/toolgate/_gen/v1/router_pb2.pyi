@@ -58,6 +58,34 @@ DETAIL_REFERENCES: Detail.ValueType  # 4
 """
 Global___Detail: _TypeAlias = Detail  # noqa: Y015
 
+class _PromptListing:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _PromptListingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PromptListing.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    PROMPT_LISTING_UNSPECIFIED: _PromptListing.ValueType  # 0
+    """Summaries where the request has `known_pool_revision`, else nothing."""
+    PROMPT_LISTING_NONE: _PromptListing.ValueType  # 1
+    """Nothing: tools are found by Route and by searching."""
+    PROMPT_LISTING_NAMES: _PromptListing.ValueType  # 2
+    """The names of all tools (GetSummaryPool with `names_only`)."""
+    PROMPT_LISTING_SUMMARIES: _PromptListing.ValueType  # 3
+    """The summary pool."""
+
+class PromptListing(_PromptListing, metaclass=_PromptListingEnumTypeWrapper):
+    """What a prompt lists of a catalog's tools beside the active set."""
+
+PROMPT_LISTING_UNSPECIFIED: PromptListing.ValueType  # 0
+"""Summaries where the request has `known_pool_revision`, else nothing."""
+PROMPT_LISTING_NONE: PromptListing.ValueType  # 1
+"""Nothing: tools are found by Route and by searching."""
+PROMPT_LISTING_NAMES: PromptListing.ValueType  # 2
+"""The names of all tools (GetSummaryPool with `names_only`)."""
+PROMPT_LISTING_SUMMARIES: PromptListing.ValueType  # 3
+"""The summary pool."""
+Global___PromptListing: _TypeAlias = PromptListing  # noqa: Y015
+
 class _DeferralMode:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -346,10 +374,12 @@ class RouteRequest(_message.Message):
     OPTIONS_FIELD_NUMBER: _builtins.int
     MIN_REVISION_FIELD_NUMBER: _builtins.int
     TURN_ID_FIELD_NUMBER: _builtins.int
+    PROMPT_LISTING_FIELD_NUMBER: _builtins.int
     tenant: _builtins.str
     """The tenant: 1 to 64 characters of [a-z0-9-]. Absent: "default" while authentication is off."""
     active_set_handle: _builtins.str
-    """The handle of the turn before: its tools keep their places, one that changed since is promoted anew.
+    """The handle of the turn before: its tools keep their places until `active_set_limit` needs their room, one that
+    changed since is promoted anew.
     Absent: a new conversation. An expired handle is renewed; one that was not issued for this tenant and
     principal is an error.
     """
@@ -361,6 +391,10 @@ class RouteRequest(_message.Message):
     """The catalog revision that the answer must at least be based on. Absent or 0: whatever is there."""
     turn_id: _builtins.str
     """A name for this turn in the decision event, at most 128 characters. Absent: none."""
+    prompt_listing: Global___PromptListing.ValueType
+    """What the agent's prompt lists of the catalog's tools beside the active set: `accounting` and the usage ledger count
+    that and nothing else. Absent: summaries with `known_pool_revision`, else nothing.
+    """
     @_builtins.property
     def intents(self) -> _containers.RepeatedCompositeFieldContainer[Global___Intent]:
         """What the agent wants this turn: the user's message, a rolling summary, the last observation,
@@ -386,10 +420,11 @@ class RouteRequest(_message.Message):
         options: Global___RouteOptions | None = ...,
         min_revision: _builtins.int = ...,
         turn_id: _builtins.str = ...,
+        prompt_listing: Global___PromptListing.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_known_pool_revision", b"_known_pool_revision", "known_pool_revision", b"known_pool_revision", "options", b"options", "state", b"state"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_known_pool_revision", b"_known_pool_revision", "active_set_handle", b"active_set_handle", "intents", b"intents", "known_pool_revision", b"known_pool_revision", "min_revision", b"min_revision", "options", b"options", "state", b"state", "tenant", b"tenant", "turn_id", b"turn_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_known_pool_revision", b"_known_pool_revision", "active_set_handle", b"active_set_handle", "intents", b"intents", "known_pool_revision", b"known_pool_revision", "min_revision", b"min_revision", "options", b"options", "prompt_listing", b"prompt_listing", "state", b"state", "tenant", b"tenant", "turn_id", b"turn_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__known_pool_revision: _TypeAlias = _typing.Literal["known_pool_revision"]  # noqa: Y015
     _WhichOneofArgType__known_pool_revision: _TypeAlias = _typing.Literal["_known_pool_revision", b"_known_pool_revision"]  # noqa: Y015
@@ -421,9 +456,10 @@ class RouteOptions(_message.Message):
     HISTORY_TOKENS_FIELD_NUMBER: _builtins.int
     IGNORE_CACHE_COST_FIELD_NUMBER: _builtins.int
     SIGNATURE_TAIL_FIELD_NUMBER: _builtins.int
+    ACTIVE_SET_LIMIT_FIELD_NUMBER: _builtins.int
     top_k: _builtins.int
-    """The most tools to choose, 1 to 100; pinned and kept ones, and a tail, come on top. Absent: 10, or 3 before
-    a `signature_tail`.
+    """The most tools to choose, 1 to 100; pinned ones, kept ones (up to `active_set_limit`) and a tail come on top.
+    Absent: 10, or 3 before a `signature_tail`.
     """
     threshold: _builtins.float
     """The least overlap (cosine) of a chosen tool, -1 to 1. Absent: what the policy says; else the best overlap must
@@ -462,8 +498,8 @@ class RouteOptions(_message.Message):
     """
     history_tokens: _builtins.int
     """cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
-    so far. With it, the set is kept when changing it would cost more in lost cache than it saves.
-    Absent: what is lost is not counted.
+    so far. With it, the set is kept when changing it would cost more in lost cache than it saves: for want of tokens,
+    and where the best tool of each intent is there already. Absent: what is lost is not counted.
     """
     ignore_cache_cost: _builtins.bool
     """Change the set even when the lost cache costs more. Default: false."""
@@ -472,6 +508,12 @@ class RouteOptions(_message.Message):
     many, 0 to 100. They may be called like the others. They count against the budgets with the tokens of their
     signatures, keep their form and place in later turns, and get their full definition, as new tools at the end, when
     they are chosen. None where no tool fits. Absent or 0: none.
+    """
+    active_set_limit: _builtins.int
+    """The most tools of the active set, kept ones included, 1 to 1,024. When new tools would pass it, kept tools that this
+    turn does not need go, all at once; those that were called in the last three turns, or that the model asked for, go
+    last. Never fewer than `top_k` with pinned and always-loaded tools and a tail. It does not hold where nothing is
+    deferred. Absent: twice `top_k`.
     """
     @_builtins.property
     def pinned_tools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -508,11 +550,14 @@ class RouteOptions(_message.Message):
         history_tokens: _builtins.int | None = ...,
         ignore_cache_cost: _builtins.bool = ...,
         signature_tail: _builtins.int = ...,
+        active_set_limit: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_active_token_budget", b"_active_token_budget", "_context_window", b"_context_window", "_deferral_percent", b"_deferral_percent", "_history_tokens", b"_history_tokens", "_schema_token_budget", b"_schema_token_budget", "_threshold", b"_threshold", "_top_k", b"_top_k", "active_token_budget", b"active_token_budget", "context_window", b"context_window", "deferral_percent", b"deferral_percent", "history_tokens", b"history_tokens", "schema_token_budget", b"schema_token_budget", "threshold", b"threshold", "top_k", b"top_k"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_active_set_limit", b"_active_set_limit", "_active_token_budget", b"_active_token_budget", "_context_window", b"_context_window", "_deferral_percent", b"_deferral_percent", "_history_tokens", b"_history_tokens", "_schema_token_budget", b"_schema_token_budget", "_threshold", b"_threshold", "_top_k", b"_top_k", "active_set_limit", b"active_set_limit", "active_token_budget", b"active_token_budget", "context_window", b"context_window", "deferral_percent", b"deferral_percent", "history_tokens", b"history_tokens", "schema_token_budget", b"schema_token_budget", "threshold", b"threshold", "top_k", b"top_k"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_active_token_budget", b"_active_token_budget", "_context_window", b"_context_window", "_deferral_percent", b"_deferral_percent", "_history_tokens", b"_history_tokens", "_schema_token_budget", b"_schema_token_budget", "_threshold", b"_threshold", "_top_k", b"_top_k", "active_token_budget", b"active_token_budget", "context_window", b"context_window", "deferral", b"deferral", "deferral_percent", b"deferral_percent", "detail", b"detail", "excluded_tools", b"excluded_tools", "explain", b"explain", "history_tokens", b"history_tokens", "ignore_cache_cost", b"ignore_cache_cost", "model", b"model", "model_base_url", b"model_base_url", "pinned_tools", b"pinned_tools", "schema_token_budget", b"schema_token_budget", "servers", b"servers", "signature_tail", b"signature_tail", "system_tokens", b"system_tokens", "threshold", b"threshold", "top_k", b"top_k"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_active_set_limit", b"_active_set_limit", "_active_token_budget", b"_active_token_budget", "_context_window", b"_context_window", "_deferral_percent", b"_deferral_percent", "_history_tokens", b"_history_tokens", "_schema_token_budget", b"_schema_token_budget", "_threshold", b"_threshold", "_top_k", b"_top_k", "active_set_limit", b"active_set_limit", "active_token_budget", b"active_token_budget", "context_window", b"context_window", "deferral", b"deferral", "deferral_percent", b"deferral_percent", "detail", b"detail", "excluded_tools", b"excluded_tools", "explain", b"explain", "history_tokens", b"history_tokens", "ignore_cache_cost", b"ignore_cache_cost", "model", b"model", "model_base_url", b"model_base_url", "pinned_tools", b"pinned_tools", "schema_token_budget", b"schema_token_budget", "servers", b"servers", "signature_tail", b"signature_tail", "system_tokens", b"system_tokens", "threshold", b"threshold", "top_k", b"top_k"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__active_set_limit: _TypeAlias = _typing.Literal["active_set_limit"]  # noqa: Y015
+    _WhichOneofArgType__active_set_limit: _TypeAlias = _typing.Literal["_active_set_limit", b"_active_set_limit"]  # noqa: Y015
     _WhichOneofReturnType__active_token_budget: _TypeAlias = _typing.Literal["active_token_budget"]  # noqa: Y015
     _WhichOneofArgType__active_token_budget: _TypeAlias = _typing.Literal["_active_token_budget", b"_active_token_budget"]  # noqa: Y015
     _WhichOneofReturnType__context_window: _TypeAlias = _typing.Literal["context_window"]  # noqa: Y015
@@ -527,6 +572,8 @@ class RouteOptions(_message.Message):
     _WhichOneofArgType__threshold: _TypeAlias = _typing.Literal["_threshold", b"_threshold"]  # noqa: Y015
     _WhichOneofReturnType__top_k: _TypeAlias = _typing.Literal["top_k"]  # noqa: Y015
     _WhichOneofArgType__top_k: _TypeAlias = _typing.Literal["_top_k", b"_top_k"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__active_set_limit) -> _WhichOneofReturnType__active_set_limit | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__active_token_budget) -> _WhichOneofReturnType__active_token_budget | None: ...
     @_typing.overload
@@ -846,8 +893,8 @@ class ActiveSetChange(_message.Message):
     CACHE_LOSS_TOKENS_FIELD_NUMBER: _builtins.int
     CACHE_SAVING_TOKENS_FIELD_NUMBER: _builtins.int
     kept_for_cache: _builtins.bool
-    """True when tools were left out (refused with OVER_TOKEN_BUDGET) because making room for them would have
-    cost more in lost cache than it saves.
+    """True when tools were left out (refused with OVER_TOKEN_BUDGET or KEPT_FOR_CACHE) because changing the set for them
+    would have cost more in lost cache than it saves.
     """
     cache_loss_tokens: _builtins.int
     """Input tokens, at the price of uncached ones, that making room cost, or would have cost, in lost cache:
@@ -867,14 +914,14 @@ class ActiveSetChange(_message.Message):
 
     @_builtins.property
     def evictable(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Kept tools that would go if their room were needed: not pinned or always loaded, not called in the last
-        three turns, and an overlap of at least 0.05 under the threshold.
+        """Kept tools that would go if `active_token_budget` needed their room: not pinned or always loaded, not called in the
+        last three turns, and an overlap of at least 0.05 under the threshold.
         """
 
     @_builtins.property
     def removed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Tools that were in the set of the turn before and are not in this one: the token budget needed their
-        room, or they may no longer be used.
+        """Tools that were in the set of the turn before and are not in this one: `active_set_limit` or the token budget
+        needed their room, or they may no longer be used.
         """
 
     def __init__(
@@ -1047,8 +1094,8 @@ class TokenAccounting(_message.Message):
     full_catalog_tokens: _builtins.int
     """Full definitions of all tools of the catalog: what sending everything costs."""
     phase1_tokens: _builtins.int
-    """The summary pool, phase 1: resident in the prompt's stable prefix. 0 when all tools are in the active
-    set because nothing is deferred.
+    """What the prompt lists of the catalog, phase 1: the summary pool or its names, as `prompt_listing` says. 0 when it
+    lists nothing, and when all tools are in the active set because nothing is deferred.
     """
     phase2_tokens: _builtins.int
     """What the active set costs at the asked detail, phase 2."""

@@ -167,8 +167,8 @@ private static final long serialVersionUID = 0L;
       com.google.protobuf.LazyStringArrayList.emptyList();
   /**
    * <pre>
-   * Kept tools that would go if their room were needed: not pinned or always loaded, not called in the last
-   * three turns, and an overlap of at least 0.05 under the threshold.
+   * Kept tools that would go if `active_token_budget` needed their room: not pinned or always loaded, not called in the
+   * last three turns, and an overlap of at least 0.05 under the threshold.
    * </pre>
    *
    * <code>repeated string evictable = 3;</code>
@@ -180,8 +180,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Kept tools that would go if their room were needed: not pinned or always loaded, not called in the last
-   * three turns, and an overlap of at least 0.05 under the threshold.
+   * Kept tools that would go if `active_token_budget` needed their room: not pinned or always loaded, not called in the
+   * last three turns, and an overlap of at least 0.05 under the threshold.
    * </pre>
    *
    * <code>repeated string evictable = 3;</code>
@@ -192,8 +192,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Kept tools that would go if their room were needed: not pinned or always loaded, not called in the last
-   * three turns, and an overlap of at least 0.05 under the threshold.
+   * Kept tools that would go if `active_token_budget` needed their room: not pinned or always loaded, not called in the
+   * last three turns, and an overlap of at least 0.05 under the threshold.
    * </pre>
    *
    * <code>repeated string evictable = 3;</code>
@@ -205,8 +205,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Kept tools that would go if their room were needed: not pinned or always loaded, not called in the last
-   * three turns, and an overlap of at least 0.05 under the threshold.
+   * Kept tools that would go if `active_token_budget` needed their room: not pinned or always loaded, not called in the
+   * last three turns, and an overlap of at least 0.05 under the threshold.
    * </pre>
    *
    * <code>repeated string evictable = 3;</code>
@@ -224,8 +224,8 @@ private static final long serialVersionUID = 0L;
       com.google.protobuf.LazyStringArrayList.emptyList();
   /**
    * <pre>
-   * Tools that were in the set of the turn before and are not in this one: the token budget needed their
-   * room, or they may no longer be used.
+   * Tools that were in the set of the turn before and are not in this one: `active_set_limit` or the token budget
+   * needed their room, or they may no longer be used.
    * </pre>
    *
    * <code>repeated string removed = 4;</code>
@@ -237,8 +237,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Tools that were in the set of the turn before and are not in this one: the token budget needed their
-   * room, or they may no longer be used.
+   * Tools that were in the set of the turn before and are not in this one: `active_set_limit` or the token budget
+   * needed their room, or they may no longer be used.
    * </pre>
    *
    * <code>repeated string removed = 4;</code>
@@ -249,8 +249,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Tools that were in the set of the turn before and are not in this one: the token budget needed their
-   * room, or they may no longer be used.
+   * Tools that were in the set of the turn before and are not in this one: `active_set_limit` or the token budget
+   * needed their room, or they may no longer be used.
    * </pre>
    *
    * <code>repeated string removed = 4;</code>
@@ -262,8 +262,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Tools that were in the set of the turn before and are not in this one: the token budget needed their
-   * room, or they may no longer be used.
+   * Tools that were in the set of the turn before and are not in this one: `active_set_limit` or the token budget
+   * needed their room, or they may no longer be used.
    * </pre>
    *
    * <code>repeated string removed = 4;</code>
@@ -279,8 +279,8 @@ private static final long serialVersionUID = 0L;
   private boolean keptForCache_ = false;
   /**
    * <pre>
-   * True when tools were left out (refused with OVER_TOKEN_BUDGET) because making room for them would have
-   * cost more in lost cache than it saves.
+   * True when tools were left out (refused with OVER_TOKEN_BUDGET or KEPT_FOR_CACHE) because changing the set for them
+   * would have cost more in lost cache than it saves.
    * </pre>
    *
    * <code>bool kept_for_cache = 5;</code>
@@ -1129,8 +1129,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Kept tools that would go if their room were needed: not pinned or always loaded, not called in the last
-     * three turns, and an overlap of at least 0.05 under the threshold.
+     * Kept tools that would go if `active_token_budget` needed their room: not pinned or always loaded, not called in the
+     * last three turns, and an overlap of at least 0.05 under the threshold.
      * </pre>
      *
      * <code>repeated string evictable = 3;</code>
@@ -1143,8 +1143,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Kept tools that would go if their room were needed: not pinned or always loaded, not called in the last
-     * three turns, and an overlap of at least 0.05 under the threshold.
+     * Kept tools that would go if `active_token_budget` needed their room: not pinned or always loaded, not called in the
+     * last three turns, and an overlap of at least 0.05 under the threshold.
      * </pre>
      *
      * <code>repeated string evictable = 3;</code>
@@ -1155,8 +1155,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Kept tools that would go if their room were needed: not pinned or always loaded, not called in the last
-     * three turns, and an overlap of at least 0.05 under the threshold.
+     * Kept tools that would go if `active_token_budget` needed their room: not pinned or always loaded, not called in the
+     * last three turns, and an overlap of at least 0.05 under the threshold.
      * </pre>
      *
      * <code>repeated string evictable = 3;</code>
@@ -1168,8 +1168,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Kept tools that would go if their room were needed: not pinned or always loaded, not called in the last
-     * three turns, and an overlap of at least 0.05 under the threshold.
+     * Kept tools that would go if `active_token_budget` needed their room: not pinned or always loaded, not called in the
+     * last three turns, and an overlap of at least 0.05 under the threshold.
      * </pre>
      *
      * <code>repeated string evictable = 3;</code>
@@ -1182,8 +1182,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Kept tools that would go if their room were needed: not pinned or always loaded, not called in the last
-     * three turns, and an overlap of at least 0.05 under the threshold.
+     * Kept tools that would go if `active_token_budget` needed their room: not pinned or always loaded, not called in the
+     * last three turns, and an overlap of at least 0.05 under the threshold.
      * </pre>
      *
      * <code>repeated string evictable = 3;</code>
@@ -1202,8 +1202,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Kept tools that would go if their room were needed: not pinned or always loaded, not called in the last
-     * three turns, and an overlap of at least 0.05 under the threshold.
+     * Kept tools that would go if `active_token_budget` needed their room: not pinned or always loaded, not called in the
+     * last three turns, and an overlap of at least 0.05 under the threshold.
      * </pre>
      *
      * <code>repeated string evictable = 3;</code>
@@ -1221,8 +1221,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Kept tools that would go if their room were needed: not pinned or always loaded, not called in the last
-     * three turns, and an overlap of at least 0.05 under the threshold.
+     * Kept tools that would go if `active_token_budget` needed their room: not pinned or always loaded, not called in the
+     * last three turns, and an overlap of at least 0.05 under the threshold.
      * </pre>
      *
      * <code>repeated string evictable = 3;</code>
@@ -1240,8 +1240,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Kept tools that would go if their room were needed: not pinned or always loaded, not called in the last
-     * three turns, and an overlap of at least 0.05 under the threshold.
+     * Kept tools that would go if `active_token_budget` needed their room: not pinned or always loaded, not called in the
+     * last three turns, and an overlap of at least 0.05 under the threshold.
      * </pre>
      *
      * <code>repeated string evictable = 3;</code>
@@ -1256,8 +1256,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Kept tools that would go if their room were needed: not pinned or always loaded, not called in the last
-     * three turns, and an overlap of at least 0.05 under the threshold.
+     * Kept tools that would go if `active_token_budget` needed their room: not pinned or always loaded, not called in the
+     * last three turns, and an overlap of at least 0.05 under the threshold.
      * </pre>
      *
      * <code>repeated string evictable = 3;</code>
@@ -1285,8 +1285,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Tools that were in the set of the turn before and are not in this one: the token budget needed their
-     * room, or they may no longer be used.
+     * Tools that were in the set of the turn before and are not in this one: `active_set_limit` or the token budget
+     * needed their room, or they may no longer be used.
      * </pre>
      *
      * <code>repeated string removed = 4;</code>
@@ -1299,8 +1299,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Tools that were in the set of the turn before and are not in this one: the token budget needed their
-     * room, or they may no longer be used.
+     * Tools that were in the set of the turn before and are not in this one: `active_set_limit` or the token budget
+     * needed their room, or they may no longer be used.
      * </pre>
      *
      * <code>repeated string removed = 4;</code>
@@ -1311,8 +1311,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Tools that were in the set of the turn before and are not in this one: the token budget needed their
-     * room, or they may no longer be used.
+     * Tools that were in the set of the turn before and are not in this one: `active_set_limit` or the token budget
+     * needed their room, or they may no longer be used.
      * </pre>
      *
      * <code>repeated string removed = 4;</code>
@@ -1324,8 +1324,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Tools that were in the set of the turn before and are not in this one: the token budget needed their
-     * room, or they may no longer be used.
+     * Tools that were in the set of the turn before and are not in this one: `active_set_limit` or the token budget
+     * needed their room, or they may no longer be used.
      * </pre>
      *
      * <code>repeated string removed = 4;</code>
@@ -1338,8 +1338,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Tools that were in the set of the turn before and are not in this one: the token budget needed their
-     * room, or they may no longer be used.
+     * Tools that were in the set of the turn before and are not in this one: `active_set_limit` or the token budget
+     * needed their room, or they may no longer be used.
      * </pre>
      *
      * <code>repeated string removed = 4;</code>
@@ -1358,8 +1358,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Tools that were in the set of the turn before and are not in this one: the token budget needed their
-     * room, or they may no longer be used.
+     * Tools that were in the set of the turn before and are not in this one: `active_set_limit` or the token budget
+     * needed their room, or they may no longer be used.
      * </pre>
      *
      * <code>repeated string removed = 4;</code>
@@ -1377,8 +1377,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Tools that were in the set of the turn before and are not in this one: the token budget needed their
-     * room, or they may no longer be used.
+     * Tools that were in the set of the turn before and are not in this one: `active_set_limit` or the token budget
+     * needed their room, or they may no longer be used.
      * </pre>
      *
      * <code>repeated string removed = 4;</code>
@@ -1396,8 +1396,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Tools that were in the set of the turn before and are not in this one: the token budget needed their
-     * room, or they may no longer be used.
+     * Tools that were in the set of the turn before and are not in this one: `active_set_limit` or the token budget
+     * needed their room, or they may no longer be used.
      * </pre>
      *
      * <code>repeated string removed = 4;</code>
@@ -1412,8 +1412,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Tools that were in the set of the turn before and are not in this one: the token budget needed their
-     * room, or they may no longer be used.
+     * Tools that were in the set of the turn before and are not in this one: `active_set_limit` or the token budget
+     * needed their room, or they may no longer be used.
      * </pre>
      *
      * <code>repeated string removed = 4;</code>
@@ -1434,8 +1434,8 @@ private static final long serialVersionUID = 0L;
     private boolean keptForCache_ ;
     /**
      * <pre>
-     * True when tools were left out (refused with OVER_TOKEN_BUDGET) because making room for them would have
-     * cost more in lost cache than it saves.
+     * True when tools were left out (refused with OVER_TOKEN_BUDGET or KEPT_FOR_CACHE) because changing the set for them
+     * would have cost more in lost cache than it saves.
      * </pre>
      *
      * <code>bool kept_for_cache = 5;</code>
@@ -1447,8 +1447,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * True when tools were left out (refused with OVER_TOKEN_BUDGET) because making room for them would have
-     * cost more in lost cache than it saves.
+     * True when tools were left out (refused with OVER_TOKEN_BUDGET or KEPT_FOR_CACHE) because changing the set for them
+     * would have cost more in lost cache than it saves.
      * </pre>
      *
      * <code>bool kept_for_cache = 5;</code>
@@ -1464,8 +1464,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * True when tools were left out (refused with OVER_TOKEN_BUDGET) because making room for them would have
-     * cost more in lost cache than it saves.
+     * True when tools were left out (refused with OVER_TOKEN_BUDGET or KEPT_FOR_CACHE) because changing the set for them
+     * would have cost more in lost cache than it saves.
      * </pre>
      *
      * <code>bool kept_for_cache = 5;</code>

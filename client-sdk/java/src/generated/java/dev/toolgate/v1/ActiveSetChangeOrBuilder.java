@@ -94,8 +94,8 @@ public interface ActiveSetChangeOrBuilder extends
 
   /**
    * <pre>
-   * Kept tools that would go if their room were needed: not pinned or always loaded, not called in the last
-   * three turns, and an overlap of at least 0.05 under the threshold.
+   * Kept tools that would go if `active_token_budget` needed their room: not pinned or always loaded, not called in the
+   * last three turns, and an overlap of at least 0.05 under the threshold.
    * </pre>
    *
    * <code>repeated string evictable = 3;</code>
@@ -105,8 +105,8 @@ public interface ActiveSetChangeOrBuilder extends
       getEvictableList();
   /**
    * <pre>
-   * Kept tools that would go if their room were needed: not pinned or always loaded, not called in the last
-   * three turns, and an overlap of at least 0.05 under the threshold.
+   * Kept tools that would go if `active_token_budget` needed their room: not pinned or always loaded, not called in the
+   * last three turns, and an overlap of at least 0.05 under the threshold.
    * </pre>
    *
    * <code>repeated string evictable = 3;</code>
@@ -115,8 +115,8 @@ public interface ActiveSetChangeOrBuilder extends
   int getEvictableCount();
   /**
    * <pre>
-   * Kept tools that would go if their room were needed: not pinned or always loaded, not called in the last
-   * three turns, and an overlap of at least 0.05 under the threshold.
+   * Kept tools that would go if `active_token_budget` needed their room: not pinned or always loaded, not called in the
+   * last three turns, and an overlap of at least 0.05 under the threshold.
    * </pre>
    *
    * <code>repeated string evictable = 3;</code>
@@ -126,8 +126,8 @@ public interface ActiveSetChangeOrBuilder extends
   java.lang.String getEvictable(int index);
   /**
    * <pre>
-   * Kept tools that would go if their room were needed: not pinned or always loaded, not called in the last
-   * three turns, and an overlap of at least 0.05 under the threshold.
+   * Kept tools that would go if `active_token_budget` needed their room: not pinned or always loaded, not called in the
+   * last three turns, and an overlap of at least 0.05 under the threshold.
    * </pre>
    *
    * <code>repeated string evictable = 3;</code>
@@ -139,8 +139,8 @@ public interface ActiveSetChangeOrBuilder extends
 
   /**
    * <pre>
-   * Tools that were in the set of the turn before and are not in this one: the token budget needed their
-   * room, or they may no longer be used.
+   * Tools that were in the set of the turn before and are not in this one: `active_set_limit` or the token budget
+   * needed their room, or they may no longer be used.
    * </pre>
    *
    * <code>repeated string removed = 4;</code>
@@ -150,8 +150,8 @@ public interface ActiveSetChangeOrBuilder extends
       getRemovedList();
   /**
    * <pre>
-   * Tools that were in the set of the turn before and are not in this one: the token budget needed their
-   * room, or they may no longer be used.
+   * Tools that were in the set of the turn before and are not in this one: `active_set_limit` or the token budget
+   * needed their room, or they may no longer be used.
    * </pre>
    *
    * <code>repeated string removed = 4;</code>
@@ -160,8 +160,8 @@ public interface ActiveSetChangeOrBuilder extends
   int getRemovedCount();
   /**
    * <pre>
-   * Tools that were in the set of the turn before and are not in this one: the token budget needed their
-   * room, or they may no longer be used.
+   * Tools that were in the set of the turn before and are not in this one: `active_set_limit` or the token budget
+   * needed their room, or they may no longer be used.
    * </pre>
    *
    * <code>repeated string removed = 4;</code>
@@ -171,8 +171,8 @@ public interface ActiveSetChangeOrBuilder extends
   java.lang.String getRemoved(int index);
   /**
    * <pre>
-   * Tools that were in the set of the turn before and are not in this one: the token budget needed their
-   * room, or they may no longer be used.
+   * Tools that were in the set of the turn before and are not in this one: `active_set_limit` or the token budget
+   * needed their room, or they may no longer be used.
    * </pre>
    *
    * <code>repeated string removed = 4;</code>
@@ -184,8 +184,8 @@ public interface ActiveSetChangeOrBuilder extends
 
   /**
    * <pre>
-   * True when tools were left out (refused with OVER_TOKEN_BUDGET) because making room for them would have
-   * cost more in lost cache than it saves.
+   * True when tools were left out (refused with OVER_TOKEN_BUDGET or KEPT_FOR_CACHE) because changing the set for them
+   * would have cost more in lost cache than it saves.
    * </pre>
    *
    * <code>bool kept_for_cache = 5;</code>

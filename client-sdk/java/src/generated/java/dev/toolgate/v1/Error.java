@@ -55,7 +55,7 @@ public final class Error {
       "N_UNAUTHENTICATED\020\022\022\"\n\036ERROR_REASON_PERM" +
       "ISSION_DENIED\020\023\022\031\n\025ERROR_REASON_INTERNAL" +
       "\020\024\022%\n!ERROR_REASON_FINGERPRINT_MISMATCH\020" +
-      "\025\022\037\n\033ERROR_REASON_TENANT_LIMITED\020\026*\366\003\n\013R" +
+      "\025\022\037\n\033ERROR_REASON_TENANT_LIMITED\020\026*\266\004\n\013R" +
       "efusalCode\022\034\n\030REFUSAL_CODE_UNSPECIFIED\020\000" +
       "\022#\n\037REFUSAL_CODE_TOOL_NOT_AVAILABLE\020\001\022\035\n" +
       "\031REFUSAL_CODE_UNKNOWN_TOOL\020\002\022#\n\037REFUSAL_" +
@@ -68,8 +68,10 @@ public final class Error {
       "ELOW_THRESHOLD\020\n\022\035\n\031REFUSAL_CODE_BEYOND_" +
       "TOP_K\020\013\022\"\n\036REFUSAL_CODE_OVER_TOKEN_BUDGE" +
       "T\020\014\022\031\n\025REFUSAL_CODE_EXCLUDED\020\r\022\033\n\027REFUSA" +
-      "L_CODE_BEYOND_CAP\020\016B/\n\017dev.toolgate.v1P\001" +
-      "Z\032toolgate.dev/go/toolgatev1b\006proto3"
+      "L_CODE_BEYOND_CAP\020\016\022\035\n\031REFUSAL_CODE_BELO" +
+      "W_CUTOFF\020\017\022\037\n\033REFUSAL_CODE_KEPT_FOR_CACH" +
+      "E\020\020B/\n\017dev.toolgate.v1P\001Z\032toolgate.dev/g" +
+      "o/toolgatev1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,

@@ -98,7 +98,8 @@ public enum RefusalCode
   REFUSAL_CODE_QUARANTINED(9),
   /**
    * <pre>
-   * The tool's overlap is below the threshold (Route only).
+   * The tool's overlap is below the threshold for each tool, or no tool's overlap reaches the level below which none
+   * fits (Route only).
    * </pre>
    *
    * <code>REFUSAL_CODE_BELOW_THRESHOLD = 10;</code>
@@ -136,6 +137,23 @@ public enum RefusalCode
    * <code>REFUSAL_CODE_BEYOND_CAP = 14;</code>
    */
   REFUSAL_CODE_BEYOND_CAP(14),
+  /**
+   * <pre>
+   * The tool's score is too far below the best one's, by the relative cutoff or the learned one (Route only).
+   * </pre>
+   *
+   * <code>REFUSAL_CODE_BELOW_CUTOFF = 15;</code>
+   */
+  REFUSAL_CODE_BELOW_CUTOFF(15),
+  /**
+   * <pre>
+   * The tool passed, but only does about as well as those that are in the set, and changing the set would cost more in
+   * lost cache than it saves (Route only).
+   * </pre>
+   *
+   * <code>REFUSAL_CODE_KEPT_FOR_CACHE = 16;</code>
+   */
+  REFUSAL_CODE_KEPT_FOR_CACHE(16),
   UNRECOGNIZED(-1),
   ;
 
@@ -230,7 +248,8 @@ public enum RefusalCode
   public static final int REFUSAL_CODE_QUARANTINED_VALUE = 9;
   /**
    * <pre>
-   * The tool's overlap is below the threshold (Route only).
+   * The tool's overlap is below the threshold for each tool, or no tool's overlap reaches the level below which none
+   * fits (Route only).
    * </pre>
    *
    * <code>REFUSAL_CODE_BELOW_THRESHOLD = 10;</code>
@@ -268,6 +287,23 @@ public enum RefusalCode
    * <code>REFUSAL_CODE_BEYOND_CAP = 14;</code>
    */
   public static final int REFUSAL_CODE_BEYOND_CAP_VALUE = 14;
+  /**
+   * <pre>
+   * The tool's score is too far below the best one's, by the relative cutoff or the learned one (Route only).
+   * </pre>
+   *
+   * <code>REFUSAL_CODE_BELOW_CUTOFF = 15;</code>
+   */
+  public static final int REFUSAL_CODE_BELOW_CUTOFF_VALUE = 15;
+  /**
+   * <pre>
+   * The tool passed, but only does about as well as those that are in the set, and changing the set would cost more in
+   * lost cache than it saves (Route only).
+   * </pre>
+   *
+   * <code>REFUSAL_CODE_KEPT_FOR_CACHE = 16;</code>
+   */
+  public static final int REFUSAL_CODE_KEPT_FOR_CACHE_VALUE = 16;
 
 
   public final int getNumber() {
@@ -309,6 +345,8 @@ public enum RefusalCode
       case 12: return REFUSAL_CODE_OVER_TOKEN_BUDGET;
       case 13: return REFUSAL_CODE_EXCLUDED;
       case 14: return REFUSAL_CODE_BEYOND_CAP;
+      case 15: return REFUSAL_CODE_BELOW_CUTOFF;
+      case 16: return REFUSAL_CODE_KEPT_FOR_CACHE;
       default: return null;
     }
   }

@@ -62,8 +62,8 @@ private static final long serialVersionUID = 0L;
   private int topK_ = 0;
   /**
    * <pre>
-   * The most tools to choose, 1 to 100; pinned and kept ones, and a tail, come on top. Absent: 10, or 3 before
-   * a `signature_tail`.
+   * The most tools to choose, 1 to 100; pinned ones, kept ones (up to `active_set_limit`) and a tail come on top.
+   * Absent: 10, or 3 before a `signature_tail`.
    * </pre>
    *
    * <code>optional uint32 top_k = 1;</code>
@@ -75,8 +75,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The most tools to choose, 1 to 100; pinned and kept ones, and a tail, come on top. Absent: 10, or 3 before
-   * a `signature_tail`.
+   * The most tools to choose, 1 to 100; pinned ones, kept ones (up to `active_set_limit`) and a tail come on top.
+   * Absent: 10, or 3 before a `signature_tail`.
    * </pre>
    *
    * <code>optional uint32 top_k = 1;</code>
@@ -580,8 +580,8 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
-   * so far. With it, the set is kept when changing it would cost more in lost cache than it saves.
-   * Absent: what is lost is not counted.
+   * so far. With it, the set is kept when changing it would cost more in lost cache than it saves: for want of tokens,
+   * and where the best tool of each intent is there already. Absent: what is lost is not counted.
    * </pre>
    *
    * <code>optional uint32 history_tokens = 16;</code>
@@ -594,8 +594,8 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
-   * so far. With it, the set is kept when changing it would cost more in lost cache than it saves.
-   * Absent: what is lost is not counted.
+   * so far. With it, the set is kept when changing it would cost more in lost cache than it saves: for want of tokens,
+   * and where the best tool of each intent is there already. Absent: what is lost is not counted.
    * </pre>
    *
    * <code>optional uint32 history_tokens = 16;</code>
@@ -637,6 +637,39 @@ private static final long serialVersionUID = 0L;
   @java.lang.Override
   public int getSignatureTail() {
     return signatureTail_;
+  }
+
+  public static final int ACTIVE_SET_LIMIT_FIELD_NUMBER = 19;
+  private int activeSetLimit_ = 0;
+  /**
+   * <pre>
+   * The most tools of the active set, kept ones included, 1 to 1,024. When new tools would pass it, kept tools that this
+   * turn does not need go, all at once; those that were called in the last three turns, or that the model asked for, go
+   * last. Never fewer than `top_k` with pinned and always-loaded tools and a tail. It does not hold where nothing is
+   * deferred. Absent: twice `top_k`.
+   * </pre>
+   *
+   * <code>optional uint32 active_set_limit = 19;</code>
+   * @return Whether the activeSetLimit field is set.
+   */
+  @java.lang.Override
+  public boolean hasActiveSetLimit() {
+    return ((bitField0_ & 0x00000080) != 0);
+  }
+  /**
+   * <pre>
+   * The most tools of the active set, kept ones included, 1 to 1,024. When new tools would pass it, kept tools that this
+   * turn does not need go, all at once; those that were called in the last three turns, or that the model asked for, go
+   * last. Never fewer than `top_k` with pinned and always-loaded tools and a tail. It does not hold where nothing is
+   * deferred. Absent: twice `top_k`.
+   * </pre>
+   *
+   * <code>optional uint32 active_set_limit = 19;</code>
+   * @return The activeSetLimit.
+   */
+  @java.lang.Override
+  public int getActiveSetLimit() {
+    return activeSetLimit_;
   }
 
   private byte memoizedIsInitialized = -1;
@@ -706,6 +739,9 @@ private static final long serialVersionUID = 0L;
     }
     if (signatureTail_ != 0) {
       output.writeUInt32(18, signatureTail_);
+    }
+    if (((bitField0_ & 0x00000080) != 0)) {
+      output.writeUInt32(19, activeSetLimit_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -798,6 +834,10 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeUInt32Size(18, signatureTail_);
     }
+    if (((bitField0_ & 0x00000080) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt32Size(19, activeSetLimit_);
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -869,6 +909,11 @@ private static final long serialVersionUID = 0L;
         != other.getIgnoreCacheCost()) return false;
     if (getSignatureTail()
         != other.getSignatureTail()) return false;
+    if (hasActiveSetLimit() != other.hasActiveSetLimit()) return false;
+    if (hasActiveSetLimit()) {
+      if (getActiveSetLimit()
+          != other.getActiveSetLimit()) return false;
+    }
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -939,6 +984,10 @@ private static final long serialVersionUID = 0L;
         getIgnoreCacheCost());
     hash = (37 * hash) + SIGNATURE_TAIL_FIELD_NUMBER;
     hash = (53 * hash) + getSignatureTail();
+    if (hasActiveSetLimit()) {
+      hash = (37 * hash) + ACTIVE_SET_LIMIT_FIELD_NUMBER;
+      hash = (53 * hash) + getActiveSetLimit();
+    }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -1095,6 +1144,7 @@ private static final long serialVersionUID = 0L;
       historyTokens_ = 0;
       ignoreCacheCost_ = false;
       signatureTail_ = 0;
+      activeSetLimit_ = 0;
       return this;
     }
 
@@ -1193,6 +1243,10 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00020000) != 0)) {
         result.signatureTail_ = signatureTail_;
       }
+      if (((from_bitField0_ & 0x00040000) != 0)) {
+        result.activeSetLimit_ = activeSetLimit_;
+        to_bitField0_ |= 0x00000080;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -1286,6 +1340,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getSignatureTail() != 0) {
         setSignatureTail(other.getSignatureTail());
+      }
+      if (other.hasActiveSetLimit()) {
+        setActiveSetLimit(other.getActiveSetLimit());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -1406,6 +1463,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00020000;
               break;
             } // case 144
+            case 152: {
+              activeSetLimit_ = input.readUInt32();
+              bitField0_ |= 0x00040000;
+              break;
+            } // case 152
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1426,8 +1488,8 @@ private static final long serialVersionUID = 0L;
     private int topK_ ;
     /**
      * <pre>
-     * The most tools to choose, 1 to 100; pinned and kept ones, and a tail, come on top. Absent: 10, or 3 before
-     * a `signature_tail`.
+     * The most tools to choose, 1 to 100; pinned ones, kept ones (up to `active_set_limit`) and a tail come on top.
+     * Absent: 10, or 3 before a `signature_tail`.
      * </pre>
      *
      * <code>optional uint32 top_k = 1;</code>
@@ -1439,8 +1501,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The most tools to choose, 1 to 100; pinned and kept ones, and a tail, come on top. Absent: 10, or 3 before
-     * a `signature_tail`.
+     * The most tools to choose, 1 to 100; pinned ones, kept ones (up to `active_set_limit`) and a tail come on top.
+     * Absent: 10, or 3 before a `signature_tail`.
      * </pre>
      *
      * <code>optional uint32 top_k = 1;</code>
@@ -1452,8 +1514,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The most tools to choose, 1 to 100; pinned and kept ones, and a tail, come on top. Absent: 10, or 3 before
-     * a `signature_tail`.
+     * The most tools to choose, 1 to 100; pinned ones, kept ones (up to `active_set_limit`) and a tail come on top.
+     * Absent: 10, or 3 before a `signature_tail`.
      * </pre>
      *
      * <code>optional uint32 top_k = 1;</code>
@@ -1469,8 +1531,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The most tools to choose, 1 to 100; pinned and kept ones, and a tail, come on top. Absent: 10, or 3 before
-     * a `signature_tail`.
+     * The most tools to choose, 1 to 100; pinned ones, kept ones (up to `active_set_limit`) and a tail come on top.
+     * Absent: 10, or 3 before a `signature_tail`.
      * </pre>
      *
      * <code>optional uint32 top_k = 1;</code>
@@ -2661,8 +2723,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
-     * so far. With it, the set is kept when changing it would cost more in lost cache than it saves.
-     * Absent: what is lost is not counted.
+     * so far. With it, the set is kept when changing it would cost more in lost cache than it saves: for want of tokens,
+     * and where the best tool of each intent is there already. Absent: what is lost is not counted.
      * </pre>
      *
      * <code>optional uint32 history_tokens = 16;</code>
@@ -2675,8 +2737,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
-     * so far. With it, the set is kept when changing it would cost more in lost cache than it saves.
-     * Absent: what is lost is not counted.
+     * so far. With it, the set is kept when changing it would cost more in lost cache than it saves: for want of tokens,
+     * and where the best tool of each intent is there already. Absent: what is lost is not counted.
      * </pre>
      *
      * <code>optional uint32 history_tokens = 16;</code>
@@ -2689,8 +2751,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
-     * so far. With it, the set is kept when changing it would cost more in lost cache than it saves.
-     * Absent: what is lost is not counted.
+     * so far. With it, the set is kept when changing it would cost more in lost cache than it saves: for want of tokens,
+     * and where the best tool of each intent is there already. Absent: what is lost is not counted.
      * </pre>
      *
      * <code>optional uint32 history_tokens = 16;</code>
@@ -2707,8 +2769,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
-     * so far. With it, the set is kept when changing it would cost more in lost cache than it saves.
-     * Absent: what is lost is not counted.
+     * so far. With it, the set is kept when changing it would cost more in lost cache than it saves: for want of tokens,
+     * and where the best tool of each intent is there already. Absent: what is lost is not counted.
      * </pre>
      *
      * <code>optional uint32 history_tokens = 16;</code>
@@ -2814,6 +2876,74 @@ private static final long serialVersionUID = 0L;
     public Builder clearSignatureTail() {
       bitField0_ = (bitField0_ & ~0x00020000);
       signatureTail_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private int activeSetLimit_ ;
+    /**
+     * <pre>
+     * The most tools of the active set, kept ones included, 1 to 1,024. When new tools would pass it, kept tools that this
+     * turn does not need go, all at once; those that were called in the last three turns, or that the model asked for, go
+     * last. Never fewer than `top_k` with pinned and always-loaded tools and a tail. It does not hold where nothing is
+     * deferred. Absent: twice `top_k`.
+     * </pre>
+     *
+     * <code>optional uint32 active_set_limit = 19;</code>
+     * @return Whether the activeSetLimit field is set.
+     */
+    @java.lang.Override
+    public boolean hasActiveSetLimit() {
+      return ((bitField0_ & 0x00040000) != 0);
+    }
+    /**
+     * <pre>
+     * The most tools of the active set, kept ones included, 1 to 1,024. When new tools would pass it, kept tools that this
+     * turn does not need go, all at once; those that were called in the last three turns, or that the model asked for, go
+     * last. Never fewer than `top_k` with pinned and always-loaded tools and a tail. It does not hold where nothing is
+     * deferred. Absent: twice `top_k`.
+     * </pre>
+     *
+     * <code>optional uint32 active_set_limit = 19;</code>
+     * @return The activeSetLimit.
+     */
+    @java.lang.Override
+    public int getActiveSetLimit() {
+      return activeSetLimit_;
+    }
+    /**
+     * <pre>
+     * The most tools of the active set, kept ones included, 1 to 1,024. When new tools would pass it, kept tools that this
+     * turn does not need go, all at once; those that were called in the last three turns, or that the model asked for, go
+     * last. Never fewer than `top_k` with pinned and always-loaded tools and a tail. It does not hold where nothing is
+     * deferred. Absent: twice `top_k`.
+     * </pre>
+     *
+     * <code>optional uint32 active_set_limit = 19;</code>
+     * @param value The activeSetLimit to set.
+     * @return This builder for chaining.
+     */
+    public Builder setActiveSetLimit(int value) {
+
+      activeSetLimit_ = value;
+      bitField0_ |= 0x00040000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The most tools of the active set, kept ones included, 1 to 1,024. When new tools would pass it, kept tools that this
+     * turn does not need go, all at once; those that were called in the last three turns, or that the model asked for, go
+     * last. Never fewer than `top_k` with pinned and always-loaded tools and a tail. It does not hold where nothing is
+     * deferred. Absent: twice `top_k`.
+     * </pre>
+     *
+     * <code>optional uint32 active_set_limit = 19;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearActiveSetLimit() {
+      bitField0_ = (bitField0_ & ~0x00040000);
+      activeSetLimit_ = 0;
       onChanged();
       return this;
     }

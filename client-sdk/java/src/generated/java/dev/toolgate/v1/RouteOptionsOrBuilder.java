@@ -12,8 +12,8 @@ public interface RouteOptionsOrBuilder extends
 
   /**
    * <pre>
-   * The most tools to choose, 1 to 100; pinned and kept ones, and a tail, come on top. Absent: 10, or 3 before
-   * a `signature_tail`.
+   * The most tools to choose, 1 to 100; pinned ones, kept ones (up to `active_set_limit`) and a tail come on top.
+   * Absent: 10, or 3 before a `signature_tail`.
    * </pre>
    *
    * <code>optional uint32 top_k = 1;</code>
@@ -22,8 +22,8 @@ public interface RouteOptionsOrBuilder extends
   boolean hasTopK();
   /**
    * <pre>
-   * The most tools to choose, 1 to 100; pinned and kept ones, and a tail, come on top. Absent: 10, or 3 before
-   * a `signature_tail`.
+   * The most tools to choose, 1 to 100; pinned ones, kept ones (up to `active_set_limit`) and a tail come on top.
+   * Absent: 10, or 3 before a `signature_tail`.
    * </pre>
    *
    * <code>optional uint32 top_k = 1;</code>
@@ -368,8 +368,8 @@ public interface RouteOptionsOrBuilder extends
   /**
    * <pre>
    * cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
-   * so far. With it, the set is kept when changing it would cost more in lost cache than it saves.
-   * Absent: what is lost is not counted.
+   * so far. With it, the set is kept when changing it would cost more in lost cache than it saves: for want of tokens,
+   * and where the best tool of each intent is there already. Absent: what is lost is not counted.
    * </pre>
    *
    * <code>optional uint32 history_tokens = 16;</code>
@@ -379,8 +379,8 @@ public interface RouteOptionsOrBuilder extends
   /**
    * <pre>
    * cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
-   * so far. With it, the set is kept when changing it would cost more in lost cache than it saves.
-   * Absent: what is lost is not counted.
+   * so far. With it, the set is kept when changing it would cost more in lost cache than it saves: for want of tokens,
+   * and where the best tool of each intent is there already. Absent: what is lost is not counted.
    * </pre>
    *
    * <code>optional uint32 history_tokens = 16;</code>
@@ -410,4 +410,29 @@ public interface RouteOptionsOrBuilder extends
    * @return The signatureTail.
    */
   int getSignatureTail();
+
+  /**
+   * <pre>
+   * The most tools of the active set, kept ones included, 1 to 1,024. When new tools would pass it, kept tools that this
+   * turn does not need go, all at once; those that were called in the last three turns, or that the model asked for, go
+   * last. Never fewer than `top_k` with pinned and always-loaded tools and a tail. It does not hold where nothing is
+   * deferred. Absent: twice `top_k`.
+   * </pre>
+   *
+   * <code>optional uint32 active_set_limit = 19;</code>
+   * @return Whether the activeSetLimit field is set.
+   */
+  boolean hasActiveSetLimit();
+  /**
+   * <pre>
+   * The most tools of the active set, kept ones included, 1 to 1,024. When new tools would pass it, kept tools that this
+   * turn does not need go, all at once; those that were called in the last three turns, or that the model asked for, go
+   * last. Never fewer than `top_k` with pinned and always-loaded tools and a tail. It does not hold where nothing is
+   * deferred. Absent: twice `top_k`.
+   * </pre>
+   *
+   * <code>optional uint32 active_set_limit = 19;</code>
+   * @return The activeSetLimit.
+   */
+  int getActiveSetLimit();
 }

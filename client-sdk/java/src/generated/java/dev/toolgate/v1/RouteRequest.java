@@ -36,6 +36,7 @@ private static final long serialVersionUID = 0L;
     intents_ = java.util.Collections.emptyList();
     activeSetHandle_ = "";
     turnId_ = "";
+    promptListing_ = 0;
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -208,7 +209,8 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object activeSetHandle_ = "";
   /**
    * <pre>
-   * The handle of the turn before: its tools keep their places, one that changed since is promoted anew.
+   * The handle of the turn before: its tools keep their places until `active_set_limit` needs their room, one that
+   * changed since is promoted anew.
    * Absent: a new conversation. An expired handle is renewed; one that was not issued for this tenant and
    * principal is an error.
    * </pre>
@@ -231,7 +233,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The handle of the turn before: its tools keep their places, one that changed since is promoted anew.
+   * The handle of the turn before: its tools keep their places until `active_set_limit` needs their room, one that
+   * changed since is promoted anew.
    * Absent: a new conversation. An expired handle is renewed; one that was not issued for this tenant and
    * principal is an error.
    * </pre>
@@ -383,6 +386,34 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int PROMPT_LISTING_FIELD_NUMBER = 9;
+  private int promptListing_ = 0;
+  /**
+   * <pre>
+   * What the agent's prompt lists of the catalog's tools beside the active set: `accounting` and the usage ledger count
+   * that and nothing else. Absent: summaries with `known_pool_revision`, else nothing.
+   * </pre>
+   *
+   * <code>.toolgate.v1.PromptListing prompt_listing = 9;</code>
+   * @return The enum numeric value on the wire for promptListing.
+   */
+  @java.lang.Override public int getPromptListingValue() {
+    return promptListing_;
+  }
+  /**
+   * <pre>
+   * What the agent's prompt lists of the catalog's tools beside the active set: `accounting` and the usage ledger count
+   * that and nothing else. Absent: summaries with `known_pool_revision`, else nothing.
+   * </pre>
+   *
+   * <code>.toolgate.v1.PromptListing prompt_listing = 9;</code>
+   * @return The promptListing.
+   */
+  @java.lang.Override public dev.toolgate.v1.PromptListing getPromptListing() {
+    dev.toolgate.v1.PromptListing result = dev.toolgate.v1.PromptListing.forNumber(promptListing_);
+    return result == null ? dev.toolgate.v1.PromptListing.UNRECOGNIZED : result;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -421,6 +452,9 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(turnId_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 8, turnId_);
     }
+    if (promptListing_ != dev.toolgate.v1.PromptListing.PROMPT_LISTING_UNSPECIFIED.getNumber()) {
+      output.writeEnum(9, promptListing_);
+    }
     getUnknownFields().writeTo(output);
   }
 
@@ -458,6 +492,10 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(turnId_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(8, turnId_);
+    }
+    if (promptListing_ != dev.toolgate.v1.PromptListing.PROMPT_LISTING_UNSPECIFIED.getNumber()) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeEnumSize(9, promptListing_);
     }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
@@ -499,6 +537,7 @@ private static final long serialVersionUID = 0L;
         != other.getMinRevision()) return false;
     if (!getTurnId()
         .equals(other.getTurnId())) return false;
+    if (promptListing_ != other.promptListing_) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -536,6 +575,8 @@ private static final long serialVersionUID = 0L;
         getMinRevision());
     hash = (37 * hash) + TURN_ID_FIELD_NUMBER;
     hash = (53 * hash) + getTurnId().hashCode();
+    hash = (37 * hash) + PROMPT_LISTING_FIELD_NUMBER;
+    hash = (53 * hash) + promptListing_;
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -701,6 +742,7 @@ private static final long serialVersionUID = 0L;
       }
       minRevision_ = 0L;
       turnId_ = "";
+      promptListing_ = 0;
       return this;
     }
 
@@ -776,6 +818,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000080) != 0)) {
         result.turnId_ = turnId_;
       }
+      if (((from_bitField0_ & 0x00000100) != 0)) {
+        result.promptListing_ = promptListing_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -843,6 +888,9 @@ private static final long serialVersionUID = 0L;
         turnId_ = other.turnId_;
         bitField0_ |= 0x00000080;
         onChanged();
+      }
+      if (other.promptListing_ != 0) {
+        setPromptListingValue(other.getPromptListingValue());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -922,6 +970,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000080;
               break;
             } // case 66
+            case 72: {
+              promptListing_ = input.readEnum();
+              bitField0_ |= 0x00000100;
+              break;
+            } // case 72
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1521,7 +1574,8 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object activeSetHandle_ = "";
     /**
      * <pre>
-     * The handle of the turn before: its tools keep their places, one that changed since is promoted anew.
+     * The handle of the turn before: its tools keep their places until `active_set_limit` needs their room, one that
+     * changed since is promoted anew.
      * Absent: a new conversation. An expired handle is renewed; one that was not issued for this tenant and
      * principal is an error.
      * </pre>
@@ -1543,7 +1597,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The handle of the turn before: its tools keep their places, one that changed since is promoted anew.
+     * The handle of the turn before: its tools keep their places until `active_set_limit` needs their room, one that
+     * changed since is promoted anew.
      * Absent: a new conversation. An expired handle is renewed; one that was not issued for this tenant and
      * principal is an error.
      * </pre>
@@ -1566,7 +1621,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The handle of the turn before: its tools keep their places, one that changed since is promoted anew.
+     * The handle of the turn before: its tools keep their places until `active_set_limit` needs their room, one that
+     * changed since is promoted anew.
      * Absent: a new conversation. An expired handle is renewed; one that was not issued for this tenant and
      * principal is an error.
      * </pre>
@@ -1585,7 +1641,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The handle of the turn before: its tools keep their places, one that changed since is promoted anew.
+     * The handle of the turn before: its tools keep their places until `active_set_limit` needs their room, one that
+     * changed since is promoted anew.
      * Absent: a new conversation. An expired handle is renewed; one that was not issued for this tenant and
      * principal is an error.
      * </pre>
@@ -1601,7 +1658,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The handle of the turn before: its tools keep their places, one that changed since is promoted anew.
+     * The handle of the turn before: its tools keep their places until `active_set_limit` needs their room, one that
+     * changed since is promoted anew.
      * Absent: a new conversation. An expired handle is renewed; one that was not issued for this tenant and
      * principal is an error.
      * </pre>
@@ -1969,6 +2027,82 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       turnId_ = value;
       bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
+    }
+
+    private int promptListing_ = 0;
+    /**
+     * <pre>
+     * What the agent's prompt lists of the catalog's tools beside the active set: `accounting` and the usage ledger count
+     * that and nothing else. Absent: summaries with `known_pool_revision`, else nothing.
+     * </pre>
+     *
+     * <code>.toolgate.v1.PromptListing prompt_listing = 9;</code>
+     * @return The enum numeric value on the wire for promptListing.
+     */
+    @java.lang.Override public int getPromptListingValue() {
+      return promptListing_;
+    }
+    /**
+     * <pre>
+     * What the agent's prompt lists of the catalog's tools beside the active set: `accounting` and the usage ledger count
+     * that and nothing else. Absent: summaries with `known_pool_revision`, else nothing.
+     * </pre>
+     *
+     * <code>.toolgate.v1.PromptListing prompt_listing = 9;</code>
+     * @param value The enum numeric value on the wire for promptListing to set.
+     * @return This builder for chaining.
+     */
+    public Builder setPromptListingValue(int value) {
+      promptListing_ = value;
+      bitField0_ |= 0x00000100;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * What the agent's prompt lists of the catalog's tools beside the active set: `accounting` and the usage ledger count
+     * that and nothing else. Absent: summaries with `known_pool_revision`, else nothing.
+     * </pre>
+     *
+     * <code>.toolgate.v1.PromptListing prompt_listing = 9;</code>
+     * @return The promptListing.
+     */
+    @java.lang.Override
+    public dev.toolgate.v1.PromptListing getPromptListing() {
+      dev.toolgate.v1.PromptListing result = dev.toolgate.v1.PromptListing.forNumber(promptListing_);
+      return result == null ? dev.toolgate.v1.PromptListing.UNRECOGNIZED : result;
+    }
+    /**
+     * <pre>
+     * What the agent's prompt lists of the catalog's tools beside the active set: `accounting` and the usage ledger count
+     * that and nothing else. Absent: summaries with `known_pool_revision`, else nothing.
+     * </pre>
+     *
+     * <code>.toolgate.v1.PromptListing prompt_listing = 9;</code>
+     * @param value The promptListing to set.
+     * @return This builder for chaining.
+     */
+    public Builder setPromptListing(dev.toolgate.v1.PromptListing value) {
+      if (value == null) { throw new NullPointerException(); }
+      bitField0_ |= 0x00000100;
+      promptListing_ = value.getNumber();
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * What the agent's prompt lists of the catalog's tools beside the active set: `accounting` and the usage ledger count
+     * that and nothing else. Absent: summaries with `known_pool_revision`, else nothing.
+     * </pre>
+     *
+     * <code>.toolgate.v1.PromptListing prompt_listing = 9;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearPromptListing() {
+      bitField0_ = (bitField0_ & ~0x00000100);
+      promptListing_ = 0;
       onChanged();
       return this;
     }

@@ -108,7 +108,8 @@ public interface RouteRequestOrBuilder extends
 
   /**
    * <pre>
-   * The handle of the turn before: its tools keep their places, one that changed since is promoted anew.
+   * The handle of the turn before: its tools keep their places until `active_set_limit` needs their room, one that
+   * changed since is promoted anew.
    * Absent: a new conversation. An expired handle is renewed; one that was not issued for this tenant and
    * principal is an error.
    * </pre>
@@ -119,7 +120,8 @@ public interface RouteRequestOrBuilder extends
   java.lang.String getActiveSetHandle();
   /**
    * <pre>
-   * The handle of the turn before: its tools keep their places, one that changed since is promoted anew.
+   * The handle of the turn before: its tools keep their places until `active_set_limit` needs their room, one that
+   * changed since is promoted anew.
    * Absent: a new conversation. An expired handle is renewed; one that was not issued for this tenant and
    * principal is an error.
    * </pre>
@@ -207,4 +209,25 @@ public interface RouteRequestOrBuilder extends
    */
   com.google.protobuf.ByteString
       getTurnIdBytes();
+
+  /**
+   * <pre>
+   * What the agent's prompt lists of the catalog's tools beside the active set: `accounting` and the usage ledger count
+   * that and nothing else. Absent: summaries with `known_pool_revision`, else nothing.
+   * </pre>
+   *
+   * <code>.toolgate.v1.PromptListing prompt_listing = 9;</code>
+   * @return The enum numeric value on the wire for promptListing.
+   */
+  int getPromptListingValue();
+  /**
+   * <pre>
+   * What the agent's prompt lists of the catalog's tools beside the active set: `accounting` and the usage ledger count
+   * that and nothing else. Absent: summaries with `known_pool_revision`, else nothing.
+   * </pre>
+   *
+   * <code>.toolgate.v1.PromptListing prompt_listing = 9;</code>
+   * @return The promptListing.
+   */
+  dev.toolgate.v1.PromptListing getPromptListing();
 }

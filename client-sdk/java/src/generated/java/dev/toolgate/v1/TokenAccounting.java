@@ -115,8 +115,8 @@ private static final long serialVersionUID = 0L;
   private long phase1Tokens_ = 0L;
   /**
    * <pre>
-   * The summary pool, phase 1: resident in the prompt's stable prefix. 0 when all tools are in the active
-   * set because nothing is deferred.
+   * What the prompt lists of the catalog, phase 1: the summary pool or its names, as `prompt_listing` says. 0 when it
+   * lists nothing, and when all tools are in the active set because nothing is deferred.
    * </pre>
    *
    * <code>uint64 phase1_tokens = 3;</code>
@@ -810,8 +810,8 @@ private static final long serialVersionUID = 0L;
     private long phase1Tokens_ ;
     /**
      * <pre>
-     * The summary pool, phase 1: resident in the prompt's stable prefix. 0 when all tools are in the active
-     * set because nothing is deferred.
+     * What the prompt lists of the catalog, phase 1: the summary pool or its names, as `prompt_listing` says. 0 when it
+     * lists nothing, and when all tools are in the active set because nothing is deferred.
      * </pre>
      *
      * <code>uint64 phase1_tokens = 3;</code>
@@ -823,8 +823,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The summary pool, phase 1: resident in the prompt's stable prefix. 0 when all tools are in the active
-     * set because nothing is deferred.
+     * What the prompt lists of the catalog, phase 1: the summary pool or its names, as `prompt_listing` says. 0 when it
+     * lists nothing, and when all tools are in the active set because nothing is deferred.
      * </pre>
      *
      * <code>uint64 phase1_tokens = 3;</code>
@@ -840,8 +840,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The summary pool, phase 1: resident in the prompt's stable prefix. 0 when all tools are in the active
-     * set because nothing is deferred.
+     * What the prompt lists of the catalog, phase 1: the summary pool or its names, as `prompt_listing` says. 0 when it
+     * lists nothing, and when all tools are in the active set because nothing is deferred.
      * </pre>
      *
      * <code>uint64 phase1_tokens = 3;</code>

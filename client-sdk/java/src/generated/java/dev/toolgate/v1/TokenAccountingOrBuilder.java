@@ -42,8 +42,8 @@ public interface TokenAccountingOrBuilder extends
 
   /**
    * <pre>
-   * The summary pool, phase 1: resident in the prompt's stable prefix. 0 when all tools are in the active
-   * set because nothing is deferred.
+   * What the prompt lists of the catalog, phase 1: the summary pool or its names, as `prompt_listing` says. 0 when it
+   * lists nothing, and when all tools are in the active set because nothing is deferred.
    * </pre>
    *
    * <code>uint64 phase1_tokens = 3;</code>

@@ -1,0 +1,219 @@
+//! The active set of a turn while it is made: the one owner of its tools, their places and its budgets. Which tools are
+//! wanted, and which go for them, is decided outside.
+
+use std::collections::HashMap;
+
+use super::choose::Chosen;
+use super::rank::FoundBy;
+use crate::gate::handle::TOOLS_MAX;
+use crate::shard::snapshot::Snapshot;
+
+/// Bounds of an active set.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// The most tools.
+    pub tools: usize,
+    /// The most tokens of all tools; `None` for no bound.
+    pub tokens: Option<u32>,
+    /// The most tokens of the tools that join; `None` for no bound.
+    pub new_tokens: Option<u32>,
+}
+
+/// What must go before a tool has room.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Excess {
+    /// Tokens over the bound.
+    pub tokens: u64,
+    /// Tools over the bound.
+    pub tools: usize,
+}
+
+impl Excess {
+    /// Returns true if nothing must go.
+    #[must_use]
+    pub fn is_none(self) -> bool {
+        self == Self::default()
+    }
+}
+
+/// Builds an active set.
+pub struct ActiveSetBuilder<'a> {
+    snapshot: &'a Snapshot,
+    bounds: Bounds,
+    /// In their places.
+    tools: Vec<Chosen>,
+    /// Tokens of each tool, by slot: the same tools.
+    tokens: HashMap<u32, u32>,
+    used: u64,
+    new_tokens_left: Option<u32>,
+    removed: Vec<u32>,
+}
+
+impl<'a> ActiveSetBuilder<'a> {
+    /// Returns an empty set.
+    #[must_use]
+    pub fn new(snapshot: &'a Snapshot, bounds: Bounds) -> Self {
+        Self {
+            snapshot,
+            bounds,
+            tools: Vec::new(),
+            tokens: HashMap::new(),
+            used: 0,
+            new_tokens_left: bounds.new_tokens,
+            removed: Vec::new(),
+        }
+    }
+
+    /// Returns the tools in their places.
+    #[must_use]
+    pub fn tools(&self) -> &[Chosen] {
+        &self.tools
+    }
+
+    /// Returns the bounds.
+    #[must_use]
+    pub fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
+    /// Lifts the bound on tools to [`TOOLS_MAX`], for where nothing is deferred.
+    pub fn unbind_tools(&mut self) {
+        self.bounds.tools = TOOLS_MAX;
+    }
+
+    /// Returns true if the set differs from that of the turn before, so that a cache is lost anyway.
+    #[must_use]
+    pub fn has_changed(&self) -> bool {
+        !self.removed.is_empty() || self.tools.iter().any(|one| one.newly_promoted)
+    }
+
+    /// Returns true if the set has the tool, in whatever form.
+    #[must_use]
+    pub fn contains(&self, slot: u32) -> bool {
+        self.tokens.contains_key(&slot)
+    }
+
+    /// Returns true if the set has the tool as a signature.
+    #[must_use]
+    pub fn is_brief(&self, slot: u32) -> bool {
+        self.contains(slot) && self.tools.iter().any(|one| one.slot == slot && one.is_brief)
+    }
+
+    /// Returns the tokens of a tool of the set; 0 for others.
+    #[must_use]
+    pub fn tokens_of(&self, slot: u32) -> u64 {
+        self.tokens.get(&slot).copied().unwrap_or(0).into()
+    }
+
+    /// Returns the tokens of all tools.
+    #[must_use]
+    pub fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// Adds a tool of the turn before at the next place. Costs nothing of the bound on new tokens.
+    pub fn keep(&mut self, tool: Chosen) {
+        if !self.contains(tool.slot) {
+            self.push(tool);
+        }
+    }
+
+    /// Returns true if the bound on new tokens allows a tool of this form.
+    #[must_use]
+    pub fn affords(&self, slot: u32, is_brief: bool) -> bool {
+        let cost = self.cost(slot, is_brief);
+        self.new_tokens_left.is_none_or(|left| cost <= left)
+    }
+
+    /// Returns how many of these tools would be new and, taken in this order, are within the bound on new tokens.
+    #[must_use]
+    pub fn affordable(&self, slots: impl Iterator<Item = u32>) -> usize {
+        let mut left = self.new_tokens_left.map_or(u64::MAX, u64::from);
+        let is_affordable = |slot: &u32| {
+            let rest = left.checked_sub(self.cost(*slot, false).into());
+            left = rest.unwrap_or(left);
+            rest.is_some()
+        };
+        slots.filter(|slot| !self.contains(*slot)).filter(is_affordable).count()
+    }
+
+    /// Returns what must go before a tool has room in this form.
+    #[must_use]
+    pub fn excess(&self, slot: u32, is_brief: bool) -> Excess {
+        let tools = self.tools.len() + usize::from(!self.contains(slot));
+        let tokens = self.used + u64::from(self.cost(slot, is_brief));
+        self.over(tokens, tools)
+    }
+
+    /// Returns what must go already.
+    #[must_use]
+    pub fn overrun(&self) -> Excess {
+        self.over(self.used, self.tools.len())
+    }
+
+    /// Adds a tool at the end. One that is there in another form moves. False, and nothing changes, when a bound does not
+    /// allow it; an always-loaded tool is held to [`TOOLS_MAX`] alone.
+    pub fn add(&mut self, tool: Chosen) -> bool {
+        let fits = self.affords(tool.slot, tool.is_brief)
+            && self.excess(tool.slot, tool.is_brief).is_none();
+        let is_always_loaded = tool.found_by == FoundBy::AlwaysLoad;
+        let is_added = (fits || is_always_loaded) && self.tools.len() < TOOLS_MAX;
+        if is_added {
+            let cost = self.cost(tool.slot, tool.is_brief);
+            self.new_tokens_left = self.new_tokens_left.map(|left| left.saturating_sub(cost));
+            self.take_out(tool.slot);
+            self.push(tool);
+        }
+        is_added
+    }
+
+    /// Removes tools, which are told as removed unless they come back.
+    pub fn remove(&mut self, slots: &[u32]) {
+        for slot in slots {
+            self.take_out(*slot);
+            self.removed.push(*slot);
+        }
+    }
+
+    /// Notes a tool of the turn before that may be shown no longer.
+    pub fn note_removed(&mut self, slot: u32) {
+        self.removed.push(slot);
+    }
+
+    /// Returns the tools in their places, and those that were removed.
+    #[must_use]
+    pub fn finish(self) -> (Vec<Chosen>, Vec<u32>) {
+        let tokens = self.tokens;
+        let mut removed = self.removed;
+        removed.retain(|slot| !tokens.contains_key(slot));
+        (self.tools, removed)
+    }
+
+    /// Returns the tokens of what the model sees of a tool.
+    fn cost(&self, slot: u32, is_brief: bool) -> u32 {
+        let tool = self.snapshot.tool(slot);
+        if is_brief { tool.signature_tokens() } else { tool.schema_tokens }
+    }
+
+    fn over(&self, tokens: u64, tools: usize) -> Excess {
+        let most = self.bounds.tokens.map_or(u64::MAX, u64::from);
+        Excess {
+            tokens: tokens.saturating_sub(most),
+            tools: tools.saturating_sub(self.bounds.tools.min(TOOLS_MAX)),
+        }
+    }
+
+    fn push(&mut self, tool: Chosen) {
+        let cost = self.cost(tool.slot, tool.is_brief);
+        self.used += u64::from(cost);
+        self.tokens.insert(tool.slot, cost);
+        self.tools.push(tool);
+    }
+
+    fn take_out(&mut self, slot: u32) {
+        if let Some(cost) = self.tokens.remove(&slot) {
+            self.used -= u64::from(cost);
+            self.tools.retain(|one| one.slot != slot);
+        }
+    }
+}
