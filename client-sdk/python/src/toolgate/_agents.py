@@ -227,9 +227,11 @@ def no_such_tool(called: str) -> str:
 def route_of(route: RouteArguments, *, search: bool) -> RouteArguments:
     """Returns the arguments of each `route`.
 
-    A model that can't search is sent every tool, unless the caller chose a mode.
+    A model that can't search is sent every tool, unless the caller chose a mode. The prompt lists
+    nothing of the catalog beside the active set, unless the caller says that it does.
     """
-    return route if search or "deferral" in route else {**route, "deferral": "off"}
+    told: RouteArguments = {"prompt_listing": "none", **route}
+    return told if search or "deferral" in told else {**told, "deferral": "off"}
 
 
 @lru_cache(maxsize=256)
