@@ -44,7 +44,7 @@ def test_b1_what_is_never_deferred(client: Client) -> None:
     own = [tool("read"), tool("rare", _meta={"toolgate/defer": True})]
     client.register_server("own", own, transport_hint="built_in")
     turn = client.route("nothing in particular", threshold=1)
-    assert [t.name for t in turn] == ["chosen", "critical", "meta", "tool_search", "read"]
+    assert [t.name for t in turn] == ["chosen", "critical", "meta", "read"]
     assert {t.found_by for t in turn} == {FoundBy.ALWAYS_LOAD}
 
 

@@ -9,10 +9,6 @@ use crate::identity::{ToolId, ToolKey};
 use crate::store::{ContentHash, Revision, StoredTool};
 use crate::tokens;
 
-/// MCP names of tools that search for tools, without `_`, `-` and case: how should a model find a deferred
-/// one?
-const SEARCH_TOOLS: [&str; 2] = ["toolsearch", "searchtools"];
-
 /// A tool of a snapshot; its slot is its place in the summary pool's order.
 #[derive(Debug, Clone)]
 pub struct Tool {
@@ -54,16 +50,12 @@ pub struct Tool {
 
 impl Tool {
     /// Makes a tool of a stored one, its parsed definition, and what the policy's rules make of it. Which
-    /// tools are deferrable goes in this order: always loaded, critical and search tools never; MCP tools;
-    /// built-in ones that ask for it.
+    /// tools are deferrable goes in this order: always loaded and critical tools never; MCP tools; built-in ones that
+    /// ask for it. What a tool is called says nothing: anybody may register a `tool_search`.
     #[must_use]
     pub fn new(stored: StoredTool, definition: Definition, built_in: bool, ruled: Ruled) -> Self {
         let record = stored.record;
-        let never = record.always_load
-            || record.critical
-            || ruled.always_load
-            || ruled.critical
-            || searches(record.name.as_str());
+        let never = record.always_load || record.critical || ruled.always_load || ruled.critical;
         let deferrable = !never && (!built_in || definition.asks_to_be_deferred());
         let id = ToolId { server: record.server, name: record.name };
         Self {
@@ -121,9 +113,4 @@ impl Tool {
         let texts = self.model_name.len() + self.summary.len() + self.search_hint.len();
         size_of::<Self>() + self.caps.len() * 4 + names + texts + self.definition.memory_bytes()
     }
-}
-
-fn searches(name: &str) -> bool {
-    let bare: String = name.chars().filter(|c| !matches!(c, '_' | '-')).collect();
-    SEARCH_TOOLS.contains(&bare.to_lowercase().as_str())
 }

@@ -166,7 +166,7 @@ async fn what_is_never_deferred() {
     world.register("acme", own(tools)).await;
     let strict = Options { threshold: 1.0, ..options() };
     let answer = world.route("acme", turn(strict)).await;
-    let expected = ["chosen", "critical", "meta", "tool_search", "read"];
+    let expected = ["chosen", "critical", "meta", "read"];
     assert_eq!(shown(&answer), expected);
     assert!(answer.active.iter().all(|a| a.chosen.found_by == FoundBy::AlwaysLoad));
 }

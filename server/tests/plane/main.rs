@@ -26,3 +26,4 @@ mod support;
 mod surfaces;
 mod tail;
 mod usage;
+mod visibility;
