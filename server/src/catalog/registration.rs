@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
+use tracing::warn;
+
 use super::Catalog;
 use super::check::{Rejection, ToolCheck, ToolSettings, Work};
 use super::outcome::Outcome;
@@ -166,6 +168,8 @@ impl Catalog {
         self.share.run(tenant, check).await?
     }
 
+    /// Embeds the summaries that are not yet. While the encoder can't be reached, the registration goes on: the shard
+    /// embeds what is missing when it is loaded, and words decide until then.
     async fn embed(
         &self,
         tenant: &TenantId,
@@ -180,7 +184,16 @@ impl Catalog {
             .collect();
         for chunk in missing.chunks(EMBED_CHUNK) {
             let texts = chunk.iter().map(|text| (*text).clone()).collect();
-            let vectors = self.encoder.embed(texts, flow_of_passages(tenant), deadline).await?;
+            let vectors = match self.encoder.embed(texts, flow_of_passages(tenant), deadline).await
+            {
+                Ok(vectors) => vectors,
+                Err(error @ Error::EncoderUnavailable(_)) => {
+                    let missing = missing.len();
+                    warn!(%error, missing, tenant = tenant.as_str(), "summaries are embedded later");
+                    break;
+                }
+                Err(error) => return Err(error),
+            };
             let hashes = chunk.iter().map(|text| text_hash(text));
             embedded.extend(hashes.zip(vectors.into_iter().map(|e| e.vector)));
         }

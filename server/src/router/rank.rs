@@ -269,13 +269,7 @@ impl<'a> Embedded<'a> {
             recent: Recent::default(),
             from_context: false,
         };
-        if hits.is_empty() {
-            // Nothing to go by: the first tools are better than none.
-            let is_allowed = |slot: &usize| allowed.is_none_or(|set| set.contains(*slot));
-            let first = (0..snapshot.tools.len()).filter(is_allowed).take(k);
-            let slots = first.filter_map(|slot| u32::try_from(slot).ok());
-            return slots.map(|slot| candidate(slot, 0.0)).collect();
-        }
+        // Where no word is shared there is nothing to go by: tools at random are worse than none.
         let best = hits.first().map_or(1.0, |hit| hit.score).max(f32::MIN_POSITIVE);
         hits.iter().map(|hit| candidate(hit.slot, hit.score / best)).collect()
     }

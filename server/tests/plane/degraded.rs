@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use toolgate_server::error::Error;
+use toolgate_server::router::fit::Fit;
 use toolgate_server::router::query::{Options, RouteQuery};
 use toolgate_server::router::rank::FoundBy;
 use toolgate_server::router::route::Degraded;
@@ -47,18 +48,17 @@ async fn words_decide_when_the_encoder_fails_hangs_or_is_late() {
 }
 
 #[tokio::test]
-async fn an_intent_that_shares_no_word_still_gets_tools() {
+async fn without_an_encoder_and_a_shared_word_nothing_is_found() {
     let world = world().await;
     world.encoder.set(Mode::Fails);
     let answer = world.route("acme", ask("zebra")).await;
-    let mut names = shown(&answer);
-    names.sort();
-    assert_eq!(names, ["photo", "refund"], "never none because of a fault; never a locked one");
-    let fewer = Options { top_k: 1, ..options() };
-    assert_eq!(
-        world.route("acme", RouteQuery { options: fewer, ..ask("zebra") }).await.active.len(),
-        1
-    );
+    assert_eq!(answer.degraded, [Degraded::LexicalOnly]);
+    assert!(answer.active.is_empty(), "{:?}", shown(&answer));
+    assert_eq!(answer.fit, Fit::Unknown, "not that none fits: who knows");
+    assert_eq!(answer.deferral.deferred_tools, 2, "a search is offered");
+    let pinned = Options { pinned: vec!["s/photo".to_owned()], ..options() };
+    let answer = world.route("acme", RouteQuery { options: pinned, ..ask("zebra") }).await;
+    assert_eq!(shown(&answer), ["photo"], "what was asked for by name is there");
 }
 
 #[tokio::test]
@@ -86,20 +86,22 @@ async fn a_catalog_that_could_not_be_embedded_again_is_ranked_by_words() {
 }
 
 #[tokio::test]
-async fn a_registration_that_needs_the_encoder_fails_whole() {
+async fn a_registration_without_an_encoder_is_taken_and_embedded_later() {
     let world = world().await;
     world.encoder.set(Mode::Fails);
     let changed = vec![tool("refund", "another text"), tool("photo", "weather photo")];
-    let error = world.try_register("acme", server("s", changed)).await.unwrap_err();
-    assert!(matches!(error, Error::EncoderUnavailable(_)), "{error}");
+    world.register("acme", server("s", changed)).await;
+    let answer = world.route("acme", ask("another")).await;
     assert_eq!(
-        world.route("acme", ask("invoice")).await.snapshot.tools.len(),
-        4,
-        "nothing was stored"
+        (shown(&answer), &answer.degraded[..]),
+        (vec!["refund".to_owned()], &[Degraded::LexicalOnly][..])
     );
-    // What needs no new embedding is taken.
-    let fewer = vec![tool("photo", "weather photo")];
-    world.register("acme", server("s", fewer)).await;
+    world.encoder.set(Mode::Works);
+    // As after a restart: whatever is missing is embedded when the shard is loaded.
+    let restarted = world.restarted(crate::support::Setup::default()).await;
+    let answer = restarted.route("acme", ask("another")).await;
+    assert_eq!((shown(&answer), answer.degraded.len()), (vec!["refund".to_owned()], 0));
+    assert_eq!(answer.active[0].chosen.found_by, FoundBy::Overlap);
 }
 
 #[tokio::test]
