@@ -24,6 +24,7 @@ pub mod level;
 pub mod listing;
 pub mod lookups;
 mod names;
+mod parts;
 pub mod pending;
 pub mod pool;
 pub mod query;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use fixedbitset::FixedBitSet;
 
-use super::fuse::{Fused, Weights, fuse};
+use super::fuse::{Fused, Slots, Weights, fuse};
 use super::intent::Intent;
+use super::parts::Part;
 use super::rank::Parts;
 use super::recall::Recall;
 use crate::error::Error;
@@ -45,8 +46,8 @@ pub(super) struct Among<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) index: Dense<'a>,
     pub(super) allowed: Option<&'a FixedBitSet>,
-    /// Tools of each ranking that are fused.
-    pub(super) pool: usize,
+    /// The same, part by part, with how many of each ranking are fused.
+    pub(super) parts: &'a [Part<'a>],
     /// What is remembered of the tenant's calls.
     pub(super) recall: Option<&'a Recall>,
 }
@@ -87,6 +88,10 @@ impl Blend {
         }
         let mut found: Vec<Found> = whole.ranked.iter().map(Found::of_whole).collect();
         found.iter_mut().take(1).for_each(|best| best.leads = true);
+        let is_untrusted = |slot| among.snapshot.tool(slot).untrusted;
+        if let Some(best) = found.iter_mut().find(|one| !is_untrusted(one.slot)) {
+            best.leads = true;
+        }
         if !clauses.is_empty() {
             let overlap = |slot| among.index.overlap(whole_vector, slot).unwrap_or(0.0);
             found = with_clauses(found, clauses, overlap);
@@ -95,16 +100,22 @@ impl Blend {
     }
 
     fn fused(&self, among: &Among<'_>, vector: &[f32], text: &str) -> Result<Ranking, Error> {
-        let Among { snapshot, index, allowed, pool, recall } = among;
-        let near = index.search(vector, *pool, *allowed).map_err(Error::internal)?;
-        let near: Vec<_> = near.iter().map(|hit| (hit.slot, hit.overlap)).collect();
-        let worded = snapshot.words.search(text, *pool, *allowed);
-        let worded: Vec<_> = worded.iter().map(|hit| (hit.slot, hit.score)).collect();
+        let Among { snapshot, index, allowed, parts, recall } = among;
+        let mut near = Vec::new();
+        let mut worded = Vec::new();
+        for Part { allowed, pool } in *parts {
+            let hits = index.search(vector, *pool, allowed.as_deref()).map_err(Error::internal)?;
+            near.extend(hits.iter().map(|hit| (hit.slot, hit.overlap)));
+            let hits = snapshot.words.search(text, *pool, allowed.as_deref());
+            worded.extend(hits.iter().map(|hit| (hit.slot, hit.score)));
+        }
         let overlap = |slot| index.overlap(vector, slot).unwrap_or(0.0);
         let best_overlap = near.first().map_or(0.0, |(_, overlap)| *overlap);
         let known = recall.map_or_else(Vec::new, |recall| recall.tools(snapshot, vector, *allowed));
         let weights = Weights { words: self.words, memory: self.memory };
-        let mut ranked = fuse(&near, &worded, &known, overlap, weights);
+        let sets_scale = |slot| !snapshot.tool(slot).untrusted;
+        let slots = Slots { overlap, sets_scale };
+        let mut ranked = fuse(&near, &worded, &known, slots, weights);
         ranked.iter_mut().for_each(|one| one.nearest += index.given_back(one.slot));
         Ok(Ranking { ranked, best_overlap })
     }

@@ -51,7 +51,7 @@ impl<'a> Caps<'a> {
         };
         policy.defaults.max_per_server.is_some()
             || policy.rules.iter().any(|r| caps(&r.choosing))
-            || snapshot.has_untrusted
+            || !snapshot.untrusted.is_clear()
     }
 
     /// Whether this tool's place should go to a tool of an MCP server that is trusted more, if one wants it.

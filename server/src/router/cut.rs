@@ -40,13 +40,14 @@ impl<'a> Bar<'a> {
         if candidate.found_by == FoundBy::Name {
             return true;
         }
-        let is_reached = self.level.is_reached_by(self.best.nearest);
+        // Of an untrusted tool, which the best is not taken from, its own overlap is enough.
+        let own = self.level.is_reached_by(candidate.parts.nearest);
+        let is_reached = own || self.level.is_reached_by(self.best.nearest);
         match self.rule {
             Rule::Threshold(threshold) => candidate.overlap >= threshold,
             Rule::Ratio(ratio) => {
                 // Each intent's best is chosen, however it compares with another intent's.
-                let leads = candidate.leads && self.level.is_reached_by(candidate.parts.nearest);
-                is_reached && (leads || candidate.score >= ratio * self.best.score)
+                is_reached && (candidate.leads && own || candidate.score >= ratio * self.best.score)
             }
             Rule::Learned(gate) => is_reached && gate.passes(&self.best.features(candidate)),
         }
@@ -88,7 +89,7 @@ impl<'a> Cut<'a> {
             (Some(_), Some(gate)) => Rule::Learned(gate),
             (Some(ratio), None) => Rule::Ratio(ratio),
         };
-        let bar = Bar::new(rule, level, Best::of(candidates.iter()));
+        let bar = Bar::new(rule, level, best(snapshot, candidates));
         Self { snapshot, by_words: embedded.is_words_only(snapshot), bar }
     }
 
@@ -116,6 +117,17 @@ impl<'a> Cut<'a> {
     fn own(&self, candidate: &Candidate) -> Option<f32> {
         let own = self.snapshot.tool(candidate.slot).threshold;
         own.filter(|_| candidate.found_by != FoundBy::Name)
+    }
+}
+
+/// The best of tools that are not untrusted; of all where there are no others.
+fn best(snapshot: &Snapshot, candidates: &[Candidate]) -> Best {
+    let is_untrusted = |one: &Candidate| snapshot.tool(one.slot).untrusted;
+    let others = || candidates.iter().filter(|one| !is_untrusted(one));
+    if others().any(|one| one.found_by.is_by_meaning()) {
+        Best::of(others())
+    } else {
+        Best::of(candidates.iter())
     }
 }
 

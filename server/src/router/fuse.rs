@@ -35,26 +35,38 @@ pub(super) struct Weights {
     pub(super) memory: f32,
 }
 
+/// What is known of any slot.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Slots<O, S> {
+    /// Its overlap with the intent.
+    pub(super) overlap: O,
+    /// Whether scores are scaled over it.
+    pub(super) sets_scale: S,
+}
+
 /// All that overlap, words and memory found, best first; ties by slot. `near` and `worded` are slots with scores, best
-/// first; `overlap` gives that of a slot that only others found.
+/// first; `slots` has the overlap of one that only others found.
 ///
 /// Memory takes its weight from the other two as far as it speaks for any tool: where it has nothing to say of an intent
 /// it changes nothing, and the best of the others keeps the rest of its score whatever is remembered.
+///
+/// Scores are scaled over the tools of which `sets_scale` is true, where there are any; others reach 1 at most.
 pub(super) fn fuse(
     near: &[(u32, f32)],
     worded: &[(u32, f32)],
     known: &[Known],
-    overlap: impl Fn(u32) -> f32,
+    slots: Slots<impl Fn(u32) -> f32, impl Fn(u32) -> bool>,
     weights: Weights,
 ) -> Vec<Fused> {
-    let most_words = worded.first().map_or(1.0, |(_, score)| *score).max(f32::MIN_POSITIVE);
+    let Slots { overlap, sets_scale } = slots;
+    let most_words = most(worded, &sets_scale).max(f32::MIN_POSITIVE);
     let mut found: BTreeMap<u32, Fused> = BTreeMap::new();
     for (slot, overlap) in near {
         found.insert(*slot, Fused::near(*slot, *overlap));
     }
     for (slot, score) in worded {
         let unseen = || Fused::near(*slot, overlap(*slot));
-        found.entry(*slot).or_insert_with(unseen).words = score / most_words;
+        found.entry(*slot).or_insert_with(unseen).words = (score / most_words).min(1.0);
     }
     for one in known {
         let fused =
@@ -62,19 +74,29 @@ pub(super) fn fuse(
         fused.memory = one.weight;
         fused.nearest = fused.nearest.max(one.nearest);
     }
-    let overlaps = || found.values().map(|fused| fused.overlap);
+    let has_scale = found.keys().any(|slot| sets_scale(*slot));
+    let of_scale = |fused: &&Fused| !has_scale || sets_scale(fused.slot);
+    let overlaps = || found.values().filter(of_scale).map(|fused| fused.overlap);
     let least = overlaps().fold(f32::INFINITY, f32::min);
     let span = (overlaps().fold(f32::NEG_INFINITY, f32::max) - least).max(f32::MIN_POSITIVE);
     let most_known = known.iter().map(|one| one.weight).fold(0.0, f32::max);
     let Weights { words, memory } = weights;
     let scored = |fused: Fused| {
-        let alone = (1.0 - words) * (fused.overlap - least) / span + words * fused.words;
+        let near = ((fused.overlap - least) / span).clamp(0.0, 1.0);
+        let alone = (1.0 - words) * near + words * fused.words;
         let score = (1.0 - memory * most_known) * alone + memory * fused.memory;
         Fused { score, ..fused }
     };
     let mut best: Vec<Fused> = found.into_values().map(scored).collect();
     best.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.slot.cmp(&b.slot)));
     best
+}
+
+/// The highest score of those that set the scale; of all where none does.
+fn most(scores: &[(u32, f32)], sets_scale: impl Fn(u32) -> bool) -> f32 {
+    let of_scale = scores.iter().filter(|(slot, _)| sets_scale(*slot)).map(|(_, score)| *score);
+    let of_all = || scores.iter().map(|(_, score)| *score).reduce(f32::max);
+    of_scale.reduce(f32::max).or_else(of_all).unwrap_or(1.0)
 }
 
 impl Fused {
@@ -90,10 +112,48 @@ mod tests {
 
     const WEIGHTS: Weights = Weights { words: 0.4, memory: 0.3 };
 
+    fn all(_: u32) -> bool {
+        true
+    }
+
+    #[test]
+    fn who_is_not_trusted_stretches_no_scale() {
+        let near = [(9, 0.9), (1, 0.5), (2, 0.4), (3, 0.3)];
+        let worded = [(9, 40.0), (2, 4.0)];
+        let scores = |near: &[(u32, f32)], worded: &[(u32, f32)]| {
+            let fused = fuse(
+                near,
+                worded,
+                &[],
+                Slots { overlap: |_| 0.3, sets_scale: |slot| slot != 9 },
+                WEIGHTS,
+            );
+            fused.into_iter().map(|f| (f.slot, f.score)).collect::<BTreeMap<_, _>>()
+        };
+        let mut with = scores(&near, &worded);
+        assert!((with.remove(&9).expect("found") - 1.0).abs() < 1e-6, "1 at most");
+        assert_eq!(with, scores(&near[1..], &worded[1..]), "the others' scores are as without it");
+        // Alone, it sets its own.
+        let alone = fuse(
+            &[(9, 0.4)],
+            &[(9, 2.0)],
+            &[],
+            Slots { overlap: |_| 0.0, sets_scale: |_| false },
+            WEIGHTS,
+        );
+        assert!((alone[0].score - 0.4).abs() < 1e-6, "{alone:?}");
+    }
+
     #[test]
     fn scores_are_scaled_over_what_was_found_and_added() {
         let overlap = |slot| if slot == 7 { 0.1 } else { 0.0 };
-        let fused = fuse(&[(1, 0.5), (2, 0.3)], &[(2, 8.0), (7, 4.0)], &[], overlap, WEIGHTS);
+        let fused = fuse(
+            &[(1, 0.5), (2, 0.3)],
+            &[(2, 8.0), (7, 4.0)],
+            &[],
+            Slots { overlap, sets_scale: all },
+            WEIGHTS,
+        );
         let rows: Vec<_> = fused.iter().map(|f| (f.slot, f.overlap, f.words)).collect();
         assert_eq!(rows, [(2, 0.3, 1.0), (1, 0.5, 0.0), (7, 0.1, 0.5)]);
         for (fused, score) in fused.iter().zip([0.6 * 0.5 + 0.4, 0.6, 0.2]) {
@@ -105,16 +165,36 @@ mod tests {
     fn one_ranking_alone_is_kept_and_ties_go_by_slot() {
         let slots = |fused: Vec<Fused>| fused.iter().map(|f| f.slot).collect::<Vec<_>>();
         let near = |_| 0.0;
-        assert_eq!(slots(fuse(&[(3, 0.5), (1, 0.2)], &[], &[], near, WEIGHTS)), [3, 1]);
-        assert_eq!(slots(fuse(&[], &[(9, 2.0), (4, 2.0)], &[], near, WEIGHTS)), [4, 9]);
-        assert!(fuse(&[], &[], &[], near, WEIGHTS).is_empty());
+        assert_eq!(
+            slots(fuse(
+                &[(3, 0.5), (1, 0.2)],
+                &[],
+                &[],
+                Slots { overlap: near, sets_scale: all },
+                WEIGHTS
+            )),
+            [3, 1]
+        );
+        assert_eq!(
+            slots(fuse(
+                &[],
+                &[(9, 2.0), (4, 2.0)],
+                &[],
+                Slots { overlap: near, sets_scale: all },
+                WEIGHTS
+            )),
+            [4, 9]
+        );
+        assert!(fuse(&[], &[], &[], Slots { overlap: near, sets_scale: all }, WEIGHTS).is_empty());
     }
 
     #[test]
     fn what_is_remembered_lifts_a_tool_and_pushes_none_out() {
         let known = |slot, weight| Known { slot, weight, nearest: 0.4 };
         let near = [(1, 0.5), (2, 0.4), (3, 0.3)];
-        let fused = |known: &[Known]| fuse(&near, &[], known, |_| 0.1, WEIGHTS);
+        let fused = |known: &[Known]| {
+            fuse(&near, &[], known, Slots { overlap: |_| 0.1, sets_scale: all }, WEIGHTS)
+        };
         let of = |fused: &[Fused], slot| *fused.iter().find(|f| f.slot == slot).expect("found");
         let plain = fused(&[]);
         // Overlaps are spread over 0 to .6 by what words leave; slot 7 stretches them down to its own.

@@ -34,13 +34,16 @@ impl Rung {
 }
 
 /// The allowed tools that the heaviest of these intents name, and how. What is beside them, such as the result of a call,
-/// does not choose tools by naming them: its words may be anybody's.
+/// does not choose tools by naming them: its words may be anybody's. Tools of untrusted MCP servers are found by the
+/// words of their names only: a third party that names a tool after what people say would come first.
 pub(super) fn in_intents(
     intents: &[Intent],
     snapshot: &Snapshot,
     allowed: Option<&FixedBitSet>,
 ) -> BTreeMap<u32, Rung> {
-    let is_allowed = |slot: &u32| allowed.is_none_or(|set| set.contains(*slot as usize));
+    let is_allowed = |slot: &u32| {
+        allowed.is_none_or(|set| set.contains(*slot as usize)) && !snapshot.tool(*slot).untrusted
+    };
     let mut named: BTreeMap<u32, Rung> = BTreeMap::new();
     let heaviest = intents.iter().map(|intent| intent.weight).fold(0.0, f32::max);
     let asking = intents.iter().filter(|intent| intent.weight >= heaviest);

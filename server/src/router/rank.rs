@@ -9,6 +9,7 @@ use super::blend::{Among, Blend, Found};
 use super::fuse::POOL;
 use super::intent::Intent;
 use super::names;
+use super::parts::Part;
 use super::recall::Recall;
 use crate::error::Error;
 use crate::shard::Dense;
@@ -200,9 +201,9 @@ impl<'a> Embedded<'a> {
     ) -> Result<Vec<Candidate>, Error> {
         let mut found: BTreeMap<u32, Candidate> = BTreeMap::new();
         let heaviest = self.heaviest();
+        let parts = Part::all(snapshot, allowed, k.max(POOL));
+        let among = Among { snapshot, index, allowed, parts: &parts, recall: self.recall };
         for (intent, vectors) in self.each() {
-            let (pool, recall) = (k.max(POOL), self.recall);
-            let among = Among { snapshot, index, allowed, pool, recall };
             let ranked = self.blend.rank(&among, intent, vectors)?;
             for Found { slot, overlap, score, parts, leads } in ranked.into_iter().take(k) {
                 let score = score * intent.weight / heaviest;
@@ -258,7 +259,11 @@ impl<'a> Embedded<'a> {
         allowed: Option<&FixedBitSet>,
     ) -> Vec<Candidate> {
         let text: Vec<_> = self.intents.iter().map(|intent| intent.text.as_str()).collect();
-        let hits = snapshot.words.search(&text.join("\n"), k, allowed);
+        let text = text.join("\n");
+        let parts = Part::all(snapshot, allowed, k);
+        let found =
+            |part: &Part<'_>| snapshot.words.search(&text, part.pool, part.allowed.as_deref());
+        let hits: Vec<_> = parts.iter().flat_map(found).collect();
         let candidate = |slot, score| Candidate {
             slot,
             overlap: 0.0,
@@ -271,7 +276,7 @@ impl<'a> Embedded<'a> {
         };
         // Where no word is shared there is nothing to go by: tools at random are worse than none.
         let best = hits.first().map_or(1.0, |hit| hit.score).max(f32::MIN_POSITIVE);
-        hits.iter().map(|hit| candidate(hit.slot, hit.score / best)).collect()
+        hits.iter().map(|hit| candidate(hit.slot, (hit.score / best).min(1.0))).collect()
     }
 
     /// A tool whose name stands in an intent goes before everything that was only similar, one of which an

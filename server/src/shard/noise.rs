@@ -13,10 +13,10 @@ const KEPT: usize = 8;
 pub struct Noise(Vec<Vec<(u32, f32)>>);
 
 impl Noise {
-    /// Searches for each of `vectors`; one that does not fit the index is left out.
+    /// Searches for each of `vectors` among the tools of `among`; one that does not fit the index is left out.
     #[must_use]
-    pub fn measure(index: &Dense<'_>, vectors: &[Vec<f32>]) -> Self {
-        let near = vectors.iter().filter_map(|vector| index.search(vector, KEPT, None).ok());
+    pub fn measure(index: &Dense<'_>, vectors: &[Vec<f32>], among: Option<&FixedBitSet>) -> Self {
+        let near = vectors.iter().filter_map(|vector| index.search(vector, KEPT, among).ok());
         let held = |hit: &Hit| (hit.slot, hit.overlap + index.given_back(hit.slot));
         Self(near.map(|hits| hits.iter().map(held).collect()).collect())
     }
@@ -45,7 +45,7 @@ mod tests {
         let index = VectorIndex::build_with(2, rows, &IndexOptions::default()).expect("unit rows");
         let packed = FixedBitSet::new();
         let dense = Dense::new(&index, &packed);
-        let noise = Noise::measure(&dense, &[vec![1.0, 0.0], vec![0.0, 1.0], vec![1.0]]);
+        let noise = Noise::measure(&dense, &[vec![1.0, 0.0], vec![0.0, 1.0], vec![1.0]], None);
         let near =
             |tops: Vec<f32>| tops.iter().map(|t| (t * 10.0).round() as i32).collect::<Vec<_>>();
         assert_eq!(near(noise.tops(None)), [10, 10], "one of another length is left out");

@@ -57,8 +57,8 @@ pub struct Snapshot {
     pub words: WordIndex,
     /// MCP servers whose tools are not registered yet, by name.
     pub pending: Vec<PendingServer>,
-    /// Whether a tool is of an MCP server that is untrusted.
-    pub has_untrusted: bool,
+    /// Slots of the tools of untrusted MCP servers.
+    pub untrusted: FixedBitSet,
     /// Tools that wait for approval.
     pub quarantine: Quarantine,
     /// Tools removed since `pool_floor`, by revision.
@@ -140,7 +140,7 @@ impl Snapshot {
             noise: OnceLock::new(),
             words,
             pending,
-            has_untrusted: tools.iter().any(|tool| tool.untrusted),
+            untrusted: untrusted(&tools),
             quarantine,
             removed: catalog.removed,
             pool_floor: catalog.pool_floor,
@@ -165,7 +165,13 @@ impl Snapshot {
     #[must_use]
     pub fn noise(&self, background: &[Vec<f32>]) -> Option<&Noise> {
         let index = self.vectors().filter(|_| !background.is_empty())?;
-        Some(self.noise.get_or_init(|| Noise::measure(&index, background)))
+        Some(self.noise.get_or_init(|| {
+            // What third parties register moves the level of nobody else's tools.
+            let mut others = self.untrusted.clone();
+            others.toggle_range(..);
+            let among = (!others.is_clear()).then_some(&others);
+            Noise::measure(&index, background, among)
+        }))
     }
 
     /// The dense index; `None` while the embeddings can't be had.
@@ -231,6 +237,12 @@ fn rows(tools: &[Tool], (embeddings, packs): Known<'_>, dimensions: usize) -> Op
 
 fn deferrable_tokens(tool: &Tool) -> u32 {
     if tool.deferrable { tool.schema_tokens } else { 0 }
+}
+
+fn untrusted(tools: &[Tool]) -> FixedBitSet {
+    let mut untrusted = FixedBitSet::with_capacity(tools.len());
+    untrusted.extend(slots(tools, |tool| tool.untrusted).into_iter().map(|slot| slot as usize));
+    untrusted
 }
 
 fn by_server(tools: &[Tool]) -> BTreeMap<ServerName, Vec<u32>> {
