@@ -164,8 +164,13 @@ fn server() -> StoredServer {
 fn catalog(tools: usize) -> Vec<StoredTool> {
     let server = ServerName::parse("logs").expect("a good name");
     let (limits, settings) = (LimitsConfig::default(), HashMap::<String, ToolSettings>::new());
-    let check =
-        ToolCheck { server: &server, settings: &settings, limits: &limits, work: Work::default() };
+    let check = ToolCheck {
+        server: &server,
+        settings: &settings,
+        limits: &limits,
+        is_trusted: false,
+        work: Work::default(),
+    };
     let tool = |n| {
         let definition =
             json!({"name": format!("search_log_{n}"), "inputSchema": {"type": "object"}});

@@ -200,8 +200,13 @@ fn template() -> ToolRecord {
             "limit": {"type": "integer", "minimum": 1, "maximum": 500}}}}"#;
     let server = server_name(0);
     let (limits, settings) = (LimitsConfig::default(), HashMap::<String, ToolSettings>::new());
-    let check =
-        ToolCheck { server: &server, settings: &settings, limits: &limits, work: Work::default() };
+    let check = ToolCheck {
+        server: &server,
+        settings: &settings,
+        limits: &limits,
+        is_trusted: false,
+        work: Work::default(),
+    };
     check.check(0, text).expect("a good tool")
 }
 

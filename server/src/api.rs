@@ -2,6 +2,7 @@
 //! here, limits are checked, errors become statuses in one place.
 
 mod approve;
+mod bounded;
 mod catalog_service;
 mod edge;
 mod fields;

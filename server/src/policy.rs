@@ -141,6 +141,15 @@ impl Rule {
         every_tool && any(&of.servers, server, &mut 0)
     }
 
+    /// Returns true if a tool comes under it by what it says of itself alone: its name, tags and annotations.
+    #[must_use]
+    pub fn goes_by_claims(&self) -> bool {
+        let of = &self.matches;
+        let has_claims =
+            !of.tools.is_empty() || !of.tags.is_empty() || of.hints != Hints::default();
+        of.servers.is_empty() && has_claims
+    }
+
     /// Whether it is about this tool. What that took is added to `steps`.
     #[must_use]
     pub fn matches(&self, tool: &ToolFacts, steps: &mut usize) -> bool {

@@ -4,6 +4,7 @@
 pub mod account;
 pub mod active_set;
 pub mod allow;
+pub mod answer_size;
 mod aside;
 pub mod background;
 pub mod blend;
@@ -20,6 +21,7 @@ pub mod fit;
 mod fuse;
 pub mod intent;
 pub mod learned;
+pub mod left_out;
 pub mod level;
 pub mod listing;
 pub mod lookups;

@@ -40,11 +40,11 @@ def test_b1_what_is_never_deferred(client: Client) -> None:
         tool("tool_search"),
     ]
     settings = [ToolSettings("chosen", always_load=True), ToolSettings("critical", critical=True)]
-    client.register_server("s", tools, tool_settings=settings)
+    client.register_server("s", tools, tool_settings=settings, trust_tier="trusted")
     own = [tool("read"), tool("rare", _meta={"toolgate/defer": True})]
     client.register_server("own", own, transport_hint="built_in")
     turn = client.route("nothing in particular", threshold=1)
-    assert [t.name for t in turn] == ["chosen", "critical", "meta", "read"]
+    assert [t.name for t in turn] == ["read", "chosen", "critical", "meta"]
     assert {t.found_by for t in turn} == {FoundBy.ALWAYS_LOAD}
 
 

@@ -290,6 +290,7 @@ def test_always_loaded_tools_come_first(client: Client) -> None:
         "base",
         [tool("by_setting", "Unrelated."), by_meta, tool("ordinary", "Unrelated.")],
         tool_settings=[ToolSettings("by_setting", always_load=True)],
+        trust_tier="trusted",
     )
     turn = client.route(RAIN, threshold=0.25)
     assert {t.name for t in turn.tools[:2]} == {"by_setting", "by_meta"}

@@ -51,6 +51,7 @@ pub(super) fn route(
     let read = if defaults.clauses { Intent::new } else { Intent::undivided };
     let intents = intents(wire.intents, limits, read, &mut fields)?;
     let options = options(wire.options.unwrap_or_default(), defaults, &mut fields);
+    let options = Options { message_max: limits.max_message_bytes, ..options };
     let turn_id_fits = wire.turn_id.len() <= TURN_ID_MAX;
     fields.require(turn_id_fits, "turn_id", "must be at most 128 bytes");
     let listing = listing(wire.prompt_listing, wire.known_pool_revision, &mut fields);
@@ -154,8 +155,6 @@ fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields)
     let servers = servers(&wire, fields);
     let deferral = deferral(&wire, fields);
     Options {
-        abstain_below: None,
-        learned: None,
         top_k: top_k as usize,
         threshold,
         ratio: Some(defaults.ratio).filter(|ratio| unset.threshold && *ratio > 0.0),
@@ -176,6 +175,8 @@ fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields)
         unset,
         untrusted: untrusted(defaults),
         active_set_limit: wire.active_set_limit.map(|tools| tools as usize),
+        always_load_tokens: u32::try_from(defaults.always_load_tokens).unwrap_or(u32::MAX),
+        ..Options::default()
     }
 }
 
@@ -248,6 +249,7 @@ pub(super) fn search(
         state,
         previous: wire.active_set_handle,
         min_revision: wire.min_revision,
+        message_max: limits.max_message_bytes,
     })
 }
 
@@ -265,7 +267,13 @@ pub(super) fn schemas(
     let detail = detail(wire.detail, "detail", &mut fields);
     let state = state::parse(wire.state, limits, caller)?;
     fields.finish()?;
-    Ok(SchemasQuery { names: wire.names, detail, state, previous: wire.active_set_handle })
+    Ok(SchemasQuery {
+        names: wire.names,
+        detail,
+        state,
+        previous: wire.active_set_handle,
+        message_max: limits.max_message_bytes,
+    })
 }
 
 fn deferral(wire: &v1::RouteOptions, fields: &mut Fields) -> Asked {

@@ -9,7 +9,7 @@ use toolgate_proto::v1::{
 };
 
 use super::edge::Edge;
-use super::{render, request, state};
+use super::{bounded, render, request, state};
 use crate::config::RouterConfig;
 use crate::gate::handle::Holder;
 use crate::router::lookups::{GateQuery, PoolQuery};
@@ -26,7 +26,8 @@ impl RouterService for Routing {
         let edge = &self.edge;
         edge.call("RouterService/Route", call, |caller, message, deadline| async move {
             let tenant = caller.tenant(&message.tenant)?;
-            let query = request::route(message, &edge.limits.now(), &self.defaults, &caller)?;
+            let limits = edge.limits.now();
+            let query = request::route(message, &limits, &self.defaults, &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let answer = edge.plane.router.route(holder, query, Some(deadline)).await?;
             edge.metrics.stages(&answer.timings);
@@ -35,7 +36,7 @@ impl RouterService for Routing {
             }
             let account = &answer.account;
             edge.metrics.tokens(account.full_catalog, account.phase1, account.phase2);
-            Ok(render::route(&tenant, &answer))
+            Ok(bounded::route(render::route(&tenant, &answer), limits.max_message_bytes))
         })
         .await
     }

@@ -53,6 +53,8 @@ pub struct ToolCheck<'a> {
     pub settings: &'a HashMap<String, ToolSettings>,
     /// What input is held to.
     pub limits: &'a LimitsConfig,
+    /// True for a trusted MCP server, whose own word that a tool is always loaded is taken.
+    pub is_trusted: bool,
     /// What compiling the schemas of all tools may take.
     pub work: Work,
 }
@@ -120,7 +122,7 @@ impl ToolCheck<'_> {
             hash: definition.hash()?,
             schema_tokens: tokens::count(&definition.prompt_form(&model_name)),
             summary_tokens: tokens::count(&pool_line(&model_name, &summary)),
-            always_load: settings.always_load || definition.always_load(),
+            always_load: settings.always_load || (self.is_trusted && definition.always_load()),
             critical: settings.critical,
             search_hint: settings.search_hint.clone(),
             precondition: settings.precondition.clone(),
@@ -198,7 +200,8 @@ mod tests {
         let server = ServerName::parse("git").expect("a name");
         let settings = HashMap::new();
         let work = Work::default();
-        ToolCheck { server: &server, settings: &settings, limits: &limits, work }.check(3, text)
+        ToolCheck { server: &server, settings: &settings, limits: &limits, is_trusted: false, work }
+            .check(3, text)
     }
 
     fn field(text: &str) -> String {
@@ -238,7 +241,13 @@ mod tests {
         let server = ServerName::parse("git").expect("a name");
         let settings = HashMap::new();
         let work = Work(Cell::new(3_000));
-        let check = ToolCheck { server: &server, settings: &settings, limits: &limits, work };
+        let check = ToolCheck {
+            server: &server,
+            settings: &settings,
+            limits: &limits,
+            is_trusted: false,
+            work,
+        };
         let text =
             r#"{"name": "t", "inputSchema": {"properties": {"a": {"pattern": "^[a-z]+$"}}}}"#;
         let outcomes: Vec<_> = (0..9).map(|at| check.check(at, text)).collect();

@@ -15,6 +15,7 @@ use super::vetting::{Body, tier_or_default};
 use crate::encoder::flow_of_passages;
 use crate::error::{Error, FieldViolation};
 use crate::identity::TenantId;
+use crate::safety::Tier;
 use crate::store::{
     Committed, ContentHash, PendingRequest, Revision, ServerChange, ServerRecord, StoreError,
     StoredEmbedding, StoredServer, StoredTool,
@@ -316,7 +317,8 @@ fn check_body(
     }
     let server = &registration.server.name;
     let work = Work::default();
-    let check = ToolCheck { server, settings: &registration.settings, limits, work };
+    let is_trusted = Tier::of(registration.server.trust_tier) == Tier::Trusted;
+    let check = ToolCheck { server, settings: &registration.settings, limits, is_trusted, work };
     let mut checked: Vec<Checked> = Vec::with_capacity(list.tools.len());
     for (i, text) in list.tools.iter().enumerate() {
         // Schemas take up to some 50 ms each: nobody waits for the rest any more.

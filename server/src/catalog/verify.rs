@@ -154,6 +154,7 @@ mod tests {
             server: &server,
             settings: &settings,
             limits: &limits,
+            is_trusted: false,
             work: Work::default(),
         };
         let text = r#"{"name": "log", "description": "Shows.", "inputSchema": {"type": "object"}}"#;

@@ -85,12 +85,15 @@ impl Vetting {
     pub(super) fn texts(&self, server: &ServerRecord, checked: &[Checked]) -> Vec<Vec<Finding>> {
         let scanner = self.scanner.now();
         let of_server = scanner.server(&server.description);
+        let is_trusted = Tier::of(server.trust_tier) == Tier::Trusted;
         let of_tool = |(place, tool): (usize, &Checked)| {
             let Ok(tool) = tool else { return Vec::new() };
             let definition: Value = serde_json::from_str(&tool.definition).unwrap_or_default();
             let beside = Beside { summary: &tool.summary, hint: &tool.search_hint };
-            let mut found = scanner.tool(&format!("tools[{place}]"), &definition, beside);
+            let of = format!("tools[{place}]");
+            let mut found = scanner.tool(&of, &definition, beside);
             found.extend(of_server.iter().cloned());
+            found.extend(scanner.claim(&of, &definition).filter(|_| !is_trusted));
             found
         };
         checked.iter().enumerate().map(of_tool).collect()

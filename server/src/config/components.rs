@@ -159,6 +159,8 @@ pub struct RouterConfig {
     pub clauses: bool,
     /// The most tools chosen.
     pub top_k: usize,
+    /// The most tokens that always-loaded tools cost together.
+    pub always_load_tokens: usize,
     /// The most tools of one untrusted MCP server that are chosen.
     pub untrusted_max_per_server: usize,
     /// The most tools of all untrusted MCP servers together that are chosen while others want the places.
@@ -320,6 +322,7 @@ impl From<&Settings> for RouterConfig {
             ratio: settings.decimal("router.ratio") as f32,
             clauses: settings.flag("router.clauses"),
             top_k: settings.count("router.top_k"),
+            always_load_tokens: settings.count("router.always_load_tokens"),
             untrusted_max_per_server: settings.count("safety.untrusted_max_per_server"),
             untrusted_max_active: settings.count("safety.untrusted_max_active"),
         }

@@ -227,6 +227,14 @@ const ROUTING: &[Key] = &[
         "The most tools chosen, for requests that do not say.",
     ),
     key(
+        "router.always_load_tokens",
+        count(0, 1_000_000),
+        "20000",
+        "The most cl100k_base tokens that the definitions of always-loaded, critical and built-in tools cost together. \
+         The agent's own go first, those of untrusted MCP servers last; what does not fit is left out, and the answer \
+         says so.",
+    ),
+    key(
         "packs.enabled",
         Kind::Flag,
         "true",

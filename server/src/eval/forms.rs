@@ -39,7 +39,13 @@ impl Forms {
     pub fn of(server: &CatalogServer, limits: &LimitsConfig) -> Result<Self, Error> {
         let name = ServerName::parse(&server.name)?;
         let settings = HashMap::new();
-        let check = ToolCheck { server: &name, settings: &settings, limits, work: Work::default() };
+        let check = ToolCheck {
+            server: &name,
+            settings: &settings,
+            limits,
+            is_trusted: false,
+            work: Work::default(),
+        };
         let mut forms = Self::default();
         for (index, text) in server.tools.iter().enumerate() {
             match check.check(index, text) {

@@ -91,7 +91,13 @@ impl Stock {
         taken: &mut HashSet<String>,
     ) {
         let settings: HashMap<String, ToolSettings> = HashMap::new();
-        let check = ToolCheck { server: &name, settings: &settings, limits, work: Work::default() };
+        let check = ToolCheck {
+            server: &name,
+            settings: &settings,
+            limits,
+            is_trusted: false,
+            work: Work::default(),
+        };
         let before = self.catalog.tools.len();
         for (index, text) in server.tools.iter().enumerate() {
             let checked = check.check(index, text);

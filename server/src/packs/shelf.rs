@@ -351,6 +351,7 @@ mod tests {
             server: &server,
             settings: &settings,
             limits: &limits,
+            is_trusted: false,
             work: Work::default(),
         };
         let record = check.check(0, tool).expect("a tool");

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use super::answer_size::AnswerSize;
 use super::choose::Chosen;
 use super::rank::FoundBy;
 use crate::gate::handle::TOOLS_MAX;
@@ -17,6 +18,8 @@ pub struct Bounds {
     pub tokens: Option<u32>,
     /// The most tokens of the tools that join; `None` for no bound.
     pub new_tokens: Option<u32>,
+    /// Bytes that definitions take of one message.
+    pub size: AnswerSize,
 }
 
 /// What must go before a tool has room.
@@ -137,6 +140,12 @@ impl<'a> ActiveSetBuilder<'a> {
         slots.filter(|slot| !self.contains(*slot)).filter(is_affordable).count()
     }
 
+    /// Returns true if the answer has bytes for one more tool of this form.
+    #[must_use]
+    pub fn has_bytes(&self, slot: u32, is_brief: bool) -> bool {
+        self.bounds.size.fits(self.snapshot.tool(slot), is_brief)
+    }
+
     /// Returns what must go before a tool has room in this form.
     #[must_use]
     pub fn excess(&self, slot: u32, is_brief: bool) -> Excess {
@@ -152,12 +161,13 @@ impl<'a> ActiveSetBuilder<'a> {
     }
 
     /// Adds a tool at the end. One that is there in another form moves. False, and nothing changes, when a bound does not
-    /// allow it; an always-loaded tool is held to [`TOOLS_MAX`] alone.
+    /// allow it; an always-loaded tool is held to [`TOOLS_MAX`] and the bytes of the answer alone.
     pub fn add(&mut self, tool: Chosen) -> bool {
         let fits = self.affords(tool.slot, tool.is_brief)
             && self.excess(tool.slot, tool.is_brief).is_none();
         let is_always_loaded = tool.found_by == FoundBy::AlwaysLoad;
-        let is_added = (fits || is_always_loaded) && self.tools.len() < TOOLS_MAX;
+        let has_place = self.tools.len() < TOOLS_MAX && self.has_bytes(tool.slot, tool.is_brief);
+        let is_added = (fits || is_always_loaded) && has_place;
         if is_added {
             let cost = self.cost(tool.slot, tool.is_brief);
             self.new_tokens_left = self.new_tokens_left.map(|left| left.saturating_sub(cost));
@@ -206,6 +216,7 @@ impl<'a> ActiveSetBuilder<'a> {
     fn push(&mut self, tool: Chosen) {
         let cost = self.cost(tool.slot, tool.is_brief);
         self.used += u64::from(cost);
+        self.bounds.size.take(self.snapshot.tool(tool.slot), tool.is_brief);
         self.tokens.insert(tool.slot, cost);
         self.tools.push(tool);
     }
@@ -213,7 +224,9 @@ impl<'a> ActiveSetBuilder<'a> {
     fn take_out(&mut self, slot: u32) {
         if let Some(cost) = self.tokens.remove(&slot) {
             self.used -= u64::from(cost);
-            self.tools.retain(|one| one.slot != slot);
+            for gone in self.tools.extract_if(.., |one| one.slot == slot) {
+                self.bounds.size.give_back(self.snapshot.tool(slot), gone.is_brief);
+            }
         }
     }
 }

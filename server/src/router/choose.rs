@@ -1,25 +1,27 @@
 //! Which tools make the active set, and in which places: kept ones first where they were, so that prompt
 //! caches hold; then always-loaded, pinned and ranked ones, within the token budget.
 
+mod everything;
+mod limits;
+
 use std::collections::{HashMap, HashSet};
 
 use super::active_set::{ActiveSetBuilder, Bounds};
 use super::allow::Allowed;
+use super::answer_size::{self, AnswerSize};
 use super::caps::Caps;
 use super::continuity::Change;
 use super::cut::{Cut, leaders_first};
 use super::eviction::Eviction;
-use super::explain::{LOOK_BEYOND, LeftOut};
+use super::explain::LOOK_BEYOND;
+use super::left_out::LeftOut;
 use super::level::Level;
 use super::query::{Options, RouteQuery};
 use super::rank::{Candidate, Embedded, FoundBy, sort};
-use crate::gate::handle::{ActiveSet, ShownTool, TOOLS_MAX};
+use crate::gate::handle::{ActiveSet, ShownTool};
 use crate::gate::standing::Standing;
 use crate::gate::verdict::RefusalCode;
 use crate::shard::snapshot::Snapshot;
-
-/// Bytes of definitions that one answer holds where nothing is deferred: clients refuse messages past 4 MiB.
-const BYTES_MAX: usize = 3 << 20;
 
 /// A tool of the active set.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -62,6 +64,8 @@ pub struct Choice<'a> {
     /// Of the candidates, by slot.
     scores: HashMap<u32, f32>,
     left_out: Vec<LeftOut>,
+    /// Those of them that a limit of the configuration left out.
+    over_limit: HashSet<u32>,
 }
 
 /// What became of a choice.
@@ -109,6 +113,7 @@ impl<'a> Choice<'a> {
             tools: options.bound(needed.len()),
             tokens: options.active_token_budget,
             new_tokens: options.schema_token_budget,
+            size: AnswerSize::new(options.message_max, options.detail),
         };
         let has_overlaps = !embedded.is_words_only(snapshot);
         Self {
@@ -121,6 +126,7 @@ impl<'a> Choice<'a> {
             eviction: Eviction::new(snapshot, query, needed, has_overlaps),
             scores: HashMap::new(),
             left_out: Vec::new(),
+            over_limit: HashSet::new(),
         }
     }
 
@@ -174,13 +180,19 @@ impl<'a> Choice<'a> {
             let tool = self.snapshot.tool(slot);
             if shown.is_of(&tool.hash) {
                 let (overlap, score) = self.scored(slot);
+                let is_brief = shown.is_signature_of(&tool.hash);
+                if !self.set.has_bytes(slot, is_brief) {
+                    self.drop_kept(slot);
+                    self.leave_over(slot, answer_size::LIMIT);
+                    continue;
+                }
                 self.set.keep(Chosen {
                     slot,
                     overlap,
                     score,
                     found_by: FoundBy::Kept,
                     newly_promoted: false,
-                    is_brief: shown.is_signature_of(&tool.hash),
+                    is_brief,
                     held_for: shown.routes_held(&tool.hash),
                 });
             } else {
@@ -214,13 +226,13 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Tools that are always loaded, whatever the budget; then those that the policy and the request pinned.
+    /// Tools that are always loaded, up to a ceiling, whatever the budget; then those that the policy and the request
+    /// pinned.
     fn require(&mut self) {
-        let always = self.snapshot.always_load.iter().map(|slot| (*slot, FoundBy::AlwaysLoad));
-        let pinned = self.snapshot.pinned.iter().map(|slot| (*slot, FoundBy::Pin));
-        for (slot, found_by) in always.chain(pinned) {
+        self.always_load();
+        for slot in self.snapshot.pinned.iter().copied() {
             if self.allowed.contains(slot) {
-                self.promote(slot, found_by);
+                self.promote(slot, FoundBy::Pin);
             }
         }
         for name in &self.options.pinned {
@@ -356,26 +368,6 @@ impl<'a> Choice<'a> {
         picked
     }
 
-    /// Every tool that may be chosen, in the catalog's order, which is the same for every intent. Where not
-    /// all of them have room, the best go first. The policy's caps are for choosing by rank.
-    fn all(&mut self, ranked: &Ranked) {
-        let slots = || (0u32..).take(self.snapshot.tools.len());
-        let slots: Vec<u32> = slots().filter(|slot| self.allowed.contains(*slot)).collect();
-        let bytes = |slot: &u32| self.snapshot.tool(*slot).definition.text().len();
-        let all_fit =
-            slots.len() <= TOOLS_MAX && slots.iter().map(bytes).sum::<usize>() <= BYTES_MAX;
-        if self.options.schema_token_budget.is_some() || !all_fit {
-            self.rank(ranked, false);
-        }
-        let mut left = BYTES_MAX;
-        for slot in slots {
-            if let Some(rest) = left.checked_sub(bytes(&slot)) {
-                left = rest;
-                self.promote(slot, FoundBy::NotDeferred);
-            }
-        }
-    }
-
     fn pin(&mut self, name: &str) {
         let slot = self.snapshot.names.requested(name, &self.snapshot.tools);
         let standing = slot.map(|slot| self.allowed.standings.tool(self.snapshot, slot));
@@ -388,16 +380,17 @@ impl<'a> Choice<'a> {
         // An unknown tool and a hidden one look the same: neither has a slot.
         let slot = slot.filter(|_| code != RefusalCode::UnknownTool);
         let overlap = slot.map_or(0.0, |slot| self.embedded.score_of(self.snapshot, slot).0);
-        self.left_out.push(LeftOut { slot, asked_for: name.to_owned(), code, overlap });
+        let limit = None;
+        self.left_out.push(LeftOut { slot, asked_for: name.to_owned(), code, overlap, limit });
     }
 
     /// With its full definition; at the end of the set also where its signature was shown before.
     fn promote(&mut self, slot: u32, found_by: FoundBy) {
         if !self.set.contains(slot) {
-            if !self.add(slot, found_by, false) {
-                let (overlap, _) = self.embedded.score_of(self.snapshot, slot);
-                let (asked_for, code) = (String::new(), RefusalCode::OverTokenBudget);
-                self.left_out.push(LeftOut { slot: Some(slot), asked_for, code, overlap });
+            if !self.set.has_bytes(slot, false) {
+                self.leave_over(slot, answer_size::LIMIT);
+            } else if !self.add(slot, found_by, false) {
+                self.leave_over(slot, None);
             }
         } else if self.set.is_brief(slot) {
             self.add(slot, found_by, false);
@@ -406,7 +399,7 @@ impl<'a> Choice<'a> {
 
     /// Adds a tool where there is room for it. False when there is none.
     fn add(&mut self, slot: u32, found_by: FoundBy, is_brief: bool) -> bool {
-        if self.set.affords(slot, is_brief) {
+        if self.set.affords(slot, is_brief) && self.set.has_bytes(slot, is_brief) {
             self.eviction.make_room(&mut self.set, slot, is_brief);
         }
         let (overlap, score) = self.scored(slot);
@@ -428,6 +421,7 @@ impl<'a> Choice<'a> {
             asked_for: String::new(),
             code,
             overlap: c.overlap,
+            limit: None,
         }));
     }
 }

@@ -2,6 +2,7 @@
 
 use super::allow::Allowed;
 use super::cut::Cut;
+use super::left_out::LeftOut;
 use super::level::Level;
 use super::query::Options;
 use super::rank::Embedded;
@@ -15,19 +16,6 @@ pub const REFUSALS_MAX: usize = 100;
 
 /// Candidates beyond `top_k` that an explanation looks at.
 pub const LOOK_BEYOND: usize = 20;
-
-/// A tool that was considered and left out.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LeftOut {
-    /// Its slot; `None` for a name that means nothing to this caller.
-    pub slot: Option<u32>,
-    /// The name as it was asked for; empty when the tool was found by ranking.
-    pub asked_for: String,
-    /// Why.
-    pub code: RefusalCode,
-    /// The best cosine over the intents.
-    pub overlap: f32,
-}
 
 /// A refusal, ready to be shown.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,7 +35,7 @@ pub struct Refusal {
 }
 
 /// What of the tools that were left out is told: all of them, locked ones included, when an explanation is
-/// asked for; else those that the request named.
+/// asked for; else those that the request named, and those that did not fit a limit of the configuration.
 ///
 /// # Errors
 /// As [`Embedded::rank`].
@@ -61,7 +49,7 @@ pub fn wanted(
     if options.explain {
         left_out.extend(locked_candidates(snapshot, allowed, (embedded, options), level)?);
     } else {
-        left_out.retain(|tool| !tool.asked_for.is_empty());
+        left_out.retain(|tool| !tool.asked_for.is_empty() || tool.limit.is_some());
     }
     Ok(left_out)
 }
@@ -88,6 +76,7 @@ fn locked_candidates(
         asked_for: String::new(),
         code: RefusalCode::PreconditionUnmet,
         overlap: c.overlap,
+        limit: None,
     };
     Ok(wanted.map(left_out).collect())
 }
@@ -142,5 +131,8 @@ fn below_threshold(snapshot: &Snapshot, tool: &LeftOut) -> String {
 
 fn over_budget(snapshot: &Snapshot, tool: &LeftOut) -> String {
     let tokens = tool.slot.map_or(0, |slot| snapshot.tool(slot).schema_tokens);
+    if let Some(limit) = tool.limit {
+        return format!("its schema of {tokens} tokens does not fit what others leave of {limit}");
+    }
     format!("its schema of {tokens} tokens does not fit what is left of the budget")
 }

@@ -5,10 +5,12 @@ use std::time::{Instant, SystemTime};
 
 use super::Router;
 use super::account;
+use super::answer_size::AnswerSize;
 use super::aside::aside;
 use super::choose::Chosen;
 use super::event;
-use super::explain::{self, LeftOut, Refusal};
+use super::explain::{self, Refusal};
+use super::left_out::LeftOut;
 use super::pool::{self, PoolDelta};
 use super::query::Detail;
 use super::rank::FoundBy;
@@ -70,6 +72,8 @@ pub struct SchemasQuery {
     pub state: AgentState,
     /// The handle to add the tools to; empty for a new one.
     pub previous: String,
+    /// Bytes of the largest answer.
+    pub message_max: usize,
 }
 
 /// Tools by name.
@@ -172,7 +176,7 @@ impl Router {
     /// # Errors
     /// As [`Router::gate`], and a handle that is not this holder's.
     pub async fn schemas(&self, holder: Holder<'_>, query: &SchemasQuery) -> Result<Found, Error> {
-        let SchemasQuery { names, detail, state, previous } = query;
+        let SchemasQuery { names, detail, state, previous, message_max } = query;
         let (detail, previous) = (*detail, self.previous(holder, previous)?);
         let snapshot = self.shards.get(holder.tenant, 0).await?;
         let (shard, state) = (Arc::clone(&snapshot), state.clone());
@@ -180,9 +184,14 @@ impl Router {
         // Kept tools stay with the definitions that were shown: only what is asked for now is shown anew.
         let (mut shown, imprint) =
             previous.map_or_else(Default::default, |set| (set.tools, set.imprint));
-        let (mut tools, mut left_out) = (Vec::new(), Vec::new());
+        let mut tools = Vec::new();
+        let mut left_out = Vec::new();
+        let mut size = AnswerSize::new(*message_max, detail);
         for name in names {
             match find(&snapshot, &standings, name) {
+                Ok(slot) if !size.take(snapshot.tool(slot), false) => {
+                    left_out.push(LeftOut::over_size(slot, 0.0));
+                }
                 Ok(slot) => {
                     let chosen = chosen(slot, show(&mut shown, snapshot.tool(slot), detail));
                     tools.push(account::active(&snapshot, chosen, detail));
@@ -213,7 +222,8 @@ fn counted(verdicts: &[Verdict]) -> Amounts {
 fn find(snapshot: &Snapshot, standings: &Standings, name: &str) -> Result<u32, LeftOut> {
     let slot = snapshot.names.requested(name, &snapshot.tools);
     let standing = slot.map(|slot| standings.tool(snapshot, slot));
-    let refused = |slot, code| LeftOut { slot, asked_for: name.to_owned(), code, overlap: 0.0 };
+    let refused =
+        |slot, code| LeftOut { slot, asked_for: name.to_owned(), code, overlap: 0.0, limit: None };
     match (slot, standing) {
         (Some(slot), Some(Standing::Open)) => Ok(slot),
         (Some(_), Some(Standing::Locked)) => Err(refused(slot, RefusalCode::PreconditionUnmet)),

@@ -79,7 +79,14 @@ pub struct Options {
     pub untrusted: UntrustedCaps,
     /// The most tools of the active set, kept ones included; `None` for twice `top_k`.
     pub active_set_limit: Option<usize>,
+    /// The most tokens that always-loaded tools cost together.
+    pub always_load_tokens: u32,
+    /// Bytes of the largest answer.
+    pub message_max: usize,
 }
+
+/// Bytes of the largest answer, as the product's default.
+pub const MESSAGE_MAX: usize = 4 << 20;
 
 /// Which options a request left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -149,6 +156,8 @@ impl Default for Options {
             unset: Unset::default(),
             untrusted: UntrustedCaps::default(),
             active_set_limit: None,
+            always_load_tokens: 20_000,
+            message_max: MESSAGE_MAX,
         }
     }
 }

@@ -14,11 +14,13 @@ use tracing::Instrument as _;
 
 use super::Router;
 use super::account;
+use super::answer_size::AnswerSize;
 use super::aside::aside;
 use super::choose::Chosen;
 use super::event;
-use super::explain::{self, LeftOut, Refusal};
+use super::explain::{self, Refusal};
 use super::intent::{self, Intent};
+use super::left_out::LeftOut;
 use super::lookups::{check_room, show};
 use super::pending;
 use super::query::Detail;
@@ -56,6 +58,8 @@ pub struct SearchQuery {
     pub previous: String,
     /// The revision that the answer must at least be based on.
     pub min_revision: Revision,
+    /// Bytes of the largest answer.
+    pub message_max: usize,
 }
 
 /// How a query was read. The wire's `SearchForm` has the same names.
@@ -203,10 +207,15 @@ impl Router {
         holder: Holder<'_>,
         snapshot: Arc<Snapshot>,
         query: &SearchQuery,
-        (findings, standings, (mut shown, imprint)): (Findings, &Standings, Covered),
+        (mut findings, standings, (mut shown, imprint)): (Findings, &Standings, Covered),
     ) -> Result<SearchAnswer, Error> {
         let mut tools = Vec::with_capacity(findings.tools.len());
+        let mut size = AnswerSize::new(query.message_max, query.detail);
         for found in &findings.tools {
+            if !size.take(snapshot.tool(found.slot), false) {
+                findings.left_out.push(LeftOut::over_size(found.slot, found.overlap));
+                continue;
+            }
             let newly_promoted = query.detail != Detail::Names
                 && show(&mut shown, snapshot.tool(found.slot), query.detail);
             let Candidate { slot, overlap, score, found_by, .. } = *found;
@@ -222,6 +231,12 @@ impl Router {
             tools.push(account::active(&snapshot, chosen, query.detail));
         }
         check_room(&shown)?;
+        let left_over = findings.tools.len() - tools.len();
+        if left_over > 0 {
+            let more =
+                format!("{left_over} more do not fit in one answer: ask for fewer at a time.");
+            findings.message = format!("{} {more}", findings.message).trim_start().to_owned();
+        }
         let (handle, handle_expires) = self.seal(holder, snapshot.revision, (shown, imprint));
         Ok(SearchAnswer {
             form: findings.form,

@@ -54,6 +54,8 @@ pub enum Detector {
     BendsOther,
     /// Nearly a tool that goes with the same registration.
     Renamed,
+    /// Asks to be in every active set.
+    AlwaysLoaded,
 }
 
 /// A file of rules.

@@ -56,6 +56,15 @@ impl Scanner {
         pass.finish()
     }
 
+    /// What a tool asks for that only a trusted MCP server's word is taken for.
+    #[must_use]
+    pub fn claim(&self, of: &str, definition: &Value) -> Option<Finding> {
+        let flag = definition.get("_meta")?.get("anthropic/alwaysLoad")?;
+        let field = format!("{of}._meta.anthropic/alwaysLoad");
+        let asks = flag.as_bool() == Some(true);
+        asks.then(|| self.rules.detected(Detector::AlwaysLoaded, field, "true".to_owned()))?
+    }
+
     /// What is found in what an MCP server says of itself.
     #[must_use]
     pub fn server(&self, description: &str) -> Vec<Finding> {

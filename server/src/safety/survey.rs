@@ -57,6 +57,7 @@ pub fn survey(scanner: &Scanner, servers: &[Surveyed]) -> Vec<ToolFindings> {
             let of = format!("tools[{place}]");
             let mut findings = scanner.tool(&of, definition, Beside::default());
             findings.extend(of_server.iter().cloned());
+            findings.extend(scanner.claim(&of, definition));
             let is_of = |(of, _): &mut (usize, Finding)| *of == place;
             findings.extend(beside.extract_if(.., is_of).map(|(_, finding)| finding));
             finding::sort(&mut findings);

@@ -130,7 +130,7 @@ impl RuledCatalog {
         let group = grouping.group_of((server, &stored.record), (&facts, &rules))?;
         rules.iter().for_each(|rule| self.matched[*rule as usize] += 1);
         let untrusted = server.is_untrusted();
-        let ruled = Ruled { group, untrusted, ..ruled(policy, &rules) };
+        let ruled = Ruled { group, untrusted, ..ruled(policy, &rules, untrusted) };
         let slot = u32::try_from(self.tools.len()).expect("fewer tools than 2^32");
         if ruled.pinned {
             self.pinned.push(slot);
@@ -167,14 +167,18 @@ fn facts_of(record: &ToolRecord, definition: &Definition) -> ToolFacts {
     }
 }
 
-fn ruled(policy: &Policy, rules: &[u32]) -> Ruled {
+/// What the rules make of a tool. A third party chooses its tools' names, tags and annotations, so a rule that goes by
+/// these alone puts no untrusted one into every active set.
+fn ruled(policy: &Policy, rules: &[u32], untrusted: bool) -> Ruled {
     let mut ruled = Ruled::default();
     let mut caps = Vec::new();
     for n in rules {
         let rule = &policy.rules[*n as usize];
-        ruled.always_load |= rule.always_load;
-        ruled.critical |= rule.critical;
-        ruled.pinned |= rule.pinned;
+        if !untrusted || !rule.goes_by_claims() {
+            ruled.always_load |= rule.always_load;
+            ruled.critical |= rule.critical;
+            ruled.pinned |= rule.pinned;
+        }
         ruled.threshold = rule.choosing.threshold.or(ruled.threshold);
         if rule.choosing.top_k.is_some() || rule.choosing.max_per_server.is_some() {
             caps.push(*n);

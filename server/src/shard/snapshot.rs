@@ -42,7 +42,7 @@ pub struct Snapshot {
     pub policy_revision: Option<Revision>,
     /// By slot, what deferring the tool saves: tokens of its definition, 0 for one that is never deferred.
     pub deferrable_tokens: Box<[u32]>,
-    /// Slots of the tools that are never deferred.
+    /// Slots of the tools that are never deferred: the agent's own, then those of MCP servers, untrusted ones last.
     pub always_load: Vec<u32>,
     /// Slots of the tools that the policy pins.
     pub pinned: Vec<u32>,
@@ -133,7 +133,7 @@ impl Snapshot {
             policy_revision,
             pinned,
             deferrable_tokens: tools.iter().map(deferrable_tokens).collect(),
-            always_load: slots(&tools, |tool| !tool.deferrable),
+            always_load: always_loaded(&tools),
             exact: vectors,
             packed,
             with_graph: OnceLock::new(),
@@ -237,6 +237,15 @@ fn rows(tools: &[Tool], (embeddings, packs): Known<'_>, dimensions: usize) -> Op
 
 fn deferrable_tokens(tool: &Tool) -> u32 {
     if tool.deferrable { tool.schema_tokens } else { 0 }
+}
+
+fn always_loaded(tools: &[Tool]) -> Vec<u32> {
+    let mut always = slots(tools, |tool| !tool.deferrable);
+    always.sort_by_key(|slot| {
+        let tool = &tools[*slot as usize];
+        (!tool.built_in, tool.untrusted)
+    });
+    always
 }
 
 fn untrusted(tools: &[Tool]) -> FixedBitSet {

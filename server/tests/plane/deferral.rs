@@ -156,7 +156,9 @@ async fn what_is_never_deferred() {
         tool("tool_search", "zzz"),
         asks("marked", "toolgate/defer"),
     ];
-    world.register("acme", server("s", tools)).await;
+    let mut trusted = server("s", tools);
+    trusted.server.trust_tier = 3;
+    world.register("acme", trusted).await;
     let own = |tools: Vec<ToolText>| -> Registration {
         let mut registration = server("own", tools);
         registration.server.transport_hint = 3;
@@ -166,7 +168,7 @@ async fn what_is_never_deferred() {
     world.register("acme", own(tools)).await;
     let strict = Options { threshold: 1.0, ..options() };
     let answer = world.route("acme", turn(strict)).await;
-    let expected = ["chosen", "critical", "meta", "read"];
+    let expected = ["read", "chosen", "critical", "meta"];
     assert_eq!(shown(&answer), expected);
     assert!(answer.active.iter().all(|a| a.chosen.found_by == FoundBy::AlwaysLoad));
 }

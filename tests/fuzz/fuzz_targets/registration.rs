@@ -25,8 +25,13 @@ fuzz_target!(|input: &[u8]| {
     let Ok(list) = ToolsList::parse(body) else { return };
     let server = ServerName::parse("s").expect("a name");
     let (settings, limits) = (HashMap::new(), LimitsConfig::default());
-    let check =
-        ToolCheck { server: &server, settings: &settings, limits: &limits, work: Work::default() };
+    let check = ToolCheck {
+        server: &server,
+        settings: &settings,
+        limits: &limits,
+        is_trusted: false,
+        work: Work::default(),
+    };
     for (i, text) in list.tools.iter().enumerate() {
         match check.check(i, text) {
             Ok(record) => accepted(text, record, &arguments),

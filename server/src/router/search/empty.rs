@@ -3,7 +3,7 @@
 use crate::gate::names;
 use crate::gate::standing::Standings;
 use crate::gate::verdict::RefusalCode;
-use crate::router::explain::LeftOut;
+use crate::router::left_out::LeftOut;
 use crate::shard::snapshot::Snapshot;
 
 /// Locked tools that are named.
@@ -48,6 +48,7 @@ impl Nothing {
     pub(super) fn left_out(&self) -> Vec<LeftOut> {
         let code = RefusalCode::PreconditionUnmet;
         let left_out = |slot: &u32| LeftOut {
+            limit: None,
             slot: Some(*slot),
             asked_for: String::new(),
             code,

@@ -9,7 +9,7 @@ use super::{Findings, Form, SearchQuery};
 use crate::gate::names;
 use crate::gate::standing::{Standing, Standings};
 use crate::gate::verdict::RefusalCode;
-use crate::router::explain::LeftOut;
+use crate::router::left_out::LeftOut;
 use crate::router::names::is_name;
 use crate::router::rank::{Candidate, FoundBy, Parts, Recent};
 use crate::shard::snapshot::Snapshot;
@@ -223,5 +223,5 @@ fn found(slot: u32, weight: u32, found_by: FoundBy) -> Candidate {
 }
 
 fn refused(slot: Option<u32>, name: &str, code: RefusalCode) -> LeftOut {
-    LeftOut { slot, asked_for: name.to_owned(), code, overlap: 0.0 }
+    LeftOut { slot, asked_for: name.to_owned(), code, overlap: 0.0, limit: None }
 }

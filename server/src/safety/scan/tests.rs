@@ -136,12 +136,22 @@ fn every_rule_for_texts_has_a_case() {
         "names-other-tool",
         "bends-other-tool",
         "renamed",
+        "always-loaded",
     ];
     for rule in scanner().rules().all() {
         let id = &*rule.id;
         let has_case = CASES.iter().any(|(of, ..)| *of == id) || elsewhere.contains(&id);
         assert!(has_case, "{id}");
     }
+}
+
+#[test]
+fn a_tool_that_asks_to_be_always_loaded_is_told() {
+    let asks = |meta: Value| scanner().claim("tools[0]", &serde_json::json!({"_meta": meta}));
+    let found = asks(serde_json::json!({"anthropic/alwaysLoad": true})).expect("a finding");
+    assert_eq!((&*found.rule, found.severity), ("always-loaded", Severity::Medium));
+    assert!(asks(serde_json::json!({"anthropic/alwaysLoad": false})).is_none());
+    assert!(asks(serde_json::json!({})).is_none());
 }
 
 #[test]

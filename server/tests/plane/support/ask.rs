@@ -2,7 +2,7 @@
 
 use toolgate_server::gate::calls::Call;
 use toolgate_server::router::intent::Intent;
-use toolgate_server::router::query::{Detail, Options, RouteQuery};
+use toolgate_server::router::query::{Detail, MESSAGE_MAX, Options, RouteQuery};
 use toolgate_server::router::route::Answer;
 use toolgate_server::router::search::grammar::Query;
 use toolgate_server::router::search::{SearchAnswer, SearchQuery};
@@ -29,6 +29,7 @@ pub fn look_for(query: &str) -> SearchQuery {
         state: AgentState::default(),
         previous: String::new(),
         min_revision: 0,
+        message_max: MESSAGE_MAX,
     }
 }
 

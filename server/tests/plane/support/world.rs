@@ -20,7 +20,7 @@ use toolgate_server::plane::policies::PolicyCheck;
 use toolgate_server::plane::{Plane, PlaneConfig};
 use toolgate_server::router::lookups::{Found, GateQuery, PoolQuery, SchemasQuery};
 use toolgate_server::router::pool::PoolDelta;
-use toolgate_server::router::query::{Detail, RouteQuery};
+use toolgate_server::router::query::{Detail, MESSAGE_MAX, RouteQuery};
 use toolgate_server::router::route::Answer;
 use toolgate_server::router::search::{SearchAnswer, SearchQuery};
 use toolgate_server::shard::snapshot::Snapshot;
@@ -217,7 +217,13 @@ impl World {
         let tenant = tenant(tenant_name);
         let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
         let (state, previous) = (state.clone(), previous.to_owned());
-        let query = SchemasQuery { names, detail: Detail::Schemas, state, previous };
+        let query = SchemasQuery {
+            names,
+            detail: Detail::Schemas,
+            state,
+            previous,
+            message_max: MESSAGE_MAX,
+        };
         self.plane.router.schemas(holder(&tenant), &query).await
     }
 

@@ -1,0 +1,60 @@
+//! Limits that no tool goes past, always loaded or not: tokens of always-loaded ones, places of untrusted ones, bytes of
+//! the answer.
+
+use super::Choice;
+use crate::gate::verdict::RefusalCode;
+use crate::router::caps::Caps;
+use crate::router::left_out::LeftOut;
+use crate::router::rank::FoundBy;
+
+/// The configuration key of the most tokens that always-loaded tools cost.
+const ALWAYS_LOAD_LIMIT: &str = "router.always_load_tokens";
+
+/// The configuration key of the most places that tools of one untrusted MCP server have.
+const UNTRUSTED_LIMIT: &str = "safety.untrusted_max_per_server";
+
+impl Choice<'_> {
+    /// Tools that are always loaded. What they cost together is bounded, and untrusted ones have no more places than by
+    /// rank: a flag must not push out everything else.
+    pub(super) fn always_load(&mut self) {
+        let mut caps = Caps::new(&self.snapshot.policy, self.options.untrusted);
+        self.set.tools().iter().for_each(|chosen| caps.count(self.snapshot, chosen.slot));
+        let mut left = self.options.always_load_tokens;
+        for slot in self.snapshot.always_load.iter().copied() {
+            if !self.allowed.contains(slot) {
+                continue;
+            }
+            let tool = self.snapshot.tool(slot);
+            let is_new = !self.set.contains(slot);
+            let has_place = !tool.untrusted
+                || caps.admit(self.snapshot, slot) && !caps.gives_way(self.snapshot, slot);
+            if is_new && !has_place {
+                self.leave_over(slot, UNTRUSTED_LIMIT);
+            } else if let Some(rest) = left.checked_sub(tool.schema_tokens) {
+                left = rest;
+                if is_new {
+                    caps.count(self.snapshot, slot);
+                }
+                self.promote(slot, FoundBy::AlwaysLoad);
+            } else if is_new {
+                self.leave_over(slot, ALWAYS_LOAD_LIMIT);
+            }
+        }
+    }
+
+    /// Leaves out a tool that does not fit a budget, or a limit of the configuration. The latter is told once.
+    pub(super) fn leave_over(&mut self, slot: u32, limit: impl Into<Option<&'static str>>) {
+        let limit = limit.into();
+        if limit.is_some() && !self.over_limit.insert(slot) {
+            return;
+        }
+        let (overlap, _) = self.embedded.score_of(self.snapshot, slot);
+        self.left_out.push(LeftOut {
+            slot: Some(slot),
+            asked_for: String::new(),
+            code: RefusalCode::OverTokenBudget,
+            overlap,
+            limit,
+        });
+    }
+}
