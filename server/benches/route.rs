@@ -26,11 +26,11 @@ use toolgate_server::router::route::Answer;
 use toolgate_server::shard::shards::Shards;
 use toolgate_server::state::AgentState;
 use toolgate_server::store::{
-    ChangedTenant, Changes, Committed, ContentHash, Hour, KeyStore, MemoryBounds, MemoryChanges,
-    MemoryVersion, PendingRequest, PolicyChange, RecordedRequest, Revise, Revision, Sequence,
-    ServerChange, ServerRecord, Store, StoreError, StoreFuture, StoredCatalog, StoredEmbedding,
-    StoredKey, StoredPolicy, StoredServer, StoredTool, TenantContent, ToolCursor, ToolRecord,
-    UsageAddition, UsageCount,
+    ChangedTenant, Changes, Committed, ContentHash, Hour, KeyReading, KeyStore, MemoryBounds,
+    MemoryChanges, MemoryVersion, PendingRequest, PolicyChange, RecordedRequest, Revise, Revision,
+    Sequence, ServerChange, ServerRecord, Store, StoreError, StoreFuture, StoredCatalog,
+    StoredEmbedding, StoredKey, StoredPolicy, StoredServer, StoredTool, TenantContent, ToolCursor,
+    ToolRecord, UsageAddition, UsageCount,
 };
 use toolgate_server::usage::Ledger;
 
@@ -273,7 +273,11 @@ impl KeyStore for FakeStore {
         unused()
     }
 
-    fn find_key<'a>(&'a self, _: &'a str) -> StoreFuture<'a, Option<StoredKey>> {
+    fn find_key<'a>(&'a self, _: &'a str) -> StoreFuture<'a, Option<KeyReading>> {
+        unused()
+    }
+
+    fn read_clock_ms(&self) -> StoreFuture<'_, i64> {
         unused()
     }
 
@@ -442,6 +446,10 @@ impl Store for FakeStore {
 
     fn is_shared(&self) -> bool {
         false
+    }
+
+    fn clock_ms(&self) -> i64 {
+        0
     }
 
     fn hint(&self) -> StoreFuture<'_, ()> {

@@ -167,6 +167,7 @@ async fn plane(folder: &Path) -> Plane {
         max_watches: 1,
         packs: None,
         copies: None,
+        max_staleness: Duration::from_secs(900),
         vetting: None,
         memory: (MemoryConfig::default(), MemoryMetrics::default()),
         limits: Arc::new(Live::new(LimitsConfig::default())),

@@ -118,6 +118,18 @@ pub enum Error {
     /// The store can't be read or written now.
     #[error("the store is not available")]
     StoreUnavailable(#[source] Cause),
+    /// The catalog was not compared with the store for longer than a verdict may rest on it.
+    #[error(
+        "this replica could not compare its catalog with the store {}, and store.max_staleness is {bound:?}: \
+         ask another replica, or again when the store is back",
+        since(*.age)
+    )]
+    CatalogUnvouched {
+        /// How long ago it was; `None` for not since it was started.
+        age: Option<Duration>,
+        /// The longest that is allowed.
+        bound: Duration,
+    },
     /// The audit file can't be written now.
     #[error("the audit file can't be written: nothing was changed")]
     AuditUnavailable(#[source] Cause),
@@ -160,6 +172,13 @@ pub fn with_causes(error: &dyn StdError) -> String {
         source = cause.source();
     }
     text
+}
+
+fn since(age: Option<Duration>) -> String {
+    match age {
+        Some(age) => format!("for {} s", age.as_secs()),
+        None => "since it was started".to_owned(),
+    }
 }
 
 fn list(violations: &[FieldViolation]) -> String {

@@ -175,7 +175,7 @@ impl Memory {
                 metrics.learned(learn(exemplars, observation, half_life).name());
             }
         };
-        Ok(self.store.revise_memory(tenant, tools, &revise, bounds()).await?)
+        Ok(self.store.revise_memory(tenant, tools, &revise, self.bounds()).await?)
     }
 
     /// Reads what other replicas, and this one, have written since it was last read.
@@ -213,6 +213,11 @@ impl Memory {
         Ok(())
     }
 
+    /// What has faded is told by the store's clock: a replica whose own is ahead must not forget for the others.
+    fn bounds(&self) -> MemoryBounds {
+        MemoryBounds { now_ms: self.store.clock_ms(), most: EXEMPLARS_A_TENANT }
+    }
+
     /// Drops what has faded of the tenants that opted in, once an hour.
     async fn trim(&self) -> Result<(), Error> {
         let hour = now_ms().unsigned_abs() / 3_600_000;
@@ -220,7 +225,7 @@ impl Memory {
             return Ok(());
         }
         for tenant in &self.tenants {
-            self.store.revise_memory(tenant, &[], &|_, _| {}, bounds()).await?;
+            self.store.revise_memory(tenant, &[], &|_, _| {}, self.bounds()).await?;
         }
         Ok(())
     }
@@ -278,10 +283,6 @@ impl Memory {
 pub fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
-
-fn bounds() -> MemoryBounds {
-    MemoryBounds { now_ms: now_ms(), most: EXEMPLARS_A_TENANT }
 }
 
 /// Nothing in here panics with a lock held, and what is locked is whole between statements anyway.

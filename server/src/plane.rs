@@ -51,6 +51,8 @@ pub struct PlaneConfig {
     pub packs: Option<Arc<Packs>>,
     /// How many may watch catalogs at a time.
     pub max_watches: usize,
+    /// How long calls are allowed on what can't be compared with a shared store.
+    pub max_staleness: Duration,
     /// Copies of what is loaded, for when a shared store can't be reached.
     pub copies: Option<Arc<Copies>>,
     /// Whose calls are remembered, and how this is counted.
@@ -83,8 +85,9 @@ impl Plane {
         let budget = config.memory_budget;
         let catalog = Catalog::new(Arc::clone(&store), Arc::clone(&passages), config.limits);
         let catalog = catalog.with_vetting(config.vetting);
-        let shards = Shards::new(Arc::clone(&store), passages, budget);
-        let shards = shards.with_copies(config.copies).with_share(Arc::clone(catalog.share()));
+        let shards = Shards::new(Arc::clone(&store), Arc::clone(&passages), budget);
+        let shards = shards.with_copies(config.copies).with_max_staleness(config.max_staleness);
+        let shards = shards.with_share(Arc::clone(catalog.share()));
         let shards = Arc::new(match config.packs {
             Some(packs) => shards.with_packs(packs, Arc::clone(&intents)),
             None => shards,
@@ -177,6 +180,7 @@ impl Plane {
         let following = async move {
             if let Err(error) = shards.rebuild(&tenant, revision, For::Change).await {
                 warn!(tenant = tenant.as_str(), %error, "the shard could not be rebuilt yet");
+                shards.fell_behind(&tenant, revision);
             }
             watchers.tell(&tenant, revision);
         };

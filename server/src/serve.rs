@@ -244,6 +244,7 @@ fn plane_config(
     };
     Ok(PlaneConfig {
         max_watches: config.server.max_watches,
+        max_staleness: stores::max_staleness(&config.store),
         copies: stores::copies(&config.store),
         limits: Arc::clone(&held.limits),
         memory_budget: config.shard.memory_budget,

@@ -3,6 +3,7 @@
 
 pub mod dense;
 mod fields;
+pub mod freshness;
 pub mod names;
 pub mod noise;
 pub mod pending;

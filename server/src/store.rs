@@ -11,6 +11,7 @@ use crate::identity::{ServerName, TenantId, ToolId, ToolName};
 use crate::precondition::Precondition;
 
 mod changes;
+mod clock;
 #[cfg(test)]
 mod conformance;
 pub mod content;
@@ -29,9 +30,10 @@ mod text;
 mod usage;
 
 pub use changes::{ChangedTenant, Changes, REMOVED_SERVERS_KEPT, Sequence};
+pub use clock::moment;
 pub use content::TenantContent;
 pub use error::StoreError;
-pub use keys::{KeyStore, StoredKey};
+pub use keys::{KeyReading, KeyStore, StoredKey};
 pub use memory::{Day, Exemplar, MemoryBounds, MemoryChanges, MemoryVersion, PrincipalKey, Revise};
 pub use requests::{PendingRequest, REQUEST_KEPT, RecordedRequest};
 pub use schema_state::SchemaState;
@@ -404,6 +406,10 @@ pub trait Store: KeyStore + Send + Sync + 'static {
 
     /// Whether other processes may change what is stored.
     fn is_shared(&self) -> bool;
+
+    /// Returns the time by the store's clock as far as this process knows it, in milliseconds since 1970. What another
+    /// process judges is stamped by it.
+    fn clock_ms(&self) -> i64;
 
     /// Answers when another process may have changed something: a hint, which may be late, wrong, or never come.
     fn hint(&self) -> StoreFuture<'_, ()>;

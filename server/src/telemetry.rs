@@ -192,7 +192,7 @@ impl Metrics {
         for reason in REJECTIONS {
             drop(self.rejected.get_or_create(&[("reason", reason)]));
         }
-        for reason in ["LEXICAL_ONLY", "INTENT_TRUNCATED"] {
+        for reason in ["LEXICAL_ONLY", "STALE_CATALOG", "INTENT_TRUNCATED"] {
             drop(self.degraded.get_or_create(&[("reason", reason)]));
         }
     }

@@ -14,7 +14,7 @@ from postgres_server import PostgresServer
 from test_watch import Watch
 from toolgate_process import ToolgateProcess
 
-from toolgate import Call, Client, ToolgateError
+from toolgate import Call, Client, DegradedReason, ToolgateError
 from toolgate._gen.v1 import router_pb2, router_pb2_grpc
 
 RAIN = "will it rain in Oslo tomorrow?"
@@ -196,6 +196,46 @@ def test_a_replica_serves_while_the_store_is_down(
             soon(lambda: "create_note" not in names(client), "what was changed since")
             client.register_server("notes", NOTES)
             soon(lambda: "create_note" in names(writer), "what was changed here")
+    finally:
+        postgres.remove()
+
+
+def test_gate_refuses_what_a_replica_can_no_longer_vouch_for(start_server: StartServer) -> None:
+    postgres = PostgresServer().start()
+    try:
+        settings_here = settings(
+            postgres.database(),
+            **{"store.connect_timeout": "500ms", "store.max_staleness": "100ms"},
+        )
+        replica = start_server(settings_here)
+        with replica.client("acme") as client:
+            client.register_server("weather", WEATHER)
+            turn = client.route(RAIN, threshold=-1)
+            assert not turn.degraded
+            assert client.gate(turn.handle, FORECAST)[0].allowed
+            postgres.stop()
+
+            def refusal() -> ToolgateError | None:
+                try:
+                    client.gate(turn.handle, FORECAST, timeout=5)
+                except ToolgateError as error:
+                    return error
+                return None
+
+            soon(lambda: refusal() is not None, "a refusal", 10)
+            error = refusal()
+            assert error is not None and error.code is grpc.StatusCode.UNAVAILABLE
+            assert error.reason == "STORE_UNAVAILABLE" and "store.max_staleness" in str(error)
+            late = client.route(RAIN, threshold=-1, timeout=5)
+            assert "get_forecast" in {tool.name for tool in late}
+            assert late.degraded == (DegradedReason.STALE_CATALOG,)
+            # It counts on over a restart, and ends with the store's return.
+            replica.kill()
+            replica.start_again()
+            soon(lambda: refusal() is not None, "a refusal", 10)
+            postgres.start()
+            soon(lambda: refusal() is None, "an allowed call", 10)
+            soon(lambda: not client.route(RAIN, threshold=-1).degraded, "a fresh answer", 10)
     finally:
         postgres.remove()
 

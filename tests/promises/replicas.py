@@ -99,7 +99,7 @@ def measure_outage(ground: Ground, seconds: int) -> Promise:
         f"Two servers over one PostgreSQL, {RATE} Route calls a second over both, tried again on "
         "UNAVAILABLE, and Gate calls one after another at one. PostgreSQL is killed for "
         f"{away:.0f} s; the other server is stopped and started in that time, and serves from its "
-        "copies."
+        "copies. `store.max_staleness` is 2 h: with its default Gate refuses calls after 15 min."
     )
     plot = Plot(
         "outage.svg",
@@ -120,6 +120,7 @@ def _replicas(
         settings = {
             "store.url": postgres.database(),
             "store.connect_timeout": "500ms",
+            "store.max_staleness": "2h",
             "store.listen": str(listen).lower(),
             "handle.key": b64encode(secrets.token_bytes(32)).decode(),
         }

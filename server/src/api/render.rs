@@ -330,6 +330,7 @@ fn found_by(found_by: FoundBy) -> v1::FoundBy {
 fn degraded(degraded: Degraded) -> v1::DegradedReason {
     match degraded {
         Degraded::LexicalOnly => v1::DegradedReason::LexicalOnly,
+        Degraded::StaleCatalog => v1::DegradedReason::StaleCatalog,
         Degraded::IntentTruncated => v1::DegradedReason::IntentTruncated,
     }
 }

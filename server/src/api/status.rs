@@ -94,6 +94,7 @@ fn code_of(failure: &Error) -> (Code, ErrorReason) {
         Error::DeadlineExceeded => (Code::DeadlineExceeded, ErrorReason::DeadlineExceeded),
         Error::EncoderUnavailable(_) => (Code::Unavailable, ErrorReason::EncoderUnavailable),
         Error::StoreUnavailable(_) => (Code::Unavailable, ErrorReason::StoreUnavailable),
+        Error::CatalogUnvouched { .. } => (Code::Unavailable, ErrorReason::StoreUnavailable),
         Error::AuditUnavailable(_) => (Code::Unavailable, ErrorReason::StoreUnavailable),
         Error::RevisionNotReached { .. } => (Code::Unavailable, ErrorReason::RevisionNotReached),
         Error::NotImplemented(_) => (Code::Unimplemented, ErrorReason::NotImplemented),

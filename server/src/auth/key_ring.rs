@@ -22,7 +22,7 @@ use super::refusal::KeyFault;
 use super::{Caller, CredentialId, Now, Refusal};
 use crate::error::Cause;
 use crate::role::Roles;
-use crate::store::{KeyStore, StoredKey};
+use crate::store::{KeyReading, KeyStore, StoredKey};
 
 mod admin;
 mod bucket;
@@ -191,7 +191,7 @@ impl KeyRing {
     /// Looks a key up that is known.
     async fn renew(&self, entry: &Entry, id: &str, now: Now) -> Result<Seen, Refusal> {
         match self.look_up(id).await {
-            Ok(Some(key)) => Ok(entry.set(Seen::new(key, now))),
+            Ok(Some(read)) => Ok(entry.set(Seen::read(read, now))),
             Ok(None) => {
                 self.known.remove(id);
                 self.gone.lock().unwrap_or_else(PoisonError::into_inner).push(id.to_owned());
@@ -223,7 +223,7 @@ impl KeyRing {
             return Err(Refusal::Busy);
         }
         let seen = match self.look_up(id).await {
-            Ok(Some(key)) => Seen::new(key, now),
+            Ok(Some(read)) => Seen::read(read, now),
             Ok(None) => {
                 self.unknown.insert(id.to_owned(), now.moment);
                 return Err(unknown());
@@ -255,7 +255,7 @@ impl KeyRing {
         self.strangers.lock().unwrap_or_else(PoisonError::into_inner).take(now.moment)
     }
 
-    async fn look_up(&self, id: &str) -> Result<Option<StoredKey>, Cause> {
+    async fn look_up(&self, id: &str) -> Result<Option<KeyReading>, Cause> {
         match timeout(LOOKUP_MAX, self.store.find_key(id)).await {
             Ok(found) => found.map_err(Cause::from),
             Err(_) => Err(format!("no answer within {LOOKUP_MAX:?}").into()),
@@ -360,6 +360,11 @@ impl Entry {
 }
 
 impl Seen {
+    /// What was read of a key. From here on its moments are of this process's clock, whatever the store's says.
+    fn read(reading: KeyReading, now: Now) -> Self {
+        Self::new(reading.by_clock(now.ms), now)
+    }
+
     fn new(key: StoredKey, now: Now) -> Self {
         let caller = Caller::new(Known {
             tenant: key.tenant.clone(),

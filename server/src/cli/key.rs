@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
 
@@ -17,7 +16,7 @@ use crate::config::units::parse_duration;
 use crate::identity::TenantId;
 use crate::role::Role;
 use crate::serve::open_now;
-use crate::store::{KeyStore, StoreError, StoredKey};
+use crate::store::{KeyReading, KeyStore, StoreError, StoredKey};
 use crate::telemetry::AuthMetrics;
 
 mod report;
@@ -122,51 +121,59 @@ pub(super) async fn run(arguments: Key) -> Result<Exit, Failure> {
     match arguments.action {
         Action::Create(create) => {
             let keys = Keys::open(&create.config).await?;
-            let (stored, key) = keys.create(&create).await?;
-            show(&stored, &key, create.json)?;
+            let made = keys.create(&create).await?;
+            show(&made, create.json)?;
         }
         Action::List { tenant, all, json, config } => {
-            let keys = Keys::open(&config).await?.list(tenant.as_ref(), all).await?;
+            let keys = Keys::open(&config).await?;
+            let now_ms = keys.now_ms().await?;
+            let listed = keys.list(tenant.as_ref(), all, now_ms).await?;
             if json {
-                output::print_json(&report::list_as_json(&keys, now_ms()))?;
+                output::print_json(&report::list_as_json(&listed, now_ms))?;
             } else {
-                output::print(&report::list(&keys, now_ms()))?;
+                output::print(&report::list(&listed, now_ms))?;
             }
         }
         Action::Revoke { id, json, config } => {
             let keys = Keys::open(&config).await?;
-            let stored = keys.end("toolgate key revoke", &id, now_ms()).await?;
+            let KeyReading { key, now_ms } = keys.revoke(&id).await?;
             if json {
-                output::print_json(&report::as_json(&stored, now_ms()))?;
+                output::print_json(&report::as_json(&key, now_ms))?;
             } else {
-                output::print(&format!(
-                    "{} is revoked: servers refuse it within 5 s\n",
-                    stored.id
-                ))?;
+                output::print(&format!("{} is revoked: servers refuse it within 5 s\n", key.id))?;
             }
         }
         Action::Rotate { id, overlap, expires, json, config } => {
             let keys = Keys::open(&config).await?;
-            let (stored, key) = keys.rotate(&id, overlap, expires).await?;
-            show(&stored, &key, json)?;
+            let made = keys.rotate(&id, overlap, expires).await?;
+            show(&made, json)?;
         }
     }
     Ok(Exit::Done)
 }
 
-fn show(stored: &StoredKey, key: &ApiKey, json: bool) -> Result<(), Failure> {
+fn show(made: &Made, json: bool) -> Result<(), Failure> {
+    let Made { stored, secret } = made;
     if json {
-        let mut shown = report::as_json(stored, now_ms());
-        shown["key"] = key.reveal().into();
+        // It was made just now, by the store's clock.
+        let mut shown = report::as_json(stored, stored.created_ms);
+        shown["key"] = secret.reveal().into();
         output::print_json(&shown)?;
     } else {
         output::note(report::made(stored));
-        output::print(&format!("{}\n", key.reveal()))?;
+        output::print(&format!("{}\n", secret.reveal()))?;
     }
     Ok(())
 }
 
-/// The keys of a store, and where changes of them are told.
+/// A new key: what is stored of it, and what is shown once.
+struct Made {
+    stored: StoredKey,
+    secret: ApiKey,
+}
+
+/// The keys of a store, and where changes of them are told. Every moment of a key is by the store's clock: the one of the
+/// host that runs the command may be wrong.
 struct Keys {
     store: Arc<dyn KeyStore>,
     audit: Audit,
@@ -183,7 +190,12 @@ impl Keys {
         Ok(Self { store, audit })
     }
 
-    async fn create(&self, asked: &Create) -> Result<(StoredKey, ApiKey), Failure> {
+    async fn now_ms(&self) -> Result<i64, Failure> {
+        let now = self.store.read_clock_ms().await;
+        now.map_err(|error| Failure::new(with_causes(&error)))
+    }
+
+    async fn create(&self, asked: &Create) -> Result<Made, Failure> {
         let roles: BTreeSet<_> = asked.role.iter().map(|role| role.name().to_owned()).collect();
         let is_admin = asked.role.contains(&Role::Admin);
         if asked.tenant.is_none() && !is_admin {
@@ -199,7 +211,7 @@ impl Keys {
         if principal.is_some_and(|name| name.is_empty() || !is_line(name, PRINCIPAL_MAX)) {
             return Err(Failure::usage("--principal: one line of 1 to 256 bytes"));
         }
-        let now = now_ms();
+        let now = self.now_ms().await?;
         let make = |id: &str| StoredKey {
             id: id.to_owned(),
             secret_hash: [0; 32],
@@ -215,14 +227,8 @@ impl Keys {
         self.keep_new("toolgate key create", make).await
     }
 
-    async fn rotate(
-        &self,
-        id: &str,
-        overlap: i64,
-        expires: Option<i64>,
-    ) -> Result<(StoredKey, ApiKey), Failure> {
-        let now = now_ms();
-        let old = self.find(id).await?;
+    async fn rotate(&self, id: &str, overlap: i64, expires: Option<i64>) -> Result<Made, Failure> {
+        let KeyReading { key: old, now_ms: now } = self.find(id).await?;
         if let Some(word) = report::end(&old, now) {
             return Err(Failure::new(format!("{id} is {word}: make a new key instead")));
         }
@@ -245,34 +251,46 @@ impl Keys {
         &self,
         act: &'static str,
         make: impl Fn(&str) -> StoredKey,
-    ) -> Result<(StoredKey, ApiKey), Failure> {
+    ) -> Result<Made, Failure> {
         loop {
             let key = ApiKey::generate().map_err(|error| Failure::new(error.to_string()))?;
             let stored = StoredKey { secret_hash: key.secret_hash(), ..make(key.id()) };
             match self.change(act, &stored, self.store.create_key(&stored)).await? {
-                Ok(()) => return Ok((stored, key)),
+                Ok(()) => return Ok(Made { stored, secret: key }),
                 Err(StoreError::Conflict) => {}
                 Err(error) => return Err(Failure::new(with_causes(&error))),
             }
         }
     }
 
-    async fn end(&self, act: &'static str, id: &str, at_ms: i64) -> Result<StoredKey, Failure> {
-        let key = self.find(id).await?;
+    async fn revoke(&self, id: &str) -> Result<KeyReading, Failure> {
+        let now_ms = self.now_ms().await?;
+        self.end("toolgate key revoke", id, now_ms).await
+    }
+
+    /// Ends a key at `at_ms` by the store's clock.
+    async fn end(&self, act: &'static str, id: &str, at_ms: i64) -> Result<KeyReading, Failure> {
+        let key = self.find(id).await?.key;
         let ended = self.change(act, &key, self.store.revoke_key(id, at_ms)).await?;
         ended.map_err(|error| Failure::new(with_causes(&error)))?;
         self.find(id).await
     }
 
-    async fn find(&self, id: &str) -> Result<StoredKey, Failure> {
+    async fn find(&self, id: &str) -> Result<KeyReading, Failure> {
         let found = self.store.find_key(id).await;
         let found = found.map_err(|error| Failure::new(with_causes(&error)))?;
         found
             .ok_or_else(|| Failure::new(format!("there is no key {id}: `toolgate key list --all`")))
     }
 
-    async fn list(&self, tenant: Option<&TenantId>, all: bool) -> Result<Vec<StoredKey>, Failure> {
-        let (now, mut keys, mut after) = (now_ms(), Vec::new(), String::new());
+    async fn list(
+        &self,
+        tenant: Option<&TenantId>,
+        all: bool,
+        now_ms: i64,
+    ) -> Result<Vec<StoredKey>, Failure> {
+        let mut keys = Vec::new();
+        let mut after = String::new();
         loop {
             let page = self.store.list_keys(&after, PAGE).await;
             let page = page.map_err(|error| Failure::new(with_causes(&error)))?;
@@ -280,7 +298,7 @@ impl Keys {
             after.clone_from(&last.id);
             let wanted = |key: &StoredKey| {
                 tenant.is_none_or(|tenant| key.tenant.as_ref() == Some(tenant))
-                    && (all || report::end(key, now).is_none())
+                    && (all || report::end(key, now_ms).is_none())
             };
             keys.extend(page.into_iter().filter(wanted));
         }
@@ -312,11 +330,6 @@ fn user() -> String {
     named.unwrap_or_default()
 }
 
-fn now_ms() -> i64 {
-    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)
-}
-
 fn tenant(text: &str) -> Result<TenantId, String> {
     TenantId::parse(text).map_err(|_| "1 to 64 characters of [a-z0-9-]".into())
 }
@@ -336,16 +349,4 @@ fn span_ms(text: &str) -> Result<i64, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn spans_are_read() {
-        for (text, want) in [("90d", 90 * MS_OF_A_DAY), ("12h", 43_200_000), ("500ms", 500)] {
-            assert_eq!(span_ms(text), Ok(want));
-        }
-        for text in ["", "90", "d", "-1d", "1.5d", "4000d", "99999999999d"] {
-            assert!(span_ms(text).is_err(), "{text}");
-        }
-    }
-}
+mod tests;

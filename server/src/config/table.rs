@@ -69,6 +69,13 @@ const ROUTING: &[Key] = &[
         "Ask at once when the database says that something changed. It can't be heard through a pooler.",
     ),
     key(
+        "store.max_staleness",
+        span(100, 604_800_000),
+        "15m",
+        "How long Gate goes on allowing calls while the database can't be reached: afterwards it refuses them, since what \
+         was removed, quarantined or denied meanwhile is not known.",
+    ),
+    key(
         "store.snapshot_budget",
         size(0, 1 << 50),
         "2GiB",

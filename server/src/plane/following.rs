@@ -21,6 +21,9 @@ const PAGE: u32 = 500;
 /// Shards that are built again at a time.
 const BUILDS_AT_ONCE: usize = 2;
 
+/// How often it is written down that this replica is up to date.
+const MARKED_EVERY: Duration = Duration::from_secs(10);
+
 /// Between two questions, however many hints come.
 const LEAST_PAUSE: Duration = Duration::from_millis(10);
 
@@ -28,6 +31,8 @@ const LEAST_PAUSE: Duration = Duration::from_millis(10);
 pub(super) struct Following {
     /// When it last knew itself to be up to date.
     up_to_date: Mutex<Instant>,
+    /// When it was last written down that it was.
+    marked: Mutex<Option<Instant>>,
     /// Whether the store answered when it was last asked; `None` before.
     reached: Mutex<Option<bool>>,
     /// Shards to be built again, each to a revision at least.
@@ -39,6 +44,7 @@ impl Default for Following {
     fn default() -> Self {
         Self {
             up_to_date: Mutex::new(Instant::now()),
+            marked: Mutex::default(),
             reached: Mutex::default(),
             builds: Mutex::default(),
             places: Semaphore::new(BUILDS_AT_ONCE),
@@ -80,11 +86,19 @@ impl Plane {
         if !self.store.is_shared() {
             return;
         }
-        let mut seen = None;
+        let mut seen = self.begin_after_mark();
         loop {
+            let asked = Instant::now();
             match self.catch_up(&mut seen).await {
-                Ok(()) => self.following.answered(),
-                Err(error) => self.following.missed(&error),
+                Ok(()) => {
+                    self.following.answered();
+                    self.shards.freshness().answered(asked);
+                    self.mark(seen.unwrap_or_default()).await;
+                }
+                Err(error) => {
+                    self.shards.freshness().missed();
+                    self.following.missed(&error);
+                }
             }
             tokio::select! {
                 biased;
@@ -92,6 +106,30 @@ impl Plane {
                 _ = self.store.hint() => sleep(LEAST_PAUSE).await,
                 () = sleep(jittered(every)) => {}
             }
+        }
+    }
+
+    /// Begins where the process before this one ended: what copies are worth, and the change that it had followed.
+    fn begin_after_mark(&self) -> Option<Sequence> {
+        let mark = self.shards.copies()?.followed_before()?;
+        if let Some(at) = Instant::now().checked_sub(mark.age) {
+            self.shards.freshness().answered(at);
+        }
+        Some(mark.sequence)
+    }
+
+    /// Writes down now and then, for the next process, that this one is up to date.
+    async fn mark(&self, followed: Sequence) {
+        let Some(copies) = self.shards.copies() else { return };
+        let is_due = locked(&self.following.marked).is_none_or(|at| at.elapsed() >= MARKED_EVERY);
+        if !is_due {
+            return;
+        }
+        *locked(&self.following.marked) = Some(Instant::now());
+        let copies = Arc::clone(copies);
+        let note = move || copies.note_followed(followed);
+        if let Ok(Err(error)) = tokio::task::spawn_blocking(note).await {
+            warn!(%error, "it can't be written down how far the store was followed");
         }
     }
 
@@ -160,6 +198,7 @@ impl Plane {
     fn changed(self: &Arc<Self>, tenant: TenantId, revision: Revision) {
         let is_behind = self.shards.served(&tenant).is_some_and(|served| served < revision);
         if !is_behind {
+            self.shards.throw_away_older(&tenant, revision);
             self.watchers.tell(&tenant, revision);
             return;
         }

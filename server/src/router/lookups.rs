@@ -1,7 +1,7 @@
 //! What a conversation asks beside Route: verdicts on calls, the summary pool, schemas by name.
 
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 use super::Router;
 use super::account;
@@ -96,7 +96,7 @@ impl Router {
     /// May these calls run?
     ///
     /// # Errors
-    /// An unknown tenant, a revision not reached, a store that can't be read. A handle that is not this
+    /// An unknown tenant, a revision not reached, a store that can't be read, a snapshot that nobody can vouch for. A handle that is not this
     /// holder's refuses every call instead.
     pub async fn gate(
         &self,
@@ -120,6 +120,8 @@ impl Router {
     ) -> Result<Verdicts, Error> {
         let GateQuery { handle, calls, state, min_revision } = query;
         let snapshot = self.shards.reach(holder.tenant, min_revision, deadline).await?;
+        let currency = self.shards.currency(holder.tenant, &snapshot);
+        self.shards.freshness().vouch(currency)?;
         let Ok(mut active) = ActiveSet::open(&handle, &self.key, holder) else {
             let message = "The active-set handle is not valid: ask for the tools again.";
             let refused = Box::new(Refused::new(RefusalCode::HandleInvalid, message));
@@ -129,10 +131,11 @@ impl Router {
         let imprint = active.imprint.take();
         let (tenant, schemas) = (holder.tenant.clone(), Arc::clone(&self.schemas));
         let shard = Arc::clone(&snapshot);
+        let now = self.shards.clock();
         // Compiling a schema or matching a long argument may take milliseconds.
         let check = move || {
             let (tenant, snapshot, schemas) = (&tenant, &*shard, &*schemas);
-            let (active, state, now) = (&active, &state, SystemTime::now());
+            let (active, state, now) = (&active, &state, now);
             CallCheck { tenant, snapshot, state, active, schemas, now }.verdicts(&calls)
         };
         let verdicts = tokio::task::spawn_blocking(check).await.map_err(Error::internal)?;

@@ -1,7 +1,7 @@
 //! The way of one Route call, stage by stage.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use tracing::Instrument as _;
 
@@ -33,6 +33,7 @@ use crate::identity::TenantId;
 use crate::imprint::{Imprint, encoder_key};
 use crate::live::Live;
 use crate::memory::Memory;
+use crate::shard::freshness::Currency;
 use crate::shard::shards::Shards;
 use crate::shard::snapshot::Snapshot;
 use crate::store::Revision;
@@ -46,16 +47,22 @@ const PATIENCE_MAX: Duration = Duration::from_secs(5);
 pub enum Degraded {
     /// Ranked by words alone.
     LexicalOnly,
+    /// The store could not be reached: there may be a newer catalog.
+    StaleCatalog,
     /// An intent was longer than the encoder reads.
     IntentTruncated,
 }
 
 impl Degraded {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::LexicalOnly, Self::StaleCatalog, Self::IntentTruncated];
+
     /// Its name on the wire and in metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::LexicalOnly => "LEXICAL_ONLY",
+            Self::StaleCatalog => "STALE_CATALOG",
             Self::IntentTruncated => "INTENT_TRUNCATED",
         }
     }
@@ -193,7 +200,7 @@ impl Router {
         stages.next("embed");
         let texts = intent::texts(&query.intents);
         let embedding = self.embed(holder.tenant, texts, deadline).instrument(stages.span());
-        let (vectors, mut degraded) = embedding.await?;
+        let (vectors, degraded) = embedding.await?;
         let options = query.options.under(&snapshot.policy);
         // Where words decide, or each tool must reach the threshold, no level is asked for.
         let needs_level = !vectors.is_empty() && options.ratio.is_some();
@@ -215,12 +222,10 @@ impl Router {
             }
         };
         let (decision, mut stages) = aside(&snapshot, decide).await?;
-        if decision.words_only {
-            degraded.push(Degraded::LexicalOnly);
-        }
         let mut answer = self.promote(holder, snapshot, &query, &decision);
         stages.end();
-        (answer.degraded, answer.timings) = (degraded, stages.timings);
+        answer.degraded.extend(degraded);
+        answer.timings = stages.timings;
         self.usage.count(holder.tenant, &account::counted(&answer));
         let texts = query.intents.iter().map(|intent| intent.text.as_str());
         event::intents(holder.tenant, &query.turn_id, texts);
@@ -242,6 +247,12 @@ impl Router {
         opened.map(Some).map_err(invalid)
     }
 
+    /// That an answer from this snapshot may be older than the store.
+    pub(super) fn staleness(&self, tenant: &TenantId, snapshot: &Snapshot) -> Option<Degraded> {
+        let is_current = self.shards.currency(tenant, snapshot) == Currency::Current;
+        (!is_current).then_some(Degraded::StaleCatalog)
+    }
+
     /// The handle of an active set that begins to live now, and when it expires.
     pub(super) fn seal(
         &self,
@@ -249,7 +260,7 @@ impl Router {
         revision: Revision,
         (shown, imprint): (Vec<ShownTool>, Option<Imprint>),
     ) -> (String, u64) {
-        let set = ActiveSet::new(revision, shown, SystemTime::now(), self.handle_ttl);
+        let set = ActiveSet::new(revision, shown, self.shards.clock(), self.handle_ttl);
         let set = set.with_imprint(imprint);
         (set.seal(&self.key, holder), set.expires)
     }
@@ -324,6 +335,8 @@ impl Router {
             Listing::Names => pool::name_tokens(&snapshot, &decision.standings),
             Listing::Summaries => visible.pool,
         };
+        let lexical = decision.words_only.then_some(Degraded::LexicalOnly);
+        let stale = self.staleness(holder.tenant, &snapshot);
         let known = query.known_pool_revision;
         let pool = known.map(|since| pool::delta(&snapshot, &decision.standings, Some(since)));
         Answer {
@@ -342,7 +355,7 @@ impl Router {
             deferral: decision.deferral,
             fit: decision.fit.clone(),
             pending: decision.pending.clone(),
-            degraded: Vec::new(),
+            degraded: lexical.into_iter().chain(stale).collect(),
             timings: Vec::new(),
             snapshot,
         }

@@ -165,6 +165,7 @@ impl Router {
             Some(set) => (set.tools, set.imprint.or(searched_for)),
             None => (Vec::new(), searched_for),
         };
+        degraded.extend(self.staleness(holder.tenant, &snapshot));
         let pending = pending::visible(&snapshot, &standings, &query.state);
         let mut answer = self.shown(holder, snapshot, &query, (findings, &standings, shown))?;
         answer.message = with_pending(answer.message, answer.tools.is_empty(), &pending);

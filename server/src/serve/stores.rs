@@ -1,6 +1,7 @@
 //! Which store the configuration names, and opening it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tracing::warn;
 
@@ -11,6 +12,9 @@ use crate::store::copies::Copies;
 use crate::store::postgres::{PostgresConfig, PostgresStore, is_outage};
 use crate::store::sqlite::SqliteStore;
 use crate::store::{Store, StoreError};
+
+/// How long a shard that could not be built again after a change is vouched for, where nobody else writes.
+const OWN_MAX_STALENESS: Duration = Duration::from_secs(15 * 60);
 
 /// The store, ready for use; or a shared one that can't be reached now, whose calls fail until it can.
 pub(super) async fn open(config: &StoreConfig) -> Result<Arc<dyn Store>, ServeError> {
@@ -62,6 +66,11 @@ pub(super) fn copies(config: &StoreConfig) -> Option<Arc<Copies>> {
             None
         }
     }
+}
+
+/// How long a catalog is vouched for without the shared store. An own store has no other writer.
+pub(super) fn max_staleness(config: &StoreConfig) -> Duration {
+    config.shared.as_ref().map_or(OWN_MAX_STALENESS, |shared| shared.max_staleness)
 }
 
 /// Whether this process keeps copies of what a shared store has.

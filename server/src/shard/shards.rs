@@ -3,13 +3,14 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::Semaphore;
 use tracing::warn;
 
 use self::content::Content;
 use self::kept::Kept;
+use super::freshness::Freshness;
 use super::snapshot::{Snapshot, policy_of};
 use crate::catalog::share::Share;
 use crate::encoder::{Encoder, Intents};
@@ -18,7 +19,7 @@ use crate::identity::TenantId;
 use crate::packs::{Attached, Packs};
 use crate::policy::Policy;
 use crate::store::copies::Copies;
-use crate::store::{Revision, Store, StoredCatalog};
+use crate::store::{Revision, Store, StoredCatalog, moment};
 
 mod content;
 mod following;
@@ -66,12 +67,14 @@ pub struct Shards {
     copies: Option<Arc<Copies>>,
     copying: Arc<Semaphore>,
     share: Arc<Share>,
+    freshness: Freshness,
 }
 
 impl Shards {
     /// Shards over `store`, held within about `memory_budget` bytes.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, encoder: Arc<dyn Encoder>, memory_budget: u64) -> Self {
+        let freshness = Freshness::new(Duration::MAX, store.is_shared());
         Self {
             store,
             encoder,
@@ -82,6 +85,7 @@ impl Shards {
             copies: None,
             copying: Arc::new(Semaphore::new(COPIES_AT_ONCE)),
             share: Arc::default(),
+            freshness,
         }
     }
 
@@ -95,6 +99,13 @@ impl Shards {
     #[must_use]
     pub fn with_share(self, share: Arc<Share>) -> Self {
         Self { share, ..self }
+    }
+
+    /// The same, vouched for during `bound` without the store.
+    #[must_use]
+    pub fn with_max_staleness(self, bound: Duration) -> Self {
+        let freshness = Freshness::new(bound, self.store.is_shared());
+        Self { freshness, ..self }
     }
 
     /// The same with packs, whose requests are embedded as intents are.
@@ -149,7 +160,7 @@ impl Shards {
             Ok(Some(snapshot)) if snapshot.lacks_graph() => self.add_graph(tenant, snapshot).await,
             Ok(_) => {}
             Err(error) => {
-                warn!(%error, tenant = tenant.as_str(), "a shard stays without embeddings");
+                warn!(%error, tenant = tenant.as_str(), "a shard could not be built again");
             }
         }
     }
@@ -205,6 +216,12 @@ impl Shards {
         outcome
     }
 
+    /// Returns the time by the store's clock: a handle that one replica issues is judged by another.
+    #[must_use]
+    pub fn clock(&self) -> SystemTime {
+        moment(self.store.clock_ms())
+    }
+
     /// Bytes that the shards hold, about.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
@@ -225,7 +242,8 @@ impl Shards {
         wanted: Revision,
         whom: For,
     ) -> Result<Arc<Snapshot>, Error> {
-        let Content { catalog, embeddings, is_borrowed } = self.content(tenant, wanted).await?;
+        let Content { catalog, embeddings, read_at } = self.content(tenant, wanted).await?;
+        let is_borrowed = read_at.is_none();
         let packs = match &self.packs {
             Some((packs, intents)) => packs.attach(&catalog, intents.encoder(), PACKS_WITHIN).await,
             None => Attached::default(),
@@ -238,7 +256,7 @@ impl Shards {
             let packed = pack(&catalog, &embeddings);
             let policy = policy_after(known.as_deref(), &catalog)?;
             let built = Snapshot::build_under(policy, catalog, (&embeddings, &packs), dimensions)?;
-            Ok::<_, Error>((built, packed))
+            Ok::<_, Error>((built.read_at(read_at), packed))
         };
         let built = match whom {
             For::Caller => tokio::task::spawn_blocking(build).await.map_err(Error::internal)?,
@@ -248,6 +266,7 @@ impl Shards {
         let snapshot = Arc::new(snapshot);
         let built = Built::new(Arc::clone(&snapshot), has_packs, is_borrowed);
         self.kept.insert(tenant.clone(), built);
+        self.freshness.caught_up(tenant, snapshot.revision);
         self.keep(packed).await;
         Ok(snapshot)
     }

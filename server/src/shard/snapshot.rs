@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use fixedbitset::FixedBitSet;
 
@@ -65,6 +66,8 @@ pub struct Snapshot {
     pub removed: Vec<RemovedTool>,
     /// The oldest revision that a delta of the summary pool can start from.
     pub pool_floor: Revision,
+    /// When it was read from the store; `None` for one of a copy.
+    pub read_at: Option<Instant>,
     memory_bytes: usize,
 }
 
@@ -120,8 +123,7 @@ impl Snapshot {
             }
             None => None,
         };
-        let has_row = |tool: &Tool| packs.has_row(&tool.id);
-        let packed = slots(&tools, has_row).into_iter().map(|slot| slot as usize).collect();
+        let packed = slots(&tools, |tool| packs.has_row(&tool.id)).into_iter();
         let words =
             WordIndex::build(tools.iter().map(|tool| fields::of(tool, packs.lines(&tool.id))));
         let mut snapshot = Self {
@@ -135,7 +137,7 @@ impl Snapshot {
             deferrable_tokens: tools.iter().map(deferrable_tokens).collect(),
             always_load: always_loaded(&tools),
             exact: vectors,
-            packed,
+            packed: packed.map(|slot| slot as usize).collect(),
             with_graph: OnceLock::new(),
             noise: OnceLock::new(),
             words,
@@ -145,10 +147,17 @@ impl Snapshot {
             removed: catalog.removed,
             pool_floor: catalog.pool_floor,
             tools,
+            read_at: None,
             memory_bytes: 0,
         };
         snapshot.memory_bytes = snapshot.measure();
         Ok(snapshot)
+    }
+
+    /// The same as it was read from the store at this moment.
+    #[must_use]
+    pub fn read_at(self, read_at: Option<Instant>) -> Self {
+        Self { read_at, ..self }
     }
 
     /// The tool at a slot of this snapshot.

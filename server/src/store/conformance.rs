@@ -90,6 +90,7 @@ macro_rules! conformance_tests {
             old_usage_is_forgotten_for_all_tenants,
             usage_added_at_once_is_all_there,
             a_key_is_read_back_whole,
+            keys_are_read_with_the_store_s_time,
             a_key_is_made_once,
             keys_are_listed_by_id,
             a_revoked_key_ends_no_later,

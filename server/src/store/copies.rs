@@ -14,8 +14,12 @@ use sha2::{Digest as _, Sha256};
 
 use super::content::{from_bytes, to_bytes};
 use super::text::to_hex;
-use super::{ContentHash, Revision, StoredCatalog};
+use super::{ContentHash, Revision, Sequence, StoredCatalog};
 use crate::identity::TenantId;
+
+mod mark;
+
+pub use mark::FollowedMark;
 
 /// What a copy begins with: what it is, and the version of its form.
 const MAGIC: &[u8; 8] = b"TGCOPY\x00\x02";
@@ -44,7 +48,10 @@ struct Described<C> {
 /// The copies of one replica.
 #[derive(Debug)]
 pub struct Copies {
+    data_directory: PathBuf,
     folder: PathBuf,
+    /// What the process before this one left.
+    mark: Option<FollowedMark>,
     /// The most bytes of all together.
     budget: u64,
     kept: Mutex<HashMap<String, Kept>>,
@@ -92,7 +99,9 @@ impl Copies {
                 fs::remove_file(&path)?;
             }
         }
-        let copies = Self { folder, budget, kept: Mutex::new(kept) };
+        let mark = mark::read(data_directory);
+        let data_directory = data_directory.to_owned();
+        let copies = Self { data_directory, folder, mark, budget, kept: Mutex::new(kept) };
         copies.make_room();
         Ok(copies)
     }
@@ -188,6 +197,30 @@ impl Copies {
             drop(File::open(&path).and_then(|f| f.set_times(FileTimes::new().set_modified(now))));
         }
         unpacked
+    }
+
+    /// Returns how far the process before this one had followed the store, and how long ago.
+    #[must_use]
+    pub fn followed_before(&self) -> Option<FollowedMark> {
+        self.mark
+    }
+
+    /// Notes that copies are worth what the store has at the change of number `sequence`. Blocks on the file system.
+    ///
+    /// # Errors
+    /// A disk that can't be written.
+    pub fn note_followed(&self, sequence: Sequence) -> io::Result<()> {
+        mark::write(&self.data_directory, sequence)
+    }
+
+    /// Throws a copy away that is older than what is committed. Blocks on the file system.
+    pub fn throw_away_older(&self, tenant: &TenantId, committed: Revision) {
+        let name = name_of(tenant.as_str());
+        let mut kept = self.kept();
+        if kept.get(&name).is_some_and(|copy| copy.revision < committed) {
+            drop(fs::remove_file(self.folder.join(&name)));
+            kept.remove(&name);
+        }
     }
 
     /// Throws all copies away: what they are of is no longer what the store has.

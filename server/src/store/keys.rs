@@ -19,7 +19,7 @@ pub struct StoredKey {
     pub roles: Vec<String>,
     /// What people know it by.
     pub label: String,
-    /// When it was made, in milliseconds since 1970 (UTC), as all moments here.
+    /// When it was made, in milliseconds since 1970 (UTC) by the store's clock, as all moments here.
     pub created_ms: i64,
     /// From when on it is no longer good; `None` for never.
     pub expires_ms: Option<i64>,
@@ -29,18 +29,46 @@ pub struct StoredKey {
     pub used_ms: Option<i64>,
 }
 
+/// An API key as it was read, and when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyReading {
+    /// The key.
+    pub key: StoredKey,
+    /// The time of the reading by the store's clock: what the key's moments are compared with.
+    pub now_ms: i64,
+}
+
+impl KeyReading {
+    /// Returns the key with its moments moved to a clock that said `here_ms` at the reading: whoever judges it later has
+    /// that clock only.
+    #[must_use]
+    pub fn by_clock(self, here_ms: i64) -> StoredKey {
+        let moved = |at: i64| at.saturating_sub(self.now_ms).saturating_add(here_ms);
+        StoredKey {
+            created_ms: moved(self.key.created_ms),
+            expires_ms: self.key.expires_ms.map(moved),
+            revoked_ms: self.key.revoked_ms.map(moved),
+            ..self.key
+        }
+    }
+}
+
 /// Stored API keys.
 pub trait KeyStore: Send + Sync + 'static {
     /// Keeps a new key; [`Conflict`](super::StoreError::Conflict) when its id is taken.
     fn create_key<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, ()>;
 
     /// The key of this id, whatever became of it.
-    fn find_key<'a>(&'a self, id: &'a str) -> StoreFuture<'a, Option<StoredKey>>;
+    fn find_key<'a>(&'a self, id: &'a str) -> StoreFuture<'a, Option<KeyReading>>;
+
+    /// Reads the store's clock, in milliseconds since 1970: what keys are stamped with. The clock of whoever makes or
+    /// revokes a key may be wrong.
+    fn read_clock_ms(&self) -> StoreFuture<'_, i64>;
 
     /// A page of keys, all tenants', by id, after `after`; "" for the first page.
     fn list_keys<'a>(&'a self, after: &'a str, page_size: u32) -> StoreFuture<'a, Vec<StoredKey>>;
 
-    /// Ends a key at `at_ms`, unless it was to end before; whether there is such a key.
+    /// Ends a key at `at_ms` by the store's clock, unless it was to end before; whether there is such a key.
     fn revoke_key<'a>(&'a self, id: &'a str, at_ms: i64) -> StoreFuture<'a, bool>;
 
     /// Notes that these keys were used at `at_ms`; those that are not there are passed over.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::{ConnectOptions as _, Row as _};
 use sqlx::{SqlSafeStr as _, SqlStr};
 use tokio::sync::{Notify, OnceCell};
 use tokio_util::task::AbortOnDropHandle;
@@ -18,6 +18,7 @@ use tracing::{info, warn};
 use self::failure::{UseFailure, failed};
 use self::reach::Reach;
 use self::transaction::PgTransaction;
+use super::clock::{StoreClock, here_ms};
 use super::sql::{Backend, Scope};
 use super::{SchemaState, StoreError, StoreFuture};
 
@@ -74,6 +75,7 @@ pub struct PostgresStore {
     ready: OnceCell<()>,
     news: Arc<Notify>,
     failures: AtomicU64,
+    clock: StoreClock,
     _listener: Option<AbortOnDropHandle<()>>,
 }
 
@@ -104,6 +106,7 @@ impl PostgresStore {
             ready: OnceCell::new(),
             news,
             failures: AtomicU64::new(0),
+            clock: StoreClock::default(),
             _listener: listener,
         })
     }
@@ -208,7 +211,9 @@ impl PostgresStore {
         let sql = "SELECT set_config('search_path', 'toolgate, pg_temp', TRUE),
              set_config('toolgate.tenant', $1, TRUE), set_config('toolgate.work', $2, TRUE),
              set_config('statement_timeout', $3, TRUE), set_config('lock_timeout', $4, TRUE),
-             set_config('idle_in_transaction_session_timeout', $5, TRUE)";
+             set_config('idle_in_transaction_session_timeout', $5, TRUE),
+             CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) AS now_ms";
+        let asked_ms = here_ms();
         let settings = sqlx::query(sql)
             .persistent(false)
             .bind(tenant.to_owned())
@@ -216,8 +221,10 @@ impl PostgresStore {
             .bind(millis(self.statement_timeout))
             .bind(millis(LOCK_LIMIT.min(self.statement_timeout)))
             .bind(millis(IDLE_LIMIT));
-        settings.execute(&mut *transaction).await.map_err(refused)?;
-        Ok(PgTransaction(transaction))
+        let set = settings.fetch_one(&mut *transaction).await.map_err(refused)?;
+        let now_ms = set.try_get("now_ms").map_err(refused)?;
+        self.clock.learn(now_ms, asked_ms, here_ms());
+        Ok(PgTransaction { inner: transaction, now_ms })
     }
 }
 
@@ -239,7 +246,7 @@ impl Backend for PostgresStore {
     /// A connection that is lost now leaves open whether it was committed: the caller's request id makes it safe
     /// to ask again.
     async fn commit(&self, transaction: PgTransaction) -> Result<(), StoreError> {
-        transaction.0.commit().await.map_err(failed)
+        transaction.inner.commit().await.map_err(failed)
     }
 
     async fn close(&self) -> Result<(), StoreError> {
@@ -257,6 +264,10 @@ impl Backend for PostgresStore {
 
     fn is_shared(&self) -> bool {
         true
+    }
+
+    fn clock_ms(&self) -> i64 {
+        self.clock.at_ms(here_ms())
     }
 
     fn hint(&self) -> StoreFuture<'_, ()> {

@@ -72,6 +72,9 @@ pub(super) trait Backend: Send + Sync + 'static {
     /// Whether other processes may change what is stored.
     fn is_shared(&self) -> bool;
 
+    /// Returns the time by the store's clock as far as it is known, in milliseconds since 1970.
+    fn clock_ms(&self) -> i64;
+
     /// Answers when something may have changed; never where nobody tells.
     fn hint(&self) -> StoreFuture<'_, ()>;
 }
@@ -80,6 +83,9 @@ pub(super) trait Backend: Send + Sync + 'static {
 pub(super) trait Transaction: Send {
     /// What a query finds.
     type Row: Row + Send;
+
+    /// Returns when the transaction began by the store's clock, in milliseconds since 1970.
+    fn now_ms(&self) -> i64;
 
     /// All rows of a query.
     fn all(

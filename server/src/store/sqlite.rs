@@ -5,12 +5,13 @@ use std::path::Path;
 use std::sync::atomic::AtomicU64;
 
 use sqlx::SqlSafeStr;
-use sqlx::sqlite::SqlitePool;
+use sqlx::sqlite::{Sqlite, SqlitePool};
 
 use self::failure::failed;
 use self::open::{Connections, Tuning};
 use self::place::Place;
 use self::transaction::SqliteTransaction;
+use super::clock::here_ms;
 use super::sql::{Backend, Scope};
 use super::{SchemaState, StoreError, StoreFuture};
 
@@ -60,7 +61,7 @@ impl Backend for SqliteStore {
     type Transaction = SqliteTransaction;
 
     async fn begin_read(&self, _: Scope<'_>) -> Result<SqliteTransaction, StoreError> {
-        self.readers.begin().await.map(SqliteTransaction).map_err(failed)
+        Ok(started(self.readers.begin().await.map_err(failed)?))
     }
 
     /// Holds the write lock from the start: it never fails for a reader that became a writer.
@@ -68,12 +69,12 @@ impl Backend for SqliteStore {
         // Before anything is changed that readers would see and a restart would lose.
         self.place.check()?;
         let begun = self.writer.begin_with("BEGIN IMMEDIATE".into_sql_str()).await;
-        begun.map(SqliteTransaction).map_err(failed)
+        Ok(started(begun.map_err(failed)?))
     }
 
     /// Makes sure that what is acknowledged is where the next process looks.
     async fn commit(&self, transaction: SqliteTransaction) -> Result<(), StoreError> {
-        transaction.0.commit().await.map_err(failed)?;
+        transaction.inner.commit().await.map_err(failed)?;
         self.place.check()
     }
 
@@ -98,7 +99,16 @@ impl Backend for SqliteStore {
         false
     }
 
+    /// The database and whoever has it open are on one host.
+    fn clock_ms(&self) -> i64 {
+        here_ms()
+    }
+
     fn hint(&self) -> StoreFuture<'_, ()> {
         Box::pin(std::future::pending())
     }
+}
+
+fn started(inner: sqlx::Transaction<'static, Sqlite>) -> SqliteTransaction {
+    SqliteTransaction { inner, now_ms: here_ms() }
 }

@@ -1,13 +1,12 @@
 //! The loop that writes the ledger to the store every few seconds and forgets what is old.
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::ledger::{Ledger, hour_of};
+use super::ledger::Ledger;
 use crate::config::UsageConfig;
 use crate::store::Hour;
 use crate::telemetry::Metrics;
@@ -39,7 +38,7 @@ pub async fn keep(
         if stopping {
             return;
         }
-        let oldest = hour_of(SystemTime::now()).saturating_sub(config.retention_hours);
+        let oldest = ledger.hour().saturating_sub(config.retention_hours);
         if oldest > forgotten {
             match ledger.forget(oldest).await {
                 Ok(()) => forgotten = oldest,

@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::amounts::Amounts;
 use crate::error::Error;
 use crate::identity::TenantId;
-use crate::store::{Hour, Store, StoreError, UsageAddition, UsageCount};
+use crate::store::{Hour, Store, StoreError, UsageAddition, UsageCount, moment};
 
 /// The most buckets of one answer.
 pub const BUCKETS_MAX: usize = 10_000;
@@ -100,7 +100,13 @@ impl Ledger {
 
     /// Counts something that happened now.
     pub fn count(&self, tenant: &TenantId, amounts: &Amounts) {
-        self.count_at(tenant, hour_of(SystemTime::now()), amounts);
+        self.count_at(tenant, self.hour(), amounts);
+    }
+
+    /// Returns the present hour by the store's clock: a replica with a wrong one must neither forget what is young nor
+    /// count in hours of its own.
+    pub fn hour(&self) -> Hour {
+        hour_of(moment(self.store.clock_ms()))
     }
 
     /// Counts something that happened in `hour`.

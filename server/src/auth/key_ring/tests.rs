@@ -13,6 +13,8 @@ use crate::store::{StoreError, StoreFuture};
 struct Fake {
     keys: Mutex<HashMap<String, StoredKey>>,
     asked: AtomicUsize,
+    /// Milliseconds by which the store's clock is ahead of the calendar's.
+    ahead_ms: AtomicI64,
     mood: Mutex<Mood>,
 }
 
@@ -44,9 +46,15 @@ impl KeyStore for Fake {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn find_key<'a>(&'a self, id: &'a str) -> StoreFuture<'a, Option<StoredKey>> {
+    fn read_clock_ms(&self) -> StoreFuture<'_, i64> {
+        unreachable!("a ring stamps nothing")
+    }
+
+    fn find_key<'a>(&'a self, id: &'a str) -> StoreFuture<'a, Option<KeyReading>> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let found = self.keys.lock().expect("a lock").get(id).cloned();
+        let now_ms = NOW_MS + self.ahead_ms.load(Ordering::Relaxed);
+        let found = found.map(|key| KeyReading { key, now_ms });
         match *self.mood.lock().expect("a lock") {
             Mood::Well => Box::pin(std::future::ready(Ok(found))),
             Mood::Failing => {
@@ -173,6 +181,27 @@ async fn the_store_is_asked_seldom_and_a_revoked_key_stops_within_five_seconds()
 }
 
 #[tokio::test]
+async fn a_key_ends_by_the_store_s_clock_whatever_this_host_s_says() {
+    const TEN_MINUTES: i64 = 600_000;
+    for ahead in [-TEN_MINUTES, TEN_MINUTES] {
+        let world = world().await;
+        world.store.ahead_ms.store(ahead, Ordering::Relaxed);
+        assert_eq!(world.judge(&world.text).await, "");
+        // By the store's clock, as `toolgate key revoke` stamps it.
+        world.store.change(&world.id, |key| key.revoked_ms = Some(NOW_MS + ahead));
+        world.pass(Duration::from_secs(5));
+        assert_eq!(world.judge(&world.text).await, "revoked", "the store is {ahead} ms ahead");
+        // A rotated key ends neither earlier nor later than was said.
+        for (left_ms, want) in [(1, ""), (0, "revoked")] {
+            let end = Some(NOW_MS + ahead + left_ms);
+            world.store.change(&world.id, |key| key.revoked_ms = end);
+            world.pass(Duration::from_secs(5));
+            assert_eq!(world.judge(&world.text).await, want, "{left_ms} ms left");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_store_that_fails_takes_nobody_s_key_away_for_an_hour() {
     for mood in [Mood::Failing, Mood::Hanging] {
         let world = world().await;
@@ -221,7 +250,7 @@ async fn made_up_ids_are_bounded() {
     // Who is known is not held up by them, and who is new is known soon.
     world.pass(Duration::from_secs(3));
     assert_eq!(world.judge(&world.text).await, "");
-    let stored = world.store.find_key(&world.id).await.expect("a read").expect("the key");
+    let stored = world.store.find_key(&world.id).await.expect("a read").expect("the key").key;
     let new = ApiKey::parse(&made_up).expect("a key");
     let id = new.id().to_owned();
     let stored = StoredKey { id, secret_hash: new.secret_hash(), ..stored };

@@ -30,6 +30,8 @@ pub struct SharedStoreConfig {
     pub poll_interval: Duration,
     /// Whether it is listened to for hints of changes.
     pub listen: bool,
+    /// How long Gate allows calls on a catalog that can't be compared with the database.
+    pub max_staleness: Duration,
     /// Bytes on disk for copies of catalogs; 0 for none.
     pub snapshot_bytes: u64,
 }
@@ -50,6 +52,7 @@ impl From<&Settings> for StoreConfig {
             connect_timeout: settings.duration("store.connect_timeout"),
             poll_interval: settings.duration("store.poll_interval"),
             listen: settings.flag("store.listen"),
+            max_staleness: settings.duration("store.max_staleness"),
             snapshot_bytes: settings.count("store.snapshot_budget") as u64,
         };
         Self { path: settings.path("store.path"), shared: url.map(shared) }

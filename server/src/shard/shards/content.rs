@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
 use tracing::warn;
@@ -26,8 +26,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(super) struct Content {
     pub(super) catalog: StoredCatalog,
     pub(super) embeddings: Embeddings,
-    /// Whether it is of a copy.
-    pub(super) is_borrowed: bool,
+    /// When it was read from the store; `None` for a copy.
+    pub(super) read_at: Option<Instant>,
 }
 
 impl Shards {
@@ -38,12 +38,13 @@ impl Shards {
         tenant: &TenantId,
         wanted: Revision,
     ) -> Result<Content, Error> {
+        let read_at = Some(Instant::now());
         let unreadable = match self.stored(tenant).await {
             Err(Error::StoreUnavailable(cause)) => Error::StoreUnavailable(cause),
             Err(other) => return Err(other),
             Ok((catalog, embeddings)) => {
                 let embeddings = self.complete(tenant, &catalog, embeddings, false).await?;
-                return Ok(Content { catalog, embeddings, is_borrowed: false });
+                return Ok(Content { catalog, embeddings, read_at });
             }
         };
         let served = self.kept.peek(tenant).map_or(0, |built| built.snapshot.revision);
@@ -57,7 +58,7 @@ impl Shards {
             revision, "the store can't be read: serving this replica's copy"
         );
         let embeddings = self.complete(tenant, &catalog, embeddings, true).await?;
-        Ok(Content { catalog, embeddings, is_borrowed: true })
+        Ok(Content { catalog, embeddings, read_at: None })
     }
 
     async fn stored(&self, tenant: &TenantId) -> Result<(StoredCatalog, Embeddings), Error> {

@@ -1,6 +1,6 @@
 //! What a replica asks of its shards when others may have changed what they are of.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
@@ -8,8 +8,10 @@ use tokio::time::sleep;
 use super::Shards;
 use crate::error::Error;
 use crate::identity::TenantId;
+use crate::shard::freshness::{Currency, Freshness};
 use crate::shard::snapshot::Snapshot;
 use crate::store::Revision;
+use crate::store::copies::Copies;
 
 /// The longest that a revision is waited for.
 const REACHED_WITHIN: Duration = Duration::from_secs(5);
@@ -48,6 +50,26 @@ impl Shards {
         Err(not_reached)
     }
 
+    /// Returns what of these shards can be vouched for.
+    #[must_use]
+    pub fn freshness(&self) -> &Freshness {
+        &self.freshness
+    }
+
+    /// Returns how a snapshot of the tenant stands to what the store has.
+    #[must_use]
+    pub fn currency(&self, tenant: &TenantId, snapshot: &Snapshot) -> Currency {
+        self.freshness.of(tenant, snapshot.read_at, Instant::now())
+    }
+
+    /// Notes that the tenant's shard could not be brought to `revision`: it is tried again with the next call.
+    pub fn fell_behind(&self, tenant: &TenantId, revision: Revision) {
+        self.freshness.fell_behind(tenant, revision, Instant::now());
+        if let Some(built) = self.cache.peek(tenant) {
+            *built.retry_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        }
+    }
+
     /// The revision at which the tenant is served; `None` when it is not loaded.
     #[must_use]
     pub fn served(&self, tenant: &TenantId) -> Option<Revision> {
@@ -64,6 +86,19 @@ impl Shards {
     #[must_use]
     pub fn borrowed(&self) -> Vec<(TenantId, bool)> {
         self.loaded().into_iter().filter(|(_, is_borrowed)| *is_borrowed).collect()
+    }
+
+    /// Returns the copies that are kept of what is loaded.
+    #[must_use]
+    pub fn copies(&self) -> Option<&Arc<Copies>> {
+        self.copies.as_ref()
+    }
+
+    /// Throws the tenant's copy away where it is older than what is committed, and nothing newer is loaded that replaces it.
+    pub fn throw_away_older(&self, tenant: &TenantId, committed: Revision) {
+        if let Some(copies) = self.copies.as_ref().filter(|_| self.served(tenant).is_none()) {
+            copies.throw_away_older(tenant, committed);
+        }
     }
 
     /// Forgets the tenant's shard: the next call loads it.

@@ -23,7 +23,7 @@ async fn created(store: &dyn Store, key: &StoredKey) {
 }
 
 async fn found(store: &dyn Store, id: &str) -> Option<StoredKey> {
-    store.find_key(id).await.expect("a read")
+    store.find_key(id).await.expect("a read").map(|read| read.key)
 }
 
 pub(in crate::store) async fn a_key_is_read_back_whole(store: &dyn Store) {
@@ -43,6 +43,16 @@ pub(in crate::store) async fn a_key_is_read_back_whole(store: &dyn Store) {
     assert_eq!(found(store, "A").await, None, "ids are told apart by case");
     let of = tenant("acme");
     assert_eq!(store.revision(&of).await.expect("a read"), None, "no catalog comes of it");
+}
+
+pub(in crate::store) async fn keys_are_read_with_the_store_s_time(store: &dyn Store) {
+    created(store, &key("a", Some("acme"))).await;
+    let before = store.read_clock_ms().await.expect("a clock");
+    let read = store.find_key("a").await.expect("a read").expect("the key");
+    let after = store.read_clock_ms().await.expect("a clock");
+    assert!((before..=after).contains(&read.now_ms), "{before} {} {after}", read.now_ms);
+    // Both are of one host here; what the process knows of the clock is wrong by a way to the store and back.
+    assert!((store.clock_ms() - after).abs() < 60_000, "{} {after}", store.clock_ms());
 }
 
 pub(in crate::store) async fn a_key_is_made_once(store: &dyn Store) {

@@ -289,6 +289,10 @@ impl<B: Backend> Store for B {
         Backend::is_shared(self)
     }
 
+    fn clock_ms(&self) -> i64 {
+        Backend::clock_ms(self)
+    }
+
     fn hint(&self) -> StoreFuture<'_, ()> {
         Backend::hint(self)
     }

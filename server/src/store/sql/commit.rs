@@ -185,7 +185,7 @@ pub(super) async fn next(
     let row = transaction.optional(next, &values![tenant]).await?;
     let missing = || StoreError::Damaged("no revision came of a change".to_owned());
     let revision = number(&row.ok_or_else(missing)?, "revision")?;
-    Ok(Committed { revision, updated_ms: requests::now_ms() })
+    Ok(Committed { revision, updated_ms: transaction.now_ms() })
 }
 
 pub(super) async fn put_server(

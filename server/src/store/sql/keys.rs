@@ -3,7 +3,7 @@
 use super::access::{ATTEMPTS, READ_LIMIT, WRITE_LIMIT, limited, reading, writing};
 use super::{Backend, Row, Scope, Transaction, Value, rows, sql, values};
 use crate::identity::TenantId;
-use crate::store::{KeyStore, StoreError, StoreFuture, StoredKey};
+use crate::store::{KeyReading, KeyStore, StoreError, StoreFuture, StoredKey};
 
 /// When what never happens does, and when what never happened did.
 const NEVER: i64 = i64::MAX;
@@ -14,8 +14,12 @@ impl<B: Backend> KeyStore for B {
         Box::pin(writing!(self, WRITE_LIMIT, Scope::Keys, |tx| create(tx, key)))
     }
 
-    fn find_key<'a>(&'a self, id: &'a str) -> StoreFuture<'a, Option<StoredKey>> {
+    fn find_key<'a>(&'a self, id: &'a str) -> StoreFuture<'a, Option<KeyReading>> {
         reading!(self, READ_LIMIT, Scope::Keys, |tx| find(tx, id))
+    }
+
+    fn read_clock_ms(&self) -> StoreFuture<'_, i64> {
+        reading!(self, READ_LIMIT, Scope::Keys, |tx| std::future::ready(Ok(tx.now_ms())))
     }
 
     fn list_keys<'a>(&'a self, after: &'a str, page_size: u32) -> StoreFuture<'a, Vec<StoredKey>> {
@@ -58,9 +62,10 @@ async fn create(transaction: &mut impl Transaction, key: &StoredKey) -> Result<(
 async fn find(
     transaction: &mut impl Transaction,
     id: &str,
-) -> Result<Option<StoredKey>, StoreError> {
+) -> Result<Option<KeyReading>, StoreError> {
     let find = sql!("SELECT * FROM api_keys WHERE id = $1");
-    transaction.optional(find, &values![id]).await?.as_ref().map(key).transpose()
+    let Some(row) = transaction.optional(find, &values![id]).await? else { return Ok(None) };
+    Ok(Some(KeyReading { key: key(&row)?, now_ms: transaction.now_ms() }))
 }
 
 async fn page(

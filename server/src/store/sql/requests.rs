@@ -1,19 +1,11 @@
 //! Requests that must not be done twice, for as long as their ids are remembered.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use super::rows::{self, integer, number};
 use super::{Row as _, Transaction, sql, values};
 use crate::store::{Committed, PendingRequest, REQUEST_KEPT, RecordedRequest, StoreError};
 
 /// The most that one call forgets: each call adds one at most, so the table still shrinks.
 const FORGOTTEN_A_CALL: u32 = 1_000;
-
-/// Milliseconds since 1970.
-pub(super) fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
 
 pub(super) async fn find(
     transaction: &mut impl Transaction,
@@ -24,7 +16,8 @@ pub(super) async fn find(
         "SELECT body_hash, answer, revision, committed_ms FROM requests
          WHERE tenant = $1 AND id = $2 AND committed_ms > $3"
     );
-    let found = transaction.optional(find, &values![tenant, id, expiry_ms(now_ms())]).await?;
+    let since = expiry_ms(transaction.now_ms());
+    let found = transaction.optional(find, &values![tenant, id, since]).await?;
     let Some(row) = found else { return Ok(None) };
     Ok(Some(RecordedRequest {
         id: id.to_owned(),
@@ -87,7 +80,7 @@ pub(super) async fn record_unchanged(
     let present = sql!("SELECT revision FROM tenants WHERE tenant = $1");
     let row = transaction.optional(present, &values![tenant]).await?;
     let revision = row.map_or(Ok(0), |row| number(&row, "revision"))?;
-    let committed = Committed { revision, updated_ms: now_ms() };
+    let committed = Committed { revision, updated_ms: transaction.now_ms() };
     record(transaction, tenant, request, &committed).await?;
     forget_expired(transaction, tenant, committed.updated_ms).await?;
     Ok(committed)

@@ -8,7 +8,11 @@ macro_rules! sqlx_transaction {
         text: $text:ident, persistent: $persistent:expr, bind: $bind:path, insert: $insert:path, failed: $failed:path
     ) => {
         $(#[$doc])*
-        pub(in crate::store) struct $name(pub(super) sqlx::Transaction<'static, $database>);
+        pub(in crate::store) struct $name {
+            pub(super) inner: sqlx::Transaction<'static, $database>,
+            /// When it began, by the store's clock.
+            pub(super) now_ms: i64,
+        }
 
         impl $name {
             fn query<'q>(
@@ -23,12 +27,16 @@ macro_rules! sqlx_transaction {
         impl $crate::store::sql::Transaction for $name {
             type Row = $row;
 
+            fn now_ms(&self) -> i64 {
+                self.now_ms
+            }
+
             async fn all(
                 &mut self,
                 sql: $crate::store::sql::Sql,
                 values: &[$crate::store::sql::Value<'_>],
             ) -> Result<Vec<Self::Row>, $crate::store::StoreError> {
-                Self::query(sql, values).fetch_all(&mut *self.0).await.map_err($failed)
+                Self::query(sql, values).fetch_all(&mut *self.inner).await.map_err($failed)
             }
 
             async fn each(
@@ -37,7 +45,7 @@ macro_rules! sqlx_transaction {
                 values: &[$crate::store::sql::Value<'_>],
                 mut take: impl FnMut(&Self::Row) -> Result<(), $crate::store::StoreError> + Send,
             ) -> Result<(), $crate::store::StoreError> {
-                let mut found = Self::query(sql, values).fetch(&mut *self.0);
+                let mut found = Self::query(sql, values).fetch(&mut *self.inner);
                 while let Some(row) = tokio_stream::StreamExt::next(&mut found).await {
                     take(&row.map_err($failed)?)?;
                 }
@@ -49,7 +57,7 @@ macro_rules! sqlx_transaction {
                 sql: $crate::store::sql::Sql,
                 values: &[$crate::store::sql::Value<'_>],
             ) -> Result<Option<Self::Row>, $crate::store::StoreError> {
-                Self::query(sql, values).fetch_optional(&mut *self.0).await.map_err($failed)
+                Self::query(sql, values).fetch_optional(&mut *self.inner).await.map_err($failed)
             }
 
             async fn run(
@@ -57,7 +65,7 @@ macro_rules! sqlx_transaction {
                 sql: $crate::store::sql::Sql,
                 values: &[$crate::store::sql::Value<'_>],
             ) -> Result<u64, $crate::store::StoreError> {
-                let done = Self::query(sql, values).execute(&mut *self.0).await;
+                let done = Self::query(sql, values).execute(&mut *self.inner).await;
                 Ok(done.map_err($failed)?.rows_affected())
             }
 
@@ -66,7 +74,7 @@ macro_rules! sqlx_transaction {
                 insert: &$crate::store::sql::Insert,
                 rows: &[Vec<$crate::store::sql::Value<'_>>],
             ) -> Result<(), $crate::store::StoreError> {
-                $insert(&mut self.0, insert, rows).await
+                $insert(&mut self.inner, insert, rows).await
             }
         }
     };

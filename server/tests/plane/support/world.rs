@@ -86,6 +86,7 @@ impl World {
         let deferral = Arc::new(Live::new(setup.deferral));
         let config = PlaneConfig {
             copies: None,
+            max_staleness: Duration::from_secs(900),
             max_watches: 8,
             packs: None,
             memory: (setup.memory, MemoryMetrics::default()),

@@ -178,7 +178,7 @@ async fn a_writer_that_never_ends_is_waited_for_only_so_long() {
     let waited = store.commit(&t, change("s", None, Vec::new())).await;
     assert!(matches!(waited, Err(StoreError::Unavailable(_))), "{waited:?}");
     assert_eq!(store.revision(&t).await.expect("reads go on"), None);
-    held.0.rollback().await.expect("a rollback");
+    held.inner.rollback().await.expect("a rollback");
     commit(&store, &t, change("s", None, Vec::new())).await;
     assert_eq!(other.revision(&t).await.expect("a read"), Some(1));
 }
