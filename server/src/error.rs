@@ -118,6 +118,16 @@ pub enum Error {
     /// The store can't be read or written now.
     #[error("the store is not available")]
     StoreUnavailable(#[source] Cause),
+    /// What is stored can't be read back.
+    #[error(
+        "the stored catalog is damaged: `toolgate store verify` says what of it; put a backup back, or register again what is lost"
+    )]
+    StoreDamaged(#[source] Cause),
+    /// The disk of the store is full.
+    #[error(
+        "the disk of the store is full, and nothing was changed: make room there; what is deleted needs some room too"
+    )]
+    StoreFull(#[source] Cause),
     /// The catalog was not compared with the store for longer than a verdict may rest on it.
     #[error(
         "this replica could not compare its catalog with the store {}, and store.max_staleness is {bound:?}: \

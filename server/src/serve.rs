@@ -97,6 +97,28 @@ pub enum ServeError {
         #[source]
         source: StoreError,
     },
+    /// The database is damaged.
+    #[error(
+        "the database {path} is damaged: put a backup back, or save what can be read with `toolgate store export` and import it \
+         into another data directory (`toolgate store verify` says what is lost)"
+    )]
+    Damaged {
+        /// The database.
+        path: String,
+        /// What was found.
+        #[source]
+        source: StoreError,
+    },
+    /// A database that was there is gone.
+    #[error(
+        "the database {path} is gone, and there was one: put it back from a backup, or delete {marker} to begin with an empty one"
+    )]
+    Gone {
+        /// The database.
+        path: String,
+        /// The file that says that there was one.
+        marker: String,
+    },
     /// A pack of the operator's can't be read.
     #[error("packs.directory: {0}")]
     Packs(String),

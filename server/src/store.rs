@@ -275,7 +275,7 @@ pub trait Store: KeyStore + Send + Sync + 'static {
         fingerprint: &'a str,
     ) -> StoreFuture<'a, HashMap<ContentHash, Vec<f32>>>;
 
-    /// Keeps embeddings that were missing, for an encoder that the catalog was not registered with.
+    /// Keeps embeddings that were missing, and drops those of texts that no tool has as its summary any longer.
     fn save_embeddings<'a>(
         &'a self,
         tenant: &'a TenantId,

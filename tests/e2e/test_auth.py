@@ -5,7 +5,9 @@ import hashlib
 import hmac
 import http.client
 import json
+import re
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -427,6 +429,22 @@ def test_the_admin_key_file_is_read_again(start_server: StartServer, tmp_path: P
     assert "0b" * 6 in log, "the credential's id"
     assert "1" * 64 not in log
     assert "2" * 64 not in log
+
+
+def test_the_admin_key_that_the_guide_makes_is_taken(
+    start_server: StartServer, tmp_path: Path
+) -> None:
+    guide = (Path(__file__).resolve().parents[2] / "docs" / "kubernetes.md").read_text()
+    made = re.search(r"--from-literal=admin-key=(.+)", guide)
+    assert made is not None
+    done = subprocess.run(
+        ["bash", "-c", f"printf %s {made[1]}"], capture_output=True, text=True, check=True
+    )
+    path = tmp_path / "admin.key"
+    path.write_text(done.stdout)
+    server = start_server({"auth.methods": "api-key", "auth.admin_key_file": str(path)})
+    with client(server, done.stdout, "a") as admin:
+        admin.register_server("notes", NOTES)
 
 
 def test_tokens_are_judged(start_server: StartServer, tmp_path: Path) -> None:

@@ -224,8 +224,10 @@ def test_gate_refuses_what_a_replica_can_no_longer_vouch_for(start_server: Start
 
             soon(lambda: refusal() is not None, "a refusal", 10)
             error = refusal()
-            assert error is not None and error.code is grpc.StatusCode.UNAVAILABLE
-            assert error.reason == "STORE_UNAVAILABLE" and "store.max_staleness" in str(error)
+            assert error is not None
+            assert error.code is grpc.StatusCode.UNAVAILABLE
+            assert error.reason == "STORE_UNAVAILABLE"
+            assert "store.max_staleness" in str(error)
             late = client.route(RAIN, threshold=-1, timeout=5)
             assert "get_forecast" in {tool.name for tool in late}
             assert late.degraded == (DegradedReason.STALE_CATALOG,)

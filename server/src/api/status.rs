@@ -67,6 +67,7 @@ pub(super) fn names(failure: &Error) -> (&'static str, &'static str) {
         Code::Unimplemented => "UNIMPLEMENTED",
         Code::Unavailable => "UNAVAILABLE",
         Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::DataLoss => "DATA_LOSS",
         _ => "INTERNAL",
     };
     (code, reason.name())
@@ -94,6 +95,8 @@ fn code_of(failure: &Error) -> (Code, ErrorReason) {
         Error::DeadlineExceeded => (Code::DeadlineExceeded, ErrorReason::DeadlineExceeded),
         Error::EncoderUnavailable(_) => (Code::Unavailable, ErrorReason::EncoderUnavailable),
         Error::StoreUnavailable(_) => (Code::Unavailable, ErrorReason::StoreUnavailable),
+        Error::StoreDamaged(_) => (Code::DataLoss, ErrorReason::StoreUnavailable),
+        Error::StoreFull(_) => (Code::Unavailable, ErrorReason::StoreUnavailable),
         Error::CatalogUnvouched { .. } => (Code::Unavailable, ErrorReason::StoreUnavailable),
         Error::AuditUnavailable(_) => (Code::Unavailable, ErrorReason::StoreUnavailable),
         Error::RevisionNotReached { .. } => (Code::Unavailable, ErrorReason::RevisionNotReached),

@@ -26,6 +26,9 @@ const AGAIN_MIN: Duration = Duration::from_secs(30);
 /// The least between two looks at a file because of unknown keys.
 const FILE_AGAIN_MIN: Duration = Duration::from_secs(1);
 
+/// What is wrong with a set that holds nothing of use.
+const NO_KEY: &str = "no key for RS256, ES256 or EdDSA signatures in it";
+
 /// The longest that the issuer may take.
 const FETCH_MAX: Duration = Duration::from_secs(10);
 
@@ -61,6 +64,9 @@ pub(super) struct Follower {
     refresh: Duration,
     /// The text that the present keys are of.
     text: Vec<u8>,
+    /// How long keys count after they were last had.
+    max_age: Duration,
+    had: Instant,
 }
 
 /// Where the keys are.
@@ -134,9 +140,16 @@ pub(super) fn read_bounded(path: &Path, most: usize) -> Result<Vec<u8>, String> 
 
 impl Source {
     /// The keys of that place. A file must be there and good; a URL may be out of reach for now. Blocks for a moment.
-    pub(super) fn begin(place: Place, refresh: Duration) -> Result<(Self, Follower), String> {
+    pub(super) fn begin(
+        place: Place,
+        refresh: Duration,
+        max_age: Duration,
+    ) -> Result<(Self, Follower), String> {
         let is_file = matches!(place, Place::File(_));
-        let read = place.read().and_then(|text| Ok((KeySet::parse(&text)?, text)));
+        let read = place.read().and_then(|text| match KeySet::parse(&text)? {
+            set if set.is_empty() => Err(NO_KEY.to_owned()),
+            set => Ok((set, text)),
+        });
         let (set, text) = match read {
             Ok(read) => read,
             Err(problem) if is_file => return Err(problem),
@@ -155,7 +168,8 @@ impl Source {
             again_min,
         });
         let refresh = if is_file { FILE_INTERVAL } else { refresh };
-        let follower = Follower { place, publish, asked: Arc::clone(&asked), refresh, text };
+        let (asked_too, had) = (Arc::clone(&asked), Instant::now());
+        let follower = Follower { place, publish, asked: asked_too, refresh, text, max_age, had };
         Ok((Self { keys, asked }, follower))
     }
 
@@ -230,26 +244,48 @@ impl Follower {
 
     fn take(&mut self, read: Result<Vec<u8>, String>) {
         let from = self.place.shown();
-        let parsed = match read {
-            Ok(text) if text == self.text => None,
-            Ok(text) => Some(KeySet::parse(&text).map(|set| (set, text))),
-            Err(problem) => Some(Err(problem)),
-        };
+        let parsed = read.and_then(|text| Ok((KeySet::parse(&text)?, text)));
         match parsed {
-            Some(Ok((set, text))) => {
-                info!(from, keys = set.len(), "the issuer's keys are other ones now");
-                self.text = text;
-                let generation = self.publish.borrow().generation + 1;
-                self.publish.send_replace(Arc::new(Published { set, generation }));
-                return;
+            Ok((set, text)) => {
+                self.had = Instant::now();
+                if text != self.text {
+                    match set.len() {
+                        0 => warn!(
+                            from,
+                            problem = NO_KEY,
+                            "the issuer has no keys: tokens are refused"
+                        ),
+                        keys => info!(from, keys, "the issuer's keys are other ones now"),
+                    }
+                    self.text = text;
+                    return self.replace(set);
+                }
             }
-            Some(Err(problem)) => {
+            Err(problem) if self.had.elapsed() < self.max_age => {
                 warn!(from, problem, "the issuer's keys can't be had: those known stay");
             }
-            None => {}
+            Err(problem) => {
+                let max_age = self.max_age.as_secs();
+                warn!(
+                    from,
+                    problem,
+                    max_age,
+                    "the issuer's keys can't be had for longer than auth.jwks_max_age: tokens are refused"
+                );
+                if !self.publish.borrow().set.is_empty() {
+                    // The same text is news when it comes again.
+                    self.text.clear();
+                    return self.replace(KeySet::default());
+                }
+            }
         }
         // Whoever waits hears that nothing new came.
         self.publish.send_modify(|_| ());
+    }
+
+    fn replace(&self, set: KeySet) {
+        let generation = self.publish.borrow().generation + 1;
+        self.publish.send_replace(Arc::new(Published { set, generation }));
     }
 }
 

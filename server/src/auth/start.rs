@@ -95,7 +95,7 @@ fn begin_tokens(config: &TokenConfig) -> Result<(Tokens, Follower), AuthError> {
         JwksPlace::File(path) => Place::File(path.clone()),
         JwksPlace::Url { url, ca_file } => with_authorities(url, ca_file.as_deref())?,
     };
-    let begun = Source::begin(place, config.refresh);
+    let begun = Source::begin(place, config.refresh, config.max_age);
     let (source, follower) = begun.map_err(|problem| {
         let path = match &config.keys {
             JwksPlace::File(path) => path.clone(),

@@ -42,7 +42,7 @@ pub struct Outcome {
     pub field: String,
     /// What was wrong and what would be right; empty unless rejected or quarantined.
     pub problem: String,
-    /// What was found in its texts; empty unless quarantined.
+    /// What was found in its texts, whether or not it was accepted all the same.
     #[serde(default)]
     pub findings: Vec<String>,
 }
@@ -73,21 +73,20 @@ impl Outcome {
         }
     }
 
-    /// The same with why the tool waits for approval, and what was found in it.
+    /// The same with what was found in the tool, and why it waits for approval where it does.
     #[must_use]
     pub fn because(self, vetted: &Vetted) -> Self {
-        let Some(because) = vetted.because else { return self };
+        let problem = match vetted.because {
+            Some(because) => format!("waits for approval: {}", because.sentence()),
+            None => self.problem,
+        };
         let findings = vetted.findings.iter().take(FINDINGS_MAX);
         let cut = |finding: &Finding| {
             let mut text = finding.to_string();
             text.truncate(text.floor_char_boundary(FINDING_MAX));
             text
         };
-        Self {
-            problem: format!("waits for approval: {}", because.sentence()),
-            findings: findings.map(cut).collect(),
-            ..self
-        }
+        Self { problem, findings: findings.map(cut).collect(), ..self }
     }
 
     /// The outcome of removing `old`.

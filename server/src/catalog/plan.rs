@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::check::Rejection;
 use super::outcome::{Outcome, is_same};
+use super::verify::is_as_registered;
 use super::vetting::Vetted;
 use crate::identity::ToolName;
 use crate::store::{ContentHash, ServerRecord, StoredServer, StoredTool, ToolRecord};
@@ -87,7 +88,9 @@ impl Plan {
         };
         let old = old.get(record.name.as_str()).copied();
         self.outcomes.push(Outcome::stored(old, &record).because(vetted));
-        if old.is_some_and(|old| is_same(&old.record, &record)) {
+        // One that was damaged since is stored again.
+        let is_whole = |old: &StoredTool| is_as_registered(&old.record);
+        if old.is_some_and(|old| is_same(&old.record, &record) && is_whole(old)) {
             return;
         }
         // What waits for approval is not embedded.

@@ -8,7 +8,7 @@ use super::definition::Definition;
 use super::plan::text_hash;
 use super::policies;
 use crate::identity::ToolId;
-use crate::store::{StoredTool, TenantContent};
+use crate::store::{StoredTool, TenantContent, ToolRecord};
 use crate::tokens;
 
 /// What is wrong with a tenant's content, each thing in words that name its place; nothing when all is well.
@@ -37,6 +37,22 @@ pub fn problems(content: &TenantContent) -> Vec<String> {
     embeddings(content, &mut found);
     remembered(content, &mut found);
     found
+}
+
+/// Returns how many embeddings are of no tool's summary. They take room and harm nothing.
+#[must_use]
+pub fn orphans(content: &TenantContent) -> usize {
+    let summaries = content.catalog.all_tools().map(|tool| text_hash(&tool.record.summary));
+    let summaries: HashSet<_> = summaries.collect();
+    let embeddings = content.embeddings.iter();
+    embeddings.filter(|(_, embedding)| !summaries.contains(&embedding.text_hash)).count()
+}
+
+/// Returns true if the definition is the one that was registered: its hash is the stored one.
+#[must_use]
+pub fn is_as_registered(tool: &ToolRecord) -> bool {
+    let definition = Definition::parse(&tool.definition);
+    definition.is_ok_and(|definition| definition.hash().ok() == Some(tool.hash))
 }
 
 fn servers(content: &TenantContent, found: &mut Vec<String>) {
@@ -97,21 +113,16 @@ fn of_tool(stored: &StoredTool) -> Vec<String> {
 }
 
 fn embeddings(content: &TenantContent, found: &mut Vec<String>) {
-    let summaries = content.catalog.all_tools().map(|tool| text_hash(&tool.record.summary));
-    let summaries: HashSet<_> = summaries.collect();
     let mut lengths: HashMap<&str, usize> = HashMap::new();
-    let (mut odd, mut of_nothing, mut broken) = (0, 0, 0);
+    let (mut odd, mut broken) = (0, 0);
     for (fingerprint, embedding) in &content.embeddings {
         let length = *lengths.entry(fingerprint).or_insert(embedding.vector.len());
         odd += usize::from(embedding.vector.len() != length);
         broken += usize::from(!embedding.vector.iter().all(|value| value.is_finite()));
-        of_nothing += usize::from(!summaries.contains(&embedding.text_hash));
     }
-    for (count, problem) in [
-        (odd, "differ in length from others of their encoder"),
-        (broken, "hold what is no number"),
-        (of_nothing, "are of no tool's summary"),
-    ] {
+    for (count, problem) in
+        [(odd, "differ in length from others of their encoder"), (broken, "hold what is no number")]
+    {
         if count > 0 {
             found.push(format!("embeddings: {count} {problem}"));
         }
@@ -205,6 +216,22 @@ mod tests {
     }
 
     #[test]
+    fn an_embedding_of_no_summary_is_no_damage() {
+        let mut content = good();
+        assert_eq!(orphans(&content), 0);
+        content.embeddings[0].1.text_hash[0] ^= 1;
+        assert_eq!((problems(&content), orphans(&content)), (Vec::new(), 1));
+    }
+
+    #[test]
+    fn a_flipped_bit_of_a_definition_is_noticed() {
+        let mut tool = good().catalog.tools.remove(0).record;
+        assert!(is_as_registered(&tool));
+        tool.definition = tool.definition.replace("Shows", "Shovs");
+        assert!(!is_as_registered(&tool));
+    }
+
+    #[test]
     fn whatever_changed_is_named_with_its_place() {
         check(|c| c.damage.push("tool \"a\": bad".into()), "tool \"a\": bad");
         check(|c| c.catalog.servers[0].tool_count = 2, "server git: 2 tools are said");
@@ -215,7 +242,6 @@ mod tests {
         check(|c| c.catalog.tools[0].record.model_name.push('x'), "model-facing name is");
         check(|c| c.catalog.tools[0].record.schema_tokens += 1, "its definition has");
         check(|c| c.catalog.tools[0].record.summary.push_str(" more"), "its summary has");
-        check(|c| c.catalog.tools[0].record.summary.push_str(" more"), "embeddings: 1 are of no");
         check(|c| c.catalog.tools[0].summary_revision = 9, "of a revision after");
         check(|c| c.catalog.tools.push(c.catalog.tools[0].clone()), "another tool has");
         check(|c| c.embeddings[0].1.vector[0] = f32::NAN, "1 hold what is no number");

@@ -64,8 +64,9 @@ async fn examine(arguments: &ConfigArguments) -> Vec<Check> {
 
 async fn examine_with(config: Config) -> Vec<Check> {
     let mut checks = ports::check(&config.server).await;
-    if let Some(shared) = &config.store.shared {
-        checks.push(shared_store::check(shared).await);
+    match &config.store.shared {
+        Some(shared) => checks.push(shared_store::check(shared).await),
+        None => checks.extend(store::check_database(&config.store.path).await),
     }
     let on_disk = tokio::task::spawn_blocking(move || {
         let mut checks = vec![model::check(&config.encoder)];

@@ -1,5 +1,6 @@
 //! Which store the configuration names, and opening it.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,12 @@ const OWN_MAX_STALENESS: Duration = Duration::from_secs(15 * 60);
 
 /// The store, ready for use; or a shared one that can't be reached now, whose calls fail until it can.
 pub(super) async fn open(config: &StoreConfig) -> Result<Arc<dyn Store>, ServeError> {
-    let Some(shared) = &config.shared else { return open_own(config).await };
+    let Some(shared) = &config.shared else {
+        let store = open_own(config).await?;
+        let path = config.path.join(DATABASE).display().to_string();
+        store.quick_check().await.map_err(|source| ServeError::Damaged { path, source })?;
+        return Ok(store);
+    };
     let store = shared_store(shared)?;
     match store.prepare().await {
         Err(error) if is_outage(&error) => {
@@ -32,18 +38,36 @@ pub(super) async fn open(config: &StoreConfig) -> Result<Arc<dyn Store>, ServeEr
 
 /// The store, ready for use.
 pub(crate) async fn open_now(config: &StoreConfig) -> Result<Arc<dyn Store>, ServeError> {
-    let Some(shared) = &config.shared else { return open_own(config).await };
+    let Some(shared) = &config.shared else { return Ok(open_own(config).await?) };
     let store = shared_store(shared)?;
     store.prepare().await.map_err(|source| failed(&store, source))?;
     Ok(Arc::new(store))
 }
 
-async fn open_own(config: &StoreConfig) -> Result<Arc<dyn Store>, ServeError> {
+async fn open_own(config: &StoreConfig) -> Result<Arc<SqliteStore>, ServeError> {
     let path = config.path.join(DATABASE);
+    let marker = config.path.join(MARKER);
+    let is_empty = path.metadata().map_or(true, |found| found.len() == 0);
+    if is_empty && marker.exists() {
+        let place = |path: &Path| path.display().to_string();
+        return Err(ServeError::Gone { path: place(&path), marker: place(&marker) });
+    }
     let opened = SqliteStore::open(&path).await;
     let failed = |source| ServeError::Store { path: path.display().to_string(), source };
-    Ok(Arc::new(opened.map_err(failed)?))
+    let store = opened.map_err(failed)?;
+    if !marker.exists()
+        && let Err(error) = std::fs::write(&marker, MARKER_TEXT)
+    {
+        warn!(%error, "it can't be written down that there is a database here");
+    }
+    Ok(Arc::new(store))
 }
+
+/// Says that there was a database here: without it, one that was deleted would be begun anew without a word.
+const MARKER: &str = "toolgate.db.here";
+
+const MARKER_TEXT: &str = "There is a catalog in toolgate.db. If that is gone, servers do not start until it is put back \
+    from a backup, or this file is deleted: then they begin with an empty one.\n";
 
 fn shared_store(config: &SharedStoreConfig) -> Result<PostgresStore, ServeError> {
     let failed = |source| ServeError::Store { path: "store.url".to_owned(), source };

@@ -6,20 +6,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::Semaphore;
-use tracing::warn;
+use tracing::{error, warn};
 
 use self::content::Content;
 use self::kept::Kept;
 use super::freshness::Freshness;
 use super::snapshot::{Snapshot, policy_of};
 use crate::catalog::share::Share;
+use crate::catalog::verify::is_as_registered;
 use crate::encoder::{Encoder, Intents};
 use crate::error::Error;
-use crate::identity::TenantId;
+use crate::identity::{TenantId, ToolId};
 use crate::packs::{Attached, Packs};
 use crate::policy::Policy;
 use crate::store::copies::Copies;
-use crate::store::{Revision, Store, StoredCatalog, moment};
+use crate::store::{Revision, Store, StoredCatalog, ToolRecord, moment};
 
 mod content;
 mod following;
@@ -252,7 +253,10 @@ impl Shards {
         let dimensions = self.encoder.dimensions();
         let known = self.kept.get(tenant).map(|built| built.snapshot);
         let pack = self.packing(tenant, is_borrowed);
+        let damaged_of = tenant.clone();
         let build = move || {
+            let mut catalog = catalog;
+            leave_out_damaged(&damaged_of, &mut catalog, known.as_deref());
             let packed = pack(&catalog, &embeddings);
             let policy = policy_after(known.as_deref(), &catalog)?;
             let built = Snapshot::build_under(policy, catalog, (&embeddings, &packs), dimensions)?;
@@ -270,6 +274,33 @@ impl Shards {
         self.keep(packed).await;
         Ok(snapshot)
     }
+}
+
+/// Leaves out tools whose definition is not the one that was registered: a verdict on one would vouch for another. Those
+/// that are loaded already, to the letter, were looked at before.
+fn leave_out_damaged(tenant: &TenantId, catalog: &mut StoredCatalog, known: Option<&Snapshot>) {
+    let is_known = |tool: &ToolRecord| {
+        let id = ToolId { server: tool.server.clone(), name: tool.name.clone() };
+        let slot = known.and_then(|known| Some((known, known.names.key(&id.key())?)));
+        slot.is_some_and(|(known, slot)| {
+            let loaded = known.tool(slot);
+            loaded.hash == tool.hash && loaded.definition.text() == tool.definition
+        })
+    };
+    catalog.tools.retain(|stored| {
+        let tool = &stored.record;
+        let is_good = is_known(tool) || is_as_registered(tool);
+        if !is_good {
+            let (tenant, server, tool) = (tenant.as_str(), tool.server.as_str(), tool.name.as_str());
+            error!(
+                tenant,
+                server,
+                tool,
+                "the stored definition is damaged, so the tool is left out: register its MCP server again"
+            );
+        }
+        is_good
+    });
 }
 
 /// The catalog's policy, parsed; the one of the shard before it while that is the same.

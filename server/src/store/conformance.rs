@@ -63,6 +63,7 @@ macro_rules! conformance_tests {
             quarantine_of_a_scoped_tool_begins_deltas_anew,
             embeddings_go_with_their_last_tool,
             saved_embeddings_are_kept,
+            embeddings_that_come_after_their_tool_went_are_not_kept,
             a_request_is_remembered_with_its_change,
             a_request_id_stands_for_one_request,
             an_unchanged_request_is_recorded_once,

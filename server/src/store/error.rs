@@ -35,10 +35,16 @@ pub enum StoreError {
     Unavailable(#[source] Cause),
 }
 
+/// Why the database did not do it: it finds no room.
+#[derive(Debug, thiserror::Error)]
+#[error("the disk is full")]
+pub(super) struct DiskFull(#[source] pub(super) Cause);
+
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Damaged(_) => Self::internal(error),
+            StoreError::Damaged(_) => Self::StoreDamaged(error.into()),
+            StoreError::Unavailable(cause) if cause.is::<DiskFull>() => Self::StoreFull(cause),
             other => Self::StoreUnavailable(Box::new(other)),
         }
     }

@@ -51,6 +51,22 @@ impl SqliteStore {
         open::schema(path).await
     }
 
+    /// Looks through the database's pages and indexes.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] with what was found first.
+    pub async fn quick_check(&self) -> Result<(), StoreError> {
+        open::quick_check(&self.readers).await
+    }
+
+    /// Looks through the database at `path` and changes nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`], or as [`SqliteStore::open`].
+    pub async fn look_through(path: &Path) -> Result<(), StoreError> {
+        open::look_through(path).await
+    }
+
     async fn open_with(path: &Path, tuning: Tuning) -> Result<Self, StoreError> {
         let Connections { writer, readers, place } = open::open(path, tuning).await?;
         Ok(Self { writer, readers, place, failures: AtomicU64::new(0) })

@@ -5,6 +5,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::*;
 
+const DAY: Duration = Duration::from_secs(86_400);
+
 fn set(keys: u8) -> String {
     let key = |byte| {
         let x = URL_SAFE_NO_PAD.encode([byte; 32]);
@@ -17,7 +19,7 @@ fn set(keys: u8) -> String {
 async fn a_file_is_followed_and_a_mistake_changes_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("jwks.json");
-    let begin = || Source::begin(Place::File(path.clone()), Duration::from_secs(300));
+    let begin = || Source::begin(Place::File(path.clone()), Duration::from_secs(300), DAY);
     assert!(begin().is_err(), "a file that is not there is a mistake");
     fs::write(&path, set(1)).expect("written");
     let (source, follower) = begin().expect("a source");
@@ -45,7 +47,7 @@ async fn who_needs_newer_keys_has_them_asked_for_and_not_too_often() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("jwks.json");
     fs::write(&path, set(1)).expect("written");
-    let begun = Source::begin(Place::File(path.clone()), Duration::from_secs(300));
+    let begun = Source::begin(Place::File(path.clone()), Duration::from_secs(300), DAY);
     let (source, follower) = begun.expect("a source");
     let (_hangups, hung_up) = watch::channel(());
     tokio::spawn(follower.run(hung_up, CancellationToken::new()));
@@ -57,6 +59,40 @@ async fn who_needs_newer_keys_has_them_asked_for_and_not_too_often() {
     assert_eq!(one.expect("newer keys").set.len(), 2);
     assert_eq!(other.expect("the same").set.len(), 2);
     assert!(ask().await.is_none());
+}
+
+/// A follower of a file with two keys, which is no longer there.
+fn forsaken(folder: &Path, max_age: Duration) -> (Source, Follower) {
+    let path = folder.join("jwks.json");
+    fs::write(&path, set(2)).expect("written");
+    Source::begin(Place::File(path), DAY, max_age).expect("a source")
+}
+
+#[test]
+fn a_set_without_keys_is_an_answer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, mut follower) = forsaken(folder.path(), DAY);
+    let now = || (source.keys().set.len(), source.keys().generation);
+    follower.take(Ok(set(0).into()));
+    assert_eq!(now(), (0, 1), "who took its keys back means it");
+    follower.take(Ok(set(2).into()));
+    assert_eq!(now(), (2, 2));
+}
+
+#[test]
+fn keys_that_can_t_be_had_again_end_after_a_while() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let gone = || Err("gone".to_owned());
+    let (source, mut follower) = forsaken(folder.path(), DAY);
+    follower.take(gone());
+    assert_eq!(source.keys().set.len(), 2, "for a day they stay");
+    let (source, mut follower) = forsaken(folder.path(), Duration::ZERO);
+    let now = || (source.keys().set.len(), source.keys().generation);
+    follower.take(gone());
+    follower.take(gone());
+    assert_eq!(now(), (0, 1));
+    follower.take(Ok(set(2).into()));
+    assert_eq!(now(), (2, 2), "the same keys are good again");
 }
 
 #[test]

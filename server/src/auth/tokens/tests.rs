@@ -68,7 +68,11 @@ impl Issuer {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("jwks.json");
         write(&path, &[pair]);
-        let begun = Source::begin(Place::File(path.clone()), Duration::from_secs(60));
+        let begun = Source::begin(
+            Place::File(path.clone()),
+            Duration::from_secs(60),
+            Duration::from_secs(86_400),
+        );
         let (source, follower) = begun.expect("a source");
         let (hangups, hung_up) = watch::channel(());
         tokio::spawn(follower.run(hung_up, CancellationToken::new()));

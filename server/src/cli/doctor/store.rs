@@ -6,6 +6,9 @@ use std::path::Path;
 
 use super::check::Check;
 use crate::config::KeySource;
+use crate::error::with_causes;
+use crate::serve::DATABASE;
+use crate::store::sqlite::SqliteStore;
 
 /// Below this a server may fail at the next registration.
 const TIGHT: u64 = 1 << 30;
@@ -23,6 +26,22 @@ pub(super) fn check(directory: &Path) -> Vec<Check> {
         ),
     };
     vec![writable, check_space(directory)]
+}
+
+/// Whether the database in the directory can be read from end to end; nothing where there is none yet.
+pub(super) async fn check_database(directory: &Path) -> Option<Check> {
+    let path = directory.join(DATABASE);
+    let place = path.display().to_string();
+    if !path.exists() {
+        return None;
+    }
+    let check = match SqliteStore::look_through(&path).await {
+        Ok(()) => Check::ok("database", format!("{place} is whole")),
+        Err(error) => Check::fail("database", format!("{place}: {}", with_causes(&error))).advice(
+            "put a backup back, or save what can be read with `toolgate store export` and import it into another data directory",
+        ),
+    };
+    Some(check)
 }
 
 /// A server makes the directory; what counts is whether it may.

@@ -38,6 +38,8 @@ pub struct TokenConfig {
     pub keys: JwksPlace,
     /// How often a URL is asked for them.
     pub refresh: Duration,
+    /// How long the keys count while none can be had.
+    pub max_age: Duration,
     /// Who must have issued a token.
     pub issuer: String,
     /// Whom a token must be for.
@@ -125,6 +127,7 @@ fn tokens(settings: &Settings) -> Option<TokenConfig> {
     Some(TokenConfig {
         keys,
         refresh: settings.duration("auth.jwks_refresh"),
+        max_age: settings.duration("auth.jwks_max_age"),
         issuer: settings.text("auth.issuer")?,
         audience: settings.text("auth.audience")?,
         clock_skew: settings.duration("auth.clock_skew"),

@@ -39,6 +39,12 @@ pub(super) const KEYS: &[Key] = &[
         "5m",
         "How often jwks_url is asked. An unknown key has it asked at once, every 30s at most.",
     ),
+    key(
+        "auth.jwks_max_age",
+        span(60_000, 90 * 24 * 3_600_000),
+        "24h",
+        "How long the issuer's keys count while neither file nor URL gives any: afterwards all tokens are refused.",
+    ),
     absent("auth.issuer", Kind::Text, "Who must have issued a token: its claim iss."),
     absent("auth.audience", Kind::Text, "Whom a token must be for: its claim aud, or one of it."),
     key(

@@ -65,7 +65,7 @@ impl Shards {
     /// Notes that the tenant's shard could not be brought to `revision`: it is tried again with the next call.
     pub fn fell_behind(&self, tenant: &TenantId, revision: Revision) {
         self.freshness.fell_behind(tenant, revision, Instant::now());
-        if let Some(built) = self.cache.peek(tenant) {
+        if let Some(built) = self.kept.peek(tenant) {
             *built.retry_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         }
     }

@@ -8,7 +8,7 @@ use crate::store::{TenantContent, UsageAddition, UsageCount};
 pub(in crate::store) async fn fill(store: &dyn Store, t: &TenantId) {
     let mut first = change("s", None, vec![tool("s", "a", "A\0"), tool("s", "b", "B")]);
     first.upserts[0].definition = "\u{10ffff}\0{}".to_owned();
-    first.embeddings = vec![embedding("A", &[1.0, -0.0]), embedding("B", &[f32::MIN, 0.1])];
+    first.embeddings = vec![embedding("A\0", &[1.0, -0.0]), embedding("B", &[f32::MIN, 0.1])];
     commit(store, t, first).await;
     let base = commit(store, t, change("gone", None, Vec::new())).await;
     store.remove_server(t, &server_name("gone"), base).await.expect("a removal");
@@ -21,7 +21,7 @@ pub(in crate::store) async fn fill(store: &dyn Store, t: &TenantId) {
     let base = commit(store, t, change("p", None, Vec::new())).await;
     let pending = ServerRecord { pending: true, ..ServerRecord::new(server_name("p")) };
     commit(store, t, ServerChange { server: pending, ..change("p", Some(base), Vec::new()) }).await;
-    store.save_embeddings(t, "other", &[embedding("A", &[0.5])]).await.expect("a save");
+    store.save_embeddings(t, "other", &[embedding("A\0", &[0.5])]).await.expect("a save");
     remember(store, t, "s", "a").await;
     let count = |hour| UsageCount { hour, item: "route_calls".to_owned(), amount: 3 };
     let added = [7, 8].map(|hour| UsageAddition { tenant: t.clone(), count: count(hour) });

@@ -40,6 +40,9 @@ pub(in crate::store) async fn embeddings_go_with_their_last_tool(store: &dyn Sto
 pub(in crate::store) async fn saved_embeddings_are_kept(store: &dyn Store) {
     let t = tenant("acme");
     let vector = [1.0, -1.5, f32::MIN_POSITIVE, f32::EPSILON, 0.1];
+    let summaries = (0..200).map(|i| i.to_string()).chain(["new".to_owned()]);
+    let tools = summaries.map(|summary| tool("s", &format!("t{summary}"), &summary)).collect();
+    commit(store, &t, change("s", None, tools)).await;
     let many: Vec<_> = (0..200).map(|i| embedding(&i.to_string(), &vector)).collect();
     store.save_embeddings(&t, "e", &many).await.expect("a save");
     store.save_embeddings(&t, "e", &[]).await.expect("a save");
@@ -51,5 +54,23 @@ pub(in crate::store) async fn saved_embeddings_are_kept(store: &dyn Store) {
     assert_eq!(kept.len(), 201);
     assert!(kept.values().all(|stored| stored == &vector));
     assert!(store.load_embeddings(&t, "E").await.expect("a read").is_empty());
-    assert_eq!(store.revision(&t).await.expect("a read"), None, "no catalog comes of it");
+    assert_eq!(store.revision(&t).await.expect("a read"), Some(1), "no change comes of it");
+}
+
+pub(in crate::store) async fn embeddings_that_come_after_their_tool_went_are_not_kept(
+    store: &dyn Store,
+) {
+    let (t, other) = (tenant("acme"), tenant("other"));
+    for t in [&t, &other] {
+        commit(store, t, change("s", None, vec![tool("s", "a", "A"), tool("s", "b", "B")])).await;
+    }
+    store.save_embeddings(&other, ENCODER, &[embedding("A", &[1.0])]).await.expect("a save");
+    // Somebody reads the catalog, and has A and B embedded; meanwhile b changes.
+    let made = [embedding("A", &[1.0]), embedding("B", &[2.0])];
+    commit(store, &t, change("s", Some(1), vec![tool("s", "b", "C")])).await;
+    store.save_embeddings(&t, ENCODER, &made).await.expect("a save");
+    assert_eq!(texts(store, &t, &["A", "B", "C"]).await, ["A"]);
+    store.save_embeddings(&t, ENCODER, &[]).await.expect("a save");
+    assert_eq!(texts(store, &t, &["A"]).await, ["A"]);
+    assert_eq!(texts(store, &other, &["A"]).await, ["A"], "no other tenant's go");
 }

@@ -78,6 +78,14 @@ impl Model {
         }
     }
 
+    /// As a store keeps what comes after the catalog was read: what is of no tool's summary goes.
+    pub(super) fn save_used(&mut self, fingerprint: &str, embeddings: &[StoredEmbedding]) {
+        self.save(fingerprint, embeddings);
+        let summaries = self.tools.values().map(|tool| hash_of(&tool.record.summary));
+        let said: HashSet<_> = summaries.collect();
+        self.embeddings.retain(|(_, hash), _| said.contains(hash));
+    }
+
     pub(super) fn check_request(&self, request: &PendingRequest) -> Result<(), StoreError> {
         match self.requests.get(&request.id) {
             Some(known) if known.body_hash != request.body_hash => Err(StoreError::RequestIdReused),

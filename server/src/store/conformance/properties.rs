@@ -103,7 +103,7 @@ async fn apply(store: &dyn Store, t: &TenantId, model: &mut Model, op: Op) {
         Op::Save { encoder, texts } => {
             let embeddings = embeddings_of(t, &texts);
             store.save_embeddings(t, ENCODERS[encoder], &embeddings).await.expect("a save");
-            model.save(ENCODERS[encoder], &embeddings);
+            model.save_used(ENCODERS[encoder], &embeddings);
         }
         Op::Record { id, body } => {
             let request = request(&format!("r{id}"), &format!("{} {body}", t.as_str()));

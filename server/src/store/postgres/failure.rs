@@ -6,8 +6,10 @@ use sqlx::Error as SqlxError;
 
 use crate::error::Cause;
 use crate::store::StoreError;
+use crate::store::error::DiskFull;
 
 // Conditions, https://www.postgresql.org/docs/current/errcodes-appendix.html.
+const DISK_FULL: &str = "53100";
 const SERIALIZATION: &str = "40001";
 const DEADLOCK: &str = "40P01";
 const TOO_MANY_CONNECTIONS: &str = "53300";
@@ -75,6 +77,9 @@ pub(super) fn failed(error: SqlxError) -> StoreError {
     if is_damage || corrupted {
         return StoreError::Damaged(error.to_string());
     }
+    if code_of(&error).is_some_and(|code| code == DISK_FULL) {
+        return StoreError::Unavailable(Box::new(DiskFull(error.into())));
+    }
     StoreError::Unavailable(Box::new(error))
 }
 
@@ -88,6 +93,9 @@ pub(super) fn was_undone(error: &StoreError) -> bool {
 /// Whether the database can't be reached now, which may pass by itself.
 pub(super) fn is_outage(error: &StoreError) -> bool {
     let StoreError::Unavailable(cause) = error else { return false };
+    if cause.is::<DiskFull>() {
+        return false;
+    }
     match (cause.downcast_ref::<UseFailure>(), cause.downcast_ref::<SqlxError>()) {
         (Some(failure), _) => failure.is_outage,
         (_, Some(error)) => is_passing(error),

@@ -113,7 +113,7 @@ impl<B: Backend> Store for B {
     ) -> StoreFuture<'a, ()> {
         let tenant = tenant.as_str();
         Box::pin(writing!(self, WRITE_LIMIT, Scope::Tenant(tenant), |tx| {
-            embeddings::save(tx, tenant, fingerprint, embeddings)
+            embeddings::save_used(tx, tenant, fingerprint, embeddings)
         }))
     }
 

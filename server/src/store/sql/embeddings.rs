@@ -58,6 +58,23 @@ pub(super) async fn save(
     transaction.insert(&INSERT, &rows).await
 }
 
+/// Saves embeddings of texts that a tool of the tenant has as its summary now: what was read to make them may be older. All
+/// others of the tenant go.
+pub(super) async fn save_used(
+    transaction: &mut impl Transaction,
+    tenant: &str,
+    fingerprint: &str,
+    embeddings: &[StoredEmbedding],
+) -> Result<(), StoreError> {
+    save(transaction, tenant, fingerprint, embeddings).await?;
+    let unused = sql!(
+        "DELETE FROM embeddings WHERE tenant = $1
+         AND NOT EXISTS (SELECT 1 FROM tools
+                         WHERE tools.tenant = $1 AND summary_hash = embeddings.text_hash)"
+    );
+    transaction.run(unused, &values![tenant]).await.map(drop)
+}
+
 /// Drops the embeddings of `texts` that no tool of the tenant has as its summary any longer.
 pub(super) async fn drop_unused<'a>(
     transaction: &mut impl Transaction,

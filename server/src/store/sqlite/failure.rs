@@ -8,12 +8,14 @@ use sqlx::migrate::MigrateError;
 
 use crate::error::Cause;
 use crate::store::StoreError;
+use crate::store::error::DiskFull;
 
 // Primary result codes, https://www.sqlite.org/rescode.html.
 const BUSY: u32 = 5;
 const LOCKED: u32 = 6;
 const READONLY: u32 = 8;
 const CORRUPT: u32 = 11;
+const FULL: u32 = 13;
 const CANTOPEN: u32 = 14;
 const NOTADB: u32 = 26;
 
@@ -44,6 +46,7 @@ impl OpenFailure {
             Some(BUSY | LOCKED) => "locked by another process",
             Some(READONLY) => "read-only: the file and its folder must be writable",
             Some(CORRUPT) => "the database is damaged",
+            Some(FULL) => "the disk is full",
             Some(CANTOPEN) => "can't be opened",
             Some(NOTADB) => "not an SQLite database",
             _ => "SQLite can't use it",
@@ -76,6 +79,9 @@ pub(super) fn failed(error: sqlx::Error) -> StoreError {
     let code = error.as_database_error().and_then(primary_code);
     if matches!(code, Some(CORRUPT | NOTADB)) {
         return StoreError::Damaged(error.to_string());
+    }
+    if code == Some(FULL) {
+        return StoreError::Unavailable(Box::new(DiskFull(error.into())));
     }
     match error {
         sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => {

@@ -11,7 +11,7 @@ use sqlx::sqlite::{
 };
 use sqlx::{ConnectOptions, Connection};
 
-use super::failure::OpenFailure;
+use super::failure::{OpenFailure, failed};
 use super::place::Place;
 use crate::store::{SchemaState, StoreError};
 
@@ -101,6 +101,26 @@ pub(super) async fn schema(path: &Path) -> Result<SchemaState, StoreError> {
         return Err(OpenFailure::schema(path, wanted, cause));
     }
     Ok(SchemaState { found, wanted })
+}
+
+/// Looks through a database that is not changed.
+pub(super) async fn look_through(path: &Path) -> Result<(), StoreError> {
+    let options = options(path, Tuning::default().busy_timeout).read_only(true);
+    check_owner(path, &options).await?;
+    let refused = |cause| OpenFailure::database(path, cause);
+    let pool = connections(1).connect_with(options).await.map_err(refused)?;
+    let checked = quick_check(&pool).await;
+    pool.close().await;
+    checked
+}
+
+/// Reads all pages and holds them against each other. Some seconds for a gigabyte.
+pub(super) async fn quick_check(pool: &SqlitePool) -> Result<(), StoreError> {
+    let found = sqlx::query_scalar::<_, String>("PRAGMA quick_check(1)");
+    match found.fetch_one(pool).await.map_err(failed)?.as_str() {
+        "ok" => Ok(()),
+        problem => Err(StoreError::Damaged(problem.to_owned())),
+    }
 }
 
 fn options(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {

@@ -12,6 +12,9 @@ use crate::store::StoreError;
 pub(super) struct Place {
     path: PathBuf,
     file: FileId,
+    log: PathBuf,
+    /// The write-ahead log, which is there while the database is open.
+    log_file: Option<FileId>,
 }
 
 /// Device and inode.
@@ -21,13 +24,17 @@ impl Place {
     pub(super) fn of(path: &Path) -> Result<Self, StoreError> {
         let found = path.metadata();
         let found = found.map_err(|cause| OpenFailure::io(path, "can't be looked at", cause))?;
-        Ok(Self { path: path.to_owned(), file: id(&found) })
+        let mut log = path.as_os_str().to_owned();
+        log.push("-wal");
+        let log = PathBuf::from(log);
+        let log_file = log.metadata().ok().map(|found| id(&found));
+        Ok(Self { path: path.to_owned(), file: id(&found), log, log_file })
     }
 
-    /// Refuses when the path has no file any more, or another one. One `stat`: microseconds.
+    /// Refuses when the database or its write-ahead log is no longer the file that was opened. Two `stat`: microseconds.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         let problem = match self.path.metadata() {
-            Ok(found) if id(&found) == self.file => return Ok(()),
+            Ok(found) if id(&found) == self.file => return self.check_log(),
             Ok(_) => "the database was replaced by another file while it was in use",
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
                 "the database was deleted or moved while it was in use"
@@ -35,6 +42,22 @@ impl Place {
             Err(cause) => return Err(OpenFailure::io(&self.path, "can't be looked at", cause)),
         };
         Err(OpenFailure::of(&self.path, format!("{problem}: put it back, or restart the server")))
+    }
+
+    /// What is committed goes to the log first: in one that was deleted it would be gone with the process.
+    fn check_log(&self) -> Result<(), StoreError> {
+        let Some(log_file) = self.log_file else { return Ok(()) };
+        let problem = match self.log.metadata() {
+            Ok(found) if id(&found) == log_file => return Ok(()),
+            Ok(_) => "the write-ahead log was replaced by another file while it was in use",
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
+                "the write-ahead log was deleted or moved while it was in use"
+            }
+            Err(cause) => return Err(OpenFailure::io(&self.log, "can't be looked at", cause)),
+        };
+        let remedy = "put it back if it was moved; if it is gone, restart the server and import what \
+                      was exported before (`toolgate store import`)";
+        Err(OpenFailure::of(&self.log, format!("{problem}: {remedy}")))
     }
 }
 

@@ -24,7 +24,10 @@ async fn damaged_rows_are_named() {
     let fixture = open().await;
     let (store, t) = (&fixture.store, tenant("acme"));
     let mut first = change("s", None, vec![tool("s", "a", "A")]);
-    first.embeddings = vec![embedding("A", &[1.0, 2.0]), embedding("B", &[1.0, 2.0])];
+    first.embeddings = vec![embedding("A", &[1.0, 2.0])];
+    let mut second = change("o", None, vec![tool("o", "b", "B")]);
+    second.embeddings = vec![embedding("B", &[1.0, 2.0])];
+    commit(store, &t, second).await;
     commit(store, &t, first).await;
 
     run(&store.writer, "UPDATE embeddings SET vector = x'0000803f00'").await;
@@ -44,14 +47,14 @@ async fn damaged_rows_are_named() {
         "UPDATE tools SET precondition = NULL, hash = x'00'",
         "UPDATE tools SET hash = zeroblob(32), schema_tokens = -1",
         "UPDATE tools SET schema_tokens = 1, name = ' '",
-        "UPDATE tools SET name = 'a', definition = CAST(x'ff' AS TEXT)",
+        "UPDATE tools SET name = server, definition = CAST(x'ff' AS TEXT)",
     ] {
         run(&store.writer, sql).await;
         let damaged = store.load_catalog(&t).await;
         assert!(matches!(damaged, Err(StoreError::Damaged(_))), "{sql}: {damaged:?}");
     }
     run(&store.writer, "UPDATE tools SET definition = '{}'").await;
-    assert_eq!(catalog(store, &t).await.tools.len(), 1);
+    assert_eq!(catalog(store, &t).await.tools.len(), 2);
 }
 
 #[tokio::test]
@@ -79,6 +82,28 @@ async fn a_damaged_file_fails_without_a_panic() {
     assert!(matches!(written, Err(StoreError::Damaged(_))), "{written:?}");
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_log_that_is_deleted_or_replaced_takes_no_change() {
+    let fixture = open().await;
+    let (store, t) = (&fixture.store, tenant("acme"));
+    let log = fixture.folder.path().join("catalog.db-wal");
+    let base = commit(store, &t, change("s", None, vec![tool("s", "a", "A")])).await;
+    let aside = fixture.folder.path().join("aside");
+    std::fs::rename(&log, &aside).expect("moved");
+    for is_replaced in [false, true] {
+        if is_replaced {
+            std::fs::write(&log, "").expect("another file");
+        }
+        let refused = store.commit(&t, change("s", Some(base), Vec::new())).await;
+        let refused = refused.expect_err("it would be lost with the process");
+        let words = refused.source().expect("a cause").to_string();
+        assert!(words.contains("write-ahead log was") && words.contains("put it back"), "{words}");
+    }
+    std::fs::rename(&aside, &log).expect("put back");
+    commit(store, &t, change("s", Some(base), vec![tool("s", "a", "B")])).await;
+}
+
 fn bulky(server: &str, base: Option<u64>, kilobytes: usize) -> ServerChange {
     let mut heavy = tool(server, "heavy", "Heavy");
     heavy.definition = "x".repeat(kilobytes * 1024);
@@ -96,7 +121,8 @@ async fn a_full_disk_fails_commits_cleanly() {
     commit(&store, &t, change("small", None, vec![tool("small", "a", "A")])).await;
     for _ in 0..5 {
         let full = store.commit(&t, bulky("second", None, 600)).await;
-        assert!(matches!(full, Err(StoreError::Unavailable(_))), "{full:?}");
+        let full: crate::error::Error = full.expect_err("a refusal").into();
+        assert!(full.to_string().contains("disk of the store is full"), "{full:?}");
         let after = catalog(&store, &t).await;
         assert_eq!((after.revision, after.servers.len(), after.tools.len()), (2, 2, 2));
     }
