@@ -4,6 +4,7 @@
 
 mod limit;
 mod memory;
+mod queueing;
 mod rate;
 
 use std::collections::HashMap;
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 pub use limit::Measured;
 use limit::{Bounds, Limit};
 pub use memory::watch_memory;
+use queueing::Queueing;
 use rate::{Rate, Spent};
 
 use crate::identity::TenantId;
@@ -67,6 +69,8 @@ pub struct Wish {
     pub kind: Kind,
     /// The time that its caller leaves it.
     pub left: Duration,
+    /// How long it has waited until anything was done for it.
+    pub waited: Duration,
 }
 
 /// Why a call may not begin.
@@ -96,6 +100,7 @@ pub struct Admission {
 struct Inner {
     state: Mutex<State>,
     short_of_memory: memory::Flag,
+    queueing: Mutex<Queueing>,
 }
 
 #[derive(Debug)]
@@ -157,8 +162,9 @@ impl Admission {
             limit: Limit::new(config.bounds(), Instant::now()),
             tenants: HashMap::new(),
         };
+        let queueing = Mutex::new(Queueing::new(config.max_wait));
         let (state, short_of_memory) = (Mutex::new(state), memory::Flag::default());
-        Self { inner: Arc::new(Inner { state, short_of_memory }) }
+        Self { inner: Arc::new(Inner { state, short_of_memory, queueing }) }
     }
 
     /// Holds calls to something else from now on; those in progress go on.
@@ -166,6 +172,15 @@ impl Admission {
         let mut state = self.inner.state();
         state.config = config;
         state.limit.rebound(config.bounds());
+        drop(state);
+        self.inner.queueing().reconfigure(config.max_wait);
+    }
+
+    /// Returns whether a prompt call that has waited this long until anything was done for it may still begin. No call of
+    /// those that wait before is in progress, so that the limit on these does not see them.
+    #[must_use]
+    pub fn is_in_time(&self, waited: Duration) -> bool {
+        self.inner.queueing().is_in_time(waited, Instant::now())
     }
 
     /// Says whether memory is short.
@@ -218,6 +233,11 @@ impl Permit {
 
 impl Inner {
     /// Nothing panics while it holds the lock.
+    fn queueing(&self) -> MutexGuard<'_, Queueing> {
+        self.queueing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nothing panics while it holds the lock.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -245,7 +265,8 @@ impl State {
         if let Some(rate) = rate {
             entry.spent.spend(&rate, now).map_err(Refusal::TenantTooOften)?;
         }
-        let begun = Begun { kind: wish.kind, at: now, calm: self.limit.is_calm(self.prompt) };
+        let at = now.checked_sub(wish.waited).unwrap_or(now);
+        let begun = Begun { kind: wish.kind, at, calm: self.limit.is_calm(self.prompt) };
         entry.under_way += 1;
         self.prompt_tenants += usize::from(is_prompt && entry.prompt == 0);
         entry.prompt += usize::from(is_prompt);

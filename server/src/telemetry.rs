@@ -5,6 +5,7 @@ mod admission;
 mod auth;
 mod encoder;
 mod memory;
+mod rejection;
 mod safety;
 mod store;
 
@@ -24,24 +25,13 @@ pub use admission::AdmissionMetrics;
 pub use auth::AuthMetrics;
 pub use encoder::{EncoderMetrics, WorkerMetrics};
 pub use memory::MemoryMetrics;
+pub use rejection::Rejection;
 pub use safety::SafetyMetrics;
 pub use store::StoreMetrics;
 
 /// Upper bounds in seconds: most calls take less than 5 ms.
 const BUCKETS: [f64; 14] =
     [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
-
-/// Why calls, connections and answers are refused at the edge.
-const REJECTIONS: [&str; 8] = [
-    "concurrency",
-    "connections",
-    "draining",
-    "origin",
-    "unsent_answers",
-    "watches",
-    "web_bodies",
-    "web_body_late",
-];
 
 /// One label with a value from a closed set.
 type Label = [(&'static str, &'static str); 1];
@@ -189,8 +179,8 @@ impl Metrics {
 
     /// A counter that first appears as 1 has never risen to whoever looks at rates.
     fn begin_at_zero(&self) {
-        for reason in REJECTIONS {
-            drop(self.rejected.get_or_create(&[("reason", reason)]));
+        for reason in Rejection::ALL {
+            drop(self.rejected.get_or_create(&[("reason", reason.name())]));
         }
         for reason in ["LEXICAL_ONLY", "STALE_CATALOG", "INTENT_TRUNCATED"] {
             drop(self.degraded.get_or_create(&[("reason", reason)]));
@@ -268,8 +258,8 @@ impl Metrics {
     }
 
     /// A call that was refused at the edge.
-    pub fn rejected(&self, reason: &'static str) {
-        self.rejected.get_or_create(&[("reason", reason)]).inc();
+    pub fn rejected(&self, reason: Rejection) {
+        self.rejected.get_or_create(&[("reason", reason.name())]).inc();
     }
 
     /// A verdict of Gate.

@@ -1,6 +1,6 @@
 //! Answers that were made and not yet taken by their callers. The transport holds them for as long as a
-//! caller likes not to read, so their bytes are bounded over the process: an answer beyond the bound is
-//! refused at once, and what a caller leaves lying is thrown away.
+//! caller likes not to read, so their bytes are bounded over the process, and shared out by connection and by tenant:
+//! an answer beyond is refused at once, and what a caller leaves lying is thrown away.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -14,10 +14,11 @@ use tonic::codegen::http::header::{CONTENT_TYPE, HeaderValue};
 use tonic::codegen::http::{Request, Response};
 use tower::{Layer, Service};
 
-use self::body::Answer;
+use self::body::{Answer, For};
 pub use self::room::OPEN_COST;
 use self::room::Room;
 use crate::connections::Peer;
+use crate::owner::RequestOwner;
 use crate::refusal::refused;
 
 mod body;
@@ -39,8 +40,9 @@ pub struct BoundAnswers {
 }
 
 impl BoundAnswers {
-    /// At most `bytes` of untaken answers; `refused` is told of each answer beyond. To be called within a
-    /// runtime, which then looks after the answers for as long as the layer or one of them is there.
+    /// At most `bytes` of untaken answers, of which a connection or a tenant gets four fifths at most; `refused` is told of
+    /// each answer beyond. To be called within a runtime, which then looks after the answers for as long as the layer or one
+    /// of them is there.
     pub fn new(bytes: usize, refused: impl Fn() + Send + Sync + 'static) -> Self {
         Self::with_patience(PATIENCE, bytes, refused)
     }
@@ -88,17 +90,22 @@ where
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
         let peer = request.extensions().get::<Peer>().cloned();
+        // Without a door before this, the connection alone is known.
+        let owner = request.extensions().get::<RequestOwner>().cloned();
+        let under_way = peer.as_ref().map(Peer::begin_request);
         let content = request.headers().get(CONTENT_TYPE).cloned();
         let grpc = content.as_ref().is_some_and(is_grpc);
         let (answer, room) = (self.inner.call(request), Arc::clone(&self.room));
         Box::pin(async move {
             let (parts, body) = answer.await?.into_parts();
-            let mut body = Some(body);
+            let owner =
+                owner.map_or_else(|| RequestOwner::of(peer.as_ref()).now(), |owner| owner.now());
+            let mut opened = Some((For { peer, owner, request: under_way, grpc }, body));
             // A unary answer is there at once. Asked for here, it can be refused before any header of
             // success is sent, so that clients may try again.
             let open = poll_fn(|cx| {
-                let body = body.take();
-                Poll::Ready(body.and_then(|body| Answer::open(&room, peer.clone(), grpc, body, cx)))
+                let opened = opened.take();
+                Poll::Ready(opened.and_then(|(caller, body)| Answer::open(&room, caller, body, cx)))
             });
             Ok(match open.await {
                 Some(answer) => Response::from_parts(parts, answer),

@@ -1,8 +1,10 @@
-//! Connections, bounded in number: one beyond the limit is closed at once, so that its client hears of it
-//! and tries another replica, instead of waiting in the kernel's queue. One that never begins to speak
-//! is closed too, and others can be closed from outside. One that sends too much of what is cheap is read slowly.
+//! Connections, bounded in number: beyond the limit, one that never made an authenticated call is closed for the new one,
+//! or the new one is, at once, so that its client hears of it and tries another replica instead of waiting in the kernel's
+//! queue. One that never begins to speak, or asks nothing for long, is closed too, and others can be closed from outside.
+//! One that sends too much of what is cheap is read slowly.
 
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -10,19 +12,25 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use tokio_stream::Stream;
-use tokio_util::sync::{CancellationToken, PollSemaphore, WaitForCancellationFutureOwned};
+use tokio_util::sync::WaitForCancellationFutureOwned;
 use tonic::transport::server::Connected;
 use tracing::{debug, warn};
 
 use self::frames::Frames;
-use self::stream::{Shown, Stream as Bytes};
-use crate::certificate::PeerCertificate;
+pub use self::peer::Peer;
+pub(crate) use self::peer::UnderWay;
+use self::readable::Readable;
+pub use self::registry::{ConnectionLimits, ConnectionRefusal};
+use self::registry::{Place, Registry};
+use self::stream::{Handshakes, Stream as Bytes};
 use crate::tls::Tls;
 
 mod frames;
+mod peer;
+mod readable;
+mod registry;
 mod stream;
 
 /// After an error of the listener itself.
@@ -41,22 +49,21 @@ const SILENCE: Duration = Duration::from_secs(30);
 /// request of HTTP/1.1 that asks for anything is shorter.
 const OPENING_BYTES: usize = 24 + 9;
 
-/// TLS handshakes at a time: each takes a millisecond of a core, and who waits for a turn does so within
-/// [`OPENING_MAX`].
-const HANDSHAKES_MAX: usize = 64;
-
 /// A connection that gives its place back when it is closed.
 pub struct Connection {
     stream: Bytes,
-    shown: Shown,
+    peer: Peer,
+    limits: ConnectionLimits,
     /// Until the peer has begun to speak.
     opening: Option<Opening>,
+    /// When to look whether anything is asked.
+    idle: Option<Pin<Box<Sleep>>>,
     frames: Frames,
+    readable: Readable,
     /// While nothing is read.
     pause: Option<Pin<Box<Sleep>>>,
-    closer: CancellationToken,
     closed: Pin<Box<WaitForCancellationFutureOwned>>,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 struct Opening {
@@ -64,54 +71,42 @@ struct Opening {
     missing: usize,
 }
 
-/// The other end of a connection. Requests carry it in their extensions.
-#[derive(Debug, Clone)]
-pub struct Peer {
-    closer: CancellationToken,
-    shown: Shown,
-}
-
-impl Peer {
-    /// Closes the connection at once, with all that is under way on it.
-    pub(crate) fn close(&self) {
-        self.closer.cancel();
-    }
-
-    /// The certificate that the peer has shown, and which was verified.
-    #[must_use]
-    pub fn certificate(&self) -> Option<&PeerCertificate> {
-        self.shown.get()
-    }
-}
-
 /// The listener's connections, at most some number at a time.
 pub struct Connections<F> {
     listener: TcpListener,
-    places: Arc<Semaphore>,
+    registry: Arc<Registry>,
     refused: F,
     opening_max: Option<Duration>,
-    tls: Option<(Arc<Tls>, PollSemaphore)>,
+    handshakes: Option<Handshakes>,
     pause: Option<Pin<Box<Sleep>>>,
 }
 
-impl<F: Fn()> Connections<F> {
-    /// At most `max` connections of `listener`, each of which has to begin in time; `refused` is
-    /// told of each one beyond.
-    pub fn new(listener: TcpListener, max: usize, refused: F) -> Self {
-        Self { opening_max: Some(OPENING_MAX), ..Self::of_any_kind(listener, max, refused) }
+impl<F: Fn(ConnectionRefusal)> Connections<F> {
+    /// Connections of `listener` within `limits`, each of which has to begin in time; `refused` is told of each one that
+    /// is not let in, or closed for another.
+    pub fn new(listener: TcpListener, limits: ConnectionLimits, refused: F) -> Self {
+        Self { opening_max: Some(OPENING_MAX), ..Self::of_any_kind(listener, limits, refused) }
     }
 
     /// Connections whose protocol is somebody else's concern.
-    pub(crate) fn of_any_kind(listener: TcpListener, max: usize, refused: F) -> Self {
-        let places = Arc::new(Semaphore::new(max));
-        Self { listener, places, refused, opening_max: None, tls: None, pause: None }
+    pub(crate) fn of_any_kind(listener: TcpListener, limits: ConnectionLimits, refused: F) -> Self {
+        let registry = Registry::new(limits);
+        Self { listener, registry, refused, opening_max: None, handshakes: None, pause: None }
     }
 
-    /// The same over TLS, if that is wanted. A handshake has the time in which a connection has to begin.
+    /// The same over TLS, if that is wanted. A handshake has a few seconds from its first byte on.
     #[must_use]
     pub fn over_tls(self, tls: Option<Arc<Tls>>) -> Self {
-        let turns = PollSemaphore::new(Arc::new(Semaphore::new(HANDSHAKES_MAX)));
-        Self { tls: tls.map(|tls| (tls, turns)), ..self }
+        Self { handshakes: tls.map(Handshakes::new), ..self }
+    }
+
+    /// The same with handshakes of `limit` at the most.
+    #[cfg(test)]
+    pub(crate) fn with_handshake_max(mut self, limit: Duration) -> Self {
+        if let Some(handshakes) = &mut self.handshakes {
+            handshakes.limit = limit;
+        }
+        self
     }
 
     /// Ready when the pause after an error is over.
@@ -123,11 +118,17 @@ impl<F: Fn()> Connections<F> {
         Poll::Ready(())
     }
 
-    fn admit(&self, stream: TcpStream) -> Option<Connection> {
-        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
-            (self.refused)();
-            return None;
+    fn admit(&self, stream: TcpStream, address: SocketAddr) -> Option<Connection> {
+        let admitted = match self.registry.admit(address.ip()) {
+            Ok(admitted) => admitted,
+            Err(refusal) => {
+                (self.refused)(refusal);
+                return None;
+            }
         };
+        if admitted.replaced {
+            (self.refused)(ConnectionRefusal::Replaced);
+        }
         // Small answers must not wait for more bytes (Nagle).
         if let Err(error) = stream.set_nodelay(true) {
             debug!(%error, "a connection without TCP_NODELAY");
@@ -137,13 +138,20 @@ impl<F: Fn()> Connections<F> {
             debug!(%error, "a connection without TCP keepalive");
         }
         let opening = |max| Opening { until: Box::pin(sleep(max)), missing: OPENING_BYTES };
-        let closer = CancellationToken::new();
-        let closed = Box::pin(closer.clone().cancelled_owned());
-        let opening = self.opening_max.map(opening);
-        let tls = self.tls.as_ref().map(|(tls, turns)| (tls, turns.clone()));
-        let (stream, shown) = Bytes::of(stream, tls);
-        let (frames, pause) = (Frames::new(Instant::now()), None);
-        Some(Connection { stream, shown, opening, frames, pause, closer, closed, _place: place })
+        let (peer, limits) = (admitted.peer, self.registry.limits);
+        let idle = peer.idle_until(&limits).map(|until| Box::pin(sleep_until(until)));
+        Some(Connection {
+            stream: Bytes::of(stream, self.handshakes.clone(), peer.shown()),
+            closed: Box::pin(peer.closed()),
+            peer,
+            limits,
+            opening: self.opening_max.map(opening),
+            idle,
+            frames: Frames::new(Instant::now()),
+            readable: Readable::default(),
+            pause: None,
+            _place: admitted.place,
+        })
     }
 }
 
@@ -151,19 +159,38 @@ impl Connection {
     /// Pending for as long as the connection may go on. Asked before each step: a peer that keeps us busy
     /// must not escape it.
     fn ended(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
-        let closed = self.closed.as_mut().poll(cx).is_ready();
         let late =
             self.opening.as_mut().is_some_and(|opening| opening.until.as_mut().poll(cx).is_ready());
-        let why = match (closed, late) {
-            (true, _) => "answers were not taken in time",
-            (false, true) => "the peer said too little in time",
-            (false, false) => return Poll::Pending,
+        let why = if self.closed.as_mut().poll(cx).is_ready() {
+            "answers were not taken in time, or its place was needed"
+        } else if late {
+            "the peer said too little in time"
+        } else if self.is_idle(cx) {
+            "nothing was asked for too long"
+        } else {
+            return Poll::Pending;
         };
         debug!("a connection is closed: {why}");
         Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, why))
     }
 
+    /// Returns whether nothing was asked for longer than may be.
+    fn is_idle(&mut self, cx: &mut Context<'_>) -> bool {
+        while let Some(idle) = &mut self.idle {
+            if idle.as_mut().poll(cx).is_pending() {
+                return false;
+            }
+            match self.peer.idle_until(&self.limits) {
+                None => self.idle = None,
+                Some(until) if until <= Instant::now() => return true,
+                Some(until) => idle.as_mut().reset(until),
+            }
+        }
+        false
+    }
+
     fn has_read(&mut self, bytes: &[u8]) {
+        self.peer.set_readable(self.readable.has_read());
         if let Some(opening) = &mut self.opening {
             opening.missing = opening.missing.saturating_sub(bytes.len());
             self.opening.take_if(|opening| opening.missing == 0);
@@ -184,7 +211,7 @@ impl Connection {
     }
 }
 
-impl<F: Fn() + Unpin> Stream for Connections<F> {
+impl<F: Fn(ConnectionRefusal) + Unpin> Stream for Connections<F> {
     type Item = io::Result<Connection>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -197,8 +224,8 @@ impl<F: Fn() + Unpin> Stream for Connections<F> {
                     warn!(%error, "no connection can be accepted for now");
                     self.pause = Some(Box::pin(sleep(PAUSE)));
                 }
-                Ok((stream, _)) => {
-                    if let Some(connection) = self.admit(stream) {
+                Ok((stream, address)) => {
+                    if let Some(connection) = self.admit(stream, address) {
                         return Poll::Ready(Some(Ok(connection)));
                     }
                 }
@@ -226,7 +253,7 @@ impl Connected for Connection {
     type ConnectInfo = Peer;
 
     fn connect_info(&self) -> Self::ConnectInfo {
-        Peer { closer: self.closer.clone(), shown: Arc::clone(&self.shown) }
+        self.peer.clone()
     }
 }
 
@@ -241,7 +268,11 @@ impl AsyncRead for Connection {
         }
         ready!(self.rested(cx));
         let before = buffer.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        let waker = self.readable.waker(cx);
+        let read = Pin::new(&mut self.stream).poll_read(&mut Context::from_waker(&waker), buffer);
+        if read.is_pending() {
+            self.readable.is_drained();
+        }
         if let Some(bytes) = buffer.filled().get(before..).filter(|bytes| !bytes.is_empty()) {
             self.has_read(bytes);
         }

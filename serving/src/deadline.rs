@@ -2,13 +2,19 @@
 
 use std::time::Duration;
 
+use tonic::codegen::http::HeaderMap;
 use tonic::metadata::MetadataMap;
 
 /// The caller's deadline (`grpc-timeout`) less a fiftieth, so that the answer gets there before it;
 /// `None` when the caller named none, or none that can be read.
 #[must_use]
 pub fn time_asked(metadata: &MetadataMap) -> Option<Duration> {
-    let asked = timeout(metadata.get("grpc-timeout")?.to_str().ok()?)?;
+    time_left(metadata.as_ref())
+}
+
+/// The same from the headers of a request.
+pub(crate) fn time_left(headers: &HeaderMap) -> Option<Duration> {
+    let asked = timeout(headers.get("grpc-timeout")?.to_str().ok()?)?;
     Some(asked - asked / 50)
 }
 

@@ -3,13 +3,16 @@
 //! comes in time; and how each logs, and is traced. No service lives here.
 
 mod answers;
+mod arrival;
 mod certificate;
 mod connections;
 mod deadline;
 mod door;
 mod limits;
+mod owner;
 mod pages;
 mod refusal;
+mod shares;
 mod stopping;
 pub mod telemetry;
 mod tls;
@@ -17,12 +20,15 @@ mod transport;
 mod undecoded;
 
 pub use answers::{BoundAnswers, OPEN_COST};
+pub use arrival::Arrival;
 pub use certificate::PeerCertificate;
-pub use connections::{Connection, Connections, Peer};
+pub use connections::{Connection, ConnectionLimits, ConnectionRefusal, Connections, Peer};
 pub use deadline::time_asked;
-pub use door::{BoundRequests, Doored};
+pub use door::{AtDoor, BodyPace, BoundRequests, DoorRefusal, Doored};
 pub use limits::{open_as_many_files_as_allowed, outlive_file_size_limit};
+pub use owner::RequestOwner;
 pub use pages::serve_pages;
+pub use shares::{Owner, Share, Shares};
 pub use stopping::{drained_or_cut, stop_on_signal};
 pub use tls::{Tls, TlsError, TlsFiles};
 pub use transport::{ending_after, transport};

@@ -14,7 +14,7 @@ use tokio_stream::StreamExt as _;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use crate::connections::{Connection, Connections};
+use crate::connections::{Connection, ConnectionLimits, ConnectionRefusal, Connections};
 
 /// Connections at a time: some scrapers, some probes, a person.
 const CONNECTIONS_MAX: usize = 64;
@@ -37,8 +37,11 @@ async fn serve_within(
     routes: Router,
     over: CancellationToken,
 ) {
-    let refused = || debug!("a connection to the admin port beyond the most there may be");
-    let mut incoming = Connections::of_any_kind(listener, CONNECTIONS_MAX, refused);
+    let refused = |_: ConnectionRefusal| {
+        debug!("a connection to the admin port beyond the most there may be");
+    };
+    let limits = ConnectionLimits::of(CONNECTIONS_MAX);
+    let mut incoming = Connections::of_any_kind(listener, limits, refused);
     // Dropped at the end, and all connections with it: a peer that stays must not keep the process.
     let mut open = JoinSet::new();
     loop {

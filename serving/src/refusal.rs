@@ -19,14 +19,8 @@ pub(crate) fn refused<B: Default>(
     meant: &HeaderMap,
     why: &'static str,
 ) -> Response<B> {
-    let content = content.filter(|content| content.as_bytes().starts_with(b"application/grpc"));
-    let mut response = match content {
-        Some(content) => {
-            // A status in the headers is understood over gRPC-Web too.
-            let mut response = overloaded(why).into_http();
-            response.headers_mut().insert(CONTENT_TYPE, content);
-            response
-        }
+    let mut response = match content.filter(is_grpc) {
+        Some(content) => told(&overloaded(why), content),
         None => {
             let mut response = Response::new(B::default());
             *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
@@ -40,7 +34,32 @@ pub(crate) fn refused<B: Default>(
     response
 }
 
-/// The status of it.
+/// The answer to a request of this content whose caller's deadline has passed.
+pub(crate) fn late<B: Default>(content: Option<HeaderValue>) -> Response<B> {
+    if let Some(content) = content.filter(is_grpc) {
+        let mut details = ErrorDetails::new();
+        details.set_error_info(ErrorReason::DeadlineExceeded.name(), ERROR_DOMAIN, []);
+        let why = "the deadline passed before the call's turn came";
+        return told(&Status::with_error_details(Code::DeadlineExceeded, why, details), content);
+    }
+    let mut response = Response::new(B::default());
+    *response.status_mut() = StatusCode::GATEWAY_TIMEOUT;
+    response
+}
+
+/// Whether it is gRPC or gRPC-Web.
+fn is_grpc(content: &HeaderValue) -> bool {
+    content.as_bytes().starts_with(b"application/grpc")
+}
+
+/// A status in the headers, which is understood over gRPC-Web too.
+fn told<B: Default>(status: &Status, content: HeaderValue) -> Response<B> {
+    let mut response = status.clone().into_http();
+    response.headers_mut().insert(CONTENT_TYPE, content);
+    response
+}
+
+/// The status of a refusal.
 pub(crate) fn overloaded(why: &'static str) -> Status {
     let mut details = ErrorDetails::new();
     details.set_error_info(ErrorReason::Overloaded.name(), ERROR_DOMAIN, []);

@@ -12,8 +12,11 @@ const STREAMS_MAX: u32 = 256;
 /// Bytes of one call's headers over HTTP/2; of HTTP/1.1, hyper takes up to 400 KiB.
 const HEADERS_MAX: u32 = 16 << 10;
 
-/// Streams that a peer may reset before we answered (CVE-2023-44487, rapid reset).
-const RESETS_MAX: usize = 64;
+/// Streams that a peer may reset before they were looked at; beyond it, the transport ends the connection with all honest
+/// calls on it. Rapid resets (CVE-2023-44487) are kept within bounds by the budget of `connections/frames`, which takes no
+/// more of them at a time than this, and slows down who sends more. A few would not do: while the process is busy, calls
+/// and their resets come to lie beside each other in the socket whenever callers run out of time.
+const RESETS_MAX: usize = 4_096;
 
 /// A silent peer is asked for a sign of life after this, and dropped after as long again.
 const KEEPALIVE: Duration = Duration::from_secs(30);

@@ -1,7 +1,7 @@
 use super::*;
 
 /// A call that waits for what it likes.
-const ANY: Wish = Wish { kind: Kind::Prompt, left: Duration::MAX };
+const ANY: Wish = Wish { kind: Kind::Prompt, left: Duration::MAX, waited: Duration::ZERO };
 
 fn admission(max_calls: usize) -> Admission {
     Admission::new(config(max_calls, None))
@@ -111,7 +111,11 @@ fn tenants_who_are_gone_are_forgotten() {
 }
 
 /// A Route call with a second to go.
-const ROUTE: Wish = Wish { kind: Kind::Measured(Measured::Route), left: Duration::from_secs(1) };
+const ROUTE: Wish = Wish {
+    kind: Kind::Measured(Measured::Route),
+    left: Duration::from_secs(1),
+    waited: Duration::ZERO,
+};
 
 /// Has the limit fall to its least, as in a process that is slow.
 fn slow_down(admission: &Admission, now: Instant) -> Instant {
@@ -140,7 +144,7 @@ fn slow_admission() -> (Admission, Instant, usize) {
 fn prompt_calls_beyond_the_limit_are_refused_and_lasting_ones_are_not() {
     let (admission, now, limit) = slow_admission();
     let begin = |name: &str, wish| admission.begin_at(&tenant(name), wish, now);
-    let lasting = Wish { kind: Kind::Lasting, left: Duration::MAX };
+    let lasting = Wish { kind: Kind::Lasting, left: Duration::MAX, waited: Duration::ZERO };
     // Registrations have no part in it, either way.
     let lasting: Vec<_> = (0..100).map(|_| begin("a", lasting).expect("a place")).collect();
     let held: Vec<_> = std::iter::from_fn(|| begin("a", ROUTE).ok()).collect();

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 use toolgate_serving::telemetry::CallSpan;
-use toolgate_serving::time_asked;
+use toolgate_serving::{Arrival, RequestOwner, time_asked};
 use tracing::Instrument as _;
 
 use super::guard::Guard;
@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::identity::TenantId;
 use crate::live::Live;
 use crate::plane::Plane;
-use crate::telemetry::Metrics;
+use crate::telemetry::{Metrics, Rejection};
 
 /// A registration embeds every new summary, which takes a CPU minutes for thousands of tools.
 pub(super) const REGISTER_DEADLINE: Duration = Duration::from_secs(600);
@@ -62,14 +62,18 @@ impl Edge {
         W: FnOnce(Caller, M, Instant) -> F,
         F: Future<Output = Result<R, Error>>,
     {
-        let started = Instant::now();
+        // From its first byte on, whatever it waited for since then.
+        let arrival = Arrival::of(request.extensions());
+        let started = arrival.at;
         let span = tracing::info_span!("call", rpc = method);
         let call = call_span(method, &request);
-        let left = self.time_allowed(method, request.metadata());
-        let (deadline, wish) = (started + left, Wish { kind: kind_of(method), left });
+        let deadline = started + self.time_allowed(method, request.metadata());
+        let left = deadline.saturating_duration_since(Instant::now());
+        let wish = Wish { kind: kind_of(method), left, waited: arrival.waited };
         let admitted = caller_of(&request).and_then(|caller| {
             let tenant = caller.tenant(request.get_ref().tenant())?;
             call.of_tenant(tenant.as_str());
+            name_owner(&request, &tenant);
             Ok((self.admit(&tenant, wish)?, caller))
         });
         let outcome = match admitted {
@@ -123,23 +127,24 @@ impl Edge {
         request: Request<M>,
         open: impl FnOnce(&Self, Request<M>) -> Result<Response<R>, Error>,
     ) -> Result<Response<R>, Status> {
-        let started = Instant::now();
+        let started = Arrival::of(request.extensions()).at;
         let call = call_span(method, &request);
         let _in_call = call.span().enter();
         let outcome = self.refuse_draining().and_then(|()| {
             let tenant = caller_of(&request)?.tenant(request.get_ref().tenant())?;
             call.of_tenant(tenant.as_str());
+            name_owner(&request, &tenant);
             open(self, request)
         });
         if matches!(outcome, Err(Error::Overloaded)) {
-            self.metrics.rejected("watches");
+            self.metrics.rejected(Rejection::Watches);
         }
         self.end(method, started, &call, outcome)
     }
 
     fn refuse_draining(&self) -> Result<(), Error> {
         if self.draining.is_cancelled() {
-            self.metrics.rejected("draining");
+            self.metrics.rejected(Rejection::Draining);
             return Err(Error::Draining);
         }
         Ok(())
@@ -187,20 +192,33 @@ fn kind_of(method: &str) -> Kind {
     }
 }
 
+/// Returns whether the caller of the RPC at this path, such as `/toolgate.v1.RouterService/Route`, waits for its answer.
+pub(super) fn is_prompt(path: &str) -> bool {
+    let method = path.strip_prefix("/toolgate.v1.");
+    method.is_some_and(|method| kind_of(method) != Kind::Lasting)
+}
+
+/// Has the answer count for the tenant that the request names.
+fn name_owner<M>(request: &Request<M>, tenant: &TenantId) {
+    if let Some(owner) = request.extensions().get::<RequestOwner>() {
+        owner.name(tenant.as_str());
+    }
+}
+
 /// A refusal's name in metrics, and what the caller is told.
-fn told(refusal: Refusal) -> (&'static str, Error) {
+fn told(refusal: Refusal) -> (Rejection, Error) {
     let limited = |limit, retry_after| Error::TenantLimited { limit, retry_after };
     match refusal {
-        Refusal::Busy => ("concurrency", Error::Overloaded),
-        Refusal::Slow => ("wait", Error::Overloaded),
-        Refusal::NoTime => ("deadline", Error::DeadlineExceeded),
-        Refusal::MemoryShort => ("memory", Error::Overloaded),
+        Refusal::Busy => (Rejection::Concurrency, Error::Overloaded),
+        Refusal::Slow => (Rejection::Wait, Error::Overloaded),
+        Refusal::NoTime => (Rejection::Deadline, Error::DeadlineExceeded),
+        Refusal::MemoryShort => (Rejection::Memory, Error::Overloaded),
         Refusal::TenantBusy => {
             let limit = "server.max_concurrent_calls_per_tenant";
-            ("tenant_concurrency", limited(limit, status::RETRY_AFTER))
+            (Rejection::TenantConcurrency, limited(limit, status::RETRY_AFTER))
         }
         Refusal::TenantTooOften(wait) => {
-            ("tenant_rate", limited("limits.calls_per_second_per_tenant", wait))
+            (Rejection::TenantRate, limited("limits.calls_per_second_per_tenant", wait))
         }
     }
 }

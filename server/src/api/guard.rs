@@ -10,8 +10,8 @@ use std::task::{Context, Poll};
 use tonic::body::Body;
 use tonic::codegen::http::header::{AUTHORIZATION, HeaderValue};
 use tonic::codegen::http::{Request, Response};
-use toolgate_serving::Peer;
 use toolgate_serving::telemetry::{CallSpan, part};
+use toolgate_serving::{Peer, RequestOwner};
 use tower::{Layer, Service};
 use tracing::Instrument as _;
 
@@ -19,16 +19,18 @@ use super::status;
 use crate::auth::access::{self, Access};
 use crate::auth::{Authenticator, Authorization, Caller, Presented};
 use crate::error::Error;
+use crate::telemetry::{Metrics, Rejection};
 
 /// Lets calls in, or refuses them.
 #[derive(Clone)]
 pub(super) struct Guard {
     authenticator: Arc<Authenticator>,
+    metrics: Arc<Metrics>,
 }
 
 impl Guard {
-    pub(super) fn new(authenticator: Arc<Authenticator>) -> Self {
-        Self { authenticator }
+    pub(super) fn new(authenticator: Arc<Authenticator>, metrics: Arc<Metrics>) -> Self {
+        Self { authenticator, metrics }
     }
 
     /// Who tells callers apart.
@@ -60,9 +62,28 @@ impl Guard {
             let (code, reason) = status::names(refusal);
             call.answered(code, reason);
         })?;
+        if let Some(peer) = &peer {
+            peer.prove();
+        }
+        self.count_for(&caller, request).inspect_err(|refusal| {
+            let (code, reason) = status::names(refusal);
+            call.answered(code, reason);
+        })?;
         request.extensions_mut().insert(caller);
         request.extensions_mut().insert(call);
         Ok(())
+    }
+
+    /// Counts the request for the caller's tenant.
+    fn count_for<B>(&self, caller: &Caller, request: &Request<B>) -> Result<(), Error> {
+        let owner = request.extensions().get::<RequestOwner>();
+        match owner.zip(caller.own_tenant()) {
+            Some((owner, tenant)) if !owner.count_for(tenant.as_str()) => {
+                self.metrics.rejected(Rejection::TenantRequests);
+                Err(Error::Overloaded)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Who calls, and that it may.

@@ -17,13 +17,13 @@ use toolgate_proto::v1::policy_service_server::PolicyServiceServer;
 use toolgate_proto::v1::router_service_server::RouterServiceServer;
 use toolgate_proto::v1::usage_service_server::UsageServiceServer;
 use toolgate_serving::{
-    BoundAnswers, BoundRequests, Connections, ExplainUndecoded, Tls, drained_or_cut, ending_after,
-    transport,
+    AtDoor, BodyPace, BoundAnswers, BoundRequests, ConnectionLimits, Connections, DoorRefusal,
+    ExplainUndecoded, Tls, drained_or_cut, ending_after, transport,
 };
 use tower::layer::util::{Identity, Stack};
 
 use super::catalog_service::Catalogs;
-use super::edge::{Edge, REGISTER_DEADLINE};
+use super::edge::{Edge, REGISTER_DEADLINE, is_prompt};
 use super::guard::Guard;
 use super::memory_service::Memories;
 use super::policy_service::Policies;
@@ -37,7 +37,7 @@ use crate::auth::Authenticator;
 use crate::config::{LimitsConfig, RouterConfig, ServerConfig};
 use crate::live::Live;
 use crate::plane::Plane;
-use crate::telemetry::Metrics;
+use crate::telemetry::{Metrics, Rejection};
 
 /// What the face needs.
 #[derive(Clone)]
@@ -75,7 +75,7 @@ pub async fn serve(
     let (reporter, health) = health_reporter();
     set_health(&reporter, true).await;
     let edge = Edge {
-        guard: Guard::new(Arc::clone(&config.authenticator)),
+        guard: Guard::new(Arc::clone(&config.authenticator), Arc::clone(&metrics)),
         audit: Arc::clone(&config.audit),
         plane,
         metrics,
@@ -85,8 +85,8 @@ pub async fn serve(
         draining: stop.clone(),
     };
     let router = services(edge, &config).add_service(health);
-    let refused = move || connection_metrics.rejected("connections");
-    let incoming = Connections::new(listener, config.server.max_connections, refused)
+    let refused = move |why| connection_metrics.rejected(Rejection::from(why));
+    let incoming = Connections::new(listener, connection_limits(&config.server), refused)
         .over_tls(config.tls.clone());
     let drain = {
         let stop = stop.clone();
@@ -97,6 +97,18 @@ pub async fn serve(
     };
     let serving = router.serve_with_incoming_shutdown(incoming, drain);
     drained_or_cut(serving, &stop, drain_timeout).await.unwrap_or(Ok(()))
+}
+
+/// After which a connection is closed over which nobody has made an authenticated call.
+const UNPROVEN_IDLE: Duration = Duration::from_secs(30);
+
+fn connection_limits(config: &ServerConfig) -> ConnectionLimits {
+    ConnectionLimits {
+        max: config.max_connections,
+        max_per_address: Some(config.max_connections_per_address),
+        idle: config.max_connection_idle,
+        unproven_idle: Some(UNPROVEN_IDLE),
+    }
 }
 
 /// What a body may take beyond the longest deadline: who is translated for is told in words of its own then.
@@ -110,7 +122,8 @@ type Layers = Stack<ExplainUndecoded, Stack<Guard, Stack<WebFaces, Bounds>>>;
 
 fn services(edge: Edge, config: &ApiConfig) -> Router<Layers> {
     let metrics = Arc::clone(&edge.metrics);
-    let (requests, answers) = bounds(&config.server, &metrics);
+    let requests = request_bounds(config, &metrics);
+    let answers = answer_bounds(&config.server, &metrics);
     let guard = edge.guard.clone();
     let max = config.limits.now().max_message_bytes;
     let web = WebLimits {
@@ -154,16 +167,29 @@ fn services(edge: Edge, config: &ApiConfig) -> Router<Layers> {
         .add_optional_service(reflection().build_v1alpha().ok())
 }
 
-/// Bounds of the requests that come in, and of the answers that go out.
-fn bounds(config: &ServerConfig, metrics: &Arc<Metrics>) -> (BoundRequests, BoundAnswers) {
-    let refused = |reason| {
-        let metrics = Arc::clone(metrics);
-        move || metrics.rejected(reason)
-    };
-    let requests = config.admission.max_calls.saturating_mul(REQUESTS_A_CALL);
-    let body_within = config.max_deadline + BODY_MARGIN;
-    let requests = BoundRequests::new(requests, body_within, refused("requests"));
-    (requests, BoundAnswers::new(config.unsent_bytes, refused("unsent_answers")))
+/// Bounds of the requests that come in.
+fn request_bounds(config: &ApiConfig, metrics: &Arc<Metrics>) -> BoundRequests {
+    let requests = config.server.admission.max_calls.saturating_mul(REQUESTS_A_CALL);
+    let pace = BodyPace::within(config.server.max_deadline + BODY_MARGIN);
+    let metrics = Arc::clone(metrics);
+    let admission = config.admission.clone();
+    let refused = move |why| metrics.rejected(Rejection::from(why));
+    BoundRequests::new(requests, pace, refused).asking(move |request: &AtDoor<'_>| {
+        if request.asked.is_some_and(|asked| request.waited >= asked) {
+            return Err(DoorRefusal::Late);
+        }
+        if is_prompt(request.path) && !admission.is_in_time(request.waited) {
+            return Err(DoorRefusal::Waited);
+        }
+        Ok(())
+    })
+}
+
+/// Bounds of the answers that go out.
+fn answer_bounds(config: &ServerConfig, metrics: &Arc<Metrics>) -> BoundAnswers {
+    let metrics = Arc::clone(metrics);
+    let refused = move || metrics.rejected(Rejection::UnsentAnswers);
+    BoundAnswers::new(config.unsent_bytes, refused)
 }
 
 async fn set_health(reporter: &HealthReporter, serving: bool) {

@@ -12,6 +12,7 @@ use tonic::body::Body;
 use tonic::codegen::http::header::{CONTENT_TYPE, HeaderName, HeaderValue, ORIGIN};
 use tonic::codegen::http::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use tonic_web::GrpcWebLayer;
+use toolgate_serving::{Owner, RequestOwner};
 use tower::{Layer, Service, ServiceExt as _, service_fn};
 use tower_http::cors::{AllowHeaders, CorsLayer};
 
@@ -23,7 +24,7 @@ use super::guard::Guard;
 use super::status;
 use crate::config::WebOrigin;
 use crate::error::Error;
-use crate::telemetry::Metrics;
+use crate::telemetry::{Metrics, Rejection};
 
 mod bodies;
 mod connect;
@@ -131,7 +132,7 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         if self.faces.is_foreign_page(request.headers()) {
-            self.faces.metrics.rejected("origin");
+            self.faces.metrics.rejected(Rejection::Origin);
             let refused = Failure::foreign_page(request.headers().get(ORIGIN));
             return Box::pin(std::future::ready(Ok(refused.into_response())));
         }
@@ -212,14 +213,20 @@ async fn grpc_web<S>(
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
 {
+    let owner = owner_of(&request);
     let (mut parts, body) = request.into_parts();
     parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static(content));
-    let place = bodies.enter()?;
-    let (body, room) = bodies.read(body, None).await?;
+    let place = bodies.enter(&owner)?;
+    let (body, room) = bodies.read(body, &owner, None).await?;
     let request = Request::from_parts(parts, Body::new(http_body_util::Full::from(body)));
     let Ok(answer) = GrpcWebLayer::new().layer(grpc).oneshot(request).await;
     drop((place, room));
     Ok(answer)
+}
+
+/// Whose a request is, as far as the door and the guard know.
+fn owner_of(request: &Request<Body>) -> Owner {
+    request.extensions().get::<RequestOwner>().map(RequestOwner::now).unwrap_or_default()
 }
 
 /// A refusal as gRPC-Web has it.

@@ -108,6 +108,12 @@ impl Caller {
         }
     }
 
+    /// Returns the tenant of the credential; `None` where it is of none.
+    #[must_use]
+    pub fn own_tenant(&self) -> Option<&TenantId> {
+        self.0.tenant.as_ref()
+    }
+
     /// Who this is within the tenant; empty while authentication is off.
     #[must_use]
     pub fn principal(&self) -> &str {

@@ -86,7 +86,7 @@ fn nobody_embeds(settings: &Settings) -> Option<Mistake> {
 fn no_room_for_an_answer(settings: &Settings) -> Option<Mistake> {
     let (name, message) = ("server.unsent_memory", settings.get("limits.max_message_size"));
     let watches = match settings.get("server.max_watches").value {
-        Value::Count(count) => count * u64::from(OPEN_COST),
+        Value::Count(count) => count * OPEN_COST as u64,
         _ => 0,
     };
     match (&settings.get(name).value, &message.value) {

@@ -44,6 +44,10 @@ pub struct ServerConfig {
     pub admin_listen: SocketAddr,
     /// Open gRPC connections.
     pub max_connections: usize,
+    /// Those of one address.
+    pub max_connections_per_address: usize,
+    /// How long a connection may be without a request; `None` for any time.
+    pub max_connection_idle: Option<Duration>,
     /// How many calls there may be.
     pub admission: AdmissionConfig,
     /// Bytes of memory; 0 for what the container may use.
@@ -222,6 +226,13 @@ impl From<&Settings> for ServerConfig {
             listen: settings.address("server.listen"),
             admin_listen: settings.address("server.admin_listen"),
             max_connections: settings.count("server.max_connections"),
+            max_connections_per_address: match settings.count("server.max_connections_per_address")
+            {
+                0 => settings.count("server.max_connections").div_ceil(2),
+                most => most,
+            },
+            max_connection_idle: Some(settings.duration("server.max_connection_idle"))
+                .filter(|idle| !idle.is_zero()),
             admission: settings.into(),
             max_memory: settings.count("server.max_memory") as u64,
             max_connection_age: Some(settings.duration("server.max_connection_age"))

@@ -10,8 +10,9 @@ use tonic::codegen::http::HeaderMap;
 
 use super::UNREAD;
 use super::room::{Next, Room, Untaken};
-use crate::connections::Peer;
+use crate::connections::{Peer, UnderWay};
 use crate::refusal::overloaded;
+use crate::shares::Owner;
 
 /// What an answer of a service becomes under `BoundAnswers`; empty by default.
 pub struct Answer<B: Body> {
@@ -29,6 +30,17 @@ struct Open<B: Body> {
     room: Arc<Room>,
     /// Whether the caller reads how it ended in trailers. Others would take what came for the whole.
     grpc: bool,
+    /// The connection is not idle while the answer is under way.
+    _request: Option<UnderWay>,
+}
+
+/// Whose answer it is.
+pub(super) struct For {
+    pub(super) peer: Option<Peer>,
+    pub(super) owner: Owner,
+    pub(super) request: Option<UnderWay>,
+    /// Whether the caller speaks gRPC itself.
+    pub(super) grpc: bool,
 }
 
 type Polled<B> = Poll<Option<Result<Frame<Bytes>, <B as Body>::Error>>>;
@@ -43,16 +55,23 @@ impl<B: Body<Data = Bytes> + Unpin> Answer<B> {
     /// The answer of `inner`, with what is there of it already; `None` when there is no room for that.
     pub(super) fn open(
         room: &Arc<Room>,
-        peer: Option<Peer>,
-        grpc: bool,
+        caller: For,
         inner: B,
         cx: &mut Context<'_>,
     ) -> Option<Self> {
         if inner.is_end_stream() {
             return Some(Self::default());
         }
-        let (untaken, room) = (room.open(peer)?, Arc::clone(room));
-        let mut open = Open { inner: Some(inner), refused: false, last: None, untaken, room, grpc };
+        let For { peer, owner, request, grpc } = caller;
+        let mut open = Open {
+            inner: Some(inner),
+            refused: false,
+            last: None,
+            untaken: room.open(peer, owner)?,
+            room: Arc::clone(room),
+            grpc,
+            _request: request,
+        };
         open.fill(cx).then_some(Self { open: Some(open) })
     }
 }

@@ -5,48 +5,47 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep};
 use tracing::debug;
 
 use crate::connections::Peer;
+use crate::shares::{Owner, Share, Shares};
 
 /// The transport takes an answer piece by piece. What it has taken can't be taken back from it, but by
 /// closing the connection: hence small.
 const PIECE: usize = 16 << 10;
 
 /// Bytes that an open answer counts for besides its own: its stream, its task, the buffer it is encoded in.
-pub const OPEN_COST: u32 = 16 << 10;
+pub const OPEN_COST: usize = 16 << 10;
 
-/// Room for bytes, and the answers that are in it.
+/// Room for bytes, shared out by connection and by tenant, and the answers that are in it.
 pub(super) struct Room {
-    free: Arc<Semaphore>,
+    free: Shares,
     open: Mutex<Vec<Weak<Untaken>>>,
     refused: Box<dyn Fn() + Send + Sync>,
 }
 
 impl Room {
     pub(super) fn new(bytes: usize, refused: Box<dyn Fn() + Send + Sync>) -> Self {
-        let free = Arc::new(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS)));
-        Self { free, open: Mutex::default(), refused }
+        Self { free: Shares::new(bytes), open: Mutex::default(), refused }
     }
 
-    /// Opens an answer on the connection of `peer`; `None` when there is no room.
-    pub(super) fn open(self: &Arc<Self>, peer: Option<Peer>) -> Option<Arc<Untaken>> {
-        let cost = self.take(OPEN_COST)?;
+    /// Opens an answer to `owner` on the connection of `peer`; `None` when there is no room.
+    pub(super) fn open(self: &Arc<Self>, peer: Option<Peer>, owner: Owner) -> Option<Arc<Untaken>> {
+        let cost = self.take(&owner, OPEN_COST)?;
         let state = State { rest: VecDeque::new(), out: 0, moved: Instant::now(), gone: false };
-        let untaken = Untaken { state: Mutex::new(state), peer, _cost: cost };
+        let untaken = Untaken { state: Mutex::new(state), peer, owner, _cost: cost };
         let untaken = Arc::new(untaken);
         locked(&self.open).push(Arc::downgrade(&untaken));
         Some(untaken)
     }
 
-    fn take(&self, bytes: u32) -> Option<OwnedSemaphorePermit> {
-        let taken = Arc::clone(&self.free).try_acquire_many_owned(bytes);
-        if taken.is_err() {
+    fn take(&self, owner: &Owner, bytes: usize) -> Option<Share> {
+        let taken = self.free.take(owner, bytes);
+        if taken.is_none() {
             (self.refused)();
         }
-        taken.ok()
+        taken
     }
 }
 
@@ -54,7 +53,8 @@ impl Room {
 pub(super) struct Untaken {
     state: Mutex<State>,
     peer: Option<Peer>,
-    _cost: OwnedSemaphorePermit,
+    owner: Owner,
+    _cost: Share,
 }
 
 struct State {
@@ -71,7 +71,7 @@ struct State {
 /// Bytes and their room.
 struct Held {
     bytes: Bytes,
-    _room: OwnedSemaphorePermit,
+    _room: Share,
 }
 
 /// What comes next of an answer.
@@ -86,10 +86,7 @@ pub(super) enum Next {
 impl Untaken {
     /// Adds bytes to what is to be sent; false when there is no room for them.
     pub(super) fn add(&self, room: &Room, mut bytes: Bytes) -> bool {
-        let Some(mut permit) = u32::try_from(bytes.len()).ok().and_then(|len| room.take(len))
-        else {
-            return false;
-        };
+        let Some(mut share) = room.take(&self.owner, bytes.len()) else { return false };
         let mut state = locked(&self.state);
         if state.rest.is_empty() && state.out == 0 {
             state.moved = Instant::now();
@@ -97,10 +94,10 @@ impl Untaken {
         // Copies: a slice would keep the whole in memory until its last piece is sent.
         while bytes.len() > PIECE {
             let piece = bytes.split_to(PIECE);
-            let room = permit.split(PIECE).expect("it is for all of the bytes");
+            let room = share.split(PIECE);
             state.rest.push_back(Held { bytes: Bytes::copy_from_slice(&piece), _room: room });
         }
-        state.rest.push_back(Held { bytes: Bytes::copy_from_slice(&bytes), _room: permit });
+        state.rest.push_back(Held { bytes: Bytes::copy_from_slice(&bytes), _room: share });
         true
     }
 
@@ -188,6 +185,6 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Room {
     /// Bytes that are free.
     pub(super) fn free(&self) -> usize {
-        self.free.available_permits()
+        self.free.free()
     }
 }

@@ -18,6 +18,14 @@ const EARNED: i64 = 4;
 /// What a reset costs beside what its request has earned.
 const RESET: i64 = EARNED + 1;
 
+/// A reset that comes this long after its request, or twice as long, is what a caller does whose deadline has passed, and
+/// costs nothing: as many are free as there were requests. A client with 256 calls under way, all of which run out of time
+/// after a tenth of a second, again and again, never waits.
+const SETTLED: Duration = Duration::from_millis(50);
+
+/// Requests whose resets are free, at most: as many as a connection may have under way.
+const FREE_RESETS_MAX: u32 = 256;
+
 /// What a peer is held to pay back: two seconds' worth, for that it may have to wait.
 const OWED_MAX: i64 = 2 * POINTS_A_SECOND as i64;
 
@@ -33,11 +41,30 @@ const RST_STREAM: u8 = 3;
 
 const END_STREAM: u8 = 1;
 
+/// A stream's number has 31 bits.
+const STREAM: u32 = u32::MAX >> 1;
+
 /// The frames of one connection, as they come in.
 #[derive(Debug)]
 pub(super) struct Frames {
     place: Place,
     budget: Budget,
+    requests: Requests,
+}
+
+/// How old requests are, by their streams, whose numbers only rise (RFC 9113, 5.1.1).
+#[derive(Debug)]
+struct Requests {
+    /// The last one that came [`SETTLED`] ago or earlier.
+    settled: u32,
+    /// The last one that had come by a time since when they settle.
+    then: u32,
+    since: Instant,
+    /// The last one, and when it came.
+    last: u32,
+    last_at: Instant,
+    /// Requests that may be reset for free.
+    free_resets: u32,
 }
 
 /// Where in the stream of bytes the next one belongs.
@@ -67,7 +94,9 @@ impl Frames {
     /// Of a connection that begins now.
     pub(super) fn new(now: Instant) -> Self {
         let budget = Budget { points: POINTS_MAX, given: now };
-        Self { place: Place::Preface(0), budget }
+        let requests =
+            Requests { settled: 0, then: 0, since: now, last: 0, last_at: now, free_resets: 0 };
+        Self { place: Place::Preface(0), budget, requests }
     }
 
     /// Counts what came in. `Some` with how long to read nothing, when the peer has sent too much of what is cheap.
@@ -76,14 +105,15 @@ impl Frames {
             return None;
         }
         self.budget.refill(now);
+        self.requests.age(now);
         while !bytes.is_empty() {
-            bytes = self.step(bytes);
+            bytes = self.step(bytes, now);
         }
         self.budget.pause()
     }
 
     /// Takes the bytes of one part, or of what is there of it.
-    fn step<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+    fn step<'a>(&mut self, bytes: &'a [u8], now: Instant) -> &'a [u8] {
         match &mut self.place {
             Place::Elsewhere => &[],
             Place::Preface(seen) => {
@@ -102,9 +132,15 @@ impl Frames {
                 header[*seen..*seen + taken].copy_from_slice(&bytes[..taken]);
                 *seen += taken;
                 if *seen == HEADER {
-                    let [a, b, c, kind, flags, ..] = *header;
+                    let [a, b, c, kind, flags, stream @ ..] = *header;
                     let left = u32::from_be_bytes([0, a, b, c]) as usize;
-                    self.budget.add(worth(kind, flags, left));
+                    let stream = u32::from_be_bytes(stream) & STREAM;
+                    let worth = match kind {
+                        HEADERS => self.requests.begin(stream, now),
+                        RST_STREAM => self.requests.reset(stream),
+                        _ => worth(kind, flags, left),
+                    };
+                    self.budget.add(worth);
                     self.place = if left == 0 { Place::next() } else { Place::Payload { left } };
                 }
                 &bytes[taken..]
@@ -128,13 +164,43 @@ impl Place {
     }
 }
 
-/// What a frame earns, or costs.
+impl Requests {
+    fn age(&mut self, now: Instant) {
+        let is_old = |at: Instant| now.saturating_duration_since(at) >= SETTLED;
+        if is_old(self.last_at) {
+            self.settled = self.last;
+        } else if is_old(self.since) {
+            self.settled = self.then;
+        } else {
+            return;
+        }
+        self.then = self.last;
+        self.since = now;
+    }
+
+    /// What a request earns.
+    fn begin(&mut self, stream: u32, now: Instant) -> i64 {
+        self.last = self.last.max(stream);
+        self.last_at = now;
+        self.free_resets = (self.free_resets + 1).min(FREE_RESETS_MAX);
+        EARNED
+    }
+
+    /// What a reset costs: of an old request, what that has earned.
+    fn reset(&mut self, stream: u32) -> i64 {
+        if stream > self.settled || self.free_resets == 0 {
+            return -RESET;
+        }
+        self.free_resets -= 1;
+        -EARNED
+    }
+}
+
+/// What a frame earns, or costs, that is neither a request nor a reset.
 fn worth(kind: u8, flags: u8, length: usize) -> i64 {
     match kind {
-        HEADERS => EARNED,
         // Bodies are bounded in bytes elsewhere. A frame of nothing says something at the end only.
         DATA if length > 0 || flags & END_STREAM > 0 => 0,
-        RST_STREAM => -RESET,
         _ => -1,
     }
 }
@@ -238,6 +304,40 @@ mod tests {
             assert_eq!(frames.came(&frame(HEADERS, 4, 90).repeat(256), now), None);
             assert_eq!(frames.came(&frame(RST_STREAM, 0, 4).repeat(256), now), None, "{second}");
         }
+    }
+
+    fn on(stream: u32, mut frame: Vec<u8>) -> Vec<u8> {
+        frame[5..HEADER].copy_from_slice(&stream.to_be_bytes());
+        frame
+    }
+
+    #[test]
+    fn calls_whose_deadlines_pass_never_wait() {
+        let start = Instant::now();
+        let mut frames = begun(start);
+        // All streams at a time; each is reset when its deadline passes, and another one opened in its place.
+        for round in 0..600 {
+            let now = start + 2 * SETTLED * round;
+            let streams = |round: u32| (512 * round + 1..).step_by(2).take(256);
+            for stream in round.checked_sub(1).into_iter().flat_map(streams) {
+                let reset = on(stream, frame(RST_STREAM, 0, 4));
+                assert_eq!(frames.came(&reset, now), None, "round {round}");
+            }
+            for stream in streams(round) {
+                assert_eq!(frames.came(&on(stream, frame(HEADERS, 5, 90)), now), None);
+            }
+        }
+    }
+
+    #[test]
+    fn resets_of_the_same_old_request_are_free_once() {
+        let start = Instant::now();
+        let mut frames = begun(start);
+        frames.came(&frame(HEADERS, 5, 90), start);
+        let now = start + SETTLED;
+        let reset = frame(RST_STREAM, 0, 4);
+        let sent = (1..).find(|_| frames.came(&reset, now).is_some());
+        assert_eq!(sent, Some(410), "a free one, and those that the saved points pay for");
     }
 
     #[test]

@@ -2,19 +2,27 @@
 //! the connection's own task, so that none waits for another's.
 
 use std::io;
+use std::num::NonZero;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
+use std::thread::available_parallelism;
+use std::time::Duration;
 
+use rustls::server::Acceptor;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::Semaphore;
+use tokio::time::{Sleep, sleep};
 use tokio_rustls::server::TlsStream;
-use tokio_rustls::{Accept, TlsAcceptor};
+use tokio_rustls::{Accept, LazyConfigAcceptor, StartHandshake};
 use tokio_util::sync::PollSemaphore;
 
 use crate::certificate::PeerCertificate;
 use crate::tls::Tls;
+
+/// Several round trips on a bad line.
+const HANDSHAKE_MAX: Duration = Duration::from_secs(3);
 
 /// Filled when the handshake is over, which is before any request.
 pub(super) type Shown = Arc<OnceLock<PeerCertificate>>;
@@ -22,39 +30,63 @@ pub(super) type Shown = Arc<OnceLock<PeerCertificate>>;
 /// The bytes of one connection.
 pub(super) enum Stream {
     Plain(TcpStream),
-    Waiting(Box<Waiting>),
+    Silent(Box<Silent>),
     Shaking(Box<Shaking>),
     Tls(Box<TlsStream<TcpStream>>),
     /// The handshake failed.
     Broken,
 }
 
-/// For its turn to make a handshake, which costs a millisecond of a core.
-pub(super) struct Waiting {
-    stream: TcpStream,
-    turns: PollSemaphore,
+/// How handshakes are made, and turns to do what costs a core a millisecond of each. A turn is held while a core
+/// works on it and never while a peer is waited for, so that peers who say nothing hold none.
+#[derive(Clone)]
+pub(super) struct Handshakes {
     tls: Arc<Tls>,
+    turns: PollSemaphore,
+    /// From a handshake's first byte to its end.
+    pub(super) limit: Duration,
+}
+
+/// Before the peer's first byte.
+pub(super) struct Silent {
+    stream: TcpStream,
+    handshakes: Handshakes,
     shown: Shown,
 }
 
 /// In the midst of a handshake.
 pub(super) struct Shaking {
-    accept: Accept<TcpStream>,
+    step: Step,
+    until: Pin<Box<Sleep>>,
+    handshakes: Handshakes,
     shown: Shown,
-    _turn: OwnedSemaphorePermit,
+}
+
+enum Step {
+    /// The peer's hello is not whole.
+    Hello(Box<LazyConfigAcceptor<TcpStream>>),
+    /// It waits for its turn.
+    Turn(Box<StartHandshake<TcpStream>>),
+    /// What is left costs little.
+    Rest(Box<Accept<TcpStream>>),
+    Over,
+}
+
+impl Handshakes {
+    /// Half of the cores make handshakes at the most: the others are for calls.
+    pub(super) fn new(tls: Arc<Tls>) -> Self {
+        let turns = available_parallelism().map_or(1, NonZero::get).div_ceil(2);
+        let turns = PollSemaphore::new(Arc::new(Semaphore::new(turns)));
+        Self { tls, turns, limit: HANDSHAKE_MAX }
+    }
 }
 
 impl Stream {
-    pub(super) fn of(stream: TcpStream, tls: Option<(&Arc<Tls>, PollSemaphore)>) -> (Self, Shown) {
-        let shown = Shown::default();
-        let stream = match tls {
+    pub(super) fn of(stream: TcpStream, handshakes: Option<Handshakes>, shown: Shown) -> Self {
+        match handshakes {
             None => Self::Plain(stream),
-            Some((tls, turns)) => {
-                let (tls, shown) = (Arc::clone(tls), Arc::clone(&shown));
-                Self::Waiting(Box::new(Waiting { stream, turns, tls, shown }))
-            }
-        };
-        (stream, shown)
+            Some(handshakes) => Self::Silent(Box::new(Silent { stream, handshakes, shown })),
+        }
     }
 
     /// Ready once bytes can be read and written.
@@ -63,16 +95,16 @@ impl Stream {
             match self {
                 Self::Plain(_) | Self::Tls(_) => return Poll::Ready(Ok(())),
                 Self::Broken => return Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
-                Self::Waiting(waiting) => {
-                    let turn = ready!(waiting.turns.poll_acquire(cx));
-                    let Self::Waiting(waiting) = std::mem::replace(self, Self::Broken) else {
-                        unreachable!("it was waiting a moment ago")
+                Self::Silent(silent) => {
+                    let mut byte = [0];
+                    ready!(silent.stream.poll_peek(cx, &mut ReadBuf::new(&mut byte)))?;
+                    let Self::Silent(silent) = std::mem::replace(self, Self::Broken) else {
+                        unreachable!("it was silent a moment ago")
                     };
-                    let turn = turn.ok_or(io::ErrorKind::NotConnected)?;
-                    *self = Self::Shaking(Box::new(waiting.shake(turn)));
+                    *self = Self::Shaking(Box::new(silent.begin()));
                 }
                 Self::Shaking(shaking) => {
-                    let opened = ready!(Pin::new(&mut shaking.accept).poll(cx));
+                    let opened = ready!(shaking.poll(cx));
                     let shown = Arc::clone(&shaking.shown);
                     *self = Self::Broken;
                     let opened = opened?;
@@ -89,10 +121,45 @@ impl Stream {
     }
 }
 
-impl Waiting {
-    fn shake(self, turn: OwnedSemaphorePermit) -> Shaking {
-        let acceptor = TlsAcceptor::from(self.tls.config());
-        Shaking { accept: acceptor.accept(self.stream), shown: self.shown, _turn: turn }
+impl Silent {
+    fn begin(self) -> Shaking {
+        let hello = LazyConfigAcceptor::new(Acceptor::default(), self.stream);
+        Shaking {
+            step: Step::Hello(Box::new(hello)),
+            until: Box::pin(sleep(self.handshakes.limit)),
+            handshakes: self.handshakes,
+            shown: self.shown,
+        }
+    }
+}
+
+impl Shaking {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<TlsStream<TcpStream>>> {
+        if self.until.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        loop {
+            match &mut self.step {
+                Step::Hello(hello) => {
+                    let start = ready!(Pin::new(&mut **hello).poll(cx))?;
+                    self.step = Step::Turn(Box::new(start));
+                }
+                Step::Turn(_) => {
+                    let turn = ready!(self.handshakes.turns.poll_acquire(cx));
+                    let Step::Turn(start) = std::mem::replace(&mut self.step, Step::Over) else {
+                        unreachable!("it waited for its turn a moment ago")
+                    };
+                    let mut rest = start.into_stream(self.handshakes.tls.config());
+                    // Keys are agreed on and signed here. The turn ends with this step, whatever the peer does.
+                    let polled = Pin::new(&mut rest).poll(cx);
+                    drop(turn);
+                    self.step = Step::Rest(Box::new(rest));
+                    return polled;
+                }
+                Step::Rest(rest) => return Pin::new(&mut **rest).poll(cx),
+                Step::Over => return Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+            }
+        }
     }
 }
 
@@ -130,7 +197,7 @@ impl AsyncWrite for Stream {
             Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
             Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
             // Nothing was written yet.
-            Self::Waiting(_) | Self::Shaking(_) | Self::Broken => Poll::Ready(Ok(())),
+            Self::Silent(_) | Self::Shaking(_) | Self::Broken => Poll::Ready(Ok(())),
         }
     }
 
@@ -138,7 +205,7 @@ impl AsyncWrite for Stream {
         match &mut *self {
             Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
-            Self::Waiting(_) | Self::Shaking(_) | Self::Broken => Poll::Ready(Ok(())),
+            Self::Silent(_) | Self::Shaking(_) | Self::Broken => Poll::Ready(Ok(())),
         }
     }
 

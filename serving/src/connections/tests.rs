@@ -12,7 +12,7 @@ const OPENING: Duration = Duration::from_millis(400);
 async fn start(max: usize) -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("bound");
-    let mut incoming = Connections::new(listener, max, || {});
+    let mut incoming = Connections::new(listener, ConnectionLimits::of(max), |_| {});
     incoming.opening_max = Some(OPENING);
     let answer = service_fn(|_: Request<tonic::body::Body>| async {
         Ok::<_, std::convert::Infallible>(Response::new(tonic::body::Body::empty()))
@@ -78,7 +78,7 @@ const PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\0abcdefgh";
 async fn who_floods_is_read_slowly_and_not_cut_off() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let mut client = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("room");
-    let mut incoming = Connections::new(listener, 1, || {});
+    let mut incoming = Connections::new(listener, ConnectionLimits::of(1), |_| {});
     let mut connection =
         tokio_stream::StreamExt::next(&mut incoming).await.expect("open").expect("a connection");
     client.write_all(BEGUN).await.expect("it is taken");
@@ -110,5 +110,107 @@ async fn calls_with_pings_between_them_are_never_held_up() {
         let (answer, _) = client.send_request(request, true).expect("it is open");
         let (answer, pong) = tokio::join!(answer, pings.ping(h2::Ping::opaque()));
         assert!(answer.is_ok() && pong.is_ok());
+    }
+}
+
+/// A server on whose `/known` every call is authenticated, and which lets `max` connections in.
+async fn start_closing(max: usize, idle: Duration) -> std::net::SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("bound");
+    let limits = ConnectionLimits {
+        unproven_idle: Some(idle),
+        idle: Some(10 * idle),
+        ..ConnectionLimits::of(max)
+    };
+    let incoming = Connections::new(listener, limits, |_| {});
+    let answer = service_fn(|request: Request<tonic::body::Body>| async move {
+        let peer = request.extensions().get::<Peer>().expect("it came over a connection");
+        if request.uri().path() == "/known" {
+            peer.prove();
+        }
+        Ok::<_, std::convert::Infallible>(Response::new(tonic::body::Body::empty()))
+    });
+    tokio::spawn(transport().accept_http1(true).serve_with_incoming(answer, incoming));
+    address
+}
+
+type Client = h2::client::SendRequest<bytes::Bytes>;
+
+async fn connect(address: std::net::SocketAddr) -> (Client, tokio::task::JoinHandle<()>) {
+    let stream = TcpStream::connect(address).await.expect("it listens");
+    let (client, connection) = h2::client::handshake(stream).await.expect("HTTP/2");
+    // Pings are answered, as an attacker would.
+    (client, tokio::spawn(async { drop(connection.await) }))
+}
+
+async fn ask(client: &mut Client, path: &str) -> bool {
+    let request = Request::builder().uri(format!("http://x{path}")).body(()).expect("a request");
+    let Ok((answer, _)) = client.send_request(request, true) else { return false };
+    answer.await.is_ok()
+}
+
+#[tokio::test]
+async fn who_never_showed_a_credential_makes_room_for_others() {
+    let max = 4;
+    let address = start_closing(max, Duration::from_secs(600)).await;
+    let (mut known, _open) = connect(address).await;
+    assert!(ask(&mut known, "/known").await);
+    // Halves of heads of HTTP/1.1, and connections that do nothing but answer pings.
+    let mut slow = TcpStream::connect(address).await.expect("it listens");
+    slow.write_all(b"GET /known HTTP/1.1\r\nHost: somewhere\r\n").await.expect("it is taken");
+    let mut silent = Vec::new();
+    for _ in 0..3 * max {
+        silent.push(connect(address).await);
+    }
+    let (mut new, _open) = connect(address).await;
+    assert!(ask(&mut new, "/known").await, "somebody new finds a place");
+    assert!(ask(&mut known, "/known").await, "who is known keeps his");
+    let mut rest = Vec::new();
+    timeout(Duration::from_secs(60), slow.read_to_end(&mut rest)).await.expect("closed").ok();
+    let (_, first) = silent.swap_remove(0);
+    timeout(Duration::from_secs(60), first).await.expect("closed").expect("no panic");
+}
+
+#[tokio::test]
+async fn who_asks_nothing_is_closed() {
+    let address = start_closing(8, Duration::from_millis(20)).await;
+    let (_client, silent) = connect(address).await;
+    silent.await.expect("no panic");
+}
+
+/// The head of a request on a stream, and its reset.
+fn request_and_reset(stream: u32) -> Vec<u8> {
+    // Indexed fields (RFC 7541, A): POST, http, /; and x as the authority.
+    let block = b"\x83\x86\x84\x41\x01x";
+    let mut bytes = vec![0, 0, u8::try_from(block.len()).expect("short"), 1, 4];
+    bytes.extend(stream.to_be_bytes());
+    bytes.extend(block);
+    bytes.extend(b"\0\0\x04\x03\0");
+    bytes.extend(stream.to_be_bytes());
+    bytes.extend(8_u32.to_be_bytes());
+    bytes
+}
+
+#[tokio::test]
+async fn calls_that_were_reset_before_their_turn_do_not_end_the_connection() {
+    let address = start(8).await;
+    let mut stream = TcpStream::connect(address).await.expect("it listens");
+    let mut sent = BEGUN.to_vec();
+    for call in 0..1_000 {
+        sent.extend(request_and_reset(2 * call + 1));
+    }
+    // It is answered when all before it was read.
+    sent.extend(PING);
+    stream.write_all(&sent).await.expect("it is taken");
+    let mut answers = Vec::new();
+    let pong = b"abcdefgh";
+    while !answers.windows(pong.len()).any(|window| window == pong) {
+        let mut buffer = [0; 4_096];
+        let read = timeout(Duration::from_secs(60), stream.read(&mut buffer)).await;
+        let read = read.expect("in time").expect("it is open");
+        assert!(read > 0, "the connection was ended");
+        answers.extend(&buffer[..read]);
+        let text = String::from_utf8_lossy(&answers);
+        assert!(!text.contains("too_many_resets"), "{text}");
     }
 }

@@ -1,11 +1,20 @@
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::future::{pending, poll_fn};
 
+use bytes::Bytes;
+use http_body::{Body, Frame};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 use tonic::codegen::http::StatusCode;
+use tonic::{Code, Status};
+use tonic_types::StatusExt as _;
 use tower::{ServiceExt as _, service_fn};
 
+use super::body::Timed;
 use super::*;
+use crate::{ConnectionLimits, Connections, transport};
 
 const WITHIN: Duration = Duration::from_secs(30);
 
@@ -38,7 +47,8 @@ async fn one_beyond_is_refused_at_once_and_health_never() {
         pending().await
     });
     let (refusals, mut told) = mpsc::channel(8);
-    let door = BoundRequests::new(1, WITHIN, move || refusals.try_send(()).expect("room"));
+    let pace = BodyPace::within(WITHIN);
+    let door = BoundRequests::new(1, pace, move |_| refusals.try_send(()).expect("room"));
     let service = door.layer(slow);
     let under_way = tokio::spawn(service.clone().oneshot(request("/a", "application/grpc")));
     tokio::task::yield_now().await;
@@ -53,23 +63,137 @@ async fn one_beyond_is_refused_at_once_and_health_never() {
     assert!(told.try_recv().is_ok() && told.try_recv().is_ok() && told.try_recv().is_err());
     under_way.abort();
     assert!(under_way.await.is_err());
-    assert_eq!(door.places.available_permits(), 1, "the place is free again");
+    assert_eq!(door.places.free(), 1, "the place is free again");
+}
+
+fn timed(pace: BodyPace) -> (mpsc::Sender<Bytes>, Pin<Box<Timed>>) {
+    let (sender, receiver) = mpsc::channel(8);
+    (sender, Box::pin(Timed::new(TonicBody::new(Sent(receiver)), pace)))
+}
+
+async fn next(body: &mut Pin<Box<Timed>>) -> Result<Bytes, Status> {
+    let frame = poll_fn(|cx| body.as_mut().poll_frame(cx)).await.expect("more to come, or an end");
+    frame.map(|frame| frame.into_data().expect("data"))
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_end_is_given_up() {
-    let within = Duration::from_millis(100);
-    let (sender, receiver) = mpsc::channel(8);
-    let begun = Instant::now();
-    let mut body = Box::pin(Timed::new(TonicBody::new(Sent(receiver)), within));
-    sender.send(Bytes::from_static(b"a little")).await.expect("it is read");
-    let frame = poll_fn(|cx| body.as_mut().poll_frame(cx)).await.expect("more to come");
-    assert!(frame.is_ok());
-    let end = poll_fn(|cx| body.as_mut().poll_frame(cx)).await.expect("an end");
-    let status = end.expect_err("it is too slow");
-    assert_eq!(status.code(), Code::DeadlineExceeded);
-    assert!(begun.elapsed() >= within);
-    // Who goes on sending does not escape it.
-    sender.send(Bytes::from_static(b"more")).await.expect("it is there");
-    assert!(poll_fn(|cx| body.as_mut().poll_frame(cx)).await.expect("an end").is_err());
+async fn a_body_that_does_not_come_on_is_given_up() {
+    let pace = BodyPace { grace: Duration::from_millis(1), ..BodyPace::within(WITHIN) };
+    for sent in ["", "a little"] {
+        let (sender, mut body) = timed(pace);
+        if !sent.is_empty() {
+            sender.send(Bytes::from(sent)).await.expect("it is read");
+            assert!(next(&mut body).await.is_ok());
+        }
+        let status = next(&mut body).await.expect_err("it is too slow");
+        assert_eq!(status.code(), Code::DeadlineExceeded);
+        // Who goes on sending does not escape it.
+        sender.send(Bytes::from_static(b"more")).await.expect("it is there");
+        assert!(next(&mut body).await.is_err());
+    }
+}
+
+#[test]
+fn a_byte_a_second_is_no_progress_and_a_bad_line_is() {
+    let pace = BodyPace::within(WITHIN);
+    for (bytes_per_second, expected) in [(0, 5), (1, 6), (8 << 10, 30)] {
+        let is_over = |second: &usize| {
+            pace.allowed(second * bytes_per_second) <= Duration::from_secs(*second as u64)
+        };
+        assert_eq!((1..=60).find(is_over), Some(expected), "{bytes_per_second} bytes a second");
+    }
+}
+
+type Client = h2::client::SendRequest<Bytes>;
+
+async fn connect(address: std::net::SocketAddr) -> Client {
+    let stream = TcpStream::connect(address).await.expect("it listens");
+    let (client, connection) = h2::client::handshake(stream).await.expect("HTTP/2");
+    tokio::spawn(async { drop(connection.await) });
+    client
+}
+
+type Begun = (h2::client::ResponseFuture, h2::SendStream<Bytes>);
+
+async fn begin(client: &mut Client) -> Begun {
+    let request = Request::builder().method("POST").uri("http://x/a");
+    let request = request.header(CONTENT_TYPE, "application/grpc").body(()).expect("a request");
+    let mut client = client.clone().ready().await.expect("a stream");
+    client.send_request(request, false).expect("it is sent")
+}
+
+#[tokio::test]
+async fn requests_without_bodies_leave_places_for_the_calls_of_others() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("bound");
+    let places = 20;
+    let pace = BodyPace { grace: Duration::from_secs(600), ..BodyPace::within(10 * WITHIN) };
+    let door = BoundRequests::new(places, pace, |_| {});
+    let shares = door.places.clone();
+    // It reads its request, and answers with nothing.
+    let whole = service_fn(|request: Request<TonicBody>| async move {
+        drop(http_body_util::BodyExt::collect(request.into_body()).await);
+        Ok::<_, Infallible>(Response::new(TonicBody::empty()))
+    });
+    let incoming = Connections::new(listener, ConnectionLimits::of(8), |_| {});
+    tokio::spawn(transport().layer(door).serve_with_incoming(whole, incoming));
+    let mut greedy = [connect(address).await, connect(address).await];
+    let mut held = Vec::new();
+    let mut refused = 0;
+    for _ in 0..places {
+        for client in &mut greedy {
+            let free = shares.free();
+            let (mut answer, body) = begin(client).await;
+            // Either it takes a place or it is refused.
+            let is_refused = loop {
+                if timeout(Duration::from_millis(1), &mut answer).await.is_ok() {
+                    break true;
+                }
+                if shares.free() < free {
+                    break false;
+                }
+            };
+            refused += usize::from(is_refused);
+            held.push((answer, body));
+        }
+    }
+    let free = shares.free();
+    assert!(free >= 1 && refused == 2 * places - (places - free), "{refused} refused, {free} free");
+    let mut victim = connect(address).await;
+    let mut statuses = HashSet::new();
+    for _ in 0..100 {
+        let (answer, mut body) = begin(&mut victim).await;
+        body.send_data(Bytes::new(), true).expect("it is sent");
+        let answer = timeout(WITHIN, answer).await.expect("in time").expect("an answer");
+        statuses.insert(Status::from_header_map(answer.headers()).map(|status| status.code()));
+    }
+    assert_eq!(statuses, HashSet::from([None]), "nobody else is refused");
+}
+
+#[tokio::test]
+async fn who_comes_too_late_or_has_waited_too_long_is_told_so() {
+    let answer = service_fn(|_: Request<TonicBody>| async {
+        Ok::<_, Infallible>(Response::new(TonicBody::empty()))
+    });
+    for (refusal, code) in [
+        (DoorRefusal::Late, Code::DeadlineExceeded),
+        (DoorRefusal::Waited, Code::ResourceExhausted),
+    ] {
+        let door = BoundRequests::new(8, BodyPace::within(WITHIN), |_| {});
+        let door = door.asking(move |request| match request.asked {
+            Some(asked) if asked < WITHIN => Err(refusal),
+            _ => Ok(()),
+        });
+        let service = door.layer(answer);
+        let call = |timeout: &str| {
+            let mut request = request("/a", "application/grpc");
+            request.headers_mut().insert("grpc-timeout", timeout.parse().expect("a header"));
+            service.clone().oneshot(request)
+        };
+        let refused = call("1S").await.expect("an answer");
+        let status = Status::from_header_map(refused.headers()).expect("a status");
+        assert_eq!(status.code(), code);
+        let answered = call("60S").await.expect("an answer");
+        assert!(Status::from_header_map(answered.headers()).is_none());
+    }
 }

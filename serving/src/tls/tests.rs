@@ -17,7 +17,7 @@ use tokio_stream::StreamExt as _;
 use tonic::transport::server::Connected as _;
 
 use super::*;
-use crate::Connections;
+use crate::{ConnectionLimits, Connections};
 
 type Issuer = CertifiedIssuer<'static, KeyPair>;
 
@@ -105,9 +105,16 @@ impl Files {
 
 /// Says back what comes, after whom the certificate names.
 async fn echo(tls: Arc<Tls>) -> SocketAddr {
+    echo_within(tls, Duration::from_secs(30)).await
+}
+
+/// The same, with handshakes of so long at the most.
+async fn echo_within(tls: Arc<Tls>, handshake_max: Duration) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("bound");
-    let mut incoming = Connections::new(listener, 16, || {}).over_tls(Some(tls));
+    let mut incoming = Connections::new(listener, ConnectionLimits::of(1_000), |_| {})
+        .over_tls(Some(tls))
+        .with_handshake_max(handshake_max);
     tokio::spawn(async move {
         while let Some(Ok(mut connection)) = incoming.next().await {
             tokio::spawn(async move {
@@ -198,12 +205,48 @@ async fn who_does_not_finish_a_handshake_holds_nobody_up() {
     let files = Files::new();
     let address = echo(Arc::new(files.load(None))).await;
     let mut held = Vec::new();
-    for sent in [&b""[..], b"\x16\x03\x01", b"GET / HTTP/1.1\r\n\r\n"] {
-        let mut stream = TcpStream::connect(address).await.expect("it listens");
-        stream.write_all(sent).await.expect("taken");
-        held.push(stream);
+    let hello = hello();
+    for sent in [&b""[..], b"\x16", b"\x16\x03\x01", b"GET / HTTP/1.1\r\n\r\n", &hello] {
+        // More of each than handshakes were ever made at a time.
+        for _ in 0..100 {
+            let mut stream = TcpStream::connect(address).await.expect("it listens");
+            stream.write_all(sent).await.expect("taken");
+            held.push(stream);
+        }
     }
-    let mut stream = files.connect(address, "one.test", None).await.expect("a handshake");
+    let connected = files.connect(address, "one.test", None);
+    let mut stream = timeout(Duration::from_secs(8), connected)
+        .await
+        .expect("nobody has to be waited for")
+        .expect("a handshake");
     let said = say(&mut stream, LONG).await.expect("an answer");
     assert!(said.starts_with(&format!("nobody: {}", &LONG[..64])), "{said}");
+}
+
+/// A whole hello of a client, who says no more.
+fn hello() -> Vec<u8> {
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_root_certificates(RootCertStore::empty())
+        .with_no_client_auth();
+    let name = ServerName::try_from("one.test").expect("a name");
+    let mut client = rustls::ClientConnection::new(Arc::new(config), name).expect("a client");
+    let mut bytes = Vec::new();
+    client.write_tls(&mut bytes).expect("memory takes it");
+    bytes
+}
+
+#[tokio::test]
+async fn a_handshake_that_goes_no_further_ends_within_seconds() {
+    let files = Files::new();
+    let limit = Duration::from_millis(20);
+    let address = echo_within(Arc::new(files.load(None)), limit).await;
+    let hello = hello();
+    for sent in [&hello[..1], &hello[..hello.len() / 2], &hello[..]] {
+        let mut stream = TcpStream::connect(address).await.expect("it listens");
+        stream.write_all(sent).await.expect("taken");
+        let mut rest = Vec::new();
+        drop(stream.read_to_end(&mut rest).await);
+    }
 }

@@ -9,7 +9,9 @@ use tonic_health::pb::FILE_DESCRIPTOR_SET as HEALTH_DESCRIPTORS;
 use tonic_health::pb::health_server::HealthServer;
 use toolgate_proto::v1::FILE_DESCRIPTOR_SET;
 use toolgate_proto::v1::encoder_service_server::EncoderServiceServer;
-use toolgate_serving::{BoundAnswers, Connections, ExplainUndecoded, drained_or_cut, transport};
+use toolgate_serving::{
+    BoundAnswers, ConnectionLimits, Connections, ExplainUndecoded, drained_or_cut, transport,
+};
 use tracing::debug;
 
 use super::health::WorkerHealth;
@@ -35,8 +37,8 @@ pub(in crate::worker) async fn serve(
     drain: CancellationToken,
 ) -> Result<(), Cause> {
     let metrics = Arc::clone(&face.metrics);
-    let incoming =
-        Connections::new(listener, CONNECTIONS_MAX, move || metrics.connection_refused());
+    let limits = ConnectionLimits::of(CONNECTIONS_MAX);
+    let incoming = Connections::new(listener, limits, move |_| metrics.connection_refused());
     let health = HealthServer::new(WorkerHealth { standing: Arc::clone(&face.standing) });
     let service = EncoderServiceServer::new(face)
         .max_decoding_message_size(MESSAGE_MAX)

@@ -71,7 +71,7 @@ async fn callers_are_told_once_and_refusals_go_no_further() {
         let status = Status::from_header_map(answer.headers()).expect("a status");
         (status.code(), status.message().to_owned())
     };
-    let off = Guard::new(Arc::new(Authenticator::off()));
+    let off = Guard::new(Arc::new(Authenticator::off()), Arc::default());
     let route = "/toolgate.v1.RouterService/Route";
     assert_eq!(call(route, off.clone()).await, (tonic::Code::Ok, "known".into()));
     let health = "/grpc.health.v1.Health/Check";

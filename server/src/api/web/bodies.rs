@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 use tonic::Status;
 use tonic::body::Body;
+use toolgate_serving::{Owner, Share};
 
 use super::WebLimits;
 use super::failure::Failure;
 use super::rooms::{Place, Rooms};
 use crate::error::Error;
-use crate::telemetry::Metrics;
+use crate::telemetry::{Metrics, Rejection};
 
 /// A body may be this much longer than its message as protobuf: base64 and names take their room.
 const LONGER: usize = 2;
@@ -38,29 +38,30 @@ impl Bodies {
     }
 
     /// A call's place, which it keeps until it is answered.
-    pub(super) fn enter(&self) -> Result<Place, Failure> {
-        self.rooms.enter().ok_or_else(|| self.full())
+    pub(super) fn enter(&self, owner: &Owner) -> Result<Place, Failure> {
+        self.rooms.enter(owner).ok_or_else(|| self.full())
     }
 
     /// The whole body and its room, within the time that the call has.
     pub(super) async fn read(
         &self,
         body: Body,
+        owner: &Owner,
         asked: Option<Duration>,
-    ) -> Result<(Bytes, OwnedSemaphorePermit), Failure> {
+    ) -> Result<(Bytes, Share), Failure> {
         let within = asked.map_or(self.max_deadline, |asked| asked.min(self.max_deadline));
         if within.is_zero() {
             return Err(Failure::from(&Error::DeadlineExceeded));
         }
-        let read = timeout(within, self.whole(body)).await;
+        let read = timeout(within, self.whole(body, owner)).await;
         read.unwrap_or_else(|_| {
-            self.metrics.rejected("web_body_late");
+            self.metrics.rejected(Rejection::WebBodyLate);
             Err(Failure::from(&Error::DeadlineExceeded))
         })
     }
 
-    async fn whole(&self, mut body: Body) -> Result<(Bytes, OwnedSemaphorePermit), Failure> {
-        let mut room = self.rooms.for_body().ok_or_else(|| self.full())?;
+    async fn whole(&self, mut body: Body, owner: &Owner) -> Result<(Bytes, Share), Failure> {
+        let mut room = self.rooms.for_body(owner).ok_or_else(|| self.full())?;
         let mut bytes = BytesMut::new();
         while let Some(frame) = body.frame().await {
             // The caller is gone, so that nobody reads this.
@@ -79,7 +80,7 @@ impl Bodies {
     }
 
     fn full(&self) -> Failure {
-        self.metrics.rejected("web_bodies");
+        self.metrics.rejected(Rejection::WebBodies);
         Failure::from(&Error::Overloaded)
     }
 }

@@ -2,7 +2,7 @@
 //! its answer translated back.
 
 use std::convert::Infallible;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -10,13 +10,14 @@ use tonic::body::Body;
 use tonic::codegen::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, TE};
 use tonic::codegen::http::{HeaderMap, Method, Request, Response, StatusCode, request::Parts};
 use tonic::{Code, Status};
+use toolgate_serving::Arrival;
 use tower::{Service, ServiceExt as _};
 
 use super::bodies::Bodies;
 use super::failure::Failure;
 use super::methods::Methods;
 use super::transcode::Codec;
-use super::{envelope, response};
+use super::{envelope, owner_of, response};
 use crate::error::Error;
 
 /// The protocol's header for a caller's deadline.
@@ -54,16 +55,17 @@ impl Connect {
     where
         S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
     {
-        let started = Instant::now();
+        let started = Arrival::of(request.extensions()).at;
         if request.method() != Method::POST {
             return Err(Failure::not_posted());
         }
         let method = self.methods.unary(request.uri().path())?;
         let codec = codec(request.headers())?;
         let asked = time_asked(request.headers())?;
-        let place = bodies.enter()?;
+        let owner = owner_of(&request);
+        let place = bodies.enter(&owner)?;
         let (parts, body) = request.into_parts();
-        let (body, room) = bodies.read(body, asked).await?;
+        let (body, room) = bodies.read(body, &owner, asked).await?;
         let message = codec.read(method.input(), body, (place.clone(), room)).await?;
         let left = asked.map(|asked| asked.saturating_sub(started.elapsed()));
         if left.is_some_and(|left| left.is_zero()) {
@@ -122,6 +124,9 @@ fn call(mut parts: Parts, message: &Bytes, left: Option<Duration>) -> Option<Req
     }
     parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     parts.headers.insert(TE, HeaderValue::from_static("trailers"));
+    // What is left counts from here.
+    let waited = Arrival::of(&parts.extensions).waited;
+    parts.extensions.insert(Arrival { waited, ..Arrival::now() });
     if let Some(left) = left {
         // gRPC takes eight digits.
         let millis = left.as_millis().max(1);

@@ -1,45 +1,42 @@
-//! Room in memory for bodies, which services don't know of: they count a call only from when they have its message.
+//! Room in memory for bodies, which services don't know of: they count a call only from when they have its message. It is
+//! shared out by connection and by tenant, so that nobody's slow bodies take it from the others.
 
 use std::sync::Arc;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use toolgate_serving::{Owner, Share, Shares};
 
 /// A body takes a place for each of these, so that as many long ones as there are calls don't fill the memory.
 const PLACE_BYTES: usize = 256 << 10;
 
 /// The places of all bodies.
 pub(super) struct Rooms {
-    places: Arc<Semaphore>,
+    places: Shares,
     most: usize,
 }
 
 /// The place of one call, which work that outlives its caller shares.
-pub(super) type Place = Arc<OwnedSemaphorePermit>;
+pub(super) type Place = Arc<Share>;
 
 impl Rooms {
     pub(super) fn new(most: usize) -> Self {
-        let most = most.min(Semaphore::MAX_PERMITS);
-        Self { places: Arc::new(Semaphore::new(most)), most }
+        Self { places: Shares::new(most), most }
     }
 
     /// A call's own place.
-    pub(super) fn enter(&self) -> Option<Place> {
-        Arc::clone(&self.places).try_acquire_owned().ok().map(Arc::new)
+    pub(super) fn enter(&self, owner: &Owner) -> Option<Place> {
+        self.places.take(owner, 1).map(Arc::new)
     }
 
     /// No room yet, to be grown as a body comes.
-    pub(super) fn for_body(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.places).try_acquire_many_owned(0).ok()
+    pub(super) fn for_body(&self, owner: &Owner) -> Option<Share> {
+        self.places.take(owner, 0)
     }
 
     /// Room for a body of so many bytes, its call's place aside; false when there is none.
-    pub(super) fn grow(&self, room: &mut OwnedSemaphorePermit, bytes: usize) -> bool {
-        // One body may have all of it, or those longer than that could never be sent.
-        let wanted = (bytes / PLACE_BYTES).min(self.most - 1);
-        let more = wanted.saturating_sub(room.num_permits());
-        let more = u32::try_from(more).unwrap_or(u32::MAX);
-        let grown = Arc::clone(&self.places).try_acquire_many_owned(more);
-        grown.map(|grown| room.merge(grown)).is_ok()
+    pub(super) fn grow(&self, room: &mut Share, bytes: usize) -> bool {
+        // One body counts for half of it at most, or those longer than that could never be sent.
+        let wanted = (bytes / PLACE_BYTES).min(self.most / 2);
+        room.grow(wanted.saturating_sub(room.amount()))
     }
 }
 
@@ -50,19 +47,32 @@ mod tests {
     #[test]
     fn long_bodies_take_more_and_give_it_back() {
         let rooms = Rooms::new(4);
-        let place = rooms.enter().expect("room");
-        let mut body = rooms.for_body().expect("room");
+        let nobody = Owner::default();
+        let place = rooms.enter(&nobody).expect("room");
+        let mut body = rooms.for_body(&nobody).expect("room");
         assert!(rooms.grow(&mut body, PLACE_BYTES - 1));
-        assert_eq!(body.num_permits(), 0);
-        assert!(rooms.grow(&mut body, 100 * PLACE_BYTES), "all that is left");
-        assert!(rooms.enter().is_none());
-        drop(body);
-        assert!(rooms.enter().is_some());
+        assert_eq!(body.amount(), 0);
+        assert!(rooms.grow(&mut body, 100 * PLACE_BYTES), "half of it");
+        assert_eq!(body.amount(), 2);
+        let other = rooms.enter(&nobody).expect("the last one");
+        assert!(rooms.enter(&nobody).is_none());
+        drop((body, other));
+        assert!(rooms.enter(&nobody).is_some());
         let _shared = Arc::clone(&place);
         drop(place);
-        let mut other = rooms.for_body().expect("room");
-        assert!(rooms.grow(&mut other, 4 * PLACE_BYTES));
-        assert_eq!(other.num_permits(), 3, "work that goes on keeps its place");
-        assert!(rooms.enter().is_none());
+        let more: Vec<_> = std::iter::from_fn(|| rooms.enter(&nobody)).collect();
+        assert_eq!(more.len(), 3, "work that goes on keeps its place");
+    }
+
+    #[test]
+    fn one_tenants_bodies_leave_room_for_others() {
+        let rooms = Rooms::new(10);
+        let owner = |connection: u64, tenant: &str| Owner {
+            connection: Some(connection),
+            tenant: Some(tenant.into()),
+        };
+        let greedy: Vec<_> = (0..20).filter_map(|id| rooms.enter(&owner(id, "greedy"))).collect();
+        assert_eq!(greedy.len(), 8);
+        assert!(rooms.enter(&owner(99, "other")).is_some());
     }
 }

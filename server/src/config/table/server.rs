@@ -21,7 +21,22 @@ pub(super) const KEYS: &[Key] = &[
         "server.max_connections",
         count(1, 1_000_000),
         "1024",
-        "Open gRPC connections; one more is closed at once.",
+        "Open gRPC connections. For one more, the oldest that never made an authenticated call is closed; without such a \
+         one, the new one is.",
+    ),
+    key(
+        "server.max_connections_per_address",
+        count(0, 1_000_000),
+        "0",
+        "Of these, connections of one address (one /64 of IPv6). 0: half of server.max_connections. Loopback has no such \
+         bound; where a proxy or NAT stands for many callers, set it to server.max_connections.",
+    ),
+    key(
+        "server.max_connection_idle",
+        span(0, 7 * 24 * 3_600_000),
+        "5m",
+        "A connection without any request for this long is closed; 30s for one that never made an authenticated call. \
+         0s: only such ones.",
     ),
     key(
         "server.max_concurrent_calls",

@@ -1,0 +1,284 @@
+//! The connections that are open: how many there may be, of all peers and of one address, and which one goes when there
+//! are as many. A connection over which nobody has shown a good credential yet has no right to its place.
+
+use std::collections::{BTreeSet, HashMap};
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::peer::Peer;
+
+/// How many connections there may be, and for how long those that ask nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct ConnectionLimits {
+    /// Of all peers.
+    pub max: usize,
+    /// Of one address, or of one /64 of IPv6; loopback aside, where a proxy or a sidecar may stand for everybody.
+    /// `None` for as many as there may be.
+    pub max_per_address: Option<usize>,
+    /// How long one may be without any request; `None` for any time.
+    pub idle: Option<Duration>,
+    /// The same for one that never made an authenticated call. With `None`, such connections are not closed to make
+    /// room either.
+    pub unproven_idle: Option<Duration>,
+}
+
+impl ConnectionLimits {
+    /// So many, from wherever they come and whatever they do.
+    #[must_use]
+    pub fn of(max: usize) -> Self {
+        Self { max, max_per_address: None, idle: None, unproven_idle: None }
+    }
+}
+
+/// Why a connection was refused, or closed for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConnectionRefusal {
+    /// There are as many as there may be.
+    Full,
+    /// There are as many of its address as there may be.
+    AddressFull,
+    /// It never made an authenticated call, and its place was needed.
+    Replaced,
+}
+
+/// The connections that are open.
+#[derive(Debug)]
+pub(super) struct Registry {
+    pub(super) limits: ConnectionLimits,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    next: u64,
+    open: HashMap<u64, Entry>,
+    /// The oldest first.
+    unproven: BTreeSet<u64>,
+    addresses: HashMap<Network, OfAddress>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    network: Option<Network>,
+    peer: Peer,
+}
+
+#[derive(Debug, Default)]
+struct OfAddress {
+    open: usize,
+    unproven: BTreeSet<u64>,
+}
+
+/// What counts as one address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Network(IpAddr);
+
+/// A connection's place; dropping it gives it back.
+#[derive(Debug)]
+pub(super) struct Place {
+    registry: Arc<Registry>,
+    id: u64,
+}
+
+/// A connection that was let in, and what was closed for it.
+pub(super) struct Admitted {
+    pub(super) place: Place,
+    pub(super) peer: Peer,
+    pub(super) replaced: bool,
+}
+
+impl Network {
+    /// `None` for loopback.
+    fn of(address: IpAddr) -> Option<Self> {
+        match address.to_canonical() {
+            address if address.is_loopback() => None,
+            IpAddr::V6(address) => {
+                let [a, b, c, d, ..] = address.segments();
+                Some(Self(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()))
+            }
+            address => Some(Self(address)),
+        }
+    }
+}
+
+impl Registry {
+    pub(super) fn new(limits: ConnectionLimits) -> Arc<Self> {
+        Arc::new(Self { limits, state: Mutex::default() })
+    }
+
+    /// Lets a connection of this address in.
+    ///
+    /// # Errors
+    /// There are as many as may be, and all of them have a right to their places.
+    pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Admitted, ConnectionRefusal> {
+        let network = Network::of(address);
+        let mut state = self.state();
+        let of_address = network.and_then(|network| state.addresses.get(&network));
+        let is_address_full = of_address
+            .zip(self.limits.max_per_address)
+            .is_some_and(|(known, most)| known.open >= most);
+        let makes_room = self.limits.unproven_idle.is_some();
+        // Of the same address first, so that one can't push out the others by opening ever more.
+        let victim = match of_address {
+            Some(known) if is_address_full => {
+                let oldest = known.unproven.first().copied().filter(|_| makes_room);
+                Some(oldest.ok_or(ConnectionRefusal::AddressFull)?)
+            }
+            _ if state.open.len() >= self.limits.max => {
+                let oldest = state.unproven.first().copied().filter(|_| makes_room);
+                Some(oldest.ok_or(ConnectionRefusal::Full)?)
+            }
+            _ => None,
+        };
+        let closed = victim.and_then(|victim| state.remove(victim));
+        if let Some(closed) = &closed {
+            closed.peer.close();
+        }
+        let id = state.next;
+        state.next += 1;
+        let peer = Peer::new(id, Arc::downgrade(self));
+        state.add(id, Entry { network, peer: peer.clone() });
+        let place = Place { registry: Arc::clone(self), id };
+        Ok(Admitted { place, peer, replaced: closed.is_some() })
+    }
+
+    /// The connection has a right to its place from now on.
+    pub(super) fn prove(&self, id: u64) {
+        self.state().prove(id);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it holds the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        drop(self.registry.state().remove(self.id));
+    }
+}
+
+impl State {
+    fn add(&mut self, id: u64, entry: Entry) {
+        self.unproven.insert(id);
+        if let Some(network) = entry.network {
+            let known = self.addresses.entry(network).or_default();
+            known.open += 1;
+            known.unproven.insert(id);
+        }
+        self.open.insert(id, entry);
+    }
+
+    fn prove(&mut self, id: u64) {
+        self.unproven.remove(&id);
+        let network = self.open.get(&id).and_then(|entry| entry.network);
+        if let Some(known) = network.and_then(|network| self.addresses.get_mut(&network)) {
+            known.unproven.remove(&id);
+        }
+    }
+
+    fn remove(&mut self, id: u64) -> Option<Entry> {
+        let entry = self.open.remove(&id)?;
+        self.unproven.remove(&id);
+        if let Some(network) = entry.network
+            && let Some(known) = self.addresses.get_mut(&network)
+        {
+            known.open -= 1;
+            known.unproven.remove(&id);
+            if known.open == 0 {
+                self.addresses.remove(&network);
+            }
+        }
+        Some(entry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn registry(max: usize, max_per_address: usize) -> Arc<Registry> {
+        let unproven_idle = Some(Duration::from_secs(30));
+        let max_per_address = Some(max_per_address);
+        Registry::new(ConnectionLimits { max, max_per_address, idle: None, unproven_idle })
+    }
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    #[test]
+    fn the_oldest_that_never_made_a_call_goes_when_all_places_are_taken() {
+        let registry = registry(3, 3);
+        let mut open = Vec::new();
+        for host in 1..=3 {
+            open.push(registry.admit(address(&format!("192.0.2.{host}"))).expect("a place"));
+        }
+        open[0].peer.prove();
+        let new = registry.admit(address("192.0.2.9")).expect("another goes");
+        assert!(new.replaced);
+        let closed: Vec<_> = open.iter().map(|one| one.peer.is_closed()).collect();
+        assert_eq!(closed, [false, true, false]);
+        for known in [&open[2], &new] {
+            known.peer.prove();
+        }
+        let refused = registry.admit(address("192.0.2.10")).err();
+        assert_eq!(refused, Some(ConnectionRefusal::Full));
+        drop(open);
+        assert!(registry.admit(address("192.0.2.10")).is_ok_and(|admitted| !admitted.replaced));
+    }
+
+    #[test]
+    fn one_address_has_its_part_and_pushes_out_only_its_own() {
+        let registry = registry(100, 2);
+        let other = registry.admit(address("198.51.100.1")).expect("a place");
+        let many: Vec<_> =
+            (0..50).map(|_| registry.admit(address("192.0.2.1")).expect("a place")).collect();
+        assert!(!other.peer.is_closed());
+        assert_eq!(many.iter().filter(|one| !one.peer.is_closed()).count(), 2);
+        for one in many.iter().rev().take(2) {
+            one.peer.prove();
+        }
+        let refused = registry.admit(address("192.0.2.1")).err();
+        assert_eq!(refused, Some(ConnectionRefusal::AddressFull));
+        drop(many);
+        assert_eq!(registry.state().addresses.len(), 1, "who has none is forgotten");
+    }
+
+    #[test]
+    fn who_has_shown_a_credential_may_be_idle_for_longer() {
+        let (short, long) = (Duration::from_secs(30), Duration::from_secs(300));
+        let limits = ConnectionLimits {
+            unproven_idle: Some(short),
+            idle: Some(long),
+            ..ConnectionLimits::of(8)
+        };
+        let registry = Registry::new(limits);
+        let admitted = registry.admit(address("192.0.2.1")).expect("a place");
+        let before = admitted.peer.idle_until(&limits).expect("not for ever");
+        admitted.peer.prove();
+        let after = admitted.peer.idle_until(&limits).expect("not for ever");
+        assert_eq!(after - before, long - short);
+    }
+
+    #[test]
+    fn what_counts_as_one_address() {
+        let same = |one, other| Network::of(address(one)) == Network::of(address(other));
+        assert!(same("192.0.2.1", "::ffff:192.0.2.1"));
+        assert!(same("2001:db8::1", "2001:db8::ffff:1") && !same("2001:db8::1", "2001:db8:0:1::1"));
+        assert!(!same("192.0.2.1", "192.0.2.2"));
+        for loopback in ["127.0.0.1", "127.0.0.6", "::1", "::ffff:127.0.0.1"] {
+            assert_eq!(Network::of(address(loopback)), None, "{loopback}");
+        }
+    }
+
+    #[test]
+    fn nobody_is_closed_where_nobody_shows_credentials() {
+        let registry = Registry::new(ConnectionLimits::of(1));
+        let first = registry.admit(address("192.0.2.1")).expect("a place");
+        assert_eq!(registry.admit(address("192.0.2.2")).err(), Some(ConnectionRefusal::Full));
+        assert!(!first.peer.is_closed());
+    }
+}
