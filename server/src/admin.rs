@@ -28,12 +28,34 @@ pub struct Admin {
     pub draining: CancellationToken,
 }
 
-/// Serves `/metrics`, `/livez` and `/readyz` until `over`.
+/// What `/` says: the pages that there are.
+const PAGES: &str = concat!(
+    "Toolgate ",
+    env!("CARGO_PKG_VERSION"),
+    ", admin port\n\n",
+    "/metrics  metrics (OpenMetrics)\n",
+    "/livez    whether the process works\n",
+    "/readyz   whether it takes calls\n",
+    "/healthz  the same as /readyz\n",
+    "/version  name and version (JSON)\n",
+);
+
+/// What `/version` says.
+const VERSION: &str =
+    concat!("{\"name\":\"toolgate\",\"version\":\"", env!("CARGO_PKG_VERSION"), "\"}\n");
+
+/// Serves `/`, `/metrics`, `/livez`, `/readyz`, `/healthz` and `/version` until `over`.
 pub async fn serve(listener: TcpListener, admin: Admin, over: CancellationToken) {
     let routes = Router::new()
+        .route("/", get(|| async { PAGES }))
+        .route(
+            "/version",
+            get(|| async { ([(header::CONTENT_TYPE, "application/json")], VERSION) }),
+        )
         .route("/metrics", get(expose))
         .route("/livez", get(liveness))
         .route("/readyz", get(readiness))
+        .route("/healthz", get(readiness))
         .with_state(admin);
     serve_pages(listener, routes, over).await;
 }

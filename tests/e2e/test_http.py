@@ -170,7 +170,6 @@ def test_what_is_no_call_says_what_one_is(server: ToolgateProcess) -> None:
     got = post(server, ROUTE, b"", {}, "GET")
     assert (got.error()[:2], got.headers["Allow"]) == ((405, "unimplemented"), "POST")
     assert "POST /toolgate.v1.RouterService/Route" in got.json()["message"]
-    assert post(server, "/", b"", {}, "GET").status == 405
     assert post(server, "/toolgate.v1.RouterService/Rout", {}).error()[0] == 404
     assert post(server, WATCH, {}).error()[0] == 415
     text = post(server, ROUTE, "{}", {"Content-Type": "text/plain"})
@@ -181,6 +180,20 @@ def test_what_is_no_call_says_what_one_is(server: ToolgateProcess) -> None:
     assert post(server, ROUTE, "{}", {**JSON, "Content-Encoding": "gzip"}).status == 415
     assert post(server, ROUTE, "{}", {**JSON, "Connect-Protocol-Version": "2"}).status == 400
     assert post(server, ROUTE, "{}", {**JSON, "Connect-Timeout-Ms": "soon"}).status == 400
+
+
+def test_who_tries_the_address_with_a_browser_is_told_what_this_is(
+    start_server: StartServer, server: ToolgateProcess
+) -> None:
+    about = post(server, "/", b"", {}, "GET").json()
+    assert about["name"] == "toolgate"
+    assert about["version"] == json.loads(server.get("/version")[1])["version"]
+    assert f":{about['admin_port']}" in server.admin
+    assert post(server, "/", b"", {}, "HEAD").status == 200
+    assert post(server, "/", {}).status == 404
+    guarded = start_server({"server.cors_origins": PAGE})
+    stranger = {"Origin": "https://elsewhere.example.com"}
+    assert post(guarded, "/", b"", stranger, "GET").status == 403
 
 
 def test_deadlines_are_kept(server: ToolgateProcess) -> None:

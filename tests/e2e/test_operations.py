@@ -76,7 +76,14 @@ def test_the_admin_port(server: ToolgateProcess, notes: Client) -> None:
     notes.route("hello")
     assert server.get("/livez")[0] == 200
     assert server.get("/readyz")[0] == 200
+    assert server.get("/healthz")[0] == 200
     assert server.get("/nothing")[0] == 404
+    version = json.loads(server.get("/version")[1])
+    assert version["name"] == "toolgate"
+    status, pages = server.get("/")
+    assert (status, version["version"] in pages) == (200, True)
+    for page in re.findall(r"^(/\S+)", pages, re.MULTILINE):
+        assert server.get(page)[0] == 200, page
     status, metrics = server.get("/metrics")
     assert status == 200
     assert "# EOF" in metrics or "# TYPE" in metrics

@@ -130,6 +130,7 @@ fn services(edge: Edge, config: &ApiConfig) -> Router<Layers> {
         max_message_bytes: max,
         max_concurrent_calls: config.server.admission.max_calls,
         max_deadline: config.server.max_deadline,
+        admin_port: config.server.admin_listen.port(),
     };
     let reflection = || {
         tonic_reflection::server::Builder::configure()

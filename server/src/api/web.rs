@@ -54,6 +54,8 @@ pub(super) struct WebLimits {
     pub(super) max_concurrent_calls: usize,
     /// The longest that a body may take to come.
     pub(super) max_deadline: Duration,
+    /// Where metrics and probes are served, for who comes to the wrong port.
+    pub(super) admin_port: u16,
 }
 
 /// Adds the web's ways of calling to gRPC services.
@@ -63,6 +65,7 @@ pub(super) struct WebFaces {
     origins: Arc<[HeaderValue]>,
     cors: CorsLayer,
     metrics: Arc<Metrics>,
+    admin_port: u16,
 }
 
 /// What answers callers without gRPC.
@@ -89,7 +92,8 @@ impl WebFaces {
             .max_age(PREFLIGHT_AGE);
         let connect = Connect::new(Methods::of_contract());
         let bodies = Bodies::new(limits, Arc::clone(&metrics));
-        Self { callers: Arc::new(Callers { connect, bodies, guard }), origins, cors, metrics }
+        let callers = Arc::new(Callers { connect, bodies, guard });
+        Self { callers, origins, cors, metrics, admin_port: limits.admin_port }
     }
 
     /// A page that was not named gets nothing: without this, one that a browser takes for this very address (DNS
@@ -135,6 +139,11 @@ where
             self.faces.metrics.rejected(Rejection::Origin);
             let refused = Failure::foreign_page(request.headers().get(ORIGIN));
             return Box::pin(std::future::ready(Ok(refused.into_response())));
+        }
+        if request.uri().path() == "/" && [Method::GET, Method::HEAD].contains(request.method()) {
+            let about = about(self.faces.admin_port).into_bytes();
+            let answer = response(StatusCode::OK, "application/json", about);
+            return Box::pin(std::future::ready(Ok(answer)));
         }
         if Speech::of(&request) == Speech::Grpc {
             return Box::pin(self.grpc.call(request));
@@ -227,6 +236,18 @@ where
 /// Whose a request is, as far as the door and the guard know.
 fn owner_of(request: &Request<Body>) -> Owner {
     request.extensions().get::<RequestOwner>().map(RequestOwner::now).unwrap_or_default()
+}
+
+/// What `/` says to a person who tries it with a browser or curl.
+fn about(admin_port: u16) -> String {
+    let about = serde_json::json!({
+        "name": "toolgate",
+        "version": env!("CARGO_PKG_VERSION"),
+        "serves": "gRPC, gRPC-Web and Connect (POST, JSON), such as POST /toolgate.v1.RouterService/Route",
+        "docs": "README.md and docs/ of this version; gRPC reflection lists every method",
+        "admin_port": admin_port,
+    });
+    format!("{about}\n")
 }
 
 /// A refusal as gRPC-Web has it.
