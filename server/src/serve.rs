@@ -190,7 +190,7 @@ pub async fn run(parsed: Parsed, reread: Reread<'_>) -> Result<(), ServeError> {
 /// As [`run`].
 pub async fn serve_until(config: Config, stop: CancellationToken) -> Result<(), ServeError> {
     let (_teller, changes) = reload::channel(&config);
-    serve_with(config, changes, stop).await
+    Box::pin(serve_with(config, changes, stop)).await
 }
 
 async fn serve_with(
