@@ -77,7 +77,7 @@ pub struct Options {
     pub unset: Unset,
     /// How many tools of untrusted MCP servers are chosen.
     pub untrusted: UntrustedCaps,
-    /// The most tools of the active set, kept ones included; `None` for twice `top_k`.
+    /// The most tools of the active set, kept ones included; `None` for twice `top_k` and at least 10.
     pub active_set_limit: Option<usize>,
     /// The most tokens that always-loaded tools cost together.
     pub always_load_tokens: u32,
@@ -121,11 +121,15 @@ impl Options {
 /// docs/conversations.md has what other bounds cost.
 const TURNS_HELD: usize = 2;
 
+/// What a conversation may hold however few tools a turn gets: what a search finds has to stay callable.
+const LEAST_HELD: usize = 10;
+
 impl Options {
     /// The most tools of an active set with so many that are there whatever they are for.
     #[must_use]
     pub fn bound(&self, required: usize) -> usize {
-        let limit = self.active_set_limit.unwrap_or(TURNS_HELD * self.top_k);
+        let limit =
+            self.active_set_limit.unwrap_or_else(|| (TURNS_HELD * self.top_k).max(LEAST_HELD));
         limit.max(self.top_k + required + self.signature_tail)
     }
 }
