@@ -43,7 +43,6 @@ fuzz_target!(|input: &[u8]| {
         2 => assert!(jwt::verify(&text, &SET, &RULES, 1_800_000_000).is_err(), "{text}"),
         _ => {
             if let Ok(set) = KeySet::parse(rest) {
-                assert!(!set.is_empty());
                 assert!(jwt::verify("e30.e30.", &set, &RULES, 0).is_err());
             }
         }
