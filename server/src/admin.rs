@@ -28,7 +28,7 @@ pub struct Admin {
     pub draining: CancellationToken,
 }
 
-/// What `/` says: the pages that there are.
+/// Answers `/` with the pages that there are.
 const PAGES: &str = concat!(
     "Toolgate ",
     env!("CARGO_PKG_VERSION"),
@@ -40,7 +40,7 @@ const PAGES: &str = concat!(
     "/version  name and version (JSON)\n",
 );
 
-/// What `/version` says.
+/// Answers `/version`.
 const VERSION: &str =
     concat!("{\"name\":\"toolgate\",\"version\":\"", env!("CARGO_PKG_VERSION"), "\"}\n");
 

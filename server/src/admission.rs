@@ -69,7 +69,7 @@ pub struct Wish {
     pub kind: Kind,
     /// The time that its caller leaves it.
     pub left: Duration,
-    /// How long it has waited until anything was done for it.
+    /// Time that it has waited until anything was done for it.
     pub waited: Duration,
 }
 

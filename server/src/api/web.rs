@@ -54,7 +54,7 @@ pub(super) struct WebLimits {
     pub(super) max_concurrent_calls: usize,
     /// The longest that a body may take to come.
     pub(super) max_deadline: Duration,
-    /// Where metrics and probes are served, for who comes to the wrong port.
+    /// Address of metrics and probes, for callers who come to the wrong port.
     pub(super) admin_port: u16,
 }
 
