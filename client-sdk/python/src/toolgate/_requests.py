@@ -74,7 +74,9 @@ class RouteArguments(TypedDict, total=False):
     explain: bool
     """Also answer with refusals and what would unlock them. Default: False."""
     active_set_limit: int
-    """The most tools of the active set, kept ones included, 1 to 1,024. Default: twice `top_k`, at least 10."""
+    """The most tools of the active set, kept ones included, 1 to 1,024.
+
+    Default: twice `top_k`, at least 10."""
     known_pool_revision: int
     """The summary pool's revision that the caller holds; asks for what changed since."""
     prompt_listing: PromptListing | str
