@@ -29,7 +29,7 @@ GO_SDK := client-sdk/go
 TS_SDK := client-sdk/typescript
 JAVA_SDK := client-sdk/java
 MAVEN := mvn --batch-mode --quiet --no-transfer-progress --file $(JAVA_SDK)
-CONFORMANCE := GRPC_VERBOSITY=NONE PYTHONPATH=client-sdk/conformance:tests/e2e TOOLGATE_BIN=$(DEBUG_BIN) $(VENV)/bin/python
+CONFORMANCE := env --unset=RUSTC_WORKSPACE_WRAPPER GRPC_VERBOSITY=NONE PYTHONPATH=client-sdk/conformance:tests/e2e TOOLGATE_BIN=$(DEBUG_BIN) $(VENV)/bin/python
 WITH_SERVER := $(CONFORMANCE) tests/ci/with_server.py
 
 # What checks the Helm chart and the images, in a folder of its own.
@@ -37,14 +37,13 @@ K8S_TOOLS ?= .cache/k8s
 
 # The order in which `make test` runs its steps: quick ones first, then what compiles, then what runs. Lanes between
 # brackets run beside each other: cargo compiles the larger crates on one core, and tests with servers wait. Steps of one
-# lane share what no two may write at a time: cargo's folder, npm's, Maven's. The Rust tests and the clients' soaks and
-# times have the machine to themselves.
-COMPILE := check-generated-rust check-clippy check-cuda check-docs build-tests fuzz-smoke
+# lane share what no two may write at a time: cargo's folder, npm's, Maven's. The Rust tests have the machine to themselves.
+COMPILE := check-generated-rust build-tests test-docs check-cuda fuzz-smoke
 CLIENTS := check-python test-python check-generated-clients check-typescript check-go check-java install-k8s-tools \
 	postgres test-kernels
-WITH_SERVERS := check-k8s test-clients test-browser test-demo
+WITH_SERVERS := test-conformance check-k8s test-clients test-browser test-demo
 STEPS := check-fmt check-shell check-proto check-dependencies check-behaviours \
-	[ $(COMPILE) / $(CLIENTS) ] model test-rust [ test-e2e / $(WITH_SERVERS) ] test-conformance
+	[ $(COMPILE) / $(CLIENTS) ] model test-rust [ test-e2e / $(WITH_SERVERS) ]
 
 ##@ Use
 
@@ -74,7 +73,7 @@ cuda: ## Build the release binary with the CUDA encoder, into target/cuda; downl
 
 .PHONY: test
 test: ## Everything CI checks, step by step, with the time of each
-	@tests/ci/run_steps.sh tools $(STEPS)
+	@RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/tests/ci/clippy.sh tests/ci/run_steps.sh tools $(STEPS)
 
 .PHONY: lint
 lint: check-fmt check-shell check-proto check-python check-dependencies check-behaviours check-clippy check-cuda check-docs ## The checks that only read
@@ -177,12 +176,16 @@ postgres: ## PostgreSQL and PgBouncer for the tests that start them
 
 .PHONY: build-tests
 build-tests:
-	$(CARGO) test --workspace --locked --no-run
+	$(CARGO) build --workspace --locked --all-targets
 
 .PHONY: test-rust
-test-rust: postgres ## Rust tests
+test-rust: postgres ## Rust tests, but those in documentation
 	TOOLGATE_AGREEMENT_CASES=$${TOOLGATE_AGREEMENT_CASES:-20000} \
-		$(CARGO) test --workspace --locked --no-fail-fast
+		$(CARGO) test --workspace --locked --no-fail-fast --lib --bins --tests
+
+.PHONY: test-docs
+test-docs: ## Rust tests in documentation, and the documentation itself, warnings as errors
+	RUSTDOC=$(CURDIR)/tests/ci/rustdoc.sh $(CARGO) test --workspace --locked --no-fail-fast --doc
 
 .PHONY: test-agreement
 test-agreement: ## A million generated cases in which Route, Gate and a reference evaluator must agree
@@ -199,7 +202,8 @@ test-python: tools ## Python client against a small service in the test's own pr
 
 .PHONY: test-e2e
 test-e2e: tools postgres debug-bin model ## The wire contract, end to end, against the debug binary
-	TOOLGATE_BIN=$(DEBUG_BIN) $(VENV)/bin/pytest -q -o cache_dir=$(CURDIR)/.cache/pytest tests/e2e
+	TOOLGATE_BIN=$(DEBUG_BIN) $(VENV)/bin/pytest -q --numprocesses 2 --dist loadfile \
+		-o cache_dir=$(CURDIR)/.cache/pytest tests/e2e
 
 .PHONY: test-clients
 test-clients: tools debug-bin model ## Quickstarts, examples and middleware of every client against a server
