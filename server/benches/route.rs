@@ -27,8 +27,8 @@ use toolgate_server::shard::shards::Shards;
 use toolgate_server::state::AgentState;
 use toolgate_server::store::{
     ChangedTenant, Changes, Committed, ContentHash, Hour, KeyReading, KeyStore, MemoryBounds,
-    MemoryChanges, MemoryVersion, PendingRequest, PolicyChange, RecordedRequest, Revise, Revision,
-    Sequence, ServerChange, ServerRecord, Store, StoreError, StoreFuture, StoredCatalog,
+    MemoryChanges, MemoryVersion, PastTool, PendingRequest, PolicyChange, RecordedRequest, Revise,
+    Revision, Sequence, ServerChange, ServerRecord, Store, StoreError, StoreFuture, StoredCatalog,
     StoredEmbedding, StoredKey, StoredPolicy, StoredServer, StoredTool, TenantContent, ToolCursor,
     ToolRecord, UsageAddition, UsageCount,
 };
@@ -329,6 +329,14 @@ impl Store for FakeStore {
         _: &'a TenantId,
         _: &'a ServerName,
     ) -> StoreFuture<'a, Option<(StoredServer, Vec<StoredTool>)>> {
+        unused()
+    }
+
+    fn past_tools<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: &'a ServerName,
+    ) -> StoreFuture<'a, Vec<PastTool>> {
         unused()
     }
 

@@ -19,6 +19,7 @@ pub mod copies;
 mod error;
 mod keys;
 mod memory;
+mod past;
 pub mod postgres;
 mod requests;
 mod schema_state;
@@ -35,6 +36,7 @@ pub use content::TenantContent;
 pub use error::StoreError;
 pub use keys::{KeyReading, KeyStore, StoredKey};
 pub use memory::{Day, Exemplar, MemoryBounds, MemoryChanges, MemoryVersion, PrincipalKey, Revise};
+pub use past::{PAST_TOOL_KEPT, PAST_TOOLS_KEPT, PastTool};
 pub use requests::{PendingRequest, REQUEST_KEPT, RecordedRequest};
 pub use schema_state::SchemaState;
 pub use status::ToolStatus;
@@ -289,6 +291,13 @@ pub trait Store: KeyStore + Send + Sync + 'static {
         tenant: &'a TenantId,
         server: &'a ServerName,
     ) -> StoreFuture<'a, Option<(StoredServer, Vec<StoredTool>)>>;
+
+    /// What the tools of one MCP server were that were removed within [`PAST_TOOL_KEPT`] and are not there again, by name.
+    fn past_tools<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        server: &'a ServerName,
+    ) -> StoreFuture<'a, Vec<PastTool>>;
 
     /// A page of MCP servers by name, after `after`.
     fn list_servers<'a>(

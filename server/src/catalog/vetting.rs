@@ -10,7 +10,7 @@ use serde_json::Value;
 use tracing::warn;
 
 use super::Catalog;
-use super::plan::{Checked, Judged, Mode};
+use super::plan::{Checked, Judged, Mode, text_hash};
 use super::registration::Registration;
 use crate::error::Error;
 use crate::identity::{ServerName, TenantId, ToolName};
@@ -20,7 +20,9 @@ use crate::safety::imitation::{Neighbours, Other, Subject};
 use crate::safety::rename::{Moving, renamed};
 use crate::safety::rules::Detector;
 use crate::safety::{Because, Beside, Finding, Scanner, Severity, Tier, finding};
-use crate::store::{ServerRecord, StoredCatalog, StoredServer, StoredTool, ToolRecord, ToolStatus};
+use crate::store::{
+    PastTool, ServerRecord, StoredCatalog, StoredServer, StoredTool, ToolRecord, ToolStatus,
+};
 use crate::telemetry::SafetyMetrics;
 
 /// The wire's number of `TRUST_TIER_UNTRUSTED`, and of `TRUST_TIER_STANDARD`.
@@ -172,14 +174,21 @@ impl Catalog {
         body: &Body,
         stored: Stored<'_>,
     ) -> Result<Vec<Vetted>, Error> {
+        let server = &registration.server.name;
+        // What is stored of a tool says more than what is remembered of it.
+        let past = match brings_new(&body.checked, stored) {
+            true => self.store.past_tools(tenant, server).await?,
+            false => Vec::new(),
+        };
+        let known = Known { stored, past: &past };
         let Some(vetting) = &self.vetting else {
-            return Ok(verdicts(None, &body.checked, stored, Vec::new()));
+            return Ok(verdicts(None, &body.checked, &known, Vec::new()));
         };
         let tier = Tier::of(registration.server.trust_tier);
         let mut findings = body.texts.clone();
         if needs_scene(&body.checked, stored) {
             let scene = Scene {
-                server: registration.server.name.clone(),
+                server: server.clone(),
                 checked: body.checked.clone(),
                 stored: stored.map_or_else(Vec::new, |(_, tools)| tools.clone()),
                 mode: registration.mode,
@@ -190,7 +199,7 @@ impl Catalog {
             let beside = self.share.run(tenant, look).await?;
             beside.into_iter().for_each(|(place, finding)| findings[place].push(finding));
         }
-        Ok(verdicts(Some(tier), &body.checked, stored, findings))
+        Ok(verdicts(Some(tier), &body.checked, &known, findings))
     }
 
     /// Counts and logs what was found in the tools that were written, and which of them wait for approval.
@@ -244,22 +253,55 @@ pub(super) fn needs_scene(checked: &[Checked], stored: Stored<'_>) -> bool {
     checked.iter().flatten().any(|tool| !is_settled(tool))
 }
 
+/// Returns true if a tool of the body is not stored.
+fn brings_new(checked: &[Checked], stored: Stored<'_>) -> bool {
+    let known = by_name(stored);
+    checked.iter().flatten().any(|tool| !known.contains_key(&tool.name))
+}
+
+/// What is known of the MCP server from before.
+pub(super) struct Known<'a> {
+    /// The MCP server and its tools.
+    pub(super) stored: Stored<'a>,
+    /// Tools of it that were removed; nothing when the body brings none that is not stored.
+    pub(super) past: &'a [PastTool],
+}
+
+impl Known<'_> {
+    /// What is known of each tool of the body, by place.
+    fn before(&self, checked: &[Checked]) -> Vec<Before> {
+        let stored = by_name(self.stored);
+        let past: HashMap<&ToolName, &PastTool> =
+            self.past.iter().map(|tool| (&tool.name, tool)).collect();
+        let is_empty = |(server, tools): &(StoredServer, Vec<StoredTool>)| {
+            server.record.pending && tools.is_empty()
+        };
+        let is_first = past.is_empty() && self.stored.is_none_or(is_empty);
+        let before = |tool: &ToolRecord| match (stored.get(&tool.name), past.get(&tool.name)) {
+            (Some(old), _) => status_before(says_the_same(old, tool), old.status),
+            (None, Some(past)) => status_before(said_the_same(past, tool), past.status),
+            (None, None) if is_first => Before::NoServer,
+            (None, None) => Before::NoTool,
+        };
+        let before = |tool: &Checked| tool.as_ref().map_or(Before::NoTool, before);
+        checked.iter().map(before).collect()
+    }
+}
+
 /// What becomes of each tool of the body. Without vetting nothing new is quarantined; what was stays so.
 pub(super) fn verdicts(
     tier: Option<Tier>,
     checked: &[Checked],
-    stored: Stored<'_>,
+    known: &Known<'_>,
     findings: Vec<Vec<Finding>>,
 ) -> Vec<Vetted> {
     let mut findings = findings.into_iter();
-    let known = by_name(stored);
-    let is_new = stored.is_none_or(|(server, tools)| server.record.pending && tools.is_empty());
-    let verdict = |tool: &Checked| {
+    let verdict = |(tool, before): (&Checked, Before)| {
         let mut findings = findings.next().unwrap_or_default();
         finding::sort(&mut findings);
-        let Ok(tool) = tool else { return Vetted::default() };
-        let before =
-            if is_new { Before::NoServer } else { before(tool, known.get(&tool.name).copied()) };
+        if tool.is_err() {
+            return Vetted::default();
+        }
         let because = match tier {
             Some(tier) => tier.quarantine(before, &findings),
             None => (before == Before::Quarantined).then_some(Because::Waiting),
@@ -271,7 +313,7 @@ pub(super) fn verdicts(
         };
         Vetted { status, because, findings }
     };
-    checked.iter().map(verdict).collect()
+    checked.iter().zip(known.before(checked)).map(verdict).collect()
 }
 
 fn by_name<'a>(stored: Stored<'a>) -> HashMap<&'a ToolName, &'a ToolRecord> {
@@ -279,16 +321,20 @@ fn by_name<'a>(stored: Stored<'a>) -> HashMap<&'a ToolName, &'a ToolRecord> {
     tools.iter().map(|tool| (&tool.record.name, &tool.record)).collect()
 }
 
-fn before(tool: &ToolRecord, old: Option<&ToolRecord>) -> Before {
-    match old {
-        None => Before::NoTool,
-        Some(old) if !says_the_same(old, tool) => Before::Otherwise,
-        Some(old) => match old.status {
-            ToolStatus::Active => Before::Shown,
-            ToolStatus::Quarantined => Before::Quarantined,
-            ToolStatus::Approved => Before::Approved,
-        },
+fn status_before(is_same: bool, status: ToolStatus) -> Before {
+    match status {
+        _ if !is_same => Before::Otherwise,
+        ToolStatus::Active => Before::Shown,
+        ToolStatus::Quarantined => Before::Quarantined,
+        ToolStatus::Approved => Before::Approved,
     }
+}
+
+/// Returns true if a tool that was removed had the texts of `new`.
+fn said_the_same(past: &PastTool, new: &ToolRecord) -> bool {
+    past.hash == new.hash
+        && past.summary_hash == text_hash(&new.summary)
+        && past.search_hint == new.search_hint
 }
 
 /// Whether two versions of a tool have the same texts, whatever else is set for it.

@@ -16,6 +16,7 @@ mod embeddings;
 mod keys;
 mod memory;
 mod model;
+mod past;
 mod policies;
 mod properties;
 mod quarantine;
@@ -31,6 +32,7 @@ pub(super) use deltas::*;
 pub(super) use embeddings::*;
 pub(super) use keys::*;
 pub(super) use memory::*;
+pub(super) use past::*;
 pub(super) use policies::*;
 pub(super) use properties::*;
 pub(super) use quarantine::*;
@@ -61,6 +63,9 @@ macro_rules! conformance_tests {
             a_quarantined_tool_is_read_back_apart,
             quarantine_is_told_as_a_removal,
             quarantine_of_a_scoped_tool_begins_deltas_anew,
+            removed_tools_are_remembered,
+            removed_tools_are_forgotten_in_time,
+            removing_many_tools_makes_no_others_forgotten,
             embeddings_go_with_their_last_tool,
             saved_embeddings_are_kept,
             embeddings_that_come_after_their_tool_went_are_not_kept,

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::text::{base64_text, hex};
 use super::{
-    ContentHash, Day, Exemplar, MemoryVersion, PrincipalKey, RemovedTool, Revision, StoredCatalog,
-    StoredEmbedding, StoredPolicy, StoredServer, StoredTool, UsageCount,
+    ContentHash, Day, Exemplar, MemoryVersion, PastTool, PrincipalKey, RemovedTool, Revision,
+    StoredCatalog, StoredEmbedding, StoredPolicy, StoredServer, StoredTool, UsageCount,
 };
 use crate::identity::{ServerName, ToolId, ToolName};
 use crate::imprint::Imprint;
@@ -22,6 +22,8 @@ pub struct TenantContent {
     pub changes_floor: Revision,
     /// The MCP servers that were removed since then.
     pub removed_servers: Vec<RemovedServer>,
+    /// What is remembered of tools that were removed.
+    pub past_tools: Vec<PastTool>,
     /// Embeddings by the fingerprint of their encoder.
     pub embeddings: Vec<(String, StoredEmbedding)>,
     /// The version of the memory, and of its last change that took exemplars away.
@@ -55,6 +57,8 @@ pub enum Part {
     RemovedTool(RemovedTool),
     /// An MCP server that is gone.
     RemovedServer(RemovedServer),
+    /// What is remembered of a tool that was removed.
+    PastTool(PastTool),
     /// The policy.
     Policy {
         /// As it is stored.
@@ -155,6 +159,7 @@ impl TenantContent {
             .chain(tools.into_iter().chain(quarantined).map(Part::Tool))
             .chain(removed.into_iter().map(Part::RemovedTool))
             .chain(self.removed_servers.into_iter().map(Part::RemovedServer))
+            .chain(self.past_tools.into_iter().map(Part::PastTool))
             .chain(policy.into_iter().map(move |policy| Part::Policy { policy, hides }))
             .chain(self.embeddings.into_iter().map(embedding))
             .chain(self.exemplars.into_iter().map(|kept| Part::Exemplar(kept.into())))
@@ -173,6 +178,7 @@ impl TenantContent {
             Part::Tool(tool) => catalog.quarantined.push(tool),
             Part::RemovedTool(removed) => catalog.removed.push(removed),
             Part::RemovedServer(removed) => self.removed_servers.push(removed),
+            Part::PastTool(tool) => self.past_tools.push(tool),
             Part::Policy { policy, hides } => {
                 (catalog.policy, self.hides) = (Some(policy), hides);
             }

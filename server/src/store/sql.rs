@@ -13,6 +13,7 @@ mod content;
 mod embeddings;
 mod keys;
 mod memory;
+mod past;
 mod policies;
 mod read;
 mod removed;

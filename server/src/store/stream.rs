@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::content::{Counters, Part, TenantContent};
 use crate::identity::TenantId;
 
-/// The version of the stream's form. In form 1, tools had no status: all of them were shown.
-const FORM: u32 = 2;
+/// The version of the stream's form. In form 1, tools had no status: all of them were shown. Until form 2, removed tools
+/// were not remembered.
+const FORM: u32 = 3;
 
 /// The oldest that is read. What a later form has in addition, an older one says nothing of.
 const OLDEST: u32 = 1;
@@ -219,7 +220,7 @@ mod tests {
     #[test]
     fn tools_of_the_first_form_are_shown() {
         let old = |line: String| {
-            let line = line.replace("\"form\":2", "\"form\":1");
+            let line = line.replace("\"form\":3", "\"form\":1");
             line.replace(",\"status\":\"active\"", "").replace(",\"status\":\"quarantined\"", "")
         };
         let lines: Vec<String> = whole().into_iter().map(old).collect();

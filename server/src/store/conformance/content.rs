@@ -10,7 +10,7 @@ pub(in crate::store) async fn fill(store: &dyn Store, t: &TenantId) {
     first.upserts[0].definition = "\u{10ffff}\0{}".to_owned();
     first.embeddings = vec![embedding("A\0", &[1.0, -0.0]), embedding("B", &[f32::MIN, 0.1])];
     commit(store, t, first).await;
-    let base = commit(store, t, change("gone", None, Vec::new())).await;
+    let base = commit(store, t, change("gone", None, vec![tool("gone", "g", "G\0")])).await;
     store.remove_server(t, &server_name("gone"), base).await.expect("a removal");
     let policy = PolicyChange { base: None, document: "rules: []".to_owned(), hides: true };
     store.set_policy(t, policy).await.expect("a policy");
@@ -53,7 +53,7 @@ pub(in crate::store) async fn content_is_stored_elsewhere_as_it_is(store: &dyn S
     assert_eq!(before.catalog.quarantined.len(), 1);
     assert_eq!(before.catalog.tools[2].record.status, ToolStatus::Approved);
     assert_eq!((before.exemplars.len(), before.usage.len(), before.hides), (1, 2, true));
-    assert_eq!(before.removed_servers.len(), 1);
+    assert_eq!((before.removed_servers.len(), before.past_tools.len()), (1, 1));
     let moved = by_lines(&from, &before);
     assert_eq!(moved, before);
     let last = store.last_change().await.expect("a read");

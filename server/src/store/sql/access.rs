@@ -6,14 +6,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::{
-    Backend, Scope, changes, commit, content, embeddings, memory, policies, read, requests, usage,
+    Backend, Scope, changes, commit, content, embeddings, memory, past, policies, read, requests,
+    usage,
 };
 use crate::identity::{ServerName, TenantId, ToolId, ToolName};
 use crate::store::{
     ChangedTenant, Changes, Committed, ContentHash, Hour, MemoryBounds, MemoryChanges,
-    MemoryVersion, PendingRequest, PolicyChange, RecordedRequest, Revise, Revision, Sequence,
-    ServerChange, Store, StoreError, StoreFuture, StoredCatalog, StoredEmbedding, StoredPolicy,
-    StoredServer, StoredTool, TenantContent, ToolCursor, UsageAddition, UsageCount,
+    MemoryVersion, PastTool, PendingRequest, PolicyChange, RecordedRequest, Revise, Revision,
+    Sequence, ServerChange, Store, StoreError, StoreFuture, StoredCatalog, StoredEmbedding,
+    StoredPolicy, StoredServer, StoredTool, TenantContent, ToolCursor, UsageAddition, UsageCount,
 };
 
 /// The longest that a read of a few rows may take.
@@ -125,6 +126,17 @@ impl<B: Backend> Store for B {
         let tenant = tenant.as_str();
         reading!(self, LOAD_LIMIT, Scope::Tenant(tenant), |tx| {
             read::server(tx, tenant, server.as_str())
+        })
+    }
+
+    fn past_tools<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        server: &'a ServerName,
+    ) -> StoreFuture<'a, Vec<PastTool>> {
+        let tenant = tenant.as_str();
+        reading!(self, READ_LIMIT, Scope::Tenant(tenant), |tx| {
+            past::of_server(tx, tenant, server.as_str())
         })
     }
 

@@ -5,7 +5,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::rows::{self, integer, number, to_json};
 use super::tools::{self, StoredLine};
-use super::{Transaction, changes, embeddings, memory, policies, removed, requests, sql, values};
+use super::{
+    Transaction, changes, embeddings, memory, past, policies, removed, requests, sql, values,
+};
 use crate::store::{Committed, Revision, ServerChange, ServerRecord, StoreError, ToolRecord};
 
 pub(super) async fn commit(
@@ -34,6 +36,7 @@ pub(super) async fn commit(
     let tool_count = tools_before.saturating_sub(gone) + fresh;
     put_server(transaction, tenant, &change.server, &committed, tool_count).await?;
     changes::server_came(transaction, tenant, server).await?;
+    remember_removed(transaction, tenant, change).await?;
     // All rows that change go before any comes: names may move among the tools of one change.
     tools::delete(transaction, tenant, server, &touched(change)).await?;
     tools::refuse_taken_names(transaction, tenant, &change.upserts).await?;
@@ -52,6 +55,7 @@ pub(super) async fn commit(
         requests::record(transaction, tenant, request, &committed).await?;
     }
     requests::forget_expired(transaction, tenant, committed.updated_ms).await?;
+    past::forget_expired(transaction, tenant).await?;
     changes::enumerate(transaction, tenant).await?;
     Ok(committed)
 }
@@ -68,6 +72,7 @@ pub(super) async fn remove_server(
     };
     let lines = tools::lines(transaction, tenant, server, None).await?;
     let committed = next(transaction, tenant).await?;
+    past::remember(transaction, tenant, server, None).await?;
     let delete_tools = sql!("DELETE FROM tools WHERE tenant = $1 AND server = $2");
     let delete_server = sql!("DELETE FROM servers WHERE tenant = $1 AND name = $2");
     for delete in [delete_tools, delete_server] {
@@ -85,6 +90,7 @@ pub(super) async fn remove_server(
     embeddings::drop_unused(transaction, tenant, texts).await?;
     memory::drop_unregistered(transaction, tenant, server).await?;
     requests::forget_expired(transaction, tenant, committed.updated_ms).await?;
+    past::forget_expired(transaction, tenant).await?;
     changes::enumerate(transaction, tenant).await?;
     Ok(committed)
 }
@@ -148,6 +154,19 @@ fn shown_after(change: &ServerChange) -> impl Iterator<Item = &ToolRecord> {
 fn touched(change: &ServerChange) -> Vec<&str> {
     let upserts = change.upserts.iter().map(|tool| tool.name.as_str());
     upserts.chain(change.removals.iter().map(|name| name.as_str())).collect()
+}
+
+/// Remembers the tools that the change removes, and forgets what those were that it brings.
+async fn remember_removed(
+    transaction: &mut impl Transaction,
+    tenant: &str,
+    change: &ServerChange,
+) -> Result<(), StoreError> {
+    let server = change.server.name.as_str();
+    let removed: Vec<_> = change.removals.iter().map(|name| name.as_str()).collect();
+    past::remember(transaction, tenant, server, Some(&removed)).await?;
+    let here = change.upserts.iter().map(|tool| tool.name.as_str()).collect();
+    past::forget(transaction, tenant, server, here).await
 }
 
 async fn refuse_too_many(

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::Column::{Flag, Integer, Text};
 use super::rows::{self, integer, number, to_json};
 use super::{
-    Insert, Row, Sql, Transaction, Value, changes, embeddings, memory, policies, removed, sql,
-    tools, usage, values,
+    Insert, Row, Sql, Transaction, Value, changes, embeddings, memory, past, policies, removed,
+    sql, tools, usage, values,
 };
 use crate::identity::ServerName;
 use crate::store::content::RemovedServer;
@@ -49,6 +49,8 @@ pub(super) async fn read(
     let catalog = catalog(snapshot, &mut sift, floors).await?;
     let all = sql!("SELECT name, revision FROM removed_servers WHERE tenant = $1 ORDER BY name");
     let removed_servers = sift.all(snapshot, all, "removed server", removed_server).await?;
+    let all = sql!("SELECT * FROM past_tools WHERE tenant = $1 ORDER BY server, name");
+    let past_tools = sift.all(snapshot, all, "removed tool", past::read).await?;
     let all = sql!(
         "SELECT fingerprint, text_hash, vector FROM embeddings WHERE tenant = $1
          ORDER BY fingerprint, text_hash"
@@ -63,6 +65,7 @@ pub(super) async fn read(
         hides: policies::hides(snapshot, tenant).await?,
         changes_floor,
         removed_servers,
+        past_tools,
         embeddings,
         memory: memory::versions(snapshot, tenant).await?,
         exemplars,
@@ -160,6 +163,7 @@ pub(super) async fn restore(
     let gone = &content.removed_servers;
     let rows = gone.iter().map(|gone| named(tenant, gone.name.as_str(), gone.revision));
     transaction.insert(&REMOVED_SERVERS, &rows.collect::<Result<Vec<_>, _>>()?).await?;
+    past::restore(transaction, tenant, &content.past_tools).await?;
     if let Some(policy) = &catalog.policy {
         let set = Committed { revision: policy.revision, updated_ms: policy.updated_ms };
         policies::put(transaction, tenant, &policy.document, content.hides, &set).await?;

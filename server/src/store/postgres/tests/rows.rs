@@ -12,13 +12,14 @@ use crate::store::conformance::{
 use crate::store::postgres::PostgresStore;
 use crate::store::{KeyStore as _, PolicyChange, Store, StoredKey, UsageAddition, UsageCount};
 
-const TABLES: [&str; 11] = [
+const TABLES: [&str; 12] = [
     "tenants",
     "servers",
     "tools",
     "embeddings",
     "removed_tools",
     "removed_servers",
+    "past_tools",
     "requests",
     "policies",
     "usage",
