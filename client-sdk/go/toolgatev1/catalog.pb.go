@@ -1542,12 +1542,13 @@ type WatchCatalogResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The revision that the catalog has with these changes: the one to resume from. 0 before the first.
 	CatalogRevision uint64 `protobuf:"varint,1,opt,name=catalog_revision,json=catalogRevision,proto3" json:"catalog_revision,omitempty"`
-	// The MCP servers that came, changed or went since the answer before, by name, each once.
+	// The MCP servers that came, changed or went since the answer before, by name, each once. An agent is told of those
+	// of which it may see a tool, or could at the answer before.
 	Servers []string `protobuf:"bytes,2,rep,name=servers,proto3" json:"servers,omitempty"`
 	// Whether the tenant's policy changed.
 	PolicyChanged bool `protobuf:"varint,3,opt,name=policy_changed,json=policyChanged,proto3" json:"policy_changed,omitempty"`
-	// What changed can't be told any more, because it is too long ago or the revision was never reached: read
-	// the catalog anew. `servers` is empty then.
+	// What changed can't be told any more, because it is too long ago, the revision was never reached, or an agent that
+	// resumes can't see what changed: read the catalog anew. `servers` is empty then.
 	Reset_        bool `protobuf:"varint,4,opt,name=reset,proto3" json:"reset,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

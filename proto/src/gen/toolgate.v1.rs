@@ -634,14 +634,15 @@ pub struct WatchCatalogResponse {
     /// The revision that the catalog has with these changes: the one to resume from. 0 before the first.
     #[prost(uint64, tag = "1")]
     pub catalog_revision: u64,
-    /// The MCP servers that came, changed or went since the answer before, by name, each once.
+    /// The MCP servers that came, changed or went since the answer before, by name, each once. An agent is told of those
+    /// of which it may see a tool, or could at the answer before.
     #[prost(string, repeated, tag = "2")]
     pub servers: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// Whether the tenant's policy changed.
     #[prost(bool, tag = "3")]
     pub policy_changed: bool,
-    /// What changed can't be told any more, because it is too long ago or the revision was never reached: read
-    /// the catalog anew. `servers` is empty then.
+    /// What changed can't be told any more, because it is too long ago, the revision was never reached, or an agent that
+    /// resumes can't see what changed: read the catalog anew. `servers` is empty then.
     #[prost(bool, tag = "4")]
     pub reset: bool,
 }

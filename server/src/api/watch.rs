@@ -17,7 +17,8 @@ use super::edge::{Edge, caller_of};
 use super::status;
 use crate::auth::{Authenticator, Caller};
 use crate::error::Error;
-use crate::plane::watching::CatalogWatch;
+use crate::plane::watching::{CatalogWatch, Watched};
+use crate::role::{Role, Roles};
 use crate::store::Changes;
 
 pub(super) type Answers = Pin<Box<dyn Stream<Item = Result<WatchCatalogResponse, Status>> + Send>>;
@@ -34,12 +35,22 @@ pub(super) fn open(
     let until = time_asked(request.metadata()).map(|asked| Instant::now() + asked);
     let caller = caller_of(&request)?;
     let message = request.into_inner();
-    let watch = edge.plane.watch(&caller.tenant(&message.tenant)?, message.since_revision)?;
+    let tenant = caller.tenant(&message.tenant)?;
+    let watch = edge.plane.watch(&tenant, message.since_revision, watched(&caller))?;
     // One answer waits for its reader; what is committed meanwhile comes together in the next.
     let (sender, receiver) = mpsc::channel(1);
     let credential = Credential { caller, authenticator: Arc::clone(edge.guard.authenticator()) };
     tokio::spawn(tell(watch, sender, until, credential, edge.draining.clone()));
     Ok(Response::new(Box::pin(ReceiverStream::new(receiver))))
+}
+
+/// Who keeps the catalog sees all of it; an agent's credential says what its agents may have at most.
+fn watched(caller: &Caller) -> Watched {
+    let keepers = Roles::of(&[Role::CatalogWriter, Role::Admin]);
+    match caller.roles().meets(keepers) {
+        true => Watched::All,
+        false => Watched::AsAgent { scopes: caller.scopes().cloned() },
+    }
 }
 
 /// What let the watcher in.

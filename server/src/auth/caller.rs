@@ -135,6 +135,12 @@ impl Caller {
         }
     }
 
+    /// Returns the scopes that the credential allows; `None` where it allows any.
+    #[must_use]
+    pub fn scopes(&self) -> Option<&BTreeSet<String>> {
+        self.0.scopes.as_ref()
+    }
+
     /// The credential.
     #[must_use]
     pub fn credential(&self) -> &CredentialId {

@@ -1,7 +1,7 @@
 //! Who watches catalogs, and what they are told: that something changed comes from this process, what changed from
 //! the store.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,6 +11,8 @@ use tokio::time::timeout;
 use super::Plane;
 use crate::error::Error;
 use crate::identity::TenantId;
+use crate::router::listing::known_servers;
+use crate::shard::shards::Shards;
 use crate::store::{Changes, Revision, Store};
 
 /// How long a watcher goes without reading the store.
@@ -76,10 +78,27 @@ struct Seat {
     _place: OwnedSemaphorePermit,
 }
 
+/// Of which MCP servers a watcher is told.
+#[derive(Debug, Clone)]
+pub enum Watched {
+    /// All: the watcher keeps the catalog.
+    All,
+    /// Those that an agent may know of.
+    AsAgent {
+        /// The scopes that it may have; `None` for any that it says.
+        scopes: Option<BTreeSet<String>>,
+    },
+}
+
 /// One watcher of one tenant's catalog. Dropping it ends the watch.
 pub struct CatalogWatch {
     watchers: Arc<Watchers>,
     store: Arc<dyn Store>,
+    shards: Arc<Shards>,
+    watched: Watched,
+    /// The MCP servers that the watcher could know of at the answer before; `None` before the first, and where it is
+    /// told of all.
+    known: Option<HashSet<String>>,
     tenant: TenantId,
     /// `None` only while it is dropped.
     seat: Option<Seat>,
@@ -100,6 +119,8 @@ impl CatalogWatch {
             }
             let changes = self.changes().await?;
             if self.seen != Some(changes.revision) {
+                let (changes, known) = self.visible(changes).await?;
+                self.known = known;
                 self.seen = Some(changes.revision);
                 return Ok(changes);
             }
@@ -112,6 +133,27 @@ impl CatalogWatch {
         let Some(seat) = &mut self.seat else { return };
         // What a commit's caller did not live to tell is seen when the store is next read.
         drop(timeout(RECHECK, seat.news.changed()).await);
+    }
+
+    /// Leaves out the MCP servers of which the watcher may not know, and returns those of which it may.
+    async fn visible(
+        &self,
+        mut changes: Changes,
+    ) -> Result<(Changes, Option<HashSet<String>>), Error> {
+        let Watched::AsAgent { scopes } = &self.watched else { return Ok((changes, None)) };
+        let (tenant, revision) = (&self.tenant, changes.revision);
+        let now = known_servers(&self.shards, tenant, revision, scopes.as_ref()).await?;
+        let is_known = |name: &String| {
+            now.contains(name) || self.known.as_ref().is_some_and(|known| known.contains(name))
+        };
+        let named = changes.servers.len();
+        changes.servers.retain(is_known);
+        // What an agent that resumes could know of before can't be told any more where it is gone now.
+        let is_resumed = self.known.is_none() && self.seen.is_some_and(|seen| seen > 0);
+        if is_resumed && changes.servers.len() < named {
+            changes = Changes { revision, ..Changes::default() };
+        }
+        Ok((changes, Some(now)))
     }
 
     async fn changes(&self) -> Result<Changes, Error> {
@@ -132,16 +174,24 @@ impl Drop for CatalogWatch {
 }
 
 impl Plane {
-    /// Watches a tenant's catalog from after revision `since`, or from now on for `None`. A tenant without a catalog
-    /// may be watched: it may get one.
+    /// Watches what is `watched` of a tenant's catalog from after revision `since`, or from now on for `None`. A tenant
+    /// without a catalog may be watched: it may get one.
     ///
     /// # Errors
     /// [`Error::Overloaded`]: as many watch as may.
-    pub fn watch(&self, tenant: &TenantId, since: Option<Revision>) -> Result<CatalogWatch, Error> {
+    pub fn watch(
+        &self,
+        tenant: &TenantId,
+        since: Option<Revision>,
+        watched: Watched,
+    ) -> Result<CatalogWatch, Error> {
         Ok(CatalogWatch {
             seat: Some(self.watchers.join(tenant)?),
             watchers: Arc::clone(&self.watchers),
             store: Arc::clone(&self.store),
+            shards: Arc::clone(&self.shards),
+            watched,
+            known: None,
             tenant: tenant.clone(),
             seen: since,
         })

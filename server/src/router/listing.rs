@@ -1,6 +1,6 @@
 //! What of a catalog's listing an agent may see.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::aside::aside;
@@ -9,8 +9,10 @@ use super::route::Router;
 use crate::error::Error;
 use crate::gate::standing::{Standing, Standings};
 use crate::identity::{ServerName, TenantId, ToolId, ToolKey};
+use crate::shard::shards::Shards;
 use crate::shard::snapshot::Snapshot;
 use crate::state::AgentState;
+use crate::store::Revision;
 
 /// A catalog as one agent sees it.
 pub struct View {
@@ -42,6 +44,45 @@ impl Router {
         };
         aside(&snapshot, look).await
     }
+}
+
+/// Returns the names of the MCP servers of which an agent with these scopes may know, at revision `min_revision` or later;
+/// `None` for an agent that may say any scopes of itself. None of a tenant without a catalog.
+///
+/// # Errors
+/// A store that can't be read.
+pub async fn known_servers(
+    shards: &Arc<Shards>,
+    tenant: &TenantId,
+    min_revision: Revision,
+    scopes: Option<&BTreeSet<String>>,
+) -> Result<HashSet<String>, Error> {
+    let snapshot = match shards.get(tenant, min_revision).await {
+        Err(Error::TenantNotFound(_)) => return Ok(HashSet::new()),
+        found => found?,
+    };
+    let scopes = scopes.cloned().unwrap_or_else(|| scopes_of(&snapshot));
+    let state = AgentState { scopes, ..AgentState::default() };
+    let shard = Arc::clone(&snapshot);
+    let look = move || {
+        let standings = Standings::of(&shard, &state);
+        let is_visible = |slot: &u32| standings.tool(&shard, *slot) != Standing::Hidden;
+        let shown = shard.servers.iter().filter(|(_, slots)| slots.iter().any(is_visible));
+        let waiting = shard.quarantine.tools();
+        let waiting = waiting.filter(|tool| standings.group(tool.group) != Standing::Hidden);
+        let pending = pending::known(&shard, &standings, &state);
+        let names = shown.map(|(name, _)| name).chain(waiting.map(|tool| &tool.id.server));
+        let names = names.chain(pending.map(|server| &server.name));
+        Ok(names.map(|name| name.as_str().to_owned()).collect())
+    };
+    aside(&snapshot, look).await
+}
+
+/// Every scope that something in the catalog needs.
+fn scopes_of(snapshot: &Snapshot) -> BTreeSet<String> {
+    let of_tools = snapshot.requirements.scopes.iter().map(|scope| scope.to_string());
+    let of_pending = snapshot.pending.iter().flat_map(|server| server.scopes()).cloned();
+    of_tools.chain(of_pending).collect()
 }
 
 impl View {

@@ -12,11 +12,20 @@ pub const PENDING_MAX: usize = 100;
 /// hide. One that has tools already is hidden as they are.
 #[must_use]
 pub fn visible(snapshot: &Snapshot, standings: &Standings, state: &AgentState) -> Vec<String> {
+    let known = known(snapshot, standings, state).take(PENDING_MAX);
+    known.map(|server| server.name.as_str().to_owned()).collect()
+}
+
+/// The pending servers that the caller may know of.
+pub fn known<'a>(
+    snapshot: &'a Snapshot,
+    standings: &'a Standings,
+    state: &'a AgentState,
+) -> impl Iterator<Item = &'a PendingServer> {
     let is_hidden = |slot: &u32| standings.tool(snapshot, *slot) == Standing::Hidden;
-    let may_know = |server: &&PendingServer| match snapshot.servers.get(&server.name) {
+    let may_know = move |server: &&PendingServer| match snapshot.servers.get(&server.name) {
         Some(slots) => !slots.iter().all(is_hidden),
         None => server.may_be_known(state),
     };
-    let known = snapshot.pending.iter().filter(may_know).take(PENDING_MAX);
-    known.map(|server| server.name.as_str().to_owned()).collect()
+    snapshot.pending.iter().filter(may_know)
 }

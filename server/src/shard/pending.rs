@@ -33,6 +33,12 @@ impl PendingServer {
         pending.collect()
     }
 
+    /// Scopes that all of its tools will need.
+    #[must_use]
+    pub fn scopes(&self) -> &[String] {
+        &self.scopes
+    }
+
     /// Whether a caller may know of it.
     #[must_use]
     pub fn may_be_known(&self, state: &AgentState) -> bool {

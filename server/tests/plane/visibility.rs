@@ -1,12 +1,15 @@
 //! What a third party can say of its own tools, and that none of it puts them before everybody else's.
 
+use std::collections::BTreeSet;
+
 use toolgate_server::catalog::registration::Registration;
 use toolgate_server::gate::verdict::RefusalCode;
+use toolgate_server::plane::watching::{CatalogWatch, Watched};
 use toolgate_server::router::query::{Options, RouteQuery};
 use toolgate_server::router::route::Answer;
 
 use crate::support::{
-    ToolText, World, ask, found, look_for, model_names, options, server, shown, tool,
+    ToolText, World, ask, found, look_for, model_names, options, server, shown, tenant, tool,
 };
 
 const UNTRUSTED: i32 = 1;
@@ -143,4 +146,55 @@ async fn no_answer_is_larger_than_a_message() {
     let answer = world.search("acme", query).await;
     assert_eq!((found(&answer).len(), answer.refusals.len()), (4, 8));
     assert!(answer.message.contains("8 more do not fit in one answer"), "{}", answer.message);
+}
+
+/// What a watch says next: the revision, the MCP servers, and whether what changed can be told.
+async fn news(watch: &mut CatalogWatch) -> (u64, Vec<String>, bool) {
+    let changes = watch.next().await.expect("news");
+    (changes.revision, changes.servers, changes.told)
+}
+
+fn as_agent(scopes: Option<&[&str]>) -> Watched {
+    let owned = |scopes: &[&str]| BTreeSet::from_iter(scopes.iter().map(|s| (*s).to_owned()));
+    Watched::AsAgent { scopes: scopes.map(owned) }
+}
+
+#[tokio::test]
+async fn a_watch_names_no_server_that_its_agent_may_not_know() {
+    let world = World::new().await;
+    let vault = || server("vault", vec![tool("key", "open vault").scope("admin")]);
+    world.register("acme", server("open", vec![tool("x", "x")])).await;
+    let watch =
+        |since, watched| world.plane.watch(&tenant("acme"), since, watched).expect("a place");
+    let mut plain = watch(None, as_agent(Some(&["user"])));
+    let mut admin = watch(None, as_agent(Some(&["admin"])));
+    let mut any = watch(None, as_agent(None));
+    let mut keeper = watch(None, Watched::All);
+    let seen = vec!["vault".to_owned()];
+    let hidden = Vec::<String>::new();
+    for watch in [&mut plain, &mut admin, &mut any, &mut keeper] {
+        assert_eq!(news(watch).await, (1, Vec::new(), true));
+    }
+    for (revision, step) in [(2, "comes"), (3, "goes")] {
+        match step {
+            "comes" => drop(world.register("acme", vault()).await),
+            _ => drop(world.unregister("acme", "vault").await.expect("a removal")),
+        }
+        for watch in [&mut admin, &mut any, &mut keeper] {
+            assert_eq!(news(watch).await, (revision, seen.clone(), true), "{step}");
+        }
+        assert_eq!(news(&mut plain).await, (revision, hidden.clone(), true), "{step}");
+    }
+    // Who resumes is told what it may see, and else to read anew.
+    drop((plain, admin, keeper));
+    let mut nothing_seen = watch(Some(0), as_agent(Some(&["user"])));
+    assert_eq!(news(&mut nothing_seen).await, (3, vec!["open".to_owned()], true));
+    let mut resumed = watch(Some(1), as_agent(Some(&["admin"])));
+    assert_eq!(news(&mut resumed).await, (3, hidden.clone(), false));
+    // What the policy denies is there for no agent; what was seen before is told as it goes.
+    let denied = "rules: [{name: no, match: {servers: [open]}, denied: true}]";
+    world.set_policy("acme", denied, "").await.expect("a policy");
+    assert_eq!(news(&mut any).await, (4, hidden.clone(), true));
+    world.register("acme", server("open", vec![tool("y", "y")])).await;
+    assert_eq!(news(&mut any).await, (5, hidden, true));
 }

@@ -800,12 +800,14 @@ class WatchCatalogResponse(_message.Message):
     policy_changed: _builtins.bool
     """Whether the tenant's policy changed."""
     reset: _builtins.bool
-    """What changed can't be told any more, because it is too long ago or the revision was never reached: read
-    the catalog anew. `servers` is empty then.
+    """What changed can't be told any more, because it is too long ago, the revision was never reached, or an agent that
+    resumes can't see what changed: read the catalog anew. `servers` is empty then.
     """
     @_builtins.property
     def servers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The MCP servers that came, changed or went since the answer before, by name, each once."""
+        """The MCP servers that came, changed or went since the answer before, by name, each once. An agent is told of those
+        of which it may see a tool, or could at the answer before.
+        """
 
     def __init__(
         self,

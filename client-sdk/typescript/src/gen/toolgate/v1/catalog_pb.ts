@@ -807,7 +807,8 @@ export type WatchCatalogResponse = Message<"toolgate.v1.WatchCatalogResponse"> &
   catalogRevision: bigint;
 
   /**
-   * The MCP servers that came, changed or went since the answer before, by name, each once.
+   * The MCP servers that came, changed or went since the answer before, by name, each once. An agent is told of those
+   * of which it may see a tool, or could at the answer before.
    *
    * @generated from field: repeated string servers = 2;
    */
@@ -821,8 +822,8 @@ export type WatchCatalogResponse = Message<"toolgate.v1.WatchCatalogResponse"> &
   policyChanged: boolean;
 
   /**
-   * What changed can't be told any more, because it is too long ago or the revision was never reached: read
-   * the catalog anew. `servers` is empty then.
+   * What changed can't be told any more, because it is too long ago, the revision was never reached, or an agent that
+   * resumes can't see what changed: read the catalog anew. `servers` is empty then.
    *
    * @generated from field: bool reset = 4;
    */

@@ -70,7 +70,8 @@ private static final long serialVersionUID = 0L;
       com.google.protobuf.LazyStringArrayList.emptyList();
   /**
    * <pre>
-   * The MCP servers that came, changed or went since the answer before, by name, each once.
+   * The MCP servers that came, changed or went since the answer before, by name, each once. An agent is told of those
+   * of which it may see a tool, or could at the answer before.
    * </pre>
    *
    * <code>repeated string servers = 2;</code>
@@ -82,7 +83,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The MCP servers that came, changed or went since the answer before, by name, each once.
+   * The MCP servers that came, changed or went since the answer before, by name, each once. An agent is told of those
+   * of which it may see a tool, or could at the answer before.
    * </pre>
    *
    * <code>repeated string servers = 2;</code>
@@ -93,7 +95,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The MCP servers that came, changed or went since the answer before, by name, each once.
+   * The MCP servers that came, changed or went since the answer before, by name, each once. An agent is told of those
+   * of which it may see a tool, or could at the answer before.
    * </pre>
    *
    * <code>repeated string servers = 2;</code>
@@ -105,7 +108,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The MCP servers that came, changed or went since the answer before, by name, each once.
+   * The MCP servers that came, changed or went since the answer before, by name, each once. An agent is told of those
+   * of which it may see a tool, or could at the answer before.
    * </pre>
    *
    * <code>repeated string servers = 2;</code>
@@ -136,8 +140,8 @@ private static final long serialVersionUID = 0L;
   private boolean reset_ = false;
   /**
    * <pre>
-   * What changed can't be told any more, because it is too long ago or the revision was never reached: read
-   * the catalog anew. `servers` is empty then.
+   * What changed can't be told any more, because it is too long ago, the revision was never reached, or an agent that
+   * resumes can't see what changed: read the catalog anew. `servers` is empty then.
    * </pre>
    *
    * <code>bool reset = 4;</code>
@@ -587,7 +591,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The MCP servers that came, changed or went since the answer before, by name, each once.
+     * The MCP servers that came, changed or went since the answer before, by name, each once. An agent is told of those
+     * of which it may see a tool, or could at the answer before.
      * </pre>
      *
      * <code>repeated string servers = 2;</code>
@@ -600,7 +605,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The MCP servers that came, changed or went since the answer before, by name, each once.
+     * The MCP servers that came, changed or went since the answer before, by name, each once. An agent is told of those
+     * of which it may see a tool, or could at the answer before.
      * </pre>
      *
      * <code>repeated string servers = 2;</code>
@@ -611,7 +617,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The MCP servers that came, changed or went since the answer before, by name, each once.
+     * The MCP servers that came, changed or went since the answer before, by name, each once. An agent is told of those
+     * of which it may see a tool, or could at the answer before.
      * </pre>
      *
      * <code>repeated string servers = 2;</code>
@@ -623,7 +630,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The MCP servers that came, changed or went since the answer before, by name, each once.
+     * The MCP servers that came, changed or went since the answer before, by name, each once. An agent is told of those
+     * of which it may see a tool, or could at the answer before.
      * </pre>
      *
      * <code>repeated string servers = 2;</code>
@@ -636,7 +644,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The MCP servers that came, changed or went since the answer before, by name, each once.
+     * The MCP servers that came, changed or went since the answer before, by name, each once. An agent is told of those
+     * of which it may see a tool, or could at the answer before.
      * </pre>
      *
      * <code>repeated string servers = 2;</code>
@@ -655,7 +664,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The MCP servers that came, changed or went since the answer before, by name, each once.
+     * The MCP servers that came, changed or went since the answer before, by name, each once. An agent is told of those
+     * of which it may see a tool, or could at the answer before.
      * </pre>
      *
      * <code>repeated string servers = 2;</code>
@@ -673,7 +683,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The MCP servers that came, changed or went since the answer before, by name, each once.
+     * The MCP servers that came, changed or went since the answer before, by name, each once. An agent is told of those
+     * of which it may see a tool, or could at the answer before.
      * </pre>
      *
      * <code>repeated string servers = 2;</code>
@@ -691,7 +702,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The MCP servers that came, changed or went since the answer before, by name, each once.
+     * The MCP servers that came, changed or went since the answer before, by name, each once. An agent is told of those
+     * of which it may see a tool, or could at the answer before.
      * </pre>
      *
      * <code>repeated string servers = 2;</code>
@@ -706,7 +718,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The MCP servers that came, changed or went since the answer before, by name, each once.
+     * The MCP servers that came, changed or went since the answer before, by name, each once. An agent is told of those
+     * of which it may see a tool, or could at the answer before.
      * </pre>
      *
      * <code>repeated string servers = 2;</code>
@@ -771,8 +784,8 @@ private static final long serialVersionUID = 0L;
     private boolean reset_ ;
     /**
      * <pre>
-     * What changed can't be told any more, because it is too long ago or the revision was never reached: read
-     * the catalog anew. `servers` is empty then.
+     * What changed can't be told any more, because it is too long ago, the revision was never reached, or an agent that
+     * resumes can't see what changed: read the catalog anew. `servers` is empty then.
      * </pre>
      *
      * <code>bool reset = 4;</code>
@@ -784,8 +797,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What changed can't be told any more, because it is too long ago or the revision was never reached: read
-     * the catalog anew. `servers` is empty then.
+     * What changed can't be told any more, because it is too long ago, the revision was never reached, or an agent that
+     * resumes can't see what changed: read the catalog anew. `servers` is empty then.
      * </pre>
      *
      * <code>bool reset = 4;</code>
@@ -801,8 +814,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What changed can't be told any more, because it is too long ago or the revision was never reached: read
-     * the catalog anew. `servers` is empty then.
+     * What changed can't be told any more, because it is too long ago, the revision was never reached, or an agent that
+     * resumes can't see what changed: read the catalog anew. `servers` is empty then.
      * </pre>
      *
      * <code>bool reset = 4;</code>

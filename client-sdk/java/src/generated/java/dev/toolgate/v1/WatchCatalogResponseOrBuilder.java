@@ -22,7 +22,8 @@ public interface WatchCatalogResponseOrBuilder extends
 
   /**
    * <pre>
-   * The MCP servers that came, changed or went since the answer before, by name, each once.
+   * The MCP servers that came, changed or went since the answer before, by name, each once. An agent is told of those
+   * of which it may see a tool, or could at the answer before.
    * </pre>
    *
    * <code>repeated string servers = 2;</code>
@@ -32,7 +33,8 @@ public interface WatchCatalogResponseOrBuilder extends
       getServersList();
   /**
    * <pre>
-   * The MCP servers that came, changed or went since the answer before, by name, each once.
+   * The MCP servers that came, changed or went since the answer before, by name, each once. An agent is told of those
+   * of which it may see a tool, or could at the answer before.
    * </pre>
    *
    * <code>repeated string servers = 2;</code>
@@ -41,7 +43,8 @@ public interface WatchCatalogResponseOrBuilder extends
   int getServersCount();
   /**
    * <pre>
-   * The MCP servers that came, changed or went since the answer before, by name, each once.
+   * The MCP servers that came, changed or went since the answer before, by name, each once. An agent is told of those
+   * of which it may see a tool, or could at the answer before.
    * </pre>
    *
    * <code>repeated string servers = 2;</code>
@@ -51,7 +54,8 @@ public interface WatchCatalogResponseOrBuilder extends
   java.lang.String getServers(int index);
   /**
    * <pre>
-   * The MCP servers that came, changed or went since the answer before, by name, each once.
+   * The MCP servers that came, changed or went since the answer before, by name, each once. An agent is told of those
+   * of which it may see a tool, or could at the answer before.
    * </pre>
    *
    * <code>repeated string servers = 2;</code>
@@ -73,8 +77,8 @@ public interface WatchCatalogResponseOrBuilder extends
 
   /**
    * <pre>
-   * What changed can't be told any more, because it is too long ago or the revision was never reached: read
-   * the catalog anew. `servers` is empty then.
+   * What changed can't be told any more, because it is too long ago, the revision was never reached, or an agent that
+   * resumes can't see what changed: read the catalog anew. `servers` is empty then.
    * </pre>
    *
    * <code>bool reset = 4;</code>
