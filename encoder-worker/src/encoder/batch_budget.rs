@@ -4,8 +4,11 @@
 
 use std::time::Duration;
 
-/// How long a full batch may take.
-const TARGET: Duration = Duration::from_millis(10);
+/// How long a full batch may take where one flow waits: it waits for itself only.
+pub(super) const OF_ONE_FLOW: Duration = Duration::from_millis(10);
+
+/// How long a full batch may take where more than one flow waits: what a busy one's texts take, a quiet one's wait.
+pub(super) const OF_FLOWS: Duration = Duration::from_millis(5);
 
 /// Short texts that share a batch on any device.
 const LEAST: usize = 64;
@@ -16,14 +19,15 @@ const WEIGHT: f64 = 0.25;
 /// Tokens of a batch, as the device turns out to be.
 #[derive(Debug)]
 pub(super) struct BatchBudget {
+    target: Duration,
     tokens: f64,
     most: usize,
 }
 
 impl BatchBudget {
-    /// Never more than `most`, which is where it begins.
-    pub(super) fn new(most: usize) -> Self {
-        Self { tokens: most as f64, most }
+    /// As many tokens as take `target`, and never more than `most`, which is where it begins.
+    pub(super) fn new(target: Duration, most: usize) -> Self {
+        Self { target, tokens: most as f64, most }
     }
 
     /// Tokens of the next batch.
@@ -33,9 +37,9 @@ impl BatchBudget {
 
     /// A batch of so many tokens took so long.
     pub(super) fn took(&mut self, tokens: usize, time: Duration) {
-        let fit = tokens as f64 * TARGET.div_duration_f64(time.max(Duration::from_micros(1)));
+        let fit = tokens as f64 * self.target.div_duration_f64(time.max(Duration::from_micros(1)));
         // A small batch that was in time says nothing of larger ones: much of it may be the same for any.
-        if time > TARGET || tokens as f64 >= self.tokens / 2.0 {
+        if time > self.target || tokens as f64 >= self.tokens / 2.0 {
             let fit = fit.min(self.tokens * 2.0);
             let (least, most) = (LEAST.min(self.most) as f64, self.most as f64);
             self.tokens = (self.tokens + WEIGHT * (fit - self.tokens)).clamp(least, most);
@@ -59,7 +63,7 @@ mod tests {
 
     #[test]
     fn batches_come_to_take_the_target() {
-        let mut budget = BatchBudget::new(512);
+        let mut budget = BatchBudget::new(OF_ONE_FLOW, 512);
         run(&mut budget, 10_000, Duration::ZERO, 100 * MICRO);
         assert!(budget.tokens().abs_diff(100) <= 1, "{}", budget.tokens());
         // Twice as fast, and then as fast as can be.
@@ -70,22 +74,29 @@ mod tests {
     }
 
     #[test]
+    fn half_the_time_is_half_the_tokens() {
+        let mut budget = BatchBudget::new(OF_FLOWS, 512);
+        run(&mut budget, 10_000, Duration::ZERO, 50 * MICRO);
+        assert!(budget.tokens().abs_diff(100) <= 1, "{}", budget.tokens());
+    }
+
+    #[test]
     fn some_texts_always_share_one() {
-        let mut budget = BatchBudget::new(512);
+        let mut budget = BatchBudget::new(OF_ONE_FLOW, 512);
         run(&mut budget, 10_000, Duration::ZERO, 5_000 * MICRO);
         assert_eq!(budget.tokens(), LEAST);
-        let mut small = BatchBudget::new(9);
+        let mut small = BatchBudget::new(OF_ONE_FLOW, 9);
         run(&mut small, 10_000, Duration::ZERO, 5_000 * MICRO);
         assert_eq!(small.tokens(), 9);
     }
 
     #[test]
     fn small_batches_in_time_change_nothing() {
-        let mut budget = BatchBudget::new(32_768);
+        let mut budget = BatchBudget::new(OF_ONE_FLOW, 32_768);
         run(&mut budget, 16, 3_000 * MICRO, MICRO);
         assert_eq!(budget.tokens(), 32_768);
         // And one stall little.
-        budget.took(16_384, TARGET * 100);
+        budget.took(16_384, OF_ONE_FLOW * 100);
         assert!(budget.tokens() > 20_000, "{}", budget.tokens());
     }
 }

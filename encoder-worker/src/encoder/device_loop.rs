@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
-use super::batch_budget::BatchBudget;
+use super::batch_budget::{BatchBudget, OF_FLOWS, OF_ONE_FLOW};
 use super::batch_spans::BatchSpans;
 use super::request::{Gone, Request};
 use super::stats::Counters;
@@ -28,7 +28,10 @@ pub(super) struct DeviceLoop {
     backend: Box<dyn Backend>,
     tokenizer: TextTokenizer,
     waiting: Receiver<Request>,
-    budget: BatchBudget,
+    /// Of a batch while one flow waits, and while several do. Each learns from its own batches: a device may take as long
+    /// to start a small one as a large one.
+    budget_of_one: BatchBudget,
+    budget_of_several: BatchBudget,
     /// Requests with work left, oldest first. Bounded: each holds one of the queue's places.
     active: Vec<Request>,
     turns: Turns,
@@ -58,6 +61,8 @@ struct Formed {
     batch: Batch,
     slots: Vec<Slot>,
     at: Instant,
+    /// Whether several flows waited.
+    of_several: bool,
     spans: BatchSpans,
 }
 
@@ -78,10 +83,17 @@ impl DeviceLoop {
         max_batch_tokens: usize,
         counters: Arc<Counters>,
     ) -> Self {
-        let (active, turns) = (Vec::new(), Turns::default());
-        let budget = BatchBudget::new(max_batch_tokens);
-        let first_went = false;
-        Self { backend, tokenizer, waiting, budget, active, turns, first_went, counters }
+        Self {
+            backend,
+            tokenizer,
+            waiting,
+            budget_of_one: BatchBudget::new(OF_ONE_FLOW, max_batch_tokens),
+            budget_of_several: BatchBudget::new(OF_FLOWS, max_batch_tokens),
+            active: Vec::new(),
+            turns: Turns::default(),
+            first_went: false,
+            counters,
+        }
     }
 
     /// Runs until the last handle is gone and all is answered, or until the model panics. Requests
@@ -92,8 +104,9 @@ impl DeviceLoop {
             // It wakes while texts are tokenized.
             self.backend.rouse();
             self.drop_gone();
-            let packed = self.pack();
-            let formed = self.form(packed);
+            let of_several = self.several_flows_wait();
+            let packed = self.pack(of_several);
+            let formed = self.form(packed, of_several);
             if !formed.batch.is_empty()
                 && let Err(panic) = self.run_batch(formed)
             {
@@ -140,17 +153,24 @@ impl DeviceLoop {
         }
     }
 
+    fn several_flows_wait(&self) -> bool {
+        let mut flows = self.active.iter().map(Request::flow);
+        let first = flows.next();
+        flows.any(|flow| Some(flow) != first)
+    }
+
     /// Texts in the order of their turns, until the budget is reached or nothing is left.
-    fn pack(&mut self) -> Packed {
+    fn pack(&mut self, of_several: bool) -> Packed {
         let started = Instant::now();
-        let packed = self.take_turns();
+        let budget = if of_several { &self.budget_of_several } else { &self.budget_of_one };
+        let packed = self.take_turns(budget.tokens());
         self.turns.forget_idle(self.active.len());
         self.counters.tokenizing_nanos.fetch_add(nanos_since(started), Relaxed);
         packed
     }
 
-    fn take_turns(&mut self) -> Packed {
-        let (mut packed, budget) = (Packed::default(), self.budget.tokens());
+    fn take_turns(&mut self, budget: usize) -> Packed {
+        let mut packed = Packed::default();
         let after_first = mem::take(&mut self.first_went);
         // Of equal turns, the request that came first.
         let due = |(index, request): (usize, &Request)| {
@@ -175,7 +195,7 @@ impl DeviceLoop {
 
     /// The moment up to which a caller may leave at no cost: tokenizing a large batch takes a while. What
     /// is left out here is dropped before the next batch.
-    fn form(&mut self, packed: Packed) -> Formed {
+    fn form(&mut self, packed: Packed, of_several: bool) -> Formed {
         let (at, mut batch) = (Instant::now(), Batch::default());
         let mut slots = packed.slots;
         slots.retain(|slot| self.active[slot.request].gone(at).is_none());
@@ -187,7 +207,7 @@ impl DeviceLoop {
             }
         }
         let spans = BatchSpans::begin(&self.active, &slots, &batch);
-        Formed { batch, slots, at, spans }
+        Formed { batch, slots, at, of_several, spans }
     }
 
     /// Runs a batch and hands out its results. `Err` is a panic's message; those concerned are told.
@@ -196,7 +216,9 @@ impl DeviceLoop {
         let backend = &mut self.backend;
         // The backend is not used again after a panic.
         let result = catch_unwind(AssertUnwindSafe(|| backend.forward(&formed.batch)));
-        self.budget.took(formed.batch.tokens(), started.elapsed());
+        let budget =
+            if formed.of_several { &mut self.budget_of_several } else { &mut self.budget_of_one };
+        budget.took(formed.batch.tokens(), started.elapsed());
         self.count(&formed, started);
         formed.spans.end();
         let (result, panicked) = match result {

@@ -107,6 +107,14 @@ impl Request {
         self.wanted.turn == WantedTurn::First
     }
 
+    /// Whose turn its texts wait for; `None` when they go first.
+    pub(super) fn flow(&self) -> Option<Flow> {
+        match self.wanted.turn {
+            WantedTurn::First => None,
+            WantedTurn::Of(flow) => Some(flow),
+        }
+    }
+
     /// Its rank in a batch. `after_first`: texts that go first were in the batch before.
     pub(super) fn rank(&self, after_first: bool) -> Rank {
         match (self.goes_first(), after_first) {
