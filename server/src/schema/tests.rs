@@ -212,6 +212,49 @@ fn what_is_taken_is_booked() {
     assert!((200_000..400_000).contains(&(2 * schema.compile_units())));
 }
 
+/// The largest number for which a schema is taken.
+fn most_taken(schema: impl Fn(usize) -> Value) -> ArgumentSchema {
+    let compile = |count: usize| ArgumentSchema::compile(&schema(count).to_string());
+    let (mut taken, mut refused) = (1, 64 << 10);
+    while refused - taken > 1 {
+        let middle = usize::midpoint(taken, refused);
+        match compile(middle) {
+            Ok(_) => taken = middle,
+            Err(_) => refused = middle,
+        }
+    }
+    assert!(compile(refused).is_err(), "there is an end to it");
+    compile(taken).expect("the largest that is taken")
+}
+
+#[test]
+fn the_largest_that_is_taken_is_compiled_within_the_promise() {
+    /// 50 ms, in units of 100 ns.
+    const UNITS: usize = 500_000;
+    let all_of = |count: usize, pattern: &dyn Fn(usize) -> String| {
+        let patterns: Vec<_> = (0..count).map(|i| json!({"pattern": pattern(i)})).collect();
+        json!({"allOf": patterns})
+    };
+    let long = "x".repeat(2_000);
+    for (name, largest) in [
+        ("parts", most_taken(|n| json!({"prefixItems": vec![json!({}); n]}))),
+        ("values", most_taken(|n| json!({"enum": (0..n).collect::<Vec<_>>()}))),
+        (
+            "below a name",
+            most_taken(|n| json!({"properties": {long.as_str(): {"anyOf": vec![json!({}); n]}}})),
+        ),
+        ("patterns", most_taken(|n| all_of(n, &|i| format!("^a{i}$")))),
+        ("classes", most_taken(|n| all_of(n, &|i| format!(r"^\w{i}$")))),
+        ("repetitions", most_taken(|n| json!({"pattern": format!("^[a-f]{{{n}}}$")}))),
+        ("of classes", most_taken(|n| json!({"pattern": format!(r"^\p{{L}}{{{n}}}$")}))),
+        ("look-ahead", most_taken(|n| all_of(n, &|i| format!("^(?=a)b{i}$")))),
+    ] {
+        let units = largest.compile_units();
+        assert!((1..=UNITS).contains(&units), "{name}: {units}");
+        assert!(largest.memory_bytes() <= weigh::COMPILED_MAX, "{name}");
+    }
+}
+
 #[test]
 fn ordinary_patterns_are_taken() {
     let patterns = [
