@@ -60,6 +60,19 @@ impl<'a> Caps<'a> {
         snapshot.tool(slot).untrusted && self.of_untrusted >= self.untrusted.active
     }
 
+    /// What leaves an untrusted tool no place, as an operator knows it; `None` where it has one.
+    #[must_use]
+    pub fn reached(&self, snapshot: &Snapshot, slot: u32) -> Option<&'static str> {
+        let of_server = self.of_server.get(&snapshot.tool(slot).id.server);
+        if of_server.is_some_and(|count| *count >= self.untrusted.per_server) {
+            Some("safety.untrusted_max_per_server")
+        } else if self.gives_way(snapshot, slot) {
+            Some("safety.untrusted_max_active")
+        } else {
+            (!self.admit(snapshot, slot)).then_some("a cap of the policy")
+        }
+    }
+
     /// Whether one more tool, this one, stays within every cap.
     #[must_use]
     pub fn admit(&self, snapshot: &Snapshot, slot: u32) -> bool {

@@ -108,7 +108,7 @@ fn refusal(snapshot: &Snapshot, standings: &Standings, tool: LeftOut) -> Refusal
                 .to_owned()
         }
         RefusalCode::BeyondTopK => "better tools filled top_k".to_owned(),
-        RefusalCode::BeyondCap => "better tools filled a cap".to_owned(),
+        RefusalCode::BeyondCap => beyond_cap(&tool),
         RefusalCode::OverTokenBudget => over_budget(snapshot, &tool),
         RefusalCode::Excluded => "the request excludes it".to_owned(),
         RefusalCode::KeptForCache => "the set is kept: changing it would lose more cache than it saves, \
@@ -127,6 +127,12 @@ fn below_threshold(snapshot: &Snapshot, tool: &LeftOut) -> String {
         |least| format!(" of {least:.3} that the policy has for it"),
     );
     format!("overlap {:.3} is below the threshold{which}", tool.overlap)
+}
+
+fn beyond_cap(tool: &LeftOut) -> String {
+    let which =
+        tool.limit.map_or_else(|| "a cap".to_owned(), |limit| format!("the places of {limit}"));
+    format!("better tools filled {which}")
 }
 
 fn over_budget(snapshot: &Snapshot, tool: &LeftOut) -> String {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use toolgate_server::catalog::registration::Registration;
 use toolgate_server::gate::verdict::RefusalCode;
 use toolgate_server::plane::watching::{CatalogWatch, Watched};
+use toolgate_server::router::explain::Refusal;
 use toolgate_server::router::query::{Options, RouteQuery};
 use toolgate_server::router::route::Answer;
 
@@ -104,8 +105,10 @@ async fn always_loaded_tools_stay_under_their_ceiling_and_caps() {
     world.register("acme", of_tier(UNTRUSTED, "theirs", always("t"))).await;
     let answer = refund(&world, options()).await;
     assert_eq!(answer.active.len(), 5 + 1, "safety.untrusted_max_per_server");
-    let untold: Vec<_> = answer.refusals.iter().map(|refusal| refusal.code).collect();
-    assert_eq!(untold, [RefusalCode::OverTokenBudget; 3], "told without being asked");
+    let told =
+        |refusal: &Refusal| (refusal.code, refusal.message.contains("untrusted_max_per_server"));
+    let told: Vec<_> = answer.refusals.iter().map(told).collect();
+    assert_eq!(told, [(RefusalCode::BeyondCap, true); 3], "told without being asked");
     world.register("acme", server("ours", always("o"))).await;
     let of_each = answer.snapshot.tool(answer.active[0].chosen.slot).schema_tokens;
     let four = Options { always_load_tokens: 4 * of_each + 1, ..options() };
@@ -133,9 +136,7 @@ async fn no_answer_is_larger_than_a_message() {
     for answer in [refund(&world, small).await, world.route("acme", kept).await] {
         assert!(of_bytes(&answer) < message_max, "{:?}", model_names(&answer));
         assert_eq!(answer.active.len(), 4);
-        let told = |one: &&toolgate_server::router::explain::Refusal| {
-            one.message.contains("limits.max_message_size")
-        };
+        let told = |one: &&Refusal| one.message.contains("limits.max_message_size");
         assert_eq!(answer.refusals.iter().filter(told).count(), 8, "{:?}", answer.refusals);
     }
     let query = toolgate_server::router::search::SearchQuery {

@@ -10,9 +10,6 @@ use crate::router::rank::FoundBy;
 /// The configuration key of the most tokens that always-loaded tools cost.
 const ALWAYS_LOAD_LIMIT: &str = "router.always_load_tokens";
 
-/// The configuration key of the most places that tools of one untrusted MCP server have.
-const UNTRUSTED_LIMIT: &str = "safety.untrusted_max_per_server";
-
 impl Choice<'_> {
     /// Tools that are always loaded. What they cost together is bounded, and untrusted ones have no more places than by
     /// rank: a flag must not push out everything else.
@@ -26,10 +23,9 @@ impl Choice<'_> {
             }
             let tool = self.snapshot.tool(slot);
             let is_new = !self.set.contains(slot);
-            let has_place = !tool.untrusted
-                || caps.admit(self.snapshot, slot) && !caps.gives_way(self.snapshot, slot);
-            if is_new && !has_place {
-                self.leave_over(slot, UNTRUSTED_LIMIT);
+            let cap = caps.reached(self.snapshot, slot).filter(|_| is_new && tool.untrusted);
+            if cap.is_some() {
+                self.leave_beyond(slot, RefusalCode::BeyondCap, cap);
             } else if let Some(rest) = left.checked_sub(tool.schema_tokens) {
                 left = rest;
                 if is_new {
@@ -44,7 +40,10 @@ impl Choice<'_> {
 
     /// Leaves out a tool that does not fit a budget, or a limit of the configuration. The latter is told once.
     pub(super) fn leave_over(&mut self, slot: u32, limit: impl Into<Option<&'static str>>) {
-        let limit = limit.into();
+        self.leave_beyond(slot, RefusalCode::OverTokenBudget, limit.into());
+    }
+
+    fn leave_beyond(&mut self, slot: u32, code: RefusalCode, limit: Option<&'static str>) {
         if limit.is_some() && !self.over_limit.insert(slot) {
             return;
         }
@@ -52,7 +51,7 @@ impl Choice<'_> {
         self.left_out.push(LeftOut {
             slot: Some(slot),
             asked_for: String::new(),
-            code: RefusalCode::OverTokenBudget,
+            code,
             overlap,
             limit,
         });
