@@ -4,13 +4,14 @@
 
 mod attached;
 pub mod document;
+mod everyday;
 mod lines;
 pub mod lint;
 mod means;
 mod shelf;
 mod shipped;
 
-pub use attached::Attached;
+pub use attached::{Attached, Mixed};
 pub use document::{Mistake, Pack};
 pub use lines::Lines;
 pub use means::MEANS_FILE;

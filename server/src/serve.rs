@@ -237,7 +237,7 @@ async fn serve_with(
 }
 
 /// The packs that tools are found by, where that is wanted.
-pub(crate) fn load_packs(config: &PacksConfig) -> Result<Option<Arc<Packs>>, ServeError> {
+pub(crate) fn load_packs(config: &PacksConfig) -> Result<Option<Packs>, ServeError> {
     if !config.enabled {
         return Ok(None);
     }
@@ -246,7 +246,7 @@ pub(crate) fn load_packs(config: &PacksConfig) -> Result<Option<Arc<Packs>>, Ser
         Some(directory) => packs.with_directory(directory).map_err(ServeError::Packs)?,
         None => packs,
     };
-    Ok(Some(Arc::new(packs)))
+    Ok(Some(packs))
 }
 
 fn plane_config(
@@ -273,7 +273,7 @@ fn plane_config(
         handle_key,
         handle_ttl: config.handle.ttl,
         deferral: Arc::clone(&held.deferral),
-        packs: load_packs(&config.packs)?,
+        packs: load_packs(&config.packs)?.map(Arc::new),
         memory: (config.memory.clone(), metrics.memory()),
         vetting: held.vetting.clone(),
     })

@@ -86,7 +86,7 @@ pub(super) enum Which {
 
 pub(super) async fn run(arguments: Calibrate) -> Result<Exit, Failure> {
     let config = arguments.config.load_for_model(arguments.model_dir.as_deref())?;
-    let calibration = arguments.calibration(&config, packs(&config)?)?;
+    let calibration = arguments.calibration(&config, packs(&config, &[])?)?;
     arguments.out.as_deref().map(check_free).transpose()?;
     let work =
         async move |sides: Sides<'_>, progress: &Progress| calibration.run(sides, progress).await;

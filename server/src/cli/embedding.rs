@@ -10,9 +10,11 @@ use crate::eval::{Progress, Sides};
 use crate::packs::Packs;
 use crate::serve::{load_packs, load_sides};
 
-/// What the configuration says of packs.
-pub(super) fn packs(config: &Config) -> Result<Option<Arc<Packs>>, Failure> {
-    load_packs(&config.packs).map_err(|error| Failure::new(serve::with_causes(&error)))
+/// What the configuration says of packs, with none for the MCP servers of these names.
+pub(super) fn packs(config: &Config, without: &[String]) -> Result<Option<Arc<Packs>>, Failure> {
+    let packs = load_packs(&config.packs);
+    let packs = packs.map_err(|error| Failure::new(serve::with_causes(&error)))?;
+    Ok(packs.map(|packs| Arc::new(packs.without(without.to_vec()))))
 }
 
 /// Does `work`, which is called `what`, with the configured encoder. On a thread of its own: it computes for seconds

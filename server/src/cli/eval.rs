@@ -98,6 +98,10 @@ pub(super) struct Eval {
     /// before the message, is dearer than routing anew or than summaries first.
     #[arg(long, value_name = "TURNS", default_value_t = 0, hide_default_value = true)]
     conversation: usize,
+    /// An MCP server of the catalog whose tools have no pack, whatever packs there are: what a server of one's own comes to
+    /// beside those that have one. Can be repeated.
+    #[arg(long, value_name = "SERVER")]
+    without_pack: Vec<String>,
     /// How often queries are resampled for the intervals; 0 for none.
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = resamples())]
     resamples: u64,
@@ -132,7 +136,7 @@ pub(super) async fn run(eval: Eval) -> Result<Exit, Failure> {
             conversation: 0,
             limits: config.limits,
             router: config.router,
-            packs: packs(&config)?,
+            packs: packs(&config, &eval.without_pack)?,
             ..evaluation
         };
         let other = evaluate(evaluation, &config).await?;
@@ -179,7 +183,7 @@ impl Eval {
             no_tool,
             limits: config.limits,
             router: config.router,
-            packs: packs(config)?,
+            packs: packs(config, &self.without_pack)?,
             bootstrap: Bootstrap { resamples: self.resamples as usize, seed: self.seed },
             with_baseline: self.baseline,
             with_clauses: self.clauses,

@@ -14,7 +14,18 @@ const OWN: f32 = 0.4;
 
 /// Requests and, where they were embedded, the mean of their embeddings, by tool.
 #[derive(Debug, Default)]
-pub struct Attached(HashMap<ToolId, Given>);
+pub struct Attached {
+    tools: HashMap<ToolId, Given>,
+    everyday: Option<Arc<[f32]>>,
+}
+
+/// How a row was made of a summary and requests.
+#[derive(Debug, Clone)]
+pub struct Mixed {
+    mean: Arc<[f32]>,
+    /// What the sum was divided by.
+    length: f32,
+}
 
 /// What one tool has.
 #[derive(Debug)]
@@ -24,50 +35,74 @@ pub(super) struct Given {
 }
 
 impl Attached {
-    pub(super) fn new(tools: HashMap<ToolId, Given>) -> Self {
-        Self(tools)
+    pub(super) fn new(tools: HashMap<ToolId, Given>, everyday: Option<Arc<[f32]>>) -> Self {
+        Self { tools, everyday }
+    }
+
+    /// The mean of everybody's requests; `None` while it could not be embedded.
+    #[must_use]
+    pub fn everyday(&self) -> Option<&Arc<[f32]>> {
+        self.everyday.as_ref()
+    }
+
+    /// The mean overlap of a vector with everybody's requests; 0 while that is not known.
+    #[must_use]
+    pub fn nearness(&self, vector: &[f32]) -> f32 {
+        let everyday = self.everyday.as_deref().unwrap_or_default();
+        vector.iter().zip(everyday).map(|(value, mean)| value * mean).sum()
     }
 
     /// The requests for a tool.
     #[must_use]
     pub fn lines(&self, tool: &ToolId) -> Option<&Arc<Lines>> {
-        self.0.get(tool).map(|given| &given.lines)
+        self.tools.get(tool).map(|given| &given.lines)
     }
 
     /// Tools that have requests.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.0.len()
+        self.tools.len()
     }
 
-    /// Whether all requests were embedded.
+    /// Whether all requests were embedded, and the sample of everybody's.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.0.values().all(|given| given.mean.is_some())
+        let is_measured = self.tools.is_empty() || self.everyday.is_some();
+        is_measured && self.tools.values().all(|given| given.mean.is_some())
     }
 
-    /// Whether a tool has a row that is made of requests.
+    /// A tool's row of the dense index, and how it was mixed: the mean of its requests' embeddings and .4 of its summary's,
+    /// at unit length; the summary's where there are none.
     #[must_use]
-    pub fn has_row(&self, tool: &ToolId) -> bool {
-        self.0.get(tool).is_some_and(|given| given.mean.is_some())
-    }
-
-    /// A tool's row of the dense index: the mean of its requests' embeddings and .4 of its summary's, at unit length; the
-    /// summary's where there are none.
-    #[must_use]
-    pub fn row<'a>(&self, tool: &ToolId, summary: &'a [f32]) -> Cow<'a, [f32]> {
-        let Some(Given { mean: Some(mean), .. }) = self.0.get(tool) else {
-            return Cow::Borrowed(summary);
+    pub fn row<'a>(&self, tool: &ToolId, summary: &'a [f32]) -> (Cow<'a, [f32]>, Option<Mixed>) {
+        let Some(Given { mean: Some(mean), .. }) = self.tools.get(tool) else {
+            return (Cow::Borrowed(summary), None);
         };
         let sum: Vec<f32> =
             summary.iter().zip(&**mean).map(|(own, mean)| OWN * own + mean).collect();
         let length = sum.iter().map(|value| value * value).sum::<f32>().sqrt();
         // Rows must be of unit length, whatever an encoder answers.
         if mean.len() == summary.len() && length.is_finite() && length > f32::EPSILON {
-            Cow::Owned(sum.into_iter().map(|value| value / length).collect())
+            let row = sum.into_iter().map(|value| value / length).collect();
+            (Cow::Owned(row), Some(Mixed { mean: Arc::clone(mean), length }))
         } else {
-            Cow::Borrowed(summary)
+            (Cow::Borrowed(summary), None)
         }
+    }
+}
+
+impl Mixed {
+    #[cfg(test)]
+    pub(crate) fn new(mean: Arc<[f32]>, length: f32) -> Self {
+        Self { mean, length }
+    }
+
+    /// The cosine of a query and the summary, where `overlap` is that of the query and the row: rows need not be kept
+    /// twice for it.
+    #[must_use]
+    pub fn of_summary(&self, query: &[f32], overlap: f32) -> f32 {
+        let with_mean: f32 = query.iter().zip(&*self.mean).map(|(query, mean)| query * mean).sum();
+        ((overlap * self.length - with_mean) / OWN).clamp(-1.0, 1.0)
     }
 }
 
@@ -86,19 +121,27 @@ mod tests {
             lines: Arc::clone(&lines),
             mean: mean.map(Into::into),
         };
-        let attached = Attached::new(HashMap::from([
-            (id("known"), given(Some(vec![0.0, 1.0]))),
-            (id("unembedded"), given(None)),
-            (id("broken"), given(Some(vec![f32::NAN, 0.0]))),
-            (id("short"), given(Some(vec![0.5]))),
-            (id("opposite"), given(Some(vec![-OWN, 0.0]))),
-        ]));
-        let row = |name: &str| attached.row(&id(name), &[1.0, 0.0]).into_owned();
+        let attached = Attached::new(
+            HashMap::from([
+                (id("known"), given(Some(vec![0.0, 1.0]))),
+                (id("unembedded"), given(None)),
+                (id("broken"), given(Some(vec![f32::NAN, 0.0]))),
+                (id("short"), given(Some(vec![0.5]))),
+                (id("opposite"), given(Some(vec![-OWN, 0.0]))),
+            ]),
+            None,
+        );
+        let row = |name: &str| attached.row(&id(name), &[1.0, 0.0]).0.into_owned();
         let length = OWN.hypot(1.0);
         let wanted = [OWN / length, 1.0 / length];
         assert!(row("known").iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-6));
         for name in ["unembedded", "broken", "short", "opposite", "unknown"] {
             assert_eq!(row(name), [1.0, 0.0], "{name}");
         }
+        let (row, mixed) = attached.row(&id("known"), &[1.0, 0.0]);
+        let query = [0.6, 0.8];
+        let overlap = row.iter().zip(query).map(|(row, query)| row * query).sum();
+        let own = mixed.expect("it has requests").of_summary(&query, overlap);
+        assert!((own - 0.6).abs() < 1e-6, "{own}");
     }
 }

@@ -10,9 +10,10 @@ use tracing::warn;
 
 use super::attached::{Attached, Given};
 use super::document::Pack;
+use super::everyday;
 use super::lines::Lines;
 use super::means::{self, MEANS_FILE, Mean, MeanKey};
-use super::shipped::{SHIPPED, SHIPPED_MEANS};
+use super::shipped::{self, SHIPPED_MEANS};
 use crate::encoder::{Encoder, Flow};
 use crate::error::Error;
 use crate::identity::{ServerName, ToolId};
@@ -29,21 +30,17 @@ const TOOLS_MIN: usize = 3;
 pub struct Packs {
     packs: Vec<Pack>,
     means: Mutex<HashMap<MeanKey, Mean>>,
+    /// The mean of everybody's requests, by fingerprint of the encoder.
+    everyday: Mutex<HashMap<String, Mean>>,
+    /// MCP servers whose pack is not used.
+    without: Vec<String>,
 }
 
 impl Packs {
     /// Those that come with the product.
     #[must_use]
     pub fn shipped() -> Self {
-        let parsed = SHIPPED.iter().filter_map(|(name, text)| match Pack::parse(text) {
-            Ok(pack) => Some(pack),
-            Err(mistakes) => {
-                let problem = mistakes.first().map(ToString::to_string);
-                warn!(pack = name, problem, "a shipped pack can't be read");
-                None
-            }
-        });
-        let packs = Self::of(parsed.collect());
+        let packs = Self::of(shipped::packs());
         match means::read(SHIPPED_MEANS) {
             Ok(means) => packs.with_means(means),
             Err(problem) => {
@@ -56,7 +53,13 @@ impl Packs {
     /// These; the first one that fits a server is its pack.
     #[must_use]
     pub fn of(packs: Vec<Pack>) -> Self {
-        Self { packs, means: Mutex::default() }
+        Self { packs, ..Self::default() }
+    }
+
+    /// The same, with none for the MCP servers of these names.
+    #[must_use]
+    pub fn without(self, servers: Vec<String>) -> Self {
+        Self { without: servers, ..self }
     }
 
     fn with_means(self, means: HashMap<MeanKey, Mean>) -> Self {
@@ -133,18 +136,43 @@ impl Packs {
         within: Duration,
     ) -> Attached {
         let lines = self.lines(catalog);
-        let embed = self.embed(lines.iter().map(|(_, lines)| lines), encoder, &|_, _| {});
+        let embed = async {
+            if !lines.is_empty() {
+                self.embed_everyday(encoder).await?;
+            }
+            self.embed(lines.iter().map(|(_, lines)| lines), encoder, &|_, _| {}).await
+        };
         let embedded = tokio::time::timeout(within, embed).await;
         if let Err(error) = embedded.unwrap_or(Err(Error::DeadlineExceeded)) {
             warn!(%error, "some requests of packs are not embedded yet: they lend their words only");
         }
-        let means = self.means.lock().unwrap_or_else(PoisonError::into_inner);
         let fingerprint = encoder.fingerprint();
+        let everyday = self.everyday.lock().unwrap_or_else(PoisonError::into_inner);
+        let everyday = everyday.get(fingerprint).cloned();
+        let means = self.means.lock().unwrap_or_else(PoisonError::into_inner);
         let given = |(id, lines): (ToolId, Arc<Lines>)| {
             let mean = means.get(&(fingerprint.to_owned(), lines.hash())).cloned();
             (id, Given { lines, mean })
         };
-        Attached::new(lines.into_iter().map(given).collect())
+        let tools = lines.into_iter().map(given).collect();
+        Attached::new(tools, everyday.clone())
+    }
+
+    /// Embeds the sample of everybody's requests, where that was not done before.
+    async fn embed_everyday(&self, encoder: &dyn Encoder) -> Result<(), Error> {
+        let fingerprint = encoder.fingerprint();
+        let known = || self.everyday.lock().unwrap_or_else(PoisonError::into_inner);
+        if known().contains_key(fingerprint) {
+            return Ok(());
+        }
+        let texts = everyday::texts().to_vec();
+        let count = texts.len();
+        let embedded = encoder.embed(texts, Flow::ALONE, None).await?;
+        let vectors: Vec<Vec<f32>> = embedded.into_iter().map(|one| one.vector).collect();
+        let mean = everyday::mean(&vectors).filter(|_| vectors.len() == count);
+        let mean = mean.ok_or_else(|| Error::internal("the encoder left texts out"))?;
+        known().insert(fingerprint.to_owned(), mean);
+        Ok(())
     }
 
     fn lines(&self, catalog: &StoredCatalog) -> Vec<(ToolId, Arc<Lines>)> {
@@ -154,6 +182,7 @@ impl Packs {
         }
         let packs: HashMap<&ServerName, &Pack> = tools
             .iter()
+            .filter(|(server, _)| !self.without.iter().any(|name| name == server.as_str()))
             .filter_map(|(server, tools)| Some((*server, self.of_server(server.as_str(), tools)?)))
             .collect();
         let of_tool = |record: &crate::store::ToolRecord| {
@@ -261,6 +290,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Instant;
 
+    use super::super::shipped::SHIPPED;
     use super::*;
     use crate::catalog::check::{ToolCheck, Work};
     use crate::encoder::{EmbedFuture, Embedded};
@@ -362,12 +392,21 @@ mod tests {
         let soon = Duration::from_millis(20);
         let first = packs.attach(&catalog, &encoder, soon).await;
         let id = ToolId { server, name: catalog.tools[0].record.name.clone() };
-        assert!(first.lines(&id).is_some() && !first.has_row(&id) && !first.is_complete());
+        let has_row = |attached: &Attached| attached.row(&id, &[1.0, 0.0]).1.is_some();
+        assert!(first.lines(&id).is_some() && !has_row(&first) && !first.is_complete());
         let short = packs.attach(&catalog, &encoder, 100 * soon).await;
-        assert!(!short.has_row(&id), "an answer that is short says nothing of any text");
+        assert!(!has_row(&short), "an answer that is short says nothing of any text");
         let second = packs.attach(&catalog, &encoder, 100 * soon).await;
-        assert!(second.has_row(&id) && second.is_complete());
+        assert!(has_row(&second) && second.is_complete());
+        assert!(second.everyday().is_some() && short.everyday().is_none());
         drop(packs.attach(&catalog, &encoder, soon).await);
-        assert_eq!(encoder.0.load(Ordering::SeqCst), 3, "embedded once");
+        // The row is (.4, 1) at unit length, the summary (1, 0), and everybody asks for (0, 1).
+        let (row, mixed) = second.row(&id, &[1.0, 0.0]);
+        let nearer = second.nearness(&row) - second.nearness(&[1.0, 0.0]);
+        assert!((nearer - 1.0 / 0.4_f32.hypot(1.0)).abs() < 1e-6, "{nearer}");
+        let overlap = 0.6 * row[0] + 0.8 * row[1];
+        let own = mixed.expect("it was mixed").of_summary(&[0.6, 0.8], overlap);
+        assert!((own - 0.6).abs() < 1e-5, "{own}");
+        assert_eq!(encoder.0.load(Ordering::SeqCst), 4, "embedded once");
     }
 }

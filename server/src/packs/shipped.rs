@@ -1,5 +1,9 @@
 //! The packs that come with the product, in `server/packs`.
 
+use tracing::warn;
+
+use super::document::Pack;
+
 /// The means of their requests' embeddings by the default encoder (`make packs`).
 pub(super) const SHIPPED_MEANS: &[u8] = include_bytes!("../../packs/means.safetensors");
 
@@ -27,3 +31,16 @@ pub(super) const SHIPPED: &[(&str, &str)] = &[
     ("tavily", include_str!("../../packs/tavily.yaml")),
     ("time", include_str!("../../packs/time.yaml")),
 ];
+
+/// Those that can be read, which is each of them.
+pub(super) fn packs() -> Vec<Pack> {
+    let parsed = SHIPPED.iter().filter_map(|(name, text)| match Pack::parse(text) {
+        Ok(pack) => Some(pack),
+        Err(mistakes) => {
+            let problem = mistakes.first().map(ToString::to_string);
+            warn!(pack = name, problem, "a shipped pack can't be read");
+            None
+        }
+    });
+    parsed.collect()
+}

@@ -121,9 +121,8 @@ pub struct Band {
 
 /// The part of the background that stays below the level at least: lower, the level would say nothing. An encoder that
 /// brings everything nearer to everything, as a tuned one does, moves the background and not what part of it is kept out.
-/// False accepts and rejects of 300 intents over the shipped catalogs: .700 and .052 without packs, .520 and .048 with
-/// them; where half stays below, .840 and .010, .800 and .000.
-const LOW: f32 = 0.75;
+/// Chosen with 100 English intents over the shipped catalogs and 560 requests that need no tool.
+const LOW: f32 = 0.82;
 
 /// The part that stays below it at most: a higher level would only cost requests that do need a tool.
 const HIGH: f32 = 0.99;

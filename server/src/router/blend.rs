@@ -56,8 +56,6 @@ pub(super) struct Among<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Found {
     pub(super) slot: u32,
-    /// The cosine with the whole intent.
-    pub(super) overlap: f32,
     /// 0 to 1.
     pub(super) score: f32,
     pub(super) parts: Parts,
@@ -157,16 +155,16 @@ fn with_clauses(
 impl Found {
     /// Of an intent of one clause.
     fn of_whole(fused: &Fused) -> Self {
-        let Fused { slot, overlap, words, memory, nearest, score } = *fused;
+        let Fused { slot, words, memory, nearest, score, .. } = *fused;
         let last_called = 0.0;
         let parts = Parts { words, whole: score, clause: score, nearest, memory, last_called };
-        Self { slot, overlap, score, parts, leads: false }
+        Self { slot, score, parts, leads: false }
     }
 
     /// What the whole did not find.
     fn unseen(slot: u32, overlap: f32) -> Self {
         let parts = Parts { nearest: overlap, ..Parts::default() };
-        Self { slot, overlap, score: 0.0, parts, leads: false }
+        Self { slot, score: 0.0, parts, leads: false }
     }
 
     /// Half of what the whole makes of it, half of what the best of whole and clauses does.

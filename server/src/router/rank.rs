@@ -205,7 +205,8 @@ impl<'a> Embedded<'a> {
         let among = Among { snapshot, index, allowed, parts: &parts, recall: self.recall };
         for (intent, vectors) in self.each() {
             let ranked = self.blend.rank(&among, intent, vectors)?;
-            for Found { slot, overlap, score, parts, leads } in ranked.into_iter().take(k) {
+            for Found { slot, score, parts, leads } in ranked.into_iter().take(k) {
+                let overlap = cosine(index, vectors, slot);
                 let score = score * intent.weight / heaviest;
                 let found_by = self.found_by(&parts);
                 let recent = Recent::default();
@@ -246,9 +247,10 @@ impl<'a> Embedded<'a> {
         let heaviest = self.heaviest();
         let best = (f32::NEG_INFINITY, f32::NEG_INFINITY);
         self.each().fold(best, |(overlap, score), (intent, vectors)| {
-            let whole = vectors.first().and_then(|vector| index.overlap(vector, slot));
-            let cosine = whole.unwrap_or(0.0);
-            (overlap.max(cosine), score.max(cosine * intent.weight / heaviest))
+            let held = vectors.first().and_then(|vector| index.overlap(vector, slot));
+            let held = held.unwrap_or(0.0);
+            let cosine = cosine(index, vectors, slot);
+            (overlap.max(cosine), score.max(held * intent.weight / heaviest))
         })
     }
 
@@ -303,6 +305,11 @@ impl<'a> Embedded<'a> {
             });
         }
     }
+}
+
+/// The cosine of a tool's summary and an intent as a whole, whose embedding is the first of these.
+fn cosine(index: Dense<'_>, vectors: &[Vec<f32>], slot: u32) -> f32 {
+    vectors.first().and_then(|vector| index.cosine(vector, slot)).unwrap_or(0.0)
 }
 
 /// Best first; ties by slot, so that the order never depends on chance.

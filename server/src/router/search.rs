@@ -286,7 +286,8 @@ fn natural(
     let fits = |found: &Candidate| match found.found_by {
         FoundBy::Name | FoundBy::Memory => true,
         _ if by_words => found.score > 0.0,
-        _ => found.overlap >= least_overlap(snapshot, query, found.slot),
+        // A tool may be found by the requests of its pack, which its summary says nothing of.
+        _ => found.overlap.max(found.parts.nearest) >= least_overlap(snapshot, query, found.slot),
     };
     let rank = |k, allowed: Option<&_>| -> Result<Vec<Candidate>, Error> {
         let mut ranked = embedded.rank(snapshot, k, allowed)?;

@@ -37,14 +37,15 @@ impl Noise {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shard::dense::Footing;
     use crate::shard::vectors::{IndexOptions, VectorIndex};
 
     #[test]
     fn the_nearest_allowed_tool_counts() {
         let rows = vec![1.0, 0.0, 0.6, 0.8, 0.0, 1.0];
         let index = VectorIndex::build_with(2, rows, &IndexOptions::default()).expect("unit rows");
-        let packed = FixedBitSet::new();
-        let dense = Dense::new(&index, &packed);
+        let footing = Footing::default();
+        let dense = Dense::new(&index, &footing);
         let noise = Noise::measure(&dense, &[vec![1.0, 0.0], vec![0.0, 1.0], vec![1.0]], None);
         let near =
             |tops: Vec<f32>| tops.iter().map(|t| (t * 10.0).round() as i32).collect::<Vec<_>>();

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use fixedbitset::FixedBitSet;
 
-use super::dense::Dense;
+use super::dense::{Dense, Footing};
 use super::fields;
 use super::names::NameIndex;
 use super::noise::Noise;
@@ -20,7 +20,7 @@ use super::{IndexOptions, VectorIndex, WordIndex};
 use crate::catalog::plan::text_hash;
 use crate::error::Error;
 use crate::identity::ServerName;
-use crate::packs::Attached;
+use crate::packs::{Attached, Mixed};
 use crate::policy::Policy;
 use crate::store::{ContentHash, RemovedTool, Revision, StoredCatalog, StoredPolicy};
 
@@ -49,8 +49,8 @@ pub struct Snapshot {
     pub pinned: Vec<u32>,
     /// The dense index; `None` while the embeddings can't be had.
     exact: Option<VectorIndex>,
-    /// Slots whose row is made of a pack's requests too.
-    packed: FixedBitSet,
+    /// What the rows of the index are made of.
+    footing: Footing,
     /// The same with its graph, once that is built: a large shard is served before.
     with_graph: OnceLock<VectorIndex>,
     noise: OnceLock<Noise>,
@@ -116,14 +116,15 @@ impl Snapshot {
         let pending = PendingServer::all(&catalog.servers, &policy);
         let RuledCatalog { tools, requirements, pinned, quarantine, .. } =
             RuledCatalog::beside(catalog.servers, (catalog.tools, catalog.quarantined), &policy);
+        let mut footing = Footing::default();
         let vectors = match rows(&tools, (embeddings, packs), dimensions) {
-            Some(rows) => {
+            Some(Rows { rows, mixed, nearer }) => {
+                footing = Footing::new(mixed, nearer);
                 let exact = VectorIndex::build_exact(dimensions, rows, &IndexOptions::default());
                 Some(exact.map_err(Error::internal)?)
             }
             None => None,
         };
-        let packed = slots(&tools, |tool| packs.has_row(&tool.id)).into_iter();
         let words =
             WordIndex::build(tools.iter().map(|tool| fields::of(tool, packs.lines(&tool.id))));
         let mut snapshot = Self {
@@ -137,7 +138,7 @@ impl Snapshot {
             deferrable_tokens: tools.iter().map(deferrable_tokens).collect(),
             always_load: always_loaded(&tools),
             exact: vectors,
-            packed: packed.map(|slot| slot as usize).collect(),
+            footing,
             with_graph: OnceLock::new(),
             noise: OnceLock::new(),
             words,
@@ -187,7 +188,7 @@ impl Snapshot {
     #[must_use]
     pub fn vectors(&self) -> Option<Dense<'_>> {
         let index = self.with_graph.get().or(self.exact.as_ref())?;
-        Some(Dense::new(index, &self.packed))
+        Some(Dense::new(index, &self.footing))
     }
 
     /// Whether the shard is large enough for a graph and has none yet.
@@ -216,7 +217,10 @@ impl Snapshot {
         let removed: usize = self.removed.iter().map(|r| r.model_name.len() + 32).sum();
         let pending = self.pending.len() * size_of::<PendingServer>() * 2;
         let slots = self.tools.len() * 4 * size_of::<u32>();
-        let indexes = vectors + self.words.memory_bytes() + self.names.memory_bytes();
+        let indexes = vectors
+            + self.footing.memory_bytes()
+            + self.words.memory_bytes()
+            + self.names.memory_bytes();
         let aside = self.quarantine.memory_bytes() + self.requirements.memory_bytes();
         tools + indexes + removed + pending + slots + aside
     }
@@ -235,13 +239,35 @@ pub fn policy_of(stored: Option<&StoredPolicy>) -> Result<Arc<Policy>, Error> {
     Ok(Arc::new(policy))
 }
 
-fn rows(tools: &[Tool], (embeddings, packs): Known<'_>, dimensions: usize) -> Option<Vec<f32>> {
+/// The rows of the dense index.
+struct Rows {
+    /// One after another.
+    rows: Vec<f32>,
+    /// How those of packs were mixed, by slot.
+    mixed: HashMap<u32, Mixed>,
+    /// How much nearer than their summaries the latter stand to everybody's requests, in the mean.
+    nearer: Option<f32>,
+}
+
+fn rows(tools: &[Tool], (embeddings, packs): Known<'_>, dimensions: usize) -> Option<Rows> {
     let mut rows = Vec::with_capacity(tools.len() * dimensions);
-    for tool in tools {
+    let (mut mixed, mut nearer, mut measured) = (HashMap::new(), 0.0, 0_u32);
+    for (slot, tool) in (0u32..).zip(tools) {
         let summary = embeddings.get(&text_hash(&tool.summary))?;
-        rows.extend(packs.row(&tool.id, summary).iter());
+        let (row, mix) = packs.row(&tool.id, summary);
+        rows.extend(row.iter());
+        if let Some(mix) = mix {
+            mixed.insert(slot, mix);
+            // What third parties write moves what is taken off nobody's tools.
+            if !tool.untrusted {
+                nearer += packs.nearness(&row) - packs.nearness(summary);
+                measured += 1;
+            }
+        }
     }
-    Some(rows)
+    let known = packs.everyday().filter(|_| measured > 0);
+    let nearer = known.map(|_| nearer / measured as f32);
+    Some(Rows { rows, mixed, nearer })
 }
 
 fn deferrable_tokens(tool: &Tool) -> u32 {

@@ -1,0 +1,63 @@
+//! Everybody's requests: a fixed sample of the shipped packs', and the mean of its embeddings. The overlap of a row with
+//! that mean is its mean overlap with them: how near it is to whatever people ask (a hub: M. Radovanović, A. Nanopoulos and
+//! M. Ivanović, "Hubs in Space", Journal of Machine Learning Research 11, 2010).
+
+use std::sync::{Arc, LazyLock};
+
+use super::document::{PackedTool, VOICES};
+use super::shipped;
+
+/// Requests of the sample: the default encoder takes a tenth of a second for them.
+const SAMPLE: usize = 192;
+
+/// The sample: English requests in every voice, of tools evenly over all shipped packs, whichever are in use.
+static TEXTS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let packs = shipped::packs();
+    let tools: Vec<&PackedTool> = packs.iter().flat_map(|pack| pack.tools.values()).collect();
+    let one = |place: usize| -> Option<String> {
+        let tool = tools.get(place * tools.len() / SAMPLE)?;
+        let in_voice = tool.voices.get(VOICES[place % VOICES.len()]);
+        in_voice.or_else(|| tool.voices.values().next())?.first().cloned()
+    };
+    (0..SAMPLE).filter_map(one).collect()
+});
+
+/// The sample.
+pub(super) fn texts() -> &'static [String] {
+    &TEXTS
+}
+
+/// The mean of embeddings; `None` where there are none, or they differ in length or are no numbers.
+pub(super) fn mean(vectors: &[Vec<f32>]) -> Option<Arc<[f32]>> {
+    let mut sum = vec![0.0_f32; vectors.first()?.len()];
+    for vector in vectors {
+        if vector.len() != sum.len() {
+            return None;
+        }
+        sum.iter_mut().zip(vector).for_each(|(sum, value)| *sum += value);
+    }
+    sum.iter_mut().for_each(|value| *value /= vectors.len() as f32);
+    sum.iter().all(|value| value.is_finite()).then(|| sum.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_sample_is_whole_and_of_many_tools() {
+        let distinct: BTreeSet<&String> = texts().iter().collect();
+        assert_eq!((texts().len(), distinct.len()), (SAMPLE, SAMPLE));
+    }
+
+    #[test]
+    fn a_mean_is_of_vectors_that_fit() {
+        let mean = |vectors: &[Vec<f32>]| super::mean(vectors).map(|mean| mean.to_vec());
+        assert_eq!(mean(&[vec![1.0, 0.0], vec![0.0, 1.0]]), Some(vec![0.5, 0.5]));
+        assert_eq!(mean(&[]), None);
+        assert_eq!(mean(&[vec![1.0], vec![1.0, 0.0]]), None);
+        assert_eq!(mean(&[vec![f32::NAN]]), None);
+    }
+}
