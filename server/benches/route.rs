@@ -332,6 +332,15 @@ impl Store for FakeStore {
         unused()
     }
 
+    fn drop_embeddings<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: &'a str,
+        _: &'a [ContentHash],
+    ) -> StoreFuture<'a, ()> {
+        unused()
+    }
+
     fn past_tools<'a>(
         &'a self,
         _: &'a TenantId,

@@ -20,6 +20,7 @@ pub mod outcome;
 pub mod plan;
 pub mod policies;
 pub mod registration;
+pub mod sample;
 pub mod share;
 pub mod signature;
 pub mod summary;

@@ -20,6 +20,7 @@ mod error;
 mod keys;
 mod memory;
 mod past;
+mod policy;
 pub mod postgres;
 mod requests;
 mod schema_state;
@@ -37,6 +38,7 @@ pub use error::StoreError;
 pub use keys::{KeyReading, KeyStore, StoredKey};
 pub use memory::{Day, Exemplar, MemoryBounds, MemoryChanges, MemoryVersion, PrincipalKey, Revise};
 pub use past::{PAST_TOOL_KEPT, PAST_TOOLS_KEPT, PastTool};
+pub use policy::{PolicyChange, StoredPolicy};
 pub use requests::{PendingRequest, REQUEST_KEPT, RecordedRequest};
 pub use schema_state::SchemaState;
 pub use status::ToolStatus;
@@ -164,28 +166,6 @@ pub struct RemovedTool {
     pub revision: Revision,
 }
 
-/// A tenant's policy as stored.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoredPolicy {
-    /// The document, byte for byte as it was set.
-    pub document: String,
-    /// The catalog revision of its last change.
-    pub revision: Revision,
-    /// When that was committed, in milliseconds since 1970 (UTC).
-    pub updated_ms: i64,
-}
-
-/// A change of a tenant's policy.
-#[derive(Debug, Clone)]
-pub struct PolicyChange {
-    /// The revision of the policy that the change was prepared from; `None` when there was none.
-    pub base: Option<Revision>,
-    /// The document.
-    pub document: String,
-    /// Whether it hides tools from some callers, so that a changed tool may come or go for them.
-    pub hides: bool,
-}
-
 /// One tenant's catalog at one revision.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StoredCatalog {
@@ -283,6 +263,14 @@ pub trait Store: KeyStore + Send + Sync + 'static {
         tenant: &'a TenantId,
         fingerprint: &'a str,
         embeddings: &'a [StoredEmbedding],
+    ) -> StoreFuture<'a, ()>;
+
+    /// Drops embeddings of these texts. Whoever loads the catalog next makes them anew.
+    fn drop_embeddings<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        fingerprint: &'a str,
+        texts: &'a [ContentHash],
     ) -> StoreFuture<'a, ()>;
 
     /// One MCP server and its tools by name; `None` when it is not stored.

@@ -1,5 +1,6 @@
 """`toolgate store`: migrate, verify, export, import, from one kind of store to the other."""
 
+import array
 import base64
 import json
 import sqlite3
@@ -111,3 +112,30 @@ def test_damage_is_named(embedded: Store, tmp_path: Path) -> None:
     assert "acme: tool weather/get_forecast: its hash is not the definition's" in said
     assert "other: server weather: 9 tools are said to be there, 2 are" in said
     assert "3 problems" in said
+
+
+def test_damaged_embeddings_are_told_and_made_anew(
+    embedded: Store, tmp_path: Path, start_server: StartServer
+) -> None:
+    assert "made 4 embeddings again" in embedded.run("verify")
+    database = sqlite3.connect(tmp_path / "embedded" / "toolgate.db")
+    with database:
+        stored = database.execute(
+            "SELECT rowid, vector FROM embeddings WHERE tenant = 'acme' LIMIT 1"
+        ).fetchone()
+        values = array.array("f", stored[1])
+        other = array.array("f", values[::-1]).tobytes()
+        database.execute("UPDATE embeddings SET vector = ? WHERE rowid = ?", (other, stored[0]))
+    database.close()
+    assert "all is well" in embedded.run("verify", "--sample", "0"), "it looks like an embedding"
+    said = embedded.run("verify", want=3)
+    assert "acme: tool weather/" in said
+    assert "the stored embedding of its summary is damaged" in said
+    assert "1 problem" in said
+    embedded.run("verify", "--sweep", want=3)
+    assert json.loads(embedded.run("verify", "--json"))["compared"] == 3
+    server = start_server({"store.path": str(tmp_path / "embedded")})
+    with server.client("acme") as client:
+        client.route("rain")
+    assert server.stop() == 0
+    assert "made 4 embeddings again" in embedded.run("verify", "--sample", "1")

@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 
 use super::arguments::ConfigArguments;
 use super::failure::{Exit, Failure};
-use crate::config::{FlagValue, StoreConfig};
+use crate::config::{Config, FlagValue, StoreConfig};
 use crate::error::with_causes;
 use crate::identity::TenantId;
 use crate::serve::DATABASE;
@@ -66,12 +66,16 @@ pub(super) async fn run(command: StoreCommand) -> Result<Exit, Failure> {
 
 impl StoreArguments {
     fn load(&self) -> Result<StoreConfig, Failure> {
+        Ok(self.load_all()?.store)
+    }
+
+    fn load_all(&self) -> Result<Config, Failure> {
         let flag = self.data_dir.as_ref().map(|directory| FlagValue {
             flag: "--data-dir".into(),
             key: "store.path".into(),
             value: directory.to_string_lossy().into_owned(),
         });
-        Ok(self.config.load(flag.into_iter().collect())?.config.store)
+        Ok(self.config.load(flag.into_iter().collect())?.config)
     }
 }
 

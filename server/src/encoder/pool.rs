@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument as _;
 
-pub use reference::Reference;
+pub use reference::{COMPARED_COSINE_MIN, Reference, cosine};
 
 use super::{EmbedFuture, Embedded, Encoder, Flow};
 use crate::config::{PoolConfig, WorkerAddress};

@@ -67,6 +67,11 @@ pub(super) trait Backend: Send + Sync + 'static {
     /// Whether the database undid a transaction for others' sake, so that it may be tried again.
     fn was_undone(error: &StoreError) -> bool;
 
+    /// Gives room back that was set aside, if `error` is a full disk; returns true if there was any.
+    fn make_room(&self, _error: &StoreError) -> bool {
+        false
+    }
+
     /// Counts the calls that failed.
     fn failures(&self) -> &AtomicU64;
 

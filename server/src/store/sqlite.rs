@@ -2,22 +2,27 @@
 //! read. What is read and written is in `sql`; here is how the file is opened, locked and closed.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use sqlx::SqlSafeStr;
 use sqlx::sqlite::{Sqlite, SqlitePool};
+use tokio::task::JoinHandle;
 
 use self::failure::failed;
 use self::open::{Connections, Tuning};
 use self::place::Place;
+use self::reserve::Reserve;
 use self::transaction::SqliteTransaction;
 use super::clock::here_ms;
+use super::error::DiskFull;
 use super::sql::{Backend, Scope};
 use super::{SchemaState, StoreError, StoreFuture};
 
 mod failure;
 mod open;
 mod place;
+mod reserve;
 #[cfg(test)]
 mod tests;
 mod transaction;
@@ -28,6 +33,7 @@ pub struct SqliteStore {
     writer: SqlitePool,
     readers: SqlitePool,
     place: Place,
+    reserve: Arc<Reserve>,
     failures: AtomicU64,
 }
 
@@ -68,8 +74,19 @@ impl SqliteStore {
     }
 
     async fn open_with(path: &Path, tuning: Tuning) -> Result<Self, StoreError> {
+        let reserve = Arc::new(Reserve::beside(path));
+        // Opening takes some of it where the disk is full.
+        reserve.release();
         let Connections { writer, readers, place } = open::open(path, tuning).await?;
-        Ok(Self { writer, readers, place, failures: AtomicU64::new(0) })
+        let store = Self { writer, readers, place, reserve, failures: AtomicU64::new(0) };
+        drop(store.fill_reserve().await);
+        Ok(store)
+    }
+
+    /// Sets room aside, off the async threads.
+    fn fill_reserve(&self) -> JoinHandle<()> {
+        let reserve = Arc::clone(&self.reserve);
+        tokio::task::spawn_blocking(move || reserve.fill())
     }
 }
 
@@ -91,6 +108,9 @@ impl Backend for SqliteStore {
     /// Makes sure that what is acknowledged is where the next process looks.
     async fn commit(&self, transaction: SqliteTransaction) -> Result<(), StoreError> {
         transaction.inner.commit().await.map_err(failed)?;
+        if self.reserve.is_missing() {
+            drop(self.fill_reserve());
+        }
         self.place.check()
     }
 
@@ -105,6 +125,11 @@ impl Backend for SqliteStore {
 
     fn was_undone(_: &StoreError) -> bool {
         false
+    }
+
+    fn make_room(&self, error: &StoreError) -> bool {
+        let is_full = matches!(error, StoreError::Unavailable(cause) if cause.is::<DiskFull>());
+        is_full && self.reserve.release()
     }
 
     fn failures(&self) -> &AtomicU64 {

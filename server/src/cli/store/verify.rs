@@ -4,21 +4,33 @@ use clap::Args;
 use serde_json::json;
 
 use super::{StoreArguments, failed, no_catalog, parse_tenant};
+use crate::catalog::sample::{self, Drawn, Wrong};
 use crate::catalog::verify;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output;
 use crate::cli::text::counted;
-use crate::error::Error;
+use crate::config::EncoderConfig;
+use crate::encoder::{Embedded, Encoder, Flow, Prefixed};
+use crate::error::{Error, with_causes};
 use crate::identity::TenantId;
+use crate::serve::load_sides;
 use crate::store::Store;
 
 const EXAMPLES: &str = "\
 Examples:
   toolgate store verify
   toolgate store verify --tenant acme --json
+  toolgate store verify --sample 1 --sweep
 
-Hashes, token counts and numbers of tools are made again and compared, texts parsed, embeddings looked through. A
-server may be running. Exit code 3 when something is wrong.";
+Hashes, token counts and numbers of tools are made again and compared, texts parsed, embeddings looked through, and a
+sample of them made again with the configured encoder in this process. A server may be running. Exit code 3 when
+something is wrong.";
+
+/// One embedding in so many is made again, where nothing is said.
+const SAMPLE: usize = 100;
+
+/// Texts that are embedded at a time.
+const CHUNK: usize = 64;
 
 /// Look through a store for what is damaged or does not agree.
 #[derive(Debug, Args)]
@@ -27,9 +39,14 @@ pub(super) struct Verify {
     /// Only this tenant.
     #[arg(long, value_parser = parse_tenant, value_name = "NAME")]
     tenant: Option<TenantId>,
-    /// Delete embeddings that are of no tool's summary.
+    /// Delete embeddings that are of no tool's summary, and those that the sample shows to be damaged: a server makes
+    /// them anew when it loads the catalog next.
     #[arg(long)]
     sweep: bool,
+    /// Make one embedding in N again and compare, 64 of each tenant at least; 0 for none. Left out: 100, and without the
+    /// encoder's model none.
+    #[arg(long, value_name = "N")]
+    sample: Option<usize>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -45,16 +62,30 @@ struct Found {
     problems: Vec<(TenantId, String)>,
     /// Embeddings of no tool's summary.
     orphans: usize,
+    /// Embeddings that were made again.
+    compared: usize,
+}
+
+/// How tenants are looked through.
+struct Look {
+    sweeps: bool,
+    /// Makes embeddings again; `None` for none.
+    encoder: Option<Prefixed>,
+    one_in: usize,
 }
 
 pub(super) async fn run(arguments: Verify) -> Result<Exit, Failure> {
-    let store = super::open_existing(&arguments.store.load()?).await?;
+    let config = arguments.store.load_all()?;
+    let store = super::open_existing(&config.store).await?;
+    let encoder = encoder(&config.encoder, arguments.sample).await?;
+    let one_in = arguments.sample.unwrap_or(SAMPLE);
+    let look = Look { sweeps: arguments.sweep, encoder, one_in };
     let tenants = super::tenants(&*store, arguments.tenant.as_ref()).await;
     let tenants = tenants.map_err(|error| failed(&error))?;
     let bar = output::progress_over(tenants.len(), "tenants");
     let mut found = Found { tenants: tenants.len(), ..Found::default() };
     for tenant in &tenants {
-        look_through(&*store, tenant, arguments.sweep, &mut found).await?;
+        look_through(&*store, tenant, &look, &mut found).await?;
         bar.inc(1);
     }
     bar.finish_and_clear();
@@ -69,24 +100,79 @@ pub(super) async fn run(arguments: Verify) -> Result<Exit, Failure> {
 async fn look_through(
     store: &dyn Store,
     tenant: &TenantId,
-    sweeps: bool,
+    look: &Look,
     found: &mut Found,
 ) -> Result<(), Failure> {
     let content = store.read_content(tenant).await.map_err(|error| failed(&error))?;
     let content = content.ok_or_else(|| no_catalog(tenant))?;
     found.tools += content.catalog.all_tools().count();
     // Tokens of many definitions take a core for a while.
-    let look = move || (verify::problems(&content), verify::orphans(&content));
-    let looked = tokio::task::spawn_blocking(look).await;
-    let looked = looked.map_err(|error| Failure::new(Error::internal(error).to_string()))?;
-    let (problems, orphans) = looked;
-    if sweeps && orphans > 0 {
+    let fingerprint = look.encoder.as_ref().map_or("", |encoder| encoder.fingerprint()).to_owned();
+    let one_in = look.one_in;
+    let looking = move || Looked {
+        problems: verify::problems(&content),
+        orphans: verify::orphans(&content),
+        drawn: sample::draw(&content, &fingerprint, one_in),
+    };
+    let looked = tokio::task::spawn_blocking(looking).await;
+    let Looked { problems, orphans, drawn } =
+        looked.map_err(|error| Failure::new(Error::internal(error).to_string()))?;
+    if look.sweeps && orphans > 0 {
         // Keeping none has those go that are of nothing.
         store.save_embeddings(tenant, "", &[]).await.map_err(|error| failed(&error))?;
     }
     found.problems.extend(problems.into_iter().map(|problem| (tenant.clone(), problem)));
     found.orphans += orphans;
+    if let Some(encoder) = &look.encoder {
+        found.compared += drawn.len();
+        let wrong = compare(encoder, &drawn).await?;
+        if look.sweeps && !wrong.is_empty() {
+            let texts: Vec<_> = wrong.iter().map(|wrong| wrong.text_hash).collect();
+            let dropped = store.drop_embeddings(tenant, encoder.fingerprint(), &texts).await;
+            dropped.map_err(|error| failed(&error))?;
+        }
+        found.problems.extend(wrong.into_iter().map(|wrong| (tenant.clone(), wrong.problem)));
+    }
     Ok(())
+}
+
+/// What was found in one tenant, and what is to be embedded anew.
+struct Looked {
+    problems: Vec<String>,
+    orphans: usize,
+    drawn: Vec<Drawn>,
+}
+
+/// Loads the encoder that embeddings are compared with. One that can't be loaded is missed only by who asked for it.
+async fn encoder(
+    config: &EncoderConfig,
+    sample: Option<usize>,
+) -> Result<Option<Prefixed>, Failure> {
+    if sample == Some(0) {
+        return Ok(None);
+    }
+    match load_sides(config).await {
+        Ok((passages, _)) => Ok(Some(passages)),
+        Err(error) if sample.is_some() => Err(Failure::new(with_causes(&error))),
+        Err(error) => {
+            output::note(format!("no embedding was made again: {}", with_causes(&error)));
+            Ok(None)
+        }
+    }
+}
+
+/// Makes the embeddings again, and returns those that were stored otherwise.
+async fn compare(encoder: &Prefixed, drawn: &[Drawn]) -> Result<Vec<Wrong>, Failure> {
+    let mut wrong = Vec::new();
+    for drawn in drawn.chunks(CHUNK) {
+        let texts = drawn.iter().map(|one| one.text.clone()).collect();
+        let embedded: Vec<Embedded> = encoder
+            .embed(texts, Flow::ALONE, None)
+            .await
+            .map_err(|error| Failure::new(with_causes(&error)))?;
+        wrong.extend(sample::wrong(drawn, &embedded));
+    }
+    Ok(wrong)
 }
 
 impl Found {
@@ -98,6 +184,7 @@ impl Found {
             "tools": self.tools,
             "problems": self.problems.iter().map(problem).collect::<Vec<_>>(),
             "orphans": self.orphans,
+            "compared": self.compared,
         })
     }
 
@@ -109,6 +196,9 @@ impl Found {
             let orphans = counted(self.orphans, "embedding");
             let done = if swept { "deleted" } else { "--sweep deletes them" };
             output::note(format!("{orphans} of no tool's summary: {done}"));
+        }
+        if self.compared > 0 {
+            output::note(format!("made {} again", counted(self.compared, "embedding")));
         }
         let verdict = match self.problems.len() {
             0 => "all is well".to_owned(),

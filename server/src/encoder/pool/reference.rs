@@ -8,7 +8,7 @@ use crate::error::Error;
 const KNOWN_COSINE_MIN: f32 = 0.99;
 
 /// The same for a text of traffic, which may be of any kind, and of which both sides may be off by as much.
-pub(super) const COMPARED_COSINE_MIN: f32 = 0.95;
+pub const COMPARED_COSINE_MIN: f32 = 0.95;
 
 /// How far from 1 the length of an embedding may be.
 const LENGTH_SLACK: f32 = 0.02;
@@ -73,9 +73,8 @@ impl Reference {
 
     /// Returns true if this can be the text's embedding, by an encoder of any device and number format.
     pub(super) fn agree(&self, known: &KnownText, other: &[f32]) -> bool {
-        let lengths = length(&known.vector) * length(other);
         // A NaN is not above.
-        self.is_embedding(other) && dot(&known.vector, other) / lengths >= known.cosine_min
+        self.is_embedding(other) && cosine(&known.vector, other) >= known.cosine_min
     }
 
     fn is_embedding(&self, vector: &[f32]) -> bool {
@@ -84,6 +83,12 @@ impl Reference {
         let fits = if self.unit { (length - 1.0).abs() < LENGTH_SLACK } else { length.is_finite() };
         vector.len() == self.dimensions && fits
     }
+}
+
+/// Returns the cosine of the angle between two embeddings; not a number where one is none.
+#[must_use]
+pub fn cosine(one: &[f32], other: &[f32]) -> f32 {
+    dot(one, other) / (length(one) * length(other))
 }
 
 /// Infinite or not a number when one of the values is.

@@ -55,6 +55,14 @@ pub(in crate::store) async fn saved_embeddings_are_kept(store: &dyn Store) {
     assert!(kept.values().all(|stored| stored == &vector));
     assert!(store.load_embeddings(&t, "E").await.expect("a read").is_empty());
     assert_eq!(store.revision(&t).await.expect("a read"), Some(1), "no change comes of it");
+    let one = [hash_of("7"), hash_of("never")];
+    for (of, by) in [(&tenant("other"), "e"), (&t, "E")] {
+        store.drop_embeddings(of, by, &one).await.expect("a change");
+        assert_eq!(store.load_embeddings(&t, "e").await.expect("a read").len(), 201);
+    }
+    store.drop_embeddings(&t, "e", &one).await.expect("a change");
+    let kept = store.load_embeddings(&t, "e").await.expect("a read");
+    assert!(kept.len() == 200 && !kept.contains_key(&one[0]), "that one");
 }
 
 pub(in crate::store) async fn embeddings_that_come_after_their_tool_went_are_not_kept(

@@ -77,7 +77,22 @@ macro_rules! writing {
     };
 }
 
-pub(super) use {reading, writing};
+/// As [`writing!`] for what takes content away, or forbids something: where the disk is full it gets the room that was
+/// set aside.
+macro_rules! withdrawing {
+    ($store:ident, $limit:ident, $scope:expr, |$transaction:ident| $work:expr) => {
+        async move {
+            match writing!($store, $limit, $scope, |$transaction| $work).await {
+                Err(error) if Backend::make_room($store, &error) => {
+                    writing!($store, $limit, $scope, |$transaction| $work).await
+                }
+                outcome => outcome,
+            }
+        }
+    };
+}
+
+pub(super) use {reading, withdrawing, writing};
 
 impl<B: Backend> Store for B {
     fn revision<'a>(&'a self, tenant: &'a TenantId) -> StoreFuture<'a, Option<Revision>> {
@@ -115,6 +130,18 @@ impl<B: Backend> Store for B {
         let tenant = tenant.as_str();
         Box::pin(writing!(self, WRITE_LIMIT, Scope::Tenant(tenant), |tx| {
             embeddings::save_used(tx, tenant, fingerprint, embeddings)
+        }))
+    }
+
+    fn drop_embeddings<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        fingerprint: &'a str,
+        texts: &'a [ContentHash],
+    ) -> StoreFuture<'a, ()> {
+        let tenant = tenant.as_str();
+        Box::pin(writing!(self, WRITE_LIMIT, Scope::Tenant(tenant), |tx| {
+            embeddings::drop_some(tx, tenant, fingerprint, texts)
         }))
     }
 
@@ -203,7 +230,7 @@ impl<B: Backend> Store for B {
         base: Revision,
     ) -> StoreFuture<'a, Committed> {
         let (tenant, server) = (tenant.as_str(), server.as_str());
-        Box::pin(writing!(self, WRITE_LIMIT, Scope::Tenant(tenant), |tx| {
+        Box::pin(withdrawing!(self, WRITE_LIMIT, Scope::Tenant(tenant), |tx| {
             commit::remove_server(tx, tenant, server, base)
         }))
     }
@@ -264,7 +291,7 @@ impl<B: Backend> Store for B {
     ) -> StoreFuture<'a, u64> {
         let tenant = tenant.as_str();
         let (server, tool) = (server.map(ServerName::as_str), tool.map(ToolName::as_str));
-        Box::pin(writing!(self, WRITE_LIMIT, Scope::Tenant(tenant), |tx| {
+        Box::pin(withdrawing!(self, WRITE_LIMIT, Scope::Tenant(tenant), |tx| {
             memory::clear(tx, tenant, server, tool)
         }))
     }
@@ -280,9 +307,13 @@ impl<B: Backend> Store for B {
         change: PolicyChange,
     ) -> StoreFuture<'a, Committed> {
         let tenant = tenant.as_str();
-        Box::pin(writing!(self, WRITE_LIMIT, Scope::Tenant(tenant), |tx| policies::set(
-            tx, tenant, &change
-        )))
+        Box::pin(async move {
+            let change = &change;
+            withdrawing!(self, WRITE_LIMIT, Scope::Tenant(tenant), |tx| {
+                policies::set(tx, tenant, change)
+            })
+            .await
+        })
     }
 
     fn ping(&self) -> StoreFuture<'_, ()> {

@@ -75,6 +75,20 @@ pub(super) async fn save_used(
     transaction.run(unused, &values![tenant]).await.map(drop)
 }
 
+/// Drops the embeddings of `texts` by one encoder.
+pub(super) async fn drop_some(
+    transaction: &mut impl Transaction,
+    tenant: &str,
+    fingerprint: &str,
+    texts: &[ContentHash],
+) -> Result<(), StoreError> {
+    let drop_some = sql!(
+        "DELETE FROM embeddings WHERE tenant = $1 AND fingerprint = $2 AND text_hash IN " [hashes 3]
+    );
+    let texts = Value::Hashes(texts.iter().collect());
+    transaction.run(drop_some, &[tenant.into(), fingerprint.into(), texts]).await.map(drop)
+}
+
 /// Drops the embeddings of `texts` that no tool of the tenant has as its summary any longer.
 pub(super) async fn drop_unused<'a>(
     transaction: &mut impl Transaction,

@@ -1,6 +1,6 @@
 //! API keys. Moments that never come are kept as the last one that there is.
 
-use super::access::{ATTEMPTS, READ_LIMIT, WRITE_LIMIT, limited, reading, writing};
+use super::access::{ATTEMPTS, READ_LIMIT, WRITE_LIMIT, limited, reading, withdrawing, writing};
 use super::{Backend, Row, Scope, Transaction, Value, rows, sql, values};
 use crate::identity::TenantId;
 use crate::store::{KeyReading, KeyStore, StoreError, StoreFuture, StoredKey};
@@ -27,7 +27,7 @@ impl<B: Backend> KeyStore for B {
     }
 
     fn revoke_key<'a>(&'a self, id: &'a str, at_ms: i64) -> StoreFuture<'a, bool> {
-        Box::pin(writing!(self, WRITE_LIMIT, Scope::Keys, |tx| revoke(tx, id, at_ms)))
+        Box::pin(withdrawing!(self, WRITE_LIMIT, Scope::Keys, |tx| revoke(tx, id, at_ms)))
     }
 
     fn mark_keys_used<'a>(&'a self, ids: &'a [String], at_ms: i64) -> StoreFuture<'a, ()> {

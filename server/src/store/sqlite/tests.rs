@@ -7,6 +7,7 @@ use crate::store::conformance::conformance_tests;
 
 mod faults;
 mod files;
+mod full;
 
 pub(super) struct Fixture {
     pub(super) store: SqliteStore,
