@@ -47,7 +47,10 @@ def test_how_well_the_best_tool_fits_is_told(notes: Client) -> None:
     notes.register_server("memos", NOTES)
     both = notes.route("delete the note about the party forever").fit
     assert both.kind == FitKind.AMBIGUOUS
-    assert set(both.contenders) == {"mcp__notes__delete_note", "mcp__memos__delete_note"}
+    assert set(both.contenders) == {
+        "mcp__notes__delete_note",
+        "mcp__memos__delete_note",
+    }
     assert all(name in both.message for name in both.contenders)
 
 
@@ -60,7 +63,11 @@ def test_an_active_tool_is_described_as_registered(client: Client, tenant: str) 
     client.register_server("wiki", '{"tools": [%s]}' % (definition % schema))
     (found,) = client.route("find a page", threshold=-1)
     assert found.id == f"tenants/{tenant}/servers/wiki/tools/find"
-    assert (found.server, found.name, found.model_name) == ("wiki", "find", "mcp__wiki__find")
+    assert (found.server, found.name, found.model_name) == (
+        "wiki",
+        "find",
+        "mcp__wiki__find",
+    )
     assert found.description == "Find a page."
     assert found.input_schema_json == schema
     assert found.output_schema_json == '{"type":  "object"}'
@@ -204,7 +211,9 @@ def test_excluded_tools_and_servers(notes: Client) -> None:
 
 def test_an_exclusion_wins_over_a_pin(notes: Client) -> None:
     turn = notes.route(
-        WRITE, pinned_tools=["notes/create_note"], excluded_tools=["mcp__notes__create_note"]
+        WRITE,
+        pinned_tools=["notes/create_note"],
+        excluded_tools=["mcp__notes__create_note"],
     )
     assert "create_note" not in {t.name for t in turn}
     assert codes(turn)["create_note"] == "EXCLUDED"
@@ -213,7 +222,11 @@ def test_an_exclusion_wins_over_a_pin(notes: Client) -> None:
 def test_explain_gives_a_reason_for_each_tool_left_out(notes: Client) -> None:
     turn = notes.route(RAIN, threshold=0.2, top_k=1, explain=True)
     assert len(turn) + len(turn.refusals) == 5
-    assert set(codes(turn).values()) <= {"BELOW_THRESHOLD", "BELOW_CUTOFF", "BEYOND_TOP_K"}
+    assert set(codes(turn).values()) <= {
+        "BELOW_THRESHOLD",
+        "BELOW_CUTOFF",
+        "BEYOND_TOP_K",
+    }
     assert codes(turn)[
         "get_rain_alerts" if turn.tools[0].name == "get_forecast" else "get_forecast"
     ]
@@ -225,28 +238,35 @@ def test_explain_gives_a_reason_for_each_tool_left_out(notes: Client) -> None:
 
 def test_tools_keep_their_places_through_a_conversation(notes: Client) -> None:
     first = notes.route(RAIN, threshold=-1, top_k=2)
-    second = notes.route(WRITE, threshold=-1, top_k=2, handle=first.handle)
+    held = {"threshold": -1, "top_k": 2, "active_set_limit": 10}
+    second = notes.route(WRITE, handle=first.handle, **held)
     assert names(second)[: len(first)] == names(first)
     kept, new = second.tools[: len(first)], second.tools[len(first) :]
     assert {t.found_by for t in kept} == {FoundBy.KEPT}
     assert not any(t.newly_promoted for t in kept)
     assert new
     assert all(t.newly_promoted for t in new)
-    third = notes.route(RAIN, threshold=-1, top_k=2, handle=second.handle)
+    third = notes.route(RAIN, handle=second.handle, **held)
     assert names(third) == names(second)
     assert not any(t.newly_promoted for t in third)
 
 
 def test_kept_tools_come_on_top_of_top_k_and_budget(notes: Client) -> None:
     first = notes.route(RAIN, threshold=-1, top_k=2)
-    second = notes.route(WRITE, threshold=-1, top_k=1, schema_token_budget=0, handle=first.handle)
+    held = {"top_k": 1, "active_set_limit": 10}
+    second = notes.route(WRITE, threshold=-1, schema_token_budget=0, handle=first.handle, **held)
     assert names(second) == names(first)
+    narrower = notes.route(WRITE, threshold=-1, top_k=1, schema_token_budget=0, handle=first.handle)
+    assert len(narrower) == 1, "a narrower top_k takes out what is over, not all"
 
 
 def test_a_kept_tool_that_changed_is_promoted_anew(client: Client) -> None:
     client.register_server("weather", WEATHER)
     first = client.route(RAIN, threshold=-1)
-    changed = {**WEATHER[0], "description": "Get the weather forecast for a city, hour by hour."}
+    changed = {
+        **WEATHER[0],
+        "description": "Get the weather forecast for a city, hour by hour.",
+    }
     client.register_server("weather", [changed, WEATHER[1]])
     second = client.route(RAIN, threshold=-1, handle=first.handle)
     promoted = {t.name for t in second if t.newly_promoted}
@@ -266,11 +286,13 @@ def test_a_kept_tool_that_is_gone_is_gone(client: Client) -> None:
 def test_a_turn_tells_what_changed(notes: Client) -> None:
     first = notes.route(RAIN, threshold=-1, top_k=2)
     assert (list(first.change.added), first.change.kept) == (names(first), ())
-    second = notes.route(WRITE, threshold=-1, top_k=2, handle=first.handle)
+    second = notes.route(WRITE, threshold=-1, top_k=2, active_set_limit=10, handle=first.handle)
     assert list(second.change.kept) == names(first)
     assert list(second.change.added) == names(second)[len(first) :]
     gone = names(first)[0]
-    third = notes.route(WRITE, top_k=2, excluded_tools=[gone], handle=second.handle)
+    third = notes.route(
+        WRITE, top_k=2, active_set_limit=10, excluded_tools=[gone], handle=second.handle
+    )
     assert third.change.removed == (gone,)
     assert not third.change.kept_for_cache
 
@@ -278,7 +300,7 @@ def test_a_turn_tells_what_changed(notes: Client) -> None:
 def test_a_kept_tool_that_is_off_topic_may_go(notes: Client) -> None:
     turn = notes.route(RAIN, top_k=2)
     for _ in range(4):
-        turn = notes.route(WRITE, top_k=1, threshold=0.5, handle=turn.handle)
+        turn = notes.route(WRITE, top_k=1, active_set_limit=10, threshold=0.5, handle=turn.handle)
     assert "mcp__weather__get_forecast" in turn.change.evictable
     assert set(turn.change.evictable) <= set(turn.change.kept)
 

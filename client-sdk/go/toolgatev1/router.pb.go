@@ -821,7 +821,7 @@ type RouteOptions struct {
 	// The most tools of the active set, kept ones included, 1 to 1,024. When new tools would pass it, kept tools that this
 	// turn does not need go, all at once; those that were called in the last three turns, or that the model asked for, go
 	// last. Never fewer than `top_k` with pinned and always-loaded tools and a tail. It does not hold where nothing is
-	// deferred. Absent: twice `top_k`, and at least 10.
+	// deferred. Absent: `top_k`, and with what the model searched for twice `top_k`, at least 10.
 	ActiveSetLimit *uint32 `protobuf:"varint,19,opt,name=active_set_limit,json=activeSetLimit,proto3,oneof" json:"active_set_limit,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache

@@ -47,6 +47,8 @@ pub struct Layout {
     pub tools: usize,
     /// The most tokens of schemas of one prompt.
     pub schema_tokens: u64,
+    /// Turns without any of their right tools.
+    pub missed: usize,
 }
 
 impl Layout {
@@ -87,11 +89,12 @@ impl Played {
         [&self.all, &self.anew, &self.paper, &self.kept_first, &self.kept_last]
     }
 
-    /// Returns true if what Toolgate does by default, its set directly before the message, is dearer than the cheaper of
-    /// the paper's layout and routing anew.
+    /// Returns true if the set that is kept is dearer than what is promised: before the history than routing anew, directly
+    /// before the message than the cheaper of the paper's layout and routing anew before the history.
     #[must_use]
     pub fn is_dearer(&self) -> bool {
-        self.kept_last.priced() > self.paper.priced().min(self.anew.priced())
+        let anew = self.anew.priced();
+        self.kept_first.priced() > anew || self.kept_last.priced() > self.paper.priced().min(anew)
     }
 }
 
@@ -209,7 +212,8 @@ impl<'a> Stage<'a> {
         };
         let all: Vec<Part> = snapshot.tools.iter().map(Part::schema).collect();
         let pool: Vec<Part> = snapshot.tools.iter().map(Part::summary).collect();
-        let best = schemas(&self.route(snapshot, query, &Turns::default(), None)?);
+        let anew = self.route(snapshot, query, &Turns::default(), None)?;
+        let best = schemas(&anew);
         let told = Some(self.history_tokens);
         let first = self.route(snapshot, query, &self.first, told)?;
         let last = self.route(snapshot, query, &self.last, None)?;
@@ -222,6 +226,12 @@ impl<'a> Stage<'a> {
         let tools = schemas(&last);
         self.kept_last.push(&tools, [&self.history, &tools, &[message]]);
 
+        if !query.relevant.is_empty() {
+            self.anew.miss_unless(has_right(snapshot, query, &anew));
+            self.paper.miss_unless(has_right(snapshot, query, &anew));
+            self.kept_first.miss_unless(has_right(snapshot, query, &first));
+            self.kept_last.miss_unless(has_right(snapshot, query, &last));
+        }
         self.first.end(snapshot, turn, query, &first);
         self.last.end(snapshot, turn, query, &last);
         self.history.extend([message, answer]);
@@ -273,18 +283,24 @@ impl<'a> Stage<'a> {
 impl Turns {
     /// The turn's call was of the first right tool that was there.
     fn end(&mut self, snapshot: &Snapshot, turn: usize, query: &LabelledQuery, set: &[Chosen]) {
-        let is_right = |chosen: &&Chosen| {
-            let id = &snapshot.tool(chosen.slot).id;
-            query.relevant.contains(&format!("{}/{}", id.server.as_str(), id.name.as_str()))
-        };
-        let called = set.iter().find(is_right).map(|chosen| PriorCall {
-            tool: snapshot.tool(chosen.slot).model_name.to_string(),
-            status: CallStatus::Succeeded,
-            turn: u32::try_from(turn).unwrap_or(u32::MAX),
-        });
+        let called =
+            set.iter().find(|one| is_right(snapshot, query, one)).map(|chosen| PriorCall {
+                tool: snapshot.tool(chosen.slot).model_name.to_string(),
+                status: CallStatus::Succeeded,
+                turn: u32::try_from(turn).unwrap_or(u32::MAX),
+            });
         self.calls.extend(called);
         let tools = set.iter().map(|chosen| chosen.shown(snapshot)).collect();
         let revision = snapshot.revision;
         self.shown = Some(ActiveSet { revision, expires: u64::MAX, tools, imprint: None });
     }
+}
+
+fn is_right(snapshot: &Snapshot, query: &LabelledQuery, chosen: &Chosen) -> bool {
+    let id = &snapshot.tool(chosen.slot).id;
+    query.relevant.contains(&format!("{}/{}", id.server.as_str(), id.name.as_str()))
+}
+
+fn has_right(snapshot: &Snapshot, query: &LabelledQuery, set: &[Chosen]) -> bool {
+    set.iter().any(|chosen| is_right(snapshot, query, chosen))
 }

@@ -1,7 +1,7 @@
 //! The active set of a turn while it is made: the one owner of its tools, their places and its budgets. Which tools are
 //! wanted, and which go for them, is decided outside.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::answer_size::AnswerSize;
 use super::choose::Chosen;
@@ -14,6 +14,8 @@ use crate::shard::snapshot::Snapshot;
 pub struct Bounds {
     /// The most tools.
     pub tools: usize,
+    /// The most tools that the model did not search for.
+    pub routed: usize,
     /// The most tokens of all tools; `None` for no bound.
     pub tokens: Option<u32>,
     /// The most tokens of the tools that join; `None` for no bound.
@@ -29,6 +31,8 @@ pub struct Excess {
     pub tokens: u64,
     /// Tools over the bound.
     pub tools: usize,
+    /// Tools over the bound on those that the model did not search for.
+    pub routed: usize,
 }
 
 impl Excess {
@@ -50,6 +54,8 @@ pub struct ActiveSetBuilder<'a> {
     used: u64,
     new_tokens_left: Option<u32>,
     removed: Vec<u32>,
+    /// What the model searched for lately, of the set or not.
+    searched: HashSet<u32>,
 }
 
 impl<'a> ActiveSetBuilder<'a> {
@@ -64,6 +70,7 @@ impl<'a> ActiveSetBuilder<'a> {
             used: 0,
             new_tokens_left: bounds.new_tokens,
             removed: Vec::new(),
+            searched: HashSet::new(),
         }
     }
 
@@ -82,6 +89,7 @@ impl<'a> ActiveSetBuilder<'a> {
     /// Lifts the bound on tools to [`TOOLS_MAX`], for where nothing is deferred.
     pub fn unbind_tools(&mut self) {
         self.bounds.tools = TOOLS_MAX;
+        self.bounds.routed = TOOLS_MAX;
     }
 
     /// Returns true if the set differs from that of the turn before, so that a cache is lost anyway.
@@ -112,6 +120,17 @@ impl<'a> ActiveSetBuilder<'a> {
     #[must_use]
     pub fn used(&self) -> u64 {
         self.used
+    }
+
+    /// Notes a tool that the model searched for: it has a place beside those of the turn.
+    pub fn note_searched(&mut self, slot: u32) {
+        self.searched.insert(slot);
+    }
+
+    /// Returns true if the model searched for the tool lately.
+    #[must_use]
+    pub fn is_searched(&self, slot: u32) -> bool {
+        self.searched.contains(&slot)
     }
 
     /// Adds a tool of the turn before at the next place. Costs nothing of the bound on new tokens.
@@ -149,15 +168,23 @@ impl<'a> ActiveSetBuilder<'a> {
     /// Returns what must go before a tool has room in this form.
     #[must_use]
     pub fn excess(&self, slot: u32, is_brief: bool) -> Excess {
-        let tools = self.tools.len() + usize::from(!self.contains(slot));
+        let is_new = !self.contains(slot);
+        let tools = self.tools.len() + usize::from(is_new);
+        let routed = self.routed() + usize::from(is_new && !self.is_searched(slot));
         let tokens = self.used + u64::from(self.cost(slot, is_brief));
-        self.over(tokens, tools)
+        self.over(tokens, tools, routed)
     }
 
     /// Returns what must go already.
     #[must_use]
     pub fn overrun(&self) -> Excess {
-        self.over(self.used, self.tools.len())
+        self.overrun_with(0)
+    }
+
+    /// Returns what must go with so many more tools of the turn.
+    #[must_use]
+    pub fn overrun_with(&self, joining: usize) -> Excess {
+        self.over(self.used, self.tools.len() + joining, self.routed() + joining)
     }
 
     /// Adds a tool at the end. One that is there in another form moves. False, and nothing changes, when a bound does not
@@ -205,11 +232,16 @@ impl<'a> ActiveSetBuilder<'a> {
         if is_brief { tool.signature_tokens() } else { tool.schema_tokens }
     }
 
-    fn over(&self, tokens: u64, tools: usize) -> Excess {
+    fn routed(&self) -> usize {
+        self.tools.iter().filter(|one| !self.is_searched(one.slot)).count()
+    }
+
+    fn over(&self, tokens: u64, tools: usize, routed: usize) -> Excess {
         let most = self.bounds.tokens.map_or(u64::MAX, u64::from);
         Excess {
             tokens: tokens.saturating_sub(most),
             tools: tools.saturating_sub(self.bounds.tools.min(TOOLS_MAX)),
+            routed: routed.saturating_sub(self.bounds.routed),
         }
     }
 

@@ -111,6 +111,7 @@ impl<'a> Choice<'a> {
         let needed = needed(snapshot, options);
         let bounds = Bounds {
             tools: options.bound(needed.len()),
+            routed: options.routed_bound(needed.len()),
             tokens: options.active_token_budget,
             new_tokens: options.schema_token_budget,
             size: AnswerSize::new(options.message_max, options.detail),
@@ -186,6 +187,10 @@ impl<'a> Choice<'a> {
                     self.leave_over(slot, answer_size::LIMIT);
                     continue;
                 }
+                let held_for = shown.routes_held(&tool.hash);
+                if held_for > 0 {
+                    self.set.note_searched(slot);
+                }
                 self.set.keep(Chosen {
                     slot,
                     overlap,
@@ -193,7 +198,7 @@ impl<'a> Choice<'a> {
                     found_by: FoundBy::Kept,
                     newly_promoted: false,
                     is_brief,
-                    held_for: shown.routes_held(&tool.hash),
+                    held_for,
                 });
             } else {
                 changed.push(slot);
@@ -221,7 +226,7 @@ impl<'a> Choice<'a> {
         let slots: Vec<u32> = slots.collect();
         let most = self.set.bounds().tools.saturating_sub(self.options.top_k);
         for slot in slots.iter().copied().skip(slots.len().saturating_sub(most)) {
-            self.eviction.note_discovered(slot);
+            self.set.note_searched(slot);
             self.promote(slot, FoundBy::Kept);
         }
     }

@@ -17,8 +17,6 @@ pub struct Eviction<'a> {
     query: &'a RouteQuery,
     /// Tools that stay whatever their overlap: pinned, always loaded, named by an intent, chosen by this turn.
     needed: HashSet<u32>,
-    /// Tools that the model asked for: they go after all others.
-    discovered: HashSet<u32>,
     /// The best of this turn.
     wanted: HashSet<u32>,
     /// False when overlaps could not be had: no tool goes on a guess, but for the bound on tools.
@@ -41,7 +39,6 @@ impl<'a> Eviction<'a> {
             conversation: Conversation::new(&query.state, query.options.threshold),
             query,
             needed,
-            discovered: HashSet::new(),
             wanted: HashSet::new(),
             has_overlaps,
             kept_for_cache: false,
@@ -59,11 +56,6 @@ impl<'a> Eviction<'a> {
         self.wanted.extend(slots);
     }
 
-    /// Notes a tool that the model asked for.
-    pub fn note_discovered(&mut self, slot: u32) {
-        self.discovered.insert(slot);
-    }
-
     /// Makes room for one more tool where that pays. Leaves the set as it is where it does not.
     pub fn make_room(&mut self, set: &mut ActiveSetBuilder<'_>, slot: u32, is_brief: bool) {
         let excess = set.excess(slot, is_brief);
@@ -75,9 +67,8 @@ impl<'a> Eviction<'a> {
         if freed < excess.tokens {
             return;
         }
-        let of_count = excess.tools.saturating_sub(victims.len());
-        victims.extend(self.for_count(set, of_count, &victims));
-        if victims.len() < excess.tools {
+        victims = self.with_count(set, excess, victims);
+        if !is_enough(set, excess, &victims) {
             return;
         }
         let cost = self.cost(set, &victims);
@@ -92,21 +83,20 @@ impl<'a> Eviction<'a> {
     }
 
     /// Takes kept tools out until the set is within its bounds with `joining` more, or none is left that may go. Where
-    /// the bound on tools is passed all go at once that the turn does not need: a change costs the cache of what follows,
+    /// new ones would pass the bound on tools all go at once that the turn does not need: a change costs the cache of what follows,
     /// however many tools it takes out.
     pub fn trim(&mut self, set: &mut ActiveSetBuilder<'_>, joining: usize) {
         let victims = self.for_tokens(set, set.overrun());
         set.remove(&victims);
-        let most = set.bounds().tools;
-        let over = (set.tools().len() + joining).saturating_sub(most);
-        if over == 0 {
+        let over = set.overrun_with(joining);
+        let most = over.tools.max(over.routed);
+        if most == 0 {
             return;
         }
-        let left: Vec<u32> = set.tools().iter().filter(|one| self.is_left(one)).map(slot).collect();
-        let left = if self.has_overlaps { left } else { left.into_iter().take(over).collect() };
-        let rest = over.saturating_sub(left.len());
-        let victims = [left.clone(), self.for_count(set, rest, &left)].concat();
-        set.remove(&victims);
+        let left = set.tools().iter().filter(|one| self.is_left(set, one)).map(slot);
+        let goes_for_others = joining > 0 && self.has_overlaps;
+        let left = left.take(if goes_for_others { usize::MAX } else { most }).collect();
+        set.remove(&self.with_count(set, over, left));
     }
 
     /// Returns true if tools that would only do as well as others of the set are worth the cache that they cost. Where
@@ -149,16 +139,28 @@ impl<'a> Eviction<'a> {
         until_enough.map(slot).collect()
     }
 
-    /// Returns so many kept tools that are not needed, without those of `but`: tools that the turn and the model could do
-    /// without first, then the least overlap.
-    fn for_count(&self, set: &ActiveSetBuilder<'_>, count: usize, but: &[u32]) -> Vec<u32> {
-        let may = |one: &&Chosen| self.is_kept(one) && !but.contains(&one.slot);
+    /// Returns the victims with as many kept tools more as are over the bounds on tools, where there are so many that are
+    /// not needed: tools that the turn and the model could do without first, then the least overlap.
+    fn with_count(
+        &self,
+        set: &ActiveSetBuilder<'_>,
+        over: Excess,
+        mut victims: Vec<u32>,
+    ) -> Vec<u32> {
+        let may = |one: &&Chosen| self.is_kept(one) && !victims.contains(&one.slot);
         let mut kept: Vec<&Chosen> = set.tools().iter().filter(may).collect();
         kept.sort_by(|a, b| {
-            let use_of = |one: &Chosen| (self.wanted.contains(&one.slot), !self.is_left(one));
+            let use_of = |one: &Chosen| (self.wanted.contains(&one.slot), !self.is_left(set, one));
             use_of(a).cmp(&use_of(b)).then(a.overlap.total_cmp(&b.overlap))
         });
-        kept.into_iter().take(count).map(slot).collect()
+        let rest = over.routed.saturating_sub(routed(set, &victims));
+        let of_turn = kept.extract_if(.., |one| !set.is_searched(one.slot));
+        let mut of_turn: Vec<&Chosen> = of_turn.collect();
+        let others = of_turn.split_off(rest.min(of_turn.len()));
+        victims.extend(of_turn.into_iter().map(slot));
+        let rest = over.tools.saturating_sub(victims.len());
+        victims.extend(others.into_iter().chain(kept).take(rest).map(slot));
+        victims
     }
 
     /// Returns true for a tool of the turn before that nothing of this turn needs.
@@ -168,12 +170,11 @@ impl<'a> Eviction<'a> {
 
     /// Returns true for a kept tool that this turn does not want, and that was neither called lately nor asked for by
     /// the model.
-    fn is_left(&self, chosen: &Chosen) -> bool {
+    fn is_left(&self, set: &ActiveSetBuilder<'_>, chosen: &Chosen) -> bool {
         self.is_kept(chosen)
             && !self.wanted.contains(&chosen.slot)
             && !chosen.newly_promoted
-            && chosen.held_for == 0
-            && !self.discovered.contains(&chosen.slot)
+            && !set.is_searched(chosen.slot)
             && !self.conversation.called_lately(self.names(chosen.slot))
     }
 
@@ -200,6 +201,15 @@ impl<'a> Eviction<'a> {
         let history = self.query.options.history_tokens.map_or(0, u64::from);
         CacheCost::new(Prompt { tools: set.used(), history }, gone, after)
     }
+}
+
+/// Returns how many of these tools the model did not search for.
+fn routed(set: &ActiveSetBuilder<'_>, slots: &[u32]) -> usize {
+    slots.iter().filter(|slot| !set.is_searched(**slot)).count()
+}
+
+fn is_enough(set: &ActiveSetBuilder<'_>, over: Excess, victims: &[u32]) -> bool {
+    victims.len() >= over.tools && routed(set, victims) >= over.routed
 }
 
 fn slot(chosen: &Chosen) -> u32 {

@@ -77,7 +77,8 @@ pub struct Options {
     pub unset: Unset,
     /// How many tools of untrusted MCP servers are chosen.
     pub untrusted: UntrustedCaps,
-    /// The most tools of the active set, kept ones included; `None` for twice `top_k` and at least 10.
+    /// The most tools of the active set, kept ones included; `None` for `top_k`, and on top what the model
+    /// searched for, up to twice `top_k` and at least 10 in all.
     pub active_set_limit: Option<usize>,
     /// The most tokens that always-loaded tools cost together.
     pub always_load_tokens: u32,
@@ -117,9 +118,8 @@ impl Options {
     }
 }
 
-/// How many times `top_k` tools an active set holds with the kept ones. A conversation returns to what it has just left;
-/// docs/conversations.md has what other bounds cost.
-const TURNS_HELD: usize = 2;
+/// How many times `top_k` tools an active set has at most, with those that the model searched for.
+const WITH_SEARCHED: usize = 2;
 
 /// What a conversation may hold however few tools a turn gets: what a search finds has to stay callable.
 const LEAST_HELD: usize = 10;
@@ -129,7 +129,16 @@ impl Options {
     #[must_use]
     pub fn bound(&self, required: usize) -> usize {
         let limit =
-            self.active_set_limit.unwrap_or_else(|| (TURNS_HELD * self.top_k).max(LEAST_HELD));
+            self.active_set_limit.unwrap_or_else(|| (WITH_SEARCHED * self.top_k).max(LEAST_HELD));
+        limit.max(self.top_k + required + self.signature_tail)
+    }
+
+    /// The most of them that the model did not search for. By default a set is as small as one that is chosen anew: where
+    /// definitions precede all messages each change costs the same, and what is carried along costs more than it spares
+    /// (docs/conversations.md).
+    #[must_use]
+    pub fn routed_bound(&self, required: usize) -> usize {
+        let limit = self.active_set_limit.unwrap_or(self.top_k);
         limit.max(self.top_k + required + self.signature_tail)
     }
 }

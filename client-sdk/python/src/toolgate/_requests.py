@@ -76,7 +76,8 @@ class RouteArguments(TypedDict, total=False):
     active_set_limit: int
     """The most tools of the active set, kept ones included, 1 to 1,024.
 
-    Default: twice `top_k`, at least 10."""
+    Default: `top_k`, and with what the model searched for twice `top_k`, at least 10.
+    """
     known_pool_revision: int
     """The summary pool's revision that the caller holds; asks for what changed since."""
     prompt_listing: PromptListing | str

@@ -352,6 +352,7 @@ fn conversation(conversation: &Conversation) -> Section {
             grouped((layout.priced() / turns).round() as u64),
             layout.tools.to_string(),
             grouped(layout.schema_tokens),
+            layout.missed.to_string(),
         ]
     };
     let rows = |played: &Played| played.layouts().map(|layout| row(played.history, layout));
@@ -370,6 +371,7 @@ fn conversation(conversation: &Conversation) -> Section {
             Column::Right("PRICED AS"),
             Column::Right("MOST TOOLS"),
             Column::Right("MOST SCHEMAS"),
+            Column::Right("TURNS WITHOUT A RIGHT TOOL"),
         ],
         rows: conversation.played.iter().flat_map(rows).collect(),
     }

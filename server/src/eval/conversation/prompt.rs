@@ -63,6 +63,7 @@ pub(super) struct Prompts {
     last: Vec<Part>,
     largest_set: usize,
     largest_schemas: u64,
+    missed: usize,
 }
 
 impl Prompts {
@@ -74,6 +75,11 @@ impl Prompts {
         self.cached += same.map(|(part, _)| u64::from(part.tokens)).sum::<u64>();
         self.tokens += prompt.iter().map(|part| u64::from(part.tokens)).sum::<u64>();
         self.last = prompt;
+    }
+
+    /// Notes a turn that has none of its right tools.
+    pub(super) fn miss_unless(&mut self, has_right: bool) {
+        self.missed += usize::from(!has_right);
     }
 
     /// Notes the tools of a prompt, for the largest set.
@@ -91,6 +97,7 @@ impl Prompts {
             cached: self.cached,
             tools: self.largest_set,
             schema_tokens: self.largest_schemas,
+            missed: self.missed,
         }
     }
 }

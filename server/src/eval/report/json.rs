@@ -212,6 +212,7 @@ fn conversation(played: &Conversation) -> Value {
             "priced_tokens": layout.priced(),
             "most_tools": layout.tools,
             "most_schema_tokens": layout.schema_tokens,
+            "turns_without_a_right_tool": layout.missed,
         })
     };
     let with = |played: &Played| {

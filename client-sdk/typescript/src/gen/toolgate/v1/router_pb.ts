@@ -280,7 +280,7 @@ export type RouteOptions = Message<"toolgate.v1.RouteOptions"> & {
    * The most tools of the active set, kept ones included, 1 to 1,024. When new tools would pass it, kept tools that this
    * turn does not need go, all at once; those that were called in the last three turns, or that the model asked for, go
    * last. Never fewer than `top_k` with pinned and always-loaded tools and a tail. It does not hold where nothing is
-   * deferred. Absent: twice `top_k`, and at least 10.
+   * deferred. Absent: `top_k`, and with what the model searched for twice `top_k`, at least 10.
    *
    * @generated from field: optional uint32 active_set_limit = 19;
    */

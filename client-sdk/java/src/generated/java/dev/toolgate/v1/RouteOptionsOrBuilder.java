@@ -416,7 +416,7 @@ public interface RouteOptionsOrBuilder extends
    * The most tools of the active set, kept ones included, 1 to 1,024. When new tools would pass it, kept tools that this
    * turn does not need go, all at once; those that were called in the last three turns, or that the model asked for, go
    * last. Never fewer than `top_k` with pinned and always-loaded tools and a tail. It does not hold where nothing is
-   * deferred. Absent: twice `top_k`, and at least 10.
+   * deferred. Absent: `top_k`, and with what the model searched for twice `top_k`, at least 10.
    * </pre>
    *
    * <code>optional uint32 active_set_limit = 19;</code>
@@ -428,7 +428,7 @@ public interface RouteOptionsOrBuilder extends
    * The most tools of the active set, kept ones included, 1 to 1,024. When new tools would pass it, kept tools that this
    * turn does not need go, all at once; those that were called in the last three turns, or that the model asked for, go
    * last. Never fewer than `top_k` with pinned and always-loaded tools and a tail. It does not hold where nothing is
-   * deferred. Absent: twice `top_k`, and at least 10.
+   * deferred. Absent: `top_k`, and with what the model searched for twice `top_k`, at least 10.
    * </pre>
    *
    * <code>optional uint32 active_set_limit = 19;</code>
