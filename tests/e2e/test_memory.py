@@ -14,8 +14,8 @@ from toolgate import Call, Client, FoundBy
 
 ON = {"memory.tenants": "acme,other", "memory.refresh_interval": "100ms"}
 SERVERS = ("git", "slack", "filesystem", "time")
-WISH = "put eyes on Tom's message"
-LIKE_IT = "put the eyes on what Tom wrote"
+WISH = "acknowledge Tom's file"
+LIKE_IT = "acknowledge the file from Tom"
 TOOL = "mcp__slack__slack_add_reaction"
 ARGUMENTS = {"channel_id": "C1", "timestamp": "1.2", "reaction": "eyes"}
 

@@ -1,6 +1,7 @@
 """Route: the active set, its order, its handle, and what it costs."""
 
 import itertools
+from functools import partial
 
 import pytest
 from catalogs import NOTES, WEATHER, tool
@@ -238,25 +239,26 @@ def test_explain_gives_a_reason_for_each_tool_left_out(notes: Client) -> None:
 
 def test_tools_keep_their_places_through_a_conversation(notes: Client) -> None:
     first = notes.route(RAIN, threshold=-1, top_k=2)
-    held = {"threshold": -1, "top_k": 2, "active_set_limit": 10}
-    second = notes.route(WRITE, handle=first.handle, **held)
+    held = partial(notes.route, threshold=-1, top_k=2, active_set_limit=10)
+    second = held(WRITE, handle=first.handle)
     assert names(second)[: len(first)] == names(first)
     kept, new = second.tools[: len(first)], second.tools[len(first) :]
     assert {t.found_by for t in kept} == {FoundBy.KEPT}
     assert not any(t.newly_promoted for t in kept)
     assert new
     assert all(t.newly_promoted for t in new)
-    third = notes.route(RAIN, handle=second.handle, **held)
+    third = held(RAIN, handle=second.handle)
     assert names(third) == names(second)
     assert not any(t.newly_promoted for t in third)
 
 
 def test_kept_tools_come_on_top_of_top_k_and_budget(notes: Client) -> None:
     first = notes.route(RAIN, threshold=-1, top_k=2)
-    held = {"top_k": 1, "active_set_limit": 10}
-    second = notes.route(WRITE, threshold=-1, schema_token_budget=0, handle=first.handle, **held)
-    assert names(second) == names(first)
-    narrower = notes.route(WRITE, threshold=-1, top_k=1, schema_token_budget=0, handle=first.handle)
+    on = partial(
+        notes.route, WRITE, threshold=-1, top_k=1, schema_token_budget=0, handle=first.handle
+    )
+    assert names(on(active_set_limit=10)) == names(first)
+    narrower = on()
     assert len(narrower) == 1, "a narrower top_k takes out what is over, not all"
 
 
