@@ -4,7 +4,10 @@
 
 use std::sync::{Arc, LazyLock};
 
+use sha2::{Digest, Sha256};
+
 use super::document::{PackedTool, VOICES};
+use super::means::MeanKey;
 use super::shipped;
 
 /// Requests of the sample: the default encoder takes a tenth of a second for them.
@@ -25,6 +28,16 @@ static TEXTS: LazyLock<Vec<String>> = LazyLock::new(|| {
 /// The sample.
 pub(super) fn texts() -> &'static [String] {
     &TEXTS
+}
+
+/// The key of their mean among the means of requests.
+pub(super) fn key(fingerprint: &str) -> MeanKey {
+    let mut hash = Sha256::new();
+    for text in texts() {
+        hash.update((text.len() as u64).to_be_bytes());
+        hash.update(text);
+    }
+    (fingerprint.to_owned(), hash.finalize().into())
 }
 
 /// The mean of embeddings; `None` where there are none, or they differ in length or are no numbers.

@@ -25,13 +25,12 @@ const CHUNK: usize = 256;
 /// A pack is for a server of another name when it knows so many of its tools, and half of them.
 const TOOLS_MIN: usize = 3;
 
-/// The packs, and the means of their requests' embeddings once they were made: they are the same for all tenants.
+/// The packs, and the means of the embeddings of their requests and of everybody's, once they were made: they are the same
+/// for all tenants.
 #[derive(Debug, Default)]
 pub struct Packs {
     packs: Vec<Pack>,
     means: Mutex<HashMap<MeanKey, Mean>>,
-    /// The mean of everybody's requests, by fingerprint of the encoder.
-    everyday: Mutex<HashMap<String, Mean>>,
     /// MCP servers whose pack is not used.
     without: Vec<String>,
 }
@@ -137,32 +136,29 @@ impl Packs {
     ) -> Attached {
         let lines = self.lines(catalog);
         let embed = async {
-            if !lines.is_empty() {
-                self.embed_everyday(encoder).await?;
-            }
-            self.embed(lines.iter().map(|(_, lines)| lines), encoder, &|_, _| {}).await
+            self.embed(lines.iter().map(|(_, lines)| lines), encoder, &|_, _| {}).await?;
+            if lines.is_empty() { Ok(()) } else { self.embed_everyday(encoder).await }
         };
         let embedded = tokio::time::timeout(within, embed).await;
         if let Err(error) = embedded.unwrap_or(Err(Error::DeadlineExceeded)) {
             warn!(%error, "some requests of packs are not embedded yet: they lend their words only");
         }
         let fingerprint = encoder.fingerprint();
-        let everyday = self.everyday.lock().unwrap_or_else(PoisonError::into_inner);
-        let everyday = everyday.get(fingerprint).cloned();
         let means = self.means.lock().unwrap_or_else(PoisonError::into_inner);
+        let everyday = means.get(&everyday::key(fingerprint)).cloned();
         let given = |(id, lines): (ToolId, Arc<Lines>)| {
             let mean = means.get(&(fingerprint.to_owned(), lines.hash())).cloned();
             (id, Given { lines, mean })
         };
         let tools = lines.into_iter().map(given).collect();
-        Attached::new(tools, everyday.clone())
+        Attached::new(tools, everyday)
     }
 
     /// Embeds the sample of everybody's requests, where that was not done before.
     async fn embed_everyday(&self, encoder: &dyn Encoder) -> Result<(), Error> {
-        let fingerprint = encoder.fingerprint();
-        let known = || self.everyday.lock().unwrap_or_else(PoisonError::into_inner);
-        if known().contains_key(fingerprint) {
+        let key = everyday::key(encoder.fingerprint());
+        let known = || self.means.lock().unwrap_or_else(PoisonError::into_inner);
+        if known().contains_key(&key) {
             return Ok(());
         }
         let texts = everyday::texts().to_vec();
@@ -171,7 +167,7 @@ impl Packs {
         let vectors: Vec<Vec<f32>> = embedded.into_iter().map(|one| one.vector).collect();
         let mean = everyday::mean(&vectors).filter(|_| vectors.len() == count);
         let mean = mean.ok_or_else(|| Error::internal("the encoder left texts out"))?;
-        known().insert(fingerprint.to_owned(), mean);
+        known().insert(key, mean);
         Ok(())
     }
 
@@ -193,8 +189,8 @@ impl Packs {
         catalog.tools.iter().filter_map(|tool| of_tool(&tool.record)).collect()
     }
 
-    /// A file of the means of all requests ([`MEANS_FILE`]), all of them embedded anew. `progress` is told how many tools
-    /// are done, of how many.
+    /// A file of the means of all requests and of everybody's ([`MEANS_FILE`]), all of them embedded anew. `progress` is told
+    /// how many tools are done, of how many.
     ///
     /// # Errors
     /// The encoder's; there is no pack.
@@ -211,10 +207,12 @@ impl Packs {
             .map(|tool| &tool.lines)
             .collect();
         self.embed(lines.iter().copied(), encoder, progress).await?;
+        self.embed_everyday(encoder).await?;
         let fingerprint = encoder.fingerprint();
         let means = self.means.lock().unwrap_or_else(PoisonError::into_inner);
         let keys = lines.iter().map(|lines| (fingerprint.to_owned(), lines.hash()));
         let means = keys
+            .chain([everyday::key(fingerprint)])
             .filter_map(|key| means.get_key_value(&key))
             .map(|(key, mean)| (key.clone(), Arc::clone(mean)));
         means::write(fingerprint, &means.collect()).map_err(Error::internal)
