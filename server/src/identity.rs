@@ -19,14 +19,20 @@ const TENANT_MAX: usize = 64;
 pub struct TenantId(String);
 
 impl TenantId {
-    /// Parses 1 to 64 characters of `[a-z0-9-]`.
+    /// What a tenant's name may be, for error messages.
+    pub const RIGHT: &str = "1 to 64 characters of [A-Za-z0-9._@-], not only dots";
+
+    /// Parses 1 to 64 characters of `[A-Za-z0-9._@-]`, so that domains, e-mail addresses and identifiers of identity
+    /// providers are tenants as they are. Upper and lower case differ. Dots alone would be a way through folders
+    /// wherever an operator keeps files by tenant.
     ///
     /// # Errors
     /// [`Error::InvalidFields`] naming the field `tenant`.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        if text.is_empty() || text.len() > TENANT_MAX || !text.chars().all(legal) {
-            return Err(invalid("tenant", text, "1 to 64 characters of [a-z0-9-]"));
+        let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '@' | '-');
+        let only_dots = text.chars().all(|c| c == '.');
+        if only_dots || text.len() > TENANT_MAX || !text.chars().all(legal) {
+            return Err(invalid("tenant", text, Self::RIGHT));
         }
         Ok(Self(text.to_owned()))
     }
@@ -213,8 +219,15 @@ mod tests {
 
     #[test]
     fn illegal_names_are_refused() {
-        for text in ["", "A", "a b", "ä", &"a".repeat(65)] {
+        for text in
+            ["", ".", "..", "a/b", "a\\b", "a:b", "a=b", "a,b", "a b", "a\0", "ä", &"a".repeat(65)]
+        {
             assert!(TenantId::parse(text).is_err(), "{text:?}");
+        }
+        for text in
+            ["a", "Acme", "acme.example", "team_1@acme.example", "0f8f-4e", ".a", &"a".repeat(64)]
+        {
+            assert!(TenantId::parse(text).is_ok(), "{text:?}");
         }
         for text in ["", "a__b", "a b", "a.b", &"a".repeat(65)] {
             assert!(ServerName::parse(text).is_err(), "{text:?}");

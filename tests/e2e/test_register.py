@@ -18,6 +18,19 @@ def kinds(registration: Registration) -> dict[str, str]:
     return {outcome.name: outcome.kind.value for outcome in registration.outcomes}
 
 
+def test_tenants_may_be_named_as_identity_providers_name_them(
+    server: ToolgateProcess, tenant: str
+) -> None:
+    with (
+        server.client(f"Team_1@{tenant}.example") as one,
+        server.client(f"team_1@{tenant}.example") as other,
+    ):
+        assert one.register_server("docs", [SEARCH]).server.id.startswith("tenants/Team_1@")
+        assert [tool.name for tool in one.route("search all documents")] == ["search"]
+        with refused(grpc.StatusCode.NOT_FOUND, "TENANT_NOT_FOUND"):
+            other.route("search all documents")
+
+
 def test_a_new_server_is_stored_as_described(client: Client, tenant: str) -> None:
     answer = client.register_server(
         "docs",

@@ -491,7 +491,7 @@ func (x *ToolSettings) GetCritical() bool {
 // Asks to upsert one MCP server.
 type RegisterServerRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The tenant: 1 to 64 characters of [a-z0-9-]. Absent: "default" while authentication is off.
+	// The tenant: 1 to 64 characters of [A-Za-z0-9._@-]. Absent: "default" while authentication is off.
 	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	// The MCP server's name: 1 to 64 characters of [A-Za-z0-9_-], without "__". Required.
 	Server string `protobuf:"bytes,2,opt,name=server,proto3" json:"server,omitempty"`

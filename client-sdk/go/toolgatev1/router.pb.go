@@ -644,7 +644,7 @@ func (x *Intent) GetWeight() float32 {
 // Asks for the active set of one turn.
 type RouteRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The tenant: 1 to 64 characters of [a-z0-9-]. Absent: "default" while authentication is off.
+	// The tenant: 1 to 64 characters of [A-Za-z0-9._@-]. Absent: "default" while authentication is off.
 	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	// What the agent wants this turn: the user's message, a rolling summary, the last observation,
 	// sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.

@@ -383,7 +383,7 @@ pub struct ToolSettings {
 /// Asks to upsert one MCP server.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RegisterServerRequest {
-    /// The tenant: 1 to 64 characters of \[a-z0-9-\]. Absent: "default" while authentication is off.
+    /// The tenant: 1 to 64 characters of \[A-Za-z0-9.\_@-\]. Absent: "default" while authentication is off.
     #[prost(string, tag = "1")]
     pub tenant: ::prost::alloc::string::String,
     /// The MCP server's name: 1 to 64 characters of \[A-Za-z0-9\_-\], without "\_\_". Required.
@@ -3106,7 +3106,7 @@ pub struct Intent {
 /// Asks for the active set of one turn.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RouteRequest {
-    /// The tenant: 1 to 64 characters of \[a-z0-9-\]. Absent: "default" while authentication is off.
+    /// The tenant: 1 to 64 characters of \[A-Za-z0-9.\_@-\]. Absent: "default" while authentication is off.
     #[prost(string, tag = "1")]
     pub tenant: ::prost::alloc::string::String,
     /// What the agent wants this turn: the user's message, a rolling summary, the last observation,

@@ -107,7 +107,7 @@ mod tests {
             "spiffe://y/tenant/acme/a",
             "spiffe://x/tenant/acme",
             "spiffe://x/tenant/acme/",
-            "spiffe://x/tenant/Acme/a",
+            "spiffe://x/tenant/Ac me/a",
             "spiffe://x/tenant//a",
             "https://x/tenant/acme/a",
             "cn:backup job",

@@ -331,7 +331,7 @@ fn user() -> String {
 }
 
 fn tenant(text: &str) -> Result<TenantId, String> {
-    TenantId::parse(text).map_err(|_| "1 to 64 characters of [a-z0-9-]".into())
+    TenantId::parse(text).map_err(|_| TenantId::RIGHT.into())
 }
 
 fn role(text: &str) -> Result<Role, String> {

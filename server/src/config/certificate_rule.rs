@@ -75,7 +75,7 @@ mod tests {
             ("spiffe://x/a=acme", "no role after"),
             ("spiffe://x/a=acme:", "no role \"\""),
             ("spiffe://x/a=acme:root", "no role \"root\""),
-            ("spiffe://x/a=Acme:agent", "no tenant's name"),
+            ("spiffe://x/a=Ac me:agent", "no tenant's name"),
             ("spiffe://x/a=*:agent", "only an admin"),
             ("job=acme:agent", "cn:"),
             ("cn:=acme:agent", "cn:"),

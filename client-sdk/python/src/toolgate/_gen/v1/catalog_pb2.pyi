@@ -281,7 +281,7 @@ class RegisterServerRequest(_message.Message):
     ALL_OR_NOTHING_FIELD_NUMBER: _builtins.int
     PENDING_FIELD_NUMBER: _builtins.int
     tenant: _builtins.str
-    """The tenant: 1 to 64 characters of [a-z0-9-]. Absent: "default" while authentication is off."""
+    """The tenant: 1 to 64 characters of [A-Za-z0-9._@-]. Absent: "default" while authentication is off."""
     server: _builtins.str
     """The MCP server's name: 1 to 64 characters of [A-Za-z0-9_-], without "__". Required."""
     description: _builtins.str

@@ -376,7 +376,7 @@ class RouteRequest(_message.Message):
     TURN_ID_FIELD_NUMBER: _builtins.int
     PROMPT_LISTING_FIELD_NUMBER: _builtins.int
     tenant: _builtins.str
-    """The tenant: 1 to 64 characters of [a-z0-9-]. Absent: "default" while authentication is off."""
+    """The tenant: 1 to 64 characters of [A-Za-z0-9._@-]. Absent: "default" while authentication is off."""
     active_set_handle: _builtins.str
     """The handle of the turn before: its tools keep their places until `active_set_limit` needs their room, one that
     changed since is promoted anew.

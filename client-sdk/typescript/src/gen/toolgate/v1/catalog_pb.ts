@@ -174,7 +174,7 @@ export const ToolSettingsSchema: GenMessage<ToolSettings> = /*@__PURE__*/
  */
 export type RegisterServerRequest = Message<"toolgate.v1.RegisterServerRequest"> & {
   /**
-   * The tenant: 1 to 64 characters of [a-z0-9-]. Absent: "default" while authentication is off.
+   * The tenant: 1 to 64 characters of [A-Za-z0-9._@-]. Absent: "default" while authentication is off.
    *
    * @generated from field: string tenant = 1;
    */

@@ -54,7 +54,7 @@ export const IntentSchema: GenMessage<Intent> = /*@__PURE__*/
  */
 export type RouteRequest = Message<"toolgate.v1.RouteRequest"> & {
   /**
-   * The tenant: 1 to 64 characters of [a-z0-9-]. Absent: "default" while authentication is off.
+   * The tenant: 1 to 64 characters of [A-Za-z0-9._@-]. Absent: "default" while authentication is off.
    *
    * @generated from field: string tenant = 1;
    */

@@ -38,7 +38,7 @@ public final class ClientBuilder {
      * The tenant of requests that name none. Default: none, which the service reads as "default"
      * while authentication is off.
      *
-     * @param tenant 1 to 64 characters of {@code [a-z0-9-]}
+     * @param tenant 1 to 64 characters of {@code [A-Za-z0-9._@-]}
      * @return this
      */
     public ClientBuilder tenant(String tenant) {

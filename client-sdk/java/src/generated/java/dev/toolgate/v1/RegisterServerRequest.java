@@ -65,7 +65,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object tenant_ = "";
   /**
    * <pre>
-   * The tenant: 1 to 64 characters of [a-z0-9-]. Absent: "default" while authentication is off.
+   * The tenant: 1 to 64 characters of [A-Za-z0-9._&#64;-]. Absent: "default" while authentication is off.
    * </pre>
    *
    * <code>string tenant = 1;</code>
@@ -86,7 +86,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The tenant: 1 to 64 characters of [a-z0-9-]. Absent: "default" while authentication is off.
+   * The tenant: 1 to 64 characters of [A-Za-z0-9._&#64;-]. Absent: "default" while authentication is off.
    * </pre>
    *
    * <code>string tenant = 1;</code>
@@ -1268,7 +1268,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object tenant_ = "";
     /**
      * <pre>
-     * The tenant: 1 to 64 characters of [a-z0-9-]. Absent: "default" while authentication is off.
+     * The tenant: 1 to 64 characters of [A-Za-z0-9._&#64;-]. Absent: "default" while authentication is off.
      * </pre>
      *
      * <code>string tenant = 1;</code>
@@ -1288,7 +1288,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The tenant: 1 to 64 characters of [a-z0-9-]. Absent: "default" while authentication is off.
+     * The tenant: 1 to 64 characters of [A-Za-z0-9._&#64;-]. Absent: "default" while authentication is off.
      * </pre>
      *
      * <code>string tenant = 1;</code>
@@ -1309,7 +1309,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The tenant: 1 to 64 characters of [a-z0-9-]. Absent: "default" while authentication is off.
+     * The tenant: 1 to 64 characters of [A-Za-z0-9._&#64;-]. Absent: "default" while authentication is off.
      * </pre>
      *
      * <code>string tenant = 1;</code>
@@ -1326,7 +1326,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The tenant: 1 to 64 characters of [a-z0-9-]. Absent: "default" while authentication is off.
+     * The tenant: 1 to 64 characters of [A-Za-z0-9._&#64;-]. Absent: "default" while authentication is off.
      * </pre>
      *
      * <code>string tenant = 1;</code>
@@ -1340,7 +1340,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The tenant: 1 to 64 characters of [a-z0-9-]. Absent: "default" while authentication is off.
+     * The tenant: 1 to 64 characters of [A-Za-z0-9._&#64;-]. Absent: "default" while authentication is off.
      * </pre>
      *
      * <code>string tenant = 1;</code>

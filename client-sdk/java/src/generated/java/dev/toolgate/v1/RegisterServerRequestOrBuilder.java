@@ -12,7 +12,7 @@ public interface RegisterServerRequestOrBuilder extends
 
   /**
    * <pre>
-   * The tenant: 1 to 64 characters of [a-z0-9-]. Absent: "default" while authentication is off.
+   * The tenant: 1 to 64 characters of [A-Za-z0-9._&#64;-]. Absent: "default" while authentication is off.
    * </pre>
    *
    * <code>string tenant = 1;</code>
@@ -21,7 +21,7 @@ public interface RegisterServerRequestOrBuilder extends
   java.lang.String getTenant();
   /**
    * <pre>
-   * The tenant: 1 to 64 characters of [a-z0-9-]. Absent: "default" while authentication is off.
+   * The tenant: 1 to 64 characters of [A-Za-z0-9._&#64;-]. Absent: "default" while authentication is off.
    * </pre>
    *
    * <code>string tenant = 1;</code>

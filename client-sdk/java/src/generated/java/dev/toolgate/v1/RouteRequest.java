@@ -58,7 +58,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object tenant_ = "";
   /**
    * <pre>
-   * The tenant: 1 to 64 characters of [a-z0-9-]. Absent: "default" while authentication is off.
+   * The tenant: 1 to 64 characters of [A-Za-z0-9._&#64;-]. Absent: "default" while authentication is off.
    * </pre>
    *
    * <code>string tenant = 1;</code>
@@ -79,7 +79,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The tenant: 1 to 64 characters of [a-z0-9-]. Absent: "default" while authentication is off.
+   * The tenant: 1 to 64 characters of [A-Za-z0-9._&#64;-]. Absent: "default" while authentication is off.
    * </pre>
    *
    * <code>string tenant = 1;</code>
@@ -995,7 +995,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object tenant_ = "";
     /**
      * <pre>
-     * The tenant: 1 to 64 characters of [a-z0-9-]. Absent: "default" while authentication is off.
+     * The tenant: 1 to 64 characters of [A-Za-z0-9._&#64;-]. Absent: "default" while authentication is off.
      * </pre>
      *
      * <code>string tenant = 1;</code>
@@ -1015,7 +1015,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The tenant: 1 to 64 characters of [a-z0-9-]. Absent: "default" while authentication is off.
+     * The tenant: 1 to 64 characters of [A-Za-z0-9._&#64;-]. Absent: "default" while authentication is off.
      * </pre>
      *
      * <code>string tenant = 1;</code>
@@ -1036,7 +1036,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The tenant: 1 to 64 characters of [a-z0-9-]. Absent: "default" while authentication is off.
+     * The tenant: 1 to 64 characters of [A-Za-z0-9._&#64;-]. Absent: "default" while authentication is off.
      * </pre>
      *
      * <code>string tenant = 1;</code>
@@ -1053,7 +1053,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The tenant: 1 to 64 characters of [a-z0-9-]. Absent: "default" while authentication is off.
+     * The tenant: 1 to 64 characters of [A-Za-z0-9._&#64;-]. Absent: "default" while authentication is off.
      * </pre>
      *
      * <code>string tenant = 1;</code>
@@ -1067,7 +1067,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The tenant: 1 to 64 characters of [a-z0-9-]. Absent: "default" while authentication is off.
+     * The tenant: 1 to 64 characters of [A-Za-z0-9._&#64;-]. Absent: "default" while authentication is off.
      * </pre>
      *
      * <code>string tenant = 1;</code>
