@@ -50,6 +50,20 @@ pub enum Error {
         /// What the tenant would have.
         actual: u64,
     },
+    /// The answer can't be cut, and is larger than a message may be.
+    #[error(
+        "{limit}: the answer has {actual} bytes, more than the {maximum} of a message: {instead}"
+    )]
+    AnswerTooLarge {
+        /// The limit's name in the configuration.
+        limit: &'static str,
+        /// The most that is allowed, in bytes.
+        maximum: u64,
+        /// What the answer has.
+        actual: u64,
+        /// What to ask for in its place.
+        instead: &'static str,
+    },
     /// The body of `tools/list` is not JSON, or not of MCP's shape.
     #[error("tools_list_json, line {line}, column {column}: {problem}")]
     MalformedCatalog {

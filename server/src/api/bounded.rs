@@ -1,8 +1,12 @@
-//! Route's answer within one message. The router bounds what tools take of it; what stands beside them goes here where
-//! it is too much, what matters least to an agent first.
+//! Answers within one message. The router bounds what tools take of Route's; what stands beside them goes here where
+//! it is too much, what matters least to an agent first. A summary pool without some of its tools would hide them from
+//! the model for good, so it is whole or an error.
 
 use prost::Message as _;
 use toolgate_proto::v1;
+
+use crate::error::Error;
+use crate::router::answer_size::LIMIT;
 
 /// Returns the answer with less beside its tools, if it would be larger than `message_max` bytes.
 pub(super) fn route(mut answer: v1::RouteResponse, message_max: usize) -> v1::RouteResponse {
@@ -20,9 +24,44 @@ pub(super) fn route(mut answer: v1::RouteResponse, message_max: usize) -> v1::Ro
     answer
 }
 
+/// Returns the answer as it is.
+///
+/// # Errors
+/// [`Error::AnswerTooLarge`] if it would be larger than `message_max` bytes.
+pub(super) fn pool(
+    answer: v1::GetSummaryPoolResponse,
+    message_max: usize,
+) -> Result<v1::GetSummaryPoolResponse, Error> {
+    let bytes = answer.encoded_len();
+    if bytes <= message_max {
+        return Ok(answer);
+    }
+    Err(Error::AnswerTooLarge {
+        limit: LIMIT,
+        maximum: message_max as u64,
+        actual: bytes as u64,
+        instead: "ask with names_only, without render, or for what changed since a revision; no prompt takes that \
+            much, so let Route and SearchTools find tools",
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pool_is_whole_or_an_error() {
+        let pool_of = |bytes| v1::GetSummaryPoolResponse {
+            pool: Some(v1::SummaryPoolDelta { rendered: "x".repeat(bytes), ..Default::default() }),
+        };
+        assert_eq!(pool(pool_of(80), 100).expect("it fits"), pool_of(80));
+        let error = pool(pool_of(100), 100).expect_err("it is too large");
+        assert!(
+            matches!(error, Error::AnswerTooLarge { maximum: 100, actual: 104, .. }),
+            "{error:?}"
+        );
+        assert!(error.to_string().contains("names_only"), "{error}");
+    }
 
     fn large(bytes: usize) -> v1::RouteResponse {
         let text = || "x".repeat(bytes);

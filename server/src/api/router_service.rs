@@ -97,7 +97,8 @@ impl RouterService for Routing {
             let (since, names_only) = (message.since_revision, message.names_only);
             let query = PoolQuery { state, since, names_only, render: message.render };
             let (snapshot, delta) = router.summary_pool(holder, query).await?;
-            Ok(GetSummaryPoolResponse { pool: Some(render::pool(&snapshot, &delta)) })
+            let answer = GetSummaryPoolResponse { pool: Some(render::pool(&snapshot, &delta)) };
+            bounded::pool(answer, edge.limits.now().max_message_bytes)
         })
         .await
     }

@@ -78,6 +78,7 @@ fn code_of(failure: &Error) -> (Code, ErrorReason) {
         Error::InvalidFields(_) => (Code::InvalidArgument, ErrorReason::InvalidField),
         Error::LimitExceeded { .. } => (Code::InvalidArgument, ErrorReason::LimitExceeded),
         Error::StockExceeded { .. } => (Code::ResourceExhausted, ErrorReason::LimitExceeded),
+        Error::AnswerTooLarge { .. } => (Code::ResourceExhausted, ErrorReason::LimitExceeded),
         Error::MalformedCatalog { .. } => (Code::InvalidArgument, ErrorReason::MalformedCatalog),
         Error::TenantNotFound(_) => (Code::NotFound, ErrorReason::TenantNotFound),
         Error::ServerNotFound(_) => (Code::NotFound, ErrorReason::ServerNotFound),
@@ -108,7 +109,8 @@ fn code_of(failure: &Error) -> (Code, ErrorReason) {
 fn metadata(failure: &Error) -> HashMap<String, String> {
     let pairs: Vec<(&str, String)> = match failure {
         Error::LimitExceeded { limit, maximum, actual }
-        | Error::StockExceeded { limit, maximum, actual } => vec![
+        | Error::StockExceeded { limit, maximum, actual }
+        | Error::AnswerTooLarge { limit, maximum, actual, .. } => vec![
             ("limit", (*limit).to_owned()),
             ("maximum", maximum.to_string()),
             ("actual", actual.to_string()),
