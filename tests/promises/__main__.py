@@ -16,6 +16,7 @@ from . import (
     floods,
     neighbour,
     overload,
+    peers,
     replicas,
     report,
     restarts,
@@ -28,9 +29,11 @@ from .promise import Promise
 # Each takes how much: the value of the option beside it.
 SCENARIOS: dict[str, tuple[str, Callable[[Ground, int], Promise]]] = {
     "overload": ("seconds", overload.measure),
+    "cheap-overload": ("seconds", overload.measure_cheap),
     "neighbour": ("seconds", neighbour.measure),
     "restarts": ("restarts", restarts.measure),
     "floods": ("seconds", floods.measure),
+    "peers": ("seconds", peers.measure),
     "workers": ("worker-calls", lambda _, calls: workers.measure(calls)),
     "kills": ("kills", crashes.measure_kills),
     "replicas": ("changes", replicas.measure_following),

@@ -9,6 +9,8 @@ from .promise import Figure, Plot, Promise, Series
 
 TENANTS = [f"tenant-{number}" for number in range(8)]
 GOODPUT = {2: 0.95, 5: 0.90, 10: 0.90}
+CHEAP_GOODPUT = {1.3: 0.95, 2: 0.90}
+REPEATED = 64
 REFUSAL_MS = 2.0
 MEMORY = 1.25
 RECOVERY_SECONDS = 5
@@ -25,6 +27,27 @@ class Level:
     peak: float
 
 
+def measure_cheap(ground: Ground, seconds: int) -> Promise:
+    """Intents that repeat: nothing is embedded, so calls wait before the handler, if anywhere."""
+    with ground.server() as server:
+        register(server, *TENANTS, servers=6)
+        ceiling = _ceiling(ground, server, seconds, REPEATED)
+        calm = _level(ground, server, OF_CEILING, ceiling, seconds, REPEATED)
+        levels = [
+            _level(ground, server, times, ceiling, seconds, REPEATED) for times in CHEAP_GOODPUT
+        ]
+    figures = [
+        figure
+        for level in levels
+        for figure in _figures(level, calm, ceiling, CHEAP_GOODPUT[level.times])
+    ]
+    how = (
+        f"The same with {REPEATED} intents that repeat, so that none is embedded: the ceiling is "
+        f"{ceiling:.0f} Route calls a second."
+    )
+    return Promise("Overload by cheap calls", how, figures)
+
+
 def measure(ground: Ground, seconds: int) -> Promise:
     with ground.server({"encoder.cache_memory": "0B"}) as server:
         register(server, *TENANTS, servers=6)
@@ -33,7 +56,11 @@ def measure(ground: Ground, seconds: int) -> Promise:
         levels = [_level(ground, server, times, ceiling, seconds) for times in GOODPUT]
         after = _level(ground, server, OF_CEILING, ceiling, seconds)
         gone = metric(server, "toolgate_embed_texts_for_gone_total")
-    figures = [figure for level in levels for figure in _figures(level, calm, ceiling)]
+    figures = [
+        figure
+        for level in levels
+        for figure in _figures(level, calm, ceiling, GOODPUT[int(level.times)])
+    ]
     figures.append(_recovery(calm, after))
     figures.append(
         Figure(
@@ -54,28 +81,33 @@ def measure(ground: Ground, seconds: int) -> Promise:
     return Promise("Overload", how, figures, [_plot(levels, calm, ceiling)])
 
 
-def _ceiling(ground: Ground, server: ToolgateProcess, seconds: int) -> float:
+def _ceiling(ground: Ground, server: ToolgateProcess, seconds: int, repeated: int = 0) -> float:
     """Answers a second to as many callers as keep it busy."""
     streams = [part for tenant in TENANTS for part in ("--stream", f"{tenant}=0")]
-    report = ground.load(
-        [server.target], *streams, "--callers", "4", "--seconds", str(seconds), "--deadline", "10"
-    )
+    asked = ["--seconds", str(seconds), "--deadline", "10", "--repeated", str(repeated)]
+    report = ground.load([server.target], *streams, "--callers", "4", *asked)
     return float(report["all"]["answered_per_second"])
 
 
 def _level(
-    ground: Ground, server: ToolgateProcess, times: float, ceiling: float, seconds: int
+    ground: Ground,
+    server: ToolgateProcess,
+    times: float,
+    ceiling: float,
+    seconds: int,
+    repeated: int = 0,
 ) -> Level:
     forget_peak(server)
     rate = ceiling * times / len(TENANTS)
     streams = [part for tenant in TENANTS for part in ("--stream", f"{tenant}={rate:.2f}")]
     # Nothing is warmed up: what the first seconds after a change are like is part of the promise.
     timing = ["--warmup", "0", "--seconds", str(seconds), "--deadline", DEADLINE]
+    timing += ["--repeated", str(repeated)]
     report = ground.load([server.target], *streams, *timing, "--connections", "8")
     return Level(times, report, peak_mib(server))
 
 
-def _figures(level: Level, calm: Level, ceiling: float) -> list[Figure]:
+def _figures(level: Level, calm: Level, ceiling: float, least: float) -> list[Figure]:
     found, times = level.report["all"], f"{level.times:g}x"
     # What is found by words alone, when the encoder did not come in time, is no good answer.
     good = found["answered_per_second"] * (1 - found["degraded"] / max(found["answered"], 1))
@@ -83,7 +115,6 @@ def _figures(level: Level, calm: Level, ceiling: float) -> list[Figure]:
     refusal = found["refusal_ms"]["p50"]
     growth = level.peak / calm.peak
     failed = sum(found["failed"].values()) + found["unsent"]
-    least = GOODPUT[int(level.times)]
     return [
         Figure(
             f"goodput at {times}",
