@@ -181,7 +181,7 @@ build-tests:
 .PHONY: test-rust
 test-rust: postgres ## Rust tests, but those in documentation
 	TOOLGATE_AGREEMENT_CASES=$${TOOLGATE_AGREEMENT_CASES:-20000} \
-		$(CARGO) test --workspace --locked --no-fail-fast --lib --bins --tests
+		$(CARGO) test --workspace --locked --no-fail-fast --tests
 
 .PHONY: test-docs
 test-docs: ## Rust tests in documentation, and the documentation itself, warnings as errors

@@ -1,11 +1,13 @@
 """The labelled intents in tests/data, for the end-to-end tests and what measures with them."""
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 _FOLDER = Path(__file__).resolve().parent.parent / "data" / "intents"
 ENGLISH = _FOLDER / "english.jsonl"
+PEOPLE = _FOLDER / "people.jsonl"
 MULTILINGUAL = _FOLDER / "multilingual.jsonl"
 OWN_LANGUAGE = _FOLDER / "own-language.jsonl"
 LANGUAGES = {
@@ -31,6 +33,10 @@ class LabelledIntent:
     query: str
     relevant: frozenset[str]
     sort: str
+
+    def is_of(self, servers: Collection[str]) -> bool:
+        """Whether tools serve it, all of them of these MCP servers."""
+        return bool(self.relevant) and all(tool.split("/")[0] in servers for tool in self.relevant)
 
     @property
     def has_letters_beyond_ascii(self) -> bool:

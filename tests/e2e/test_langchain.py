@@ -7,11 +7,13 @@ from typing import Any
 
 import grpc
 import pytest
+from catalogs import SHIPPED
+from intents import PEOPLE, read
 from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
-from langchain_core.tools import BaseTool, ToolException, tool
+from langchain_core.tools import BaseTool, StructuredTool, ToolException, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import BaseModel
 from scripted_model import ScriptedModel, calls, says
@@ -93,6 +95,20 @@ def tools(client: Client, desk: Desk) -> list[BaseTool]:
     client.register_server("weather", mcp_definitions(desk.weather()))
     notes = model_facing(desk.notes(), client.list_tools("notes"))
     return notes + model_facing(desk.weather(), client.list_tools("weather"))
+
+
+def tools_of_a_catalog(client: Client, server: str) -> list[BaseTool]:
+    """The tools of a shipped catalog, registered, as an agent has them from its MCP client."""
+    client.register_server(server, SHIPPED / f"{server}.json", timeout=120)
+    return [
+        StructuredTool(
+            name=one.model_name,
+            description=one.definition.get("description") or one.name,
+            args_schema=one.definition["inputSchema"],
+            func=lambda **_: "done",
+        )
+        for one in client.list_tools(server)
+    ]
 
 
 def asked(text: str) -> Any:
@@ -342,6 +358,26 @@ def test_kept_tools_stay_in_their_places(client: Client, tools: list[BaseTool]) 
     assert first
     assert second[: len(first)] == first
     assert third[: len(second)] == second
+
+
+def test_twenty_turns_show_the_model_no_more_tools_than_top_k(client: Client) -> None:
+    catalogs = ("atlassian", "gitlab", "filesystem", "git", "slack", "time")
+    tools = [one for name in catalogs for one in tools_of_a_catalog(client, name)]
+    assert len(tools) > 100
+    asked_for = [one for one in read(PEOPLE) if one.is_of(catalogs)]
+    model = ScriptedModel(script=[says("Done.")] * 20)
+    agent = create_agent(
+        model,
+        middleware=[ToolgateMiddleware(client, tools)],
+        checkpointer=InMemorySaver(),
+    )
+    config: Any = {"configurable": {"thread_id": "1"}}
+    for intent in asked_for[:20]:
+        agent.invoke(asked(intent.query), config)
+    shown = [[name for name in names if name != SEARCH] for names in model.shown_tools]
+    assert len(shown) == 20
+    assert max(map(len, shown)) <= 10, "the default top_k"
+    assert len({tuple(names) for names in shown}) > 1, "what is shown goes with what is asked"
 
 
 def test_what_was_called_outlives_a_summary(

@@ -237,6 +237,15 @@ def test_explain_gives_a_reason_for_each_tool_left_out(notes: Client) -> None:
     assert not notes.route(RAIN, threshold=0.2, top_k=1).refusals
 
 
+def test_a_tool_far_below_the_best_is_told_so_and_not_with_a_threshold(notes: Client) -> None:
+    turn = notes.route(RAIN, explain=True)
+    (below,) = [one for one in turn.refusals if one.name == "delete_note"]
+    assert below.code is RefusalCode.BELOW_CUTOFF
+    assert "router.ratio" in below.message
+    named = notes.route(RAIN, threshold=0.99, explain=True)
+    assert set(codes(named).values()) == {"BELOW_THRESHOLD"}
+
+
 def test_tools_keep_their_places_through_a_conversation(notes: Client) -> None:
     first = notes.route(RAIN, threshold=-1, top_k=2)
     held = partial(notes.route, threshold=-1, top_k=2, active_set_limit=10)
