@@ -132,8 +132,8 @@ are in every prompt (for Tool Attention and Toolgate the summary pool, phase 1),
 said (phase 2). *rho* is the task's share of the prompt at turn 30. *tools* is how many definitions (for the CLI: helps) a \
 prompt has, *found* in what share of the turns that take a tool its definition was there. Tool Attention is the \
 product's code with the paper's rule (overlap alone, .28 for each tool, k = 10); Toolgate's defaults rank by overlap and \
-words and cut at a share of the best. *Set kept* passes the handle on, so that a conversation's set only grows and \
-prompt caches hold.";
+words and cut at a share of the best. *Set kept* passes the handle on, so that tools stay from turn to turn, within the \
+bound of a set.";
 
 fn full_reason(ours: &Measured) -> String {
     let [code, ..] = CODE_PRINTS;

@@ -97,7 +97,7 @@ impl<'a, 'e> Routed<'a, 'e> {
         Self { pool: 0, ..self }
     }
 
-    /// With the handle of the turn before: a conversation's set only grows.
+    /// With the handle of the turn before: tools stay, within the bound of a set.
     pub(super) fn with_handle(self) -> Self {
         Self { keeps: true, ..self }
     }
