@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-/// How long a full batch may take where one flow waits: it waits for itself only.
+/// The time that a full batch may take where one flow waits: it waits for itself only.
 pub(super) const OF_ONE_FLOW: Duration = Duration::from_millis(10);
 
-/// How long a full batch may take where more than one flow waits: what a busy one's texts take, a quiet one's wait.
+/// The time that a full batch may take where more than one flow waits: a quiet one waits for the texts of a busy one.
 pub(super) const OF_FLOWS: Duration = Duration::from_millis(5);
 
 /// Short texts that share a batch on any device.

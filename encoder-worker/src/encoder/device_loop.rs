@@ -61,7 +61,7 @@ struct Formed {
     batch: Batch,
     slots: Vec<Slot>,
     at: Instant,
-    /// Whether several flows waited.
+    /// Tells whether several flows waited.
     of_several: bool,
     spans: BatchSpans,
 }

@@ -30,7 +30,7 @@ pub struct Drawn {
 pub struct Wrong {
     /// SHA-256 of the summary.
     pub text_hash: ContentHash,
-    /// What is wrong, in words that name its place.
+    /// Says what is wrong, and where.
     pub problem: String,
 }
 

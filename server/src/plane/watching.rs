@@ -141,7 +141,8 @@ impl CatalogWatch {
         mut changes: Changes,
     ) -> Result<(Changes, Option<HashSet<String>>), Error> {
         let Watched::AsAgent { scopes } = &self.watched else { return Ok((changes, None)) };
-        let (tenant, revision) = (&self.tenant, changes.revision);
+        let tenant = &self.tenant;
+        let revision = changes.revision;
         let now = known_servers(&self.shards, tenant, revision, scopes.as_ref()).await?;
         let is_known = |name: &String| {
             now.contains(name) || self.known.as_ref().is_some_and(|known| known.contains(name))

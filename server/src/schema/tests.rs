@@ -215,7 +215,8 @@ fn what_is_taken_is_booked() {
 /// The largest number for which a schema is taken.
 fn most_taken(schema: impl Fn(usize) -> Value) -> ArgumentSchema {
     let compile = |count: usize| ArgumentSchema::compile(&schema(count).to_string());
-    let (mut taken, mut refused) = (1, 64 << 10);
+    let mut taken = 1;
+    let mut refused = 64 << 10;
     while refused - taken > 1 {
         let middle = usize::midpoint(taken, refused);
         match compile(middle) {

@@ -118,7 +118,8 @@ mod tests {
         let index = VectorIndex::build_with(2, rows, &IndexOptions::default()).expect("unit rows");
         let mixed = HashMap::from([(0, Mixed::new(Arc::from([0.2, 0.8]), 1.0))]);
         let footing = Footing::new(mixed, nearer);
-        let (dense, query) = (Dense::new(&index, &footing), [1.0, 0.0]);
+        let dense = Dense::new(&index, &footing);
+        let query = [1.0, 0.0];
         let hits = dense.search(&query, 3, None).expect("searched");
         for hit in &hits {
             let overlap = dense.overlap(&query, hit.slot).expect("a slot");

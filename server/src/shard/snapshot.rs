@@ -251,7 +251,9 @@ struct Rows {
 
 fn rows(tools: &[Tool], (embeddings, packs): Known<'_>, dimensions: usize) -> Option<Rows> {
     let mut rows = Vec::with_capacity(tools.len() * dimensions);
-    let (mut mixed, mut nearer, mut measured) = (HashMap::new(), 0.0, 0_u32);
+    let mut mixed = HashMap::new();
+    let mut nearer = 0.0;
+    let mut measured = 0_u32;
     for (slot, tool) in (0u32..).zip(tools) {
         let summary = embeddings.get(&text_hash(&tool.summary))?;
         let (row, mix) = packs.row(&tool.id, summary);

@@ -107,7 +107,8 @@ async fn what_the_model_searched_for_has_places_beside_top_k() {
     world.register("acme", server("s", (0..4).flat_map(topic).collect())).await;
     let four = Options { top_k: 4, ..options() };
     let route = async |text: &str, previous: &str| {
-        let (options, previous) = (four.clone(), previous.to_owned());
+        let options = four.clone();
+        let previous = previous.to_owned();
         world.route("acme", RouteQuery { options, previous, ..ask(text) }).await
     };
     let count = |answer: &_, topic: &str| {
