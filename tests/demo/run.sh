@@ -180,7 +180,7 @@ route_intents() {
     say "What the model would be shown for what people ask"
     cat <<END
 OVERLAP is how near a tool's summary is to the words in meaning, WORDS how many of them it shares. SCORE is made of
-both, and the set holds what has at least half of the best score.
+both, and the set holds what has at least half of the best score, unless its own overlap and words are too little.
 END
     route "which merge requests are still waiting for me to review them?"
     route "checkout pods keep restarting since noon, what did they print before they died"

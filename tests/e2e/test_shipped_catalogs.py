@@ -56,6 +56,29 @@ def test_an_obvious_tool_is_among_the_first_twenty(shipped: Client, intent: str,
     assert tool in {f"{t.server}/{t.name}" for t in turn}
 
 
+@pytest.mark.parametrize(
+    ("intent", "wanted", "strangers"),
+    [
+        (
+            "how do I get from the Berlin office to the airport by car right now",
+            "mapbox/DirectionsTool",
+            {"slack", "mongodb", "playwright"},
+        ),
+        (
+            "what time is it for our people in Tokyo when we meet at 4pm in Lisbon",
+            "time/convert_time",
+            {"hubspot", "slack", "memory"},
+        ),
+    ],
+)
+def test_tools_of_something_else_do_not_pad_a_set(
+    shipped: Client, intent: str, wanted: str, strangers: set[str]
+) -> None:
+    first, *others = shipped.route(intent)
+    assert f"{first.server}/{first.name}" == wanted
+    assert not strangers & {t.server for t in others}
+
+
 def test_all_schemas_compile_into_validators(shipped: Client) -> None:
     names = [t.model_name for t in shipped.list_tools()]
     assert len(names) == len(set(names)) == 809

@@ -105,7 +105,7 @@ impl Blend {
             let hits = index.search(vector, *pool, allowed.as_deref()).map_err(Error::internal)?;
             near.extend(hits.iter().map(|hit| (hit.slot, hit.overlap)));
             let hits = snapshot.words.search(text, *pool, allowed.as_deref());
-            worded.extend(hits.iter().map(|hit| (hit.slot, hit.score)));
+            worded.extend(hits);
         }
         let overlap = |slot| index.overlap(vector, slot).unwrap_or(0.0);
         let best_overlap = near.first().map_or(0.0, |(_, overlap)| *overlap);
@@ -143,6 +143,7 @@ fn with_clauses(
             let one = found.entry(slot).or_insert_with(|| Found::unseen(slot, overlap(slot)));
             one.parts.clause = one.parts.clause.max(fused.score);
             one.parts.nearest = one.parts.nearest.max(fused.nearest);
+            one.parts.word_share = one.parts.word_share.max(fused.word_share);
             one.parts.memory = one.parts.memory.max(fused.memory);
             one.leads |= place == 0;
         }
@@ -155,9 +156,10 @@ fn with_clauses(
 impl Found {
     /// Of an intent of one clause.
     fn of_whole(fused: &Fused) -> Self {
-        let Fused { slot, words, memory, nearest, score, .. } = *fused;
+        let Fused { slot, words, word_share, memory, nearest, score, .. } = *fused;
         let last_called = 0.0;
-        let parts = Parts { words, whole: score, clause: score, nearest, memory, last_called };
+        let (whole, clause) = (score, score);
+        let parts = Parts { words, word_share, whole, clause, nearest, memory, last_called };
         Self { slot, score, parts, leads: false }
     }
 

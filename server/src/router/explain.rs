@@ -104,7 +104,8 @@ fn refusal(snapshot: &Snapshot, standings: &Standings, tool: LeftOut) -> Refusal
         RefusalCode::BelowThreshold => below_threshold(snapshot, &tool),
         RefusalCode::BelowCutoff => {
             "its score is too far below the best one's: a chosen tool has the share of it that router.ratio, or the \
-             policy's ratio or learned gate, asks"
+             policy's ratio or learned gate, asks, and is not far below the level of \"no tool fits\" itself unless it has \
+             half of the intent's words"
                 .to_owned()
         }
         RefusalCode::BeyondTopK => "better tools filled top_k".to_owned(),

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::recall::Known;
+use crate::shard::WordHit;
 
 /// Tools of each ranking that are fused, at least.
 pub(super) const POOL: usize = 100;
@@ -18,6 +19,8 @@ pub(super) struct Fused {
     pub(super) overlap: f32,
     /// What its words have in common with the intent, as a share of the best tool's; 0 to 1.
     pub(super) words: f32,
+    /// The part of the intent's words that it has, each weighed by its rarity; 0 to 1.
+    pub(super) word_share: f32,
     /// How much calls for intents like this one speak for it, 0 to 1.
     pub(super) memory: f32,
     /// The overlap, or what the nearest of those intents comes to where that is more.
@@ -53,7 +56,7 @@ pub(super) struct Slots<O, S> {
 /// Scores are scaled over the tools of which `sets_scale` is true, where there are any; others reach 1 at most.
 pub(super) fn fuse(
     near: &[(u32, f32)],
-    worded: &[(u32, f32)],
+    worded: &[WordHit],
     known: &[Known],
     slots: Slots<impl Fn(u32) -> f32, impl Fn(u32) -> bool>,
     weights: Weights,
@@ -64,9 +67,11 @@ pub(super) fn fuse(
     for (slot, overlap) in near {
         found.insert(*slot, Fused::near(*slot, *overlap));
     }
-    for (slot, score) in worded {
+    for WordHit { slot, score, share } in worded {
         let unseen = || Fused::near(*slot, overlap(*slot));
-        found.entry(*slot).or_insert_with(unseen).words = (score / most_words).min(1.0);
+        let worded = found.entry(*slot).or_insert_with(unseen);
+        worded.words = (score / most_words).min(1.0);
+        worded.word_share = *share;
     }
     for one in known {
         let fused =
@@ -93,16 +98,17 @@ pub(super) fn fuse(
 }
 
 /// The highest score of those that set the scale; of all where none does.
-fn most(scores: &[(u32, f32)], sets_scale: impl Fn(u32) -> bool) -> f32 {
-    let of_scale = scores.iter().filter(|(slot, _)| sets_scale(*slot)).map(|(_, score)| *score);
-    let of_all = || scores.iter().map(|(_, score)| *score).reduce(f32::max);
+fn most(hits: &[WordHit], sets_scale: impl Fn(u32) -> bool) -> f32 {
+    let of_scale = hits.iter().filter(|hit| sets_scale(hit.slot)).map(|hit| hit.score);
+    let of_all = || hits.iter().map(|hit| hit.score).reduce(f32::max);
     of_scale.reduce(f32::max).or_else(of_all).unwrap_or(1.0)
 }
 
 impl Fused {
     /// By overlap alone.
     fn near(slot: u32, overlap: f32) -> Self {
-        Self { slot, overlap, words: 0.0, memory: 0.0, nearest: overlap, score: 0.0 }
+        let [words, word_share, memory, score] = [0.0; 4];
+        Self { slot, overlap, words, word_share, memory, nearest: overlap, score }
     }
 }
 
@@ -116,11 +122,15 @@ mod tests {
         true
     }
 
+    fn hit(slot: u32, score: f32) -> WordHit {
+        WordHit { slot, score, share: 0.0 }
+    }
+
     #[test]
     fn who_is_not_trusted_stretches_no_scale() {
         let near = [(9, 0.9), (1, 0.5), (2, 0.4), (3, 0.3)];
-        let worded = [(9, 40.0), (2, 4.0)];
-        let scores = |near: &[(u32, f32)], worded: &[(u32, f32)]| {
+        let worded = [hit(9, 40.0), hit(2, 4.0)];
+        let scores = |near: &[(u32, f32)], worded: &[WordHit]| {
             let fused = fuse(
                 near,
                 worded,
@@ -136,7 +146,7 @@ mod tests {
         // Alone, it sets its own.
         let alone = fuse(
             &[(9, 0.4)],
-            &[(9, 2.0)],
+            &[hit(9, 2.0)],
             &[],
             Slots { overlap: |_| 0.0, sets_scale: |_| false },
             WEIGHTS,
@@ -149,7 +159,7 @@ mod tests {
         let overlap = |slot| if slot == 7 { 0.1 } else { 0.0 };
         let fused = fuse(
             &[(1, 0.5), (2, 0.3)],
-            &[(2, 8.0), (7, 4.0)],
+            &[hit(2, 8.0), hit(7, 4.0)],
             &[],
             Slots { overlap, sets_scale: all },
             WEIGHTS,
@@ -178,7 +188,7 @@ mod tests {
         assert_eq!(
             slots(fuse(
                 &[],
-                &[(9, 2.0), (4, 2.0)],
+                &[hit(9, 2.0), hit(4, 2.0)],
                 &[],
                 Slots { overlap: near, sets_scale: all },
                 WEIGHTS

@@ -60,6 +60,7 @@ mod tests {
             found_by: FoundBy::Overlap,
             parts: Parts {
                 words: 0.5,
+                word_share: 0.0,
                 whole: 0.6,
                 clause: 0.7,
                 nearest: 0.45,

@@ -79,6 +79,8 @@ pub struct Recent {
 pub struct Parts {
     /// What its words have in common with an intent, as a share of the best tool's; 0 to 1.
     pub words: f32,
+    /// The part of an intent's words that it has, each weighed by its rarity; 0 to 1.
+    pub word_share: f32,
     /// What an intent as a whole makes of it, overlap and words together; 0 to 1.
     pub whole: f32,
     /// What the best of an intent's clauses makes of it; 0 to 1.
@@ -102,6 +104,7 @@ impl Parts {
     fn max(self, other: Self) -> Self {
         Self {
             words: self.words.max(other.words),
+            word_share: self.word_share.max(other.word_share),
             whole: self.whole.max(other.whole),
             clause: self.clause.max(other.clause),
             nearest: self.nearest.max(other.nearest),

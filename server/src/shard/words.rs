@@ -31,6 +31,8 @@ pub struct WordHit {
     pub slot: u32,
     /// BM25 score, above 0; comparable within one answer only.
     pub score: f32,
+    /// The part of the query's terms that the text has, each weighed by its rarity; 0 to 1. Terms that no text has count.
+    pub share: f32,
 }
 
 /// A term's occurrences in one slot.
@@ -106,21 +108,22 @@ impl WordIndex {
     pub fn search(&self, query: &str, k: usize, allowed: Option<&FixedBitSet>) -> Vec<WordHit> {
         let is_allowed = |slot: usize| allowed.is_none_or(|bits| bits.contains(slot));
         let texts = Texts::of(&self.slots, is_allowed);
-        let mut scores = vec![0.0_f32; self.slots.len()];
+        let mut sums = vec![Sums::default(); self.slots.len()];
+        let mut asked = 0.0;
         for postings in self.postings_of(query, texts.languages) {
             let found = || postings.iter().filter(|posting| is_allowed(posting.slot as usize));
             let rarity = texts.rarity(found().count());
+            asked += rarity;
             for posting in found() {
                 let (slot, times) = (posting.slot as usize, posting.halves as f32 / HALVES);
                 let damping = texts.damping(self.slots[slot].length);
-                scores[slot] += rarity * times * (K1 + 1.0) / (times + damping);
+                sums[slot].score += rarity * times * (K1 + 1.0) / (times + damping);
+                sums[slot].had += rarity;
             }
         }
-        let mut hits: Vec<WordHit> = (0..)
-            .zip(scores)
-            .filter(|(_, score)| *score > 0.0)
-            .map(|(slot, score)| WordHit { slot, score })
-            .collect();
+        let hit = |(slot, Sums { score, had })| WordHit { slot, score, share: had / asked };
+        let mut hits: Vec<WordHit> =
+            (0..).zip(sums).filter(|(_, sums)| sums.score > 0.0).map(hit).collect();
         let best_first =
             |a: &WordHit, b: &WordHit| b.score.total_cmp(&a.score).then(a.slot.cmp(&b.slot));
         // A word that every tool has makes hits of all of them: only the best are put in order.
@@ -157,7 +160,7 @@ impl WordIndex {
             + self.slots.capacity() * size_of::<Slot>()
     }
 
-    /// The postings of each distinct term that `query` has in these languages, in the order in which sums are the
+    /// The postings of each distinct term that `query` has in these languages, none of one that no text has, in the order in which sums are the
     /// same on every run.
     fn postings_of(&self, query: &str, languages: Languages) -> Vec<&[Posting]> {
         let mut distinct: Vec<String> = Vec::new();
@@ -168,11 +171,17 @@ impl WordIndex {
         });
         distinct.sort_unstable();
         distinct.dedup();
-        distinct
-            .iter()
-            .filter_map(|term| self.postings.get(term.as_str()).map(AsRef::as_ref))
-            .collect()
+        let postings = |term: &String| self.postings.get(term.as_str()).map(AsRef::as_ref);
+        distinct.iter().map(|term| postings(term).unwrap_or_default()).collect()
     }
+}
+
+/// What is summed up over a query's terms for one slot.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    score: f32,
+    /// The rarity of the terms that it has.
+    had: f32,
 }
 
 /// The texts that are searched.
@@ -284,6 +293,19 @@ mod tests {
         let expected = rarity * 2.0 * 2.2 / (2.0 + 1.2 * (0.25 + 0.75 * 3.0 / mean));
         assert_eq!(hits.len(), 1);
         assert!((hits[0].score - expected).abs() < 1e-5, "{} for {expected}", hits[0].score);
+    }
+
+    #[test]
+    fn a_share_counts_terms_that_no_text_has() {
+        let index = of_texts(["apple pear", "pear", "plum"]);
+        let shares = |query| -> Vec<(u32, f32)> {
+            index.search(query, 9, None).iter().map(|hit| (hit.slot, hit.share)).collect()
+        };
+        assert_eq!(shares("apple apple pear"), [(0, 1.0), (1, shares("pear apple")[1].1)]);
+        let of_one = shares("plum");
+        let of_two = shares("plum airport");
+        assert_eq!((of_one.len(), of_two.len()), (1, 1));
+        assert!((of_one[0].1 - 1.0).abs() < 1e-6 && of_two[0].1 < 0.5, "{of_one:?} {of_two:?}");
     }
 
     #[test]
