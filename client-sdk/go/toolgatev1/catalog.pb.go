@@ -400,8 +400,9 @@ type ToolSettings struct {
 	Precondition *Precondition `protobuf:"bytes,4,opt,name=precondition,proto3" json:"precondition,omitempty"`
 	// Scopes that the agent must hold, all of them, beside the server's. Absent: none.
 	RequiredScopes []string `protobuf:"bytes,5,rep,name=required_scopes,json=requiredScopes,proto3" json:"required_scopes,omitempty"`
-	// Always part of the active set when its preconditions hold. Default: false, or MCP's
-	// `_meta["anthropic/alwaysLoad"]`.
+	// Part of every active set when its preconditions hold, within the policy's caps and those on untrusted MCP servers, and
+	// as far as `router.always_load_tokens` (20,000 by default) goes for all such tools together. Default: false, or MCP's
+	// `_meta["anthropic/alwaysLoad"]` where the MCP server is trusted.
 	AlwaysLoad bool `protobuf:"varint,6,opt,name=always_load,json=alwaysLoad,proto3" json:"always_load,omitempty"`
 	// Never deferred. Default: false.
 	Critical      bool `protobuf:"varint,7,opt,name=critical,proto3" json:"critical,omitempty"`
@@ -1341,7 +1342,7 @@ type Tool struct {
 	SummaryTokens uint32 `protobuf:"varint,9,opt,name=summary_tokens,json=summaryTokens,proto3" json:"summary_tokens,omitempty"`
 	// True when the tool waits for approval: it is neither found nor callable.
 	Quarantined bool `protobuf:"varint,10,opt,name=quarantined,proto3" json:"quarantined,omitempty"`
-	// True when the tool is always part of the active set.
+	// True when the tool is part of every active set, within the limits of always-loaded tools.
 	AlwaysLoad bool `protobuf:"varint,11,opt,name=always_load,json=alwaysLoad,proto3" json:"always_load,omitempty"`
 	// True when the tool is never deferred.
 	Critical bool `protobuf:"varint,12,opt,name=critical,proto3" json:"critical,omitempty"`

@@ -193,9 +193,12 @@ const (
 	RefusalCode_REFUSAL_CODE_OVER_TOKEN_BUDGET RefusalCode = 12
 	// The request excluded the tool or its MCP server (Route only).
 	RefusalCode_REFUSAL_CODE_EXCLUDED RefusalCode = 13
-	// A cap of the policy is reached: so many tools of an MCP server, or of a rule, were chosen by rank.
+	// A cap is reached: the policy's on tools of an MCP server or of a rule, or the configuration's on tools of untrusted
+	// MCP servers, always-loaded ones included (Route only).
 	RefusalCode_REFUSAL_CODE_BEYOND_CAP RefusalCode = 14
-	// The tool's score is too far below the best one's, by the relative cutoff or the learned one (Route only).
+	// The tool's score is too far below the best one's, by the relative cutoff or the learned one; or it is only less
+	// far from the intent than others: its overlap is far below the level below which no tool fits, and it has less than
+	// half of the intent's words (Route only).
 	RefusalCode_REFUSAL_CODE_BELOW_CUTOFF RefusalCode = 15
 	// The tool passed, but only does about as well as those that are in the set, and changing the set would cost more in
 	// lost cache than it saves (Route only).

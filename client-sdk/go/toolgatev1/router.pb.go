@@ -773,10 +773,10 @@ type RouteOptions struct {
 	TopK *uint32 `protobuf:"varint,1,opt,name=top_k,json=topK,proto3,oneof" json:"top_k,omitempty"`
 	// The least overlap (cosine) of a chosen tool, -1 to 1. Absent: what the policy says; else the best overlap must
 	// reach 0.28, moved into the range that tells the catalog's uses from other requests, and a chosen tool half of the
-	// best score.
+	// best score, with three quarters of that level by itself or half of the intent's words.
 	Threshold *float32 `protobuf:"fixed32,2,opt,name=threshold,proto3,oneof" json:"threshold,omitempty"`
-	// The most cl100k_base tokens that newly promoted schemas may cost. Always-loaded tools count, and are sent
-	// even where they cost more. Absent: no cap.
+	// The most cl100k_base tokens that newly promoted schemas may cost. Always-loaded tools count, and are sent even
+	// where they cost more, up to the server's `router.always_load_tokens`. Absent: no cap.
 	SchemaTokenBudget *uint32 `protobuf:"varint,3,opt,name=schema_token_budget,json=schemaTokenBudget,proto3,oneof" json:"schema_token_budget,omitempty"`
 	// How much of each tool is sent. Absent: full schemas.
 	Detail Detail `protobuf:"varint,4,opt,name=detail,proto3,enum=toolgate.v1.Detail" json:"detail,omitempty"`

@@ -151,9 +151,12 @@ pub enum RefusalCode {
     OverTokenBudget = 12,
     /// The request excluded the tool or its MCP server (Route only).
     Excluded = 13,
-    /// A cap of the policy is reached: so many tools of an MCP server, or of a rule, were chosen by rank.
+    /// A cap is reached: the policy's on tools of an MCP server or of a rule, or the configuration's on tools of untrusted
+    /// MCP servers, always-loaded ones included (Route only).
     BeyondCap = 14,
-    /// The tool's score is too far below the best one's, by the relative cutoff or the learned one (Route only).
+    /// The tool's score is too far below the best one's, by the relative cutoff or the learned one; or it is only less
+    /// far from the intent than others: its overlap is far below the level below which no tool fits, and it has less than
+    /// half of the intent's words (Route only).
     BelowCutoff = 15,
     /// The tool passed, but only does about as well as those that are in the set, and changing the set would cost more in
     /// lost cache than it saves (Route only).
@@ -372,8 +375,9 @@ pub struct ToolSettings {
     /// Scopes that the agent must hold, all of them, beside the server's. Absent: none.
     #[prost(string, repeated, tag = "5")]
     pub required_scopes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Always part of the active set when its preconditions hold. Default: false, or MCP's
-    /// `_meta\["anthropic/alwaysLoad"\]`.
+    /// Part of every active set when its preconditions hold, within the policy's caps and those on untrusted MCP servers, and
+    /// as far as `router.always_load_tokens` (20,000 by default) goes for all such tools together. Default: false, or MCP's
+    /// `_meta\["anthropic/alwaysLoad"\]` where the MCP server is trusted.
     #[prost(bool, tag = "6")]
     pub always_load: bool,
     /// Never deferred. Default: false.
@@ -604,7 +608,7 @@ pub struct Tool {
     /// True when the tool waits for approval: it is neither found nor callable.
     #[prost(bool, tag = "10")]
     pub quarantined: bool,
-    /// True when the tool is always part of the active set.
+    /// True when the tool is part of every active set, within the limits of always-loaded tools.
     #[prost(bool, tag = "11")]
     pub always_load: bool,
     /// True when the tool is never deferred.
@@ -3149,11 +3153,11 @@ pub struct RouteOptions {
     pub top_k: ::core::option::Option<u32>,
     /// The least overlap (cosine) of a chosen tool, -1 to 1. Absent: what the policy says; else the best overlap must
     /// reach 0.28, moved into the range that tells the catalog's uses from other requests, and a chosen tool half of the
-    /// best score.
+    /// best score, with three quarters of that level by itself or half of the intent's words.
     #[prost(float, optional, tag = "2")]
     pub threshold: ::core::option::Option<f32>,
-    /// The most cl100k_base tokens that newly promoted schemas may cost. Always-loaded tools count, and are sent
-    /// even where they cost more. Absent: no cap.
+    /// The most cl100k_base tokens that newly promoted schemas may cost. Always-loaded tools count, and are sent even
+    /// where they cost more, up to the server's `router.always_load_tokens`. Absent: no cap.
     #[prost(uint32, optional, tag = "3")]
     pub schema_token_budget: ::core::option::Option<u32>,
     /// How much of each tool is sent. Absent: full schemas.

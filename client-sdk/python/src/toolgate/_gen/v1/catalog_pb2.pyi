@@ -228,8 +228,9 @@ class ToolSettings(_message.Message):
     search_hint: _builtins.str
     """Words that users say when they mean this tool. At most 1 KiB. Absent: none."""
     always_load: _builtins.bool
-    """Always part of the active set when its preconditions hold. Default: false, or MCP's
-    `_meta["anthropic/alwaysLoad"]`.
+    """Part of every active set when its preconditions hold, within the policy's caps and those on untrusted MCP servers, and
+    as far as `router.always_load_tokens` (20,000 by default) goes for all such tools together. Default: false, or MCP's
+    `_meta["anthropic/alwaysLoad"]` where the MCP server is trusted.
     """
     critical: _builtins.bool
     """Never deferred. Default: false."""
@@ -718,7 +719,7 @@ class Tool(_message.Message):
     quarantined: _builtins.bool
     """True when the tool waits for approval: it is neither found nor callable."""
     always_load: _builtins.bool
-    """True when the tool is always part of the active set."""
+    """True when the tool is part of every active set, within the limits of always-loaded tools."""
     critical: _builtins.bool
     """True when the tool is never deferred."""
     @_builtins.property

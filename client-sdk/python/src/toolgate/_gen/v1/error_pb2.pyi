@@ -172,9 +172,14 @@ class _RefusalCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RefusalCo
     REFUSAL_CODE_EXCLUDED: _RefusalCode.ValueType  # 13
     """The request excluded the tool or its MCP server (Route only)."""
     REFUSAL_CODE_BEYOND_CAP: _RefusalCode.ValueType  # 14
-    """A cap of the policy is reached: so many tools of an MCP server, or of a rule, were chosen by rank."""
+    """A cap is reached: the policy's on tools of an MCP server or of a rule, or the configuration's on tools of untrusted
+    MCP servers, always-loaded ones included (Route only).
+    """
     REFUSAL_CODE_BELOW_CUTOFF: _RefusalCode.ValueType  # 15
-    """The tool's score is too far below the best one's, by the relative cutoff or the learned one (Route only)."""
+    """The tool's score is too far below the best one's, by the relative cutoff or the learned one; or it is only less
+    far from the intent than others: its overlap is far below the level below which no tool fits, and it has less than
+    half of the intent's words (Route only).
+    """
     REFUSAL_CODE_KEPT_FOR_CACHE: _RefusalCode.ValueType  # 16
     """The tool passed, but only does about as well as those that are in the set, and changing the set would cost more in
     lost cache than it saves (Route only).
@@ -216,9 +221,14 @@ REFUSAL_CODE_OVER_TOKEN_BUDGET: RefusalCode.ValueType  # 12
 REFUSAL_CODE_EXCLUDED: RefusalCode.ValueType  # 13
 """The request excluded the tool or its MCP server (Route only)."""
 REFUSAL_CODE_BEYOND_CAP: RefusalCode.ValueType  # 14
-"""A cap of the policy is reached: so many tools of an MCP server, or of a rule, were chosen by rank."""
+"""A cap is reached: the policy's on tools of an MCP server or of a rule, or the configuration's on tools of untrusted
+MCP servers, always-loaded ones included (Route only).
+"""
 REFUSAL_CODE_BELOW_CUTOFF: RefusalCode.ValueType  # 15
-"""The tool's score is too far below the best one's, by the relative cutoff or the learned one (Route only)."""
+"""The tool's score is too far below the best one's, by the relative cutoff or the learned one; or it is only less
+far from the intent than others: its overlap is far below the level below which no tool fits, and it has less than
+half of the intent's words (Route only).
+"""
 REFUSAL_CODE_KEPT_FOR_CACHE: RefusalCode.ValueType  # 16
 """The tool passed, but only does about as well as those that are in the set, and changing the set would cost more in
 lost cache than it saves (Route only).

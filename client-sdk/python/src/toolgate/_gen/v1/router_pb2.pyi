@@ -464,11 +464,11 @@ class RouteOptions(_message.Message):
     threshold: _builtins.float
     """The least overlap (cosine) of a chosen tool, -1 to 1. Absent: what the policy says; else the best overlap must
     reach 0.28, moved into the range that tells the catalog's uses from other requests, and a chosen tool half of the
-    best score.
+    best score, with three quarters of that level by itself or half of the intent's words.
     """
     schema_token_budget: _builtins.int
-    """The most cl100k_base tokens that newly promoted schemas may cost. Always-loaded tools count, and are sent
-    even where they cost more. Absent: no cap.
+    """The most cl100k_base tokens that newly promoted schemas may cost. Always-loaded tools count, and are sent even
+    where they cost more, up to the server's `router.always_load_tokens`. Absent: no cap.
     """
     detail: Global___Detail.ValueType
     """How much of each tool is sent. Absent: full schemas."""

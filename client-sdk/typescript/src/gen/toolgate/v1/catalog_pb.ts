@@ -145,8 +145,9 @@ export type ToolSettings = Message<"toolgate.v1.ToolSettings"> & {
   requiredScopes: string[];
 
   /**
-   * Always part of the active set when its preconditions hold. Default: false, or MCP's
-   * `_meta["anthropic/alwaysLoad"]`.
+   * Part of every active set when its preconditions hold, within the policy's caps and those on untrusted MCP servers, and
+   * as far as `router.always_load_tokens` (20,000 by default) goes for all such tools together. Default: false, or MCP's
+   * `_meta["anthropic/alwaysLoad"]` where the MCP server is trusted.
    *
    * @generated from field: bool always_load = 6;
    */
@@ -729,7 +730,7 @@ export type Tool = Message<"toolgate.v1.Tool"> & {
   quarantined: boolean;
 
   /**
-   * True when the tool is always part of the active set.
+   * True when the tool is part of every active set, within the limits of always-loaded tools.
    *
    * @generated from field: bool always_load = 11;
    */

@@ -297,14 +297,17 @@ export enum RefusalCode {
   EXCLUDED = 13,
 
   /**
-   * A cap of the policy is reached: so many tools of an MCP server, or of a rule, were chosen by rank.
+   * A cap is reached: the policy's on tools of an MCP server or of a rule, or the configuration's on tools of untrusted
+   * MCP servers, always-loaded ones included (Route only).
    *
    * @generated from enum value: REFUSAL_CODE_BEYOND_CAP = 14;
    */
   BEYOND_CAP = 14,
 
   /**
-   * The tool's score is too far below the best one's, by the relative cutoff or the learned one (Route only).
+   * The tool's score is too far below the best one's, by the relative cutoff or the learned one; or it is only less
+   * far from the intent than others: its overlap is far below the level below which no tool fits, and it has less than
+   * half of the intent's words (Route only).
    *
    * @generated from enum value: REFUSAL_CODE_BELOW_CUTOFF = 15;
    */

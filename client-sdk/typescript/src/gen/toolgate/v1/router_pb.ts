@@ -147,15 +147,15 @@ export type RouteOptions = Message<"toolgate.v1.RouteOptions"> & {
   /**
    * The least overlap (cosine) of a chosen tool, -1 to 1. Absent: what the policy says; else the best overlap must
    * reach 0.28, moved into the range that tells the catalog's uses from other requests, and a chosen tool half of the
-   * best score.
+   * best score, with three quarters of that level by itself or half of the intent's words.
    *
    * @generated from field: optional float threshold = 2;
    */
   threshold?: number | undefined;
 
   /**
-   * The most cl100k_base tokens that newly promoted schemas may cost. Always-loaded tools count, and are sent
-   * even where they cost more. Absent: no cap.
+   * The most cl100k_base tokens that newly promoted schemas may cost. Always-loaded tools count, and are sent even
+   * where they cost more, up to the server's `router.always_load_tokens`. Absent: no cap.
    *
    * @generated from field: optional uint32 schema_token_budget = 3;
    */

@@ -131,7 +131,8 @@ public enum RefusalCode
   REFUSAL_CODE_EXCLUDED(13),
   /**
    * <pre>
-   * A cap of the policy is reached: so many tools of an MCP server, or of a rule, were chosen by rank.
+   * A cap is reached: the policy's on tools of an MCP server or of a rule, or the configuration's on tools of untrusted
+   * MCP servers, always-loaded ones included (Route only).
    * </pre>
    *
    * <code>REFUSAL_CODE_BEYOND_CAP = 14;</code>
@@ -139,7 +140,9 @@ public enum RefusalCode
   REFUSAL_CODE_BEYOND_CAP(14),
   /**
    * <pre>
-   * The tool's score is too far below the best one's, by the relative cutoff or the learned one (Route only).
+   * The tool's score is too far below the best one's, by the relative cutoff or the learned one; or it is only less
+   * far from the intent than others: its overlap is far below the level below which no tool fits, and it has less than
+   * half of the intent's words (Route only).
    * </pre>
    *
    * <code>REFUSAL_CODE_BELOW_CUTOFF = 15;</code>
@@ -281,7 +284,8 @@ public enum RefusalCode
   public static final int REFUSAL_CODE_EXCLUDED_VALUE = 13;
   /**
    * <pre>
-   * A cap of the policy is reached: so many tools of an MCP server, or of a rule, were chosen by rank.
+   * A cap is reached: the policy's on tools of an MCP server or of a rule, or the configuration's on tools of untrusted
+   * MCP servers, always-loaded ones included (Route only).
    * </pre>
    *
    * <code>REFUSAL_CODE_BEYOND_CAP = 14;</code>
@@ -289,7 +293,9 @@ public enum RefusalCode
   public static final int REFUSAL_CODE_BEYOND_CAP_VALUE = 14;
   /**
    * <pre>
-   * The tool's score is too far below the best one's, by the relative cutoff or the learned one (Route only).
+   * The tool's score is too far below the best one's, by the relative cutoff or the learned one; or it is only less
+   * far from the intent than others: its overlap is far below the level below which no tool fits, and it has less than
+   * half of the intent's words (Route only).
    * </pre>
    *
    * <code>REFUSAL_CODE_BELOW_CUTOFF = 15;</code>

@@ -93,7 +93,7 @@ private static final long serialVersionUID = 0L;
    * <pre>
    * The least overlap (cosine) of a chosen tool, -1 to 1. Absent: what the policy says; else the best overlap must
    * reach 0.28, moved into the range that tells the catalog's uses from other requests, and a chosen tool half of the
-   * best score.
+   * best score, with three quarters of that level by itself or half of the intent's words.
    * </pre>
    *
    * <code>optional float threshold = 2;</code>
@@ -107,7 +107,7 @@ private static final long serialVersionUID = 0L;
    * <pre>
    * The least overlap (cosine) of a chosen tool, -1 to 1. Absent: what the policy says; else the best overlap must
    * reach 0.28, moved into the range that tells the catalog's uses from other requests, and a chosen tool half of the
-   * best score.
+   * best score, with three quarters of that level by itself or half of the intent's words.
    * </pre>
    *
    * <code>optional float threshold = 2;</code>
@@ -122,8 +122,8 @@ private static final long serialVersionUID = 0L;
   private int schemaTokenBudget_ = 0;
   /**
    * <pre>
-   * The most cl100k_base tokens that newly promoted schemas may cost. Always-loaded tools count, and are sent
-   * even where they cost more. Absent: no cap.
+   * The most cl100k_base tokens that newly promoted schemas may cost. Always-loaded tools count, and are sent even
+   * where they cost more, up to the server's `router.always_load_tokens`. Absent: no cap.
    * </pre>
    *
    * <code>optional uint32 schema_token_budget = 3;</code>
@@ -135,8 +135,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The most cl100k_base tokens that newly promoted schemas may cost. Always-loaded tools count, and are sent
-   * even where they cost more. Absent: no cap.
+   * The most cl100k_base tokens that newly promoted schemas may cost. Always-loaded tools count, and are sent even
+   * where they cost more, up to the server's `router.always_load_tokens`. Absent: no cap.
    * </pre>
    *
    * <code>optional uint32 schema_token_budget = 3;</code>
@@ -1550,7 +1550,7 @@ private static final long serialVersionUID = 0L;
      * <pre>
      * The least overlap (cosine) of a chosen tool, -1 to 1. Absent: what the policy says; else the best overlap must
      * reach 0.28, moved into the range that tells the catalog's uses from other requests, and a chosen tool half of the
-     * best score.
+     * best score, with three quarters of that level by itself or half of the intent's words.
      * </pre>
      *
      * <code>optional float threshold = 2;</code>
@@ -1564,7 +1564,7 @@ private static final long serialVersionUID = 0L;
      * <pre>
      * The least overlap (cosine) of a chosen tool, -1 to 1. Absent: what the policy says; else the best overlap must
      * reach 0.28, moved into the range that tells the catalog's uses from other requests, and a chosen tool half of the
-     * best score.
+     * best score, with three quarters of that level by itself or half of the intent's words.
      * </pre>
      *
      * <code>optional float threshold = 2;</code>
@@ -1578,7 +1578,7 @@ private static final long serialVersionUID = 0L;
      * <pre>
      * The least overlap (cosine) of a chosen tool, -1 to 1. Absent: what the policy says; else the best overlap must
      * reach 0.28, moved into the range that tells the catalog's uses from other requests, and a chosen tool half of the
-     * best score.
+     * best score, with three quarters of that level by itself or half of the intent's words.
      * </pre>
      *
      * <code>optional float threshold = 2;</code>
@@ -1596,7 +1596,7 @@ private static final long serialVersionUID = 0L;
      * <pre>
      * The least overlap (cosine) of a chosen tool, -1 to 1. Absent: what the policy says; else the best overlap must
      * reach 0.28, moved into the range that tells the catalog's uses from other requests, and a chosen tool half of the
-     * best score.
+     * best score, with three quarters of that level by itself or half of the intent's words.
      * </pre>
      *
      * <code>optional float threshold = 2;</code>
@@ -1612,8 +1612,8 @@ private static final long serialVersionUID = 0L;
     private int schemaTokenBudget_ ;
     /**
      * <pre>
-     * The most cl100k_base tokens that newly promoted schemas may cost. Always-loaded tools count, and are sent
-     * even where they cost more. Absent: no cap.
+     * The most cl100k_base tokens that newly promoted schemas may cost. Always-loaded tools count, and are sent even
+     * where they cost more, up to the server's `router.always_load_tokens`. Absent: no cap.
      * </pre>
      *
      * <code>optional uint32 schema_token_budget = 3;</code>
@@ -1625,8 +1625,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The most cl100k_base tokens that newly promoted schemas may cost. Always-loaded tools count, and are sent
-     * even where they cost more. Absent: no cap.
+     * The most cl100k_base tokens that newly promoted schemas may cost. Always-loaded tools count, and are sent even
+     * where they cost more, up to the server's `router.always_load_tokens`. Absent: no cap.
      * </pre>
      *
      * <code>optional uint32 schema_token_budget = 3;</code>
@@ -1638,8 +1638,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The most cl100k_base tokens that newly promoted schemas may cost. Always-loaded tools count, and are sent
-     * even where they cost more. Absent: no cap.
+     * The most cl100k_base tokens that newly promoted schemas may cost. Always-loaded tools count, and are sent even
+     * where they cost more, up to the server's `router.always_load_tokens`. Absent: no cap.
      * </pre>
      *
      * <code>optional uint32 schema_token_budget = 3;</code>
@@ -1655,8 +1655,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The most cl100k_base tokens that newly promoted schemas may cost. Always-loaded tools count, and are sent
-     * even where they cost more. Absent: no cap.
+     * The most cl100k_base tokens that newly promoted schemas may cost. Always-loaded tools count, and are sent even
+     * where they cost more, up to the server's `router.always_load_tokens`. Absent: no cap.
      * </pre>
      *
      * <code>optional uint32 schema_token_budget = 3;</code>

@@ -35,7 +35,7 @@ public interface RouteOptionsOrBuilder extends
    * <pre>
    * The least overlap (cosine) of a chosen tool, -1 to 1. Absent: what the policy says; else the best overlap must
    * reach 0.28, moved into the range that tells the catalog's uses from other requests, and a chosen tool half of the
-   * best score.
+   * best score, with three quarters of that level by itself or half of the intent's words.
    * </pre>
    *
    * <code>optional float threshold = 2;</code>
@@ -46,7 +46,7 @@ public interface RouteOptionsOrBuilder extends
    * <pre>
    * The least overlap (cosine) of a chosen tool, -1 to 1. Absent: what the policy says; else the best overlap must
    * reach 0.28, moved into the range that tells the catalog's uses from other requests, and a chosen tool half of the
-   * best score.
+   * best score, with three quarters of that level by itself or half of the intent's words.
    * </pre>
    *
    * <code>optional float threshold = 2;</code>
@@ -56,8 +56,8 @@ public interface RouteOptionsOrBuilder extends
 
   /**
    * <pre>
-   * The most cl100k_base tokens that newly promoted schemas may cost. Always-loaded tools count, and are sent
-   * even where they cost more. Absent: no cap.
+   * The most cl100k_base tokens that newly promoted schemas may cost. Always-loaded tools count, and are sent even
+   * where they cost more, up to the server's `router.always_load_tokens`. Absent: no cap.
    * </pre>
    *
    * <code>optional uint32 schema_token_budget = 3;</code>
@@ -66,8 +66,8 @@ public interface RouteOptionsOrBuilder extends
   boolean hasSchemaTokenBudget();
   /**
    * <pre>
-   * The most cl100k_base tokens that newly promoted schemas may cost. Always-loaded tools count, and are sent
-   * even where they cost more. Absent: no cap.
+   * The most cl100k_base tokens that newly promoted schemas may cost. Always-loaded tools count, and are sent even
+   * where they cost more, up to the server's `router.always_load_tokens`. Absent: no cap.
    * </pre>
    *
    * <code>optional uint32 schema_token_budget = 3;</code>

@@ -439,7 +439,7 @@ private static final long serialVersionUID = 0L;
   private boolean alwaysLoad_ = false;
   /**
    * <pre>
-   * True when the tool is always part of the active set.
+   * True when the tool is part of every active set, within the limits of always-loaded tools.
    * </pre>
    *
    * <code>bool always_load = 11;</code>
@@ -1989,7 +1989,7 @@ private static final long serialVersionUID = 0L;
     private boolean alwaysLoad_ ;
     /**
      * <pre>
-     * True when the tool is always part of the active set.
+     * True when the tool is part of every active set, within the limits of always-loaded tools.
      * </pre>
      *
      * <code>bool always_load = 11;</code>
@@ -2001,7 +2001,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * True when the tool is always part of the active set.
+     * True when the tool is part of every active set, within the limits of always-loaded tools.
      * </pre>
      *
      * <code>bool always_load = 11;</code>
@@ -2017,7 +2017,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * True when the tool is always part of the active set.
+     * True when the tool is part of every active set, within the limits of always-loaded tools.
      * </pre>
      *
      * <code>bool always_load = 11;</code>

@@ -186,7 +186,7 @@ public interface ToolOrBuilder extends
 
   /**
    * <pre>
-   * True when the tool is always part of the active set.
+   * True when the tool is part of every active set, within the limits of always-loaded tools.
    * </pre>
    *
    * <code>bool always_load = 11;</code>

@@ -291,8 +291,9 @@ private static final long serialVersionUID = 0L;
   private boolean alwaysLoad_ = false;
   /**
    * <pre>
-   * Always part of the active set when its preconditions hold. Default: false, or MCP's
-   * `_meta["anthropic/alwaysLoad"]`.
+   * Part of every active set when its preconditions hold, within the policy's caps and those on untrusted MCP servers, and
+   * as far as `router.always_load_tokens` (20,000 by default) goes for all such tools together. Default: false, or MCP's
+   * `_meta["anthropic/alwaysLoad"]` where the MCP server is trusted.
    * </pre>
    *
    * <code>bool always_load = 6;</code>
@@ -1384,8 +1385,9 @@ private static final long serialVersionUID = 0L;
     private boolean alwaysLoad_ ;
     /**
      * <pre>
-     * Always part of the active set when its preconditions hold. Default: false, or MCP's
-     * `_meta["anthropic/alwaysLoad"]`.
+     * Part of every active set when its preconditions hold, within the policy's caps and those on untrusted MCP servers, and
+     * as far as `router.always_load_tokens` (20,000 by default) goes for all such tools together. Default: false, or MCP's
+     * `_meta["anthropic/alwaysLoad"]` where the MCP server is trusted.
      * </pre>
      *
      * <code>bool always_load = 6;</code>
@@ -1397,8 +1399,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Always part of the active set when its preconditions hold. Default: false, or MCP's
-     * `_meta["anthropic/alwaysLoad"]`.
+     * Part of every active set when its preconditions hold, within the policy's caps and those on untrusted MCP servers, and
+     * as far as `router.always_load_tokens` (20,000 by default) goes for all such tools together. Default: false, or MCP's
+     * `_meta["anthropic/alwaysLoad"]` where the MCP server is trusted.
      * </pre>
      *
      * <code>bool always_load = 6;</code>
@@ -1414,8 +1417,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Always part of the active set when its preconditions hold. Default: false, or MCP's
-     * `_meta["anthropic/alwaysLoad"]`.
+     * Part of every active set when its preconditions hold, within the policy's caps and those on untrusted MCP servers, and
+     * as far as `router.always_load_tokens` (20,000 by default) goes for all such tools together. Default: false, or MCP's
+     * `_meta["anthropic/alwaysLoad"]` where the MCP server is trusted.
      * </pre>
      *
      * <code>bool always_load = 6;</code>

@@ -142,8 +142,9 @@ public interface ToolSettingsOrBuilder extends
 
   /**
    * <pre>
-   * Always part of the active set when its preconditions hold. Default: false, or MCP's
-   * `_meta["anthropic/alwaysLoad"]`.
+   * Part of every active set when its preconditions hold, within the policy's caps and those on untrusted MCP servers, and
+   * as far as `router.always_load_tokens` (20,000 by default) goes for all such tools together. Default: false, or MCP's
+   * `_meta["anthropic/alwaysLoad"]` where the MCP server is trusted.
    * </pre>
    *
    * <code>bool always_load = 6;</code>
