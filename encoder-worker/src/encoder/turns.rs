@@ -1,11 +1,16 @@
 //! Whose text is next: start-time fair queueing (Goyal, Vin and Cheng, "Start-time Fair Queuing", SIGCOMM 1996).
 //! Every text has a turn, in tokens of virtual time; texts go in the order of their turns. A flow's texts have turns
-//! one after another, so that who asks for ten times as much as others waits for itself, and not they for it.
+//! one after another, so that who asks for ten times as much as others waits for itself, and not they for it. A flow
+//! that asked for less than its share has a credit, so that its next few texts go before all those of a busy one.
 
 use std::collections::HashMap;
 
 /// Flows that are remembered without looking whether they still wait for anything.
 const REMEMBERED: usize = 1_024;
+
+/// Tokens of its share that a flow may save up: some twenty short texts. They go at once where it sends them at once, and
+/// no flow that always has texts waits for more than these of each other flow.
+const CREDIT: u64 = 256;
 
 /// Tokens that a text is taken for at least, and at most: what a text costs is known only when it is tokenized, and the
 /// rest of a long one is not read.
@@ -59,7 +64,7 @@ impl Turns {
             return self.now;
         }
         let end = self.ends.entry(flow).or_default();
-        let turn = self.now.max(*end);
+        let turn = self.now.saturating_sub(CREDIT).max(*end);
         *end = turn.saturating_add(cost);
         turn
     }
@@ -79,8 +84,8 @@ impl Turns {
     /// Forgets flows that wait for nothing. `waiting` is how many requests there are.
     pub(super) fn forget_idle(&mut self, waiting: usize) {
         if self.ends.len() > REMEMBERED.max(2 * waiting) {
-            let now = self.now;
-            self.ends.retain(|_, end| *end > now);
+            let used_up = self.now.saturating_sub(CREDIT);
+            self.ends.retain(|_, end| *end > used_up);
         }
     }
 }
@@ -92,15 +97,29 @@ mod tests {
     #[test]
     fn a_flow_waits_for_itself_and_not_others_for_it() {
         let mut turns = Turns::default();
-        let (busy, quiet) = (Flow::new(1), Flow::new(2));
+        let busy = Flow::new(1);
         let of_busy: Vec<_> = (0..10).map(|_| turns.join(busy, 8)).collect();
         assert_eq!(of_busy, [0, 8, 16, 24, 32, 40, 48, 56, 64, 72]);
-        assert_eq!(turns.join(quiet, 8), 0);
+        assert_eq!(turns.join(Flow::new(2), 8), 0);
         turns.taken(16);
-        // What waited for nothing has no credit of the time that it was away.
-        assert_eq!(turns.join(Flow::new(3), 8), 16);
-        assert_eq!(turns.join(quiet, 8), 16);
+        assert_eq!(turns.join(busy, 8), 80);
         assert_eq!((turns.join(Flow::ALONE, 8), turns.join(Flow::ALONE, 8)), (16, 16));
+    }
+
+    #[test]
+    fn a_burst_of_a_quiet_flow_goes_before_a_busy_one() {
+        let mut turns = Turns::default();
+        let (busy, quiet) = (Flow::new(1), Flow::new(2));
+        for _ in 0..200 {
+            turns.join(busy, 8);
+        }
+        turns.taken(1_000);
+        let burst: Vec<_> = (0..32).map(|_| turns.join(quiet, 8)).collect();
+        assert!(burst.iter().all(|turn| *turn < 1_000), "{burst:?}");
+        assert_eq!(burst[0], 1_000 - CREDIT);
+        // What it asks for beyond that takes turns.
+        assert_eq!(turns.join(quiet, 8), 1_000);
+        assert_eq!(turns.join(quiet, 8), 1_008);
     }
 
     #[test]
@@ -120,7 +139,7 @@ mod tests {
         for number in 1..=3_000 {
             let turn = turns.join(Flow::new(number), 4);
             if number < 2_990 {
-                turns.taken(turn + 4);
+                turns.taken(turn + 4 + CREDIT);
             }
             turns.forget_idle(10);
         }
