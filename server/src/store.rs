@@ -41,7 +41,7 @@ pub use past::{PAST_TOOL_KEPT, PAST_TOOLS_KEPT, PastTool};
 pub use policy::{PolicyChange, StoredPolicy};
 pub use requests::{PendingRequest, REQUEST_KEPT, RecordedRequest};
 pub use schema_state::SchemaState;
-pub use status::ToolStatus;
+pub use status::{ToolStatus, UNTRUSTED};
 pub use usage::{AMOUNT_MAX, Hour, UsageAddition, UsageCount};
 
 /// Counts the changes of one tenant's catalog, from 1.

@@ -35,6 +35,6 @@ pub(super) async fn run(bench: Bench) -> Result<Exit, Failure> {
     match bench.command {
         Command::Tax(tax) => tax::run(tax).await,
         Command::Memory(memory) => memory::run(memory).await,
-        Command::Poison(poison) => poison::run(&poison),
+        Command::Poison(poison) => poison::run(poison).await,
     }
 }

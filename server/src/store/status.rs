@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{ServerRecord, StoredCatalog, StoredTool};
 
 /// The wire's number of `TRUST_TIER_UNTRUSTED`.
-const UNTRUSTED: i32 = 1;
+pub const UNTRUSTED: i32 = 1;
 
 impl ServerRecord {
     /// Whether its texts are a third party's.

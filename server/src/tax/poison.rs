@@ -1,6 +1,7 @@
 //! The adversarial set: tools with poisoned descriptions beside the testbed, whether they get into the active set,
 //! and what Gate does when the model obeys them. The texts are data: nothing here acts on them.
 
+mod captured;
 mod covert;
 mod crafted;
 mod disguised;
@@ -11,6 +12,7 @@ use super::report::{Cell, Table};
 use crate::error::Error;
 use crate::eval::CatalogServer;
 
+pub use captured::Capture;
 pub use scanned::{Attack, Honest, scanned};
 pub(super) use trial::{exposure, table, texts, trials};
 

@@ -1,30 +1,38 @@
-//! `toolgate bench poison`: what the scan of registrations finds in attacks and in honest tools, as a table.
+//! `toolgate bench poison`: what the scan of registrations finds in attacks and in honest tools, and what tools that are
+//! written for requests take of the sets, as tables.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::tax::table;
+use crate::cli::arguments::ConfigArguments;
 use crate::cli::catalog::read;
 use crate::cli::documents::read_text;
+use crate::cli::embedding::{packs, with_encoders};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::files::{check_writable, write};
 use crate::cli::output;
-use crate::tax::poison::{Attack, Honest, scanned};
+use crate::eval::{Progress, Sides, catalog_file, query_file};
+use crate::tax::poison::{Attack, Capture, Honest, scanned};
 use crate::tax::report::Table;
 
 const EXAMPLES: &str = "\
 Examples:
   toolgate bench poison
   toolgate bench poison --catalog tests/data/servers --attacks tests/data/attacks/held-out.jsonl
+  toolgate bench poison --catalog tests/data/servers --queries tests/data/intents/people.jsonl
   toolgate bench poison --rules our-rules.yaml --catalog our-servers/ --markdown poison.md
 
 The 60 poisoned tools of `toolgate bench tax` are scanned beside its testbed; attacks of others, one JSON object a line with
 \"source\", \"family\" and \"text\", each in a tool of its own; catalogs, as `toolgate catalog scan` takes them, each
-as a whole. Neither a server nor an encoder is needed.";
+as a whole. Neither a server nor an encoder is needed.
 
-/// Measure which attacks a registration's scan finds, and which honest tools it takes for one.
+With --queries, a second table: MCP servers whose tools are written for 40 of these very requests, each beside the honest
+catalogs, and what they take of the sets as a standard and as an untrusted one. This takes the encoder.";
+
+/// Measure which attacks a registration's scan finds, which honest tools it takes for one, and what written-for tools take.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Poison {
@@ -34,6 +42,9 @@ pub(super) struct Poison {
     /// Attacks of others, one JSON object a line.
     #[arg(long, value_name = "FILE")]
     attacks: Vec<PathBuf>,
+    /// Requests of the honest tools, as `toolgate eval` takes them: also measure what tools written for them take.
+    #[arg(long, value_name = "FILE", requires = "catalogs")]
+    queries: Option<PathBuf>,
     /// A file of rules (safety.rules_file) over the shipped ones.
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
@@ -43,9 +54,14 @@ pub(super) struct Poison {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+    /// The encoder's model directory (encoder.model_dir).
+    #[arg(long, value_name = "DIR", requires = "queries")]
+    model_dir: Option<PathBuf>,
+    #[command(flatten)]
+    config: ConfigArguments,
 }
 
-pub(super) fn run(arguments: &Poison) -> Result<Exit, Failure> {
+pub(super) async fn run(arguments: Poison) -> Result<Exit, Failure> {
     arguments.markdown.iter().try_for_each(|path| check_writable(path))?;
     let scanner = read::scanner(arguments.rules.as_deref())?;
     let attacks =
@@ -53,15 +69,44 @@ pub(super) fn run(arguments: &Poison) -> Result<Exit, Failure> {
     let honest = arguments.catalogs.iter().map(honest).collect::<Result<Vec<_>, _>>()?;
     let measured = scanned(&scanner, &attacks.concat(), &honest);
     let measured = measured.map_err(|error| Failure::new(error.to_string()))?;
+    let captured = match &arguments.queries {
+        Some(queries) => Some(captured(&arguments, queries).await?),
+        None => None,
+    };
+    let tables: Vec<&Table> = [&measured].into_iter().chain(&captured).collect();
     if let Some(path) = &arguments.markdown {
-        write(path, &markdown(&measured))?;
+        write(path, &tables.iter().map(|one| markdown(one)).collect::<Vec<_>>().join("\n"))?;
     }
     if arguments.json {
-        output::print_json(&json!({"columns": measured.columns, "rows": measured.rows}))?;
+        output::print_json(&as_json(&measured, captured.as_ref()))?;
     } else {
-        output::print(&table(&measured))?;
+        let texts: Vec<String> = tables.iter().map(|one| table(one)).collect();
+        output::print(&texts.join("\n"))?;
+        captured.iter().for_each(|one| output::note(&one.says));
     }
     Ok(Exit::Done)
+}
+
+/// What tools that are written for these requests take of the sets.
+async fn captured(arguments: &Poison, queries: &Path) -> Result<Table, Failure> {
+    let config = arguments.config.load_for_model(arguments.model_dir.as_deref())?;
+    let mut honest = Vec::new();
+    for path in &arguments.catalogs {
+        honest.extend(catalog_file::read(path)?);
+    }
+    let queries = query_file::read(queries)?;
+    let capture = Capture { honest, queries, packs: packs(&config, &[])? };
+    let measure =
+        async move |sides: Sides<'_>, progress: &Progress| capture.run(sides, progress).await;
+    with_encoders(&config, "the benchmark", measure).await
+}
+
+fn as_json(scanned: &Table, captured: Option<&Table>) -> Value {
+    let mut all = json!({"columns": scanned.columns, "rows": scanned.rows});
+    if let Some(Table { says, columns, rows, .. }) = captured {
+        all["captured"] = json!({"says": says, "columns": columns, "rows": rows});
+    }
+    all
 }
 
 fn attacks(path: &Path) -> Result<Vec<Attack>, Failure> {
