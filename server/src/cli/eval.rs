@@ -94,8 +94,8 @@ pub(super) struct Eval {
     #[arg(long)]
     visible: bool,
     /// Also play the first so many queries as one conversation, with 0 to 60,000 tokens of messages before it, and
-    /// say how much of its prompts a provider's cache could serve. Ends with 3 where the set that Route keeps, directly
-    /// before the message, is dearer than routing anew or than summaries first.
+    /// say how much of its prompts a provider's cache could serve. Ends with 3 where the set that Route keeps is dearer than
+    /// routing anew or than the paper's layout at the same place: in tools[], or directly before the message.
     #[arg(long, value_name = "TURNS", default_value_t = 0, hide_default_value = true)]
     conversation: usize,
     /// An MCP server of the catalog whose tools have no pack, whatever packs there are: what a server of one's own comes to

@@ -74,27 +74,44 @@ pub struct Played {
     pub all: Layout,
     /// Each turn's set anew, before the history.
     pub anew: Layout,
+    /// All summaries in the prefix, behind them each turn's set anew, before the history: the paper's layout where a
+    /// provider takes definitions in `tools[]` only.
+    pub paper_first: Layout,
+    /// Each turn's set anew, directly before the message. Nothing else is listed.
+    pub anew_last: Layout,
     /// All summaries in the prefix, each turn's set anew directly before the message (Tool Attention).
     pub paper: Layout,
     /// The set that Route keeps, before the history, whose length it is told.
     pub kept_first: Layout,
-    /// The set that Route keeps, directly before the message. Nothing else is listed.
+    /// The set that Route keeps, directly before the message, told that nothing cached stands behind it. Nothing else is
+    /// listed.
     pub kept_last: Layout,
 }
 
 impl Played {
     /// Returns the layouts, the most naive first.
     #[must_use]
-    pub fn layouts(&self) -> [&Layout; 5] {
-        [&self.all, &self.anew, &self.paper, &self.kept_first, &self.kept_last]
+    pub fn layouts(&self) -> [&Layout; 7] {
+        [
+            &self.all,
+            &self.paper_first,
+            &self.anew,
+            &self.kept_first,
+            &self.paper,
+            &self.anew_last,
+            &self.kept_last,
+        ]
     }
 
-    /// Returns true if the set that is kept is dearer than what is promised: before the history than routing anew, directly
-    /// before the message than the cheaper of the paper's layout and routing anew before the history.
+    /// Returns true if the set that is kept is dearer than the cheaper of the paper's layout and routing anew at the same
+    /// place, before the history or directly before the message.
     #[must_use]
     pub fn is_dearer(&self) -> bool {
-        let anew = self.anew.priced();
-        self.kept_first.priced() > anew || self.kept_last.priced() > self.paper.priced().min(anew)
+        let is_dearer = |kept: &Layout, others: [&Layout; 2]| {
+            others.iter().any(|other| kept.priced() > other.priced())
+        };
+        is_dearer(&self.kept_first, [&self.paper_first, &self.anew])
+            || is_dearer(&self.kept_last, [&self.paper, &self.anew_last])
     }
 }
 
@@ -164,8 +181,10 @@ struct Stage<'a> {
     scene: Scene<'a>,
     background: Vec<Vec<f32>>,
     all: Prompts,
+    paper_first: Prompts,
     anew: Prompts,
     paper: Prompts,
+    anew_last: Prompts,
     kept_first: Prompts,
     kept_last: Prompts,
     /// What stands behind the tools.
@@ -188,8 +207,10 @@ impl<'a> Stage<'a> {
             scene,
             background: scene.embeddings.background(),
             all: Prompts::default(),
+            paper_first: Prompts::default(),
             anew: Prompts::default(),
             paper: Prompts::default(),
+            anew_last: Prompts::default(),
             kept_first: Prompts::default(),
             kept_last: Prompts::default(),
             history: vec![Part::history(history)],
@@ -216,19 +237,24 @@ impl<'a> Stage<'a> {
         let best = schemas(&anew);
         let told = Some(self.history_tokens);
         let first = self.route(snapshot, query, &self.first, told)?;
-        let last = self.route(snapshot, query, &self.last, None)?;
+        let last = self.route(snapshot, query, &self.last, Some(0))?;
 
         self.all.push(&all, [&all, &self.history, &[message]]);
+        self.paper_first.push(&best, [&pool, &best, &self.history, &[message]]);
         self.anew.push(&best, [&best, &self.history, &[message]]);
         self.paper.push(&best, [&pool, &self.history, &best, &[message]]);
+        self.anew_last.push(&best, [&self.history, &best, &[message]]);
         let tools = schemas(&first);
         self.kept_first.push(&tools, [&tools, &self.history, &[message]]);
         let tools = schemas(&last);
         self.kept_last.push(&tools, [&self.history, &tools, &[message]]);
 
         if !query.relevant.is_empty() {
-            self.anew.miss_unless(has_right(snapshot, query, &anew));
-            self.paper.miss_unless(has_right(snapshot, query, &anew));
+            let of_anew =
+                [&mut self.paper_first, &mut self.anew, &mut self.paper, &mut self.anew_last];
+            for prompts in of_anew {
+                prompts.miss_unless(has_right(snapshot, query, &anew));
+            }
             self.kept_first.miss_unless(has_right(snapshot, query, &first));
             self.kept_last.miss_unless(has_right(snapshot, query, &last));
         }
@@ -270,11 +296,15 @@ impl<'a> Stage<'a> {
         Played {
             history,
             all: self.all.total("all schemas first"),
+            paper_first: self
+                .paper_first
+                .total("summaries first, schemas anew behind them (the paper's in tools[])"),
             anew: self.anew.total("the best schemas first, anew each turn"),
+            kept_first: self.kept_first.total("the kept set first"),
             paper: self
                 .paper
                 .total("summaries first, schemas anew before the message (the paper's)"),
-            kept_first: self.kept_first.total("the kept set first"),
+            anew_last: self.anew_last.total("the best schemas before the message, anew each turn"),
             kept_last: self.kept_last.total("the kept set before the message"),
         }
     }
@@ -303,4 +333,33 @@ fn is_right(snapshot: &Snapshot, query: &LabelledQuery, chosen: &Chosen) -> bool
 
 fn has_right(snapshot: &Snapshot, query: &LabelledQuery, set: &[Chosen]) -> bool {
     set.iter().any(|chosen| is_right(snapshot, query, chosen))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn priced(tokens: u64) -> Layout {
+        Layout { name: "x", tokens, cached: 0, tools: 0, schema_tokens: 0, missed: 0 }
+    }
+
+    fn played(kept_first: u64, kept_last: u64) -> Played {
+        Played {
+            history: 0,
+            all: priced(900),
+            paper_first: priced(200),
+            anew: priced(100),
+            kept_first: priced(kept_first),
+            paper: priced(70),
+            anew_last: priced(50),
+            kept_last: priced(kept_last),
+        }
+    }
+
+    #[test]
+    fn a_kept_set_is_held_against_what_stands_at_the_same_place() {
+        assert!(!played(100, 50).is_dearer());
+        assert!(played(101, 50).is_dearer());
+        assert!(played(100, 51).is_dearer());
+    }
 }

@@ -110,8 +110,10 @@ async fn a_set_before_the_message_leaves_the_history_in_the_cache() {
     let [none, .., longest] = &conversation.played[..] else { panic!("{conversation:?}") };
     assert_eq!((none.history, longest.history), (0, 60_000));
     // A tool is registered between the two turns, and another set is needed: what stands behind them is lost.
-    assert!(longest.kept_last.hit_rate() > 0.45, "{longest:?}");
-    for first in [&longest.all, &longest.anew, &longest.paper] {
+    for last in [&longest.anew_last, &longest.kept_last] {
+        assert!(last.hit_rate() > 0.45, "{longest:?}");
+    }
+    for first in [&longest.all, &longest.paper_first, &longest.anew, &longest.paper] {
         assert!(first.hit_rate() < 0.05, "{first:?}");
     }
     assert!(!conversation.is_dearer(), "{conversation:?}");

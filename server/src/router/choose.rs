@@ -265,6 +265,9 @@ impl<'a> Choice<'a> {
         if continues {
             self.leave_as_it_is(&mut picked.chosen);
         }
+        let of_message = picked.chosen.iter().filter(|one| !one.from_context).map(|one| one.slot);
+        let of_message = self.set.affordable(of_message);
+        self.eviction.trim_by_price(&mut self.set, of_message);
         let joining = self.set.affordable(picked.chosen.iter().map(|one| one.slot));
         self.eviction.trim(&mut self.set, joining);
         let mut places = self.options.top_k;

@@ -99,6 +99,25 @@ impl<'a> Eviction<'a> {
         set.remove(&self.with_count(set, over, left));
     }
 
+    /// Takes out what the turn does not need for `joining` new ones, whose message is the turn's, where the caller has the
+    /// cache counted. All behind the tools is lost then: what would pass the bound on tools goes, and whatever costs more
+    /// to carry along than to read what follows it anew, called lately or not. Nothing is spared by keeping a tool where
+    /// nothing is cached behind them: they are sent anew each turn.
+    pub fn trim_by_price(&mut self, set: &mut ActiveSetBuilder<'_>, joining: usize) {
+        if !self.counts_cache() || !self.has_overlaps {
+            return;
+        }
+        let unneeded: Vec<u32> =
+            set.tools().iter().filter(|one| self.is_unneeded(set, one)).map(slot).collect();
+        let is_uncached = self.query.options.history_tokens == Some(0);
+        let over = set.overrun_with(joining);
+        let is_over = over.tools.max(over.routed) > 0;
+        let pays = || cost_in(set, &unneeded, Prompt { tools: 0, history: 0 }).pays();
+        if is_uncached || joining > 0 && (is_over || pays()) {
+            set.remove(&unneeded);
+        }
+    }
+
     /// Returns true if tools that would only do as well as others of the set are worth the cache that they cost. Where
     /// they are not the set stays, and the answer says so.
     pub fn pays(&mut self, set: &ActiveSetBuilder<'_>) -> bool {
@@ -168,14 +187,17 @@ impl<'a> Eviction<'a> {
         chosen.found_by == FoundBy::Kept && !self.needed.contains(&chosen.slot)
     }
 
-    /// Returns true for a kept tool that this turn does not want, and that was neither called lately nor asked for by
-    /// the model.
-    fn is_left(&self, set: &ActiveSetBuilder<'_>, chosen: &Chosen) -> bool {
+    /// Returns true for a kept tool that this turn does not want, and that the model did not ask for.
+    fn is_unneeded(&self, set: &ActiveSetBuilder<'_>, chosen: &Chosen) -> bool {
         self.is_kept(chosen)
             && !self.wanted.contains(&chosen.slot)
             && !chosen.newly_promoted
             && !set.is_searched(chosen.slot)
-            && !self.conversation.called_lately(self.names(chosen.slot))
+    }
+
+    /// Returns true for an unneeded tool that was not called lately either.
+    fn is_left(&self, set: &ActiveSetBuilder<'_>, chosen: &Chosen) -> bool {
+        self.is_unneeded(set, chosen) && !self.conversation.called_lately(self.names(chosen.slot))
     }
 
     /// Returns true for a kept tool that the conversation has left behind, so that it may go for want of tokens.
@@ -193,14 +215,18 @@ impl<'a> Eviction<'a> {
     }
 
     fn cost(&self, set: &ActiveSetBuilder<'_>, victims: &[u32]) -> CacheCost {
-        let active = set.tools();
-        let first = active.iter().position(|chosen| victims.contains(&chosen.slot)).unwrap_or(0);
-        let after = active[first..].iter().filter(|chosen| !victims.contains(&chosen.slot));
-        let after = after.map(|chosen| set.tokens_of(chosen.slot)).sum();
-        let gone = victims.iter().map(|slot| set.tokens_of(*slot)).sum();
         let history = self.query.options.history_tokens.map_or(0, u64::from);
-        CacheCost::new(Prompt { tools: set.used(), history }, gone, after)
+        cost_in(set, victims, Prompt { tools: set.used(), history })
     }
+}
+
+fn cost_in(set: &ActiveSetBuilder<'_>, victims: &[u32], prompt: Prompt) -> CacheCost {
+    let active = set.tools();
+    let first = active.iter().position(|chosen| victims.contains(&chosen.slot)).unwrap_or(0);
+    let after = active[first..].iter().filter(|chosen| !victims.contains(&chosen.slot));
+    let after = after.map(|chosen| set.tokens_of(chosen.slot)).sum();
+    let gone = victims.iter().map(|slot| set.tokens_of(*slot)).sum();
+    CacheCost::new(prompt, gone, after)
 }
 
 /// Returns how many of these tools the model did not search for.

@@ -67,7 +67,8 @@ pub struct Options {
     pub explain: bool,
     /// The most tokens that all definitions of the active set may cost.
     pub active_token_budget: Option<u32>,
-    /// Tokens of the prompt that come after the tools and are cached with them.
+    /// Tokens of the prompt that come after the tools and are cached with them; 0 where the tools stand directly before
+    /// the message.
     pub history_tokens: Option<u32>,
     /// Change the set whatever the lost cache costs.
     pub ignore_cache_cost: bool,

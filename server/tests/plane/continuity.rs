@@ -2,6 +2,7 @@
 //! worth more.
 
 use toolgate_server::gate::verdict::RefusalCode;
+use toolgate_server::router::intent::Intent;
 use toolgate_server::router::query::{Options, RouteQuery};
 use toolgate_server::router::route::Answer;
 use toolgate_server::state::{AgentState, CallStatus, PriorCall};
@@ -89,6 +90,47 @@ async fn a_long_history_keeps_the_set_unless_the_caller_insists() {
     let changed = world.route("acme", query).await;
     assert!(!changed.change.kept_for_cache);
     assert_eq!(changed.change.removed.len(), 2);
+}
+
+#[tokio::test]
+async fn with_the_cache_counted_what_a_message_does_not_need_goes_where_that_pays() {
+    let (world, before, _) = two_turns().await;
+    let counted = |text: &str| {
+        let options = Options { history_tokens: Some(5_000), ..options() };
+        let state = called("mcp__s__topic0_0", 2);
+        RouteQuery { previous: before.handle.clone(), options, state, ..ask(text) }
+    };
+    // Nothing that is left stands behind what goes; that it was called does not pay for it.
+    let other = world.route("acme", counted(TOPICS[2])).await;
+    assert_eq!(shown(&other), ["topic2_0", "topic2_1"]);
+    // Two would be read anew for the two that go.
+    let both = world.route("acme", counted(&TOPICS[1..].join(" "))).await;
+    assert_eq!(shown(&both)[..4], ["topic0_0", "topic0_1", "topic1_0", "topic1_1"]);
+    // Nothing joins, so nothing goes.
+    let same = world.route("acme", counted(TOPICS[1])).await;
+    assert_eq!(model_names(&same), model_names(&before));
+}
+
+#[tokio::test]
+async fn what_a_call_found_takes_no_tool_of_the_turn_out() {
+    let (world, before, _) = two_turns().await;
+    let options = Options { history_tokens: Some(5_000), ..options() };
+    let state = called("mcp__s__topic0_0", 2);
+    let mut query = RouteQuery { previous: before.handle, options, state, ..ask(TOPICS[1]) };
+    query.intents.push(Intent::new(TOPICS[2].to_owned(), 0.5));
+    let answer = world.route("acme", query).await;
+    assert_eq!(shown(&answer)[..4], ["topic0_0", "topic0_1", "topic1_0", "topic1_1"]);
+    assert_eq!(answer.active.len(), 5, "{:?}", shown(&answer));
+}
+
+#[tokio::test]
+async fn nothing_is_carried_along_where_nothing_behind_the_tools_is_cached() {
+    let (world, before, _) = two_turns().await;
+    let options = Options { history_tokens: Some(0), ..options() };
+    let query = RouteQuery { previous: before.handle, options, ..ask(TOPICS[1]) };
+    let answer = world.route("acme", query).await;
+    assert_eq!(shown(&answer), ["topic1_0", "topic1_1"]);
+    assert_eq!(answer.change.removed.len(), 2);
 }
 
 #[tokio::test]

@@ -50,8 +50,9 @@ class RouteArguments(TypedDict, total=False):
     """The most cl100k_base tokens that all schemas of the active set may cost: kept tools that the
     conversation has left behind go for new ones. Default: no cap."""
     history_tokens: int
-    """Tokens of the messages so far: the set is kept when changing it costs more in lost cache than
-    it saves. Default: the cache is not counted."""
+    """Tokens of the messages behind the tools: the set is kept when changing it costs more in lost
+    cache than it saves. 0: the tools stand directly before the message, and the set holds what the
+    turn needs alone. Default: the cache is not counted."""
     ignore_cache_cost: bool
     """Change the set even when the lost cache costs more. Default: False."""
     detail: Detail | str

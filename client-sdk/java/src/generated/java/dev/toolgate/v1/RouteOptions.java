@@ -581,7 +581,8 @@ private static final long serialVersionUID = 0L;
    * <pre>
    * cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
    * so far. With it, the set is kept when changing it would cost more in lost cache than it saves: for want of tokens,
-   * and where the best tool of each intent is there already. Absent: what is lost is not counted.
+   * and where the best tool of each intent is there already; what a change would carry along at a loss goes. 0: the tools
+   * stand directly before the message, and the set holds what the turn needs alone. Absent: what is lost is not counted.
    * </pre>
    *
    * <code>optional uint32 history_tokens = 16;</code>
@@ -595,7 +596,8 @@ private static final long serialVersionUID = 0L;
    * <pre>
    * cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
    * so far. With it, the set is kept when changing it would cost more in lost cache than it saves: for want of tokens,
-   * and where the best tool of each intent is there already. Absent: what is lost is not counted.
+   * and where the best tool of each intent is there already; what a change would carry along at a loss goes. 0: the tools
+   * stand directly before the message, and the set holds what the turn needs alone. Absent: what is lost is not counted.
    * </pre>
    *
    * <code>optional uint32 history_tokens = 16;</code>
@@ -2724,7 +2726,8 @@ private static final long serialVersionUID = 0L;
      * <pre>
      * cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
      * so far. With it, the set is kept when changing it would cost more in lost cache than it saves: for want of tokens,
-     * and where the best tool of each intent is there already. Absent: what is lost is not counted.
+     * and where the best tool of each intent is there already; what a change would carry along at a loss goes. 0: the tools
+     * stand directly before the message, and the set holds what the turn needs alone. Absent: what is lost is not counted.
      * </pre>
      *
      * <code>optional uint32 history_tokens = 16;</code>
@@ -2738,7 +2741,8 @@ private static final long serialVersionUID = 0L;
      * <pre>
      * cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
      * so far. With it, the set is kept when changing it would cost more in lost cache than it saves: for want of tokens,
-     * and where the best tool of each intent is there already. Absent: what is lost is not counted.
+     * and where the best tool of each intent is there already; what a change would carry along at a loss goes. 0: the tools
+     * stand directly before the message, and the set holds what the turn needs alone. Absent: what is lost is not counted.
      * </pre>
      *
      * <code>optional uint32 history_tokens = 16;</code>
@@ -2752,7 +2756,8 @@ private static final long serialVersionUID = 0L;
      * <pre>
      * cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
      * so far. With it, the set is kept when changing it would cost more in lost cache than it saves: for want of tokens,
-     * and where the best tool of each intent is there already. Absent: what is lost is not counted.
+     * and where the best tool of each intent is there already; what a change would carry along at a loss goes. 0: the tools
+     * stand directly before the message, and the set holds what the turn needs alone. Absent: what is lost is not counted.
      * </pre>
      *
      * <code>optional uint32 history_tokens = 16;</code>
@@ -2770,7 +2775,8 @@ private static final long serialVersionUID = 0L;
      * <pre>
      * cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
      * so far. With it, the set is kept when changing it would cost more in lost cache than it saves: for want of tokens,
-     * and where the best tool of each intent is there already. Absent: what is lost is not counted.
+     * and where the best tool of each intent is there already; what a change would carry along at a loss goes. 0: the tools
+     * stand directly before the message, and the set holds what the turn needs alone. Absent: what is lost is not counted.
      * </pre>
      *
      * <code>optional uint32 history_tokens = 16;</code>
