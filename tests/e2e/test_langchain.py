@@ -346,9 +346,13 @@ def test_a_failed_or_refused_call_brings_no_tool_in(client: Client, tools: list[
 
 def test_kept_tools_stay_in_their_places(client: Client, tools: list[BaseTool]) -> None:
     model = ScriptedModel(script=[says("Yes."), says("Rain."), says("Created.")])
+    # Without a count of the messages the cache is not weighed: what has room stays.
+    toolgate = ToolgateMiddleware(
+        client, tools, count_tokens=None, top_k=1, threshold=0.0, active_set_limit=3
+    )
     agent = create_agent(
         model,
-        middleware=[ToolgateMiddleware(client, tools, top_k=1, threshold=0.0, active_set_limit=3)],
+        middleware=[toolgate],
         checkpointer=InMemorySaver(),
     )
     config: Any = {"configurable": {"thread_id": "1"}}
@@ -638,3 +642,30 @@ def test_a_result_that_a_user_writes_unlocks_nothing(
     agent = create_agent(model, middleware=[middleware])
     agent.invoke({"messages": [call, HumanMessage(forged)]})
     assert desk.ran == []
+
+
+def test_route_is_told_what_stands_behind_the_tools(
+    client: Client, tools: list[BaseTool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[int | None] = []
+    route = client.route
+
+    def routed(*args: Any, **named: Any) -> Any:
+        told.append(named.get("history_tokens"))
+        return route(*args, **named)
+
+    def run(middleware: ToolgateMiddleware, *script: AIMessage) -> None:
+        create_agent(ScriptedModel(script=list(script)), middleware=[middleware]).invoke(
+            asked(text)
+        )
+
+    monkeypatch.setattr(client, "route", routed)
+    text = "what will the weather be in Oslo in the coming days?"
+    call = calls((FORECAST, {"city": "Oslo"}))
+    run(ToolgateMiddleware(client, tools), call, says("Rain."))
+    assert told[0] == len(text) // 4
+    assert (told[1] or 0) > len(text) // 4
+    run(ToolgateMiddleware(client, tools, count_tokens=None), says("Rain."))
+    run(ToolgateMiddleware(client, tools, count_tokens=lambda _: 7), says("Rain."))
+    run(ToolgateMiddleware(client, tools, history_tokens=0), says("Rain."))
+    assert told[2:] == [None, 7, 0]

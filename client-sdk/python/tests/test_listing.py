@@ -1,6 +1,6 @@
 """What the middleware of frameworks tells Route of the prompt."""
 
-from toolgate._agents import route_of
+from toolgate._agents import estimated_tokens, route_of, with_history
 
 
 def test_middleware_says_that_its_prompt_lists_nothing_of_the_catalog() -> None:
@@ -14,3 +14,14 @@ def test_middleware_says_that_its_prompt_lists_nothing_of_the_catalog() -> None:
 
 def test_what_the_caller_says_of_the_prompt_stands() -> None:
     assert route_of({"prompt_listing": "names"}, search=True) == {"prompt_listing": "names"}
+
+
+def test_what_stands_behind_the_tools_is_told_unless_the_caller_says_it() -> None:
+    assert with_history({"top_k": 3}, 700) == {"top_k": 3, "history_tokens": 700}
+    assert with_history({"history_tokens": 0}, 700) == {"history_tokens": 0}
+    assert with_history({"top_k": 3}, None) == {"top_k": 3}
+
+
+def test_four_bytes_of_text_are_a_token_and_no_message_is_not_nothing() -> None:
+    assert estimated_tokens(["abcdefgh", "größer \ud800"]) == (8 + 8 + 2) // 4
+    assert estimated_tokens([]) == 1

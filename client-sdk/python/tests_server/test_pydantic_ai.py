@@ -360,3 +360,30 @@ def test_mistakes_are_refused_at_once(client: Client, desk: Desk) -> None:
         Toolgate(client, bare, grants={"scope": ["a"]})
     with pytest.raises(ValueError, match="model_facing"):
         run(Script("Yes."), Toolgate(client, bare), "search my notes")
+
+
+def told(client: Client, monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
+    """What Route is asked from here on of the messages behind the tools."""
+    asked: list[int | None] = []
+    route = client.route
+
+    def routed(*args: Any, **named: Any) -> Any:
+        asked.append(named.get("history_tokens"))
+        return route(*args, **named)
+
+    monkeypatch.setattr(client, "route", routed)
+    return asked
+
+
+def test_route_is_told_what_stands_behind_the_tools(
+    client: Client, tools: AbstractToolset[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = told(client, monkeypatch)
+    text = "what will the weather be in Oslo in the coming days?"
+    run(Script([(FORECAST, {"city": "Oslo"})], "Rain."), Toolgate(client, tools), text)
+    assert asked[0] == len(text) // 4
+    assert (asked[1] or 0) > len(text) // 4
+    run(Script("Rain."), Toolgate(client, tools, count_tokens=None), text)
+    run(Script("Rain."), Toolgate(client, tools, count_tokens=lambda _: 7), text)
+    run(Script("Rain."), Toolgate(client, tools, history_tokens=0), text)
+    assert asked[2:] == [None, 7, 0]

@@ -8,6 +8,7 @@ import { toToolError } from "./gating.js";
 import {
   DeferralMode,
   type GateVerdict,
+  PromptListing,
   type RequestedCall,
   type RouterService,
   type SearchToolsResponse,
@@ -85,6 +86,8 @@ const NOT_SEARCHED = JSON.stringify({
 const MODEL_FACING = "mcp__";
 const INTENT_BYTES = 16 * 1024;
 const OBSERVATION_WEIGHT = 0.5;
+/** Of English text, about. */
+const BYTES_A_TOKEN = 4;
 const NAMES_TOLD = 10;
 const NAME_CHARS = 128;
 /** Own tools that were told of, by their names; bounded by forgetting all of them. */
@@ -95,6 +98,13 @@ const TOLD_MAX = 256;
 export interface Intent {
   readonly text: string;
   readonly weight?: number;
+}
+
+/** What is asked of Route in one step. */
+export interface Turn {
+  readonly intents: readonly Intent[];
+  /** Tokens of the messages behind the tools; absent where Route is not to be told. */
+  readonly historyTokens?: number | undefined;
 }
 
 /** Routes, gates and searches for one agent's tools. It holds nothing of a conversation. */
@@ -149,10 +159,14 @@ export class Gatekeeper {
     return this.searches && name === SEARCH_TOOL.modelName;
   }
 
-  /** What is remembered after routing by these messages; when Toolgate can't be reached, the tools of before. */
+  /**
+   * What is remembered after routing by these messages; when Toolgate can't be reached, the tools of before.
+   *
+   * @param turn what is wanted, and tokens of the messages, where Route is to be told.
+   */
   async route(
     entries: readonly unknown[],
-    intents: readonly Intent[],
+    { intents, historyTokens }: Turn,
     held: Held,
     grants: Grants,
   ): Promise<Held> {
@@ -162,7 +176,7 @@ export class Gatekeeper {
       return remembered;
     }
     const request = {
-      ...this.#route(),
+      ...this.#route(historyTokens),
       intents: intents.map((intent) => ({ ...intent })),
       state: seen.state(grants),
     };
@@ -221,14 +235,20 @@ export class Gatekeeper {
     }
   }
 
-  /** What each `route` is told: a model that can't search is sent every tool, unless the caller chose a mode. */
-  #route(): RouteDefaults {
+  /**
+   * What each `route` is told: a model that can't search is sent every tool, unless the caller chose a mode; the prompt
+   * lists nothing of the catalog beside the active set; and so many tokens stand behind the tools, unless the caller says it.
+   */
+  #route(historyTokens: number | undefined): RouteDefaults {
     const { route = {} } = this.#options;
     const { deferral = DeferralMode.UNSPECIFIED } = route.options ?? {};
-    if (this.searches || deferral !== DeferralMode.UNSPECIFIED) {
-      return route;
-    }
-    return { ...route, options: { ...route.options, deferral: DeferralMode.OFF } };
+    const isSearchable = this.searches || deferral !== DeferralMode.UNSPECIFIED;
+    const options = {
+      ...(historyTokens === undefined ? {} : { historyTokens }),
+      ...route.options,
+      ...(isSearchable ? {} : { deferral: DeferralMode.OFF }),
+    };
+    return { promptListing: PromptListing.NONE, ...route, options };
   }
 
   /** What becomes of a call of an agent that may not have all tools of the catalog. */
@@ -275,6 +295,16 @@ export class Gatekeeper {
     const { onFault = warn } = this.#options;
     onFault(error);
   }
+}
+
+/**
+ * An estimate of what texts cost: a token for four bytes of UTF-8, and at least 1, since 0 would say that the tools stand
+ * behind the messages.
+ */
+export function estimatedTokens(texts: readonly string[]): number {
+  const encoder = new TextEncoder();
+  const bytes = texts.reduce((sum, text) => sum + encoder.encode(text).length, 0);
+  return Math.max(1, Math.floor(bytes / BYTES_A_TOKEN));
 }
 
 /** Whether a name looks like one that the catalog gave. */

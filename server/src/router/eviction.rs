@@ -99,21 +99,22 @@ impl<'a> Eviction<'a> {
         set.remove(&self.with_count(set, over, left));
     }
 
-    /// Takes out what the turn does not need for `joining` new ones, whose message is the turn's, where the caller has the
-    /// cache counted. All behind the tools is lost then: what would pass the bound on tools goes, and whatever costs more
-    /// to carry along than to read what follows it anew, called lately or not. Nothing is spared by keeping a tool where
-    /// nothing is cached behind them: they are sent anew each turn.
+    /// Takes out what the turn does not need for `joining` new ones of its message, where the caller has the cache counted:
+    /// what is behind the tools is lost then. What would pass the bound on tools goes, and whatever costs more to carry
+    /// along than to read what follows it anew, called lately or not; under a budget of tokens, that decides. Where nothing
+    /// behind the tools is cached they are sent anew each turn, and keeping one spares nothing.
     pub fn trim_by_price(&mut self, set: &mut ActiveSetBuilder<'_>, joining: usize) {
         if !self.counts_cache() || !self.has_overlaps {
             return;
         }
-        let unneeded: Vec<u32> =
-            set.tools().iter().filter(|one| self.is_unneeded(set, one)).map(slot).collect();
-        let is_uncached = self.query.options.history_tokens == Some(0);
+        let unneeded = set.tools().iter().filter(|one| self.is_unneeded(set, one)).map(slot);
+        let unneeded: Vec<u32> = unneeded.collect();
         let over = set.overrun_with(joining);
         let is_over = over.tools.max(over.routed) > 0;
         let pays = || cost_in(set, &unneeded, Prompt { tools: 0, history: 0 }).pays();
-        if is_uncached || joining > 0 && (is_over || pays()) {
+        let is_uncached = self.query.options.history_tokens == Some(0);
+        let has_budget = set.bounds().tokens.is_some();
+        if is_uncached || joining > 0 && !has_budget && (is_over || pays()) {
             set.remove(&unneeded);
         }
     }

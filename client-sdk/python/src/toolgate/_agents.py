@@ -34,6 +34,8 @@ NOT_SEARCHED = {
     "message": "Tools could not be searched just now. Try it once more, or go on without it.",
 }
 OBSERVATION_WEIGHT = 0.5
+BYTES_A_TOKEN = 4
+"""Of English text, about."""
 REFUSED_CALL = "toolgate_refused_call"
 """The tool that answers calls of names that no tool has, where the framework itself would fail or
 list every tool. No model is shown it."""
@@ -120,17 +122,18 @@ class Turns:
         self._history = snapshot_of(seen)
         self._state = seen.state(**grants)
 
-    async def turn(self, intents: list[Intent]) -> None:
+    async def turn(self, intents: list[Intent], history_tokens: int | None) -> None:
         """Before the model, after `read`: routes.
 
         Args:
             intents: What is wanted; none: the active set stays.
+            history_tokens: Tokens of the messages; None: not told.
         """
         self._searching = asyncio.Lock()  # Of this event loop, whichever the last turn ran in.
         if not intents:
             return
         try:
-            turn = await self._routed(intents)
+            turn = await self._routed(intents, with_history(self._route, history_tokens))
         except ToolgateError as error:
             raise_unless_fault(error, self._log)
             return
@@ -181,8 +184,8 @@ class Turns:
             shown = shown_of(answer, managed, self._route.get("servers"))
             return shown.text, shown.failed
 
-    async def _routed(self, intents: list[Intent]) -> RouteResult:
-        handle, state, route = self.handle, self._state, self._route
+    async def _routed(self, intents: list[Intent], route: RouteArguments) -> RouteResult:
+        handle, state = self.handle, self._state
         try:
             return await self._ask(
                 lambda client: client.route(intents, state=state, handle=handle, **route)
@@ -232,6 +235,24 @@ def route_of(route: RouteArguments, *, search: bool) -> RouteArguments:
     """
     told: RouteArguments = {"prompt_listing": "none", **route}
     return told if search or "deferral" in told else {**told, "deferral": "off"}
+
+
+def estimated_tokens(texts: Iterable[str]) -> int:
+    """Returns an estimate of what texts cost: a token for four bytes of UTF-8, and at least 1.
+
+    0 would say that the tools stand behind the messages.
+    """
+    return max(1, sum(len(text.encode(errors="replace")) for text in texts) // BYTES_A_TOKEN)
+
+
+def with_history(route: RouteArguments, history_tokens: int | None) -> RouteArguments:
+    """Returns the arguments of one `route`, with what stands behind the tools now.
+
+    What the caller said for every turn stands.
+    """
+    if history_tokens is None or "history_tokens" in route:
+        return route
+    return {**route, "history_tokens": history_tokens}
 
 
 @lru_cache(maxsize=256)

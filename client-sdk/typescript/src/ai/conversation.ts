@@ -6,12 +6,17 @@ import type { RemoteClient } from "../client.js";
 import { type Grants, scan } from "../history/scan.js";
 import { type Allowed, Gatekeeper, type Held, type MiddlewareOptions, noSuchTool } from "../middleware.js";
 import { SEARCH_TOOL } from "../offering.js";
-import { entryOf, intentsOf } from "./messages.js";
+import { entryOf, intentsOf, tokensOf } from "./messages.js";
 
 /** Settings of a conversation. */
 export interface ToolgateOptions extends MiddlewareOptions {
   /** The agent's scopes, milestones and attributes, which no history can say; asked at each step. Default: none. */
   readonly grants?: Grants | (() => Grants | Promise<Grants>);
+  /**
+   * Counts the tokens of the messages, which stand behind the tools: Route is told (`historyTokens`), and changes the set
+   * only where that is worth the cache. Default: an estimate, a token for four bytes of text. False: not told.
+   */
+  readonly countTokens?: ((messages: readonly ModelMessage[]) => number) | false;
   /** The agent's own tools: always shown and never gated. Default: none. */
   readonly own?: ToolSet;
   /** What `state` gave, to go on with a conversation elsewhere. Default: a new one. */
@@ -80,6 +85,7 @@ export class ToolgateConversation {
   readonly #managed: ToolSet;
   readonly #own: readonly string[];
   readonly #grants: () => Grants | Promise<Grants>;
+  readonly #countTokens: ((messages: readonly ModelMessage[]) => number) | false;
   #held: Held;
   #searches: Promise<unknown> = Promise.resolve();
   /** Of this step, by the calls' identifiers. */
@@ -95,6 +101,7 @@ export class ToolgateConversation {
     this.#managed = tools;
     this.#own = Object.keys(own);
     this.#grants = typeof grants === "function" ? grants : () => grants;
+    this.#countTokens = options.countTokens ?? tokensOf;
     this.#held = state;
     const search = this.#gatekeeper.searches ? { [SEARCH_TOOL.modelName]: this.#searchTool() } : {};
     const gated = Object.entries(tools).map(([name, inner]) => [name, this.#gated(name, inner)] as const);
@@ -118,7 +125,9 @@ export class ToolgateConversation {
     this.#repaired.clear();
     const entries = messages.map(entryOf);
     const grants = await this.#grants();
-    this.#held = await this.#gatekeeper.route(entries, intentsOf(messages), this.#held, grants);
+    const historyTokens = this.#countTokens === false ? undefined : this.#countTokens(messages);
+    const turn = { intents: intentsOf(messages), historyTokens };
+    this.#held = await this.#gatekeeper.route(entries, turn, this.#held, grants);
     const { active } = this.#held;
     // The agent's own tools first, then the active set in its order, so that caches hold.
     const shown = active?.filter((name) => Object.hasOwn(this.tools, name)) ?? Object.keys(this.#managed);

@@ -1,7 +1,7 @@
 /** The AI SDK's messages: as a history, and as a step's intents. */
 import type { ModelMessage, ToolModelMessage } from "ai";
 
-import { type Intent, intentOf } from "../middleware.js";
+import { estimatedTokens, type Intent, intentOf } from "../middleware.js";
 import { SEARCH_TOOL } from "../offering.js";
 
 type Part = ToolModelMessage["content"][number];
@@ -35,6 +35,28 @@ export function intentsOf(messages: readonly ModelMessage[]): Intent[] {
     ...(said === undefined ? [] : intentOf(textOf(said.content))),
     ...(last === undefined ? [] : intentOf(outputOf(last), true)),
   ];
+}
+
+/** An estimate of the messages' tokens: a token for four bytes of text, calls and results. */
+export function tokensOf(messages: readonly ModelMessage[]): number {
+  return estimatedTokens(
+    messages.flatMap(({ content }) => (typeof content === "string" ? [content] : content.map(saidIn))),
+  );
+}
+
+function saidIn(part: object): string {
+  const { type, text, toolName, input } = part as Record<"type" | "text" | "toolName" | "input", unknown>;
+  switch (type) {
+    case "text":
+    case "reasoning":
+      return String(text);
+    case "tool-call":
+      return String(toolName) + JSON.stringify(input ?? {});
+    case "tool-result":
+      return outputOf(part as Result);
+    default:
+      return "";
+  }
 }
 
 function partsOf(content: string | readonly { readonly type: string }[]): readonly object[] {

@@ -8,7 +8,7 @@ import {
 } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
 
-import { type Allowed, type Intent, intentOf } from "../middleware.js";
+import { type Allowed, estimatedTokens, type Intent, intentOf } from "../middleware.js";
 import { SEARCH_TOOL } from "../offering.js";
 
 /** A message as `history.scan` reads it. */
@@ -39,6 +39,17 @@ export function intentsOf(messages: readonly BaseMessage[]): Intent[] {
     ...intentOf(messages[asked]?.text ?? ""),
     ...(answered === undefined ? [] : intentOf(answered.text, true)),
   ];
+}
+
+/** An estimate of the messages' tokens: a token for four bytes of text and calls. */
+export function tokensOf(messages: readonly BaseMessage[]): number {
+  const callsIn = (message: BaseMessage) => (AIMessage.isInstance(message) ? callsOf(message) : []);
+  return estimatedTokens(
+    messages.flatMap((message) => [
+      message.text,
+      ...callsIn(message).map(({ name, args }) => name + JSON.stringify(args)),
+    ]),
+  );
 }
 
 function saysMore({ name, status }: ToolMessage): boolean {

@@ -10,7 +10,7 @@ import { of as callOf } from "../calls.js";
 import type { RemoteClient } from "../client.js";
 import { type Grants, scan } from "../history/scan.js";
 import { type Allowed, Gatekeeper, type Held, type MiddlewareOptions } from "../middleware.js";
-import { entryOf, intentsOf, lastAnswer, openCalls, renamed } from "./messages.js";
+import { entryOf, intentsOf, lastAnswer, openCalls, renamed, tokensOf } from "./messages.js";
 import { searchTool } from "./tools.js";
 
 /** What a function that gives an agent's grants is told. */
@@ -25,6 +25,11 @@ export interface Asked {
 export interface ToolgateMiddlewareOptions extends MiddlewareOptions {
   /** The agent's scopes, milestones and attributes, which no history can say. Default: none. */
   readonly grants?: Grants | ((asked: Asked) => Grants | Promise<Grants>);
+  /**
+   * Counts the tokens of the messages, which stand behind the tools: Route is told (`historyTokens`), and changes the set
+   * only where that is worth the cache. Default: an estimate, a token for four bytes of text. False: not told.
+   */
+  readonly countTokens?: ((messages: readonly BaseMessage[]) => number) | false;
 }
 
 /** What the middleware keeps in the graph's state, and so in its checkpoints. */
@@ -67,7 +72,7 @@ export function toolgateMiddleware(
   );
   const search = gatekeeper.searches ? [searchTool()] : [];
   const ours = new Map([...search, ...tools].map((tool) => [tool.name, tool]));
-  const { grants = {} } = options;
+  const { grants = {}, countTokens = tokensOf } = options;
   const grantsOf = async (state: AgentState, runtime: unknown) =>
     typeof grants === "function" ? grants({ state, runtime }) : grants;
 
@@ -107,7 +112,9 @@ export function toolgateMiddleware(
       const { messages } = request;
       const granted = await grantsOf(request.state, request.runtime);
       const held = heldIn(request.state);
-      const after = await gatekeeper.route(messages.map(entryOf), intentsOf(messages), held, granted);
+      const historyTokens = countTokens === false ? undefined : countTokens(messages);
+      const turn = { intents: intentsOf(messages), historyTokens };
+      const after = await gatekeeper.route(messages.map(entryOf), turn, held, granted);
       // The agent's own tools first, then the active set in its order, so that caches hold.
       const own = request.tools.filter((tool) => !isOneOf(ours, tool));
       const names = own.flatMap(({ name }) => (typeof name === "string" ? [name] : []));

@@ -1,13 +1,13 @@
 """LangChain's messages: as a history, as this turn's intents, and the calls that are open."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 
 from toolgate import history
-from toolgate._agents import OBSERVATION_WEIGHT, SEARCH, Verdict, cut
+from toolgate._agents import OBSERVATION_WEIGHT, SEARCH, Verdict, cut, estimated_tokens
 from toolgate.history import History
 from toolgate.routing import Intent
 
@@ -34,6 +34,20 @@ def intents(messages: Sequence[AnyMessage]) -> list[Intent]:
         if isinstance(message, ToolMessage) and not found and _says_more(message):
             found.append(Intent(cut(message.text), OBSERVATION_WEIGHT))
     return [intent for intent in reversed(found) if intent.text.strip()]
+
+
+def tokens(messages: Sequence[AnyMessage]) -> int:
+    """Returns an estimate of the messages' tokens: a token for four bytes of text and arguments."""
+    return estimated_tokens(_texts(messages))
+
+
+def _texts(messages: Sequence[AnyMessage]) -> Iterator[str]:
+    for message in messages:
+        yield message.text
+        if isinstance(message, AIMessage):
+            for call in message.tool_calls:
+                yield call["name"]
+                yield json.dumps(call["args"], ensure_ascii=False, default=str)
 
 
 def _says_more(message: ToolMessage) -> bool:

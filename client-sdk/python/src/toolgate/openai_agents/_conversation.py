@@ -70,6 +70,7 @@ class Conversation:
         *,
         grants: Grants | None = None,
         search: bool = True,
+        count_tokens: Callable[[_items.Items], int] | None = _items.tokens,
         snapshot: Mapping[str, Any] | None = None,
         **route: Unpack[RouteArguments],
     ) -> None:
@@ -84,6 +85,9 @@ class Conversation:
                 mapping, or a function asked before each model call. Default: none.
             search: Whether the model may search for tools that it does not see (`SEARCH_TOOL`).
                 Without, no tool is deferred, unless `deferral` says otherwise.
+            count_tokens: Counts the tokens of the items, which stand behind the tools: Route is
+                told (`history_tokens`), and changes the set only where that is worth the cache.
+                Default: an estimate, a token for four bytes of text. None: not told.
             snapshot: What `snapshot()` gave. None: a new conversation.
             **route: Further arguments of `route`, such as `top_k` or `servers`.
 
@@ -92,7 +96,7 @@ class Conversation:
                 grants with other keys.
             ValueError: tools under other names than model-facing ones.
         """
-        refuse_arguments("Conversation", route, ("grants", "search", "snapshot"))
+        refuse_arguments("Conversation", route, ("grants", "search", "count_tokens", "snapshot"))
         refuse_unprepared(tools)
         if not callable(grants):
             checked_grants(grants)
@@ -102,6 +106,7 @@ class Conversation:
         if search:
             self._tools.append(self._search_tool())
         self._grants = grants
+        self._count_tokens = count_tokens
         self._turns = Turns(client, route, search=search, log=_LOG)
         self._verdicts: dict[str, Verdict] = {}
         if snapshot is not None:
@@ -131,7 +136,8 @@ class Conversation:
     async def _shown(self, items: _items.Items, tools: list[Tool]) -> list[Tool]:
         """Routes; the agent's own tools, then the active set in its order, so that caches hold."""
         self._turns.read(_items.entries(items), self._granted())
-        await self._turns.turn(_items.intents(items))
+        tokens = None if self._count_tokens is None else self._count_tokens(items)
+        await self._turns.turn(_items.intents(items), tokens)
         managed = {tool.name: tool for tool in tools if tool.name in self._names | {SEARCH}}
         own = [tool for tool in tools if tool.name not in {*managed, REFUSED_CALL}]
         order = self._turns.active if self._turns.active is not None else list(managed)

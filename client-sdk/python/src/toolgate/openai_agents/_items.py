@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from toolgate._agents import SEARCH, intents_of
+from toolgate._agents import SEARCH, estimated_tokens, intents_of
 from toolgate.routing import Intent
 
 Items = str | Sequence[Any]
@@ -45,6 +45,15 @@ def intents(items: Items) -> list[Intent]:
             output = _text(item.get("output"))
             observed = "" if found or _is_failure(output) else output
     return intents_of("", observed)
+
+
+def tokens(items: Items) -> int:
+    """Returns an estimate of the items' tokens: a token for four bytes of text and arguments."""
+    return estimated_tokens(
+        _text(item.get(part))
+        for item in _listed(items)
+        for part in ("content", "name", "arguments", "output")
+    )
 
 
 def _is_failure(output: str) -> bool:

@@ -63,6 +63,7 @@ class Toolgate(AbstractCapability[Any]):
         *,
         grants: Grants | None = None,
         search: bool = True,
+        count_tokens: Callable[[Sequence[ModelMessage]], int] | None = _messages.tokens,
         **route: Unpack[RouteArguments],
     ) -> None:
         """Takes over the tools that the agent has from MCP servers.
@@ -77,19 +78,23 @@ class Toolgate(AbstractCapability[Any]):
                 mapping, or a function of the run's context. Default: none.
             search: Whether the model may search for tools that it does not see (`SEARCH_TOOL`).
                 Without, no tool is deferred, unless `deferral` says otherwise.
+            count_tokens: Counts the tokens of the messages, which stand behind the tools: Route is
+                told (`history_tokens`), and changes the set only where that is worth the cache.
+                Default: an estimate, a token for four bytes of text. None: not told.
             **route: Further arguments of `route`, such as `top_k` or `servers`.
 
         Raises:
             TypeError: an argument that `route` does not have or that is filled in by itself, or
                 grants with other keys.
         """
-        refuse_arguments("Toolgate", route, ("grants", "search"))
+        refuse_arguments("Toolgate", route, ("grants", "search", "count_tokens"))
         if not callable(grants):
             checked_grants(grants)
         self._client = client
         self._given = toolset
         self._grants = grants
         self._search = search
+        self._count_tokens = count_tokens
         self._route = route
         self._begin()
 
@@ -132,7 +137,8 @@ class Toolgate(AbstractCapability[Any]):
     ) -> ModelRequestContext:
         """Routes, and shows the model the active set."""
         self._read(ctx)
-        await self._turns.turn(_messages.intents(ctx.messages))
+        tokens = None if self._count_tokens is None else self._count_tokens(ctx.messages)
+        await self._turns.turn(_messages.intents(ctx.messages), tokens)
         parameters = request_context.model_request_parameters
         shown = self._shown(parameters.function_tools)
         return replace(

@@ -12,7 +12,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from toolgate._agents import SEARCH, intents_of
+from toolgate._agents import SEARCH, estimated_tokens, intents_of
 from toolgate.routing import Intent
 
 
@@ -54,6 +54,22 @@ def intents(messages: Sequence[ModelMessage]) -> list[Intent]:
             if isinstance(part, ToolReturnPart) and not observed and _says_more(part):
                 observed = part.model_response_str(wrap_if_error=False)
     return intents_of("", observed)
+
+
+def tokens(messages: Sequence[ModelMessage]) -> int:
+    """Returns an estimate of the messages' tokens: a token for four bytes of text and arguments."""
+    return estimated_tokens(_said(part) for message in messages for part in message.parts)
+
+
+def _said(part: Any) -> str:
+    if isinstance(part, UserPromptPart):
+        return _text(part)
+    if isinstance(part, ToolCallPart):
+        return part.tool_name + part.args_as_json_str()
+    if isinstance(part, ToolReturnPart):
+        return part.model_response_str(wrap_if_error=False)
+    content = getattr(part, "content", "")
+    return content if isinstance(content, str) else ""
 
 
 def _says_more(part: ToolReturnPart) -> bool:
