@@ -256,7 +256,11 @@ def test_the_messages_carry_the_active_set_from_run_to_run(
     client: Client, tools: AbstractToolset[Any]
 ) -> None:
     script = Script("Yes.", "Rain.")
-    first = run(script, Toolgate(client, tools, top_k=1, threshold=0.0), "search my notes")
+    first = run(
+        script,
+        Toolgate(client, tools, count_tokens=None, top_k=1, threshold=0.0),
+        "search my notes",
+    )
     messages = ModelMessagesTypeAdapter.validate_json(first.all_messages_json())
     elsewhere = Toolgate(client, tools, top_k=1, threshold=0.0, active_set_limit=2)
     run(script, elsewhere, "the weather forecast for a city", message_history=messages)
