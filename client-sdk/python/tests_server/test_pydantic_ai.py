@@ -262,7 +262,9 @@ def test_the_messages_carry_the_active_set_from_run_to_run(
         "search my notes",
     )
     messages = ModelMessagesTypeAdapter.validate_json(first.all_messages_json())
-    elsewhere = Toolgate(client, tools, top_k=1, threshold=0.0, active_set_limit=2)
+    elsewhere = Toolgate(
+        client, tools, count_tokens=None, top_k=1, threshold=0.0, active_set_limit=2
+    )
     run(script, elsewhere, "the weather forecast for a city", message_history=messages)
     assert script.shown == [[SEARCH, FIND], [SEARCH, FIND, FORECAST]]
 
