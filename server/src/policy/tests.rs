@@ -200,10 +200,15 @@ fn the_published_schema_says_the_same() {
 }
 
 #[test]
-fn the_example_of_the_readme_is_a_policy() {
-    let readme = include_str!("../../../README.md");
-    let example = readme.split("```yaml").nth(1).and_then(|rest| rest.split("```").next());
-    assert_eq!(parse(example.expect("an example")).rules.len(), 5);
+fn examples_of_the_documentation_are_policies() {
+    let examples = [
+        (include_str!("../../../README.md"), 4),
+        (include_str!("../../../docs/policies.md"), 5),
+    ];
+    for (page, rules) in examples {
+        let example = page.split("```yaml").nth(1).and_then(|rest| rest.split("```").next());
+        assert_eq!(parse(example.expect("an example")).rules.len(), rules);
+    }
 }
 
 #[test]
