@@ -6,8 +6,9 @@ Starts the binary named by TOOLGATE_BIN on the shipped catalogs, some of them tw
 is to have more tools. Calls come from the load generator named by TOOLGATE_LOAD_BIN, each of whose
 N callers sends its next one when the last is answered, so that a slow server slows its callers: the
 percentiles say nothing of what callers would see who arrive at a fixed rate. Both share this
-machine's cores. "new" intents never come twice and there is no cache; "repeated" is one intent,
-which the cache answers.
+machine's cores. "people's" are the intents of people.jsonl, each embedded at every call: there is
+no cache. "made up" ones are shorter and never come twice, without a cache too; "repeated" is one of
+them, which the cache answers.
 """
 
 import argparse
@@ -31,8 +32,10 @@ from server_metrics import Reading
 from toolgate_process import ToolgateProcess
 
 TENANT = "load"
+PEOPLE = SHIPPED.parent / "intents" / "people.jsonl"
 RUNS = {
-    "new": ({"encoder.cache_memory": "0B"}, []),
+    "people's": ({"encoder.cache_memory": "0B"}, [f"--intents={PEOPLE}"]),
+    "made up": ({"encoder.cache_memory": "0B"}, []),
     "repeated": ({}, ["--repeated", "1"]),
 }
 """Settings of the server and options of the generator."""
@@ -80,6 +83,7 @@ def main() -> None:
     """Runs every combination and prints the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=int, default=10, help="of each run (default 10)")
+    parser.add_argument("--intents", choices=RUNS, nargs="+", default=list(RUNS))
     parser.add_argument("--callers", type=int, nargs="+", default=[1, 8, 32, 64])
     parser.add_argument("--tools", type=int, default=1_000, help="of the tenant (default 1,000)")
     arguments = parser.parse_args()
@@ -87,7 +91,8 @@ def main() -> None:
         parser.error("--seconds, --callers and --tools must be 1 or more")
     toolgate, generator = _binary("TOOLGATE_BIN"), _binary("TOOLGATE_LOAD_BIN")
     rows = []
-    for intents, (settings, options) in RUNS.items():
+    for intents in arguments.intents:
+        settings, options = RUNS[intents]
         with _server(toolgate, settings, arguments.tools) as server:
             command = [str(generator), f"--target=http://{server.target}", f"--stream={TENANT}=0"]
             command += [*options, f"--seconds={arguments.seconds}", "--deadline=30"]

@@ -61,7 +61,7 @@ def main() -> None:
     )
     parser.add_argument("--kills", type=int, default=50, help="during registrations (default 50)")
     parser.add_argument(
-        "--disk-mib", type=int, default=3, help="of the disk that is filled (default 3)"
+        "--disk-mib", type=int, default=48, help="of the disk that is filled (default 48)"
     )
     parser.add_argument(
         "--tenant-calls", type=int, default=10_000, help="of tenants at once (default 10,000)"

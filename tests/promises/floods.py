@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from .attack import KINDS
-from .ground import Ground, on, peak_mib, register
+from .ground import PEOPLE, Ground, on, peak_mib, register
 from .overload import _ceiling
 from .promise import Figure, Promise
 
@@ -19,7 +19,13 @@ def measure(ground: Ground, seconds: int) -> Promise:
     with ground.server({"encoder.cache_memory": "0B"}) as server:
         register(server, *(f"tenant-{number}" for number in range(8)), servers=3)
         ceiling = _ceiling(ground, server, seconds)
-        honest = ("--stream", f"{TENANT}={ceiling * OF_CEILING:.2f}", "--seconds", str(seconds))
+        honest = (
+            "--stream",
+            f"{TENANT}={ceiling * OF_CEILING:.2f}",
+            "--seconds",
+            str(seconds),
+            *PEOPLE,
+        )
         calm = ground.load([server.target], *honest)["all"]
         figures = []
         for kind in KINDS:

@@ -15,6 +15,10 @@ from toolgate_process import ToolgateProcess
 
 Report = dict[str, Any]
 
+PEOPLE = ["--intents", str(SHIPPED.parent / "intents" / "people.jsonl")]
+"""Has the load generator draw its intents from people's. They repeat, so whoever wants each one
+embedded turns the server's cache off."""
+
 
 @dataclass(frozen=True)
 class Ground:
@@ -38,11 +42,10 @@ class Ground:
     def server(
         self, settings: Mapping[str, str] | None = None, name: str = "server"
     ) -> Iterator[ToolgateProcess]:
-        """A running server that ends with the block."""
+        """A running server that ends with the block, in a folder of its own."""
+        folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.folder))
         threads = {"encoder.threads": str(len(self.server_cores)), "log.level": "warn"}
-        process = ToolgateProcess(
-            self.toolgate, self.folder / name, {**threads, **(settings or {})}
-        )
+        process = ToolgateProcess(self.toolgate, folder, {**threads, **(settings or {})})
         with on(self.server_cores):
             process.start()
         try:

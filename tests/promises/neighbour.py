@@ -1,6 +1,6 @@
 """One tenant at ten times its share: what the others notice."""
 
-from .ground import Ground, Report, register
+from .ground import PEOPLE, Ground, Report, register
 from .overload import OF_CEILING, TENANTS, _ceiling
 from .promise import Figure, Plot, Promise, Series
 
@@ -27,14 +27,14 @@ def measure(ground: Ground, seconds: int) -> Promise:
         f"{_stream(loud, noisy)['refused']} of the noisy tenant's "
         f"{_stream(loud, noisy)['offered']})",
         moved <= MOVED and refused == 0,
-        "where one tenant keeps the encoder busy, every batch is full (10 ms), and others wait for "
-        "the rest of one and for their own, on the core that also answers",
+        "where one tenant keeps the encoder busy, others wait for the rest of a batch and for "
+        "their own, on the core that also answers and refuses",
     )
     how = (
         f"{len(TENANTS)} tenants at equal shares of 85% of the ceiling ({ceiling:.0f}/s), then "
         "the same with one of them at "
-        f"{TIMES} times its share; open loop, new intents. The p99 is the median of the other "
-        "tenants' own."
+        f"{TIMES} times its share; open loop, intents of `people.jsonl`, each embedded at every "
+        "call: the cache is off. The p99 is the median of the other tenants' own."
     )
     plot = Plot(
         "neighbour.svg",
@@ -52,9 +52,8 @@ def _run(ground: Ground, target: str, rates: dict[str, float], seconds: int) -> 
     streams = [
         part for tenant, rate in rates.items() for part in ("--stream", f"{tenant}={rate:.2f}")
     ]
-    return ground.load(
-        [target], *streams, "--warmup", "3", "--seconds", str(seconds), "--connections", "8"
-    )
+    timing = ["--warmup", "3", "--seconds", str(seconds), "--connections", "8"]
+    return ground.load([target], *streams, *timing, *PEOPLE)
 
 
 def _stream(report: Report, tenant: str) -> Report:

@@ -9,13 +9,15 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from random import Random
 
 import trustme
 from catalogs import SHIPPED
 from toolgate_process import ToolgateProcess
 
-from .ground import Ground, on, register
-from .overload import _ceiling
+from . import holders
+from .ground import PEOPLE, Ground, on, register
+from .overload import TENANTS, _ceiling
 from .promise import Figure, Promise
 
 HOLDERS = [sys.executable, "-m", "promises.holders"]
@@ -25,7 +27,7 @@ KINDS = {
     "no-bodies": "512 calls over two connections whose bodies never come",
     "unread-answers": "1,024 calls over four connections whose answers are not read",
 }
-HONEST = "tenant-0"
+HONEST = TENANTS[0]
 MOVED = 2.0
 OF_CEILING = 0.5
 HANDSHAKE_MS = 250.0
@@ -33,29 +35,44 @@ HANDSHAKE_MS = 250.0
 
 def measure(ground: Ground, seconds: int) -> Promise:
     with ground.server({"encoder.cache_memory": "0B"}) as server:
-        register(server, HONEST, "tenant-1", servers=6)
+        register(server, *TENANTS, servers=6)
+        # Its summary pool is the large answer that a peer does not read.
+        register(server, holders.TENANT)
         ceiling = _ceiling(ground, server, seconds)
-        honest = ("--stream", f"{HONEST}={ceiling * OF_CEILING:.2f}", "--seconds", str(seconds))
+        honest = (
+            "--stream",
+            f"{HONEST}={ceiling * OF_CEILING:.2f}",
+            "--seconds",
+            str(seconds),
+            *PEOPLE,
+        )
         calm = ground.load([server.target], *honest)["all"]
         figures = [
-            _beside(ground, server, kind, honest, calm["answer_ms"]["p99"]) for kind in KINDS
+            _beside(ground, server, kind, honest, calm["answer_ms"]["p99"], seconds)
+            for kind in KINDS
         ]
         figures.append(_beside_registrations(ground, server, honest, calm["answer_ms"]["p99"]))
     figures.append(_handshakes(ground, seconds))
     how = (
-        f"Honest callers at half of the ceiling ({ceiling * OF_CEILING:.0f}/s) with new intents, "
+        f"Honest callers at half of the ceiling ({ceiling * OF_CEILING:.0f}/s) with intents of "
+        "`people.jsonl`, each embedded at every call, "
         f"whose p99 is {calm['answer_ms']['p99']:.1f} ms alone; beside them one peer without "
         "credentials, from the same address, that takes its places again whenever they are taken "
         "from it. Authentication is off, limits are the defaults. Registrations: another tenant "
-        "registers the largest shipped catalog again and again with changed descriptions."
+        "registers the largest shipped catalog again and again, each description begun with "
+        "another word."
     )
     return Promise("Peers who hold places", how, figures)
 
 
 def _beside(
-    ground: Ground, server: ToolgateProcess, kind: str, honest: tuple[str, ...], calm: float
+    ground: Ground,
+    server: ToolgateProcess,
+    kind: str,
+    honest: tuple[str, ...],
+    calm: float,
+    seconds: int,
 ) -> Figure:
-    seconds = int(honest[-1])
     with _holding(ground, server.target, kind, seconds + 4) as held:
         # The peer has its places when the honest callers come.
         time.sleep(2)
@@ -66,7 +83,7 @@ def _beside(
         f"honest p99 beside {KINDS[kind]}",
         f"<= {MOVED:g}x, none failed",
         f"{moved:.2f}x ({found['answer_ms']['p99']:.1f} ms; {failed} of {found['offered']} failed; "
-        f"{held['lost']} of {held['asked']} connections taken back)",
+        f"{held['lost']} of {held['asked']} places taken back)",
         moved <= MOVED and failed == 0,
     )
 
@@ -78,8 +95,10 @@ def _holding(ground: Ground, target: str, kind: str, seconds: float) -> Iterator
         asked = [*HOLDERS, kind, target, str(seconds)]
         running = subprocess.Popen(asked, stdout=subprocess.PIPE)
     had: dict[str, int] = {}
-    yield had
-    had |= json.loads(running.communicate()[0])
+    try:
+        yield had
+    finally:
+        had |= json.loads(running.communicate()[0] or "{}")
 
 
 def _beside_registrations(
@@ -92,10 +111,14 @@ def _beside_registrations(
         nonlocal registered
         largest = max(SHIPPED.glob("*.json"), key=lambda file: file.stat().st_size)
         tools = json.loads(largest.read_text())["tools"]
+        texts = [tool.get("description", "") for tool in tools]
+        chance = Random(7)
         with server.client("tenant-2", timeout=300) as client:
             while not over.is_set():
-                for tool in tools:
-                    tool["description"] = f"{tool.get('description', '')} {registered}"
+                # Before the others, so that each summary changes and is embedded.
+                word = "".join(chance.choices("aeiklmnorst", k=7))
+                for tool, text in zip(tools, texts, strict=True):
+                    tool["description"] = f"{word} {text}"
                 client.register_server("large", tools)
                 registered += 1
 
@@ -113,7 +136,7 @@ def _beside_registrations(
         f"<= {MOVED:g}x, none failed",
         f"{moved:.2f}x ({found['answer_ms']['p99']:.1f} ms; {failed} of {found['offered']} failed; "
         f"{registered} registrations)",
-        moved <= MOVED and failed == 0,
+        moved <= MOVED and failed == 0 and registered > 0,
         "its texts are embedded on the one core that serves",
     )
 

@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -43,7 +44,10 @@ pub(crate) struct Arguments {
     /// the last was answered.
     #[arg(long, value_name = "N")]
     pub(crate) callers: Option<usize>,
-    /// Intents come from so many that repeat; 0 for ones that never do.
+    /// Draws intents from this file, one JSON object with a "query" per line; without it they are made up.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) intents: Option<PathBuf>,
+    /// Intents come from so many that repeat; 0 for all of the file, or for made-up ones that never do.
     #[arg(long, default_value_t = 0)]
     pub(crate) repeated: usize,
     /// Calls that may be under way here; one beyond is not sent, and counted.

@@ -1,6 +1,11 @@
-//! Intents of about a dozen words.
+//! Intents: people's, from a file, or made-up ones of about a dozen words.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
 
 use fastrand::Rng;
+use serde::Deserialize;
 
 const OPENINGS: [&str; 8] = [
     "can you find out",
@@ -23,17 +28,69 @@ const WISHES: [(&str, &str); 8] = [
     ("how many rows", "has in the shop's database"),
 ];
 
+/// The seed of the order of a file's intents, which is the same in every run.
+const ORDER: u64 = 1;
+
+/// Where intents come from: a file of people's, or made up.
+#[derive(Clone)]
+pub(crate) struct Source {
+    /// Empty: intents are made up.
+    people: Arc<[String]>,
+    /// Of so many that repeat; 0 for all of a file, or for made-up ones that never come twice.
+    repeated: usize,
+}
+
+/// A line of a file of labelled intents.
+#[derive(Deserialize)]
+struct Labelled {
+    query: String,
+}
+
+impl Source {
+    /// Reads the file, one JSON object with a `query` per line.
+    ///
+    /// # Errors
+    /// When it can't be read, holds no intent, or a line is no such object.
+    pub(crate) fn read(file: Option<&Path>, repeated: usize) -> Result<Self, String> {
+        let Some(file) = file else {
+            return Ok(Self { people: Arc::default(), repeated });
+        };
+        let place = file.display();
+        let text = fs::read_to_string(file).map_err(|error| format!("{place}: {error}"))?;
+        let mut people: Vec<String> = text
+            .lines()
+            .enumerate()
+            .map(|(index, line)| match serde_json::from_str::<Labelled>(line) {
+                Ok(labelled) => Ok(labelled.query),
+                Err(error) => Err(format!("{place}, line {}: {error}", index + 1)),
+            })
+            .collect::<Result<_, _>>()?;
+        if people.is_empty() {
+            return Err(format!("{place} holds no intent"));
+        }
+        // So that the first of them are not all of one MCP server.
+        Rng::with_seed(ORDER).shuffle(&mut people);
+        Ok(Self { people: people.into(), repeated })
+    }
+}
+
 /// Intents, one after another.
 pub(crate) struct Intents {
     rng: Rng,
     taken: u64,
+    /// The ones to choose from; empty: each is made up.
     repeated: Vec<String>,
 }
 
 impl Intents {
-    /// Ones that never come twice, so that no cache answers; or `repeated` that do.
-    pub(crate) fn new(mut rng: Rng, repeated: usize) -> Self {
-        let repeated = (0..repeated as u64).map(|number| intent(&mut rng, number)).collect();
+    /// Takes intents from `source`, in an order that `rng` decides.
+    pub(crate) fn new(mut rng: Rng, source: &Source) -> Self {
+        let mut repeated = source.people.to_vec();
+        if repeated.is_empty() {
+            repeated = (0..source.repeated as u64).map(|number| intent(&mut rng, number)).collect();
+        } else if source.repeated > 0 {
+            repeated.truncate(source.repeated);
+        }
         Self { rng, taken: 0, repeated }
     }
 
@@ -77,12 +134,32 @@ mod tests {
 
     use super::*;
 
+    fn made_up(repeated: usize) -> Source {
+        Source::read(None, repeated).expect("needs no file")
+    }
+
+    fn distinct(source: &Source) -> HashSet<String> {
+        let mut intents = Intents::new(Rng::with_seed(1), source);
+        (0..5_000).map(|_| intents.next()).collect()
+    }
+
     #[test]
     fn they_repeat_only_where_they_are_to() {
-        let mut fresh = Intents::new(Rng::with_seed(1), 0);
-        assert_eq!((0..5_000).map(|_| fresh.next()).collect::<HashSet<_>>().len(), 5_000);
-        let mut few = Intents::new(Rng::with_seed(1), 10);
-        assert_eq!((0..5_000).map(|_| few.next()).collect::<HashSet<_>>().len(), 10);
+        assert_eq!(distinct(&made_up(0)).len(), 5_000);
+        assert_eq!(distinct(&made_up(10)).len(), 10);
+    }
+
+    #[test]
+    fn intents_of_people_come_from_the_file() {
+        let file = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/intents/people.jsonl"));
+        let people = Source::read(Some(file), 0).expect("is shipped");
+        assert_eq!(distinct(&people).len(), people.people.len());
+        let few = Source::read(Some(file), 8).expect("is shipped");
+        assert_eq!(distinct(&few).len(), 8);
+        assert!(distinct(&few).is_subset(&distinct(&people)));
+        let wrong = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
+        let problem = Source::read(Some(wrong), 0).err().expect("is no such file");
+        assert!(problem.contains("line 1"), "{problem}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use crate::arguments::{Arguments, Stream, seconds};
 use crate::arrivals::Arrivals;
 use crate::caller::{Manner, call};
-use crate::intents::Intents;
+use crate::intents::{self, Intents};
 use crate::outcome::Outcome;
 use crate::record::{Record, Report};
 use crate::targets::Targets;
@@ -36,6 +36,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report, String> {
     if !(arguments.seconds > 0.0 && arguments.warmup >= 0.0 && arguments.deadline > 0.0) {
         return Err("--seconds and --deadline must be above 0, and --warmup not below".into());
     }
+    let intents = intents::Source::read(arguments.intents.as_deref(), arguments.repeated)?;
     let tenants = arguments.streams.iter().map(|stream| stream.tenant.clone()).collect();
     let ground = Arc::new(Ground {
         targets: Targets::new(&arguments.targets, arguments.connections)?,
@@ -50,7 +51,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report, String> {
     let mut rng = Rng::with_seed(arguments.seed);
     let mut tasks = JoinSet::new();
     for (index, stream) in arguments.streams.iter().enumerate() {
-        let from = Source { index, stream: stream.clone(), repeated: arguments.repeated };
+        let from = Source { index, stream: stream.clone(), intents: intents.clone() };
         match arguments.callers {
             None => drop(tasks.spawn(open(Arc::clone(&ground), from, rng.fork(), stopped.clone()))),
             Some(callers) => {
@@ -90,12 +91,12 @@ fn stopped_by_signal() -> watch::Receiver<bool> {
 struct Source {
     index: usize,
     stream: Stream,
-    repeated: usize,
+    intents: intents::Source,
 }
 
 /// Sends each call when it is due, whatever became of the others.
 async fn open(ground: Arc<Ground>, from: Source, mut rng: Rng, mut stopped: watch::Receiver<bool>) {
-    let mut intents = Intents::new(rng.fork(), from.repeated);
+    let mut intents = Intents::new(rng.fork(), &from.intents);
     let mut calls = JoinSet::new();
     for moment in Arrivals::new(&from.stream, ground.warmup, ground.length, rng) {
         let due = ground.start + moment.after_start(ground.warmup);
@@ -121,7 +122,7 @@ async fn open(ground: Arc<Ground>, from: Source, mut rng: Rng, mut stopped: watc
 
 /// Sends each call when the one before is answered.
 async fn closed(ground: Arc<Ground>, from: Source, rng: Rng, stopped: watch::Receiver<bool>) {
-    let mut intents = Intents::new(rng, from.repeated);
+    let mut intents = Intents::new(rng, &from.intents);
     let (begin, end) = (ground.start, ground.start + seconds(ground.warmup + ground.length));
     loop {
         let sent = Instant::now();
