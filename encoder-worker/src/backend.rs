@@ -65,6 +65,9 @@ pub trait Backend: Send {
     /// The device and number format, such as `cpu-int8` or `cuda:0-bf16`.
     fn name(&self) -> &str;
 
+    /// Readies the calling thread, which will make all further calls.
+    fn settle(&mut self) {}
+
     /// Says that a batch is about to come, for devices that take time to wake.
     fn rouse(&mut self) {}
 

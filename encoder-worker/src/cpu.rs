@@ -7,6 +7,7 @@ mod attention;
 mod avx512;
 mod balance;
 mod bf16;
+mod cores;
 mod elementwise;
 mod f32;
 mod forward;
@@ -156,6 +157,10 @@ struct Own<K: Kernel> {
 impl<K: Kernel> Backend for CpuBert<K> {
     fn name(&self) -> &str {
         self.name
+    }
+
+    fn settle(&mut self) {
+        self.team.settle();
     }
 
     fn rouse(&mut self) {

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
+use super::cores::Cores;
 use crate::giving_way::give_way;
 use crate::load_error::LoadError;
 
@@ -180,6 +181,7 @@ struct Board {
 pub(super) struct Team {
     board: Arc<Board>,
     helpers: Vec<JoinHandle<()>>,
+    cores: Cores,
 }
 
 impl Team {
@@ -194,19 +196,26 @@ impl Team {
             stopped: AtomicBool::new(false),
             panic: Mutex::default(),
         });
-        let mut team = Self { board, helpers: Vec::new() };
+        let mut team = Self { board, helpers: Vec::new(), cores: Cores::for_team(threads) };
         for index in 1..threads.get() {
             let board = Arc::clone(&team.board);
+            let cores = team.cores.clone();
             let helper = thread::Builder::new()
                 .name(format!("encoder-{index}"))
                 .spawn(move || {
                     give_way();
+                    cores.keep(index);
                     help(&board, index, threads.get());
                 })
                 .map_err(|error| LoadError::Threads(error.to_string()))?;
             team.helpers.push(helper);
         }
         Ok(team)
+    }
+
+    /// Keeps the calling thread, which will run the jobs, on a core that no helper is kept on.
+    pub(super) fn settle(&self) {
+        self.cores.keep(0);
     }
 
     pub(super) fn size(&self) -> usize {

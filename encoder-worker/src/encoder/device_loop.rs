@@ -100,6 +100,7 @@ impl DeviceLoop {
     /// left then are dropped, which tells their callers.
     pub(super) fn run(mut self) {
         let _stop = StopOnExit(Arc::clone(&self.counters));
+        self.backend.settle();
         while self.take_waiting() {
             // It wakes while texts are tokenized.
             self.backend.rouse();

@@ -118,6 +118,14 @@ impl Backend for Faulty {
         self.inner.name()
     }
 
+    fn settle(&mut self) {
+        self.inner.settle();
+    }
+
+    fn rouse(&mut self) {
+        self.inner.rouse();
+    }
+
     fn forward(&mut self, batch: &Batch) -> Result<Vec<Vec<f32>>, BackendError> {
         self.batches += 1;
         let mut vectors = self.inner.forward(batch)?;
