@@ -241,8 +241,10 @@ test-faults: tools debug-bin model ## Workers killed, hung, slow, cut off and ly
 		-o cache_dir=$(CURDIR)/.cache/pytest tests/e2e/test_workers.py
 
 .PHONY: test-demo
-test-demo: debug-bin model ## The demo with the debug binary, on free ports, stopping at its end
-	TOOLGATE_BIN=$(DEBUG_BIN) tests/demo/run.sh --once
+test-demo: debug-bin model ## The demo with the debug binary, on free ports, stopping at its end; it saves what the pages say
+	mkdir -p .cache/demo
+	TOOLGATE_BIN=$(DEBUG_BIN) tests/demo/run.sh --once | tee .cache/demo/once.log
+	$(PYTHON) tests/ci/check_demo_figures.py .cache/demo/once.log
 
 .PHONY: fuzz-smoke
 fuzz-smoke: ## Each fuzz target for some seconds, beginning with its corpus

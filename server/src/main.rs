@@ -2,6 +2,10 @@
 
 use std::process::ExitCode;
 
+// A call allocates on one thread and frees on another, for which glibc's allocator takes locks.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     toolgate_server::cli::main()
 }

@@ -213,8 +213,9 @@ gate() {
 
 print_savings() {
     say "Savings"
-    printf '%d turns: %d tokens of tool definitions instead of %d (%d%% less)\n' \
-        "$turns" "$spent" "$full" "$(((full - spent) * 100 / full))"
+    local permille=$(((full - spent) * 1000 / full))
+    printf '%d turns: %d tokens of tool definitions instead of %d (%d.%d%% less)\n' \
+        "$turns" "$spent" "$full" "$((permille / 10))" "$((permille % 10))"
 }
 
 print_directions() {

@@ -201,10 +201,8 @@ fn the_published_schema_says_the_same() {
 
 #[test]
 fn examples_of_the_documentation_are_policies() {
-    let examples = [
-        (include_str!("../../../README.md"), 4),
-        (include_str!("../../../docs/policies.md"), 5),
-    ];
+    let examples =
+        [(include_str!("../../../README.md"), 4), (include_str!("../../../docs/policies.md"), 5)];
     for (page, rules) in examples {
         let example = page.split("```yaml").nth(1).and_then(|rest| rest.split("```").next());
         assert_eq!(parse(example.expect("an example")).rules.len(), rules);
