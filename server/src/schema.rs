@@ -7,13 +7,13 @@ mod pattern;
 mod places;
 mod weigh;
 
-use jsonschema::{PatternOptions, Validator};
+use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
 
 use cost::{Count, TooMuch};
 use pattern::BACKTRACK_MAX;
 use places::Places;
-use weigh::Size;
+use weigh::{COMPILED_MAX, Size};
 
 /// The most violations that are reported for one call.
 const VIOLATIONS_MAX: usize = 16;
@@ -32,8 +32,8 @@ const PATTERN_SIZE_MAX: usize = 1 << 20;
 const MATCHING_MAX: usize = 4 << 20;
 const MATCHING_OF_ONE: std::ops::RangeInclusive<usize> = (16 << 10)..=(256 << 10);
 
-/// Bytes that a schema takes once more for each that asks what it leaves unevaluated.
-const BYTES_AN_UNEVALUATED: usize = 96;
+/// Units of some 100 ns that compiling a schema may take, at most.
+const COMPILE_UNITS_MAX: usize = 500_000;
 
 /// Characters of a problem that are told.
 const PROBLEM_MAX: usize = 512;
@@ -64,31 +64,85 @@ struct Mistake {
     problem: String,
 }
 
-impl ArgumentSchema {
-    /// Compiles a schema, within some 50 ms and 32 MiB for one of 64 KiB. One that would take more is refused before
-    /// it is compiled.
+/// A schema that was weighed: it may be compiled, and what this takes is known.
+#[derive(Debug)]
+pub struct WeighedSchema {
+    schema: Value,
+    older: Option<Draft>,
+    places: Places,
+    looks_around: bool,
+    /// Bytes that matching may keep of each pattern, for each thread that matches it.
+    matching: usize,
+    memory_bytes: usize,
+    compile_units: usize,
+}
+
+impl WeighedSchema {
+    /// Weighs a schema. One that would take more than 50 ms or 32 MiB is refused.
     ///
     /// # Errors
     /// What is wrong with the schema and where, for its author.
-    pub fn compile(text: &str) -> Result<Self, String> {
+    pub fn of(text: &str) -> Result<Self, String> {
         let schema: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
-        Self::of(schema, text.len()).map_err(|mistake| mistake.told())
+        let weighed = Self::of_value(schema, text.len());
+        weighed.map_err(|mistake| mistake.told())
     }
 
-    fn of(mut schema: Value, text_bytes: usize) -> Result<Self, Mistake> {
+    fn of_value(mut schema: Value, text_bytes: usize) -> Result<Self, Mistake> {
         let size = Size::of(&schema)?;
         let older = dialect::settle(&mut schema);
         let patterns = &size.patterns;
         let places = Places::of(&schema, patterns)?;
         let matching = (MATCHING_MAX / patterns.len().max(1))
             .clamp(*MATCHING_OF_ONE.start(), *MATCHING_OF_ONE.end());
+        let again = &places.unevaluated;
+        let memory_bytes = size.bytes() + text_bytes + patterns.len() * matching + again.bytes();
+        let compile_units = size.units() + again.units();
+        let looks_around = patterns.sum.looks_around;
+        let weighed =
+            Self { schema, older, places, looks_around, matching, memory_bytes, compile_units };
+        weighed.must_be_light()?;
+        Ok(weighed)
+    }
+
+    fn must_be_light(&self) -> Result<(), Mistake> {
+        let refused = |takes: String| {
+            let problem = format!("{takes}: use fewer parts, patterns and unevaluated keywords");
+            Err(Mistake::at_root(problem))
+        };
+        let (bytes, units) = (self.memory_bytes, self.compile_units);
+        if bytes > COMPILED_MAX {
+            return refused(format!(
+                "takes {bytes} bytes once it is compiled; at most {COMPILED_MAX}"
+            ));
+        }
+        if units > COMPILE_UNITS_MAX {
+            return refused(format!(
+                "takes {units} units of some 100 ns to compile; at most {COMPILE_UNITS_MAX}"
+            ));
+        }
+        Ok(())
+    }
+
+    /// What compiling it takes, in units of some 100 ns.
+    #[must_use]
+    pub fn compile_units(&self) -> usize {
+        self.compile_units
+    }
+
+    /// Compiles it.
+    ///
+    /// # Errors
+    /// What is wrong with the schema and where, for its author.
+    pub fn compile(self) -> Result<ArgumentSchema, String> {
         let options = jsonschema::options().offline();
         // Formats are notes in the current dialect, and stay so where an older one is only told by its keywords.
-        let options = match older {
+        let options = match self.older {
             Some(draft) => options.with_draft(draft).should_validate_formats(false),
             None => options,
         };
-        let options = if patterns.sum.looks_around {
+        let matching = self.matching;
+        let options = if self.looks_around {
             let bounded = PatternOptions::fancy_regex().backtrack_limit(BACKTRACK_MAX);
             options
                 .with_pattern_options(bounded.size_limit(PATTERN_SIZE_MAX).dfa_size_limit(matching))
@@ -97,12 +151,20 @@ impl ArgumentSchema {
             options
                 .with_pattern_options(linear.size_limit(PATTERN_SIZE_MAX).dfa_size_limit(matching))
         };
-        let validator = options.build(&schema).map_err(|error| Mistake::of_validator(&error))?;
-        let memory_bytes = size.bytes()
-            + text_bytes
-            + patterns.len() * matching
-            + places.unevaluated * BYTES_AN_UNEVALUATED;
-        Ok(Self { validator, places, memory_bytes, compile_units: size.units() })
+        let validator =
+            options.build(&self.schema).map_err(|e| Mistake::of_validator(&e).told())?;
+        let Self { places, memory_bytes, compile_units, .. } = self;
+        Ok(ArgumentSchema { validator, places, memory_bytes, compile_units })
+    }
+}
+
+impl ArgumentSchema {
+    /// Compiles a schema, within some 50 ms and 32 MiB. One that would take more is refused before it is compiled.
+    ///
+    /// # Errors
+    /// What is wrong with the schema and where, for its author.
+    pub fn compile(text: &str) -> Result<Self, String> {
+        WeighedSchema::of(text)?.compile()
     }
 
     /// Bytes that this holds, about.

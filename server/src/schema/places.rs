@@ -17,6 +17,15 @@ const CHAIN_MAX: usize = 256;
 /// Schemas in place of all that ask for what is unevaluated, at most: the validator compiles them again for each.
 const UNEVALUATED_MAX: usize = 40_000;
 
+/// Bytes that a schema takes, and units of some 100 ns, once more for each that asks what it leaves unevaluated.
+const BYTES_AN_UNEVALUATED: usize = 96;
+const UNITS_AN_UNEVALUATED: usize = 15;
+
+/// Bytes of a property's name beside its text, of which each that asks has a copy.
+const BYTES_A_NAME: usize = 64;
+/// Bytes of copied names that take one unit.
+const NAME_BYTES_A_UNIT: usize = 64;
+
 /// Keywords whose schemas apply to the same value as the schema they stand in (JSON Schema 2020-12, core,
 /// section 10.2): a cycle through these and references never ends.
 const IN_PLACE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
@@ -65,8 +74,27 @@ pub(super) struct Place {
 #[derive(Debug)]
 pub(super) struct Places {
     pub(super) all: Vec<Place>,
-    /// Schemas in place of those that ask for what is unevaluated, together.
-    pub(super) unevaluated: usize,
+    /// What is compiled again for those that ask for what is unevaluated.
+    pub(super) unevaluated: Unevaluated,
+}
+
+/// What stands in place of the schemas that ask for what is unevaluated, all together.
+#[derive(Debug, Default)]
+pub(super) struct Unevaluated {
+    schemas: usize,
+    name_bytes: usize,
+}
+
+impl Unevaluated {
+    /// Bytes that it takes, about.
+    pub(super) fn bytes(&self) -> usize {
+        (self.schemas * BYTES_AN_UNEVALUATED).saturating_add(self.name_bytes)
+    }
+
+    /// What compiling it takes, in units of some 100 ns.
+    pub(super) fn units(&self) -> usize {
+        self.schemas * UNITS_AN_UNEVALUATED + self.name_bytes / NAME_BYTES_A_UNIT
+    }
 }
 
 impl Places {
@@ -83,7 +111,7 @@ impl Places {
             let place = reading.place(schema);
             places.push(place.map_err(|problem| Mistake::of(root, schema, problem))?);
         }
-        let mut places = Self { all: places, unevaluated: 0 };
+        let mut places = Self { all: places, unevaluated: Unevaluated::default() };
         let checked = places.check(&reading.queue);
         checked.map_err(|(place, problem)| Mistake::of(root, reading.queue[place], problem))?;
         Ok(places)
@@ -93,7 +121,8 @@ impl Places {
     fn check(&mut self, schemas: &[&Value]) -> Result<(), (usize, String)> {
         let mut of_places = vec![Visit::Never; self.all.len()];
         for (start, schema) in schemas.iter().enumerate() {
-            let Some(FanOut { checks, depth }) = self.visit(start, &mut of_places) else {
+            let Some(FanOut { checks, depth, name_bytes }) = self.visit(start, &mut of_places)
+            else {
                 return Err((start, "a reference leads back to itself".to_owned()));
             };
             if checks > FAN_OUT_MAX || depth > CHAIN_MAX {
@@ -104,13 +133,15 @@ impl Places {
                 return Err((start, problem));
             }
             if UNEVALUATED.iter().any(|key| schema.get(key).is_some()) {
-                self.unevaluated += checks;
+                let all = &mut self.unevaluated;
+                all.schemas += checks;
+                all.name_bytes = all.name_bytes.saturating_add(name_bytes);
             }
-            if self.unevaluated > UNEVALUATED_MAX {
+            if self.unevaluated.schemas > UNEVALUATED_MAX {
                 let problem = format!(
                     "asks for what {} schemas leave unevaluated, together with those before; at most \
                      {UNEVALUATED_MAX}",
-                    self.unevaluated
+                    self.unevaluated.schemas
                 );
                 return Err((start, problem));
             }
@@ -118,9 +149,16 @@ impl Places {
         Ok(())
     }
 
+    /// The fan-out of a place that leads nowhere.
+    fn alone(&self, place: usize) -> FanOut {
+        let names = self.all[place].properties.keys();
+        let name_bytes = names.map(|name| name.len() + BYTES_A_NAME).sum();
+        FanOut { checks: 1, depth: 1, name_bytes }
+    }
+
     /// Settles a place after those that it leads to, without taking stack for them.
     fn visit(&self, start: usize, of_places: &mut [Visit]) -> Option<FanOut> {
-        let mut path = vec![(start, 0, FanOut { checks: 1, depth: 1 })];
+        let mut path = vec![(start, 0, self.alone(start))];
         loop {
             let (here, next, so_far) = path.last_mut().expect("ends with its first");
             let (place, fan_out) = (*here, *so_far);
@@ -129,11 +167,12 @@ impl Places {
                 Some((_, Visit::Done(of_target))) => {
                     so_far.checks = fan_out.checks.saturating_add(of_target.checks);
                     so_far.depth = fan_out.depth.max(of_target.depth + 1);
+                    so_far.name_bytes = fan_out.name_bytes.saturating_add(of_target.name_bytes);
                     *next += 1;
                 }
                 Some((target, Visit::Never)) => {
                     of_places[place] = Visit::Under;
-                    path.push((target, 0, FanOut { checks: 1, depth: 1 }));
+                    path.push((target, 0, self.alone(target)));
                 }
                 None => {
                     of_places[place] = Visit::Done(fan_out);
@@ -154,6 +193,8 @@ struct FanOut {
     checks: usize,
     /// The longest chain of them.
     depth: usize,
+    /// Bytes of the names of their properties.
+    name_bytes: usize,
 }
 
 /// How far a place is settled.

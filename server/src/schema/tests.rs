@@ -228,6 +228,38 @@ fn most_taken(schema: impl Fn(usize) -> Value) -> ArgumentSchema {
     compile(taken).expect("the largest that is taken")
 }
 
+/// Patterns with groups, which hold much, beside what matching keeps of them and what is compiled again.
+fn all_at_once(count: usize) -> Value {
+    let is_literal = |byte: &u8| !br"\^$.|?*+()[]{}/".contains(byte);
+    let letters: String = (b'!'..=b'~').filter(is_literal).map(char::from).collect();
+    let pattern = |i| json!({"pattern": format!("^(({letters}){{20}}{i})$")});
+    let asks = json!({"anyOf": [{}, {}], "unevaluatedProperties": false});
+    json!({
+        "allOf": (0..count).map(pattern).collect::<Vec<_>>(),
+        "prefixItems": vec![asks; count],
+        "properties": {"x".repeat(2_000): {"anyOf": vec![json!({}); count]}},
+    })
+}
+
+#[test]
+fn what_is_compiled_again_counts() {
+    let branches = |count: usize| json!({"anyOf": vec![json!({}); count]});
+    let asks = |mut schema: Value| {
+        schema["unevaluatedProperties"] = json!(false);
+        schema
+    };
+    let compile = |schema: Value| ArgumentSchema::compile(&schema.to_string()).expect("a schema");
+    let once = compile(branches(1_000)).compile_units();
+    assert!(compile(asks(branches(1_000))).compile_units() > 2 * once);
+    let many = json!({"prefixItems": vec![asks(branches(100)); 150]});
+    assert!(refused(&many.to_string()).contains("units of some 100 ns to compile"));
+    let names: serde_json::Map<_, _> = (0..3_000).map(|i| (i.to_string(), json!({}))).collect();
+    let all = asks(json!({"$ref": "#/$defs/a"}));
+    let copies = json!({"$defs": {"a": {"properties": names}}, "prefixItems": vec![all; 600]});
+    assert!(copies.to_string().len() <= 64 << 10);
+    assert!(refused(&copies.to_string()).contains("bytes once it is compiled"));
+}
+
 #[test]
 fn the_largest_that_is_taken_is_compiled_within_the_promise() {
     /// 50 ms, in units of 100 ns.
@@ -249,6 +281,7 @@ fn the_largest_that_is_taken_is_compiled_within_the_promise() {
         ("repetitions", most_taken(|n| json!({"pattern": format!("^[a-f]{{{n}}}$")}))),
         ("of classes", most_taken(|n| json!({"pattern": format!(r"^\p{{L}}{{{n}}}$")}))),
         ("look-ahead", most_taken(|n| all_of(n, &|i| format!("^(?=a)b{i}$")))),
+        ("all at once", most_taken(all_at_once)),
     ] {
         let units = largest.compile_units();
         assert!((1..=UNITS).contains(&units), "{name}: {units}");

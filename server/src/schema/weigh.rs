@@ -40,21 +40,15 @@ impl Size {
         let mut size = Self::default();
         let id = root.get("$id").and_then(Value::as_str).map_or(0, str::len);
         size.count(root, BYTES_A_KEY_BYTE * id)?;
-        let bytes = size.bytes();
-        if bytes > COMPILED_MAX {
-            let problem =
-                format!("takes {bytes} bytes once it is compiled; at most {COMPILED_MAX}");
-            return Err(Mistake::at_root(problem));
-        }
         Ok(size)
     }
 
-    /// Bytes that the compiled schema holds, about, without what matching keeps.
+    /// Bytes that the compiled schema holds, about, without what matching keeps and what is compiled again.
     pub(super) fn bytes(&self) -> usize {
         BYTES_A_SCHEMA + self.parts * BYTES_A_PART + self.locations + self.patterns.sum.bytes
     }
 
-    /// What compiling takes, in units of some 100 ns.
+    /// What compiling each part once takes, in units of some 100 ns.
     pub(super) fn units(&self) -> usize {
         self.parts * UNITS_A_PART + self.patterns.sum.units
     }
