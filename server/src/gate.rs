@@ -6,5 +6,6 @@ pub mod envelope;
 pub mod handle;
 pub mod key;
 pub mod names;
+pub mod schemas;
 pub mod standing;
 pub mod verdict;

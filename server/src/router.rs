@@ -20,6 +20,7 @@ pub mod explain;
 pub mod fit;
 mod fuse;
 pub mod intent;
+mod judging;
 pub mod learned;
 pub mod left_out;
 pub mod level;
@@ -36,5 +37,6 @@ pub mod recent;
 pub mod route;
 pub mod search;
 mod stages;
+mod warmer;
 
 pub use route::Router;

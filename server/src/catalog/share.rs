@@ -1,5 +1,6 @@
-//! The share of the cores that registrations have, so that one tenant's thousands of tools don't make another's calls
-//! wait: half of them, on threads that give way, and one piece of work of each tenant at a time.
+//! The share of the cores that work beside the calls has, so that one tenant's thousands of tools don't make another's
+//! calls wait: half of them, on threads that give way, and one piece of work of each tenant at a time. Registrations have
+//! one, and compiling schemas for Gate has another.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,7 +50,7 @@ impl Share {
         let permits = Arc::clone(&self.permits);
         let permit = permits.acquire_owned().await.map_err(Error::internal)?;
         let (done, outcome) = oneshot::channel();
-        let thread = thread::Builder::new().name("registration".to_owned());
+        let thread = thread::Builder::new().name("giving-way".to_owned());
         let spawned = thread.spawn(move || {
             give_way();
             let result = work();

@@ -3,29 +3,21 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::time::SystemTime;
-
-use quick_cache::sync::{Cache, DefaultLifecycle};
-use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
+use std::time::{Instant, SystemTime};
 
 use super::envelope::Arguments;
 use super::handle::{ActiveSet, ShownTool};
 use super::names;
+use super::schemas::{Compiled, Schemas};
 use super::standing::{Standing, Standings};
 use super::verdict::{Allowed, RefusalCode, Refused, Verdict};
+use crate::error::Error;
 use crate::identity::{TenantId, ToolKey};
-use crate::schema::{ArgumentSchema, Violation};
+use crate::schema::Violation;
 use crate::shard::quarantine::Quarantined;
 use crate::shard::snapshot::Snapshot;
 use crate::shard::tool::Tool;
 use crate::state::AgentState;
-use crate::store::ContentHash;
-
-/// Compiled schemas that are kept, over all tenants, and the bytes that they may take together.
-const SCHEMAS_KEPT: usize = 20_000;
-const SCHEMAS_BYTES: u64 = 256 << 20;
-const SCHEMAS_PIECES: usize = 4;
 
 /// Model-facing names in one refusal, at most.
 const AVAILABLE_MAX: usize = 64;
@@ -45,46 +37,6 @@ pub struct Call {
     pub arguments: String,
 }
 
-/// Compiled input schemas by tenant and definition.
-pub struct Schemas(Cache<(TenantId, ContentHash), Arc<ArgumentSchema>, Bytes>);
-
-/// Weighs schemas by the memory that they take.
-#[derive(Clone)]
-struct Bytes;
-
-impl Weighter<(TenantId, ContentHash), Arc<ArgumentSchema>> for Bytes {
-    fn weight(&self, _: &(TenantId, ContentHash), schema: &Arc<ArgumentSchema>) -> u64 {
-        schema.memory_bytes() as u64
-    }
-}
-
-impl Default for Schemas {
-    fn default() -> Self {
-        // In few pieces: the largest schema must fit one.
-        let options = OptionsBuilder::new()
-            .shards(SCHEMAS_PIECES)
-            .estimated_items_capacity(SCHEMAS_KEPT)
-            .weight_capacity(SCHEMAS_BYTES)
-            .build()
-            .expect("both capacities are given");
-        Self(Cache::with_options(
-            options,
-            Bytes,
-            DefaultHashBuilder::default(),
-            DefaultLifecycle::default(),
-        ))
-    }
-}
-
-impl Schemas {
-    fn get(&self, tenant: &TenantId, tool: &Tool) -> Result<Arc<ArgumentSchema>, String> {
-        let key = (tenant.clone(), tool.hash);
-        self.0.get_or_insert_with(&key, || {
-            ArgumentSchema::compile(tool.definition.input_schema()).map(Arc::new)
-        })
-    }
-}
-
 /// One Gate call: everything that its verdicts depend on.
 pub struct CallCheck<'a> {
     /// The tenant.
@@ -99,6 +51,8 @@ pub struct CallCheck<'a> {
     pub schemas: &'a Schemas,
     /// The time.
     pub now: SystemTime,
+    /// When the caller no longer waits; `None` for never.
+    pub deadline: Option<Instant>,
 }
 
 /// What the calls of one request are held against.
@@ -109,23 +63,78 @@ struct Seen<'a> {
 }
 
 impl CallCheck<'_> {
-    /// The verdicts, in the calls' order.
-    #[must_use]
-    pub fn verdicts(&self, calls: &[Call]) -> Vec<Verdict> {
+    /// The verdicts, in the calls' order. Schemas that are not compiled are compiled now.
+    ///
+    /// # Errors
+    /// [`Error::DeadlineExceeded`].
+    pub fn verdicts(&self, calls: &[Call]) -> Result<Vec<Verdict>, Error> {
+        let mut verdicts = vec![None; calls.len()];
+        self.judge(calls, &mut verdicts, usize::MAX)?;
+        Ok(verdicts.into_iter().flatten().collect())
+    }
+
+    /// Judges the calls that have no verdict yet. Begins to compile schemas until those of this time took so many
+    /// units of some 100 ns: with 0 none. Calls of tools whose schemas are not compiled then stay without a verdict.
+    ///
+    /// # Errors
+    /// [`Error::DeadlineExceeded`].
+    pub fn judge(
+        &self,
+        calls: &[Call],
+        verdicts: &mut [Option<Verdict>],
+        most_units: usize,
+    ) -> Result<(), Error> {
+        let left = calls.iter().zip(verdicts).filter(|(_, verdict)| verdict.is_none());
         if self.active.has_expired(self.now) {
             let message =
                 "The active set has expired: ask for the tools again, then repeat the call.";
             let refused = Box::new(Refused::new(RefusalCode::HandleExpired, message));
-            return calls.iter().map(|_| Err(refused.clone())).collect();
+            left.for_each(|(_, verdict)| *verdict = Some(Err(refused.clone())));
+            return Ok(());
         }
         let standings = Standings::of(self.snapshot, self.state);
         let shown = self.active.tools.iter().map(|tool| (tool.id, tool)).collect();
         let suggestions = Cell::new(SUGGESTIONS_MAX);
         let seen = Seen { standings, shown, suggestions };
-        calls.iter().map(|call| self.verdict(call, &seen)).collect()
+        let mut units = 0;
+        for (call, verdict) in left {
+            self.must_be_in_time()?;
+            *verdict = match self.open(call, &seen) {
+                Err(refused) => Some(Err(refused)),
+                Ok(slot) => {
+                    let schema = self.schema(slot, &mut units, most_units)?;
+                    schema.map(|schema| self.check_arguments(slot, &schema, &call.arguments))
+                }
+            };
+        }
+        Ok(())
     }
 
-    fn verdict(&self, call: &Call, seen: &Seen<'_>) -> Verdict {
+    fn must_be_in_time(&self) -> Result<(), Error> {
+        let is_late = self.deadline.is_some_and(|deadline| deadline <= Instant::now());
+        if is_late { Err(Error::DeadlineExceeded) } else { Ok(()) }
+    }
+
+    /// The compiled schema of a tool; `None` where it is not compiled, and there are no units left to do so.
+    fn schema(
+        &self,
+        slot: u32,
+        units: &mut usize,
+        most_units: usize,
+    ) -> Result<Option<Compiled>, Error> {
+        let tool = self.snapshot.tool(slot);
+        let kept = self.schemas.kept(self.tenant, tool);
+        if kept.is_some() || *units >= most_units {
+            return Ok(kept);
+        }
+        self.must_be_in_time()?;
+        let compiled = self.schemas.compile(self.tenant, tool);
+        *units = units.saturating_add(compiled.units());
+        Ok(Some(compiled))
+    }
+
+    /// The slot of the tool that a call may go to, if its arguments are right.
+    fn open(&self, call: &Call, seen: &Seen<'_>) -> Result<u32, Box<Refused>> {
         let slot = self.find(&call.tool, seen)?;
         let tool = self.snapshot.tool(slot);
         match (seen.standings.tool(self.snapshot, slot), seen.shown.get(&tool.key)) {
@@ -143,10 +152,7 @@ impl CallCheck<'_> {
             (Standing::Open, Some(shown)) if !shown.is_of(&tool.hash) => {
                 Err(Box::new(changed(tool)))
             }
-            (Standing::Open, Some(_)) => {
-                let arguments = self.check_arguments(tool, &call.arguments)?;
-                Ok(Allowed { slot, arguments })
-            }
+            (Standing::Open, Some(_)) => Ok(slot),
         }
     }
 
@@ -174,16 +180,17 @@ impl CallCheck<'_> {
         seen.standings.tool(self.snapshot, slot) != Standing::Hidden
     }
 
-    /// The arguments to call with, where those that were sent came in an envelope.
-    fn check_arguments(&self, tool: &Tool, sent: &str) -> Result<Option<String>, Box<Refused>> {
+    /// Allows a call with the arguments to call with, where those that were sent came in an envelope.
+    fn check_arguments(&self, slot: u32, schema: &Compiled, sent: &str) -> Verdict {
+        let tool = self.snapshot.tool(slot);
         let refused = |message: String| Refused::new(RefusalCode::ArgumentsInvalid, message);
-        let schema = self.schemas.get(self.tenant, tool).map_err(|problem| {
+        let schema = schema.schema().map_err(|problem| {
             let message = format!("The schema of {} can't be checked: {problem}", tool.model_name);
             Box::new(refused(message))
         })?;
         let violations = match Arguments::read(sent) {
             Ok(Arguments { value, text }) => match schema.check(&value) {
-                Ok(()) => return Ok(text),
+                Ok(()) => return Ok(Allowed { slot, arguments: text }),
                 Err(violations) => violations,
             },
             Err(problem) => vec![Violation { pointer: String::new(), problem }],
@@ -303,3 +310,6 @@ fn changed(tool: &Tool) -> Refused {
         ..Refused::new(RefusalCode::SchemaChanged, message)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,16 +10,18 @@ use super::aside::aside;
 use super::choose::Chosen;
 use super::event;
 use super::explain::{self, Refusal};
+use super::judging::Judging;
 use super::left_out::LeftOut;
 use super::pool::{self, PoolDelta};
 use super::query::Detail;
 use super::rank::FoundBy;
 use super::route::Active;
 use crate::error::Error;
-use crate::gate::calls::{Call, CallCheck};
+use crate::gate::calls::Call;
 use crate::gate::handle::{ActiveSet, HELD_MAX, Holder, ShownTool, TOOLS_MAX};
 use crate::gate::standing::{Standing, Standings};
 use crate::gate::verdict::{RefusalCode, Refused, Verdict};
+use crate::identity::TenantId;
 use crate::memory::{Observation, now_ms};
 use crate::shard::snapshot::Snapshot;
 use crate::shard::tool::Tool;
@@ -129,16 +131,18 @@ impl Router {
             return Ok(Verdicts { snapshot, verdicts });
         };
         let imprint = active.imprint.take();
-        let (tenant, schemas) = (holder.tenant.clone(), Arc::clone(&self.schemas));
-        let shard = Arc::clone(&snapshot);
-        let now = self.shards.clock();
-        // Compiling a schema or matching a long argument may take milliseconds.
-        let check = move || {
-            let (tenant, snapshot, schemas) = (&tenant, &*shard, &*schemas);
-            let (active, state, now) = (&active, &state, now);
-            CallCheck { tenant, snapshot, state, active, schemas, now }.verdicts(&calls)
+        let judging = Judging {
+            tenant: holder.tenant.clone(),
+            snapshot: Arc::clone(&snapshot),
+            schemas: Arc::clone(&self.schemas),
+            now: self.shards.clock(),
+            verdicts: vec![None; calls.len()],
+            state,
+            active,
+            deadline,
+            calls,
         };
-        let verdicts = tokio::task::spawn_blocking(check).await.map_err(Error::internal)?;
+        let verdicts = judging.verdicts(&self.warmer).await?;
         if let (Some(memory), Some(imprint)) = (&self.memory, imprint) {
             let principal = holder.principal_key(&self.key);
             let at_ms = now_ms();
@@ -149,6 +153,27 @@ impl Router {
             }
         }
         Ok(Verdicts { snapshot, verdicts })
+    }
+
+    /// Has the schemas of the tools that are shown compiled, before they are called.
+    pub(super) fn warm_schemas(
+        &self,
+        tenant: &TenantId,
+        snapshot: &Arc<Snapshot>,
+        shown: &[Active],
+    ) {
+        self.warmer.want(tenant, snapshot, shown.iter().map(|tool| tool.chosen.slot));
+    }
+
+    /// Waits until the schemas of what was shown are compiled. For tests: calls don't wait for it.
+    pub async fn schemas_are_warm(&self) {
+        self.warmer.idle().await;
+    }
+
+    /// Returns how many schemas were compiled for Gate since the start.
+    #[must_use]
+    pub fn schema_compilations(&self) -> u64 {
+        self.schemas.compilations()
     }
 
     /// The summary pool, whole or since a revision.
@@ -203,6 +228,7 @@ impl Router {
             }
         }
         check_room(&shown)?;
+        self.warm_schemas(holder.tenant, &snapshot, &tools);
         self.usage.count(holder.tenant, &account::looked_up(&tools));
         let (handle, handle_expires) = self.seal(holder, snapshot.revision, (shown, imprint));
         let refusals = explain::refusals(&snapshot, &standings, left_out);

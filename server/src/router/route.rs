@@ -22,13 +22,14 @@ use super::query::{Detail, Listing, RouteQuery};
 use super::rank::Candidate;
 use super::recall::Recall;
 use super::stages::Stages;
+use super::warmer::Warmer;
 use crate::catalog::signature::Signature;
 use crate::deferral::Policy;
 use crate::encoder::Intents;
 use crate::error::Error;
-use crate::gate::calls::Schemas;
 use crate::gate::handle::{ActiveSet, Holder, ShownTool};
 use crate::gate::key::HandleKey;
+use crate::gate::schemas::Schemas;
 use crate::identity::TenantId;
 use crate::imprint::{Imprint, encoder_key};
 use crate::live::Live;
@@ -131,6 +132,7 @@ pub struct Router {
     pub(super) key: HandleKey,
     pub(super) handle_ttl: Duration,
     pub(super) schemas: Arc<Schemas>,
+    pub(super) warmer: Warmer,
     pub(super) memory: Option<Arc<Memory>>,
     deferral: Arc<Live<Policy>>,
     costs: Arc<Costs>,
@@ -148,7 +150,9 @@ impl Router {
         key: HandleKey,
         handle_ttl: Duration,
     ) -> Self {
-        let (schemas, deferral, costs) = (Arc::default(), Arc::default(), Arc::default());
+        let schemas = Arc::<Schemas>::default();
+        let warmer = Warmer::new(Arc::clone(&schemas));
+        let (deferral, costs) = (Arc::default(), Arc::default());
         let background = Background::default();
         let memory = None;
         Self {
@@ -158,6 +162,7 @@ impl Router {
             key,
             handle_ttl,
             schemas,
+            warmer,
             memory,
             deferral,
             costs,
@@ -223,6 +228,7 @@ impl Router {
         };
         let (decision, mut stages) = aside(&snapshot, decide).await?;
         let mut answer = self.promote(holder, snapshot, &query, &decision);
+        self.warm_schemas(holder.tenant, &answer.snapshot, &answer.active);
         stages.end();
         answer.degraded.extend(degraded);
         answer.timings = stages.timings;

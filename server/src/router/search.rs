@@ -232,6 +232,9 @@ impl Router {
             tools.push(account::active(&snapshot, chosen, query.detail));
         }
         check_room(&shown)?;
+        if query.detail != Detail::Names {
+            self.warm_schemas(holder.tenant, &snapshot, &tools);
+        }
         let left_over = findings.tools.len() - tools.len();
         if left_over > 0 {
             let more =

@@ -5,9 +5,10 @@ use serde_json::json;
 use toolgate_server::gate::calls::Call;
 use toolgate_server::gate::verdict::{RefusalCode, Refused};
 use toolgate_server::router::query::{Options, RouteQuery};
+use toolgate_server::router::search::SearchQuery;
 use toolgate_server::state::AgentState;
 
-use crate::support::{World, ask, call, granted, options, server, tool};
+use crate::support::{Setup, ToolText, World, ask, call, granted, look_for, options, server, tool};
 
 const OPEN: &str = "mcp__git__open_issue";
 const CLOSE: &str = "mcp__git__close_issue";
@@ -123,4 +124,57 @@ async fn a_hidden_name_is_neither_found_nor_suggested() {
     let state = granted(&["admin"]);
     let verdict = world.gate_one("acme", &handle, call("mcp__git__secret_kex"), state).await;
     assert_eq!(verdict.unwrap_err().nearest, "mcp__git__secret_key");
+}
+
+/// A tool whose schema takes longer to compile than others.
+fn heavy(name: &str) -> ToolText {
+    let patterns: Vec<_> =
+        (0..20).map(|i| json!({"pattern": format!("^[a-z]{{9}}{i}$")})).collect();
+    tool(name, &format!("does {name}")).schema(json!({"properties": {"a": {"allOf": patterns}}}))
+}
+
+#[tokio::test]
+async fn what_is_shown_is_compiled_before_it_is_called() {
+    let world = World::new().await;
+    world.register("acme", server("s", vec![heavy("one"), heavy("two"), heavy("three")])).await;
+    let compilations = || world.plane.router.schema_compilations();
+    let only = Options { top_k: 1, threshold: 0.5, ..options() };
+    let turn = world.route("acme", RouteQuery { options: only, ..ask("one: does one") }).await;
+    world.plane.router.schemas_are_warm().await;
+    assert_eq!(compilations(), 1);
+    let state = AgentState::default();
+    let verdict = world.gate_one("acme", &turn.handle, call("mcp__s__one"), state.clone()).await;
+    assert_eq!(verdict.as_deref(), Ok("mcp__s__one"));
+    assert_eq!(compilations(), 1, "Gate compiles nothing");
+    let found =
+        world.search("acme", SearchQuery { previous: turn.handle, ..look_for("select:two") });
+    let handle = found.await.handle;
+    world.plane.router.schemas_are_warm().await;
+    let fetched = world.schemas("acme", &["s/three"], &state, &handle).await.expect("it is there");
+    world.plane.router.schemas_are_warm().await;
+    assert_eq!(compilations(), 3);
+    let calls = ["one", "two", "three"].map(call).to_vec();
+    let (_, verdicts) = world.gate("acme", &fetched.handle, calls, state).await;
+    assert!(verdicts.iter().all(Result::is_ok), "{verdicts:?}");
+    assert_eq!(compilations(), 3);
+}
+
+#[tokio::test]
+async fn what_was_shown_elsewhere_is_compiled_for_the_call() {
+    let world = World::new().await;
+    let names: Vec<_> = (0..9).map(|i| format!("t{i}")).collect();
+    let tools = names.iter().map(|name| heavy(name)).collect();
+    world.register("acme", server("s", tools)).await;
+    let asked: Vec<_> = names.iter().map(|name| format!("s/{name}")).collect();
+    let asked: Vec<_> = asked.iter().map(String::as_str).collect();
+    let state = AgentState::default();
+    let shown = world.schemas("acme", &asked, &state, "").await.expect("they are there");
+    let replica = world.restarted(Setup::default()).await;
+    let calls: Vec<_> = names.iter().map(|name| call(name)).collect();
+    let (_, verdicts) = replica.gate("acme", &shown.handle, calls.clone(), state.clone()).await;
+    assert!(verdicts.iter().all(Result::is_ok), "{verdicts:?}");
+    assert_eq!(replica.plane.router.schema_compilations(), 9);
+    let (_, again) = replica.gate("acme", &shown.handle, calls, state).await;
+    assert_eq!(again, verdicts);
+    assert_eq!(replica.plane.router.schema_compilations(), 9);
 }
