@@ -13,7 +13,7 @@ use toolgate_proto::v1::{
 
 use super::edge::{Edge, change};
 use super::listing::{self, Place};
-use super::{approve, register, render_catalog, state, watch};
+use super::{approve, bounded, register, render_catalog, state, watch};
 use crate::audit::Effect;
 use crate::auth::Caller;
 use crate::catalog::approval::Approved;
@@ -47,7 +47,8 @@ impl CatalogService for Catalogs {
             let change = change("CatalogService/RegisterServer", &caller, &tenant, of.as_str());
             let register = plane.register(&tenant, registration, Some(deadline));
             let registered = edge.change(change, register, effect).await?;
-            Ok(render_catalog::registered(&tenant, &registered))
+            let answer = render_catalog::registered(&tenant, &registered);
+            Ok(bounded::registered(answer, edge.limits.now().max_message_bytes))
         };
         self.edge.call("CatalogService/RegisterServer", call, work).await
     }
@@ -98,15 +99,14 @@ impl CatalogService for Catalogs {
             let tenant = caller.tenant(&message.tenant)?;
             let size = listing::page_size(message.page_size)?;
             let after = listing::after_server(&message.page_token)?;
-            let mut page = plane.catalog.servers(&tenant, after.as_deref(), size + 1).await?;
-            let has_more = page.len() > size as usize;
-            page.truncate(size as usize);
-            let last = page.last().filter(|_| has_more);
-            let place = last.map(|s| Place::Server { name: s.record.name.as_str().to_owned() });
-            Ok(ListServersResponse {
-                servers: page.iter().map(|s| render_catalog::server(&tenant, s)).collect(),
-                next_page_token: token(place.as_ref())?,
-            })
+            let page = plane.catalog.servers(&tenant, after.as_deref(), size + 1).await?;
+            let rows = page.iter().take(size as usize);
+            let mut servers: Vec<_> = rows.map(|s| render_catalog::server(&tenant, s)).collect();
+            let most = self.edge.limits.now().max_message_bytes;
+            servers.truncate(listing::within_bytes(&servers, most));
+            let last = servers.last().filter(|_| page.len() > servers.len());
+            let place = last.map(|server| Place::Server { name: server.name.clone() });
+            Ok(ListServersResponse { next_page_token: token(place.as_ref())?, servers })
         };
         self.edge.call("CatalogService/ListServers", call, work).await
     }
@@ -174,18 +174,17 @@ impl Catalogs {
         let agent = message.as_agent.map(|agent| state::parse(Some(agent), &limits, caller));
         let page = ToolPage { server, after, size: size + 1 };
         let mut page = self.edge.plane.list_tools(&tenant, page, agent.transpose()?).await?;
-        let fits = listing::within_bytes(page.iter().map(|tool| tool.record.definition.len()));
-        let rows = fits.min(size as usize);
-        let has_more = page.len() > rows;
-        page.truncate(rows);
-        let place = page.last().filter(|_| has_more).map(|tool| Place::Tool {
+        let read = page.len();
+        let lengths = page.iter().map(|tool| tool.record.definition.len());
+        page.truncate(listing::fitting(lengths, limits.max_message_bytes).min(size as usize));
+        let mut tools = self.render(&tenant, page, is_agents).await?;
+        tools.truncate(listing::within_bytes(&tools, limits.max_message_bytes));
+        let place = tools.last().filter(|_| tools.len() < read).map(|tool| Place::Tool {
             of: filter.clone(),
-            server: tool.record.server.as_str().to_owned(),
-            name: tool.record.name.as_str().to_owned(),
+            server: tool.server.clone(),
+            name: tool.name.clone(),
         });
-        let next_page_token = token(place.as_ref())?;
-        let tools = self.render(&tenant, page, is_agents).await?;
-        Ok(ListToolsResponse { tools, next_page_token })
+        Ok(ListToolsResponse { next_page_token: token(place.as_ref())?, tools })
     }
 
     async fn render(

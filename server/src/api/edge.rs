@@ -13,8 +13,8 @@ use toolgate_serving::{Arrival, RequestOwner, time_asked};
 use tracing::Instrument as _;
 
 use super::guard::Guard;
-use super::status;
 use super::tenanted::Tenanted;
+use super::{bounded, status};
 use crate::admission::{Admission, Kind, Measured, Permit, Refusal, Wish};
 use crate::audit::{Actor, Audit, Change, Effect};
 use crate::auth::Caller;
@@ -59,6 +59,7 @@ impl Edge {
     ) -> Result<Response<R>, Status>
     where
         M: Tenanted,
+        R: prost::Message,
         W: FnOnce(Caller, M, Instant) -> F,
         F: Future<Output = Result<R, Error>>,
     {
@@ -83,6 +84,8 @@ impl Edge {
                 let work = work.instrument(call.span().clone()).instrument(span.clone());
                 let timed = tokio::time::timeout_at(deadline.into(), work).await;
                 let outcome = timed.unwrap_or(Err(Error::DeadlineExceeded));
+                let most = self.limits.now().max_message_bytes;
+                let outcome = outcome.and_then(|answer| bounded::whole(method, answer, most));
                 if outcome.is_ok() {
                     permit.answered();
                 }

@@ -2,8 +2,10 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use prost::Message;
 use serde::{Deserialize, Serialize};
 
+use super::bounded::in_a_list;
 use crate::error::Error;
 use crate::store::ToolCursor;
 
@@ -40,15 +42,26 @@ pub(super) fn page_size(wire: i32) -> Result<u32, Error> {
     }
 }
 
-/// How many rows of these sizes one answer holds: clients refuse messages past 4 MiB, so a page of long
-/// definitions ends early. At least one.
-pub(super) fn within_bytes(sizes: impl Iterator<Item = usize>) -> usize {
+/// How many of these rows one answer holds. Clients refuse messages past 4 MiB, so a page of long rows ends early: at
+/// half of what a message may have. At least one.
+pub(super) fn within_bytes<T: Message>(rows: &[T], message_max: usize) -> usize {
+    fitting(rows.iter().map(in_a_list), message_max)
+}
+
+/// How many rows of these sizes one answer holds. At least one.
+pub(super) fn fitting(sizes: impl Iterator<Item = usize>, message_max: usize) -> usize {
+    let most = page_bytes(message_max);
     let mut total = 0;
     let fits = sizes.take_while(|size| {
         total += size;
-        total <= PAGE_BYTES
+        total <= most
     });
     fits.count().max(1)
+}
+
+/// Bytes of a page's rows, at most.
+pub(super) fn page_bytes(message_max: usize) -> usize {
+    PAGE_BYTES.min(message_max / 2)
 }
 
 impl Place {
@@ -109,9 +122,14 @@ mod tests {
 
     #[test]
     fn pages_of_long_definitions_end_early() {
-        assert_eq!(within_bytes([PAGE_BYTES / 2; 5].into_iter()), 2);
-        assert_eq!(within_bytes([PAGE_BYTES * 2; 5].into_iter()), 1);
-        assert_eq!(within_bytes([10; 5].into_iter()), 5);
+        let fitting = |size, message_max| fitting([size; 5].into_iter(), message_max);
+        assert_eq!(fitting(PAGE_BYTES / 2, usize::MAX), 2);
+        assert_eq!(fitting(PAGE_BYTES * 2, usize::MAX), 1);
+        assert_eq!(fitting(PAGE_BYTES / 2, PAGE_BYTES), 1);
+        assert_eq!(fitting(10, 60), 3);
+        assert_eq!(fitting(10, usize::MAX), 5);
+        let rows = [20; 5].map(|bytes| "x".repeat(bytes));
+        assert_eq!(within_bytes(&rows, 150), 2, "with what stands around them");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use toolgate_proto::v1::{
 
 use super::edge::{Edge, change};
 use super::fields::Fields;
+use super::listing;
 use crate::audit::Effect;
 use crate::auth::Caller;
 use crate::error::Error;
@@ -35,7 +36,10 @@ impl MemoryService for Memories {
         let work = |caller: Caller, message: GetMemoryStatsRequest, _| async move {
             let tenant = caller.tenant(&message.tenant)?;
             let server = server(&message.server)?;
-            Ok(render(&plane.memory_stats(&tenant, server.as_ref()).await?))
+            let mut answer = render(&plane.memory_stats(&tenant, server.as_ref()).await?);
+            let most = self.edge.limits.now().max_message_bytes;
+            answer.tools.truncate(listing::within_bytes(&answer.tools, most));
+            Ok(answer)
         };
         self.edge.call("MemoryService/GetMemoryStats", call, work).await
     }

@@ -1,6 +1,5 @@
 //! `PolicyService`.
 
-use prost::Message;
 use prost_types::Timestamp;
 use tonic::{Request, Response, Status};
 use toolgate_proto::v1;
@@ -12,7 +11,7 @@ use toolgate_proto::v1::{
 
 use super::edge::{Edge, change};
 use super::listing::{self, Place};
-use super::{render, state};
+use super::{bounded, render, state};
 use crate::audit::Effect;
 use crate::auth::Caller;
 use crate::error::Error;
@@ -43,7 +42,9 @@ impl PolicyService for Policies {
                 ..Effect::default()
             };
             let (stored, rules) = edge.change(change, set, effect).await?;
-            Ok(SetPolicyResponse { policy: Some(policy(stored)), rules: coverage(&rules) })
+            let answer =
+                SetPolicyResponse { policy: Some(policy(stored)), rules: coverage(&rules) };
+            Ok(bounded::policy_set(answer, edge.limits.now().max_message_bytes))
         };
         self.edge.call("PolicyService/SetPolicy", call, work).await
     }
@@ -73,7 +74,8 @@ impl PolicyService for Policies {
             let state = state::parse(message.state, &edge.limits.now(), &caller)?;
             let document = Some(message.document).filter(|document| !document.is_empty());
             let check = edge.plane.check_policy(&tenant, document, state).await?;
-            page(&check, after.as_ref(), size as usize)
+            let most = edge.limits.now().max_message_bytes;
+            page(&check, after.as_ref(), size as usize, most)
         };
         self.edge.call("PolicyService/CheckPolicy", call, work).await
     }
@@ -91,10 +93,12 @@ fn policy(stored: StoredPolicy) -> v1::Policy {
     }
 }
 
+/// A page of so many verdicts at most, which fits an answer of so many bytes.
 fn page(
     check: &PolicyCheck,
     after: Option<&ToolCursor>,
     size: usize,
+    message_max: usize,
 ) -> Result<CheckPolicyResponse, Error> {
     let is_before = |verdict: &ToolVerdict| {
         let (server, name) = (verdict.id.server.as_str(), verdict.id.name.as_str());
@@ -103,7 +107,7 @@ fn page(
     let verdicts = &check.verdicts;
     let rest = &verdicts[verdicts.partition_point(is_before)..];
     let mut page: Vec<_> = rest.iter().take(size).map(verdict).collect();
-    page.truncate(listing::within_bytes(page.iter().map(Message::encoded_len)));
+    page.truncate(listing::within_bytes(&page, message_max));
     let last = page.last().filter(|_| page.len() < rest.len()).map(|last| Place::Tool {
         of: LISTING.to_owned(),
         server: last.server.clone(),
@@ -111,6 +115,8 @@ fn page(
     });
     let next_page_token = last.map_or_else(|| Ok(String::new()), |place| place.token())?;
     let rules = if after.is_none() { coverage(&check.coverage) } else { Vec::new() };
+    // The rows take the other half, and the token some of this one.
+    let rules = bounded::rules(rules, listing::page_bytes(message_max) / 2);
     Ok(CheckPolicyResponse { verdicts: page, next_page_token, rules })
 }
 

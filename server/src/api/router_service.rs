@@ -64,7 +64,8 @@ impl RouterService for Routing {
                 render::verdict(&gated.snapshot, &wire.call_id, verdict)
             });
             let (verdicts, catalog_revision) = (verdicts.collect(), gated.snapshot.revision);
-            Ok(GateResponse { verdicts, catalog_revision })
+            let answer = GateResponse { verdicts, catalog_revision };
+            Ok(bounded::gate(answer, edge.limits.now().max_message_bytes))
         })
         .await
     }
@@ -79,7 +80,8 @@ impl RouterService for Routing {
             let query = request::search(message, &edge.limits.now(), &self.defaults, &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let answer = edge.plane.router.search(holder, query, Some(deadline)).await?;
-            Ok(render::search(&tenant, &answer))
+            let answer = render::search(&tenant, &answer);
+            Ok(bounded::search(answer, edge.limits.now().max_message_bytes))
         })
         .await
     }
@@ -97,8 +99,7 @@ impl RouterService for Routing {
             let (since, names_only) = (message.since_revision, message.names_only);
             let query = PoolQuery { state, since, names_only, render: message.render };
             let (snapshot, delta) = router.summary_pool(holder, query).await?;
-            let answer = GetSummaryPoolResponse { pool: Some(render::pool(&snapshot, &delta)) };
-            bounded::pool(answer, edge.limits.now().max_message_bytes)
+            Ok(GetSummaryPoolResponse { pool: Some(render::pool(&snapshot, &delta)) })
         })
         .await
     }
@@ -113,7 +114,8 @@ impl RouterService for Routing {
             let query = request::schemas(message, &edge.limits.now(), &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let found = edge.plane.router.schemas(holder, &query).await?;
-            Ok(render::schemas(&tenant, &found))
+            let answer = render::schemas(&tenant, &found);
+            Ok(bounded::schemas(answer, edge.limits.now().max_message_bytes))
         })
         .await
     }

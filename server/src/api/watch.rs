@@ -14,9 +14,11 @@ use toolgate_proto::v1::{WatchCatalogRequest, WatchCatalogResponse};
 use toolgate_serving::time_asked;
 
 use super::edge::{Edge, caller_of};
-use super::status;
+use super::{bounded, status};
 use crate::auth::{Authenticator, Caller};
+use crate::config::LimitsConfig;
 use crate::error::Error;
+use crate::live::Live;
 use crate::plane::watching::{CatalogWatch, Watched};
 use crate::role::{Role, Roles};
 use crate::store::Changes;
@@ -40,7 +42,8 @@ pub(super) fn open(
     // One answer waits for its reader; what is committed meanwhile comes together in the next.
     let (sender, receiver) = mpsc::channel(1);
     let credential = Credential { caller, authenticator: Arc::clone(edge.guard.authenticator()) };
-    tokio::spawn(tell(watch, sender, until, credential, edge.draining.clone()));
+    let watcher = Watcher { answers: sender, limits: Arc::clone(&edge.limits) };
+    tokio::spawn(tell(watch, watcher, until, credential, edge.draining.clone()));
     Ok(Response::new(Box::pin(ReceiverStream::new(receiver))))
 }
 
@@ -51,6 +54,12 @@ fn watched(caller: &Caller) -> Watched {
         true => Watched::All,
         false => Watched::AsAgent { scopes: caller.scopes().cloned() },
     }
+}
+
+/// Who is told.
+struct Watcher {
+    answers: mpsc::Sender<Result<WatchCatalogResponse, Status>>,
+    limits: Arc<Live<LimitsConfig>>,
 }
 
 /// What let the watcher in.
@@ -77,7 +86,7 @@ impl Credential {
 
 async fn tell(
     mut watch: CatalogWatch,
-    answers: mpsc::Sender<Result<WatchCatalogResponse, Status>>,
+    Watcher { answers, limits }: Watcher,
     until: Option<Instant>,
     credential: Credential,
     draining: CancellationToken,
@@ -101,7 +110,10 @@ async fn tell(
             next = watch.next() => next,
         };
         let ends = next.is_err();
-        let answer = next.map(render).map_err(|failure| status::of(&failure));
+        let most = limits.now().max_message_bytes;
+        let answer = next
+            .map(|changes| bounded::watched(render(changes), most))
+            .map_err(|failure| status::of(&failure));
         if answers.send(answer).await.is_err() || ends {
             return;
         }

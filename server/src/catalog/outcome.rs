@@ -51,6 +51,10 @@ pub struct Outcome {
 const FINDINGS_MAX: usize = 5;
 const FINDING_MAX: usize = 480;
 
+/// Characters of a rejected tool's name, and of what was wrong with it, that are told.
+const NAME_MAX: usize = 128;
+const PROBLEM_MAX: usize = 2_048;
+
 impl Outcome {
     /// The outcome of storing `new` where `old` was.
     #[must_use]
@@ -118,13 +122,13 @@ pub(super) fn is_same(old: &ToolRecord, new: &ToolRecord) -> bool {
 impl From<&Rejection> for Outcome {
     fn from(rejection: &Rejection) -> Self {
         Self {
-            name: rejection.name.clone(),
+            name: rejection.name.chars().take(NAME_MAX).collect(),
             kind: OutcomeKind::Rejected,
             model_name: String::new(),
             old_hash: None,
             new_hash: None,
             field: rejection.field.clone(),
-            problem: rejection.problem.clone(),
+            problem: rejection.problem.chars().take(PROBLEM_MAX).collect(),
             findings: Vec::new(),
         }
     }
