@@ -8,6 +8,7 @@ use crate::encoder::Encoder;
 use crate::error::Error;
 use crate::identity::{ServerName, TenantId};
 use crate::live::Live;
+use crate::packs::Hubs;
 use crate::store::{Committed, Store, StoreError, StoredServer, StoredTool, ToolCursor};
 use share::Share;
 use vetting::Vetting;
@@ -35,6 +36,7 @@ pub struct Catalog {
     encoder: Arc<dyn Encoder>,
     limits: Arc<Live<LimitsConfig>>,
     vetting: Option<Vetting>,
+    hubs: Option<Hubs>,
     share: Arc<Share>,
 }
 
@@ -46,13 +48,19 @@ impl Catalog {
         encoder: Arc<dyn Encoder>,
         limits: Arc<Live<LimitsConfig>>,
     ) -> Self {
-        Self { store, encoder, limits, vetting: None, share: Arc::default() }
+        Self { store, encoder, limits, vetting: None, hubs: None, share: Arc::default() }
     }
 
     /// The same with registrations vetted; without, nothing new is quarantined.
     #[must_use]
     pub fn with_vetting(self, vetting: Option<Vetting>) -> Self {
         Self { vetting, ..self }
+    }
+
+    /// The same with tools told of that are near to everything, where registrations are vetted.
+    #[must_use]
+    pub fn with_hubs(self, hubs: Option<Hubs>) -> Self {
+        Self { hubs, ..self }
     }
 
     /// The share of the cores that registrations have.

@@ -84,7 +84,9 @@ impl Plane {
         let Encoders { passages, intents } = encoders;
         let budget = config.memory_budget;
         let catalog = Catalog::new(Arc::clone(&store), Arc::clone(&passages), config.limits);
-        let catalog = catalog.with_vetting(config.vetting);
+        let hubs = config.packs.as_ref();
+        let hubs = hubs.and_then(|packs| packs.hubs(intents.encoder().fingerprint()));
+        let catalog = catalog.with_vetting(config.vetting).with_hubs(hubs);
         let shards = Shards::new(Arc::clone(&store), Arc::clone(&passages), budget);
         let shards = shards.with_copies(config.copies).with_max_staleness(config.max_staleness);
         let shards = shards.with_share(Arc::clone(catalog.share()));

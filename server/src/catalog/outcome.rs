@@ -84,13 +84,18 @@ impl Outcome {
             Some(because) => format!("waits for approval: {}", because.sentence()),
             None => self.problem,
         };
-        let findings = vetted.findings.iter().take(FINDINGS_MAX);
-        let cut = |finding: &Finding| {
+        let mut outcome = Self { problem, ..self };
+        vetted.findings.iter().for_each(|finding| outcome.add(finding));
+        outcome
+    }
+
+    /// Adds what was found, while there is room for it.
+    pub(super) fn add(&mut self, finding: &Finding) {
+        if self.findings.len() < FINDINGS_MAX {
             let mut text = finding.to_string();
             text.truncate(text.floor_char_boundary(FINDING_MAX));
-            text
-        };
-        Self { problem, findings: findings.map(cut).collect(), ..self }
+            self.findings.push(text);
+        }
     }
 
     /// The outcome of removing `old`.

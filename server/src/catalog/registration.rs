@@ -98,11 +98,15 @@ impl Catalog {
             let stored = self.store.read_server(tenant, &registration.server.name).await?;
             check_etag(&registration.etag, &stored)?;
             let server = server_after(&registration.server, stored.as_ref());
-            let vetted = self.vet(tenant, &registration, body, stored.as_ref()).await?;
+            let mut vetted = self.vet(tenant, &registration, body, stored.as_ref()).await?;
             let judged = (&body.checked[..], &vetted[..]);
-            let plan = Plan::new(&server, judged, stored.as_ref(), registration.mode);
+            let mut plan = Plan::new(&server, judged, stored.as_ref(), registration.mode);
             let written = plan.upserts.iter().map(|tool| tool.name.clone()).collect();
             self.embed(tenant, &plan.new_summaries, &mut embedded, deadline).await?;
+            for (place, finding) in self.near_everything(&body.checked, &embedded) {
+                plan.outcomes[place].add(&finding);
+                vetted[place].findings.push(finding);
+            }
             let asked = Asked { tenant, registration: &registration };
             match self.commit(asked, (server, plan), stored, &embedded).await {
                 Err(CommitError::Conflict) => {}

@@ -21,7 +21,8 @@ use crate::safety::rename::{Moving, renamed};
 use crate::safety::rules::Detector;
 use crate::safety::{Because, Beside, Finding, Scanner, Severity, Tier, finding};
 use crate::store::{
-    PastTool, ServerRecord, StoredCatalog, StoredServer, StoredTool, ToolRecord, ToolStatus,
+    ContentHash, PastTool, ServerRecord, StoredCatalog, StoredServer, StoredTool, ToolRecord,
+    ToolStatus,
 };
 use crate::telemetry::SafetyMetrics;
 
@@ -200,6 +201,25 @@ impl Catalog {
             beside.into_iter().for_each(|(place, finding)| findings[place].push(finding));
         }
         Ok(verdicts(Some(tier), &body.checked, &known, findings))
+    }
+
+    /// Which of the tools whose summaries were embedded now are near to everything, by place. It is told and holds nothing
+    /// back: what waits for approval is settled before anything is embedded.
+    pub(super) fn near_everything(
+        &self,
+        checked: &[Checked],
+        embedded: &HashMap<ContentHash, Vec<f32>>,
+    ) -> Vec<(usize, Finding)> {
+        let (Some(vetting), Some(hubs)) = (&self.vetting, &self.hubs) else { return Vec::new() };
+        let scanner = vetting.scanner.now();
+        let finding = |(place, tool): (usize, &Checked)| {
+            let tool = tool.as_ref().ok()?;
+            let summary = embedded.get(&text_hash(&tool.summary))?;
+            let field = format!("tools[{place}].summary");
+            let told = || scanner.rules().detected(Detector::NearEverything, field, String::new());
+            Some((place, hubs.is_one(summary).then(told)??))
+        };
+        checked.iter().enumerate().filter_map(finding).collect()
     }
 
     /// Counts and logs what was found in the tools that were written, and which of them wait for approval.

@@ -10,7 +10,7 @@ use tracing::warn;
 
 use super::attached::{Attached, Given};
 use super::document::Pack;
-use super::everyday;
+use super::everyday::{self, Hubs};
 use super::lines::Lines;
 use super::means::{self, MEANS_FILE, Mean, MeanKey};
 use super::shipped::{self, SHIPPED_MEANS};
@@ -33,6 +33,8 @@ pub struct Packs {
     means: Mutex<HashMap<MeanKey, Mean>>,
     /// MCP servers whose pack is not used.
     without: Vec<String>,
+    /// The encoder that made the shipped means, by its fingerprint.
+    shipped_by: Option<String>,
 }
 
 impl Packs {
@@ -41,7 +43,10 @@ impl Packs {
     pub fn shipped() -> Self {
         let packs = Self::of(shipped::packs());
         match means::read(SHIPPED_MEANS) {
-            Ok(means) => packs.with_means(means),
+            Ok(means) => {
+                let shipped_by = means.keys().next().map(|(fingerprint, _)| fingerprint.clone());
+                Self { shipped_by, ..packs.with_means(means) }
+            }
             Err(problem) => {
                 warn!(problem, "the means of the shipped packs can't be read");
                 packs
@@ -124,6 +129,15 @@ impl Packs {
             let counted = self.packs.iter().rev().map(|pack| (common(pack), pack)).filter(enough);
             counted.max_by_key(|(count, _)| *count).map(|(_, pack)| pack)
         })
+    }
+
+    /// What tells which tools are near to everything; `None` for an encoder that it was not measured for.
+    #[must_use]
+    pub fn hubs(&self, fingerprint: &str) -> Option<Hubs> {
+        self.shipped_by.as_deref().filter(|shipped_by| *shipped_by == fingerprint)?;
+        let means = self.means.lock().unwrap_or_else(PoisonError::into_inner);
+        let everyday = means.get(&everyday::key(fingerprint))?;
+        Some(Hubs::new(Arc::clone(everyday), everyday::NEAR_EVERYTHING))
     }
 
     /// What the packs have for the tools of a catalog. Requests that are not embedded `within` this time, or can't be,
@@ -328,6 +342,9 @@ mod tests {
         for (name, tool) in packs.all().iter().flat_map(|pack| &pack.tools) {
             assert!(embedded.contains(&tool.lines.hash()), "{name} changed: `make packs`");
         }
+        drop(means);
+        let shipped_by = packs.shipped_by.clone().expect("the default encoder");
+        assert!(packs.hubs(&shipped_by).is_some() && packs.hubs("another").is_none());
     }
 
     #[test]

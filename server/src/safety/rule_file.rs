@@ -56,6 +56,8 @@ pub enum Detector {
     Renamed,
     /// Asks to be in every active set.
     AlwaysLoaded,
+    /// Nearer to everybody's requests than honest tools are.
+    NearEverything,
 }
 
 /// A file of rules.

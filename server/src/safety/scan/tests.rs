@@ -137,6 +137,7 @@ fn every_rule_for_texts_has_a_case() {
         "bends-other-tool",
         "renamed",
         "always-loaded",
+        "near-everything",
     ];
     for rule in scanner().rules().all() {
         let id = &*rule.id;

@@ -6,16 +6,17 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use crate::catalog::plan::text_hash;
 use crate::config::LimitsConfig;
 use crate::error::Error;
 use crate::eval::embeddings::Embeddings;
 use crate::eval::ranking::{Ranking, Way};
 use crate::eval::stock::Stock;
 use crate::eval::{self, CatalogServer, LabelledQuery, Progress, Sides};
-use crate::packs::{Attached, Packs};
+use crate::packs::{Attached, Hubs, Packs};
 use crate::router::query::Options;
 use crate::shard::snapshot::Snapshot;
-use crate::store::{StoredCatalog, UNTRUSTED};
+use crate::store::{StoredCatalog, ToolRecord, UNTRUSTED};
 use crate::tax::report::{Cell, Table};
 
 /// Requests that the attacks are written for, taken at equal steps from those that the honest tools serve.
@@ -31,13 +32,14 @@ const TOPICS: &str = "files folders issues tickets pages comments merge requests
 /// The longest name of a tool that is made of a request.
 const NAME_MAX: usize = 60;
 
-const COLUMNS: [&str; 6] = [
+const COLUMNS: [&str; 7] = [
     "attack",
     "first, standard",
     "first, untrusted",
     "honest places",
     "pushed out, standard",
     "pushed out, untrusted",
+    "near everything",
 ];
 
 /// What is measured: honest tools, and what people ask of them.
@@ -76,8 +78,9 @@ impl Capture {
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let embeddings = Embeddings::of(sides, &summaries, &texts, progress).await?;
         let packs = eval::attached(self.packs.as_deref(), &stock, sides).await;
+        let hubs = self.packs.as_ref().and_then(|packs| packs.hubs(sides.queries.fingerprint()));
         let dimensions = sides.passages.dimensions();
-        Routed { stock, embeddings, packs, dimensions, asked }.table(&attackers)
+        Routed { stock, embeddings, packs, hubs, dimensions, asked }.table(&attackers)
     }
 
     /// The requests that the honest tools serve, all of them if there are few.
@@ -101,6 +104,7 @@ struct Routed<'a> {
     stock: Stock,
     embeddings: Embeddings,
     packs: Attached,
+    hubs: Option<Hubs>,
     dimensions: usize,
     asked: Vec<&'a LabelledQuery>,
 }
@@ -124,6 +128,7 @@ impl Routed<'_> {
                 Cell::count(honest),
                 pushed_out(&believed),
                 pushed_out(&untrusted),
+                self.hubs_of(&attacker.server.name),
             ];
             table.push(attacker.says, cells);
         }
@@ -166,6 +171,39 @@ impl Routed<'_> {
         Ok(answers.into_iter().map(|answer| answer.set.tools).collect())
     }
 
+    /// How many of an MCP server's tools a registration tells of as near to everything.
+    fn hubs_of(&self, server: &str) -> Cell {
+        let Some(hubs) = &self.hubs else { return Cell::None };
+        let vectors = self.vectors(|of| of == server);
+        let all = vectors.len() as u64;
+        Cell::Of(vectors.iter().filter(|vector| hubs.is_one(vector)).count() as u64, all)
+    }
+
+    /// The embeddings of the summaries of the MCP servers that are wanted.
+    fn vectors(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<&Vec<f32>> {
+        let tools = self.stock.catalog.tools.iter().map(|tool| &tool.record);
+        let tools = tools.filter(|record| is_wanted(record.server.as_str()));
+        let vector =
+            |record: &ToolRecord| self.embeddings.vectors().get(&text_hash(&record.summary));
+        tools.filter_map(vector).collect()
+    }
+
+    /// How near honest tools are to everybody's requests; nothing where that is not known.
+    fn says_nearness(&self, is_attacker: impl Fn(&str) -> bool) -> String {
+        let Some(hubs) = &self.hubs else { return String::new() };
+        let near = self.vectors(|server| !is_attacker(server));
+        let near: Vec<f32> = near.iter().map(|vector| hubs.nearness(vector)).collect();
+        let count = near.len().max(1) as f32;
+        let mean = near.iter().sum::<f32>() / count;
+        let spread = near.iter().map(|one| (one - mean).powi(2)).sum::<f32>() / count;
+        let most = near.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        format!(
+            " *Near everything*: tools that a registration tells of as such. The mean overlap of honest tools with everybody's \
+             requests is {mean:.4}, its standard deviation {:.4}, the highest {most:.4}.",
+            spread.sqrt()
+        )
+    }
+
     fn says(&self, attackers: &[Attacker]) -> String {
         let is_attacker = |name: &str| attackers.iter().any(|one| one.server.name == name);
         let servers = self.stock.catalog.servers.iter();
@@ -177,8 +215,9 @@ impl Routed<'_> {
              whose tools are written for these very requests. Route's defaults and this encoder; nothing is scanned. \
              *First*: requests for which a tool of the attacker's comes first. *Honest places*: places in the sets \
              without it. *Pushed out*: of those, the places that are lost. A tier that is not trusted is there so that \
-             the second figure is less than the first.",
-            self.asked.len()
+             the second figure is less than the first.{}",
+            self.asked.len(),
+            self.says_nearness(is_attacker)
         )
     }
 }
