@@ -15,6 +15,7 @@ def test_a_listing_comes_through_a_pipe(binary: Path, server: ToolgateProcess, t
     done = run(binary, "register", "-", "--server", "notes", env=to, stdin=LISTED)
     assert done.returncode == 0, done.stderr
     assert "mcp__notes__create_note" in done.stdout
+    assert "trust tier: standard, since no --trust was given" in done.stderr
     with server.client(tenant) as client:
         [known] = client.list_servers()
     assert (known.name, known.tool_count) == ("notes", len(NOTES))
@@ -50,3 +51,4 @@ def test_trust_is_said_on_the_command_line(
         done = run(binary, *first, env=to, stdin=second)
         assert done.returncode == 0, done.stderr
         assert ("quarantined" in done.stdout) is quarantined, done.stdout
+        assert "trust tier" not in done.stderr

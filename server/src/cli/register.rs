@@ -106,13 +106,16 @@ pub(super) async fn run(register: Register) -> Result<Exit, Failure> {
     let listings: Vec<Listing> =
         read.await.map_err(|error| Failure::new(format!("files cannot be read: {error}")))?;
     let client = register.client.connect(DEADLINE).await?;
-    let done = register.register_all(&client, &listings, settings.unwrap_or_default()).await?;
+    let settings = settings.unwrap_or_default();
+    let is_trust_named = register.trust.is_some() || settings.names_trust();
+    let done = register.register_all(&client, &listings, settings).await?;
     if register.json {
         let all: Vec<Value> = done.iter().map(as_json).collect();
         output::print_json(&json!({ "registrations": all }))?;
     } else {
         output::print(&report::report(&done))?;
         report::failures(&done).for_each(|failure| output::print_error(&failure));
+        report::taken(&done).filter(|_| !is_trust_named).iter().for_each(output::note);
         let stored = listings.iter().zip(&done).filter(|(_, done)| done.outcome.is_ok());
         notes::note(
             stored.filter_map(|(listing, _)| Some((&*listing.path, listing.file.as_ref().ok()?))),

@@ -66,6 +66,11 @@ struct Tool {
 }
 
 impl RegistrationSettings {
+    /// Whether they say how far the MCP server's texts are believed.
+    pub(in crate::cli) fn names_trust(&self) -> bool {
+        self.trust_tier.is_some()
+    }
+
     /// Puts the settings into a request.
     pub(in crate::cli) fn apply_to(self, request: &mut v1::RegisterServerRequest) {
         if let Some(description) = self.description {

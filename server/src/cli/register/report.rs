@@ -44,6 +44,14 @@ pub(super) fn failures(done: &[Registered]) -> impl Iterator<Item = String> {
     })
 }
 
+/// The tier that the server took where the registrations named none; `None` where nothing was registered.
+pub(super) fn taken(done: &[Registered]) -> Option<String> {
+    let answers = done.iter().filter_map(|file| file.outcome.as_ref().ok());
+    let server = answers.filter_map(|answer| answer.server.as_ref()).next()?;
+    let tier = short(server.trust_tier().as_str_name(), "TRUST_TIER_");
+    Some(format!("trust tier: {tier}, since no --trust was given"))
+}
+
 fn tool_by_tool(answer: &v1::RegisterServerResponse) -> String {
     let columns = [Column::Left("TOOL"), Column::Left("OUTCOME"), Column::Left("MODEL SEES")];
     let rows = answer.outcomes.iter().map(|outcome| {
@@ -185,6 +193,18 @@ mod tests {
         ] {
             assert!(text.contains(part), "{text}\nlacks {part}");
         }
+    }
+
+    #[test]
+    fn the_tier_that_was_taken_is_the_servers() {
+        let mut done = [registered("git")];
+        if let Ok(v1::RegisterServerResponse { server: Some(server), .. }) = &mut done[0].outcome {
+            server.set_trust_tier(v1::TrustTier::Untrusted);
+        }
+        let told = taken(&done).expect("a line");
+        assert_eq!(told, "trust tier: untrusted, since no --trust was given");
+        done[0].outcome = Err(Failure::new("the service says no"));
+        assert_eq!(taken(&done), None);
     }
 
     #[test]
