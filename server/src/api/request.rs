@@ -246,6 +246,7 @@ pub(super) fn search(
         detail,
         // Whoever searches looks for more than what Route would show unasked.
         least_overlap: defaults.threshold / 2.0,
+        untrusted: untrusted(defaults),
         state,
         previous: wire.active_set_handle,
         min_revision: wire.min_revision,

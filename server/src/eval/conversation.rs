@@ -282,12 +282,12 @@ impl<'a> Stage<'a> {
         let texts = intent::texts(&route.intents);
         let vectors = texts.iter().filter_map(|text| self.scene.embeddings.vector(text));
         let vectors: Vec<_> = vectors.map(<[f32]>::to_vec).collect();
-        let embedded = Embedded::new(&route.intents, &vectors);
         let standings = Standings::of(snapshot, &route.state);
         let allowed = Allowed::new(snapshot, standings, &route.options, &[])?;
-        let candidates = embedded.rank(snapshot, CANDIDATES, allowed.slots.as_ref())?;
         let asked = (&*route.intents, &route.options);
         let level = Level::of(snapshot, asked, &self.background, allowed.slots.as_ref());
+        let embedded = Embedded { level, ..Embedded::new(&route.intents, &vectors) };
+        let candidates = embedded.rank(snapshot, CANDIDATES, allowed.slots.as_ref())?;
         let choice = Choice::new(snapshot, &allowed, &embedded, &route, level);
         Ok(choice.make(before.shown.as_ref(), &[], &candidates, true).active)
     }

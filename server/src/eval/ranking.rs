@@ -122,17 +122,18 @@ impl Ranking<'_> {
         let route = self.route(query);
         let vectors = self.vectors(query, &route);
         let (blend, recall) = (self.blend(), self.memory.map(|(recall, _)| recall));
-        let embedded = Embedded { blend, recall, ..Embedded::new(&route.intents, &vectors) };
 
         let began = Instant::now();
         let standings = Standings::of(snapshot, &route.state);
         let allowed = Allowed::new(snapshot, standings, &route.options, &[])?;
+        let asked = (&*route.intents, &route.options);
+        let level = Level::of(snapshot, asked, background, allowed.slots.as_ref());
+        let ranks = Embedded::new(&route.intents, &vectors);
+        let embedded = Embedded { blend, recall, level, ..ranks };
         let candidates = match self.way {
             Way::OverlapAlone => by_overlap(snapshot, &vectors)?,
             _ => embedded.rank(snapshot, CANDIDATES, allowed.slots.as_ref())?,
         };
-        let asked = (&*route.intents, &route.options);
-        let level = Level::of(snapshot, asked, background, allowed.slots.as_ref());
         let cut = Cut::of(snapshot, (&embedded, &route.options), level, &candidates);
         let fit = Fit::of(&candidates, |one| cut.passes(one));
         let choice = Choice::new(snapshot, &allowed, &embedded, &route, level);

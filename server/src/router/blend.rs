@@ -6,6 +6,7 @@ use fixedbitset::FixedBitSet;
 
 use super::fuse::{Fused, Slots, Weights, fuse};
 use super::intent::Intent;
+use super::level::Level;
 use super::parts::Part;
 use super::rank::Parts;
 use super::recall::Recall;
@@ -50,6 +51,8 @@ pub(super) struct Among<'a> {
     pub(super) parts: &'a [Part<'a>],
     /// What is remembered of the tenant's calls.
     pub(super) recall: Option<&'a Recall>,
+    /// What the best overlap must reach for any tool to fit.
+    pub(super) level: Level,
 }
 
 /// A tool as one intent ranks it.
@@ -64,8 +67,8 @@ pub(super) struct Found {
 }
 
 impl Blend {
-    /// Every tool that the intent or one of its clauses finds, best first; ties by slot. `vectors` are those of
-    /// [`Intent::texts`].
+    /// Every tool that the intent or one of its clauses finds, best first but for untrusted tools that were lowered; ties by
+    /// slot. `vectors` are those of [`Intent::texts`].
     pub(super) fn rank(
         &self,
         among: &Among<'_>,
@@ -92,13 +95,18 @@ impl Blend {
         }
         if !clauses.is_empty() {
             let overlap = |slot| among.index.overlap(whole_vector, slot).unwrap_or(0.0);
-            found = with_clauses(found, clauses, overlap);
+            found = with_clauses(
+                found,
+                clauses,
+                Slots { overlap, sets_scale: |slot| !is_untrusted(slot) },
+            );
         }
+        lower(&mut found, among.level, is_untrusted);
         Ok(found)
     }
 
     fn fused(&self, among: &Among<'_>, vector: &[f32], text: &str) -> Result<Ranking, Error> {
-        let Among { snapshot, index, allowed, parts, recall } = among;
+        let Among { snapshot, index, allowed, parts, recall, .. } = among;
         let mut near = Vec::new();
         let mut worded = Vec::new();
         for Part { allowed, pool } in *parts {
@@ -125,19 +133,35 @@ struct Ranking {
     best_overlap: f32,
 }
 
-/// What the whole found with what its clauses did, best first; ties by slot. `overlap` is that of a slot with the
-/// whole.
+/// Lowers untrusted tools to the best score of the others, where one of those reaches the level: a third party that
+/// describes its tool by what people ask does not put it before a tool that fits.
+fn lower(found: &mut [Found], level: Level, is_untrusted: impl Fn(u32) -> bool) {
+    let others = || found.iter().filter(|one| !is_untrusted(one.slot));
+    if !others().any(|one| level.is_reached_by(one.parts.nearest)) {
+        return;
+    }
+    let best = others().map(|one| one.score).fold(0.0, f32::max);
+    for one in found.iter_mut().filter(|one| is_untrusted(one.slot) && one.score > best) {
+        one.parts.lowered = one.score - best;
+        one.score = best;
+    }
+}
+
+/// What the whole found with what its clauses did, best first; ties by slot. The best of a clause leads, and the best
+/// of it that sets the scale. `slots` has the overlap of a slot with the whole.
 fn with_clauses(
     found: Vec<Found>,
     clauses: Vec<Ranking>,
-    overlap: impl Fn(u32) -> f32,
+    slots: Slots<impl Fn(u32) -> f32, impl Fn(u32) -> bool>,
 ) -> Vec<Found> {
+    let Slots { overlap, sets_scale } = slots;
     let unclaused = |one: Found| {
         let parts = Parts { clause: 0.0, ..one.parts };
         (one.slot, Found { parts, ..one })
     };
     let mut found: BTreeMap<u32, Found> = found.into_iter().map(unclaused).collect();
     for clause in clauses {
+        let first = clause.ranked.iter().position(|fused| sets_scale(fused.slot));
         for (place, fused) in clause.ranked.into_iter().enumerate() {
             let slot = fused.slot;
             let one = found.entry(slot).or_insert_with(|| Found::unseen(slot, overlap(slot)));
@@ -145,7 +169,7 @@ fn with_clauses(
             one.parts.nearest = one.parts.nearest.max(fused.nearest);
             one.parts.word_share = one.parts.word_share.max(fused.word_share);
             one.parts.memory = one.parts.memory.max(fused.memory);
-            one.leads |= place == 0;
+            one.leads |= place == 0 || Some(place) == first;
         }
     }
     let mut found: Vec<Found> = found.into_values().map(Found::with_clause).collect();
@@ -157,9 +181,9 @@ impl Found {
     /// Of an intent of one clause.
     fn of_whole(fused: &Fused) -> Self {
         let Fused { slot, words, word_share, memory, nearest, score, .. } = *fused;
-        let last_called = 0.0;
         let (whole, clause) = (score, score);
-        let parts = Parts { words, word_share, whole, clause, nearest, memory, last_called };
+        let said = Parts { words, word_share, nearest, memory, ..Parts::default() };
+        let parts = Parts { whole, clause, ..said };
         Self { slot, score, parts, leads: false }
     }
 
@@ -173,5 +197,48 @@ impl Found {
     fn with_clause(self) -> Self {
         let Parts { whole, clause, .. } = self.parts;
         Self { score: (1.0 - CLAUSE) * whole + CLAUSE * clause.max(whole), ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fused(slot: u32, score: f32) -> Fused {
+        let [words, word_share, memory] = [0.0; 3];
+        Fused { slot, overlap: score, words, word_share, memory, nearest: score, score }
+    }
+
+    /// Slot 9 and above are untrusted.
+    fn is_untrusted(slot: u32) -> bool {
+        slot >= 9
+    }
+
+    #[test]
+    fn a_clause_is_led_by_its_best_tool_that_is_not_untrusted_too() {
+        let whole = [fused(1, 0.9), fused(2, 0.3)];
+        let ranked = vec![fused(9, 0.8), fused(10, 0.7), fused(2, 0.6), fused(3, 0.5)];
+        let clause = Ranking { ranked, best_overlap: 0.8 };
+        let slots = Slots { overlap: |_| 0.1, sets_scale: |slot| !is_untrusted(slot) };
+        let found = with_clauses(whole.iter().map(Found::of_whole).collect(), vec![clause], slots);
+        let leading = found.iter().filter(|one| one.leads).map(|one| one.slot);
+        assert_eq!(leading.collect::<Vec<_>>(), [2, 9]);
+    }
+
+    #[test]
+    fn untrusted_tools_are_lowered_to_the_best_of_the_others_where_one_fits() {
+        let scores = |level: f32| {
+            let all = [fused(9, 1.0), fused(10, 0.8), fused(1, 0.6), fused(11, 0.5)];
+            let mut found: Vec<Found> = all.iter().map(Found::of_whole).collect();
+            lower(&mut found, Level(level), is_untrusted);
+            found.iter().map(|one| (one.score, one.parts.lowered)).collect::<Vec<_>>()
+        };
+        let lowered = scores(0.6);
+        assert_eq!(
+            lowered.iter().map(|(score, _)| *score).collect::<Vec<_>>(),
+            [0.6, 0.6, 0.6, 0.5]
+        );
+        assert!(lowered[0].1 > lowered[1].1 && lowered[3].1 == 0.0, "{lowered:?}");
+        assert_eq!(scores(0.7)[0], (1.0, 0.0), "none of the others fits");
     }
 }

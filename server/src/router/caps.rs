@@ -1,8 +1,10 @@
 //! Caps: how many tools of one MCP server, of a rule's tools, and of untrusted MCP servers are chosen by rank, so that
-//! nobody fills an active set alone. Tools that are there for another reason count, but are never left out for a cap.
+//! nobody fills an active set, or the answer to a search, alone. Tools that are there for another reason count, but are
+//! never left out for a cap.
 
 use std::collections::HashMap;
 
+use super::rank::Candidate;
 use crate::identity::ServerName;
 use crate::policy::Policy;
 use crate::shard::snapshot::Snapshot;
@@ -12,7 +14,7 @@ use crate::shard::snapshot::Snapshot;
 pub struct UntrustedCaps {
     /// Of one of them.
     pub per_server: usize,
-    /// Of all of them together, while tools of others want the places.
+    /// Of all of them together, while tools of others want the places. Never more than half of the places.
     pub active: usize,
 }
 
@@ -34,9 +36,11 @@ pub struct Caps<'a> {
 }
 
 impl<'a> Caps<'a> {
-    /// Nothing was chosen yet.
+    /// Nothing was chosen yet of so many places. Untrusted tools together have half of them at most, and one at least.
     #[must_use]
-    pub fn new(policy: &'a Policy, untrusted: UntrustedCaps) -> Self {
+    pub fn new(policy: &'a Policy, untrusted: UntrustedCaps, places: usize) -> Self {
+        let active = untrusted.active.min((places / 2).max(1));
+        let untrusted = UntrustedCaps { active, ..untrusted };
         let (of_server, of_rule, of_rule_and_server) =
             (HashMap::new(), HashMap::new(), HashMap::new());
         Self { policy, untrusted, of_untrusted: 0, of_server, of_rule, of_rule_and_server }
@@ -90,6 +94,40 @@ impl<'a> Caps<'a> {
         below(self.policy.defaults.max_per_server, self.of_server.get(server))
             && below(of_untrusted, self.of_server.get(server))
             && tool.caps.iter().all(of_rule)
+    }
+
+    /// Gives tools at most so many places, in their order, as far as the caps admit them. Those that give way come last,
+    /// where places are left.
+    #[must_use]
+    pub fn share(
+        mut self,
+        snapshot: &'a Snapshot,
+        ordered: impl Iterator<Item = Candidate>,
+        places: usize,
+    ) -> Vec<Candidate> {
+        let mut chosen = Vec::new();
+        let mut waiting = Vec::new();
+        for candidate in ordered {
+            if chosen.len() == places {
+                break;
+            }
+            if !self.admit(snapshot, candidate.slot) {
+                continue;
+            }
+            if self.gives_way(snapshot, candidate.slot) {
+                waiting.push(candidate);
+            } else {
+                self.count(snapshot, candidate.slot);
+                chosen.push(candidate);
+            }
+        }
+        for candidate in waiting {
+            if chosen.len() < places && self.admit(snapshot, candidate.slot) {
+                self.count(snapshot, candidate.slot);
+                chosen.push(candidate);
+            }
+        }
+        chosen
     }
 
     /// Counts a tool that was chosen.

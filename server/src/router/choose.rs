@@ -95,6 +95,8 @@ struct Picked {
     chosen: Vec<Candidate>,
     beyond_top_k: Vec<Candidate>,
     beyond_cap: Vec<Candidate>,
+    /// Beyond the share of untrusted tools, while others have the places.
+    giving_way: Vec<Candidate>,
 }
 
 impl<'a> Choice<'a> {
@@ -261,7 +263,7 @@ impl<'a> Choice<'a> {
     /// of the set: one that has no room leaves it to the next.
     fn rank(&mut self, ranked: &Ranked, continues: bool) {
         let mut picked = self.pick(&ranked.passing);
-        sort(&mut picked.chosen);
+        sort(self.snapshot, &mut picked.chosen);
         if continues {
             self.leave_as_it_is(&mut picked.chosen);
         }
@@ -271,16 +273,12 @@ impl<'a> Choice<'a> {
         let joining = self.set.affordable(picked.chosen.iter().map(|one| one.slot));
         self.eviction.trim(&mut self.set, joining);
         let mut places = self.options.top_k;
-        let mut next = picked.beyond_top_k.iter();
         for candidate in &picked.chosen {
             places -= usize::from(self.join(candidate));
         }
         let is_full = picked.chosen.len() == self.options.top_k;
-        while is_full && places > 0 {
-            let Some(candidate) = next.next() else { break };
-            places -= usize::from(self.join(candidate));
-        }
-        let beyond_top_k = next.as_slice();
+        let passed = if is_full { self.fill(&mut picked, places) } else { 0 };
+        let beyond_top_k = &picked.beyond_top_k[passed..];
         if !picked.chosen.is_empty() {
             let next = picked.chosen.iter().chain(&picked.beyond_top_k).chain(&ranked.failing);
             self.tail(next.filter(|candidate| !ranked.barred.contains(&candidate.slot)));
@@ -288,9 +286,50 @@ impl<'a> Choice<'a> {
         let looked_at = beyond_top_k.len().min(LOOK_BEYOND);
         self.leave_out(&beyond_top_k[..looked_at], RefusalCode::BeyondTopK);
         self.leave_out(&picked.beyond_cap, RefusalCode::BeyondCap);
+        self.leave_out(&picked.giving_way, RefusalCode::BeyondCap);
         for (candidate, code) in ranked.failing.iter().zip(&ranked.codes) {
             self.leave_out(std::slice::from_ref(candidate), *code);
         }
+    }
+
+    /// Gives the places of chosen tools that had no room to the next that the caps admit. Returns how many of those beyond
+    /// `top_k` were looked at.
+    fn fill(&mut self, picked: &mut Picked, mut places: usize) -> usize {
+        let mut caps = self.caps(self.options.top_k);
+        let mut passed = 0;
+        for candidate in &picked.beyond_top_k {
+            if places == 0 {
+                break;
+            }
+            passed += 1;
+            let is_new = !self.set.contains(candidate.slot);
+            if is_new && !caps.admit(self.snapshot, candidate.slot) {
+                picked.beyond_cap.push(*candidate);
+            } else if is_new && caps.gives_way(self.snapshot, candidate.slot) {
+                picked.giving_way.push(*candidate);
+            } else if self.join(candidate) {
+                places -= 1;
+                if is_new {
+                    caps.count(self.snapshot, candidate.slot);
+                }
+            }
+        }
+        for candidate in std::mem::take(&mut picked.giving_way) {
+            if places == 0 || !caps.admit(self.snapshot, candidate.slot) {
+                picked.beyond_cap.push(candidate);
+            } else if self.join(&candidate) {
+                places -= 1;
+                caps.count(self.snapshot, candidate.slot);
+            }
+        }
+        passed
+    }
+
+    /// The caps of so many places, with what the set has counted.
+    fn caps(&self, places: usize) -> Caps<'a> {
+        let mut caps = Caps::new(&self.snapshot.policy, self.options.untrusted, places);
+        self.set.tools().iter().for_each(|chosen| caps.count(self.snapshot, chosen.slot));
+        caps
     }
 
     /// Takes a candidate into the set. False when it has no room.
@@ -321,8 +360,7 @@ impl<'a> Choice<'a> {
     /// The next of the ranking as signatures, first those that were too long for the budget. What the set has as
     /// signatures already counts too.
     fn tail<'c>(&mut self, next: impl Iterator<Item = &'c Candidate>) {
-        let mut caps = Caps::new(&self.snapshot.policy, self.options.untrusted);
-        self.set.tools().iter().for_each(|chosen| caps.count(self.snapshot, chosen.slot));
+        let mut caps = self.caps(self.options.top_k + self.options.signature_tail);
         let mut left = self.options.signature_tail;
         for Candidate { slot, found_by, .. } in next.copied() {
             if left == 0 {
@@ -344,8 +382,7 @@ impl<'a> Choice<'a> {
     /// The first `top_k` that the caps admit, and the others. Tools of untrusted MCP servers beyond their share get
     /// the places that nobody else wants.
     fn pick(&self, ordered: &[Candidate]) -> Picked {
-        let mut caps = Caps::new(&self.snapshot.policy, self.options.untrusted);
-        self.set.tools().iter().for_each(|chosen| caps.count(self.snapshot, chosen.slot));
+        let mut caps = self.caps(self.options.top_k);
         let mut picked = Picked::default();
         let mut waiting = Vec::new();
         for candidate in ordered {
@@ -365,12 +402,13 @@ impl<'a> Choice<'a> {
             }
         }
         for candidate in waiting {
-            let has_room = picked.chosen.len() < self.options.top_k;
-            if has_room && caps.admit(self.snapshot, candidate.slot) {
+            if !caps.admit(self.snapshot, candidate.slot) {
+                picked.beyond_cap.push(candidate);
+            } else if picked.chosen.len() < self.options.top_k {
                 caps.count(self.snapshot, candidate.slot);
                 picked.chosen.push(candidate);
             } else {
-                picked.beyond_cap.push(candidate);
+                picked.giving_way.push(candidate);
             }
         }
         picked

@@ -70,14 +70,14 @@ impl Case<'_> {
         let allowed = Allowed::new(snapshot, standings, options, &pending)?;
         stages.next("search");
         let deferral = deferring.decide(snapshot, &allowed, options);
-        let embedded = Embedded { recall, ..Embedded::new(&query.intents, &vectors) };
+        let asked = (&*query.intents, options);
+        let level = Level::of(snapshot, asked, background, allowed.slots.as_ref());
+        let embedded = Embedded { recall, level, ..Embedded::new(&query.intents, &vectors) };
         let look_at = look_at(snapshot, options);
         // More than are told of: what words put forward must not hide tools that reach a threshold.
         let mut candidates = embedded.rank(snapshot, look_at.max(POOL), allowed.slots.as_ref())?;
         recent::note(snapshot, &query.state, &mut candidates);
         recent::lean(snapshot, &query.state, &mut candidates);
-        let asked = (&*query.intents, options);
-        let level = Level::of(snapshot, asked, background, allowed.slots.as_ref());
         let words_only = embedded.is_words_only(snapshot);
         let cut = Cut::of(snapshot, (&embedded, options), level, &candidates);
         let fit =

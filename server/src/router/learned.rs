@@ -66,6 +66,7 @@ mod tests {
                 nearest: 0.45,
                 memory: 0.0,
                 last_called: 0.0,
+                lowered: 0.0,
             },
             leads: true,
             recent: Recent { called: false, server_called: true },

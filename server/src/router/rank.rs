@@ -8,6 +8,7 @@ use fixedbitset::FixedBitSet;
 use super::blend::{Among, Blend, Found};
 use super::fuse::POOL;
 use super::intent::Intent;
+use super::level::Level;
 use super::names;
 use super::parts::Part;
 use super::recall::Recall;
@@ -92,6 +93,8 @@ pub struct Parts {
     pub memory: f32,
     /// What it is lifted by, since a tool of its MCP server was called last.
     pub last_called: f32,
+    /// What was taken from the score of an untrusted tool, since a tool that is trusted more fits as well.
+    pub lowered: f32,
 }
 
 impl Parts {
@@ -110,6 +113,7 @@ impl Parts {
             nearest: self.nearest.max(other.nearest),
             memory: self.memory.max(other.memory),
             last_called: self.last_called.max(other.last_called),
+            lowered: self.lowered.max(other.lowered),
         }
     }
 }
@@ -138,6 +142,9 @@ pub struct Embedded<'a> {
     pub blend: Blend,
     /// What is remembered of the tenant's calls; `None` where nothing is.
     pub recall: Option<&'a Recall>,
+    /// What the best overlap of an intent must reach for any tool to fit: where it does, no untrusted tool ranks before
+    /// the best of the others.
+    pub level: Level,
 }
 
 /// An intent with the embeddings of its texts: the whole, then its clauses.
@@ -147,7 +154,8 @@ impl<'a> Embedded<'a> {
     /// Intents as the product ranks them.
     #[must_use]
     pub fn new(intents: &'a [Intent], vectors: &'a [Vec<f32>]) -> Self {
-        Self { intents, vectors, blend: Blend::default(), recall: None }
+        let level = Level::NONE;
+        Self { intents, vectors, blend: Blend::default(), recall: None, level }
     }
 
     /// Each intent with its embeddings.
@@ -160,7 +168,7 @@ impl<'a> Embedded<'a> {
         })
     }
 
-    /// The best `k` of the allowed tools, best first; ties by slot.
+    /// The best `k` of the allowed tools, best first, as [`sort`] puts them.
     ///
     /// # Errors
     /// [`Error::Internal`] when an embedding does not fit the index.
@@ -175,7 +183,7 @@ impl<'a> Embedded<'a> {
             None => self.by_words(snapshot, k, allowed),
         };
         self.lift_named(snapshot, allowed, &mut candidates);
-        sort(&mut candidates);
+        sort(snapshot, &mut candidates);
         Ok(candidates)
     }
 
@@ -205,7 +213,14 @@ impl<'a> Embedded<'a> {
         let mut found: BTreeMap<u32, Candidate> = BTreeMap::new();
         let heaviest = self.heaviest();
         let parts = Part::all(snapshot, allowed, k.max(POOL));
-        let among = Among { snapshot, index, allowed, parts: &parts, recall: self.recall };
+        let among = Among {
+            snapshot,
+            index,
+            allowed,
+            parts: &parts,
+            recall: self.recall,
+            level: self.level,
+        };
         for (intent, vectors) in self.each() {
             let ranked = self.blend.rank(&among, intent, vectors)?;
             for Found { slot, score, parts, leads } in ranked.into_iter().take(k) {
@@ -315,7 +330,15 @@ fn cosine(index: Dense<'_>, vectors: &[Vec<f32>], slot: u32) -> f32 {
     vectors.first().and_then(|vector| index.cosine(vector, slot)).unwrap_or(0.0)
 }
 
-/// Best first; ties by slot, so that the order never depends on chance.
-pub fn sort(candidates: &mut [Candidate]) {
-    candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.slot.cmp(&b.slot)));
+/// Best first. Of equals untrusted tools go last, those first that were lowered most; then by slot, so that the order
+/// never depends on chance.
+pub fn sort(snapshot: &Snapshot, candidates: &mut [Candidate]) {
+    let is_untrusted = |one: &Candidate| snapshot.tool(one.slot).untrusted;
+    candidates.sort_by(|a, b| {
+        b.score
+            .total_cmp(&a.score)
+            .then_with(|| is_untrusted(a).cmp(&is_untrusted(b)))
+            .then(b.parts.lowered.total_cmp(&a.parts.lowered))
+            .then(a.slot.cmp(&b.slot))
+    });
 }

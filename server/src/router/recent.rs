@@ -32,7 +32,7 @@ pub(super) fn lean(snapshot: &Snapshot, state: &AgentState, candidates: &mut [Ca
             one.parts.last_called = LAST_CALLED;
         }
     }
-    sort(candidates);
+    sort(snapshot, candidates);
 }
 
 /// Notes at each candidate what was called before; nothing where there was no call.

@@ -16,11 +16,14 @@ use super::Router;
 use super::account;
 use super::answer_size::AnswerSize;
 use super::aside::aside;
+use super::caps::{Caps, UntrustedCaps};
 use super::choose::Chosen;
 use super::event;
 use super::explain::{self, Refusal};
+use super::fuse::POOL;
 use super::intent::{self, Intent};
 use super::left_out::LeftOut;
+use super::level::Level;
 use super::lookups::{check_room, show};
 use super::pending;
 use super::query::Detail;
@@ -52,6 +55,8 @@ pub struct SearchQuery {
     pub detail: Detail,
     /// The least overlap of a tool that natural language finds, where the policy says no threshold.
     pub least_overlap: f32,
+    /// How many tools of untrusted MCP servers are found, but for those that the query names.
+    pub untrusted: UntrustedCaps,
     /// What the agent has done and may do.
     pub state: AgentState,
     /// The handle to add the tools to; empty for a new one.
@@ -195,7 +200,8 @@ impl Router {
         let standings = Arc::clone(standings);
         let meaning = move || {
             let embedded = Embedded::new(&intents, &vectors);
-            let embedded = Embedded { recall: recall.as_ref(), ..embedded };
+            let level = Level(query.least_overlap);
+            let embedded = Embedded { recall: recall.as_ref(), level, ..embedded };
             natural(&shard, &query, &standings, &embedded)
         };
         let findings = aside(snapshot, meaning).await?;
@@ -277,7 +283,7 @@ fn least_overlap(snapshot: &Snapshot, query: &SearchQuery, slot: u32) -> f32 {
     said.map_or(query.least_overlap, |threshold| threshold.min(threshold / 2.0))
 }
 
-/// The tools nearest to a sentence, as Route ranks them; by words when nothing was embedded.
+/// The tools nearest to a sentence, as Route ranks them and within its caps; by words when nothing was embedded.
 fn natural(
     snapshot: &Snapshot,
     query: &SearchQuery,
@@ -292,11 +298,11 @@ fn natural(
         // A tool may be found by the requests of its pack, which its summary says nothing of.
         _ => found.overlap.max(found.parts.nearest) >= least_overlap(snapshot, query, found.slot),
     };
-    let rank = |k, allowed: Option<&_>| -> Result<Vec<Candidate>, Error> {
-        let mut ranked = embedded.rank(snapshot, k, allowed)?;
-        ranked.retain(fits);
-        ranked.truncate(k);
-        Ok(ranked)
+    let rank = |k: usize, allowed: Option<&_>| -> Result<Vec<Candidate>, Error> {
+        let look_at = if Caps::exist(snapshot) { k.max(POOL) } else { k };
+        let ranked = embedded.rank(snapshot, look_at, allowed)?;
+        let caps = Caps::new(&snapshot.policy, query.untrusted, k);
+        Ok(caps.share(snapshot, ranked.into_iter().filter(fits), k))
     };
     let tools = rank(query.max_results, allowed.as_ref())?;
     let searched = allowed.as_ref().map_or(snapshot.tools.len(), |set| set.count_ones(..));

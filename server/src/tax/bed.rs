@@ -110,14 +110,14 @@ impl<'a> Bed<'a> {
         let vectors: Vec<_> = vectors.map(<[f32]>::to_vec).collect();
         let standings = Standings::of(&self.snapshot, &query.state);
         let allowed = Allowed::new(&self.snapshot, standings, &query.options, &[])?;
-        let embedded = Embedded::new(&query.intents, &vectors);
-        let candidates = match rule.order {
-            Order::Router => embedded.rank(&self.snapshot, LOOK_AT, allowed.slots.as_ref())?,
-            Order::Overlap => self.by_overlap(&vectors, &allowed)?,
-        };
         let asked = (&*query.intents, &query.options);
         let allowed_slots = allowed.slots.as_ref();
         let level = Level::of(&self.snapshot, asked, &self.background, allowed_slots);
+        let embedded = Embedded { level, ..Embedded::new(&query.intents, &vectors) };
+        let candidates = match rule.order {
+            Order::Router => embedded.rank(&self.snapshot, LOOK_AT, allowed_slots)?,
+            Order::Overlap => self.by_overlap(&vectors, &allowed)?,
+        };
         let choice = Choice::new(&self.snapshot, &allowed, &embedded, &query, level);
         let outcome = choice.make(previous, &[], &candidates, true);
         Ok(outcome.active.iter().map(|chosen| chosen.slot).collect())

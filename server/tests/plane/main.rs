@@ -4,6 +4,7 @@
 
 mod accounting;
 mod agreement;
+mod capture;
 mod continuity;
 mod conversation;
 mod deferral;

@@ -182,6 +182,26 @@ async fn what_is_found_in_tools_that_are_shown_is_told_too() {
 }
 
 #[tokio::test]
+async fn a_claim_to_be_always_loaded_is_found_by_tier() {
+    let world = world().await;
+    let claiming = |name: &str| {
+        let mut tool = tool(name, "Reads tides.");
+        tool.definition["_meta"] = serde_json::json!({"anthropic/alwaysLoad": true});
+        vec![tool]
+    };
+    for (tier, name, kind, is_told) in [
+        (UNTRUSTED, "a", OutcomeKind::Quarantined, true),
+        (STANDARD, "b", OutcomeKind::Accepted, true),
+        (TRUSTED, "c", OutcomeKind::Accepted, false),
+    ] {
+        let outcome = outcomes(&world, of_tier(name, tier, claiming(name))).await.remove(0);
+        assert_eq!(outcome.kind, kind, "{name}: {outcome:?}");
+        let told = outcome.findings.iter().any(|one| one.starts_with("always-loaded (medium)"));
+        assert_eq!(told, is_told, "{name}: {outcome:?}");
+    }
+}
+
+#[tokio::test]
 async fn an_untrusted_servers_changes_wait() {
     let world = world().await;
     let tides = "Reads the tides of a harbour for a day, with the heights of water in metres.";

@@ -133,13 +133,14 @@ pub(super) const KEYS: &[Key] = &[
         "safety.untrusted_max_per_server",
         count(1, 100),
         "5",
-        "The most tools of one untrusted MCP server that are chosen by rank.",
+        "The most tools of one untrusted MCP server that are chosen by rank, or found by one search.",
     ),
     key(
         "safety.untrusted_max_active",
         count(1, 100),
         "5",
-        "The most tools of all untrusted MCP servers that are chosen by rank while tools of others want the places.",
+        "The most tools of all untrusted MCP servers that are chosen by rank while tools of others want the places; never \
+         more than half of the places.",
     ),
 ];
 

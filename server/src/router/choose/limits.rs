@@ -3,7 +3,6 @@
 
 use super::Choice;
 use crate::gate::verdict::RefusalCode;
-use crate::router::caps::Caps;
 use crate::router::left_out::LeftOut;
 use crate::router::rank::FoundBy;
 
@@ -14,8 +13,8 @@ impl Choice<'_> {
     /// Tools that are always loaded. What they cost together is bounded, and untrusted ones have no more places than by
     /// rank: a flag must not push out everything else.
     pub(super) fn always_load(&mut self) {
-        let mut caps = Caps::new(&self.snapshot.policy, self.options.untrusted);
-        self.set.tools().iter().for_each(|chosen| caps.count(self.snapshot, chosen.slot));
+        // These take no places of the ranking, however few there are.
+        let mut caps = self.caps(usize::MAX);
         let mut left = self.options.always_load_tokens;
         for slot in self.snapshot.always_load.iter().copied() {
             if !self.allowed.contains(slot) {

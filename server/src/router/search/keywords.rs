@@ -28,14 +28,18 @@ mod weight {
 pub(super) struct KeywordHit {
     /// Its slot.
     pub(super) slot: u32,
-    /// The sum of the weights; above 0.
+    /// The sum of the weights; above 0. Of an untrusted tool a term counts as a word of the description, wherever it
+    /// stands: what a third party says of its own tools does not put them before others.
     pub(super) score: u32,
+    /// The same with all weights, whoever's tool it is.
+    weighed: u32,
 }
 
 /// What keywords find.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct KeywordHits {
-    /// Best first. Of equals deferrable ones go first, then those whose names say least else, then by slot.
+    /// Best first. Of equals untrusted ones go last, deferrable ones first, then those whose names say least else, then by
+    /// slot.
     pub(super) hits: Vec<KeywordHit>,
     /// Tools that match a term, but not every required one.
     pub(super) lacking_required: u32,
@@ -53,32 +57,35 @@ pub(super) fn search(
             continue;
         }
         match score(tool, terms) {
-            Some(0) => {}
-            Some(score) => found.hits.push(KeywordHit { slot, score }),
+            Some((0, _)) => {}
+            Some((score, weighed)) => found.hits.push(KeywordHit { slot, score, weighed }),
             None => found.lacking_required += 1,
         }
     }
     found.hits.sort_by_cached_key(|hit| {
         let tool = snapshot.tool(hit.slot);
-        (Reverse(hit.score), !tool.deferrable, Name::of(tool).parts.len(), hit.slot)
+        let best = (Reverse(hit.score), tool.untrusted);
+        (best, !tool.deferrable, Reverse(hit.weighed), Name::of(tool).parts.len(), hit.slot)
     });
     found
 }
 
-/// The tool's score; `None` when it matches something but lacks a required term.
-fn score(tool: &Tool, terms: &[Term]) -> Option<u32> {
+/// The tool's score, and the sum of all weights; `None` when it matches something but lacks a required term.
+fn score(tool: &Tool, terms: &[Term]) -> Option<(u32, u32)> {
     let name = Name::of(tool);
-    let (mut score, mut lacks) = (0, false);
+    let most = if tool.untrusted { weight::DESCRIPTION } else { u32::MAX };
+    let (mut score, mut weighed, mut lacks) = (0, 0, false);
     for term in terms {
-        let gained = name.weigh(&term.text, score) + weigh_texts(tool, &term.text);
+        let gained = name.weigh(&term.text, weighed) + weigh_texts(tool, &term.text);
         // The whole name counts for a required term even where it adds nothing to the score.
         lacks |= term.required && gained == 0 && !name.whole.contains(&term.text);
-        score += gained;
+        weighed += gained;
+        score += gained.min(most);
     }
     match (lacks, score) {
-        (true, 0) => Some(0),
+        (true, 0) => Some((0, 0)),
         (true, _) => None,
-        (false, score) => Some(score),
+        (false, score) => Some((score, weighed)),
     }
 }
 

@@ -9,6 +9,7 @@ use super::{Findings, Form, SearchQuery};
 use crate::gate::names;
 use crate::gate::standing::{Standing, Standings};
 use crate::gate::verdict::RefusalCode;
+use crate::router::caps::Caps;
 use crate::router::left_out::LeftOut;
 use crate::router::names::is_name;
 use crate::router::rank::{Candidate, FoundBy, Parts, Recent};
@@ -94,9 +95,10 @@ impl Look<'_> {
         }
         let hits = keywords::search(self.snapshot, terms, self.allowed.as_ref());
         if !hits.hits.is_empty() {
-            let best = hits.hits.iter().take(self.query.max_results);
-            let tools: Vec<_> =
-                best.map(|hit| found(hit.slot, hit.score, FoundBy::Words)).collect();
+            let places = self.query.max_results;
+            let caps = Caps::new(&self.snapshot.policy, self.query.untrusted, places);
+            let best = hits.hits.iter().map(|hit| found(hit.slot, hit.score, FoundBy::Words));
+            let tools = caps.share(self.snapshot, best, places);
             let locked = self.locked_beside(terms, &tools);
             return Looked::Settled(self.beside(self.findings(Form::Keywords, tools), locked));
         }
@@ -164,7 +166,8 @@ impl Look<'_> {
             return Vec::new();
         }
         let is_full = tools.len() == self.query.max_results;
-        let least = tools.last().filter(|_| is_full).map_or(0.0, |last| last.score);
+        let scores = tools.iter().map(|tool| tool.score);
+        let least = scores.reduce(f32::min).filter(|_| is_full).unwrap_or(0.0);
         let locked = locked(self.snapshot, self.standings);
         let hits = keywords::search(self.snapshot, terms, Some(&locked)).hits;
         hits.iter().filter(|hit| hit.score as f32 > least).map(|hit| hit.slot).collect()

@@ -1,6 +1,7 @@
 //! Questions to the plane in few words, and what their answers hold.
 
 use toolgate_server::gate::calls::Call;
+use toolgate_server::router::caps::UntrustedCaps;
 use toolgate_server::router::intent::Intent;
 use toolgate_server::router::query::{Detail, MESSAGE_MAX, Options, RouteQuery};
 use toolgate_server::router::route::Answer;
@@ -26,6 +27,7 @@ pub fn look_for(query: &str) -> SearchQuery {
         max_results: 5,
         detail: Detail::Schemas,
         least_overlap: 0.14,
+        untrusted: UntrustedCaps::default(),
         state: AgentState::default(),
         previous: String::new(),
         min_revision: 0,
