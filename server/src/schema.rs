@@ -2,6 +2,7 @@
 //! schema and any input. Says where arguments are wrong without repeating their values.
 
 mod cost;
+mod current;
 mod dialect;
 mod pattern;
 mod places;
@@ -11,6 +12,7 @@ use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
 
 use cost::{Count, TooMuch};
+pub use current::current_form;
 use pattern::BACKTRACK_MAX;
 use places::Places;
 use weigh::{COMPILED_MAX, Size};

@@ -1,12 +1,14 @@
 """Route: the active set, its order, its handle, and what it costs."""
 
 import itertools
+import json
 from functools import partial
 
 import pytest
 from catalogs import NOTES, WEATHER, tool
 
 from toolgate import (
+    Call,
     Client,
     DegradedReason,
     FitKind,
@@ -77,6 +79,37 @@ def test_an_active_tool_is_described_as_registered(client: Client, tenant: str) 
     assert found.newly_promoted
     assert found.signature == ""
     assert 0.3 < found.overlap <= 1.0001
+
+
+def test_a_schema_of_an_older_dialect_is_shown_in_its_current_form(client: Client) -> None:
+    """Providers refuse all tools of a request for one schema that is not JSON Schema 2020-12."""
+    point = {"type": "array", "items": [{"type": "number"}, {"type": "string"}]}
+    count = {"type": "integer", "minimum": 0, "exclusiveMinimum": True}
+    schema = {"type": "object", "properties": {"point": point, "count": count}}
+    definition = {"name": "mark", "description": "Mark a point.", "inputSchema": schema}
+    client.register_server("maps", [definition])
+    current = {
+        "type": "object",
+        "properties": {
+            "point": {"type": "array", "prefixItems": point["items"]},
+            "count": {"type": "integer", "exclusiveMinimum": 0},
+        },
+    }
+    turn = client.route("mark a point", threshold=-1)
+    assert json.loads(turn.tools[0].input_schema_json) == current
+    searched = client.search_tools("select:mcp__maps__mark").tools[0]
+    assert json.loads(searched.input_schema_json) == current
+    calls = [
+        Call("mcp__maps__mark", {"point": [1, "a"], "count": 1}),
+        Call("mcp__maps__mark", {"point": ["a", 1], "count": 0}),
+    ]
+    good, bad = client.gate(turn.handle, calls)
+    assert good.allowed
+    pointers = {violation.pointer for violation in bad.violations}
+    assert pointers == {"/count", "/point/0", "/point/1"}
+    assert json.loads(bad.input_schema_json) == current
+    (listed,) = client.list_tools()
+    assert listed.definition["inputSchema"] == schema
 
 
 def test_new_tools_are_ordered_by_overlap(notes: Client) -> None:

@@ -3426,7 +3426,8 @@ pub struct ActiveTool {
     /// The MCP description. Set with DETAIL_SCHEMAS.
     #[prost(string, tag = "9")]
     pub description: ::prost::alloc::string::String,
-    /// The MCP `inputSchema`, byte for byte as registered. Set with DETAIL_SCHEMAS.
+    /// The MCP `inputSchema`, byte for byte as registered; in the form of JSON Schema 2020-12 where it was registered in an
+    /// older dialect that says the same in another way. Set with DETAIL_SCHEMAS.
     #[prost(string, tag = "10")]
     pub input_schema_json: ::prost::alloc::string::String,
     /// The MCP `outputSchema`, byte for byte as registered. Set with DETAIL_SCHEMAS, when there is one.

@@ -235,7 +235,7 @@ fn active_tool(
         found_by: found_by(chosen.found_by) as i32,
         newly_promoted: chosen.newly_promoted,
         description: part(definition.description()),
-        input_schema_json: part(definition.input_schema()),
+        input_schema_json: part(definition.sent_schema()),
         output_schema_json: part(definition.output_schema()),
         annotations_json: part(definition.annotations()),
         signature: active.signature.as_ref().map_or_else(String::new, |s| s.text.clone()),

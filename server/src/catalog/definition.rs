@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use super::json_text::minify;
+use crate::schema::current_form;
 use crate::store::ContentHash;
 
 /// Keys of `_meta` that settle deferral.
@@ -21,6 +22,8 @@ pub struct Definition {
     text: Box<str>,
     description: Box<str>,
     input_schema: Range<usize>,
+    /// Where it differs from what was registered.
+    sent_schema: Option<Box<str>>,
     output_schema: Option<Range<usize>>,
     annotations: Option<Range<usize>>,
     always_load: bool,
@@ -75,6 +78,7 @@ impl Definition {
         Ok(Self {
             description: description_of(fields.description)?.into(),
             input_schema: place(input),
+            sent_schema: current_form(input.get()).map(Into::into),
             output_schema: fields.output_schema.map(place),
             annotations: fields.annotations.map(place),
             always_load: says(&meta, ALWAYS_LOAD),
@@ -100,6 +104,13 @@ impl Definition {
     #[must_use]
     pub fn input_schema(&self) -> &str {
         &self.text[self.input_schema.clone()]
+    }
+
+    /// The `inputSchema` as models are sent it: as registered, or in the current dialect of JSON Schema where it was
+    /// registered in an older one.
+    #[must_use]
+    pub fn sent_schema(&self) -> &str {
+        self.sent_schema.as_deref().unwrap_or_else(|| self.input_schema())
     }
 
     /// The `outputSchema` as registered; empty when there is none.
@@ -143,7 +154,8 @@ impl Definition {
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let tags: usize = self.tags.iter().map(|tag| tag.len() + size_of::<Box<str>>()).sum();
-        size_of::<Self>() + self.text.len() + self.description.len() + tags
+        let sent = self.sent_schema.as_ref().map_or(0, |schema| schema.len());
+        size_of::<Self>() + self.text.len() + sent + self.description.len() + tags
     }
 
     /// SHA-256 of the canonical form (JCS, RFC 8785): the same for any spelling of the same definition.
@@ -159,9 +171,19 @@ impl Definition {
     /// What a provider is sent for the tool: name, description and input schema as minified JSON.
     #[must_use]
     pub fn prompt_form(&self, model_name: &str) -> String {
+        self.form(model_name, self.sent_schema())
+    }
+
+    /// The same with the input schema as registered, as releases before sent it.
+    #[must_use]
+    pub fn prompt_form_as_registered(&self, model_name: &str) -> String {
+        self.form(model_name, self.input_schema())
+    }
+
+    fn form(&self, model_name: &str, schema: &str) -> String {
         let text = |value: &str| serde_json::Value::from(value).to_string();
         let (name, description) = (text(model_name), text(&self.description));
-        let schema = minify(self.input_schema());
+        let schema = minify(schema);
         format!("{{\"name\":{name},\"description\":{description},\"inputSchema\":{schema}}}")
     }
 }
@@ -225,6 +247,20 @@ mod tests {
         assert!(tool.always_load());
         let sent = r#"{"name":"m","description":"Does\n it","inputSchema":{"type":"object"}}"#;
         assert_eq!(tool.prompt_form("m"), sent);
+    }
+
+    #[test]
+    fn an_older_schema_is_sent_in_its_current_form_and_kept_as_registered() {
+        let registered = r#"{"properties": {"n": {"minimum": 0, "exclusiveMinimum": true}}}"#;
+        let sent = r#"{"properties":{"n":{"exclusiveMinimum":0}}}"#;
+        let text = format!(r#"{{"name": "t", "inputSchema": {registered}}}"#);
+        let tool = Definition::parse(&text).expect("a definition");
+        assert_eq!((tool.text(), tool.input_schema()), (text.as_str(), registered));
+        assert_eq!(tool.sent_schema(), sent);
+        assert!(tool.prompt_form("t").ends_with(&format!("\"inputSchema\":{sent}}}")));
+        let current = Definition::parse(TOOL).expect("a definition");
+        assert_eq!(current.sent_schema(), current.input_schema());
+        assert!(tool.memory_bytes() > size_of::<Definition>() + text.len() + sent.len() - 1);
     }
 
     #[test]

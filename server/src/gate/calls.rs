@@ -199,7 +199,7 @@ impl CallCheck<'_> {
             "The arguments of {} do not satisfy its schema: correct them and call again.",
             tool.model_name
         );
-        let input_schema = tool.definition.input_schema().to_owned();
+        let input_schema = tool.definition.sent_schema().to_owned();
         Err(Box::new(Refused { input_schema, violations, ..refused(message) }))
     }
 

@@ -49,8 +49,13 @@ impl AnswerSize {
     fn bytes(&self, tool: &Tool, is_brief: bool) -> usize {
         let texts = match self.detail {
             Detail::Schemas if is_brief => tool.signature().text.len(),
-            // Of the definition, only parts are sent, and none of them is longer than it is there.
-            Detail::Schemas => tool.definition.text().len(),
+            // Of the definition, only parts are sent, and none of them is longer than it is there, but for a schema in
+            // another form.
+            Detail::Schemas => {
+                let definition = &tool.definition;
+                let registered = definition.input_schema().len();
+                definition.text().len() + definition.sent_schema().len().saturating_sub(registered)
+            }
             Detail::Signatures => tool.signature().text.len(),
             Detail::Names | Detail::References => 0,
         };

@@ -4,7 +4,7 @@ use jsonschema::Draft;
 use serde_json::{Map, Value};
 
 /// Keywords whose values are schemas, lists of them, or schemas by name.
-const SCHEMAS: [&str; 9] = [
+pub(super) const SCHEMAS: [&str; 11] = [
     "not",
     "if",
     "then",
@@ -14,13 +14,15 @@ const SCHEMAS: [&str; 9] = [
     "additionalProperties",
     "contains",
     "propertyNames",
+    "unevaluatedItems",
+    "unevaluatedProperties",
 ];
-const LISTS: [&str; 5] = ["allOf", "anyOf", "oneOf", "items", "prefixItems"];
-const MAPS: [&str; 6] =
+pub(super) const LISTS: [&str; 5] = ["allOf", "anyOf", "oneOf", "items", "prefixItems"];
+pub(super) const MAPS: [&str; 6] =
     ["properties", "patternProperties", "definitions", "$defs", "dependencies", "dependentSchemas"];
 
 /// Draft 4's bounds: a truth beside a number. Later drafts have the number alone.
-const BOUNDS: [(&str, &str); 2] =
+pub(super) const BOUNDS: [(&str, &str); 2] =
     [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")];
 
 /// Finds the dialect of a document that names none, and gives draft 4's exclusive bounds the form of later drafts.

@@ -383,7 +383,7 @@ fn array<'a>(map: &'a Map<String, Value>, key: &str) -> impl Iterator<Item = &'a
 }
 
 /// The text with its `%XX` resolved; as it is where that gives no UTF-8.
-fn percent_decoded(text: &str) -> String {
+pub(super) fn percent_decoded(text: &str) -> String {
     let mut parts = text.split('%');
     let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
     for part in parts {

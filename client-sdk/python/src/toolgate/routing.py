@@ -48,7 +48,8 @@ class ActiveTool:
     description: str
     """The MCP description; "" unless full schemas were asked for."""
     input_schema_json: str
-    """The MCP `inputSchema`, byte for byte as registered; "" unless full schemas were asked for."""
+    """The MCP `inputSchema`, byte for byte as registered, or in the form of JSON Schema 2020-12 if
+    it is in an older dialect; "" unless full schemas were asked for."""
     output_schema_json: str
     """The MCP `outputSchema`; "" when there is none or full schemas were not asked for."""
     annotations_json: str
