@@ -133,7 +133,7 @@ pub struct PoolConfig {
     pub hedge: bool,
     /// How often each worker must embed known texts.
     pub health_interval: Duration,
-    /// One request in so many that workers answer is compared with this process; 0 for none.
+    /// One text in so many that workers embed is compared with this process; 0 for none.
     pub compare_one_in: usize,
 }
 

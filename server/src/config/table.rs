@@ -133,7 +133,7 @@ const ROUTING: &[Key] = &[
         Kind::Flag,
         "true",
         "Embed in this process when no worker can. false: words decide then, and answers say `degraded`. \
-         The model directory is needed all the same, to know the model that workers must have.",
+         The model is loaded all the same, to know what workers must answer.",
     ),
     key(
         "encoder.workers",
@@ -178,8 +178,8 @@ const ROUTING: &[Key] = &[
         "encoder.compare_one_in",
         count(0, 1_000_000),
         "256",
-        "One request in so many that a worker answered is embedded in this process as well, after the call, and \
-         compared. A worker whose answer differs is out of use. 0: none. Needs in_process.",
+        "One text in so many that workers embedded, and at most one of a request, is embedded in this process as \
+         well, after the call, and compared. A worker whose answer differs is out of use. 0: none.",
     ),
     key(
         "encoder.cache_memory",

@@ -67,22 +67,23 @@ struct Inner {
 pub type LocalWorkers = tokio::sync::watch::Receiver<Vec<String>>;
 
 impl EncoderPool {
-    /// A pool whose workers are held to `reference`, with the encoder of this process if there is to be
-    /// one. Needs a tokio runtime.
+    /// A pool whose workers are held to `reference`, and some of their answers to those of `comparer`; with the
+    /// encoder of this process if there is to be one. Needs a tokio runtime.
     #[must_use]
     pub fn new(
         config: &PoolConfig,
         reference: Reference,
         in_process: Option<Arc<dyn Encoder>>,
+        comparer: Option<Arc<dyn Encoder>>,
         metrics: EncoderMetrics,
     ) -> Self {
         let reference = Arc::new(reference);
-        let rounds = Rounds::every(config.health_interval);
+        let rounds = Rounds::every(config.health_interval, config.attempt_timeout);
         let roster = Arc::new(Roster::new(Arc::clone(&reference), rounds, metrics.clone()));
         let stop = CancellationToken::new();
         follow(&config.workers, &roster, &stop);
-        let trusted = in_process.clone().filter(|_| config.compare_one_in > 0);
-        let comparisons = trusted.map(|encoder| {
+        let comparer = comparer.filter(|_| config.compare_one_in > 0);
+        let comparisons = comparer.map(|encoder| {
             let (one_in, reference) = (config.compare_one_in, Arc::clone(&reference));
             Comparisons::start(one_in, encoder, reference, metrics.clone(), &stop)
         });

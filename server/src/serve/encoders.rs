@@ -36,9 +36,11 @@ impl Embedding {
         if config.in_process {
             metrics.show_in_process(handle.clone());
         }
-        // The model is needed to know what workers must answer, also where this process embeds nothing.
-        let in_process = config.in_process.then(|| Arc::new(handle) as Arc<dyn Encoder>);
-        let pool = EncoderPool::new(&config.pool, reference, in_process, metrics.clone());
+        // The model is needed to know what workers must answer, also where this process embeds nothing for callers.
+        let handle: Arc<dyn Encoder> = Arc::new(handle);
+        let in_process = config.in_process.then(|| Arc::clone(&handle));
+        let comparer = (config.pool.compare_one_in > 0).then_some(handle);
+        let pool = EncoderPool::new(&config.pool, reference, in_process, comparer, metrics.clone());
         let workers = start_workers(config, whole.telemetry.traces.as_ref(), metrics)?;
         if let Some(workers) = &workers {
             pool.add_local(workers.addresses());

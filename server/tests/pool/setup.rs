@@ -43,8 +43,10 @@ impl Setup {
         let (here, metrics) = (Here::new(), Metrics::default());
         let reference =
             Reference::of(here.as_ref(), &Prefixes::default()).await.expect("a reference");
-        let encoder = in_process.then(|| Arc::clone(&here) as Arc<dyn Encoder>);
-        let pool = Arc::new(EncoderPool::new(&config, reference, encoder, metrics.encoder()));
+        let comparer = Arc::clone(&here) as Arc<dyn Encoder>;
+        let encoder = in_process.then(|| Arc::clone(&comparer));
+        let pool = EncoderPool::new(&config, reference, encoder, Some(comparer), metrics.encoder());
+        let pool = Arc::new(pool);
         let setup = Self { pool, here, metrics };
         setup.until_in_use(in_use).await;
         setup.here.take_count();

@@ -13,6 +13,12 @@ use crate::error::Error;
 /// Texts that the attempt timeout is meant for; more have more time.
 const TEXTS_IN_TIME: usize = 8;
 
+/// Returns the time that a worker has for so many texts at most, where it has `timeout` for a few.
+pub(super) fn usual_time(timeout: Duration, texts: usize) -> Duration {
+    let times = texts.div_ceil(TEXTS_IN_TIME).max(1);
+    timeout.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX))
+}
+
 /// The longest that texts without a deadline are worked on.
 const NO_DEADLINE: Duration = Duration::from_secs(120);
 
@@ -170,9 +176,7 @@ impl Inner {
         let left = ask.until.saturating_duration_since(Instant::now());
         let alone = self.in_process.is_none() && self.roster.serving() <= 1;
         let share = if alone { left } else { left / 2 };
-        let times = ask.texts.len().div_ceil(TEXTS_IN_TIME).max(1);
-        let usual = self.attempt_timeout.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX));
-        share.min(usual)
+        share.min(usual_time(self.attempt_timeout, ask.texts.len()))
     }
 
     /// No worker is left. This process is always there for a request that workers failed: it costs them

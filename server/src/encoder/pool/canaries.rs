@@ -1,6 +1,10 @@
 //! The texts that workers are checked with. They are drawn anew when the process starts, look like intents and
-//! summaries, and come alone or among others, so that a worker can't tell a check from traffic by its texts.
+//! summaries, and come alone or among others, as many as registrations have too, so that a worker can't tell a check from
+//! traffic by its texts.
 
+use std::ops::RangeInclusive;
+
+use super::CHUNK;
 use super::random::below;
 
 /// Texts whose embeddings are known.
@@ -11,6 +15,10 @@ const TEXTS_MAX: usize = 4;
 
 /// One check in so many has more than one text: intents come alone, registrations together.
 const SEVERAL_IN: usize = 4;
+
+/// One check in so many is as large as requests of registrations, this many texts, of which two or three are known.
+const MANY_IN: usize = 16;
+const MANY: RangeInclusive<usize> = 8..=CHUNK;
 
 /// Sentences of a text.
 const SENTENCES_MAX: usize = 3;
@@ -98,22 +106,36 @@ impl<'a> Check<'a> {
         caught: &'a [KnownText],
         prefixes: &[String],
     ) -> Self {
-        let mut drawn: Vec<(String, Option<&KnownText>)> = Vec::new();
-        let add_known = |from: &'a [KnownText]| {
-            from.get(below(from.len())).map(|one| (one.text.clone(), Some(one)))
-        };
-        drawn.extend(add_known(if caught.is_empty() { known } else { caught }));
-        let texts = if below(SEVERAL_IN) == 0 { 2 + below(TEXTS_MAX - 1) } else { 1 };
-        while drawn.len() < texts {
-            let another = if below(2) == 0 { add_known(known) } else { None };
-            drawn.push(another.unwrap_or_else(|| (new_text(prefixes), None)));
+        let mut drawn: Vec<Option<&KnownText>> = Vec::new();
+        let one_of = |from: &'a [KnownText]| from.get(below(from.len()));
+        drawn.push(one_of(if caught.is_empty() { known } else { caught }));
+        if below(MANY_IN) == 0 {
+            let mut others: Vec<_> = known.iter().map(Some).collect();
+            shuffle(&mut others);
+            drawn.extend(others.into_iter().take(1 + below(2)));
+            drawn.resize(many(), None);
+        } else if below(SEVERAL_IN) == 0 {
+            let texts = 2 + below(TEXTS_MAX - 1);
+            drawn.resize_with(texts, || if below(2) == 0 { one_of(known) } else { None });
         }
         // A known text is at any place.
-        for place in (1..drawn.len()).rev() {
-            drawn.swap(place, below(place + 1));
-        }
-        let (texts, known) = drawn.into_iter().unzip();
-        Self { texts, known }
+        shuffle(&mut drawn);
+        let text = |one: &Option<&KnownText>| {
+            one.map_or_else(|| new_text(prefixes), |one| one.text.clone())
+        };
+        Self { texts: drawn.iter().map(text).collect(), known: drawn }
+    }
+}
+
+/// Draws how many texts a large check has: each number is possible, and few are likelier than many.
+fn many() -> usize {
+    let span = MANY.end() - MANY.start();
+    MANY.start() + below(1 + below(1 + span))
+}
+
+fn shuffle<T>(list: &mut [T]) {
+    for place in (1..list.len()).rev() {
+        list.swap(place, below(place + 1));
     }
 }
 
@@ -169,9 +191,13 @@ mod tests {
         let known = known(&new_texts(KNOWN, &[]));
         let mut shapes = HashSet::new();
         let mut seen = HashSet::new();
+        let mut large = Vec::new();
         for _ in 0..10_000 {
             let check = Check::draw(&known, &[], &[]);
             assert_eq!(check.texts.len(), check.known.len());
+            if check.texts.len() > TEXTS_MAX {
+                large.push((check.texts.len(), check.known.iter().flatten().count()));
+            }
             for (place, one) in check.known.iter().enumerate() {
                 let Some(one) = one else { continue };
                 assert_eq!(one.text, check.texts[place]);
@@ -181,7 +207,16 @@ mod tests {
             assert!(check.known.iter().any(Option::is_some));
         }
         assert_eq!(seen.len(), KNOWN);
-        assert_eq!(shapes.len(), (1..=TEXTS_MAX).sum::<usize>(), "{shapes:?}");
+        let few = shapes.iter().filter(|(texts, _)| *texts <= TEXTS_MAX).count();
+        assert_eq!(few, (1..=TEXTS_MAX).sum::<usize>(), "{shapes:?}");
+        // One in sixteen is as those of registrations; the bounds are 12 standard deviations wide.
+        assert!((330..920).contains(&large.len()), "{}", large.len());
+        assert!(large.iter().all(|(texts, known)| MANY.contains(texts) && (2..=3).contains(known)));
+        for known in [2, 3] {
+            let of = large.iter().filter(|(_, count)| *count == known).map(|(texts, _)| *texts);
+            let sizes: HashSet<_> = of.collect();
+            assert!(sizes.iter().min() < Some(&12) && sizes.iter().max() > Some(&40), "{sizes:?}");
+        }
     }
 
     #[test]

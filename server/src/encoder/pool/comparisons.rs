@@ -28,7 +28,7 @@ const FLOW: u64 = u64::MAX;
 
 /// Draws answers to compare.
 pub(super) struct Comparisons {
-    /// One request in so many.
+    /// One text in so many.
     one_in: usize,
     waiting: Sender<Answer>,
     metrics: EncoderMetrics,
@@ -49,7 +49,7 @@ struct Comparing {
 }
 
 impl Comparisons {
-    /// Compares one request in `one_in` with `encoder`, until `stop`. Needs a tokio runtime.
+    /// Compares one text in `one_in` with `encoder`, until `stop`. Needs a tokio runtime.
     pub(super) fn start(
         one_in: usize,
         encoder: Arc<dyn Encoder>,
@@ -63,9 +63,10 @@ impl Comparisons {
         Self { one_in, waiting: sender, metrics }
     }
 
-    /// Takes one of the request's texts to compare, if chance wants it. Doesn't wait.
+    /// Takes one of the request's texts to compare, if chance wants it: the more texts, the more often, so that whoever
+    /// lies about large requests only is found as soon. Doesn't wait.
     pub(super) fn offer(&self, member: &Arc<Member>, texts: &[String], embedded: &[Embedded]) {
-        if below(self.one_in) != 0 {
+        if below(self.one_in) >= texts.len() {
             return;
         }
         let drawn = below(texts.len());

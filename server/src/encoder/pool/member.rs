@@ -15,6 +15,7 @@ use super::canaries::KnownText;
 use super::health::{Health, State};
 use super::random::{number, unit};
 use super::reference::Reference;
+use super::watch::Rounds;
 use crate::encoder::{Embedded, Flow};
 use crate::telemetry::WorkerMetrics;
 
@@ -198,9 +199,9 @@ impl Member {
     }
 
     /// Has it embed known texts; one that is not in use says first what it is.
-    pub(super) async fn check(&self, reference: &Reference, within: Duration) {
+    pub(super) async fn check(&self, reference: &Reference, rounds: &Rounds) {
         let sent = Instant::now();
-        let checked = self.canary(reference, within).await;
+        let checked = self.canary(reference, rounds).await;
         let (now, spread) = (Instant::now(), unit());
         match &checked {
             Ok(()) => self.change("ok", |health| health.canary_passed(now)),
@@ -236,9 +237,9 @@ impl Member {
         health.next_canary(Instant::now(), interval.mul_f64(0.9 + 0.1 * unit()))
     }
 
-    async fn canary(&self, reference: &Reference, within: Duration) -> Result<(), Failed> {
+    async fn canary(&self, reference: &Reference, rounds: &Rounds) -> Result<(), Failed> {
         if !self.is_serving() {
-            let described = self.client.describe(within).await;
+            let described = self.client.describe(rounds.patience(1)).await;
             let described = described.map_err(|error| self.failure(error))?;
             if described.fingerprint != reference.fingerprint {
                 return Err(Failed::OtherModel(self.address.clone()));
@@ -251,7 +252,10 @@ impl Member {
         let trace = unsampled_trace();
         // A flow as those of tenants: nothing tells a check from traffic.
         let asked = (check.texts.clone(), Flow::new(number()));
-        let embedded = self.ask(asked, reference, within, trace.as_ref()).await?;
+        let texts = check.texts.len();
+        let asking = self.ask(asked, reference, rounds.told(texts), trace.as_ref());
+        let embedded = tokio::time::timeout(rounds.patience(texts), asking).await;
+        let embedded = embedded.map_err(|_| Failed::Late(self.address.clone()))??;
         if reference.passes(&check, &embedded) {
             return Ok(());
         }

@@ -6,6 +6,8 @@ use std::time::Duration;
 use tokio::net::lookup_host;
 use tracing::warn;
 
+use super::CHUNK;
+use super::attempt::usual_time;
 use super::member::Member;
 use super::reference::Reference;
 use super::roster::Roster;
@@ -16,7 +18,7 @@ const LOOKUP_INTERVAL: Duration = Duration::from_secs(5);
 /// The most that a lookup may take.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A canary has no less and no more time than this.
+/// A check of one text has no less and no more time than this.
 const CANARY_MIN: Duration = Duration::from_millis(500);
 const CANARY_MAX: Duration = Duration::from_secs(1);
 
@@ -25,11 +27,23 @@ const CANARY_MAX: Duration = Duration::from_secs(1);
 pub(super) struct Rounds {
     interval: Duration,
     timeout: Duration,
+    /// What a worker has for a request of traffic.
+    attempt_timeout: Duration,
 }
 
 impl Rounds {
-    pub(super) fn every(interval: Duration) -> Self {
-        Self { interval, timeout: interval.clamp(CANARY_MIN, CANARY_MAX) }
+    pub(super) fn every(interval: Duration, attempt_timeout: Duration) -> Self {
+        Self { interval, timeout: interval.clamp(CANARY_MIN, CANARY_MAX), attempt_timeout }
+    }
+
+    /// How long a check of so many texts is waited for: as many as a request may have have twice the time of one.
+    pub(super) fn patience(&self, texts: usize) -> Duration {
+        self.timeout.mul_f64(1.0 + texts as f64 / CHUNK as f64)
+    }
+
+    /// What a worker is told that it has for so many texts: the same as with traffic, by which it can't tell a check.
+    pub(super) fn told(&self, texts: usize) -> Duration {
+        usual_time(self.attempt_timeout, texts).max(self.patience(texts))
     }
 }
 
@@ -40,7 +54,7 @@ pub(super) async fn check_again_and_again(
     rounds: Rounds,
 ) {
     loop {
-        member.check(&reference, rounds.timeout).await;
+        member.check(&reference, &rounds).await;
         tokio::time::sleep(member.next_check(rounds.interval)).await;
     }
 }
@@ -82,9 +96,27 @@ mod tests {
     #[test]
     fn a_check_takes_half_a_second_to_a_second() {
         for (interval, want) in [(50, 500), (800, 800), (60_000, 1_000)] {
-            let rounds = Rounds::every(Duration::from_millis(interval));
+            let rounds = Rounds::every(Duration::from_millis(interval), Duration::ZERO);
             assert_eq!(rounds.timeout, Duration::from_millis(want));
         }
+    }
+
+    #[test]
+    fn a_worker_is_told_the_time_of_traffic_and_waited_for_less() {
+        let millis = Duration::from_millis;
+        let rounds = Rounds::every(millis(400), millis(1_000));
+        for (texts, told, patience) in [
+            (1, 1_000, 507),
+            (4, 1_000, 531),
+            (8, 1_000, 562),
+            (32, 4_000, 750),
+            (64, 8_000, 1_000),
+        ] {
+            assert_eq!(rounds.told(texts), millis(told));
+            assert_eq!(rounds.patience(texts).as_millis(), patience, "{texts} texts");
+        }
+        let impatient = Rounds::every(millis(400), millis(10));
+        assert_eq!(impatient.told(64), millis(1_000), "no check ends before it is waited for");
     }
 
     #[tokio::test]
