@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use toolgate_serving::PeerCertificate;
+use toolgate_serving::{Network, PeerCertificate};
 
 use crate::config::AuthMethod;
 use crate::error::Error;
@@ -42,6 +42,8 @@ pub struct Presented<'a> {
     pub authorization: Authorization<'a>,
     /// The certificate of a TLS client, which the transport has verified.
     pub certificate: Option<&'a PeerCertificate>,
+    /// Where the caller is; `None` for this host.
+    pub network: Option<Network>,
 }
 
 /// Tells who calls.
@@ -77,7 +79,7 @@ impl Authenticator {
         let now = Now::read();
         let told = match presented.authorization {
             Authorization::Bearer(text) if api_key::looks_like_one(text) => match &self.keys {
-                Some(keys) => keys.caller(text, now).await,
+                Some(keys) => keys.caller(text, presented.network, now).await,
                 None => Err(Refusal::MethodOff(AuthMethod::ApiKey)),
             },
             Authorization::Bearer(text) => match &self.tokens {
@@ -116,9 +118,16 @@ impl Authenticator {
         if caller.good_until_ms().is_some_and(|until| until <= now.ms) {
             return false;
         }
-        match (&self.keys, caller.credential()) {
-            (Some(keys), CredentialId::ApiKey(id)) => keys.is_still_good(id, now).await,
-            _ => true,
+        match caller.credential() {
+            CredentialId::ApiKey(id) => match &self.keys {
+                Some(keys) => keys.is_still_good(id, now).await,
+                None => true,
+            },
+            // Whether the token's own key is among the new ones is told when the client comes again.
+            CredentialId::Jwt { generation, .. } => {
+                self.tokens.as_ref().is_none_or(|tokens| tokens.generation() == *generation)
+            }
+            CredentialId::Mtls(_) | CredentialId::None => true,
         }
     }
 }

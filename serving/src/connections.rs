@@ -22,7 +22,7 @@ use self::frames::Frames;
 pub use self::peer::Peer;
 pub(crate) use self::peer::UnderWay;
 use self::readable::Readable;
-pub use self::registry::{ConnectionLimits, ConnectionRefusal};
+pub use self::registry::{ConnectionLimits, ConnectionRefusal, Network};
 use self::registry::{Place, Registry};
 use self::stream::{Handshakes, Stream as Bytes};
 use crate::tls::Tls;

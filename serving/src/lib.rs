@@ -22,7 +22,9 @@ mod undecoded;
 pub use answers::{BoundAnswers, OPEN_COST};
 pub use arrival::Arrival;
 pub use certificate::PeerCertificate;
-pub use connections::{Connection, ConnectionLimits, ConnectionRefusal, Connections, Peer};
+pub use connections::{
+    Connection, ConnectionLimits, ConnectionRefusal, Connections, Network, Peer,
+};
 pub use deadline::time_asked;
 pub use door::{AtDoor, BodyPace, BoundRequests, DoorRefusal, Doored};
 pub use limits::{open_as_many_files_as_allowed, outlive_file_size_limit};

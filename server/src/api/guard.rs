@@ -54,6 +54,7 @@ impl Guard {
         let presented = Presented {
             authorization: Authorization::read(values.iter().map(HeaderValue::as_bytes)),
             certificate: peer.as_ref().and_then(Peer::certificate),
+            network: peer.as_ref().and_then(Peer::network),
         };
         let known = self.know(presented, access, &name);
         let part = call.span().in_scope(|| part("authenticate"));

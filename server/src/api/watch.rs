@@ -105,7 +105,7 @@ async fn tell(
             () = draining.cancelled() => Err(Error::Draining),
             () = over => Err(Error::DeadlineExceeded),
             () = &mut ended => {
-                Err(Error::Unauthenticated("the credential is no longer good: it expired or was revoked"))
+                Err(Error::Unauthenticated("the credential is no longer good: it expired, was revoked, or the issuer has other keys now"))
             }
             next = watch.next() => next,
         };

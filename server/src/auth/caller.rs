@@ -40,8 +40,13 @@ pub enum CredentialId {
     None,
     /// An API key's id.
     ApiKey(String),
-    /// The beginning of a token's SHA-256.
-    Jwt(String),
+    /// A token.
+    Jwt {
+        /// The beginning of its SHA-256.
+        id: String,
+        /// Of the issuer's keys that it was verified with.
+        generation: u64,
+    },
     /// The beginning of a certificate's SHA-256.
     Mtls(String),
 }
@@ -53,7 +58,7 @@ impl CredentialId {
         match self {
             Self::None => "",
             Self::ApiKey(_) => AuthMethod::ApiKey.name(),
-            Self::Jwt(_) => AuthMethod::Jwt.name(),
+            Self::Jwt { .. } => AuthMethod::Jwt.name(),
             Self::Mtls(_) => AuthMethod::Mtls.name(),
         }
     }
@@ -63,7 +68,7 @@ impl fmt::Display for CredentialId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None => Ok(()),
-            Self::ApiKey(id) | Self::Jwt(id) | Self::Mtls(id) => formatter.write_str(id),
+            Self::ApiKey(id) | Self::Jwt { id, .. } | Self::Mtls(id) => formatter.write_str(id),
         }
     }
 }

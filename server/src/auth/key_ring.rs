@@ -11,10 +11,11 @@ use quick_cache::sync::Cache;
 use tokio::sync::watch;
 use tokio::time::{interval, timeout};
 use tokio_util::sync::CancellationToken;
+use toolgate_serving::Network;
 use tracing::{error, info, warn};
 
 use self::admin::AdminKey;
-use self::bucket::Bucket;
+use self::bucket::Questions;
 use self::copy::{Kept, KeyCopy};
 use super::api_key::ApiKey;
 use super::caller::Known;
@@ -69,7 +70,7 @@ pub struct KeyRing {
     admin: RwLock<Option<AdminKey>>,
     known: Cache<String, Arc<Entry>>,
     unknown: Cache<String, Instant>,
-    strangers: Mutex<Bucket>,
+    strangers: Mutex<Questions>,
     used: Mutex<HashSet<String>>,
 }
 
@@ -110,7 +111,7 @@ impl KeyRing {
             admin: RwLock::new(admin),
             known: Cache::new(REMEMBERED_MAX),
             unknown: Cache::new(REMEMBERED_MAX),
-            strangers: Mutex::new(Bucket::full(Instant::now())),
+            strangers: Mutex::new(Questions::full(Instant::now())),
             used: Mutex::default(),
         })
     }
@@ -133,14 +134,19 @@ impl KeyRing {
         Self { copy: Some(Arc::new(copy)), ..self }
     }
 
-    /// The caller with this key.
-    pub(super) async fn caller(self: &Arc<Self>, text: &str, now: Now) -> Result<Caller, Refusal> {
+    /// The caller with this key, who calls from this network; `None` for this host.
+    pub(super) async fn caller(
+        self: &Arc<Self>,
+        text: &str,
+        network: Option<Network>,
+        now: Now,
+    ) -> Result<Caller, Refusal> {
         let key = ApiKey::parse(text).ok_or(Refusal::Malformed)?;
         let of_admin = self.admin().as_ref().and_then(|admin| admin.caller(&key));
         if let Some(told) = of_admin {
             return told;
         }
-        let (entry, seen) = self.find(key.id(), now).await?;
+        let (entry, seen) = self.find(key.id(), network, now).await?;
         if !key.has_hash(&seen.key.secret_hash) {
             return Err(Refusal::Key(KeyFault::Secret, key.id().to_owned()));
         }
@@ -155,15 +161,20 @@ impl KeyRing {
         if let Some(is_good) = of_admin {
             return is_good;
         }
-        match self.find(id, now).await {
+        match self.find(id, None, now).await {
             Ok((_, seen)) => judge(&seen.key, now).is_ok(),
             Err(Refusal::Key(..)) => false,
             Err(_) => true,
         }
     }
 
-    async fn find(self: &Arc<Self>, id: &str, now: Now) -> Result<(Arc<Entry>, Seen), Refusal> {
-        let Some(entry) = self.known.get(id) else { return self.meet(id, now).await };
+    async fn find(
+        self: &Arc<Self>,
+        id: &str,
+        network: Option<Network>,
+        now: Now,
+    ) -> Result<(Arc<Entry>, Seen), Refusal> {
+        let Some(entry) = self.known.get(id) else { return self.meet(id, network, now).await };
         let seen = entry.seen();
         if seen.age(now) < RENEWED_AFTER {
             return Ok((entry, seen));
@@ -212,13 +223,18 @@ impl KeyRing {
     }
 
     /// Looks a key up that nobody here has seen. There is a bound on how often that is done: ids are easily made up.
-    async fn meet(&self, id: &str, now: Now) -> Result<(Arc<Entry>, Seen), Refusal> {
+    async fn meet(
+        &self,
+        id: &str,
+        network: Option<Network>,
+        now: Now,
+    ) -> Result<(Arc<Entry>, Seen), Refusal> {
         let unknown = || Refusal::Key(KeyFault::Unknown, id.to_owned());
         let is_recent = |since| now.moment.saturating_duration_since(since) < UNKNOWN_KEPT;
         if self.unknown.get(id).is_some_and(is_recent) {
             return Err(unknown());
         }
-        let may_ask = self.may_ask(now);
+        let may_ask = self.may_ask(network, now);
         if !may_ask {
             return Err(Refusal::Busy);
         }
@@ -251,8 +267,9 @@ impl KeyRing {
         Some(Seen { at, failing: true, ..Seen::new(key, now) })
     }
 
-    fn may_ask(&self, now: Now) -> bool {
-        self.strangers.lock().unwrap_or_else(PoisonError::into_inner).take(now.moment)
+    fn may_ask(&self, network: Option<Network>, now: Now) -> bool {
+        let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
+        strangers.take(network, now.moment)
     }
 
     async fn look_up(&self, id: &str) -> Result<Option<KeyReading>, Cause> {

@@ -68,6 +68,11 @@ impl Tokens {
         told.map_err(Refusal::Token)
     }
 
+    /// Returns the number of the issuer's present keys.
+    pub(super) fn generation(&self) -> u64 {
+        self.source.keys().generation
+    }
+
     fn verify(
         &self,
         token: &str,
@@ -76,15 +81,15 @@ impl Tokens {
         now: Now,
     ) -> Result<Caller, TokenFault> {
         let claims = jwt::verify(token, &keys.set, &self.rules, now.ms.div_euclid(1_000))?;
+        let generation = keys.generation;
         let caller = Caller::new(Known {
             tenant: claims.tenant,
             principal: claims.principal,
             roles: claims.roles,
             scopes: claims.scopes,
-            credential: CredentialId::Jwt(hex(&hash[..ID_BYTES])),
+            credential: CredentialId::Jwt { id: hex(&hash[..ID_BYTES]), generation },
             good_until_ms: Some(claims.good_until.saturating_mul(1_000)),
         });
-        let generation = keys.generation;
         self.remembered.insert(*hash, Remembered { caller: caller.clone(), generation });
         Ok(caller)
     }

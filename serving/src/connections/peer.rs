@@ -7,7 +7,7 @@ use std::time::Instant as Moment;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use super::registry::{ConnectionLimits, Registry};
+use super::registry::{ConnectionLimits, Network, Registry};
 use super::stream::Shown;
 use crate::certificate::PeerCertificate;
 
@@ -21,6 +21,7 @@ pub struct Peer {
 struct Inner {
     id: u64,
     closer: CancellationToken,
+    network: Option<Network>,
     shown: Shown,
     proven: AtomicBool,
     registry: Weak<Registry>,
@@ -42,12 +43,13 @@ struct Activity {
 pub(crate) struct UnderWay(Peer);
 
 impl Peer {
-    pub(super) fn new(id: u64, registry: Weak<Registry>) -> Self {
+    pub(super) fn new(id: u64, network: Option<Network>, registry: Weak<Registry>) -> Self {
         let since = Instant::now();
         let activity = Activity { under_way: 0, since, readable: Moment::now() };
         let inner = Inner {
             id,
             closer: CancellationToken::new(),
+            network,
             shown: Shown::default(),
             proven: AtomicBool::new(false),
             registry,
@@ -60,6 +62,12 @@ impl Peer {
     #[must_use]
     pub fn connection(&self) -> u64 {
         self.inner.id
+    }
+
+    /// Returns where the peer is; `None` for this host.
+    #[must_use]
+    pub fn network(&self) -> Option<Network> {
+        self.inner.network
     }
 
     /// The certificate that the peer has shown, and which was verified.

@@ -70,9 +70,9 @@ struct OfAddress {
     unproven: BTreeSet<u64>,
 }
 
-/// What counts as one address.
+/// What counts as one address: of IPv6 the first 64 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Network(IpAddr);
+pub struct Network(IpAddr);
 
 /// A connection's place; dropping it gives it back.
 #[derive(Debug)]
@@ -89,8 +89,9 @@ pub(super) struct Admitted {
 }
 
 impl Network {
-    /// `None` for loopback.
-    fn of(address: IpAddr) -> Option<Self> {
+    /// Returns the network of an address; `None` for loopback.
+    #[must_use]
+    pub fn of(address: IpAddr) -> Option<Self> {
         match address.to_canonical() {
             address if address.is_loopback() => None,
             IpAddr::V6(address) => {
@@ -137,7 +138,7 @@ impl Registry {
         }
         let id = state.next;
         state.next += 1;
-        let peer = Peer::new(id, Arc::downgrade(self));
+        let peer = Peer::new(id, network, Arc::downgrade(self));
         state.add(id, Entry { network, peer: peer.clone() });
         let place = Place { registry: Arc::clone(self), id };
         Ok(Admitted { place, peer, replaced: closed.is_some() })

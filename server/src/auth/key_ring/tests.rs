@@ -115,7 +115,14 @@ async fn world() -> World {
 impl World {
     /// The reason why the key is refused; "" when it is taken.
     async fn judge(&self, text: &str) -> &'static str {
-        self.ring.caller(text, self.now()).await.err().map_or("", |refusal| refusal.reason())
+        self.judge_from("127.0.0.1", text).await
+    }
+
+    /// The same for who calls from this address.
+    async fn judge_from(&self, address: &str, text: &str) -> &'static str {
+        let network = Network::of(address.parse().expect("an address"));
+        let told = self.ring.caller(text, network, self.now()).await;
+        told.err().map_or("", |refusal| refusal.reason())
     }
 }
 
@@ -139,7 +146,7 @@ async fn settle() {
 #[tokio::test]
 async fn a_key_says_who_calls() {
     let world = world().await;
-    let caller = world.ring.caller(&world.text, world.now()).await.expect("good");
+    let caller = world.ring.caller(&world.text, None, world.now()).await.expect("good");
     assert_eq!(caller.tenant("").expect("its own").as_str(), "acme");
     assert_eq!((caller.principal(), caller.roles()), ("p", Roles::of(&[Role::Agent])));
     assert_eq!(caller.credential(), &CredentialId::ApiKey(world.id.clone()));
@@ -259,6 +266,22 @@ async fn made_up_ids_are_bounded() {
 }
 
 #[tokio::test]
+async fn a_stranger_with_made_up_ids_leaves_others_their_questions() {
+    let world = world().await;
+    let mut busy = 0;
+    for number in 0..10_000 {
+        let made_up = ApiKey::generate().expect("a key").reveal();
+        // All of these addresses are of one network.
+        let address = format!("2001:db8::{number:x}");
+        busy += usize::from(world.judge_from(&address, &made_up).await == "busy");
+    }
+    assert_eq!(busy, 9_800);
+    assert_eq!(world.judge_from("2001:db8::1", &world.text).await, "busy");
+    assert_eq!(world.judge_from("2001:db8:0:1::1", &world.text).await, "");
+    assert_eq!(world.judge_from("2001:db8::1", &world.text).await, "", "it is known now");
+}
+
+#[tokio::test]
 async fn use_is_noted_once_an_hour() {
     let world = world().await;
     let used = || world.store.keys.lock().expect("a lock")[&world.id].used_ms;
@@ -272,7 +295,7 @@ async fn use_is_noted_once_an_hour() {
     world.ring.write_use().await;
     assert_eq!(used(), None, "within the hour it is no news");
     let later = Now { ms: NOW_MS + USE_GRAIN_MS, ..world.now() };
-    world.ring.caller(&world.text, later).await.expect("good");
+    world.ring.caller(&world.text, None, later).await.expect("good");
     world.ring.write_use().await;
     assert!(used().is_some());
 }
@@ -294,7 +317,7 @@ async fn the_admin_key_needs_no_store_and_follows_its_file() {
     let ring = Arc::new(ring);
     store.is(Mood::Failing);
     let judge = async |key: &ApiKey| {
-        let told = ring.caller(&key.reveal(), Now::at_ms(NOW_MS)).await;
+        let told = ring.caller(&key.reveal(), None, Now::at_ms(NOW_MS)).await;
         told.map_or_else(
             |refusal| refusal.reason(),
             |caller| caller.roles().names().next().expect("one"),
@@ -342,7 +365,7 @@ impl Restarted {
 
     /// What a process that is started says of the key.
     async fn judge(&self, now: Now) -> &'static str {
-        let told = self.start().caller(&self.world.text, now).await;
+        let told = self.start().caller(&self.world.text, None, now).await;
         told.err().map_or("", |refusal| refusal.reason())
     }
 }
@@ -354,14 +377,14 @@ async fn who_starts_while_the_store_fails_knows_keys_from_the_copy() {
     let restarted = Restarted::new().await;
     let world = &restarted.world;
     let before = restarted.start();
-    before.caller(&world.text, world.now()).await.expect("good");
+    before.caller(&world.text, None, world.now()).await.expect("good");
     before.write_copy(world.now()).await;
     let text = std::fs::read_to_string(restarted.path()).expect("a copy");
     assert!(text.contains(&world.id) && !text.contains(&world.text), "{text}");
     world.store.is(Mood::Failing);
     assert_eq!(restarted.judge(restarted.later(HOUR)).await, "", "it counts for an hour");
     let forged = ApiKey::generate().expect("a key").reveal();
-    let stranger = restarted.start().caller(&forged, world.now()).await;
+    let stranger = restarted.start().caller(&forged, None, world.now()).await;
     assert_eq!(stranger.err().map(|refusal| refusal.reason()), Some("unavailable"));
     let too_late = restarted.later(TRUSTED_BLINDLY_FOR);
     assert_eq!(restarted.judge(too_late).await, "unavailable", "and no longer");
@@ -375,13 +398,13 @@ async fn what_the_copy_has_of_revoked_and_deleted_keys() {
     let (world, soon) = (&restarted.world, restarted.later(HOUR));
     world.store.change(&world.id, |key| key.revoked_ms = Some(NOW_MS));
     let ring = restarted.start();
-    ring.caller(&world.text, world.now()).await.expect_err("revoked");
+    ring.caller(&world.text, None, world.now()).await.expect_err("revoked");
     ring.write_copy(world.now()).await;
     world.store.is(Mood::Failing);
     assert_eq!(restarted.judge(soon).await, "revoked", "it stays so without the store");
     world.store.is(Mood::Well);
     world.store.keys.lock().expect("a lock").clear();
-    ring.caller(&world.text, soon).await.expect_err("gone");
+    ring.caller(&world.text, None, soon).await.expect_err("gone");
     settle().await;
     ring.write_copy(soon).await;
     world.store.is(Mood::Failing);
@@ -395,7 +418,7 @@ async fn a_copy_that_is_none_is_made_anew() {
         let (world, path) = (&restarted.world, restarted.path());
         std::fs::write(&path, odd).expect("written");
         let ring = restarted.start();
-        assert!(ring.caller(&world.text, world.now()).await.is_ok(), "{odd}");
+        assert!(ring.caller(&world.text, None, world.now()).await.is_ok(), "{odd}");
         ring.write_copy(world.now()).await;
         assert!(std::fs::read_to_string(&path).expect("a copy").contains(&world.id), "{odd}");
     }

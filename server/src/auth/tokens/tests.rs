@@ -12,6 +12,8 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::super::Authenticator;
+use super::super::failures::Failures;
 use super::super::jwks_source::Place;
 use super::*;
 
@@ -94,7 +96,9 @@ async fn a_remembered_token_ends_with_its_time_and_with_its_key() {
     assert_eq!(judge(&of_old, NOW_MS + 59_999).await, "");
     assert_eq!(judge(&of_old, NOW_MS + 60_000).await, "token_expired");
     let caller = tokens.caller(&of_old, Now::at_ms(NOW_MS)).await.expect("good");
-    assert!(matches!(caller.credential(), CredentialId::Jwt(id) if !of_old.contains(id.as_str())));
+    assert!(
+        matches!(caller.credential(), CredentialId::Jwt { id, .. } if !of_old.contains(id.as_str()))
+    );
 
     write(&issuer.path, &[&new]);
     issuer.hangups.send_replace(());
@@ -103,6 +107,29 @@ async fn a_remembered_token_ends_with_its_time_and_with_its_key() {
     }
     assert_eq!(judge(&of_old, NOW_MS).await, "token_unknown_key", "its key is gone");
     assert_eq!(judge(&token(&new, NOW_MS / 1_000 + 60), NOW_MS).await, "");
+}
+
+#[tokio::test]
+async fn a_stream_opened_with_a_token_ends_when_the_issuer_s_keys_change() {
+    let (old, new) = (pair(), pair());
+    let issuer = Issuer::of(&old);
+    let tokens = Tokens::new(rules(), issuer.source.clone());
+    let now = Now::read();
+    let of_old = token(&old, now.ms / 1_000 + 3_600);
+    let caller = tokens.caller(&of_old, now).await.expect("good");
+    let failures = Failures::new(crate::telemetry::AuthMetrics::default());
+    let authenticator =
+        Authenticator { keys: None, tokens: Some(tokens), certificates: None, failures };
+    assert!(authenticator.is_still_good(&caller).await);
+    write(&issuer.path, &[&new]);
+    issuer.hangups.send_replace(());
+    while issuer.source.keys().generation == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(
+        !authenticator.is_still_good(&caller).await,
+        "it may be the token of a key that is gone"
+    );
 }
 
 #[tokio::test]
