@@ -56,3 +56,18 @@ def test_the_check_finds_a_misspelt_field() -> None:
     monitor = chart.find(chart.render(chart.example("ha")), "PodMonitor")
     monitor["spec"]["podMetricsEndpoint"] = monitor["spec"].pop("podMetricsEndpoints")
     assert problems(monitor)
+
+
+def test_targets_are_known_as_toolgates_whatever_the_release_is_called() -> None:
+    """ToolgateDown goes by this label: a pod that never answered has no series of its own."""
+    objects = chart.render(chart.example("ha"), release="router")
+    monitors = [one for one in objects if one["kind"] == "PodMonitor"]
+    found = []
+    for monitor in monitors:
+        assert problems(monitor) == []
+        (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+        found += endpoint["relabelings"]
+    assert found == [
+        {"targetLabel": "toolgate_component", "replacement": component}
+        for component in ("server", "encoder-worker")
+    ]
