@@ -12,8 +12,7 @@ use serde_json::value::RawValue;
 use super::dialect::{self, BOUNDS, LISTS, MAPS, SCHEMAS};
 
 /// Returns the schema in the current dialect of JSON Schema, where it is written in an older or unknown one; `None`
-/// where it can be sent as it stands. What did not change keeps its order, and values their
-/// spelling.
+/// where it can be sent as it stands. Members keep their order, and values their spelling.
 #[must_use]
 pub fn current_form(text: &str) -> Option<String> {
     if !may_be_old(text) {

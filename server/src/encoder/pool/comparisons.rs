@@ -66,7 +66,7 @@ impl Comparisons {
     /// Takes one of the request's texts to compare, if chance wants it: the more texts, the more often, so that whoever
     /// lies about large requests only is found as soon. Doesn't wait.
     pub(super) fn offer(&self, member: &Arc<Member>, texts: &[String], embedded: &[Embedded]) {
-        if below(self.one_in) >= texts.len() {
+        if !is_drawn(self.one_in, texts.len()) {
             return;
         }
         let drawn = below(texts.len());
@@ -79,6 +79,11 @@ impl Comparisons {
             self.metrics.compared("skipped");
         }
     }
+}
+
+/// Draws whether a request of so many texts is compared, where one text in `one_in` is.
+fn is_drawn(one_in: usize, texts: usize) -> bool {
+    below(one_in) < texts
 }
 
 impl Comparing {
@@ -103,5 +108,20 @@ impl Comparing {
         }
         member.contradicted(trusted);
         "different"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_drawn_in_proportion_to_their_texts() {
+        assert!((0..1_000).all(|_| is_drawn(64, 64) && is_drawn(64, 100)));
+        // The bounds are 12 standard deviations wide.
+        for (texts, least, most) in [(1, 155, 626), (64, 23_350, 26_650)] {
+            let drawn = (0..100_000).filter(|_| is_drawn(256, texts)).count();
+            assert!((least..most).contains(&drawn), "{drawn} with {texts} texts");
+        }
     }
 }
