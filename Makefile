@@ -194,6 +194,7 @@ test-agreement: ## A million generated cases in which Route, Gate and a referenc
 .PHONY: test-kernels
 test-kernels: ## The CUDA kernels, run on the CPU against plain loops; their PTX is of this source
 	encoder-worker/cuda/ptx.sh --digest
+	encoder-worker/cuda/ptx_test.sh
 	encoder-worker/kernels/host/test.sh
 
 .PHONY: test-python
