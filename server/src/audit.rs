@@ -14,9 +14,13 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
 use crate::error::Error;
+use crate::reserve::{Reserve, is_full};
 use crate::telemetry::AuthMetrics;
 
 mod moment;
+
+/// Bytes set aside beside the file: some hundred changes.
+const RESERVE: u64 = 256 << 10;
 
 /// Who makes a change.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -41,6 +45,9 @@ pub struct Change {
     /// Who.
     #[serde(flatten)]
     pub actor: Actor,
+    /// Whether it takes content away or forbids something: where the disk is full it gets the room that was set aside.
+    #[serde(skip)]
+    pub withdraws: bool,
 }
 
 /// What came of a change.
@@ -64,14 +71,16 @@ pub struct Effect {
 
 /// Where changes are told.
 pub struct Audit {
-    file: Option<AuditFile>,
+    file: Option<Arc<AuditFile>>,
     metrics: AuthMetrics,
 }
 
 /// The file of a server's changes.
 struct AuditFile {
     path: PathBuf,
-    open: Arc<Mutex<Open>>,
+    open: Mutex<Open>,
+    /// `None` for what is no regular file, such as a pipe.
+    reserve: Option<Reserve>,
 }
 
 struct Open {
@@ -99,7 +108,7 @@ struct Line<'a> {
 pub struct Begun {
     id: String,
     change: Change,
-    file: Option<Arc<Mutex<Open>>>,
+    file: Option<Arc<AuditFile>>,
     metrics: AuthMetrics,
     is_told: bool,
 }
@@ -110,11 +119,8 @@ impl Audit {
     /// # Errors
     /// The file can't be opened for appending.
     pub fn open(path: Option<&Path>, metrics: AuthMetrics) -> io::Result<Self> {
-        let file = path.map(|path| {
-            let open = Arc::new(Mutex::new(Open { file: append_to(path)?, torn: false }));
-            Ok::<_, io::Error>(AuditFile { path: path.to_owned(), open })
-        });
-        Ok(Self { file: file.transpose()?, metrics })
+        let file = path.map(AuditFile::open).transpose()?;
+        Ok(Self { file: file.map(Arc::new), metrics })
     }
 
     /// Writes down that a change begins.
@@ -127,20 +133,24 @@ impl Audit {
         let begun = Begun {
             id: id.iter().map(|byte| format!("{byte:02x}")).collect(),
             change,
-            file: self.file.as_ref().map(|file| Arc::clone(&file.open)),
+            file: self.file.clone(),
             metrics: self.metrics.clone(),
             is_told: false,
         };
-        let Some(open) = begun.file.clone() else { return Ok(begun) };
+        let Some(file) = begun.file.clone() else { return Ok(begun) };
         let line = begun.line("begins", "", None);
-        let written = tokio::task::spawn_blocking(move || write(&open, &line)).await;
+        let withdraws = begun.change.withdraws;
+        let written = tokio::task::spawn_blocking(move || file.write(&line, withdraws)).await;
         match written.unwrap_or_else(|error| Err(io::Error::other(error))) {
             Ok(()) => Ok(begun),
             Err(cause) => {
                 self.metrics.audit_failed();
                 let mut refused = begun;
                 refused.is_told = true;
-                Err(Error::AuditUnavailable(cause.into()))
+                Err(match is_full(&cause) {
+                    true => Error::AuditFull(cause.into()),
+                    false => Error::AuditUnavailable(cause.into()),
+                })
             }
         }
     }
@@ -152,7 +162,7 @@ impl Audit {
                 () = over.cancelled() => return,
                 Ok(()) = hangups.changed() => {}
             }
-            let Some(AuditFile { path, open }) = &self.file else { continue };
+            let Some(AuditFile { path, open, .. }) = self.file.as_deref() else { continue };
             match append_to(path) {
                 Ok(file) => {
                     *open.lock().unwrap_or_else(PoisonError::into_inner) =
@@ -183,7 +193,7 @@ impl Begun {
     }
 
     fn tell(&self, outcome: &'static str, effect: Effect) -> Option<tokio::task::JoinHandle<()>> {
-        let Change { act, tenant, of, actor } = &self.change;
+        let Change { act, tenant, of, actor, withdraws } = &self.change;
         let Actor { principal, credential, method } = actor;
         let Effect { revision, accepted, changed, removed, rejected, quarantined, approved } =
             effect;
@@ -191,10 +201,12 @@ impl Begun {
             target: "toolgate::audit", id = self.id, act, tenant, of, principal, credential, method, outcome, revision,
             accepted, changed, removed, rejected, quarantined, approved, "change"
         );
-        let open = Arc::clone(self.file.as_ref()?);
+        let file = Arc::clone(self.file.as_ref()?);
+        let withdraws = *withdraws;
         let (line, metrics) = (self.line("ends", outcome, Some(effect)), self.metrics.clone());
-        Some(tokio::task::spawn_blocking(move || {
-            if let Err(problem) = write(&open, &line) {
+        Some(tokio::task::spawn_blocking(move || match file.write(&line, withdraws) {
+            Ok(()) => file.set_room_aside(),
+            Err(problem) => {
                 metrics.audit_failed();
                 error!(%problem, "the end of a change could not be written to the audit file");
             }
@@ -216,6 +228,39 @@ impl Drop for Begun {
         if !self.is_told && tokio::runtime::Handle::try_current().is_ok() {
             self.tell("cut_off", Effect::default());
         }
+    }
+}
+
+impl AuditFile {
+    fn open(path: &Path) -> io::Result<Self> {
+        let file = append_to(path)?;
+        let reserve = file.metadata()?.is_file().then(|| Reserve::beside(path, RESERVE));
+        let open = Mutex::new(Open { file, torn: false });
+        let opened = Self { path: path.to_owned(), open, reserve };
+        opened.set_room_aside();
+        Ok(opened)
+    }
+
+    /// The line is on disk when this returns.
+    fn write(&self, line: &[u8], withdraws: bool) -> io::Result<()> {
+        with_room(self.reserve.as_ref().filter(|_| withdraws), || write(&self.open, line))
+    }
+
+    fn set_room_aside(&self) {
+        if let Some(reserve) = self.reserve.as_ref().filter(|reserve| reserve.is_missing()) {
+            reserve.fill();
+        }
+    }
+}
+
+/// Does the work, and does it again with what `reserve` gives back if it finds no room.
+fn with_room(
+    reserve: Option<&Reserve>,
+    mut work: impl FnMut() -> io::Result<()>,
+) -> io::Result<()> {
+    match work() {
+        Err(error) if is_full(&error) && reserve.is_some_and(Reserve::release) => work(),
+        outcome => outcome,
     }
 }
 

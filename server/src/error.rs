@@ -134,7 +134,8 @@ pub enum Error {
     StoreUnavailable(#[source] Cause),
     /// What is stored can't be read back.
     #[error(
-        "the stored catalog is damaged: `toolgate store verify` says what of it; put a backup back, or register again what is lost"
+        "the stored catalog is damaged: `toolgate store verify` says what of it; put a backup back, or register again \
+         what is lost (or set the policy again if it is that)"
     )]
     StoreDamaged(#[source] Cause),
     /// The disk of the store is full.
@@ -157,6 +158,11 @@ pub enum Error {
     /// The audit file can't be written now.
     #[error("the audit file can't be written: nothing was changed")]
     AuditUnavailable(#[source] Cause),
+    /// The disk of the audit file is full.
+    #[error(
+        "the disk of the audit file is full, and nothing was changed: make room there; what is deleted needs some room too"
+    )]
+    AuditFull(#[source] Cause),
     /// The catalog has not reached the revision that the caller asked for.
     #[error("min_revision {wanted}: this replica has seen revision {seen}")]
     RevisionNotReached {

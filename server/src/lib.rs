@@ -30,6 +30,7 @@ pub mod packs;
 pub mod plane;
 pub mod policy;
 pub mod precondition;
+pub mod reserve;
 pub mod role;
 pub mod router;
 pub mod safety;

@@ -110,10 +110,20 @@ def _versions(server: ToolgateProcess) -> dict[str, set[int]]:
 
 def measure_full_disk(ground: Ground, mib: int) -> Promise:
     with _small_disk(ground.folder / "small", mib) as disk:
-        server = ToolgateProcess(ground.toolgate, ground.folder / "full", {"store.path": str(disk)})
+        server = ToolgateProcess(
+            ground.toolgate,
+            ground.folder / "full",
+            {"store.path": str(disk), "audit.file": str(disk / "audit.jsonl")},
+        )
         server.start()
         try:
             registered, refusal = _fill(server)
+            withdrawn, unregistering = registered.pop(), "accepted"
+            with server.client(TENANT, timeout=60) as client:
+                try:
+                    client.unregister_server(withdrawn)
+                except ToolgateError as error:
+                    unregistering = f"{error.reason}: {error.message}"
             with server.client(TENANT) as client:
                 answer = client.route(["what does tool number 3 do"])
                 serves = bool(answer.tools)
@@ -135,17 +145,25 @@ def measure_full_disk(ground: Ground, mib: int) -> Promise:
         ),
         Figure(
             "the registration that found no room",
-            "an error, and nothing of it seen",
+            "an error that names the disk, and nothing of it seen",
             refusal,
-            refusal.startswith("STORE_UNAVAILABLE") and len(after) == len(registered),
+            refusal.startswith("STORE_UNAVAILABLE")
+            and "disk" in refusal
+            and len(after) == len(registered),
+        ),
+        Figure(
+            "unregistering an MCP server while the disk is full",
+            "accepted",
+            unregistering,
+            unregistering == "accepted",
         ),
         Figure(
             "Route while the disk is full", "answers", "answers" if serves else "no tools", serves
         ),
     ]
     how = (
-        f"The data directory on a disk of {mib} MiB, filled by registrations; then a kill and a "
-        "start on the same disk."
+        f"Data directory and audit file on a disk of {mib} MiB, filled by registrations; "
+        "then one MCP server is unregistered, and a kill and a start follow on the same disk."
     )
     return Promise("Disk full", how, figures)
 

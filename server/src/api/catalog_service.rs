@@ -11,7 +11,7 @@ use toolgate_proto::v1::{
     UnregisterServerResponse, WatchCatalogRequest,
 };
 
-use super::edge::{Edge, change};
+use super::edge::{Edge, change, withdrawal};
 use super::listing::{self, Place};
 use super::{approve, bounded, register, render_catalog, state, watch};
 use crate::audit::Effect;
@@ -62,7 +62,7 @@ impl CatalogService for Catalogs {
             let (tenant, server) =
                 (caller.tenant(&message.tenant)?, ServerName::parse(&message.server)?);
             let change =
-                change("CatalogService/UnregisterServer", &caller, &tenant, server.as_str());
+                withdrawal("CatalogService/UnregisterServer", &caller, &tenant, server.as_str());
             let unregister = plane.unregister(&tenant, &server, &message.etag);
             let effect = |(committed, removed): &(Committed, u32)| Effect {
                 revision: Some(committed.revision),

@@ -239,7 +239,17 @@ pub(super) fn change(act: &'static str, caller: &Caller, tenant: &TenantId, of: 
         credential: caller.credential().to_string(),
         method: caller.credential().method(),
     };
-    Change { act, tenant: tenant.as_str().to_owned(), of: of.to_owned(), actor }
+    Change { act, tenant: tenant.as_str().to_owned(), of: of.to_owned(), actor, withdraws: false }
+}
+
+/// As [`change`], of what takes content away or forbids something.
+pub(super) fn withdrawal(
+    act: &'static str,
+    caller: &Caller,
+    tenant: &TenantId,
+    of: &str,
+) -> Change {
+    Change { withdraws: true, ..change(act, caller, tenant, of) }
 }
 
 /// Who calls. That nobody told is a defect, which must not let anybody in.

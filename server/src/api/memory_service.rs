@@ -8,7 +8,7 @@ use toolgate_proto::v1::{
     ClearMemoryRequest, ClearMemoryResponse, GetMemoryStatsRequest, GetMemoryStatsResponse,
 };
 
-use super::edge::{Edge, change};
+use super::edge::{Edge, withdrawal};
 use super::fields::Fields;
 use super::listing;
 use crate::audit::Effect;
@@ -55,7 +55,7 @@ impl MemoryService for Memories {
             let names =
                 [server.as_ref().map(ServerName::as_str), tool.as_ref().map(ToolName::as_str)];
             let of = names.into_iter().flatten().collect::<Vec<_>>().join("/");
-            let change = change("MemoryService/ClearMemory", &caller, &tenant, &of);
+            let change = withdrawal("MemoryService/ClearMemory", &caller, &tenant, &of);
             let clear = plane.clear_memory(&tenant, server.as_ref(), tool.as_ref());
             let effect = |cleared: &u64| Effect {
                 removed: usize::try_from(*cleared).unwrap_or(usize::MAX),

@@ -9,7 +9,7 @@ use toolgate_proto::v1::{
     SetPolicyResponse,
 };
 
-use super::edge::{Edge, change};
+use super::edge::{Edge, withdrawal};
 use super::listing::{self, Place};
 use super::{bounded, render, state};
 use crate::audit::Effect;
@@ -35,7 +35,7 @@ impl PolicyService for Policies {
         let (edge, plane) = (&self.edge, &self.edge.plane);
         let work = |caller: Caller, message: SetPolicyRequest, _| async move {
             let tenant = caller.tenant(&message.tenant)?;
-            let change = change("PolicyService/SetPolicy", &caller, &tenant, "");
+            let change = withdrawal("PolicyService/SetPolicy", &caller, &tenant, "");
             let set = plane.set_policy(&tenant, message.document, &message.etag);
             let effect = |(stored, _): &(StoredPolicy, Vec<Coverage>)| Effect {
                 revision: Some(stored.revision),

@@ -100,6 +100,7 @@ fn code_of(failure: &Error) -> (Code, ErrorReason) {
         Error::StoreFull(_) => (Code::Unavailable, ErrorReason::StoreUnavailable),
         Error::CatalogUnvouched { .. } => (Code::Unavailable, ErrorReason::StoreUnavailable),
         Error::AuditUnavailable(_) => (Code::Unavailable, ErrorReason::StoreUnavailable),
+        Error::AuditFull(_) => (Code::Unavailable, ErrorReason::StoreUnavailable),
         Error::RevisionNotReached { .. } => (Code::Unavailable, ErrorReason::RevisionNotReached),
         Error::NotImplemented(_) => (Code::Unimplemented, ErrorReason::NotImplemented),
         Error::Internal(_) => (Code::Internal, ErrorReason::Internal),
@@ -146,5 +147,31 @@ fn log(failure: &Error) {
     }
     if !chain.is_empty() {
         error!(reason = names(failure).1, "{failure}{chain}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::StoreError;
+
+    #[test]
+    fn what_is_damaged_is_told_as_lost_and_not_as_a_defect() {
+        let status = of(&StoreError::Damaged("a hash of 3 bytes".to_owned()).into());
+        assert_eq!(status.code(), Code::DataLoss);
+        assert!(status.message().contains("damaged"), "{}", status.message());
+        assert!(!status.message().contains("3 bytes"), "the cause is for the log");
+        let details = status.get_error_details();
+        assert!(details.retry_info().is_none(), "it does not mend itself");
+    }
+
+    #[test]
+    fn a_full_disk_is_named_and_may_be_tried_again() {
+        for full in [Error::AuditFull("no room".into()), Error::StoreFull("no room".into())] {
+            let status = of(&full);
+            assert_eq!(status.code(), Code::Unavailable);
+            assert!(status.message().contains("disk"), "{}", status.message());
+            assert!(status.get_error_details().retry_info().is_some());
+        }
     }
 }

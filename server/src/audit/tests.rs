@@ -4,7 +4,13 @@ use super::*;
 
 fn change(of: &str) -> Change {
     let actor = Actor { principal: "ann".into(), credential: "0123".into(), method: "api-key" };
-    Change { act: "CatalogService/RegisterServer", tenant: "acme".into(), of: of.into(), actor }
+    Change {
+        act: "CatalogService/RegisterServer",
+        tenant: "acme".into(),
+        of: of.into(),
+        actor,
+        withdraws: false,
+    }
 }
 
 fn lines(path: &Path) -> Vec<serde_json::Value> {
@@ -74,7 +80,8 @@ async fn a_change_that_is_cut_off_is_told_so() {
 async fn without_the_file_there_is_no_change() {
     let audit = open(Path::new("/dev/full"));
     let refused = audit.begin(change("git")).await.err().expect("a refusal");
-    assert!(matches!(refused, Error::AuditUnavailable(_)), "{refused:?}");
+    assert!(matches!(refused, Error::AuditFull(_)), "{refused:?}");
+    assert!(refused.to_string().contains("the disk of the audit file is full"), "{refused}");
     assert!(Audit::open(Some(Path::new("/no/such/folder/a")), AuthMetrics::default()).is_err());
 }
 
@@ -120,4 +127,30 @@ async fn a_torn_line_does_not_take_the_next_with_it() {
     let whole: Vec<_> = text.lines().skip(1).collect();
     assert_eq!(whole.len(), 2);
     assert!(whole.iter().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()));
+}
+
+#[tokio::test]
+async fn what_was_set_aside_is_for_what_takes_content_away() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, room) =
+        (folder.path().join("audit.jsonl"), folder.path().join("audit.jsonl-reserve"));
+    let audit = open(&path);
+    assert_eq!(room.metadata().expect("set aside when it is opened").len(), RESERVE);
+    let file = audit.file.as_deref().expect("a file");
+    // A disk that is full until what was set aside is given back.
+    let written = |withdraws: bool| {
+        with_room(file.reserve.as_ref().filter(|_| withdraws), || match room.exists() {
+            true => Err(io::ErrorKind::StorageFull.into()),
+            false => write(&file.open, b"{}\n"),
+        })
+    };
+    assert!(written(false).is_err_and(|error| is_full(&error)));
+    assert!(room.exists(), "what comes gets none of it");
+    written(true).expect("room for what goes");
+    assert!(!room.exists() && lines(&path).len() == 1);
+    audit.begin(change("a")).await.expect("written").ends(Ok(Effect::default())).await;
+    assert!(room.exists(), "set aside again when there is room");
+    let broken = || -> io::Result<()> { Err(io::ErrorKind::PermissionDenied.into()) };
+    assert!(with_room(file.reserve.as_ref(), broken).is_err());
+    assert!(room.exists(), "it helps against nothing else");
 }

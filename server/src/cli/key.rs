@@ -255,7 +255,7 @@ impl Keys {
         loop {
             let key = ApiKey::generate().map_err(|error| Failure::new(error.to_string()))?;
             let stored = StoredKey { secret_hash: key.secret_hash(), ..make(key.id()) };
-            match self.change(act, &stored, self.store.create_key(&stored)).await? {
+            match self.change(act, &stored, false, self.store.create_key(&stored)).await? {
                 Ok(()) => return Ok(Made { stored, secret: key }),
                 Err(StoreError::Conflict) => {}
                 Err(error) => return Err(Failure::new(with_causes(&error))),
@@ -271,7 +271,7 @@ impl Keys {
     /// Ends a key at `at_ms` by the store's clock.
     async fn end(&self, act: &'static str, id: &str, at_ms: i64) -> Result<KeyReading, Failure> {
         let key = self.find(id).await?.key;
-        let ended = self.change(act, &key, self.store.revoke_key(id, at_ms)).await?;
+        let ended = self.change(act, &key, true, self.store.revoke_key(id, at_ms)).await?;
         ended.map_err(|error| Failure::new(with_causes(&error)))?;
         self.find(id).await
     }
@@ -311,11 +311,13 @@ impl Keys {
         &self,
         act: &'static str,
         key: &StoredKey,
+        withdraws: bool,
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<Result<T, StoreError>, Failure> {
         let tenant = key.tenant.as_ref().map_or("", TenantId::as_str);
         let actor = Actor { principal: user(), credential: String::new(), method: "cli" };
-        let change = Change { act, tenant: tenant.to_owned(), of: key.id.clone(), actor };
+        let change =
+            Change { act, tenant: tenant.to_owned(), of: key.id.clone(), actor, withdraws };
         let begun = self.audit.begin(change).await;
         let begun = begun.map_err(|error| Failure::new(with_causes(&error)))?;
         let made = work.await;

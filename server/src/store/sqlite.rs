@@ -12,20 +12,22 @@ use tokio::task::JoinHandle;
 use self::failure::failed;
 use self::open::{Connections, Tuning};
 use self::place::Place;
-use self::reserve::Reserve;
 use self::transaction::SqliteTransaction;
 use super::clock::here_ms;
 use super::error::DiskFull;
 use super::sql::{Backend, Scope};
 use super::{SchemaState, StoreError, StoreFuture};
+use crate::reserve::Reserve;
 
 mod failure;
 mod open;
 mod place;
-mod reserve;
 #[cfg(test)]
 mod tests;
 mod transaction;
+
+/// What is set aside: the write-ahead log of a change that removes an MCP server of some thousand tools.
+const RESERVE: u64 = 32 << 20;
 
 /// Catalogs in one SQLite file. Several processes may open it at once.
 #[derive(Debug)]
@@ -34,6 +36,8 @@ pub struct SqliteStore {
     readers: SqlitePool,
     place: Place,
     reserve: Arc<Reserve>,
+    /// Milliseconds by which the store's clock is ahead of this process's: not 0 in tests alone.
+    ahead_ms: i64,
     failures: AtomicU64,
 }
 
@@ -46,6 +50,15 @@ impl SqliteStore {
     /// database, another application's, a newer version's, read-only, or locked by another process.
     pub async fn open(path: &Path) -> Result<Self, StoreError> {
         Self::open_with(path, Tuning::default()).await
+    }
+
+    /// As [`SqliteStore::open`], with a clock that is so many milliseconds ahead of this process's.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::open`].
+    #[doc(hidden)]
+    pub async fn open_with_clock(path: &Path, ahead_ms: i64) -> Result<Self, StoreError> {
+        Ok(Self { ahead_ms, ..Self::open(path).await? })
     }
 
     /// How the schema of the database at `path` stands to this version's. Changes nothing; one that is not there has
@@ -74,11 +87,12 @@ impl SqliteStore {
     }
 
     async fn open_with(path: &Path, tuning: Tuning) -> Result<Self, StoreError> {
-        let reserve = Arc::new(Reserve::beside(path));
+        let reserve = Arc::new(Reserve::beside(path, RESERVE));
         // Opening takes some of it where the disk is full.
         reserve.release();
         let Connections { writer, readers, place } = open::open(path, tuning).await?;
-        let store = Self { writer, readers, place, reserve, failures: AtomicU64::new(0) };
+        let store =
+            Self { writer, readers, place, reserve, ahead_ms: 0, failures: AtomicU64::new(0) };
         drop(store.fill_reserve().await);
         Ok(store)
     }
@@ -88,13 +102,17 @@ impl SqliteStore {
         let reserve = Arc::clone(&self.reserve);
         tokio::task::spawn_blocking(move || reserve.fill())
     }
+
+    fn started(&self, inner: sqlx::Transaction<'static, Sqlite>) -> SqliteTransaction {
+        SqliteTransaction { inner, now_ms: Backend::clock_ms(self) }
+    }
 }
 
 impl Backend for SqliteStore {
     type Transaction = SqliteTransaction;
 
     async fn begin_read(&self, _: Scope<'_>) -> Result<SqliteTransaction, StoreError> {
-        Ok(started(self.readers.begin().await.map_err(failed)?))
+        Ok(self.started(self.readers.begin().await.map_err(failed)?))
     }
 
     /// Holds the write lock from the start: it never fails for a reader that became a writer.
@@ -102,7 +120,7 @@ impl Backend for SqliteStore {
         // Before anything is changed that readers would see and a restart would lose.
         self.place.check()?;
         let begun = self.writer.begin_with("BEGIN IMMEDIATE".into_sql_str()).await;
-        Ok(started(begun.map_err(failed)?))
+        Ok(self.started(begun.map_err(failed)?))
     }
 
     /// Makes sure that what is acknowledged is where the next process looks.
@@ -142,14 +160,10 @@ impl Backend for SqliteStore {
 
     /// The database and whoever has it open are on one host.
     fn clock_ms(&self) -> i64 {
-        here_ms()
+        here_ms().saturating_add(self.ahead_ms)
     }
 
     fn hint(&self) -> StoreFuture<'_, ()> {
         Box::pin(std::future::pending())
     }
-}
-
-fn started(inner: sqlx::Transaction<'static, Sqlite>) -> SqliteTransaction {
-    SqliteTransaction { inner, now_ms: here_ms() }
 }

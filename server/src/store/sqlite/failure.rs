@@ -19,6 +19,9 @@ const FULL: u32 = 13;
 const CANTOPEN: u32 = 14;
 const NOTADB: u32 = 26;
 
+/// Extended result code: the shared memory of the write-ahead log can't grow, for want of room.
+const IOERR_SHMSIZE: u32 = 4874;
+
 /// Why a database could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {problem}")]
@@ -42,7 +45,7 @@ impl OpenFailure {
 
     /// A failure of SQLite.
     pub(super) fn database(path: &Path, cause: sqlx::Error) -> StoreError {
-        let problem = match cause.as_database_error().and_then(primary_code) {
+        let problem = match cause.as_database_error().and_then(code) {
             Some(BUSY | LOCKED) => "locked by another process",
             Some(READONLY) => "read-only: the file and its folder must be writable",
             Some(CORRUPT) => "the database is damaged",
@@ -76,7 +79,7 @@ impl OpenFailure {
 
 /// What a failed statement means.
 pub(super) fn failed(error: sqlx::Error) -> StoreError {
-    let code = error.as_database_error().and_then(primary_code);
+    let code = error.as_database_error().and_then(code);
     if matches!(code, Some(CORRUPT | NOTADB)) {
         return StoreError::Damaged(error.to_string());
     }
@@ -91,6 +94,68 @@ pub(super) fn failed(error: sqlx::Error) -> StoreError {
     }
 }
 
-fn primary_code(error: &(dyn DatabaseError + 'static)) -> Option<u32> {
-    Some(error.code()?.parse::<u32>().ok()? & 0xff)
+/// The primary result code; [`FULL`] for whatever means that there is no room.
+fn code(error: &(dyn DatabaseError + 'static)) -> Option<u32> {
+    match error.code()?.parse::<u32>().ok()? {
+        IOERR_SHMSIZE => Some(FULL),
+        extended => Some(extended & 0xff),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+    use std::error::Error;
+
+    use sqlx::error::ErrorKind;
+
+    use super::*;
+
+    /// What SQLite answers with this extended code.
+    #[derive(Debug, thiserror::Error)]
+    #[error("code {0}")]
+    struct Answer(u32);
+
+    impl DatabaseError for Answer {
+        fn message(&self) -> &str {
+            "an answer"
+        }
+
+        fn code(&self) -> Option<Cow<'_, str>> {
+            Some(self.0.to_string().into())
+        }
+
+        fn as_error(&self) -> &(dyn Error + Send + Sync + 'static) {
+            self
+        }
+
+        fn as_error_mut(&mut self) -> &mut (dyn Error + Send + Sync + 'static) {
+            self
+        }
+
+        fn into_error(self: Box<Self>) -> Box<dyn Error + Send + Sync + 'static> {
+            self
+        }
+
+        fn kind(&self) -> ErrorKind {
+            ErrorKind::Other
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_told_by_whatever_finds_no_room() {
+        const IOERR_READ: u32 = 266;
+        for (code, is_full) in [(FULL, true), (IOERR_SHMSIZE, true), (IOERR_READ, false)] {
+            let answer = || sqlx::Error::Database(Box::new(Answer(code)));
+            let told = failed(answer());
+            let found = matches!(&told, StoreError::Unavailable(cause) if cause.is::<DiskFull>());
+            assert_eq!(found, is_full, "{code}: {told:?}");
+            let opening = OpenFailure::database(Path::new("x.db"), answer());
+            let cause = opening.source().expect("a cause").to_string();
+            assert_eq!(cause.ends_with("the disk is full"), is_full, "{code}: {cause}");
+        }
+        const CORRUPT_INDEX: u32 = 779;
+        let told = failed(sqlx::Error::Database(Box::new(Answer(CORRUPT_INDEX))));
+        assert!(matches!(told, StoreError::Damaged(_)), "{told:?}");
+    }
 }

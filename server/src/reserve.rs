@@ -1,57 +1,58 @@
-//! Room on the disk that is set aside, so that content can still be taken out of a store whose disk is full: a file beside
-//! the database, which is removed when it is needed.
+//! Room on the disk that is set aside, so that content can still be taken away where the disk is full: a file beside the one
+//! that must be written for it, which is removed when it is needed.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What is set aside: the write-ahead log of a change that removes an MCP server of some thousand tools.
-pub(super) const BYTES: u64 = 32 << 20;
-
-/// The least that is worth it.
+/// The least that is worth it, where more was wanted.
 const BYTES_MIN: u64 = 1 << 20;
 
 /// Bytes that are written at a time where a file system can't be told to allocate.
 const CHUNK: usize = 1 << 20;
 
-/// The reserve of one database.
+/// The reserve of one file.
 #[derive(Debug)]
-pub(super) struct Reserve {
+pub struct Reserve {
     path: PathBuf,
+    /// What is wanted.
+    bytes: u64,
     /// Held while it is set aside or given back.
     is_there: Mutex<bool>,
 }
 
 impl Reserve {
-    /// The reserve of the database at `database`. Nothing is set aside yet.
-    pub(super) fn beside(database: &Path) -> Self {
-        let mut path = database.as_os_str().to_owned();
+    /// The reserve of so many bytes beside `file`. Nothing is set aside yet.
+    #[must_use]
+    pub fn beside(file: &Path, bytes: u64) -> Self {
+        let mut path = file.as_os_str().to_owned();
         path.push("-reserve");
-        Self { path: path.into(), is_there: Mutex::new(false) }
+        Self { path: path.into(), bytes, is_there: Mutex::new(false) }
     }
 
     /// Returns true if nothing is set aside, and nobody is about to do it. Doesn't wait.
-    pub(super) fn is_missing(&self) -> bool {
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
         self.is_there.try_lock().is_ok_and(|is_there| !*is_there)
     }
 
-    /// Sets [`BYTES`] aside, or the half or quarter that there is room for. Without any the store works all the same.
-    /// Blocks.
-    pub(super) fn fill(&self) {
+    /// Sets the bytes aside, or the half or quarter that there is room for. Without any all works the same until the disk
+    /// is full. Blocks.
+    pub fn fill(&self) {
         let mut is_there = self.lock();
-        let mut bytes = BYTES;
-        while !*is_there && bytes >= BYTES_MIN {
+        let mut bytes = self.bytes;
+        while !*is_there && bytes >= self.bytes.min(BYTES_MIN) {
             match self.allocate(bytes) {
                 Ok(()) => *is_there = true,
-                Err(cause) if cause.kind() == ErrorKind::StorageFull => bytes /= 2,
+                Err(cause) if is_full(&cause) => bytes /= 2,
                 Err(_) => return,
             }
         }
     }
 
     /// Gives back what is set aside; returns true if there was anything.
-    pub(super) fn release(&self) -> bool {
+    pub fn release(&self) -> bool {
         let mut is_there = self.lock();
         *is_there = false;
         std::fs::remove_file(&self.path).is_ok()
@@ -89,18 +90,27 @@ fn extend(file: File, bytes: u64) -> Result<(), Error> {
     write_out(file, bytes)
 }
 
+/// Returns true if a write failed for want of room.
+#[must_use]
+pub fn is_full(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+}
+
 /// Writes what no file system stores as nothing.
 fn write_out(mut file: File, bytes: u64) -> Result<(), Error> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut chunk = vec![0_u8; CHUNK];
+    let mut chunk = vec![0_u8; CHUNK.min(usize::try_from(bytes).unwrap_or(CHUNK))];
     for word in chunk.chunks_exact_mut(8) {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
         word.copy_from_slice(&state.to_le_bytes());
     }
-    for _ in 0..bytes.div_ceil(CHUNK as u64) {
-        file.write_all(&chunk)?;
+    let mut left = bytes;
+    while left > 0 {
+        let part = left.min(chunk.len() as u64);
+        file.write_all(&chunk[..part as usize])?;
+        left -= part;
     }
     file.sync_all()
 }
@@ -112,22 +122,24 @@ mod tests {
     #[test]
     fn blocks_are_allocated_and_given_back() {
         let folder = tempfile::tempdir().expect("a folder");
-        let reserve = Reserve::beside(&folder.path().join("x.db"));
-        let file = folder.path().join("x.db-reserve");
-        assert!(reserve.is_missing() && !reserve.release());
-        reserve.fill();
-        let found = file.metadata().expect("a file");
-        assert_eq!(found.len(), BYTES);
-        #[cfg(unix)]
-        assert!(std::os::unix::fs::MetadataExt::blocks(&found) * 512 >= BYTES);
-        assert!(!reserve.is_missing() && reserve.release());
-        assert!(reserve.is_missing() && !file.exists());
+        for bytes in [256 << 10, 4 << 20] {
+            let reserve = Reserve::beside(&folder.path().join("x.db"), bytes);
+            let file = folder.path().join("x.db-reserve");
+            assert!(reserve.is_missing() && !reserve.release());
+            reserve.fill();
+            let found = file.metadata().expect("a file");
+            assert_eq!(found.len(), bytes);
+            #[cfg(unix)]
+            assert!(std::os::unix::fs::MetadataExt::blocks(&found) * 512 >= bytes);
+            assert!(!reserve.is_missing() && reserve.release());
+            assert!(reserve.is_missing() && !file.exists());
+        }
     }
 
     #[test]
     fn where_nothing_can_be_written_nothing_is_set_aside() {
         let folder = tempfile::tempdir().expect("a folder");
-        let reserve = Reserve::beside(&folder.path().join("absent/x.db"));
+        let reserve = Reserve::beside(&folder.path().join("absent/x.db"), BYTES_MIN);
         reserve.fill();
         assert!(reserve.is_missing());
     }
@@ -136,9 +148,13 @@ mod tests {
     fn a_file_system_that_allocates_nothing_is_written_to() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("x");
-        write_out(File::create(&path).expect("a file"), BYTES_MIN).expect("written");
-        let written = std::fs::read(path).expect("a file");
-        assert_eq!(written.len() as u64, BYTES_MIN);
-        assert!(written.windows(64).step_by(4096).all(|part| part.iter().any(|byte| *byte != 0)));
+        for bytes in [256 << 10, BYTES_MIN, BYTES_MIN + 4096] {
+            write_out(File::create(&path).expect("a file"), bytes).expect("written");
+            let written = std::fs::read(&path).expect("a file");
+            assert_eq!(written.len() as u64, bytes);
+            assert!(
+                written.windows(64).step_by(4096).all(|part| part.iter().any(|byte| *byte != 0))
+            );
+        }
     }
 }
