@@ -43,7 +43,7 @@ use security::Security;
 pub(crate) use encoders::load_sides;
 pub use reload::Reread;
 pub(crate) use security::load_tls;
-pub(crate) use stores::{open_now, reached_by};
+pub(crate) use stores::{open_now, reached_by, require_own};
 pub(crate) use vetting::read_rules;
 
 /// The database's name in the data directory.

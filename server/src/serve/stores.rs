@@ -21,8 +21,8 @@ const OWN_MAX_STALENESS: Duration = Duration::from_secs(15 * 60);
 pub(super) async fn open(config: &StoreConfig) -> Result<Arc<dyn Store>, ServeError> {
     let Some(shared) = &config.shared else {
         let store = open_own(config).await?;
-        let path = config.path.join(DATABASE).display().to_string();
-        store.quick_check().await.map_err(|source| ServeError::Damaged { path, source })?;
+        let path = config.path.join(DATABASE);
+        store.quick_check().await.map_err(|source| unsound(&path, source))?;
         return Ok(store);
     };
     let store = shared_store(shared)?;
@@ -44,14 +44,30 @@ pub(crate) async fn open_now(config: &StoreConfig) -> Result<Arc<dyn Store>, Ser
     Ok(Arc::new(store))
 }
 
-async fn open_own(config: &StoreConfig) -> Result<Arc<SqliteStore>, ServeError> {
-    let path = config.path.join(DATABASE);
-    let marker = config.path.join(MARKER);
+/// Says what a failed look through the database means. A disk or a lock that fails is no damage.
+fn unsound(path: &Path, source: StoreError) -> ServeError {
+    let path = path.display().to_string();
+    match source {
+        StoreError::Damaged(_) => ServeError::Damaged { path, source },
+        _ => ServeError::Store { path, source },
+    }
+}
+
+/// Refuses a data directory whose database is gone or empty though there was one.
+pub(crate) fn require_own(folder: &Path) -> Result<(), ServeError> {
+    let (path, marker) = (folder.join(DATABASE), folder.join(MARKER));
     let is_empty = path.metadata().map_or(true, |found| found.len() == 0);
     if is_empty && marker.exists() {
         let place = |path: &Path| path.display().to_string();
         return Err(ServeError::Gone { path: place(&path), marker: place(&marker) });
     }
+    Ok(())
+}
+
+async fn open_own(config: &StoreConfig) -> Result<Arc<SqliteStore>, ServeError> {
+    require_own(&config.path)?;
+    let path = config.path.join(DATABASE);
+    let marker = config.path.join(MARKER);
     let opened = SqliteStore::open(&path).await;
     let failed = |source| ServeError::Store { path: path.display().to_string(), source };
     let store = opened.map_err(failed)?;
@@ -116,4 +132,36 @@ pub(crate) fn reached_by(config: &SharedStoreConfig) -> Result<PostgresConfig, S
         connect_timeout: config.connect_timeout,
         listen: config.listen,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_damage_is_called_damage() {
+        let path = Path::new("/data/toolgate.db");
+        let damaged = unsound(path, StoreError::Damaged("Tree 4".to_owned()));
+        assert!(damaged.to_string().contains("toolgate.db is damaged"), "{damaged}");
+        let failed = unsound(path, StoreError::Unavailable("no answer within 10 s".into()));
+        assert!(matches!(failed, ServeError::Store { .. }), "{failed}");
+        assert!(!with_causes(&failed).contains("damaged"), "{failed}");
+    }
+
+    #[test]
+    fn an_absent_or_empty_database_is_missed_where_there_was_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, marker) = (folder.path().join(DATABASE), folder.path().join(MARKER));
+        require_own(folder.path()).expect("there never was one");
+        std::fs::write(&marker, MARKER_TEXT).expect("a file");
+        for is_empty in [false, true] {
+            if is_empty {
+                std::fs::write(&path, "").expect("a file");
+            }
+            let gone = require_own(folder.path()).expect_err("a refusal");
+            assert!(matches!(gone, ServeError::Gone { .. }), "{gone}");
+        }
+        std::fs::write(&path, "something").expect("a file");
+        require_own(folder.path()).expect("what it is, is looked at when it is opened");
+    }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::check::Check;
 use crate::config::KeySource;
 use crate::error::with_causes;
-use crate::serve::DATABASE;
+use crate::serve::{DATABASE, ServeError, require_own};
 use crate::store::sqlite::SqliteStore;
 
 /// Below this a server may fail at the next registration.
@@ -32,6 +32,12 @@ pub(super) fn check(directory: &Path) -> Vec<Check> {
 pub(super) async fn check_database(directory: &Path) -> Option<Check> {
     let path = directory.join(DATABASE);
     let place = path.display().to_string();
+    if let Err(ServeError::Gone { path, marker }) = require_own(directory) {
+        let check = Check::fail("database", format!("{path} is gone, and there was one"));
+        let advice =
+            format!("put it back from a backup, or delete {marker} to begin with an empty one");
+        return Some(check.advice(advice));
+    }
     if !path.exists() {
         return None;
     }
