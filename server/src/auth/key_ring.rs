@@ -211,7 +211,7 @@ impl KeyRing {
             Err(cause) => {
                 let mut seen = entry.seen();
                 if seen.age(now) >= TRUSTED_BLINDLY_FOR {
-                    return Err(Refusal::Unavailable(cause));
+                    return Err(Refusal::unasked(cause));
                 }
                 if !seen.failing {
                     warn!(%cause, credential = id, "the store can't be asked about an API key: what is known of it counts");
@@ -244,7 +244,7 @@ impl KeyRing {
                 self.unknown.insert(id.to_owned(), now.moment);
                 return Err(unknown());
             }
-            Err(cause) => self.remember(id, now).ok_or(Refusal::Unavailable(cause))?,
+            Err(cause) => self.remember(id, now).ok_or_else(|| Refusal::unasked(cause))?,
         };
         self.met.store(true, Ordering::Relaxed);
         let entry = Arc::new(Entry {

@@ -3,6 +3,7 @@
 
 use crate::config::AuthMethod;
 use crate::error::{Cause, Error};
+use crate::store::StoreError;
 
 /// Why credentials are not good.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub enum Refusal {
     Busy,
     /// Keys can't be looked up now.
     Unavailable(Cause),
+    /// The stored key can't be read.
+    Damaged(Cause),
 }
 
 /// What is wrong with an API key.
@@ -77,6 +80,16 @@ impl Refusal {
             Self::Certificate(_) => "certificate",
             Self::Busy => "busy",
             Self::Unavailable(_) => "unavailable",
+            Self::Damaged(_) => "damaged",
+        }
+    }
+
+    /// Says why a key could not be looked up.
+    #[must_use]
+    pub(super) fn unasked(cause: Cause) -> Self {
+        match cause.downcast_ref::<StoreError>() {
+            Some(StoreError::Damaged(_)) => Self::Damaged(cause),
+            _ => Self::Unavailable(cause),
         }
     }
 
@@ -86,9 +99,11 @@ impl Refusal {
         match self {
             Self::Missing | Self::Malformed => "",
             Self::MethodOff(method) => method.name(),
-            Self::Key(..) | Self::KeyExpired(_) | Self::Busy | Self::Unavailable(_) => {
-                AuthMethod::ApiKey.name()
-            }
+            Self::Key(..)
+            | Self::KeyExpired(_)
+            | Self::Busy
+            | Self::Unavailable(_)
+            | Self::Damaged(_) => AuthMethod::ApiKey.name(),
             Self::Token(_) => AuthMethod::Jwt.name(),
             Self::Certificate(_) => AuthMethod::Mtls.name(),
         }
@@ -153,6 +168,7 @@ impl From<Refusal> for Error {
             Refusal::Certificate(told) => Self::Unauthenticated(told),
             Refusal::Busy => Self::Overloaded,
             Refusal::Unavailable(cause) => Self::StoreUnavailable(cause),
+            Refusal::Damaged(cause) => Self::StoreDamaged(cause),
         }
     }
 }

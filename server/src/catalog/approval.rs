@@ -1,6 +1,7 @@
 //! Accepting tools that wait for approval: each as it was reviewed, or not at all.
 
 use super::Catalog;
+use super::verify::is_as_registered;
 use crate::error::Error;
 use crate::identity::{ServerName, TenantId};
 use crate::store::{
@@ -98,7 +99,8 @@ fn judged(
         let found = tools.iter().find(|tool| tool.record.name.as_str() == approval.name);
         match found.map(|tool| &tool.record) {
             None => refused.push((approval.name.clone(), NotApproved::Unknown)),
-            Some(tool) if approval.hash != Some(tool.hash) => {
+            // A damaged definition still has the hash of the one before, and nobody has reviewed it.
+            Some(tool) if approval.hash != Some(tool.hash) || !is_as_registered(tool) => {
                 refused.push((approval.name.clone(), NotApproved::Changed));
             }
             Some(tool) if tool.status == ToolStatus::Approved => {}

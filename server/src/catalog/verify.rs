@@ -1,13 +1,15 @@
 //! Whether stored content is what a registration would have stored: hashes, counts and names are made again and
-//! compared. Pure: no store, no encoder.
+//! compared. No store, no encoder.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+
+use tracing::error;
 
 use super::check::pool_line;
 use super::definition::Definition;
 use super::plan::text_hash;
 use super::policies;
-use crate::identity::ToolId;
+use crate::identity::{TenantId, ToolId};
 use crate::store::{StoredTool, TenantContent, ToolRecord};
 use crate::tokens;
 
@@ -53,6 +55,23 @@ pub fn orphans(content: &TenantContent) -> usize {
 pub fn is_as_registered(tool: &ToolRecord) -> bool {
     let definition = Definition::parse(&tool.definition);
     definition.is_ok_and(|definition| definition.hash().ok() == Some(tool.hash))
+}
+
+/// Returns true if the definition is the one that was registered, and tells the log of one that is not: to serve it would
+/// be to vouch for another.
+#[must_use]
+pub fn is_served(tenant: &TenantId, tool: &ToolRecord) -> bool {
+    let is_good = is_as_registered(tool);
+    if !is_good {
+        let (tenant, server, tool) = (tenant.as_str(), tool.server.as_str(), tool.name.as_str());
+        error!(
+            tenant,
+            server,
+            tool,
+            "the stored definition is damaged, so the tool is left out: register its MCP server again"
+        );
+    }
+    is_good
 }
 
 fn servers(content: &TenantContent, found: &mut Vec<String>) {

@@ -1,9 +1,9 @@
 //! The tools of a catalog, page by page: all of them, or those that an agent may see.
 
 use super::Plane;
+use crate::catalog::verify::is_served;
 use crate::error::Error;
 use crate::identity::{ServerName, TenantId, ToolId};
-use crate::router::listing::View;
 use crate::state::AgentState;
 use crate::store::{StoredTool, ToolCursor};
 
@@ -29,25 +29,26 @@ impl Plane {
         page: ToolPage,
         agent: Option<AgentState>,
     ) -> Result<Vec<StoredTool>, Error> {
-        let Some(agent) = agent else { return self.read(tenant, &page).await };
+        let Some(agent) = agent else { return self.read_shown(tenant, page, |_| true).await };
         let view = self.router.view(tenant, agent).await?;
         page.server.as_ref().map_or(Ok(()), |server| view.require_server(server))?;
-        self.read_seen(tenant, page, &view).await
+        self.read_shown(tenant, page, |row| view.has(&id(row))).await
     }
 
-    /// Reads on until the page is full: where it ends must not tell of what is hidden.
-    async fn read_seen(
+    /// Reads on until the page is full: where it ends must not tell of what is hidden, and a damaged row ends nothing.
+    async fn read_shown(
         &self,
         tenant: &TenantId,
         mut page: ToolPage,
-        view: &View,
+        is_shown: impl Fn(&StoredTool) -> bool,
     ) -> Result<Vec<StoredTool>, Error> {
         let mut seen = Vec::new();
         loop {
-            let rows = self.read(tenant, &page).await?;
+            let mut rows = self.read(tenant, &page).await?;
             let is_last = rows.len() < page.size as usize;
             page.after = rows.last().map(cursor);
-            seen.extend(rows.into_iter().filter(|row| view.has(&id(row))));
+            rows.retain(&is_shown);
+            seen.extend(without_damaged(tenant, rows).await?);
             if is_last || seen.len() >= page.size as usize {
                 seen.truncate(page.size as usize);
                 return Ok(seen);
@@ -59,6 +60,20 @@ impl Plane {
         let (server, after) = (page.server.as_ref(), page.after.as_ref());
         self.catalog.tools(tenant, server, after, page.size).await
     }
+}
+
+/// Leaves out tools whose definition is not the one that was registered.
+async fn without_damaged(
+    tenant: &TenantId,
+    mut rows: Vec<StoredTool>,
+) -> Result<Vec<StoredTool>, Error> {
+    let tenant = tenant.clone();
+    let sift = move || {
+        rows.retain(|row| is_served(&tenant, &row.record));
+        rows
+    };
+    // Hashing a page of long definitions takes milliseconds.
+    tokio::task::spawn_blocking(sift).await.map_err(Error::internal)
 }
 
 fn id(row: &StoredTool) -> ToolId {

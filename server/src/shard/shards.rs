@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::Semaphore;
-use tracing::{error, warn};
+use tracing::warn;
 
 use self::content::Content;
 use self::kept::Kept;
 use super::freshness::Freshness;
 use super::snapshot::{Snapshot, policy_of};
 use crate::catalog::share::Share;
-use crate::catalog::verify::is_as_registered;
+use crate::catalog::verify::is_served;
 use crate::encoder::{Encoder, Intents};
 use crate::error::Error;
 use crate::identity::{TenantId, ToolId};
@@ -287,20 +287,7 @@ fn leave_out_damaged(tenant: &TenantId, catalog: &mut StoredCatalog, known: Opti
             loaded.hash == tool.hash && loaded.definition.text() == tool.definition
         })
     };
-    catalog.tools.retain(|stored| {
-        let tool = &stored.record;
-        let is_good = is_known(tool) || is_as_registered(tool);
-        if !is_good {
-            let (tenant, server, tool) = (tenant.as_str(), tool.server.as_str(), tool.name.as_str());
-            error!(
-                tenant,
-                server,
-                tool,
-                "the stored definition is damaged, so the tool is left out: register its MCP server again"
-            );
-        }
-        is_good
-    });
+    catalog.tools.retain(|stored| is_known(&stored.record) || is_served(tenant, &stored.record));
 }
 
 /// The catalog's policy, parsed; the one of the shard before it while that is the same.

@@ -79,8 +79,8 @@ impl Snapshot {
     /// no dense index.
     ///
     /// # Errors
-    /// [`Error::Internal`] when the index can't be built, or when the policy can't be read: who may see what
-    /// is not known then.
+    /// [`Error::Internal`] when the index can't be built; [`Error::StoreDamaged`] when the policy can't be read:
+    /// who may see what is not known then.
     pub fn build(
         catalog: StoredCatalog,
         embeddings: &HashMap<ContentHash, Vec<f32>>,
@@ -229,12 +229,12 @@ impl Snapshot {
 /// The stored policy, parsed; one that says nothing when none was ever set.
 ///
 /// # Errors
-/// [`Error::Internal`] when it can't be read: it was checked when it was set.
+/// [`Error::StoreDamaged`] when it can't be read: it was checked when it was set.
 pub fn policy_of(stored: Option<&StoredPolicy>) -> Result<Arc<Policy>, Error> {
     let Some(stored) = stored else { return Ok(Arc::default()) };
     let policy = Policy::parse(&stored.document).map_err(|mistakes| {
         let first = mistakes.first().map(ToString::to_string).unwrap_or_default();
-        Error::internal(format!("the stored policy can't be read: {first}"))
+        Error::StoreDamaged(format!("the stored policy can't be read: {first}").into())
     })?;
     Ok(Arc::new(policy))
 }

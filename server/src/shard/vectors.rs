@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use fixedbitset::FixedBitSet;
 
-pub use error::IndexError;
+pub use error::{IndexError, is_row};
 use flat::FlatBlock;
 use graph::Graph;
 use permits::Permits;

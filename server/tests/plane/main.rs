@@ -5,8 +5,10 @@
 mod accounting;
 mod agreement;
 mod capture;
+mod clocks;
 mod continuity;
 mod conversation;
+mod damage;
 mod deferral;
 mod degraded;
 mod gating;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
 
 use super::*;
+use crate::error::Error;
 use crate::identity::TenantId;
 use crate::role::Role;
 use crate::store::{StoreError, StoreFuture};
@@ -24,6 +25,7 @@ enum Mood {
     Well,
     Failing,
     Hanging,
+    Damaged,
 }
 
 impl Fake {
@@ -61,6 +63,9 @@ impl KeyStore for Fake {
                 Box::pin(std::future::ready(Err(StoreError::Unavailable("down".into()))))
             }
             Mood::Hanging => Box::pin(std::future::pending()),
+            Mood::Damaged => {
+                Box::pin(std::future::ready(Err(StoreError::Damaged("a hash of 3 bytes".into()))))
+            }
         }
     }
 
@@ -205,6 +210,23 @@ async fn a_key_ends_by_the_store_s_clock_whatever_this_host_s_says() {
             world.pass(Duration::from_secs(5));
             assert_eq!(world.judge(&world.text).await, want, "{left_ms} ms left");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_key_is_told_as_damage() {
+    let world = world().await;
+    world.store.is(Mood::Damaged);
+    for known in [false, true] {
+        let refusal = world.ring.caller(&world.text, world.now()).await.expect_err("a refusal");
+        assert_eq!((refusal.reason(), refusal.method()), ("damaged", "api-key"), "{known}");
+        let error = Error::from(refusal);
+        assert!(matches!(error, Error::StoreDamaged(_)), "{error:?}");
+        // The key is met, and looked up again when it counts no longer.
+        world.store.is(Mood::Well);
+        assert_eq!(world.judge(&world.text).await, "");
+        world.store.is(Mood::Damaged);
+        world.pass(TRUSTED_BLINDLY_FOR);
     }
 }
 

@@ -12,6 +12,7 @@ use crate::catalog::plan::text_hash;
 use crate::encoder::flow_of_passages;
 use crate::error::Error;
 use crate::identity::TenantId;
+use crate::shard::vectors::is_row;
 use crate::store::copies::{Copies, Embeddings, Packed};
 use crate::store::{ContentHash, Revision, StoreError, StoredCatalog, StoredEmbedding};
 
@@ -70,14 +71,42 @@ impl Shards {
         let catalog = self.store.load_catalog(tenant).await?;
         let catalog = catalog.ok_or_else(|| Error::TenantNotFound(tenant.as_str().to_owned()))?;
         let fingerprint = self.encoder.fingerprint();
-        Ok((catalog, self.store.load_embeddings(tenant, fingerprint).await?))
+        let embeddings = self.store.load_embeddings(tenant, fingerprint).await?;
+        let (embeddings, damaged) = self.sifted(embeddings).await?;
+        if !damaged.is_empty() {
+            warn!(
+                tenant = tenant.as_str(),
+                damaged = damaged.len(),
+                "stored embeddings are damaged: they are deleted and made anew; look at the disk if that happens again"
+            );
+            // A stored embedding of the right length would be kept by whoever saves a new one.
+            self.store.drop_embeddings(tenant, fingerprint, &damaged).await?;
+        }
+        Ok((catalog, embeddings))
+    }
+
+    /// Takes out the embeddings that the index does not take, and returns the hashes of their texts.
+    async fn sifted(
+        &self,
+        mut embeddings: Embeddings,
+    ) -> Result<(Embeddings, Vec<ContentHash>), Error> {
+        let dimensions = self.encoder.dimensions();
+        let sift = move || {
+            let is_damaged = |_: &ContentHash, vector: &mut Vec<f32>| !is_row(dimensions, vector);
+            let damaged: Vec<_> = embeddings.extract_if(is_damaged).map(|(hash, _)| hash).collect();
+            (embeddings, damaged)
+        };
+        // Milliseconds for a hundred thousand.
+        tokio::task::spawn_blocking(sift).await.map_err(Error::internal)
     }
 
     async fn copy(&self, tenant: &TenantId) -> Option<(StoredCatalog, Embeddings)> {
         let copies = Arc::clone(self.copies.as_ref()?);
         let (tenant, fingerprint) = (tenant.clone(), self.encoder.fingerprint().to_owned());
         let read = tokio::task::spawn_blocking(move || copies.read(&tenant, &fingerprint));
-        read.await.unwrap_or_default()
+        let (catalog, embeddings) = read.await.unwrap_or_default()?;
+        let (embeddings, _) = self.sifted(embeddings).await.ok()?;
+        Some((catalog, embeddings))
     }
 
     /// Stored embeddings, and those that this encoder has not made yet; what it makes of a copy is not stored.

@@ -64,6 +64,12 @@ pub(super) fn check_query(dimensions: usize, query: &[f32]) -> Result<(), IndexE
     if is_unit(query) { Ok(()) } else { Err(IndexError::QueryNotUnit) }
 }
 
+/// Returns true if the index takes the vector as a row of so many dimensions.
+#[must_use]
+pub fn is_row(dimensions: usize, vector: &[f32]) -> bool {
+    vector.len() == dimensions && is_unit(vector)
+}
+
 /// False for NaN and infinity too: they make the length NaN or infinite.
 fn is_unit(vector: &[f32]) -> bool {
     let squared = Kernel::detect().dot(vector, vector);

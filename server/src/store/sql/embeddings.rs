@@ -2,8 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use tracing::warn;
+
 use super::Column::{Bytes, Text};
-use super::{Insert, Row as _, Transaction, Value, rows, sql, values};
+use super::{Insert, Row, Transaction, Value, rows, sql, values};
 use crate::store::content::{from_bytes, to_bytes};
 use crate::store::{ContentHash, StoreError, StoredEmbedding};
 
@@ -15,6 +17,7 @@ const INSERT: Insert = Insert {
            WHERE length(embeddings.vector) <> length(excluded.vector)",
 };
 
+/// Loads the embeddings of one encoder. A row that can't be read is passed over: whoever lacks it makes it anew.
 pub(super) async fn load(
     snapshot: &mut impl Transaction,
     tenant: &str,
@@ -23,18 +26,25 @@ pub(super) async fn load(
     let of_encoder =
         sql!("SELECT text_hash, vector FROM embeddings WHERE tenant = $1 AND fingerprint = $2");
     let mut embeddings = HashMap::new();
-    let mut length = None;
+    let mut damaged = 0_u64;
     let values = values![tenant, fingerprint];
     let found = snapshot.each(of_encoder, &values, |row| {
-        let vector = vector(row.bytes("vector")?)?;
-        if *length.get_or_insert(vector.len()) != vector.len() {
-            return Err(StoreError::Damaged("embeddings of one encoder differ in length".into()));
+        match embedding(row) {
+            Ok((text_hash, vector)) => drop(embeddings.insert(text_hash, vector)),
+            Err(StoreError::Damaged(_)) => damaged += 1,
+            Err(other) => return Err(other),
         }
-        embeddings.insert(rows::hash(row, "text_hash")?, vector);
         Ok(())
     });
     found.await?;
+    if damaged > 0 {
+        warn!(tenant, damaged, "stored embeddings can't be read: they are made anew");
+    }
     Ok(embeddings)
+}
+
+fn embedding(row: &impl Row) -> Result<(ContentHash, Vec<f32>), StoreError> {
+    Ok((rows::hash(row, "text_hash")?, vector(row.bytes("vector")?)?))
 }
 
 pub(super) async fn save(

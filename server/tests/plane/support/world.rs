@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _};
 use tempfile::TempDir;
 use toolgate_server::catalog::registration::{Registered, Registration};
 use toolgate_server::catalog::vetting::Vetting;
@@ -31,6 +33,8 @@ use toolgate_server::telemetry::MemoryMetrics;
 
 use super::encoder::FakeEncoder;
 
+const DATABASE: &str = "catalog.db";
+
 /// What a world is made of.
 #[derive(Debug, Clone)]
 pub struct Setup {
@@ -42,6 +46,8 @@ pub struct Setup {
     pub memory: MemoryConfig,
     /// Whether registrations are vetted; most tests are about other things.
     pub vetting: Option<Vetting>,
+    /// By how much the store's clock is ahead of this process's.
+    pub store_ahead: Duration,
 }
 
 impl Default for Setup {
@@ -54,6 +60,7 @@ impl Default for Setup {
             deferral: Policy::default(),
             memory: MemoryConfig::default(),
             vetting: None,
+            store_ahead: Duration::ZERO,
         }
     }
 }
@@ -81,7 +88,9 @@ impl World {
     }
 
     async fn over(folder: Arc<TempDir>, setup: Setup) -> Self {
-        let store = SqliteStore::open(&folder.path().join("catalog.db")).await.expect("a store");
+        let ahead_ms = i64::try_from(setup.store_ahead.as_millis()).expect("a moment");
+        let store = SqliteStore::open_with_clock(&folder.path().join(DATABASE), ahead_ms).await;
+        let store = store.expect("a store");
         let encoder = Arc::new(FakeEncoder::new(setup.fingerprint));
         let deferral = Arc::new(Live::new(setup.deferral));
         let config = PlaneConfig {
@@ -100,6 +109,15 @@ impl World {
         let plane =
             Plane::new(Arc::new(store), Encoders::bare(&(Arc::clone(&encoder) as _)), config);
         Self { plane: Arc::new(plane), encoder, deferral, folder }
+    }
+
+    /// Changes the database behind the store's back, as a bad disk does; each statement changes something.
+    pub async fn damage(&self, sql: &'static str) {
+        let options = SqliteConnectOptions::new().filename(self.folder.path().join(DATABASE));
+        let mut raw = options.connect().await.expect("a connection");
+        let done = sqlx::query(sql).execute(&mut raw).await.expect(sql);
+        assert!(done.rows_affected() > 0, "{sql}");
+        raw.close().await.expect("a close");
     }
 
     pub async fn try_register(

@@ -31,13 +31,20 @@ async fn damaged_rows_are_named() {
     commit(store, &t, first).await;
 
     run(&store.writer, "UPDATE embeddings SET vector = x'0000803f00'").await;
-    let damaged = store.load_embeddings(&t, ENCODER).await;
-    assert!(matches!(damaged, Err(StoreError::Damaged(_))), "{damaged:?}");
+    let readable = store.load_embeddings(&t, ENCODER).await.expect("others are read all the same");
+    assert!(readable.is_empty(), "{readable:?}");
     let whole = [embedding("A", &[1.0, 2.0]), embedding("B", &[1.0, 2.0])];
     store.save_embeddings(&t, ENCODER, &whole[..1]).await.expect("a save");
     run(&store.writer, "UPDATE embeddings SET vector = x'0000803f' WHERE length(vector) = 5").await;
-    let shorter = store.load_embeddings(&t, ENCODER).await;
-    assert!(matches!(shorter, Err(StoreError::Damaged(_))), "{shorter:?}");
+    let mut lengths: Vec<_> = store
+        .load_embeddings(&t, ENCODER)
+        .await
+        .expect("a read")
+        .into_values()
+        .map(|v| v.len())
+        .collect();
+    lengths.sort_unstable();
+    assert_eq!(lengths, [1, 2], "which length is right is known by whoever has the encoder");
     store.save_embeddings(&t, ENCODER, &whole).await.expect("a save");
     assert_eq!(store.load_embeddings(&t, ENCODER).await.expect("mended").len(), 2);
 
