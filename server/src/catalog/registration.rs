@@ -11,7 +11,7 @@ use super::check::{Rejection, ToolCheck, ToolSettings, Work};
 use super::outcome::Outcome;
 use super::plan::{Checked, Mode, Plan, text_hash};
 use super::tools_list::ToolsList;
-use super::vetting::{Body, tier_or_default};
+use super::vetting::{Body, Vetted, tier_or_default};
 use crate::encoder::flow_of_passages;
 use crate::error::{Error, FieldViolation};
 use crate::identity::TenantId;
@@ -68,6 +68,15 @@ struct Asked<'a> {
 
 type Stored = Option<(StoredServer, Vec<StoredTool>)>;
 
+/// What a change is made from.
+struct Compared {
+    server: ServerRecord,
+    body: Body,
+    vetted: Vec<Vetted>,
+    stored: Stored,
+    mode: Mode,
+}
+
 impl Catalog {
     /// Upserts one MCP server.
     ///
@@ -83,24 +92,26 @@ impl Catalog {
         let tier = &mut registration.server.trust_tier;
         *tier = tier_or_default(*tier, self.vetting.as_ref());
         let registration = Arc::new(registration);
-        let mut body: Option<Body> = None;
+        let mut checked: Option<Body> = None;
         let mut embedded = HashMap::new();
         for _ in 0..TRIES {
             // Asked again at each try: the same request may have been answered meanwhile.
             if let Some(answer) = self.recorded(tenant, &registration).await? {
                 return Ok(answer);
             }
-            let body = match &mut body {
+            let body = match checked.take() {
                 Some(body) => body,
-                none => none.insert(self.check(tenant, Arc::clone(&registration), deadline).await?),
+                None => self.check(tenant, Arc::clone(&registration), deadline).await?,
             };
             refuse_rejections(&registration, &body.checked)?;
             let stored = self.store.read_server(tenant, &registration.server.name).await?;
             check_etag(&registration.etag, &stored)?;
             let server = server_after(&registration.server, stored.as_ref());
-            let mut vetted = self.vet(tenant, &registration, body, stored.as_ref()).await?;
-            let judged = (&body.checked[..], &vetted[..]);
-            let mut plan = Plan::new(&server, judged, stored.as_ref(), registration.mode);
+            let vetted = self.vet(tenant, &registration, &body, stored.as_ref()).await?;
+            let mode = registration.mode;
+            let compared = Compared { server, body, vetted, stored, mode };
+            let (mut plan, compared) = self.plan(tenant, compared).await?;
+            let Compared { server, mut body, mut vetted, stored, .. } = compared;
             let written = plan.upserts.iter().map(|tool| tool.name.clone()).collect();
             self.embed(tenant, &plan.new_summaries, &mut embedded, deadline).await?;
             for (place, finding) in self.near_everything(&body.checked, &embedded) {
@@ -117,6 +128,7 @@ impl Catalog {
                     return Ok(registered);
                 }
             }
+            checked = Some(body);
         }
         Err(Error::Contended)
     }
@@ -171,6 +183,16 @@ impl Catalog {
             Ok(Body { checked, texts: texts.unwrap_or_default() })
         };
         self.share.run(tenant, check).await?
+    }
+
+    /// Comparing thousands of tools, each of which is parsed and hashed, takes a core for a while too.
+    async fn plan(&self, tenant: &TenantId, compared: Compared) -> Result<(Plan, Compared), Error> {
+        let compare = move || {
+            let Compared { server, body, vetted, stored, mode } = &compared;
+            let plan = Plan::new(server, (&body.checked, vetted), stored.as_ref(), *mode);
+            (plan, compared)
+        };
+        self.share.run(tenant, compare).await
     }
 
     /// Embeds the summaries that are not yet. While the encoder can't be reached, the registration goes on: the shard

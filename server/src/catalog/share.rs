@@ -1,8 +1,9 @@
 //! The share of the cores that work beside the calls has, so that one tenant's thousands of tools don't make another's
-//! calls wait: half of them, on threads that give way, and one piece of work of each tenant at a time. Registrations have
-//! one, and compiling schemas for Gate has another.
+//! calls wait: half of them, on threads that give way, and one piece of work of each tenant at a time. Registrations and
+//! large shards have one, and compiling schemas for Gate has another.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -20,6 +21,7 @@ const TURNS_KEPT: usize = 256;
 pub struct Share {
     permits: Arc<Semaphore>,
     turns: Mutex<HashMap<TenantId, Arc<Turn<()>>>>,
+    begun: AtomicU64,
 }
 
 impl Default for Share {
@@ -33,7 +35,7 @@ impl Share {
     #[must_use]
     pub fn of(cores: usize) -> Self {
         let permits = Arc::new(Semaphore::new((cores / 2).max(1)));
-        Self { permits, turns: Mutex::default() }
+        Self { permits, turns: Mutex::default(), begun: AtomicU64::new(0) }
     }
 
     /// Does the tenant's work once it has its turn and a core is free. Tenants that wait come in order, whatever one of
@@ -49,6 +51,7 @@ impl Share {
         let turn = self.turn(tenant).lock_owned().await;
         let permits = Arc::clone(&self.permits);
         let permit = permits.acquire_owned().await.map_err(Error::internal)?;
+        self.begun.fetch_add(1, Ordering::Relaxed);
         let (done, outcome) = oneshot::channel();
         let thread = thread::Builder::new().name("giving-way".to_owned());
         let spawned = thread.spawn(move || {
@@ -61,6 +64,12 @@ impl Share {
         });
         spawned.map_err(Error::internal)?;
         outcome.await.map_err(Error::internal)
+    }
+
+    /// Returns how many pieces of work have begun.
+    #[must_use]
+    pub fn begun(&self) -> u64 {
+        self.begun.load(Ordering::Relaxed)
     }
 
     fn turn(&self, tenant: &TenantId) -> Arc<Turn<()>> {
