@@ -204,7 +204,8 @@ const ROUTING: &[Key] = &[
         "shard.memory_budget",
         size(MIB, 1 << 50),
         "512MiB",
-        "Memory for the indexes of all tenants; those used longest ago are dropped and rebuilt when needed.",
+        "Memory for the indexes of all tenants; those used longest ago are dropped and rebuilt when needed. An index stays for \
+         ten times as long as its building took, so up to twice as much is used while tenants push each other out.",
     ),
     key(
         "router.threshold",

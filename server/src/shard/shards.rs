@@ -9,6 +9,7 @@ use tokio::sync::Semaphore;
 use tracing::warn;
 
 use self::content::Content;
+pub use self::kept::Clock;
 use self::kept::Kept;
 use super::freshness::Freshness;
 use super::snapshot::{Snapshot, policy_of};
@@ -36,13 +37,17 @@ const PACKS_WITHIN: Duration = Duration::from_secs(2);
 /// Graphs that are built at a time, each on one core.
 const GRAPHS_AT_ONCE: usize = 1;
 
+/// The tools from which on a shard is built within the share of the cores that registrations have, also for a caller: it
+/// takes a core for half a second and more.
+const LARGE: usize = 5_000;
+
 /// Copies that are written in the background; whoever has one more waits for it.
 const COPIES_AT_ONCE: usize = 8;
 
 /// For whom a shard is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum For {
-    /// A call that waits for it.
+    /// A call that waits for it. A large one is built within the share all the same.
     Caller,
     /// A change of the catalog: calls are answered from the shard before it meanwhile.
     Change,
@@ -96,10 +101,17 @@ impl Shards {
         Self { copies, ..self }
     }
 
-    /// The same with the share of the cores in which changed shards are built.
+    /// The same with the share of the cores in which changed shards and large ones are built.
     #[must_use]
     pub fn with_share(self, share: Arc<Share>) -> Self {
         Self { share, ..self }
+    }
+
+    /// The same, whose shards stay by this clock.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Clock) -> Self {
+        self.kept.clock = clock;
+        self
     }
 
     /// The same, vouched for during `bound` without the store.
@@ -125,6 +137,16 @@ impl Shards {
         tenant: &TenantId,
         min_revision: Revision,
     ) -> Result<Arc<Snapshot>, Error> {
+        self.get_for(tenant, min_revision, For::Caller).await
+    }
+
+    /// As [`Shards::get`], where what is missing is built for `whom`.
+    async fn get_for(
+        self: &Arc<Self>,
+        tenant: &TenantId,
+        min_revision: Revision,
+        whom: For,
+    ) -> Result<Arc<Snapshot>, Error> {
         if let Some(built) = self.kept.get(tenant)
             && built.snapshot.revision >= min_revision
         {
@@ -135,7 +157,7 @@ impl Shards {
             }
             return Ok(built.snapshot);
         }
-        let snapshot = self.rebuild(tenant, min_revision, For::Caller).await?;
+        let snapshot = self.rebuild(tenant, min_revision, whom).await?;
         if snapshot.revision < min_revision {
             let seen = snapshot.revision;
             return Err(Error::RevisionNotReached { wanted: min_revision, seen });
@@ -243,7 +265,8 @@ impl Shards {
         wanted: Revision,
         whom: For,
     ) -> Result<Arc<Snapshot>, Error> {
-        let Content { catalog, embeddings, read_at } = self.content(tenant, wanted).await?;
+        let Content { catalog, embeddings, read_at, reading } =
+            self.content(tenant, wanted).await?;
         let is_borrowed = read_at.is_none();
         let packs = match &self.packs {
             Some((packs, intents)) => packs.attach(&catalog, intents.encoder(), PACKS_WITHIN).await,
@@ -254,22 +277,26 @@ impl Shards {
         let known = self.kept.get(tenant).map(|built| built.snapshot);
         let pack = self.packing(tenant, is_borrowed);
         let damaged_of = tenant.clone();
+        let is_large = catalog.tools.len() > LARGE;
         let build = move || {
+            let begun = Instant::now();
             let mut catalog = catalog;
             leave_out_damaged(&damaged_of, &mut catalog, known.as_deref());
             let packed = pack(&catalog, &embeddings);
             let policy = policy_after(known.as_deref(), &catalog)?;
             let built = Snapshot::build_under(policy, catalog, (&embeddings, &packs), dimensions)?;
-            Ok::<_, Error>((built.read_at(read_at), packed))
+            Ok::<_, Error>((built.read_at(read_at), packed, reading + begun.elapsed()))
         };
         let built = match whom {
-            For::Caller => tokio::task::spawn_blocking(build).await.map_err(Error::internal)?,
-            For::Change => self.share.run(tenant, build).await?,
+            For::Caller if !is_large => {
+                tokio::task::spawn_blocking(build).await.map_err(Error::internal)?
+            }
+            For::Caller | For::Change => self.share.run(tenant, build).await?,
         };
-        let (snapshot, packed) = built?;
+        let (snapshot, packed, took) = built?;
         let snapshot = Arc::new(snapshot);
         let built = Built::new(Arc::clone(&snapshot), has_packs, is_borrowed);
-        self.kept.insert(tenant.clone(), built);
+        self.kept.insert(tenant, built, took);
         self.freshness.caught_up(tenant, snapshot.revision);
         self.keep(packed).await;
         Ok(snapshot)

@@ -1,13 +1,18 @@
 //! Shards come and go with the memory budget and the process; what they answer does not.
 
+use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use toolgate_server::catalog::registration::Registration;
 use toolgate_server::error::Error;
 use toolgate_server::router::query::{Options, RouteQuery};
 use toolgate_server::shard::tool::Tool;
 
-use crate::support::{Setup, World, ask, model_names, options, server, shown, tenant, tool};
+use crate::support::{
+    Setup, ToolText, World, ask, model_names, options, server, shown, tenant, tool,
+};
 
 #[tokio::test]
 async fn a_budget_too_small_for_any_shard_still_answers() {
@@ -25,7 +30,7 @@ async fn a_budget_too_small_for_any_shard_still_answers() {
         }
     }
     assert_eq!(world.encoder.take_count(), 24, "one intent each; rebuilding embeds nothing");
-    assert_eq!(world.plane.shards_reading().tenants, 1, "the last one is kept, and no other");
+    assert_eq!(world.plane.shards_reading().tenants, 1, "one is kept, and no other");
 }
 
 #[tokio::test]
@@ -66,13 +71,134 @@ async fn one_tenant_may_use_most_of_the_budget() {
 }
 
 #[tokio::test]
+async fn two_large_tenants_are_built_once_each() {
+    let world = World::new().await;
+    for name in ["first", "second"] {
+        world.register(name, server("s", refunds(0..50))).await;
+    }
+    let budget = world.plane.shard_memory_bytes() * 5 / 6;
+    world.register("small", server("s", refunds(0..1))).await;
+    let minutes = Arc::new(AtomicU64::new(0));
+    let (begun, passed) = (Instant::now(), Arc::clone(&minutes));
+    let clock = move || begun + Duration::from_secs(60 * passed.load(Ordering::SeqCst));
+    let shards = world.shards(budget, Arc::new(clock)).await;
+    let tenants = [tenant("first"), tenant("second")];
+    let mut built = Vec::new();
+    for tenant in &tenants {
+        built.push(shards.get(tenant, 0).await.expect("a shard"));
+    }
+    for _ in 0..5 {
+        for (tenant, first) in tenants.iter().zip(&built) {
+            let again = shards.get(tenant, 0).await.expect("a shard");
+            assert!(Arc::ptr_eq(first, &again), "{tenant:?} was built anew");
+        }
+    }
+    let bytes = shards.memory_bytes();
+    assert!((budget + 1..=2 * budget).contains(&bytes), "{bytes} of {budget}");
+    minutes.fetch_add(60, Ordering::SeqCst);
+    shards.get(&tenant("small"), 0).await.expect("a shard");
+    assert!(shards.memory_bytes() <= budget, "they were worth their building");
+}
+
+#[tokio::test]
+async fn new_shards_are_not_pushed_out_and_take_no_more_than_twice_the_budget() {
+    let world = World::new().await;
+    let names = ["first", "second", "third"];
+    for name in names {
+        world.register(name, server("s", refunds(0..50))).await;
+    }
+    let budget = world.plane.shard_memory_bytes() / 3 * 11 / 10;
+    let begun = Instant::now();
+    let shards = world.shards(budget, Arc::new(move || begun)).await;
+    let mut built = Vec::new();
+    for name in names {
+        built.push(shards.get(&tenant(name), 0).await.expect("a shard"));
+        assert!(shards.memory_bytes() <= 2 * budget);
+    }
+    for (name, first) in names.into_iter().zip(&built) {
+        let again = shards.get(&tenant(name), 0).await.expect("a shard");
+        assert_eq!(Arc::ptr_eq(first, &again), name != "third", "{name}");
+    }
+}
+
+#[tokio::test]
+async fn of_two_shards_larger_than_the_budget_each_is_kept_for_its_time() {
+    let world = World::new().await;
+    for name in ["first", "second"] {
+        world.register(name, server("s", refunds(0..50))).await;
+    }
+    world.register("small", server("s", refunds(0..1))).await;
+    let budget = world.plane.shard_memory_bytes() / 3;
+    let minutes = Arc::new(AtomicU64::new(0));
+    let (begun, passed) = (Instant::now(), Arc::clone(&minutes));
+    let clock = move || begun + Duration::from_secs(60 * passed.load(Ordering::SeqCst));
+    let shards = world.shards(budget, Arc::new(clock)).await;
+    let get = async |name| shards.get(&tenant(name), 0).await.expect("a shard");
+    let small = get("small").await;
+    let first = get("first").await;
+    get("second").await;
+    assert!(Arc::ptr_eq(&first, &get("first").await), "the other one pushed it out");
+    minutes.fetch_add(60, Ordering::SeqCst);
+    let second = get("second").await;
+    assert!(Arc::ptr_eq(&second, &get("second").await), "its turn has come");
+    assert!(Arc::ptr_eq(&small, &get("small").await), "who is small is not pushed out");
+}
+
+#[tokio::test]
+async fn what_is_not_loaded_is_held_to_the_budget_too() {
+    let world = World::new().await;
+    world.register("large", server("s", refunds(0..50))).await;
+    let budget = world.plane.shard_memory_bytes() * 17 / 16;
+    let world = world.restarted(Setup { memory_budget: budget, ..Setup::default() }).await;
+    let more = server("t", refunds(100..110));
+    assert!(more.body.len() as u64 * 34 < budget, "the body alone is small");
+    let more = world.try_register("large", more).await;
+    let Err(Error::StockExceeded { limit, .. }) = more else { panic!("{more:?}") };
+    assert_eq!(limit, "shard.memory_budget");
+}
+
+#[tokio::test]
+async fn a_large_shard_is_built_within_the_share_for_a_caller_too() {
+    let world = World::new().await;
+    for (name, tools) in [("a", 0..2_000), ("b", 2_000..4_000), ("c", 4_000..5_001)] {
+        world.register("large", server(name, refunds(tools))).await;
+    }
+    world.register("small", server("s", refunds(0..1))).await;
+    let world = world.restarted(Setup::default()).await;
+    let share = world.plane.catalog.share();
+    world.route("small", ask("refund invoice")).await;
+    assert_eq!(share.begun(), 0);
+    world.route("large", ask("refund invoice")).await;
+    assert_eq!(share.begun(), 1);
+}
+
+#[tokio::test]
+async fn what_registrations_compare_and_load_is_done_within_the_share() {
+    let world = World::new().await;
+    world.register("acme", server("s", refunds(0..50))).await;
+    let begun = world.plane.catalog.share().begun();
+    world.register("acme", server("s", refunds(0..50))).await;
+    let again = world.plane.catalog.share().begun() - begun;
+    assert_eq!(again, 2, "the check of the body, and the comparison with what is stored");
+    let world = world.restarted(Setup::default()).await;
+    world.register("acme", server("s", refunds(0..50))).await;
+    let after_restart = world.plane.catalog.share().begun();
+    assert_eq!(after_restart, 3, "and before these the shard, which tells how much room there is");
+}
+
+/// Tools that are alike but for their numbers.
+fn refunds(numbers: Range<usize>) -> Vec<ToolText> {
+    numbers.map(|n| tool(&format!("a{n}"), "refund invoice")).collect()
+}
+
+#[tokio::test]
 async fn the_budget_bounds_what_is_kept() {
     let budget = 200_000;
     let world = World::with(Setup { memory_budget: budget, ..Setup::default() }).await;
     for i in 0..30 {
         let tools = (0..20).map(|n| tool(&format!("t{n}"), "refund invoice")).collect();
         world.register(&format!("tenant-{i}"), server("s", tools)).await;
-        assert!(world.plane.shard_memory_bytes() <= budget);
+        assert!(world.plane.shard_memory_bytes() <= 2 * budget, "twice while they are new");
     }
     assert!(world.plane.shard_memory_bytes() > 0, "some shards are kept");
     for i in 0..30 {

@@ -29,6 +29,8 @@ pub(super) struct Content {
     pub(super) embeddings: Embeddings,
     /// When it was read from the store; `None` for a copy.
     pub(super) read_at: Option<Instant>,
+    /// How long reading it took.
+    pub(super) reading: Duration,
 }
 
 impl Shards {
@@ -39,17 +41,19 @@ impl Shards {
         tenant: &TenantId,
         wanted: Revision,
     ) -> Result<Content, Error> {
-        let read_at = Some(Instant::now());
+        let begun = Instant::now();
         let unreadable = match self.stored(tenant).await {
             Err(Error::StoreUnavailable(cause)) => Error::StoreUnavailable(cause),
             Err(other) => return Err(other),
             Ok((catalog, embeddings)) => {
+                let reading = begun.elapsed();
                 let embeddings = self.complete(tenant, &catalog, embeddings, false).await?;
-                return Ok(Content { catalog, embeddings, read_at });
+                return Ok(Content { catalog, embeddings, read_at: Some(begun), reading });
             }
         };
         let served = self.kept.peek(tenant).map_or(0, |built| built.snapshot.revision);
         let Some((catalog, embeddings)) = self.copy(tenant).await else { return Err(unreadable) };
+        let reading = begun.elapsed();
         if catalog.revision < wanted || catalog.revision <= served {
             return Err(unreadable);
         }
@@ -59,7 +63,7 @@ impl Shards {
             revision, "the store can't be read: serving this replica's copy"
         );
         let embeddings = self.complete(tenant, &catalog, embeddings, true).await?;
-        Ok(Content { catalog, embeddings, read_at: None })
+        Ok(Content { catalog, embeddings, read_at: None, reading })
     }
 
     async fn stored(&self, tenant: &TenantId) -> Result<(StoredCatalog, Embeddings), Error> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Shards;
+use super::{For, Shards};
 use crate::catalog::plan::Mode;
 use crate::catalog::registration::Registration;
 use crate::error::Error;
@@ -11,6 +11,15 @@ use crate::shard::tool::Tool;
 
 /// Bytes of a shard for each of the definitions of its tools, where there is no shard yet to tell.
 const BYTES_A_BYTE: u64 = 2;
+
+/// Bytes of a shard that a tool takes at most, but for few.
+const BYTES_A_TOOL: u64 = 128 << 10;
+
+/// The part of what a shard may have that is small enough not to be looked at.
+const SMALL: u64 = 16;
+
+/// MCP servers whose tools are counted; a tenant with as many is not small.
+const SERVERS_COUNTED: u32 = 100;
 
 impl Shards {
     /// Refuses a registration with which the tenant's shard would be too large to be kept in memory. What is there
@@ -25,11 +34,12 @@ impl Shards {
     ) -> Result<(), Error> {
         let most = self.kept.most();
         let body = registration.body.len() as u64;
-        if body * BYTES_A_BYTE <= most / 16 && self.kept.peek(tenant).is_none() {
+        let is_small = body * BYTES_A_BYTE <= most / SMALL;
+        if is_small && self.kept.peek(tenant).is_none() && self.is_small(tenant).await {
             return Ok(());
         }
         // A tenant without a catalog has no shard; a store that can't be read fails the registration itself.
-        let Ok(snapshot) = self.get(tenant, 0).await else {
+        let Ok(snapshot) = self.get_for(tenant, 0, For::Change).await else {
             return refuse_above(most, body * BYTES_A_BYTE, 0);
         };
         let of_all = definitions(snapshot.tools.iter()).max(1);
@@ -43,6 +53,17 @@ impl Shards {
         let scaled = u128::from(before) * u128::from((of_all - replaced.min(of_all)) + body)
             / u128::from(of_all);
         refuse_above(most, u64::try_from(scaled).unwrap_or(u64::MAX), before)
+    }
+
+    /// Returns whether the tenant has so few tools that its shard is small, whatever they are like. A store that can't be
+    /// read fails the registration itself.
+    async fn is_small(&self, tenant: &TenantId) -> bool {
+        let Ok(servers) = self.store.list_servers(tenant, None, SERVERS_COUNTED).await else {
+            return true;
+        };
+        let tools: u64 = servers.iter().map(|server| u64::from(server.tool_count)).sum();
+        let is_all = servers.len() < SERVERS_COUNTED as usize;
+        is_all && tools * BYTES_A_TOOL <= self.kept.most() / SMALL
     }
 }
 

@@ -1,130 +1,208 @@
-//! The shards that are in memory: within the budget, the ones used last; and one that alone is larger than all of it,
-//! since to build that one anew at every call would cost everybody's cores.
+//! The shards that are in memory: within the budget, the ones used last. No shard goes for another one before it was worth
+//! its building: it stays for ten times as long as that took, in up to as much memory again. So tenants who push each other
+//! out have a tenth of somebody's time built at most. One shard that alone is larger than the budget is kept beside these.
 
-use std::sync::{Mutex, PoisonError};
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
 
-use quick_cache::sync::{Cache, DefaultLifecycle};
-use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use tracing::warn;
 
 use super::Built;
 use crate::identity::TenantId;
 
-/// Tenants that the cache is laid out for; more are fine.
-const TENANTS_EXPECTED: usize = 1_000;
+/// How many times as long as its building took a shard stays at least.
+const TIMES_ITS_BUILDING: u32 = 10;
 
-/// The part of the budget that one shard may take in the cache. The rest is the cache's own, for newcomers.
-const OF_ONE: f64 = 0.97;
+/// The longest that a building counts for: a store that answers late must not fill the memory.
+const BUILDING_MAX: Duration = Duration::from_secs(60);
+
+/// Tells the time.
+pub type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
 
 /// Shards in memory.
 pub(super) struct Kept {
-    cache: Cache<TenantId, Built, ByMemory>,
-    /// The one that is larger than the budget.
-    oversized: Mutex<Option<(TenantId, Built)>>,
+    budget: u64,
+    pub(super) clock: Clock,
+    state: RwLock<State>,
 }
 
-/// Weighs a shard by its memory.
-#[derive(Debug, Clone)]
-struct ByMemory;
+#[derive(Default)]
+struct State {
+    /// Those that are no larger than the budget.
+    shards: HashMap<TenantId, Entry>,
+    /// Bytes of these.
+    bytes: u64,
+    /// In which order they are looked at when memory is needed, by their numbers. Some are gone.
+    order: VecDeque<(TenantId, u64)>,
+    /// The number of the next one.
+    next: u64,
+    /// The one that is larger than the budget.
+    oversized: Option<(TenantId, Entry)>,
+}
 
-impl Weighter<TenantId, Built> for ByMemory {
-    fn weight(&self, _: &TenantId, built: &Built) -> u64 {
-        built.snapshot.memory_bytes() as u64
-    }
+struct Entry {
+    number: u64,
+    built: Built,
+    bytes: u64,
+    /// Before, it does not go for another one.
+    stays_until: Instant,
+    /// Whether it was asked for since it was last looked at.
+    is_used: AtomicBool,
 }
 
 impl Kept {
-    /// Room for shards of `budget` bytes together.
+    /// Room for shards of `budget` bytes together, and for as much again while they are new.
     pub(super) fn new(budget: u64) -> Self {
-        // In one piece: in parts, a shard that is larger than a part would never be kept.
-        let options = OptionsBuilder::new()
-            .shards(1)
-            .estimated_items_capacity(TENANTS_EXPECTED)
-            .weight_capacity(budget)
-            .hot_allocation(OF_ONE)
-            .build()
-            .expect("both capacities are given");
-        let (hashes, lifecycle) = (DefaultHashBuilder::default(), DefaultLifecycle::default());
-        let cache = Cache::with_options(options, ByMemory, hashes, lifecycle);
-        Self { cache, oversized: Mutex::new(None) }
+        Self { budget, clock: Arc::new(Instant::now), state: RwLock::default() }
     }
 
     pub(super) fn get(&self, tenant: &TenantId) -> Option<Built> {
-        self.cache.get(tenant).or_else(|| self.oversized(tenant))
+        let state = self.read();
+        let entry = state.entry(tenant)?;
+        if !entry.is_used.load(Ordering::Relaxed) {
+            entry.is_used.store(true, Ordering::Relaxed);
+        }
+        Some(entry.built.clone())
     }
 
     /// As `get`, without that the shard counts as used.
     pub(super) fn peek(&self, tenant: &TenantId) -> Option<Built> {
-        self.cache.peek(tenant).or_else(|| self.oversized(tenant))
+        self.read().entry(tenant).map(|entry| entry.built.clone())
     }
 
-    /// Keeps a shard in place of the tenant's last one; others go where they must.
-    pub(super) fn insert(&self, tenant: TenantId, built: Built) {
+    /// Keeps a shard that took so long to build, in place of the tenant's last one. Others go where they must and may;
+    /// where there is no room then, it is not kept.
+    pub(super) fn insert(&self, tenant: &TenantId, built: Built, took: Duration) {
         let bytes = built.snapshot.memory_bytes() as u64;
-        let budget = self.cache.capacity();
-        let mut oversized = self.lock();
-        if bytes <= self.most() {
-            if oversized.as_ref().is_some_and(|(kept, _)| *kept == tenant) {
-                *oversized = None;
+        let now = (self.clock)();
+        let stays_until = now + took.min(BUILDING_MAX) * TIMES_ITS_BUILDING;
+        let mut state = self.write();
+        state.remove(tenant);
+        let number = state.next;
+        state.next += 1;
+        let entry = Entry { number, built, bytes, stays_until, is_used: AtomicBool::new(false) };
+        let is_kept = match bytes > self.budget {
+            true => state.add_oversized(tenant, entry, now),
+            false => {
+                state.add(tenant, entry);
+                state.make_room(tenant, self.budget, now);
+                let has_room = state.bytes <= self.budget.saturating_mul(2);
+                if !has_room {
+                    state.remove(tenant);
+                }
+                has_room
             }
-            self.cache.insert(tenant, built);
-            return;
+        };
+        drop(state);
+        let (tenant, budget) = (tenant.as_str(), self.budget);
+        if !is_kept {
+            warn!(
+                tenant,
+                bytes, budget, "shard.memory_budget has no room for the shard: it is built again"
+            );
+        } else if bytes > budget {
+            warn!(
+                tenant,
+                bytes,
+                budget,
+                "the shard is larger than shard.memory_budget: it is kept all the same, one at a time"
+            );
         }
-        warn!(
-            tenant = tenant.as_str(),
-            bytes,
-            budget,
-            "the shard is larger than shard.memory_budget: it is kept all the same, one at a time"
-        );
-        *oversized = Some((tenant, built));
-        self.cache.clear();
     }
 
     pub(super) fn remove(&self, tenant: &TenantId) {
-        self.cache.remove(tenant);
-        let mut oversized = self.lock();
-        if oversized.as_ref().is_some_and(|(kept, _)| kept == tenant) {
-            *oversized = None;
-        }
+        self.write().remove(tenant);
     }
 
     pub(super) fn clear(&self) {
-        self.cache.clear();
-        *self.lock() = None;
+        let mut state = self.write();
+        *state = State { next: state.next, ..State::default() };
     }
 
     /// Every shard, as they are now.
     pub(super) fn all(&self) -> Vec<(TenantId, Built)> {
-        let oversized = self.lock().clone();
-        self.cache.iter().chain(oversized).collect()
+        let state = self.read();
+        let oversized = state.oversized.iter().map(|(tenant, entry)| (tenant, entry));
+        let all = state.shards.iter().chain(oversized);
+        all.map(|(tenant, entry)| (tenant.clone(), entry.built.clone())).collect()
     }
 
     /// Bytes that the shards hold, about.
     pub(super) fn bytes(&self) -> u64 {
-        let oversized = self.lock();
-        let of_one =
-            oversized.as_ref().map_or(0, |(_, built)| built.snapshot.memory_bytes() as u64);
-        self.cache.weight() + of_one
+        let state = self.read();
+        state.bytes + state.oversized.as_ref().map_or(0, |(_, entry)| entry.bytes)
     }
 
-    /// The most bytes that a shard may have to be kept beside others.
+    /// The most bytes that a registration may let a shard have: some room is left for newcomers.
     pub(super) fn most(&self) -> u64 {
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            clippy::cast_precision_loss,
-            reason = "as the cache computes it; a budget is no larger than 2^50"
-        )]
-        let most = (self.cache.capacity() as f64 * OF_ONE) as u64;
-        most
+        self.budget - self.budget.div_ceil(32)
     }
 
-    fn oversized(&self, tenant: &TenantId) -> Option<Built> {
-        let oversized = self.lock();
-        oversized.as_ref().filter(|(kept, _)| kept == tenant).map(|(_, built)| built.clone())
+    /// Nothing panics while it holds the lock.
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<(TenantId, Built)>> {
-        self.oversized.lock().unwrap_or_else(PoisonError::into_inner)
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn entry(&self, tenant: &TenantId) -> Option<&Entry> {
+        let oversized = || self.oversized.as_ref().filter(|(kept, _)| kept == tenant);
+        self.shards.get(tenant).or_else(|| oversized().map(|(_, entry)| entry))
+    }
+
+    fn add(&mut self, tenant: &TenantId, entry: Entry) {
+        if self.order.len() > 2 * self.shards.len() + 64 {
+            let shards = &self.shards;
+            self.order.retain(|(tenant, number)| {
+                shards.get(tenant).is_some_and(|entry| entry.number == *number)
+            });
+        }
+        self.bytes += entry.bytes;
+        self.order.push_back((tenant.clone(), entry.number));
+        self.shards.insert(tenant.clone(), entry);
+    }
+
+    /// Takes the place of the other one that is larger than the budget, unless that has to stay yet.
+    fn add_oversized(&mut self, tenant: &TenantId, entry: Entry, now: Instant) -> bool {
+        let has_place = self.oversized.as_ref().is_none_or(|(_, kept)| kept.stays_until <= now);
+        if has_place {
+            self.oversized = Some((tenant.clone(), entry));
+        }
+        has_place
+    }
+
+    /// Lets shards go until those that are left fit, or have to stay: the ones first that were not asked for since they
+    /// were last looked at (second chance).
+    fn make_room(&mut self, spared: &TenantId, budget: u64, now: Instant) {
+        let mut looks = 2 * self.order.len();
+        while self.bytes > budget && looks > 0 {
+            looks -= 1;
+            let Some((tenant, number)) = self.order.pop_front() else { return };
+            let Some(entry) = self.shards.get(&tenant) else { continue };
+            if entry.number != number {
+                continue;
+            }
+            let has_to_stay = tenant == *spared || entry.stays_until > now;
+            if has_to_stay || entry.is_used.swap(false, Ordering::Relaxed) {
+                self.order.push_back((tenant, number));
+            } else {
+                self.remove(&tenant);
+            }
+        }
+    }
+
+    fn remove(&mut self, tenant: &TenantId) {
+        if let Some(entry) = self.shards.remove(tenant) {
+            self.bytes -= entry.bytes;
+        }
+        if self.oversized.as_ref().is_some_and(|(kept, _)| kept == tenant) {
+            self.oversized = None;
+        }
     }
 }

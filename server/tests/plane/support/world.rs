@@ -25,6 +25,7 @@ use toolgate_server::router::pool::PoolDelta;
 use toolgate_server::router::query::{Detail, MESSAGE_MAX, RouteQuery};
 use toolgate_server::router::route::Answer;
 use toolgate_server::router::search::{SearchAnswer, SearchQuery};
+use toolgate_server::shard::shards::{Clock, Shards};
 use toolgate_server::shard::snapshot::Snapshot;
 use toolgate_server::state::AgentState;
 use toolgate_server::store::sqlite::SqliteStore;
@@ -85,6 +86,14 @@ impl World {
     /// Another plane over the same database, as after a restart: nothing but the store is shared.
     pub async fn restarted(&self, setup: Setup) -> Self {
         Self::over(Arc::clone(&self.folder), setup).await
+    }
+
+    /// Shards over the same database, of which none is loaded, that stay by `clock`.
+    pub async fn shards(&self, memory_budget: u64, clock: Clock) -> Arc<Shards> {
+        let path = self.folder.path().join("catalog.db");
+        let store = SqliteStore::open(&path).await.expect("a store");
+        let encoder = Arc::clone(&self.encoder);
+        Arc::new(Shards::new(Arc::new(store), encoder, memory_budget).with_clock(clock))
     }
 
     async fn over(folder: Arc<TempDir>, setup: Setup) -> Self {
