@@ -202,6 +202,13 @@ impl Plane {
             self.watchers.tell(&tenant, revision);
             return;
         }
+        // Until it is built, what is served is not what the store has: building may take long.
+        let freshness = self.shards.freshness();
+        freshness.fell_behind(&tenant, revision, Instant::now());
+        if let Some(served) = self.shards.served(&tenant) {
+            // It may have been built meanwhile.
+            freshness.caught_up(&tenant, served);
+        }
         let before = locked(&self.following.builds).insert(tenant.clone(), revision);
         if before.is_some() {
             // It waits already, and will be built to this revision.
@@ -223,3 +230,6 @@ fn jittered(every: Duration) -> Duration {
     let _ = getrandom::fill(&mut byte);
     every.mul_f64(0.75 + f64::from(byte[0]) / 512.0)
 }
+
+#[cfg(test)]
+mod tests;

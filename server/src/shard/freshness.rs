@@ -83,6 +83,11 @@ impl Freshness {
         }
     }
 
+    /// Forgets which tenants are behind: the revisions are those of another store.
+    pub fn forget_behind(&self) {
+        self.write().behind.clear();
+    }
+
     /// Returns how the tenant's snapshot that was read from the store at `read` stands now; `None` for one of a copy.
     #[must_use]
     pub fn of(&self, tenant: &TenantId, read: Option<Instant>, now: Instant) -> Currency {

@@ -109,6 +109,7 @@ impl Shards {
     /// Forgets all shards and copies: the store is another one than it was.
     pub fn forget_all(&self) {
         self.kept.clear();
+        self.freshness.forget_behind();
         if let Some(copies) = &self.copies {
             copies.clear();
         }
