@@ -19,6 +19,7 @@ use super::status;
 use crate::auth::access::{self, Access};
 use crate::auth::{Authenticator, Authorization, Caller, Presented};
 use crate::error::Error;
+use crate::identity::TenantId;
 use crate::telemetry::{Metrics, Rejection};
 
 /// Lets calls in, or refuses them.
@@ -64,7 +65,7 @@ impl Guard {
             call.answered(code, reason);
         })?;
         if let Some(peer) = &peer {
-            peer.prove();
+            peer.prove(caller.own_tenant().map(TenantId::as_str));
         }
         self.count_for(&caller, request).inspect_err(|refusal| {
             let (code, reason) = status::names(refusal);

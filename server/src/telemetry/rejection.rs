@@ -25,7 +25,7 @@ pub enum Rejection {
     Connections,
     /// As many connections of one address are open as may be.
     AddressConnections,
-    /// A connection without an authenticated call was closed for a new one.
+    /// A connection was closed for a new one: one without an authenticated call, or an idle one of a tenant with most of them.
     ConnectionReplaced,
     /// As many watches are open as may be.
     Watches,

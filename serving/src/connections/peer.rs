@@ -76,12 +76,13 @@ impl Peer {
         self.inner.shown.get()
     }
 
-    /// Notes that an authenticated call came over the connection, which is not closed then to make room for others.
-    pub fn prove(&self) {
+    /// Notes that an authenticated call came over the connection, of `tenant` where the credential is a tenant's. To make room
+    /// for others, it is closed from then on only when it is idle and the tenant of its first call has most of all connections.
+    pub fn prove(&self, tenant: Option<&str>) {
         if !self.inner.proven.swap(true, Ordering::Relaxed)
             && let Some(registry) = self.inner.registry.upgrade()
         {
-            registry.prove(self.inner.id);
+            registry.prove(self.inner.id, tenant);
         }
     }
 
@@ -120,6 +121,12 @@ impl Peer {
         let activity = self.activity();
         let since = if activity.under_way > 0 { Instant::now() } else { activity.since };
         Some(since + most)
+    }
+
+    /// Returns since when nothing is asked; `None` while a request is under way.
+    pub(super) fn idle_since(&self) -> Option<Instant> {
+        let activity = self.activity();
+        (activity.under_way == 0).then_some(activity.since)
     }
 
     fn activity(&self) -> MutexGuard<'_, Activity> {

@@ -1,5 +1,6 @@
 //! The connections that are open: how many there may be, of all peers and of one address, and which one goes when there
-//! are as many. A connection over which nobody has shown a good credential yet has no right to its place.
+//! are as many. A connection over which nobody has shown a good credential yet has no right to its place, and a tenant that
+//! has most of the places none to those where it asks nothing.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
@@ -38,7 +39,7 @@ pub enum ConnectionRefusal {
     Full,
     /// There are as many of its address as there may be.
     AddressFull,
-    /// It never made an authenticated call, and its place was needed.
+    /// Its place was needed, and it never made an authenticated call, or it was idle and its tenant has most of the places.
     Replaced,
 }
 
@@ -56,11 +57,14 @@ struct State {
     /// The oldest first.
     unproven: BTreeSet<u64>,
     addresses: HashMap<Network, OfAddress>,
+    /// Those over which each tenant's first credential came.
+    tenants: HashMap<Arc<str>, BTreeSet<u64>>,
 }
 
 #[derive(Debug)]
 struct Entry {
     network: Option<Network>,
+    tenant: Option<Arc<str>>,
     peer: Peer,
 }
 
@@ -127,8 +131,9 @@ impl Registry {
                 Some(oldest.ok_or(ConnectionRefusal::AddressFull)?)
             }
             _ if state.open.len() >= self.limits.max => {
-                let oldest = state.unproven.first().copied().filter(|_| makes_room);
-                Some(oldest.ok_or(ConnectionRefusal::Full)?)
+                let oldest = || state.unproven.first().copied().or_else(|| state.spare());
+                let victim = if makes_room { oldest() } else { None };
+                Some(victim.ok_or(ConnectionRefusal::Full)?)
             }
             _ => None,
         };
@@ -139,14 +144,14 @@ impl Registry {
         let id = state.next;
         state.next += 1;
         let peer = Peer::new(id, network, Arc::downgrade(self));
-        state.add(id, Entry { network, peer: peer.clone() });
+        state.add(id, Entry { network, tenant: None, peer: peer.clone() });
         let place = Place { registry: Arc::clone(self), id };
         Ok(Admitted { place, peer, replaced: closed.is_some() })
     }
 
-    /// The connection has a right to its place from now on.
-    pub(super) fn prove(&self, id: u64) {
-        self.state().prove(id);
+    /// The connection has a right to its place from now on, and counts for the tenant.
+    pub(super) fn prove(&self, id: u64, tenant: Option<&str>) {
+        self.state().prove(id, tenant);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -172,12 +177,29 @@ impl State {
         self.open.insert(id, entry);
     }
 
-    fn prove(&mut self, id: u64) {
+    fn prove(&mut self, id: u64, tenant: Option<&str>) {
         self.unproven.remove(&id);
-        let network = self.open.get(&id).and_then(|entry| entry.network);
-        if let Some(known) = network.and_then(|network| self.addresses.get_mut(&network)) {
+        // It may be closed already, for another one.
+        let Some(entry) = self.open.get_mut(&id) else { return };
+        if let Some(known) = entry.network.and_then(|network| self.addresses.get_mut(&network)) {
             known.unproven.remove(&id);
         }
+        if let Some(tenant) = tenant {
+            let tenant: Arc<str> = tenant.into();
+            entry.tenant = Some(Arc::clone(&tenant));
+            self.tenants.entry(tenant).or_default().insert(id);
+        }
+    }
+
+    /// Returns the connection that was idle for longest, of a tenant that has more than half of all.
+    fn spare(&self) -> Option<u64> {
+        let of_one = self.tenants.values().max_by_key(|held| held.len())?;
+        if of_one.len() * 2 <= self.open.len() {
+            return None;
+        }
+        let idle =
+            of_one.iter().filter_map(|id| Some((self.open.get(id)?.peer.idle_since()?, *id)));
+        idle.min().map(|(_, id)| id)
     }
 
     fn remove(&mut self, id: u64) -> Option<Entry> {
@@ -190,6 +212,14 @@ impl State {
             known.unproven.remove(&id);
             if known.open == 0 {
                 self.addresses.remove(&network);
+            }
+        }
+        if let Some(tenant) = &entry.tenant
+            && let Some(held) = self.tenants.get_mut(tenant)
+        {
+            held.remove(&id);
+            if held.is_empty() {
+                self.tenants.remove(tenant);
             }
         }
         Some(entry)
@@ -217,18 +247,60 @@ mod tests {
         for host in 1..=3 {
             open.push(registry.admit(address(&format!("192.0.2.{host}"))).expect("a place"));
         }
-        open[0].peer.prove();
+        open[0].peer.prove(Some("a"));
         let new = registry.admit(address("192.0.2.9")).expect("another goes");
         assert!(new.replaced);
         let closed: Vec<_> = open.iter().map(|one| one.peer.is_closed()).collect();
         assert_eq!(closed, [false, true, false]);
-        for known in [&open[2], &new] {
-            known.peer.prove();
+        for (known, tenant) in [(&open[2], "b"), (&new, "c")] {
+            known.peer.prove(Some(tenant));
         }
         let refused = registry.admit(address("192.0.2.10")).err();
         assert_eq!(refused, Some(ConnectionRefusal::Full));
         drop(open);
         assert!(registry.admit(address("192.0.2.10")).is_ok_and(|admitted| !admitted.replaced));
+    }
+
+    #[test]
+    fn a_tenant_with_most_places_loses_the_one_that_is_idle_for_longest() {
+        let registry = registry(5, 5);
+        let admit = |host: u8, tenant| {
+            let admitted = registry.admit(address(&format!("192.0.2.{host}"))).expect("a place");
+            admitted.peer.prove(Some(tenant));
+            admitted
+        };
+        let modest = [admit(1, "modest"), admit(2, "modest")];
+        let greedy = [admit(3, "greedy"), admit(4, "greedy"), admit(5, "greedy")];
+        let under_way = greedy[0].peer.begin_request();
+        drop(greedy[1].peer.begin_request());
+        let new = admit(6, "new");
+        assert!(new.replaced);
+        let closed = |held: &[Admitted]| -> Vec<bool> {
+            held.iter().map(|one| one.peer.is_closed()).collect()
+        };
+        assert_eq!(closed(&greedy), [false, false, true], "one has a call, one had one later");
+        let refused = registry.admit(address("192.0.2.7")).err();
+        assert_eq!(refused, Some(ConnectionRefusal::Full), "nobody has more than half");
+        assert_eq!(closed(&modest), [false, false]);
+        drop((under_way, greedy, modest, new));
+        let state = registry.state();
+        assert!(state.tenants.is_empty() && state.open.is_empty(), "who has none is forgotten");
+    }
+
+    #[test]
+    fn calls_under_way_are_not_cut_off_for_others() {
+        let registry = registry(2, 2);
+        let held: Vec<_> =
+            (1..=2).map(|host| registry.admit(address(&format!("192.0.2.{host}")))).collect();
+        let mut under_way = Vec::new();
+        for admitted in held.iter().flatten() {
+            admitted.peer.prove(Some("greedy"));
+            under_way.push(admitted.peer.begin_request());
+        }
+        let refused = registry.admit(address("192.0.2.3")).err();
+        assert_eq!(refused, Some(ConnectionRefusal::Full));
+        under_way.pop();
+        assert!(registry.admit(address("192.0.2.3")).is_ok_and(|admitted| admitted.replaced));
     }
 
     #[test]
@@ -240,7 +312,7 @@ mod tests {
         assert!(!other.peer.is_closed());
         assert_eq!(many.iter().filter(|one| !one.peer.is_closed()).count(), 2);
         for one in many.iter().rev().take(2) {
-            one.peer.prove();
+            one.peer.prove(None);
         }
         let refused = registry.admit(address("192.0.2.1")).err();
         assert_eq!(refused, Some(ConnectionRefusal::AddressFull));
@@ -259,7 +331,7 @@ mod tests {
         let registry = Registry::new(limits);
         let admitted = registry.admit(address("192.0.2.1")).expect("a place");
         let before = admitted.peer.idle_until(&limits).expect("not for ever");
-        admitted.peer.prove();
+        admitted.peer.prove(None);
         let after = admitted.peer.idle_until(&limits).expect("not for ever");
         assert_eq!(after - before, long - short);
     }

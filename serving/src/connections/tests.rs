@@ -126,7 +126,7 @@ async fn start_closing(max: usize, idle: Duration) -> std::net::SocketAddr {
     let answer = service_fn(|request: Request<tonic::body::Body>| async move {
         let peer = request.extensions().get::<Peer>().expect("it came over a connection");
         if request.uri().path() == "/known" {
-            peer.prove();
+            peer.prove(Some("acme"));
         }
         Ok::<_, std::convert::Infallible>(Response::new(tonic::body::Body::empty()))
     });

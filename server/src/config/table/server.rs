@@ -22,7 +22,7 @@ pub(super) const KEYS: &[Key] = &[
         count(1, 1_000_000),
         "1024",
         "Open gRPC connections. For one more, the oldest that never made an authenticated call is closed; without such a \
-         one, the new one is.",
+         one, an idle one of a tenant that has more than half of all; and without that, the new one.",
     ),
     key(
         "server.max_connections_per_address",
@@ -78,7 +78,8 @@ pub(super) const KEYS: &[Key] = &[
         "server.max_watches",
         count(1, 1_000_000),
         "1024",
-        "WatchCatalog streams that are open; one more is refused with RESOURCE_EXHAUSTED and a retry delay.",
+        "WatchCatalog streams that are open, of which a tenant gets four fifths of what others leave; one more is refused \
+         with RESOURCE_EXHAUSTED and a retry delay.",
     ),
     key(
         "server.unsent_memory",
