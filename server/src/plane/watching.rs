@@ -5,8 +5,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
+use toolgate_serving::{Owner, Share, Shares};
 
 use super::Plane;
 use crate::error::Error;
@@ -23,9 +24,8 @@ const READS_AT_ONCE: usize = 4;
 
 /// The tenants that are watched, and how many may watch.
 pub(super) struct Watchers {
-    places: Arc<Semaphore>,
-    /// A tenant's share of the places.
-    share: usize,
+    /// Shared out by tenant.
+    places: Shares,
     /// A commit wakes all watchers of its tenant, whose reads must not take the store from calls.
     reads: Semaphore,
     tenants: Mutex<HashMap<TenantId, watch::Sender<Revision>>>,
@@ -33,9 +33,8 @@ pub(super) struct Watchers {
 
 impl Watchers {
     pub(super) fn new(max: usize) -> Self {
-        let places = Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS)));
         let reads = Semaphore::new(READS_AT_ONCE);
-        Self { places, share: max.div_ceil(2), reads, tenants: Mutex::default() }
+        Self { places: Shares::new(max), reads, tenants: Mutex::default() }
     }
 
     /// Wakes those who watch the tenant.
@@ -50,12 +49,10 @@ impl Watchers {
     }
 
     fn join(&self, tenant: &TenantId) -> Result<Seat, Error> {
-        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| Error::Overloaded)?;
+        let owner = Owner { connection: None, tenant: Some(tenant.as_str().into()) };
+        let place = self.places.take(&owner, 1).ok_or(Error::Overloaded)?;
         let mut tenants = self.tenants();
         let sender = tenants.entry(tenant.clone()).or_insert_with(|| watch::channel(0).0);
-        if sender.receiver_count() >= self.share {
-            return Err(Error::Overloaded);
-        }
         Ok(Seat { news: sender.subscribe(), _place: place })
     }
 
@@ -75,7 +72,7 @@ impl Watchers {
 
 struct Seat {
     news: watch::Receiver<Revision>,
-    _place: OwnedSemaphorePermit,
+    _place: Share,
 }
 
 /// Of which MCP servers a watcher is told.
@@ -179,7 +176,7 @@ impl Plane {
     /// without a catalog may be watched: it may get one.
     ///
     /// # Errors
-    /// [`Error::Overloaded`]: as many watch as may.
+    /// [`Error::Overloaded`]: as many watch as may, or the tenant has as many as are due to it.
     pub fn watch(
         &self,
         tenant: &TenantId,
@@ -222,15 +219,24 @@ mod tests {
     #[test]
     fn places_are_bounded_and_come_back() {
         let watchers = Watchers::new(2);
-        let seat = watchers.join(&tenant("a")).expect("room");
-        assert!(matches!(watchers.join(&tenant("a")), Err(Error::Overloaded)), "half for each");
-        let other = watchers.join(&tenant("b")).expect("room");
+        let seats = (watchers.join(&tenant("a")), watchers.join(&tenant("b")));
+        assert!(seats.0.is_ok() && seats.1.is_ok());
         assert!(matches!(watchers.join(&tenant("c")), Err(Error::Overloaded)), "all are taken");
-        drop((seat, other));
+        drop(seats);
         watchers.leave(&tenant("a"));
         watchers.leave(&tenant("b"));
-        watchers.leave(&tenant("c"));
-        assert!(watchers.tenants().is_empty());
+        assert!(watchers.tenants().is_empty(), "who got no place is not remembered");
+        assert!(watchers.join(&tenant("c")).is_ok());
+    }
+
+    #[test]
+    fn two_greedy_tenants_leave_places_for_a_third() {
+        let watchers = Watchers::new(100);
+        let all = |name| -> Vec<Seat> {
+            std::iter::from_fn(|| watchers.join(&tenant(name)).ok()).collect()
+        };
+        let (first, second) = (all("a"), all("b"));
+        assert_eq!((first.len(), second.len()), (80, 16));
         assert!(watchers.join(&tenant("c")).is_ok());
     }
 }
