@@ -217,3 +217,21 @@ async fn set_health(reporter: &HealthReporter, serving: bool) {
     };
     reporter.set_service_status("", whole).await;
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn connections_are_bounded_in_all_ways_by_default() {
+        let config = Config::in_directory(Path::new("data")).server;
+        let limits = connection_limits(&config);
+        assert_eq!(limits.max, 1_024);
+        assert_eq!(limits.max_per_address, Some(512));
+        assert_eq!(limits.idle, Some(Duration::from_secs(300)));
+        assert_eq!(limits.unproven_idle, Some(UNPROVEN_IDLE));
+    }
+}

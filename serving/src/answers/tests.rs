@@ -14,7 +14,7 @@ use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
 use super::*;
-use crate::{ConnectionLimits, Connections, transport};
+use crate::{BodyPace, BoundRequests, ConnectionLimits, Connections, transport};
 
 /// Bytes of each answer, in several pieces and one that is not whole.
 const ANSWER: usize = 100_000;
@@ -27,7 +27,7 @@ struct Served {
     refused: Arc<AtomicUsize>,
 }
 
-/// A server whose every answer has `ANSWER` bytes.
+/// A server whose every answer has `ANSWER` bytes, to the tenant that the path names.
 async fn start(patience: Duration) -> Served {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("bound");
@@ -37,12 +37,17 @@ async fn start(patience: Duration) -> Served {
         count.fetch_add(1, Ordering::Relaxed);
     });
     let room = Arc::clone(&layer.room);
-    let answer = service_fn(|_: Request<TonicBody>| async {
+    let answer = service_fn(|request: Request<TonicBody>| async move {
+        let tenant = request.uri().path().trim_start_matches('/');
+        if !tenant.is_empty() {
+            request.extensions().get::<RequestOwner>().expect("it came in").name(tenant);
+        }
         let whole = http_body_util::Full::new(Bytes::from(vec![7; ANSWER]));
         Ok::<_, Infallible>(Response::new(TonicBody::new(whole)))
     });
     let incoming = Connections::new(listener, ConnectionLimits::of(8), |_| {});
-    tokio::spawn(transport().layer(layer).serve_with_incoming(answer, incoming));
+    let door = BoundRequests::new(1_000, BodyPace::within(LONG), |_| {});
+    tokio::spawn(transport().layer(door).layer(layer).serve_with_incoming(answer, incoming));
     Served { address, room, refused }
 }
 
@@ -75,10 +80,15 @@ impl Served {
 
 impl Peer {
     async fn call(&mut self) -> ResponseFuture {
+        self.call_of("").await
+    }
+
+    /// A call of that tenant; of none for "".
+    async fn call_of(&mut self, tenant: &str) -> ResponseFuture {
         let mut requests = self.requests.clone().ready().await.expect("a stream");
         let request = Request::builder()
             .method("POST")
-            .uri("http://x/")
+            .uri(format!("http://x/{tenant}"))
             .header("content-type", "application/grpc")
             .body(())
             .expect("good");
@@ -118,6 +128,25 @@ async fn answers_beyond_the_room_are_refused_at_once_and_those_within_are_not() 
     assert!(status.is_none(), "{status:?}");
     drop((open, greedy, body, other));
     served.wait_until_free().await;
+}
+
+#[tokio::test]
+async fn a_tenant_has_its_share_of_the_room_over_all_its_connections() {
+    let served = start(LONG).await;
+    let mut first = served.peer(0).await;
+    let mut open = Vec::new();
+    loop {
+        let (status, body) = head(first.call_of("greedy").await).await;
+        if status.is_some() {
+            break;
+        }
+        open.push(body);
+    }
+    let mut second = served.peer(0).await;
+    let (status, _) = head(second.call_of("greedy").await).await;
+    assert_eq!(status.expect("a refusal").code(), Code::ResourceExhausted);
+    let (status, _body) = head(second.call_of("modest").await).await;
+    assert!(status.is_none(), "{status:?}");
 }
 
 #[tokio::test]

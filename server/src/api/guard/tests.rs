@@ -2,14 +2,24 @@
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
+use std::future::pending;
+use std::time::Duration;
 
 use prost_reflect::DescriptorPool;
-use tonic::Status;
+use tokio::sync::mpsc;
+use tonic::{Code, Status};
+use toolgate_serving::{BodyPace, BoundRequests};
 use tower::{ServiceExt as _, service_fn};
 
 use super::*;
 use crate::auth::access::TABLE;
+use crate::auth::api_key::ApiKey;
+use crate::auth::start;
+use crate::config::{AuthConfig, AuthMethod};
 use crate::role::Role;
+use crate::store::sqlite::SqliteStore;
+use crate::store::{KeyStore, StoredKey};
+use crate::telemetry::{AuthMetrics, ShardsReading};
 
 fn served() -> BTreeSet<String> {
     let descriptors = [
@@ -76,4 +86,68 @@ async fn callers_are_told_once_and_refusals_go_no_further() {
     assert_eq!(call(route, off.clone()).await, (tonic::Code::Ok, "known".into()));
     let health = "/grpc.health.v1.Health/Check";
     assert_eq!(call(health, off).await, (tonic::Code::Ok, "open".into()));
+}
+
+/// An agent's key of that tenant, as a header says it.
+async fn bearer(store: &SqliteStore, tenant: &str) -> HeaderValue {
+    let key = ApiKey::generate().expect("a key");
+    let stored = StoredKey {
+        id: key.id().to_owned(),
+        secret_hash: key.secret_hash(),
+        tenant: TenantId::parse(tenant).ok(),
+        principal: "p".into(),
+        roles: vec!["agent".into()],
+        label: String::new(),
+        created_ms: 0,
+        expires_ms: None,
+        revoked_ms: None,
+        used_ms: None,
+    };
+    store.create_key(&stored).await.expect("kept");
+    HeaderValue::from_str(&format!("Bearer {}", key.reveal())).expect("a header")
+}
+
+#[tokio::test]
+async fn a_tenant_has_its_share_of_the_requests_over_all_its_connections() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("keys.db");
+    let store = Arc::new(SqliteStore::open(&path).await.expect("a store"));
+    let greedy = bearer(&store, "greedy").await;
+    let modest = bearer(&store, "modest").await;
+    let config = AuthConfig {
+        methods: vec![AuthMethod::ApiKey],
+        admin_key_file: None,
+        tokens: None,
+        trust_domain: None,
+        certificates: Vec::new(),
+    };
+    let started = start(&config, (store, None), AuthMetrics::default());
+    let (authenticator, _keeping) = started.expect("a good configuration");
+    let metrics = Arc::new(Metrics::default());
+    let guard = Guard::new(Arc::new(authenticator), Arc::clone(&metrics));
+    let (come_in, mut inside) = mpsc::unbounded_channel();
+    let endless = service_fn(move |_: Request<Body>| {
+        come_in.send(()).expect("the test goes on");
+        pending::<Result<Response<Body>, Infallible>>()
+    });
+    // Without a connection each, as if each had one of its own.
+    let door = BoundRequests::new(10, BodyPace::within(Duration::from_secs(60)), |_| {});
+    let service = door.layer(guard.layer(endless));
+    let call = |key: &HeaderValue| {
+        let request = Request::builder().uri("/toolgate.v1.RouterService/Route");
+        let request = request.header(AUTHORIZATION, key).body(Body::empty());
+        service.clone().oneshot(request.expect("a request"))
+    };
+    for _ in 0..8 {
+        tokio::spawn(call(&greedy));
+        inside.recv().await.expect("it is let in");
+    }
+    let refused = call(&greedy).await.expect("an answer");
+    let status = Status::from_header_map(refused.headers()).expect("a status");
+    assert_eq!(status.code(), Code::ResourceExhausted, "{status:?}");
+    tokio::spawn(call(&modest));
+    inside.recv().await.expect("another tenant is let in");
+    let text = metrics.expose(ShardsReading::default());
+    let line = "toolgate_admission_rejected_total{reason=\"tenant_requests\"} 1";
+    assert!(text.lines().any(|found| found == line), "{text}");
 }
