@@ -452,6 +452,20 @@ def unreachable() -> Iterator[Client]:
         yield client
 
 
+def test_more_tools_than_a_provider_takes_are_told_once(
+    unreachable: Client, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolgate._agents._many_told", set())
+    numbered = [clock.model_copy(update={"name": f"mcp__many__tool_{n}"}) for n in range(130)]
+    model = ScriptedModel(script=[says("Yes.")] * 2)
+    agent = create_agent(model, middleware=[ToolgateMiddleware(unreachable, numbered)])
+    for _ in range(2):
+        agent.invoke(asked("search my notes"))
+    assert [len(names) for names in model.shown_tools] == [130] * 2
+    (told,) = [r.getMessage() for r in caplog.records if "Gemini 512" in r.getMessage()]
+    assert told.startswith("toolgate: 130 tools are to be shown to the model, and OpenAI takes 128")
+
+
 def test_without_toolgate_the_model_sees_all_tools_and_no_call_runs(
     unreachable: Client, tools: list[BaseTool], desk: Desk
 ) -> None:

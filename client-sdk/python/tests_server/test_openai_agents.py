@@ -9,6 +9,9 @@ import pytest
 from agents import (
     Agent,
     FunctionTool,
+    Model,
+    ModelResponse,
+    OpenAIResponsesModel,
     Runner,
     RunResult,
     RunState,
@@ -18,6 +21,7 @@ from agents import (
 )
 from agents.testing import ScriptedModel, assistant_message, function_call
 from desk import CREATE, DELETE, FIND, FORECAST, GUARDED, SEARCH, Desk, clock
+from openai import AsyncOpenAI
 
 from toolgate import AsyncClient, Client
 from toolgate.openai_agents import Conversation, mcp_definitions, model_facing
@@ -185,6 +189,11 @@ def test_the_answer_to_refused_calls_can_be_called_by_no_model(
     assert refusal["error"] == "unknown_tool"
 
 
+def told_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    records = [r for r in caplog.records if r.name == "toolgate.openai_agents"]
+    return [r.getMessage() for r in records if "beside Toolgate's" in r.getMessage()]
+
+
 def test_tools_beside_toolgates_are_told_once(
     client: Client, tools: list[FunctionTool], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -192,11 +201,10 @@ def test_tools_beside_toolgates_are_told_once(
         """Tell the time by the sun."""
         return "noon"
 
-    agent = Agent(name="desk", model=script("Yes."), tools=[function_tool(sundial)])
+    agent = Agent(name="desk", model=script("Yes.", "Yes."), tools=[function_tool(sundial)])
     for _ in range(2):
-        Conversation(client, tools).agent(agent)
-    told = [r.getMessage() for r in caplog.records if r.name == "toolgate.openai_agents"]
-    assert told == [
+        asyncio.run(Runner.run(Conversation(client, tools).agent(agent), "search my notes"))
+    assert told_of(caplog) == [
         "toolgate: 1 tool is on the agent beside Toolgate's (sundial): sent with every request, "
         "and no call of them passes Gate"
     ]
@@ -355,6 +363,62 @@ def test_without_toolgate_the_model_sees_all_tools_and_no_call_runs(
     assert shown(model)[0] == ["clock", FIND, CREATE, DELETE, FORECAST]
     assert [refusal["error"] for refusal in refusals(result)] == ["gate_unavailable"]
     assert desk.ran == []
+
+
+def numbered(count: int) -> list[FunctionTool]:
+    """So many tools, which Toolgate is to manage."""
+
+    async def done(_context: Any, _arguments: str) -> str:
+        return "done"
+
+    return [
+        FunctionTool(f"mcp__many__tool_{n}", f"Do {n}.", {"type": "object"}, done, False)
+        for n in range(count)
+    ]
+
+
+class OfOpenAI(OpenAIResponsesModel):
+    """OpenAI's model, whose requests a script answers."""
+
+    def __init__(self, scripted: ScriptedModel, url: str) -> None:
+        super().__init__("gpt", AsyncOpenAI(api_key="none", base_url=url))
+        self.scripted = scripted
+
+    async def get_response(self, *request: Any, **named: Any) -> ModelResponse:
+        return await self.scripted.get_response(*request, **named)
+
+
+@pytest.mark.parametrize(
+    ("url", "sent", "left_out"),
+    [
+        ("", 131, ""),
+        ("http://127.0.0.1:1/v1", 131, ""),
+        ("https://api.openai.com/v1", 128, ": 3 are left out"),
+    ],
+    ids=["a model of one's own", "a service with the same API", "OpenAI"],
+)
+def test_more_tools_than_a_provider_takes_are_told_once(
+    unreachable: Client,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    url: str,
+    sent: int,
+    left_out: str,
+) -> None:
+    monkeypatch.setattr("toolgate._agents._many_told", set())
+    scripted = script("Yes.", "Yes.")
+    model: Model = OfOpenAI(scripted, url) if url else scripted
+    agent = Agent(name="desk", model=model, tools=[function_tool(clock)])
+    for _ in range(2):
+        conversation = Conversation(unreachable, numbered(130))
+        asyncio.run(Runner.run(conversation.agent(agent), "search my notes"))
+    assert [len(names) for names in shown(scripted)] == [sent] * 2
+    assert shown(scripted)[0][:2] == ["clock", "mcp__many__tool_0"]
+    (told,) = [r.getMessage() for r in caplog.records if "Gemini 512" in r.getMessage()]
+    assert told.startswith(
+        "toolgate: 131 tools are to be shown to the model, and OpenAI takes 128 tools in a "
+        f"request, Gemini 512{left_out}. "
+    )
 
 
 def test_without_the_search_nothing_is_deferred(client: Client, tools: list[FunctionTool]) -> None:

@@ -14,6 +14,7 @@ from pydantic_ai import (
     ModelMessage,
     ModelResponse,
     TextPart,
+    Tool,
     ToolCallPart,
 )
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ToolReturnPart
@@ -345,6 +346,19 @@ def test_without_toolgate_the_model_sees_all_tools_and_no_call_runs(
     assert script.shown[0] == [FIND, CREATE, DELETE, FORECAST]
     assert [refusal["error"] for refusal in refusals(result)] == ["gate_unavailable"]
     assert desk.ran == []
+
+
+def test_more_tools_than_a_provider_takes_are_told_once(
+    unreachable: Client, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolgate._agents._many_told", set())
+    numbered = [Tool(clock, name=f"mcp__many__tool_{n}") for n in range(130)]
+    script = Script("Yes.", "Yes.")
+    for _ in range(2):
+        run(script, Toolgate(unreachable, FunctionToolset(numbered)), "search my notes")
+    assert [len(names) for names in script.shown] == [130] * 2
+    (told,) = [r.getMessage() for r in caplog.records if "Gemini 512" in r.getMessage()]
+    assert told.startswith("toolgate: 130 tools are to be shown to the model, and OpenAI takes 128")
 
 
 def test_without_the_search_nothing_is_deferred(

@@ -41,6 +41,11 @@ export interface MiddlewareOptions {
    * passes Gate. Default: a line by `console.warn`, once in a process.
    */
   readonly onOwnTools?: (names: readonly string[]) => void;
+  /**
+   * Told once of more tools for a request than OpenAI takes (128; Gemini takes 512), the agent's own among them, as when
+   * Toolgate can't be reached and all are shown. Default: a line by `console.warn`, once in a process.
+   */
+  readonly onManyTools?: (count: number) => void;
 }
 
 /** What a conversation remembers: JSON, to be kept wherever its messages are. */
@@ -93,6 +98,9 @@ const NAME_CHARS = 128;
 /** Own tools that were told of, by their names; bounded by forgetting all of them. */
 const told = new Set<string>();
 const TOLD_MAX = 256;
+/** The most tools that OpenAI takes in a request; it answers more of them with an error. */
+const OPENAI_TOOLS = 128;
+let hasWarnedOfMany = false;
 
 /** An intent: what the user said, or less heavily what a tool answered since. */
 export interface Intent {
@@ -113,6 +121,7 @@ export class Gatekeeper {
   readonly #managed: ReadonlySet<string>;
   readonly #options: MiddlewareOptions;
   #hasTold = false;
+  #hasToldMany = false;
 
   /**
    * @param managed names of all tools that Toolgate manages.
@@ -152,6 +161,19 @@ export class Gatekeeper {
     }
     this.#hasTold = true;
     (this.#options.onOwnTools ?? warnOfOwn)(names);
+  }
+
+  /**
+   * Tells once of more tools for a request than a provider takes.
+   *
+   * @param count tools to show: the agent's own, the search and the active set.
+   */
+  tellMany(count: number): void {
+    if (count <= OPENAI_TOOLS || this.#hasToldMany) {
+      return;
+    }
+    this.#hasToldMany = true;
+    (this.#options.onManyTools ?? warnOfMany)(count);
   }
 
   /** Whether a call is one of the search. */
@@ -348,6 +370,18 @@ function warnOfOwn(names: readonly string[]): void {
   console.warn(
     `toolgate: ${String(names.length)} ${are} on the agent beside Toolgate's ` +
       `(${names.slice(0, NAMES_TOLD).join(", ")}${more}): sent with every request, and no call of them passes Gate`,
+  );
+}
+
+function warnOfMany(count: number): void {
+  if (hasWarnedOfMany) {
+    return;
+  }
+  hasWarnedOfMany = true;
+  console.warn(
+    `toolgate: ${String(count)} tools are to be shown to the model, and OpenAI takes ${String(OPENAI_TOOLS)} tools in a ` +
+      "request, Gemini 512. Let the model search (search: true) and leave deferral and topK at their defaults. While " +
+      "Toolgate can't be reached, all tools are shown: give an agent only those that it needs.",
   );
 }
 

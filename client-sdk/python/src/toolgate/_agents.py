@@ -36,6 +36,8 @@ NOT_SEARCHED = {
 OBSERVATION_WEIGHT = 0.5
 BYTES_A_TOKEN = 4
 """Of English text, about."""
+OPENAI_TOOLS = 128
+"""The most tools that OpenAI takes in a request; it answers more of them with an error."""
 REFUSED_CALL = "toolgate_refused_call"
 """The tool that answers calls of names that no tool has, where the framework itself would fail or
 list every tool. No model is shown it."""
@@ -55,6 +57,8 @@ _FILLED = frozenset({"state", "handle", "known_pool_revision"})
 _GRANTS = ("scopes", "milestones", "attributes")
 _NAMES_TOLD = 10
 _NAME_CHARS = 128
+_many_told: set[str] = set()
+"""The names of the logs that have the warning of `tell_many`."""
 
 Answer = TypeVar("Answer")
 
@@ -268,6 +272,28 @@ def tell_own(log: logging.Logger, names: tuple[str, ...]) -> None:
         "tool is on the agent" if len(names) == 1 else "tools are on the agent",
         ", ".join(names[:_NAMES_TOLD]),
         more,
+    )
+
+
+def tell_many(log: logging.Logger, count: int, left_out: int = 0) -> None:
+    """Warns, once in a process, of more tools for a request than a provider takes.
+
+    Args:
+        log: Where to.
+        count: Tools to show: the agent's own, the search and the active set.
+        left_out: How many of them are not sent.
+    """
+    if count <= OPENAI_TOOLS or log.name in _many_told:
+        return
+    _many_told.add(log.name)
+    log.warning(
+        "toolgate: %d tools are to be shown to the model, and OpenAI takes %d tools in a request, "
+        "Gemini 512%s. Let the model search (search=True) and leave deferral and top_k at their "
+        "defaults. While Toolgate can't be reached, all tools are shown: give an agent only those "
+        "that it needs.",
+        count,
+        OPENAI_TOOLS,
+        f": {left_out} are left out" if left_out else "",
     )
 
 

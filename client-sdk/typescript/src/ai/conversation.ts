@@ -131,7 +131,9 @@ export class ToolgateConversation {
     const { active } = this.#held;
     // The agent's own tools first, then the active set in its order, so that caches hold.
     const shown = active?.filter((name) => Object.hasOwn(this.tools, name)) ?? Object.keys(this.#managed);
-    return { activeTools: [...this.#own, ...shown] };
+    const activeTools = [...this.#own, ...shown];
+    this.#gatekeeper.tellMany(activeTools.length);
+    return { activeTools };
   };
 
   /**

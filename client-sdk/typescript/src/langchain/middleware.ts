@@ -120,6 +120,7 @@ export function toolgateMiddleware(
       const names = own.flatMap(({ name }) => (typeof name === "string" ? [name] : []));
       gatekeeper.tellOwn(names);
       const shown = after.active?.flatMap((name) => ours.get(name) ?? []) ?? tools;
+      gatekeeper.tellMany(own.length + shown.length);
       await handler({ ...request, tools: [...own, ...shown] });
       // LangChain adds the model's message by itself.
       return new Command({ update: { _toolgate: { ...after, own: names } } });

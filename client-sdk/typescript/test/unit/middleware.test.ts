@@ -2,9 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import type { ModelMessage } from "ai";
+import { jsonSchema, type ModelMessage, tool as aiTool } from "ai";
+import { AIMessage, createAgent, fakeModel, tool } from "langchain";
 
 import { ToolgateConversation, type ToolgateOptions } from "../../src/ai/index.js";
+import { toolgateMiddleware } from "../../src/langchain/index.js";
 import { estimatedTokens } from "../../src/middleware.js";
 import { Client, v1 } from "../../src/node.js";
 import { Fake } from "../fake.js";
@@ -66,4 +68,62 @@ test("a count of one's own or none is told, and what the caller says for every s
 test("four bytes of text are a token, and no message is not nothing", () => {
   assert.equal(estimatedTokens(["größer", "ab"]), 2);
   assert.equal(estimatedTokens([]), 1);
+});
+
+const empty = { type: "object" as const, properties: {} };
+
+/** So many names of tools that Toolgate is to manage. */
+function numbered(count: number): string[] {
+  return Array.from({ length: count }, (_, at) => `mcp__many__tool_${String(at)}`);
+}
+
+/** A conversation of so many tools and one of the agent's own, while Toolgate can't be reached. */
+function unreached(client: Client, count: number, options: ToolgateOptions): ToolgateConversation {
+  const clock = aiTool({ inputSchema: jsonSchema(empty), execute: () => "noon" });
+  const tools = Object.fromEntries(numbered(count).map((name) => [name, clock]));
+  const quiet = { onFault: () => undefined, onOwnTools: () => undefined };
+  return new ToolgateConversation(client, tools, { own: { clock }, ...quiet, ...options });
+}
+
+test("more tools than OpenAI takes are told once by each conversation", async () => {
+  await using client = new Client("127.0.0.1:1", { timeoutMs: 1_000 });
+  for (const [count, expected] of [
+    [127, []],
+    [130, [131]],
+  ] as const) {
+    const told: number[] = [];
+    const conversation = unreached(client, count, { onManyTools: (shown) => told.push(shown) });
+    for (const messages of [[asked], answered]) {
+      const { activeTools } = await conversation.prepareStep({ messages });
+      assert.equal(activeTools.length, count + 1);
+    }
+    assert.deepEqual(told, expected);
+  }
+});
+
+test("more tools than OpenAI takes are warned of once in a process", async (context) => {
+  const warn = context.mock.method(console, "warn", () => undefined);
+  await using client = new Client("127.0.0.1:1", { timeoutMs: 1_000 });
+  for (let times = 0; times < 2; times++) {
+    await unreached(client, 130, {}).prepareStep({ messages: [asked] });
+  }
+  const [[line] = []] = warn.mock.calls.map(({ arguments: [first] }) => [String(first)]);
+  assert.equal(warn.mock.callCount(), 1);
+  assert.match(line ?? "", /^toolgate: 131 tools are to be shown to the model, and OpenAI takes 128 tools/);
+});
+
+test("LangChain's middleware tells of more tools than OpenAI takes too", async () => {
+  await using client = new Client("127.0.0.1:1", { timeoutMs: 1_000 });
+  const told: number[] = [];
+  const named = (name: string) => tool(() => "noon", { name, description: "Tells.", schema: empty });
+  const middleware = toolgateMiddleware(client, numbered(130).map(named), {
+    ...{ onFault: () => undefined, onOwnTools: () => undefined },
+    onManyTools: (shown) => told.push(shown),
+  });
+  const model = fakeModel().respond(new AIMessage("Yes.")).respond(new AIMessage("Yes."));
+  const agent = createAgent({ model, tools: [named("clock")], middleware: [middleware] });
+  for (let times = 0; times < 2; times++) {
+    await agent.invoke({ messages: [{ role: "user", content: "the weather in Oslo?" }] });
+  }
+  assert.deepEqual(told, [131]);
 });

@@ -29,6 +29,7 @@ from toolgate._agents import (
     route_of,
     shown_of,
     snapshot_of,
+    tell_many,
     tell_own,
     text_of,
     verdicts_of,
@@ -268,12 +269,20 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         """The agent's own tools first, then the active set in its order, so that caches hold."""
         own = [tool for tool in request.tools if not self._manages(tool)]
         tell_own(_LOG, tuple(sorted(_name(tool) for tool in own)))
+        shown = self._active(request, own)
+        tell_many(_LOG, len(shown))
+        return request.override(tools=shown)
+
+    def _active(
+        self, request: "ModelRequest[Any]", own: list[BaseTool | dict[str, Any]]
+    ) -> list[BaseTool | dict[str, Any]]:
+        """Returns the tools to show; before the first turn, all but the search."""
         active = request.state.get("toolgate_active")
         if not isinstance(active, list):
-            return request.override(tools=[t for t in request.tools if t is not self._search])
+            return [tool for tool in request.tools if tool is not self._search]
         search = [self._search] if self._search is not None and self._search.name in active else []
         shown = [self._managed[name] for name in active if name in self._managed]
-        return request.override(tools=[*own, *search, *shown])
+        return [*own, *search, *shown]
 
     def _marked(
         self, request: "ModelRequest[Any]", response: "ModelResponse[Any]"

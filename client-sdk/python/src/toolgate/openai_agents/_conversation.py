@@ -13,6 +13,8 @@ from agents import (
     Model,
     ModelResponse,
     MultiProvider,
+    OpenAIChatCompletionsModel,
+    OpenAIResponsesModel,
     Tool,
     ToolGuardrailFunctionOutput,
     ToolInputGuardrail,
@@ -23,6 +25,7 @@ from agents.tool_context import ToolContext
 from openai.types.responses import ResponseCompletedEvent, ResponseFunctionToolCall
 
 from toolgate._agents import (
+    OPENAI_TOOLS,
     REFUSED_CALL,
     SEARCH,
     Turns,
@@ -30,6 +33,7 @@ from toolgate._agents import (
     checked_grants,
     no_such_tool,
     refuse_arguments,
+    tell_many,
     tell_own,
 )
 from toolgate._requests import RouteArguments
@@ -133,8 +137,18 @@ class Conversation:
         """What to keep between processes, beside the messages: a JSON object."""
         return self._turns.snapshot()
 
-    async def _shown(self, items: _items.Items, tools: list[Tool]) -> list[Tool]:
-        """Routes; the agent's own tools, then the active set in its order, so that caches hold."""
+    async def _shown(
+        self, items: _items.Items, tools: list[Tool], *, handoffs: int, is_openai: bool
+    ) -> list[Tool]:
+        """Routes; the agent's own tools, then the active set in its order, so that caches hold.
+
+        Args:
+            items: The messages.
+            tools: All tools of the agent, those of its MCP servers too.
+            handoffs: How many handoffs are sent as tools beside them.
+            is_openai: Whether OpenAI is asked, which fails a request with more than 128 tools: the
+                last of the active set are left out.
+        """
         self._turns.read(_items.entries(items), self._granted())
         tokens = None if self._count_tokens is None else self._count_tokens(items)
         await self._turns.turn(_items.intents(items), tokens)
@@ -142,7 +156,9 @@ class Conversation:
         own = [tool for tool in tools if tool.name not in {*managed, REFUSED_CALL}]
         order = self._turns.active if self._turns.active is not None else list(managed)
         active = [managed[n] for n in order if n in managed and self._turns.shows(n)]
-        return [*own, *active]
+        room = max(0, OPENAI_TOOLS - len(own) - handoffs) if is_openai else len(active)
+        tell_many(_LOG, len(own) + handoffs + len(active), len(active[room:]))
+        return [*own, *active[:room]]
 
     async def _gate(self, output: Sequence[Any], known: Collection[str]) -> None:
         """Gates the calls of a model's answer, all at once.
@@ -240,7 +256,7 @@ class _Gated(Model):
         *rest: Any,
         **named: Any,
     ) -> ModelResponse:
-        shown = await self._conversation._shown(input, tools)
+        shown = await self._shown(input, tools, handoffs)
         response = await self._model.get_response(
             *(system_instructions, input, model_settings, shown, output_schema, handoffs),
             *rest,
@@ -260,7 +276,7 @@ class _Gated(Model):
         *rest: Any,
         **named: Any,
     ) -> AsyncIterator[TResponseStreamEvent]:
-        shown = await self._conversation._shown(input, tools)
+        shown = await self._shown(input, tools, handoffs)
         known = _known(tools, output_schema, handoffs)
         async for event in self._model.stream_response(
             *(system_instructions, input, model_settings, shown, output_schema, handoffs),
@@ -271,6 +287,13 @@ class _Gated(Model):
                 await self._conversation._gate(event.response.output, known)
             yield event
 
+    async def _shown(
+        self, items: _items.Items, tools: list[Tool], handoffs: Sequence[Handoff]
+    ) -> list[Tool]:
+        return await self._conversation._shown(
+            items, tools, handoffs=len(handoffs), is_openai=_is_openai(self._model)
+        )
+
     async def close(self) -> None:
         await self._model.close()
 
@@ -279,6 +302,15 @@ class _Gated(Model):
 
     async def _cleanup_on_run_end(self, owner: object) -> None:
         await self._model._cleanup_on_run_end(owner)
+
+
+def _is_openai(model: Model) -> bool:
+    """Returns whether a model is surely asked of OpenAI, not of a service with the same API."""
+    if not isinstance(model, OpenAIResponsesModel | OpenAIChatCompletionsModel):
+        return False
+    url = getattr(getattr(model, "_client", None), "base_url", None)
+    host = getattr(url, "host", "")
+    return host == "api.openai.com" or host.endswith(".api.openai.com")
 
 
 def _known(tools: Sequence[Tool], output_schema: Any, handoffs: Sequence[Handoff]) -> set[str]:

@@ -22,6 +22,7 @@ from toolgate._agents import (
     checked_grants,
     no_such_tool,
     refuse_arguments,
+    tell_many,
     tell_own,
 )
 from toolgate._requests import RouteArguments
@@ -141,6 +142,7 @@ class Toolgate(AbstractCapability[Any]):
         await self._turns.turn(_messages.intents(ctx.messages), tokens)
         parameters = request_context.model_request_parameters
         shown = self._shown(parameters.function_tools)
+        tell_many(_LOG, len(shown) + len(parameters.output_tools))
         return replace(
             request_context, model_request_parameters=replace(parameters, function_tools=shown)
         )
