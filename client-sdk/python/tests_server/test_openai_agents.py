@@ -19,8 +19,11 @@ from agents import (
     function_tool,
     set_tracing_disabled,
 )
+from agents.mcp import MCPServer
 from agents.testing import ScriptedModel, assistant_message, function_call
 from desk import CREATE, DELETE, FIND, FORECAST, GUARDED, SEARCH, Desk, clock
+from mcp.types import CallToolResult, GetPromptResult, ListPromptsResult
+from mcp.types import Tool as MCPTool
 from openai import AsyncOpenAI
 
 from toolgate import AsyncClient, Client
@@ -206,6 +209,42 @@ def test_tools_beside_toolgates_are_told_once(
         asyncio.run(Runner.run(Conversation(client, tools).agent(agent), "search my notes"))
     assert told_of(caplog) == [
         "toolgate: 1 tool is on the agent beside Toolgate's (sundial): sent with every request, "
+        "and no call of them passes Gate"
+    ]
+
+
+class Almanac(MCPServer):
+    """An MCP server that is left on the agent."""
+
+    name = "almanac"
+    cached_tools = None
+
+    async def connect(self) -> None: ...
+
+    async def cleanup(self) -> None: ...
+
+    async def list_tools(self, *_: Any) -> list[MCPTool]:
+        return [MCPTool.model_validate({"name": "moon_phase", "inputSchema": {"type": "object"}})]
+
+    async def call_tool(self, *_: Any) -> CallToolResult:
+        return CallToolResult(content=[])
+
+    async def list_prompts(self) -> ListPromptsResult:
+        return ListPromptsResult(prompts=[])
+
+    async def get_prompt(self, *_: Any) -> GetPromptResult:
+        return GetPromptResult(messages=[])
+
+
+def test_the_tools_of_an_mcp_server_left_on_the_agent_are_told(
+    client: Client, tools: list[FunctionTool], caplog: pytest.LogCaptureFixture
+) -> None:
+    model = script("Yes.")
+    agent = Agent(name="desk", model=model, mcp_servers=[Almanac()])
+    asyncio.run(Runner.run(Conversation(client, tools, top_k=1).agent(agent), "search my notes"))
+    assert shown(model) == [["moon_phase", SEARCH, FIND]]
+    assert told_of(caplog) == [
+        "toolgate: 1 tool is on the agent beside Toolgate's (moon_phase): sent with every request, "
         "and no call of them passes Gate"
     ]
 

@@ -124,7 +124,6 @@ class Conversation:
         Args:
             agent: The agent; it may be shared by all conversations.
         """
-        tell_own(_LOG, tuple(sorted(tool.name for tool in agent.tools)))
         named = agent.model
         model = named if isinstance(named, Model) else MultiProvider().get_model(named)
         return agent.clone(
@@ -154,6 +153,7 @@ class Conversation:
         await self._turns.turn(_items.intents(items), tokens)
         managed = {tool.name: tool for tool in tools if tool.name in self._names | {SEARCH}}
         own = [tool for tool in tools if tool.name not in {*managed, REFUSED_CALL}]
+        tell_own(_LOG, tuple(sorted(tool.name for tool in own)))
         order = self._turns.active if self._turns.active is not None else list(managed)
         active = [managed[n] for n in order if n in managed and self._turns.shows(n)]
         room = max(0, OPENAI_TOOLS - len(own) - handoffs) if is_openai else len(active)
