@@ -20,7 +20,6 @@ from toolgate import (
     ToolSettings,
     history,
     is_authenticated,
-    layout,
     render,
 )
 
@@ -61,7 +60,6 @@ class Agent:
         self._model = model
         self._messages: list[Any] = []
         self._handle = ""
-        self._summaries = client.get_summary_pool().apply_to({})
 
     def say(self, text: str) -> str:
         """Sends what the user says; the model's answer once it calls nothing more."""
@@ -70,12 +68,13 @@ class Agent:
             state = history.scan(self._messages).state(scopes=["chat:write"])
             turn = self._client.route(text, state=state, handle=self._handle, top_k=1)
             self._handle = turn.handle
+            tools = [SEARCH_TOOL, *turn]
             answer = self._model.messages.create(
                 model=MODEL,
                 max_tokens=1024,
-                system=layout.anthropic_system("Be brief.", self._summaries),
-                tools=render.anthropic([SEARCH_TOOL, *turn], model=MODEL).tools,
-                messages=history.strip(self._messages, self._summaries).messages,
+                system="Be brief.",
+                tools=render.anthropic(tools, model=MODEL).tools,
+                messages=history.strip(self._messages, {t.model_name for t in tools}).messages,
             )
             self._messages.append(answer)
             uses = [block for block in answer["content"] if block["type"] == "tool_use"]

@@ -1,10 +1,15 @@
 """The examples run as they stand there."""
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
+
+from toolgate import Client
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 SEARCH = "toolgate_search_tools"
@@ -34,6 +39,34 @@ def test_the_loop(target: str, tenant: str) -> None:
         f"{kept}, {react}",
         "Posted, with a wave.",
     ]
+
+
+def module(name: str) -> ModuleType:
+    """The example as a module, which runs nothing yet."""
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def test_the_loops_prompt_lists_what_the_ledger_counts(client: Client) -> None:
+    example = module("agent")
+    systems: list[str] = []
+
+    class Kept(example.ScriptedModel):  # type: ignore[misc, name-defined]
+        def create(self, *, system: Any, **request: Any) -> Any:
+            systems.append(str(system))
+            return super().create(system=system, **request)
+
+    client.register_server("slack", example.SLACK, timeout=60)
+    example.Agent(client, Kept(example.SCRIPT)).say("post that I'll be ten minutes late")
+    pool = client.get_summary_pool().apply_to({})
+    listed = [name for name in pool if any(name in system for system in systems)]
+    assert (len(systems), listed) == (5, [])
+    usage = client.get_usage().total
+    assert (usage.route_calls, usage.phase1_tokens) == (5, 0)
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,16 @@ const LATE = { channel_id: "C1", text: "I'm ten minutes late." };
 /** A model's answer: a text, or a call of a tool. */
 type Line = string | readonly [tool: string, input: object];
 
+/** A request, as far as it is looked at. */
+interface Sent {
+  system: unknown;
+  tools: { name: string }[];
+}
+
 /** Anthropic's Messages API with a script for a model; keeps the requests. */
 export class ScriptedAnthropic {
   readonly messages = this;
-  readonly requests: { tools: { name: string }[] }[] = [];
+  readonly requests: Sent[] = [];
   readonly #script: Line[];
 
   constructor(...script: Line[]) {
@@ -28,7 +34,7 @@ export class ScriptedAnthropic {
   }
 
   create(request: object) {
-    this.requests.push(request as { tools: { name: string }[] });
+    this.requests.push(request as Sent);
     const said = this.#script.shift();
     if (said === undefined) {
       throw new Error("the script is over");

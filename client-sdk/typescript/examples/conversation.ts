@@ -1,19 +1,8 @@
-import {
-  applyPool,
-  type Client,
-  calls,
-  history,
-  layout,
-  render,
-  SEARCH_TOOL,
-  toToolError,
-  type v1,
-} from "@toolgate/client";
+import { type Client, calls, history, render, SEARCH_TOOL, toToolError, type v1 } from "@toolgate/client";
 
 export class Conversation {
   messages: object[] = [];
   #handle = "";
-  #summaries = new Map<string, string>();
 
   constructor(
     readonly client: Client,
@@ -23,7 +12,6 @@ export class Conversation {
   ) {}
 
   async say(text: string): Promise<string> {
-    this.#summaries = applyPool((await this.client.getSummaryPool()).pool, this.#summaries);
     this.messages.push({ role: "user", content: text });
     for (;;) {
       // What was discovered and called, so that preconditions know of it.
@@ -31,15 +19,16 @@ export class Conversation {
       const activeSetHandle = this.#handle;
       const turn = await this.client.route({ intents: [{ text }], state, activeSetHandle });
       this.#handle = turn.activeSetHandle;
+      // The few tools with schemas, and the search that makes any other of them callable.
+      const tools = [SEARCH_TOOL, ...turn.activeTools];
+      const names = tools.map(({ modelName }) => modelName);
       const { content } = await this.anthropic.messages.create({
         model: this.model,
         max_tokens: 1024,
-        // Every tool in one line, before a cache breakpoint; the few with schemas, and the search that makes any
-        // other of them callable.
-        system: layout.anthropicSystem("Be brief.", this.#summaries),
-        tools: render.anthropic([SEARCH_TOOL, ...turn.activeTools], { model: this.model }).tools,
-        // Without references to tools that are gone.
-        messages: history.strip(this.messages, this.#summaries.keys()).messages,
+        system: "Be brief.",
+        tools: render.anthropic(tools, { model: this.model }).tools,
+        // Without references to tools that this request does not define.
+        messages: history.strip(this.messages, names).messages,
       });
       this.messages.push({ role: "assistant", content });
       const uses = content.filter((block) => block.type === "tool_use");

@@ -4,12 +4,14 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
 
 	"toolgate.dev/go/history"
 	"toolgate.dev/go/internal/realserver"
+	"toolgate.dev/go/toolgatev1"
 )
 
 func TestTheAgentCorrectsItselfAndFindsWhatItNeeds(t *testing.T) {
@@ -30,6 +32,18 @@ func TestTheAgentCorrectsItselfAndFindsWhatItNeeds(t *testing.T) {
 		if !strings.Contains(string(written), want) {
 			t.Errorf("no %s in %s", want, written)
 		}
+	}
+	for _, prompt := range model.prompts {
+		if strings.Contains(fmt.Sprint(prompt.System), "mcp__slack__") {
+			t.Errorf("the prompt lists tools: %v", prompt.System)
+		}
+	}
+	usage, err := client.GetUsage(t.Context(), &toolgatev1.GetUsageRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if usage.GetRouteCalls() != 5 || usage.GetPhase1Tokens() != 0 {
+		t.Errorf("the ledger counts %d tokens of the prompt in %d calls", usage.GetPhase1Tokens(), usage.GetRouteCalls())
 	}
 	var statuses []string
 	seen := history.Scan(last, nil)

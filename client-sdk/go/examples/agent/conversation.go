@@ -7,7 +7,6 @@ import (
 
 	"toolgate.dev/go"
 	"toolgate.dev/go/history"
-	"toolgate.dev/go/layout"
 	"toolgate.dev/go/modelcall"
 	"toolgate.dev/go/render"
 	"toolgate.dev/go/toolgatev1"
@@ -19,27 +18,14 @@ type Conversation struct {
 	model   Model
 	runTool func(server, name, arguments string) string
 	// scopes are what the agent may do; a history can't say them.
-	scopes    []string
-	summaries []*toolgatev1.SummaryEntry
-	names     []string
-	messages  []any
-	handle    string
+	scopes   []string
+	messages []any
+	handle   string
 }
 
-// NewConversation begins a dialogue: it fetches the summaries, which stand in the prompt from now on.
-func NewConversation(ctx context.Context, client *toolgate.Client, model Model, runTool func(server, name, arguments string) string, scopes []string) (*Conversation, error) {
-	answer, err := client.GetSummaryPool(ctx, &toolgatev1.GetSummaryPoolRequest{
-		State: &toolgatev1.AgentState{Scopes: scopes},
-	})
-	if err != nil {
-		return nil, err
-	}
-	begun := &Conversation{client: client, model: model, runTool: runTool, scopes: scopes}
-	begun.summaries = toolgate.ApplyPool(nil, answer.GetPool())
-	for _, entry := range begun.summaries {
-		begun.names = append(begun.names, entry.GetModelName())
-	}
-	return begun, nil
+// NewConversation begins a dialogue.
+func NewConversation(client *toolgate.Client, model Model, runTool func(server, name, arguments string) string, scopes []string) *Conversation {
+	return &Conversation{client: client, model: model, runTool: runTool, scopes: scopes}
 }
 
 // Say gives the model's answer to what the user says, after all the calls that it makes.
@@ -79,17 +65,16 @@ func (c *Conversation) ask(ctx context.Context, active []*toolgatev1.ActiveTool)
 	if err != nil {
 		return nil, err
 	}
-	// Without references to tools that are gone.
-	stripped, err := history.Strip(c.messages, c.names, render.CanDefer(c.model.Name(), nil))
+	var names []string
+	for _, tool := range tools {
+		names = append(names, tool.GetModelName())
+	}
+	// Without references to tools that this request does not define.
+	stripped, err := history.Strip(c.messages, names, render.CanDefer(c.model.Name(), nil))
 	if err != nil {
 		return nil, err
 	}
-	return c.model.Ask(ctx, Prompt{
-		// Every tool in one line, before a cache breakpoint.
-		System:   layout.AnthropicSystem("Be brief.", c.summaries),
-		Tools:    rendered.Tools,
-		Messages: stripped.Messages,
-	})
+	return c.model.Ask(ctx, Prompt{System: "Be brief.", Tools: rendered.Tools, Messages: stripped.Messages})
 }
 
 // results answers the model's calls.
@@ -175,7 +160,7 @@ type Model interface {
 
 // Prompt is a request of Anthropic's Messages API, as far as this example needs it.
 type Prompt struct {
-	System   json.RawMessage
+	System   string
 	Tools    []json.RawMessage
 	Messages []any
 }

@@ -52,10 +52,7 @@ func run(client *toolgate.Client, catalog string, model Model) error {
 		return err
 	}
 	fmt.Printf("%d tools registered\n", registered.GetServer().GetToolCount())
-	conversation, err := NewConversation(ctx, client, model, runTool, []string{"chat:write"})
-	if err != nil {
-		return err
-	}
+	conversation := NewConversation(client, model, runTool, []string{"chat:write"})
 	answer, err := conversation.Say(ctx, "post in the team's channel that I'll be ten minutes late")
 	if err != nil {
 		return err

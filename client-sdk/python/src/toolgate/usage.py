@@ -22,7 +22,8 @@ class UsageAmounts:
     full_catalog_tokens: int
     """What sending every schema on every turn would have cost."""
     phase1_tokens: int
-    """Summary pools, counted on every turn as if no prompt were ever cached."""
+    """What prompts list of the catalog, as `prompt_listing` says: counted on every turn as if no
+    prompt were ever cached."""
     phase2_tokens: int
     """Promoted schemas, all of each turn's."""
     phase2_new_tokens: int

@@ -55,4 +55,8 @@ test("the example agent", async () => {
   assert.ok(!shown[0]?.includes("mcp__slack__slack_get_users"));
   assert.ok(shown[3]?.includes("mcp__slack__slack_get_users"), "what was found is defined");
   assert.match(JSON.stringify(messages[2]), /arguments_invalid/);
+  const listed = requests.filter(({ system }) => JSON.stringify(system).includes("mcp__slack__"));
+  assert.deepEqual(listed, [], "the prompt lists nothing of the catalog");
+  const { routeCalls, phase1Tokens } = await client.getUsage({});
+  assert.deepEqual({ routeCalls, phase1Tokens }, { routeCalls: 5n, phase1Tokens: 0n });
 });

@@ -7,18 +7,15 @@ import com.google.gson.JsonPrimitive;
 import dev.toolgate.Calls;
 import dev.toolgate.SearchAnswer;
 import dev.toolgate.SearchTool;
-import dev.toolgate.SummaryPool;
 import dev.toolgate.ToolgateClient;
 import dev.toolgate.Verdicts;
 import dev.toolgate.history.History;
 import dev.toolgate.history.Stripped;
-import dev.toolgate.prompt.Layout;
 import dev.toolgate.render.Render;
 import dev.toolgate.v1.ActiveTool;
 import dev.toolgate.v1.AgentState;
 import dev.toolgate.v1.GateRequest;
 import dev.toolgate.v1.GateVerdict;
-import dev.toolgate.v1.GetSummaryPoolRequest;
 import dev.toolgate.v1.Intent;
 import dev.toolgate.v1.RequestedCall;
 import dev.toolgate.v1.RouteRequest;
@@ -26,14 +23,12 @@ import dev.toolgate.v1.RouteResponse;
 import dev.toolgate.v1.SearchToolsRequest;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 
 /** An agent's loop over Anthropic's Messages API. */
 public final class Conversation {
     private final ToolgateClient client;
     private final Model model;
     private final Tools tools;
-    private final Map<String, String> summaries;
     private JsonArray messages = new JsonArray();
     private String handle = "";
 
@@ -51,10 +46,6 @@ public final class Conversation {
         this.client = client;
         this.model = model;
         this.tools = tools;
-        this.summaries =
-                SummaryPool.applyTo(
-                        client.getSummaryPool(GetSummaryPoolRequest.getDefaultInstance()).getPool(),
-                        Map.of());
     }
 
     /** Takes what the user says, and gives the model's words once it calls no more tools. */
@@ -106,11 +97,11 @@ public final class Conversation {
         JsonObject request = new JsonObject();
         request.addProperty("model", "a-model");
         request.addProperty("max_tokens", 1024);
-        // Every tool in one line, before a cache breakpoint.
-        request.add("system", Layout.anthropicSystem("Be brief.", summaries));
+        request.addProperty("system", "Be brief.");
         request.add("tools", definitions);
-        // Without references to tools that are gone.
-        request.add("messages", Stripped.of(messages, summaries.keySet(), true).messages());
+        List<String> names = shown.stream().map(ActiveTool::getModelName).toList();
+        // Without references to tools that this request does not define.
+        request.add("messages", Stripped.of(messages, names, true).messages());
         return request;
     }
 

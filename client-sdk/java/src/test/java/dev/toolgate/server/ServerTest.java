@@ -1,9 +1,11 @@
 package dev.toolgate.server;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import dev.toolgate.CatalogWatch;
 import dev.toolgate.Registration;
@@ -13,6 +15,8 @@ import dev.toolgate.examples.AgentLoop;
 import dev.toolgate.examples.ScriptedModel;
 import dev.toolgate.v1.ErrorReason;
 import dev.toolgate.v1.GetServerRequest;
+import dev.toolgate.v1.GetUsageRequest;
+import dev.toolgate.v1.GetUsageResponse;
 import dev.toolgate.v1.ListToolsRequest;
 import dev.toolgate.v1.UnregisterServerRequest;
 import dev.toolgate.v1.WatchCatalogRequest;
@@ -106,6 +110,15 @@ class ServerTest {
                 refused);
         assertEquals("toolgate_search_tools", model.defined(0).get(0));
         assertTrue(model.defined(3).contains("mcp__slack__slack_add_reaction"));
+        for (JsonObject request : model.requests()) {
+            assertFalse(request.get("system").toString().contains("mcp__slack__"));
+        }
+        try (ToolgateClient client =
+                ToolgateClient.builder().target(target).tenant(tenant).build()) {
+            GetUsageResponse usage = client.getUsage(GetUsageRequest.getDefaultInstance());
+            assertEquals(5, usage.getRouteCalls());
+            assertEquals(0, usage.getPhase1Tokens(), "the prompt lists nothing of the catalog");
+        }
     }
 
     @Test
