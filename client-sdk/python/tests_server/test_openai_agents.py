@@ -5,6 +5,7 @@ import itertools
 import json
 from typing import Any
 
+import long_talk
 import pytest
 from agents import (
     Agent,
@@ -20,7 +21,7 @@ from agents import (
     set_tracing_disabled,
 )
 from agents.mcp import MCPServer
-from agents.testing import ScriptedModel, assistant_message, function_call
+from agents.testing import ModelCall, ModelStep, ScriptedModel, assistant_message, function_call
 from desk import CREATE, DELETE, FIND, FORECAST, GUARDED, SEARCH, Desk, clock
 from mcp.types import CallToolResult, GetPromptResult, ListPromptsResult
 from mcp.types import Tool as MCPTool
@@ -467,6 +468,39 @@ def test_without_the_search_nothing_is_deferred(client: Client, tools: list[Func
     chosen = Conversation(client, tools, top_k=1, search=False, deferral="always")
     run(model, chosen, "search through my notes")
     assert shown(model)[1] == ["clock", FIND]
+
+
+def test_twenty_messages_show_no_more_tools_than_top_k(client: Client) -> None:
+    ran: list[str] = []
+
+    def made(name: str) -> FunctionTool:
+        async def run_it(_context: Any, _arguments: str) -> str:
+            ran.append(name)
+            return "done"
+
+        return FunctionTool(name, name, long_talk.EMPTY, run_it, False)
+
+    caller = long_talk.Caller()
+
+    def respond(call: ModelCall) -> list[Any]:
+        items: Any = call.input
+        is_answered = items[-1].get("type") == "function_call_output"
+        called = caller.next_call((tool.name for tool in call.tools), is_answered=is_answered)
+        return answer([(called, {})] if called else "Done.")
+
+    model = ScriptedModel([ModelStep.respond(respond)] * (2 * long_talk.MESSAGES))
+    agent = Agent(name="desk", model=model, tools=[function_tool(clock)])
+    managed = [made(tool.model_name) for tool in long_talk.registered(client)]
+    conversation = Conversation(client, managed, deferral="always")
+
+    async def talk() -> None:
+        session = SQLiteSession("desk")
+        for text in long_talk.messages():
+            await Runner.run(conversation.agent(agent), text, session=session)
+
+    asyncio.run(talk())
+    caller.check(ran)
+    assert {tuple(names[:2]) for names in shown(model)} == {("clock", SEARCH)}
 
 
 def test_mistakes_are_refused_at_once(client: Client, desk: Desk) -> None:

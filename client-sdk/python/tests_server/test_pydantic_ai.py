@@ -4,6 +4,7 @@ import asyncio
 import json
 from typing import Any
 
+import long_talk
 import pytest
 from desk import CREATE, DELETE, FIND, FORECAST, GUARDED, SEARCH, Desk, clock
 from pydantic import BaseModel
@@ -370,6 +371,32 @@ def test_without_the_search_nothing_is_deferred(
     chosen = Toolgate(client, tools, top_k=1, search=False, deferral="always")
     run(script, chosen, "search through my notes")
     assert script.shown[1] == [FIND]
+
+
+def test_twenty_messages_show_no_more_tools_than_top_k(client: Client) -> None:
+    ran: list[str] = []
+
+    def made(name: str) -> Tool:
+        def run_it() -> str:
+            ran.append(name)
+            return "done"
+
+        return Tool(run_it, name=name)
+
+    caller = long_talk.Caller()
+
+    def respond(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        is_answered = any(isinstance(part, ToolReturnPart) for part in messages[-1].parts)
+        called = caller.next_call((t.name for t in info.function_tools), is_answered=is_answered)
+        return ModelResponse([ToolCallPart(called, {}) if called else TextPart("Done.")])
+
+    managed = FunctionToolset[Any]([made(one.model_name) for one in long_talk.registered(client)])
+    toolgate = Toolgate(client, managed, deferral="always")
+    agent = Agent(FunctionModel(respond), tools=[clock], capabilities=[toolgate])
+    history: list[ModelMessage] = []
+    for text in long_talk.messages():
+        history = agent.run_sync(text, message_history=history).all_messages()
+    caller.check(ran)
 
 
 def test_mistakes_are_refused_at_once(client: Client, desk: Desk) -> None:

@@ -4,22 +4,33 @@ import { test } from "node:test";
 
 import { Client, v1 } from "@toolgate/client";
 import { mcpDefinitions, modelFacing, ToolgateConversation } from "@toolgate/client/ai";
-import { generateText, jsonSchema, simulateReadableStream, stepCountIs, streamText, tool } from "ai";
+import {
+  generateText,
+  jsonSchema,
+  type ModelMessage,
+  simulateReadableStream,
+  stepCountIs,
+  streamText,
+  tool,
+} from "ai";
 import { MockLanguageModelV3 } from "ai/test";
 
 import { notes, run, scripted } from "../../examples/ai-sdk.js";
+import * as longTalk from "./long-talk.js";
 import { freshTenant, Service } from "./service.js";
 
 const [SEARCH, FIND, DELETE] = ["toolgate_search_tools", "mcp__notes__find_notes", "mcp__notes__delete_note"];
 
 const ALWAYS = { options: { topK: 1, deferral: v1.DeferralMode.ALWAYS } };
 
+const USAGE = {
+  inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
+  outputTokens: { total: 1, text: 1, reasoning: 0 },
+};
+
 /** A model that streams a call, and then a text. */
 function streaming([toolName, input]: [string, object], said: string): MockLanguageModelV3 {
-  const usage = {
-    inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
-    outputTokens: { total: 1, text: 1, reasoning: 0 },
-  };
+  const usage = USAGE;
   const finish = (unified: "stop" | "tool-calls") =>
     ({ type: "finish", finishReason: { unified, raw: undefined }, usage }) as const;
   const call = { type: "tool-call", toolCallId: "call_1", toolName, input: JSON.stringify(input) } as const;
@@ -155,6 +166,53 @@ test("tools beside Toolgate's are told, and a model that can't search is sent ev
     assert.deepEqual(shown?.sort(), [...expected].sort());
   }
   assert.deepEqual(told, [["clock"], ["clock"]]);
+});
+
+test("twenty messages show no more tools than topK, however many are called", async () => {
+  await using service = await Service.get();
+  await using client = new Client(service.target, { tenant: freshTenant(), timeoutMs: 30_000 });
+  const ran: string[] = [];
+  const made = (name: string) =>
+    tool({
+      ...{ description: name, inputSchema: jsonSchema<object>(longTalk.EMPTY) },
+      execute: () => (ran.push(name), "done"),
+    });
+  const names = await longTalk.registered(client);
+  const route = { options: { deferral: v1.DeferralMode.ALWAYS } };
+  const managed = Object.fromEntries(names.map((name) => [name, made(name)]));
+  const options = { own, route, onOwnTools: () => undefined };
+  const toolgate = new ToolgateConversation(client, managed, options);
+  const caller = new longTalk.Caller();
+  const model = new MockLanguageModelV3({
+    doGenerate: ({ prompt, tools = [] }) => {
+      const isAnswered = prompt.at(-1)?.role === "tool";
+      const toolName = caller.nextCall(
+        tools.map(({ name }) => name),
+        isAnswered,
+      );
+      const toolCallId = `call_${String(caller.called.length)}`;
+      return Promise.resolve({
+        content: [
+          toolName === undefined
+            ? { type: "text", text: "Done." }
+            : { type: "tool-call", toolCallId, toolName, input: "{}" },
+        ],
+        finishReason: { unified: toolName === undefined ? "stop" : "tool-calls", raw: undefined },
+        usage: USAGE,
+        warnings: [],
+      });
+    },
+  });
+  const messages: ModelMessage[] = [];
+  for (const content of longTalk.messages()) {
+    messages.push({ role: "user", content });
+    const { response } = await generateText({
+      ...{ model, messages, stopWhen: stepCountIs(3) },
+      ...toolgate.settings(),
+    });
+    messages.push(...response.messages);
+  }
+  caller.check(ran);
 });
 
 test("without a service, the model sees its tools and calls are refused", async () => {

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { MemorySaver } from "@langchain/langgraph";
 import { Client, v1 } from "@toolgate/client";
 import {
   mcpDefinitions,
@@ -12,6 +13,7 @@ import {
 import { AIMessage, createAgent, tool, ToolMessage } from "langchain";
 
 import { notes, run, scripted } from "../../examples/langchain.js";
+import * as longTalk from "./long-talk.js";
 import { freshTenant, Service } from "./service.js";
 
 const [SEARCH, FIND, DELETE] = ["toolgate_search_tools", "mcp__notes__find_notes", "mcp__notes__delete_note"];
@@ -158,6 +160,35 @@ test("without the search nothing is deferred, unless a mode is named", async () 
     await agent.invoke(ASKED);
     assert.equal(shown[0]?.filter((name) => name !== "clock").length, count);
   }
+});
+
+test("twenty messages show no more tools than topK, however many are called", async () => {
+  await using service = await Service.get();
+  await using client = new Client(service.target, { tenant: freshTenant(), timeoutMs: 30_000 });
+  const ran: string[] = [];
+  const made = (name: string) =>
+    tool(() => (ran.push(name), "done"), { name, description: name, schema: longTalk.EMPTY });
+  const route = { options: { deferral: v1.DeferralMode.ALWAYS } };
+  const managed = (await longTalk.registered(client)).map(made);
+  const caller = new longTalk.Caller();
+  const { model, shown } = scripted();
+  const asked = longTalk.messages();
+  for (let step = 0; step < 2 * asked.length; step++) {
+    model.respond((messages) => {
+      const name = caller.nextCall(shown.at(-1) ?? [], ToolMessage.isInstance(messages.at(-1)));
+      const id = `call_${String(caller.called.length)}`;
+      return name === undefined
+        ? new AIMessage("Done.")
+        : new AIMessage({ content: "", tool_calls: [{ name, args: {}, id }] });
+    });
+  }
+  const middleware = [toolgateMiddleware(client, managed, { route })];
+  const agent = createAgent({ model, middleware, checkpointer: new MemorySaver() });
+  for (const content of asked) {
+    const thread = { configurable: { thread_id: "1" } };
+    await agent.invoke({ messages: [{ role: "user", content }] }, thread);
+  }
+  caller.check(ran);
 });
 
 test("without a service, the model sees its tools and calls are refused", async () => {
