@@ -2,7 +2,7 @@
 // answers its searches. The model is a script, so that it runs without a provider; [Conversation] is what an agent
 // of yours would have.
 //
-//	go run ./examples/agent -catalog slack.json
+//	go run ./examples/agent -catalog ../../tests/data/servers/slack.json
 package main
 
 import (
