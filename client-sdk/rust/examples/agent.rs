@@ -13,8 +13,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolgate_client::history::{scan, strip};
 use toolgate_client::{
-    Client, ClientOptions, DEFAULT_TARGET, SEARCH_TOOL, SEARCH_TOOL_NAME, apply_pool, calls,
-    intent, layout, registration, render, tool_error, v1,
+    Client, ClientOptions, DEFAULT_TARGET, SEARCH_TOOL, SEARCH_TOOL_NAME, calls, intent,
+    registration, render, tool_error, v1,
 };
 
 #[tokio::main]
@@ -26,7 +26,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let registering = client.with_deadline(Duration::from_secs(60));
     registering.register_server(registration("slack", listed)).await?;
 
-    let mut conversation = Conversation::begin(client).await?;
+    let mut conversation = Conversation::new(client);
     let answer = conversation.say("tell the team that I'll be late, and put a clock on it").await?;
     for message in &conversation.messages {
         println!("{message}");
@@ -38,20 +38,22 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// What is kept from one turn to the next.
 pub(crate) struct Conversation {
     client: Client,
-    model: ScriptedModel,
+    /// The model that answers.
+    pub(crate) model: ScriptedModel,
     /// The messages, as the provider's API takes them.
     pub(crate) messages: Vec<Value>,
-    summaries: Vec<v1::SummaryEntry>,
     handle: String,
 }
 
 impl Conversation {
     /// A conversation that has not begun.
-    pub(crate) async fn begin(client: Client) -> Result<Self, Box<dyn Error>> {
-        let whole = client.get_summary_pool(v1::GetSummaryPoolRequest::default()).await?;
-        let summaries = apply_pool(&whole.pool.unwrap_or_default(), &[]);
-        let (model, messages, handle) = (ScriptedModel::default(), Vec::new(), String::new());
-        Ok(Self { client, model, messages, summaries, handle })
+    pub(crate) fn new(client: Client) -> Self {
+        Self {
+            client,
+            model: ScriptedModel::default(),
+            messages: Vec::new(),
+            handle: String::new(),
+        }
     }
 
     /// Hands the user's words to the model, and runs its calls until it answers in words.
@@ -62,12 +64,11 @@ impl Conversation {
             let mut state = scan(&self.messages, None).state();
             state.scopes = vec!["chat:write".into()];
             let tools = self.route(text, &state).await?;
-            let names: Vec<&str> = self.summaries.iter().map(|s| s.model_name.as_str()).collect();
+            let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
             let answer = self.model.create(&json!({
-                // Every tool in one line, before a cache breakpoint.
-                "system": layout::anthropic_system("Be brief.", &self.summaries),
+                "system": "Be brief.",
                 "tools": tools,
-                // Without references to tools that are gone.
+                // Without references to tools that this request does not define.
                 "messages": strip(&self.messages, &names, true).messages,
             }));
             self.messages.push(json!({ "role": "assistant", "content": answer }));
@@ -159,20 +160,22 @@ impl Conversation {
 
 /// Says its lines, whatever it is asked; a real one is behind the provider's API.
 #[derive(Default)]
-struct ScriptedModel {
-    lines: usize,
+pub(crate) struct ScriptedModel {
+    /// What it was sent.
+    pub(crate) requests: Vec<Value>,
 }
 
 impl ScriptedModel {
     fn create(&mut self, request: &Value) -> Value {
         let tools = request["tools"].as_array().map_or(0, Vec::len);
-        self.lines += 1;
+        self.requests.push(request.clone());
+        let line = self.requests.len();
         let uses = |name: &str, input: Value| {
-            let id = format!("toolu_{}", self.lines);
+            let id = format!("toolu_{line}");
             json!([{ "type": "tool_use", "id": id, "name": name, "input": input }])
         };
         let reaction = "mcp__slack__slack_add_reaction";
-        match self.lines {
+        match line {
             1 => uses(
                 "mcp__slack__slack_post_message",
                 json!({ "channel_id": "C1", "text": "I'll be late" }),

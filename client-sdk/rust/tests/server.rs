@@ -50,7 +50,7 @@ fn the_quickstart_runs() {
 async fn the_agent_searches_is_refused_and_mends_its_call() {
     let client = client("rust-agent").await;
     client.register_server(slack()).await.expect("registered");
-    let mut conversation = agent::Conversation::begin(client).await.expect("a pool");
+    let mut conversation = agent::Conversation::new(client.clone());
     let said = conversation.say("tell the team that I'll be late").await.expect("an answer");
     assert!(said.starts_with("Done"), "{said}");
     let results: Vec<(&str, bool)> = conversation
@@ -65,6 +65,11 @@ async fn the_agent_searches_is_refused_and_mends_its_call() {
     assert!(found.0.contains("slack_add_reaction") && !found.1, "{found:?}");
     assert!(refused.0.contains("arguments_invalid") && refused.1, "{refused:?}");
     assert!(reacted.0.starts_with("slack/slack_add_reaction ran") && !reacted.1, "{reacted:?}");
+    let requests = conversation.model.requests.iter();
+    let systems: Vec<_> = requests.map(|request| request["system"].to_string()).collect();
+    assert_eq!(systems, ["\"Be brief.\""; 5], "nothing of the catalog is listed");
+    let usage = client.get_usage(v1::GetUsageRequest::default()).await.expect("usage");
+    assert_eq!((usage.route_calls, usage.phase1_tokens), (5, 0));
 }
 
 #[tokio::test]
