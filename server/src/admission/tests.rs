@@ -205,6 +205,24 @@ fn a_first_call_that_was_slow_keeps_nobody_out() {
 }
 
 #[test]
+fn what_a_call_waited_before_it_began_counts() {
+    let admission = Admission::new(config(256, Some(Duration::from_millis(20))));
+    let start = Instant::now();
+    let begin = |name: &str, wish, after| {
+        admission.begin_at(&tenant(name), wish, start + after).expect("there is a place")
+    };
+    let _held: Vec<_> = (0..128).map(|_| begin("busy", ANY, Duration::ZERO)).collect();
+    for _ in 0..20 {
+        let late = Wish { waited: Duration::from_millis(200), ..ROUTE };
+        begin("a", late, Duration::ZERO).answered();
+    }
+    assert_eq!(admission.reading().limit, 256, "the window goes on");
+    let _next = begin("a", ANY, Duration::from_secs(1));
+    let limit = admission.reading().limit;
+    assert!(limit < 256, "{limit}");
+}
+
+#[test]
 fn without_a_bound_on_waiting_the_limit_does_not_move() {
     let admission = admission(256);
     slow_down(&admission, Instant::now());

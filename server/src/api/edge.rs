@@ -68,7 +68,7 @@ impl Edge {
         let started = arrival.at;
         let span = tracing::info_span!("call", rpc = method);
         let call = call_span(method, &request);
-        let deadline = started + self.time_allowed(method, request.metadata());
+        let deadline = deadline_of(&arrival, self.time_allowed(method, request.metadata()));
         let left = deadline.saturating_duration_since(Instant::now());
         let wish = Wish { kind: kind_of(method), left, waited: arrival.waited };
         let admitted = caller_of(&request).and_then(|caller| {
@@ -178,6 +178,11 @@ impl Edge {
     }
 }
 
+/// When a call that came then has to be over: its caller has waited since it came.
+fn deadline_of(arrival: &Arrival, allowed: Duration) -> Instant {
+    arrival.at + allowed
+}
+
 /// What a call is like: whether its caller waits for it, and how long it takes tells how busy the process is.
 fn kind_of(method: &str) -> Kind {
     match method {
@@ -256,4 +261,19 @@ pub(super) fn withdrawal(
 pub(super) fn caller_of<M>(request: &Request<M>) -> Result<Caller, Error> {
     let caller = request.extensions().get::<Caller>();
     caller.cloned().ok_or_else(|| Error::internal("a call came past the guard"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deadlines_count_from_the_first_byte() {
+        let now = Instant::now();
+        let seconds = Duration::from_secs;
+        let at = now.checked_sub(seconds(2)).expect("the machine has run for longer");
+        let arrival = Arrival { at, waited: seconds(2) };
+        assert!(deadline_of(&arrival, seconds(1)) < now, "it has passed");
+        assert_eq!(deadline_of(&arrival, seconds(5)), now + seconds(3));
+    }
 }

@@ -175,15 +175,19 @@ fn request_bounds(config: &ApiConfig, metrics: &Arc<Metrics>) -> BoundRequests {
     let metrics = Arc::clone(metrics);
     let admission = config.admission.clone();
     let refused = move |why| metrics.rejected(Rejection::from(why));
-    BoundRequests::new(requests, pace, refused).asking(move |request: &AtDoor<'_>| {
-        if request.asked.is_some_and(|asked| request.waited >= asked) {
-            return Err(DoorRefusal::Late);
-        }
-        if is_prompt(request.path) && !admission.is_in_time(request.waited) {
-            return Err(DoorRefusal::Waited);
-        }
-        Ok(())
-    })
+    BoundRequests::new(requests, pace, refused)
+        .asking(move |request: &AtDoor<'_>| let_in(&admission, request))
+}
+
+/// Lets a request in whose caller still waits for it, and whose like have not waited too long for a while.
+fn let_in(admission: &Admission, request: &AtDoor<'_>) -> Result<(), DoorRefusal> {
+    if request.asked.is_some_and(|asked| request.waited >= asked) {
+        return Err(DoorRefusal::Late);
+    }
+    if is_prompt(request.path) && !admission.is_in_time(request.waited) {
+        return Err(DoorRefusal::Waited);
+    }
+    Ok(())
 }
 
 /// Bounds of the answers that go out.
@@ -221,9 +225,58 @@ async fn set_health(reporter: &HealthReporter, serving: bool) {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::time::Instant;
 
     use super::*;
+    use crate::admission::AdmissionConfig;
     use crate::config::Config;
+
+    const ROUTE: &str = "/toolgate.v1.RouterService/Route";
+    const REGISTER: &str = "/toolgate.v1.CatalogService/RegisterServer";
+
+    /// After a moment in which every call waited long, calls that did are refused.
+    fn admission() -> Admission {
+        Admission::new(AdmissionConfig {
+            max_calls: 8,
+            max_calls_per_tenant: None,
+            calls_per_second_per_tenant: None,
+            max_wait: Some(Duration::from_nanos(1)),
+        })
+    }
+
+    fn waited(path: &str, millis: u64) -> AtDoor<'_> {
+        AtDoor { path, waited: Duration::from_millis(millis), asked: None }
+    }
+
+    #[test]
+    fn who_is_out_of_time_is_late() {
+        let admission = admission();
+        for path in [ROUTE, REGISTER] {
+            let ask = |millis| {
+                let asked = Some(Duration::from_millis(100));
+                let_in(&admission, &AtDoor { asked, ..waited(path, millis) })
+            };
+            for millis in [100, 101] {
+                assert_eq!(ask(millis), Err(DoorRefusal::Late), "{path} after {millis} ms");
+            }
+            assert_ne!(ask(99), Err(DoorRefusal::Late), "{path}");
+        }
+    }
+
+    #[test]
+    fn calls_that_wait_in_a_standing_queue_are_refused_and_registrations_never() {
+        let admission = admission();
+        assert_eq!(let_in(&admission, &waited(ROUTE, 200)), Ok(()), "it may be for a moment");
+        let next = || let_in(&admission, &waited(ROUTE, 200));
+        let until = Instant::now() + Duration::from_secs(20);
+        let mut asked = std::iter::repeat_with(next).take_while(|_| Instant::now() < until);
+        let refused = asked.find_map(Result::err);
+        assert_eq!(refused, Some(DoorRefusal::Waited));
+        assert_eq!(let_in(&admission, &waited(REGISTER, 200)), Ok(()));
+        assert_eq!(next(), Err(DoorRefusal::Waited), "and they don't count as a short wait");
+        assert_eq!(let_in(&admission, &waited(ROUTE, 0)), Ok(()));
+        assert_eq!(next(), Ok(()), "the queue was short a moment ago");
+    }
 
     #[test]
     fn connections_are_bounded_in_all_ways_by_default() {
