@@ -30,8 +30,8 @@ const WINDOWS_MAX: f64 = 64.0;
 /// How long the best durations count before they are looked for anew.
 const BEST_FOR: Duration = Duration::from_secs(60);
 
-/// How long calls are held down for that, at most.
-const PROBE: Duration = Duration::from_secs(1);
+/// How long calls are held down for that, at most: about as long as those in progress may take. Everybody's calls are.
+const PROBE: Duration = Duration::from_millis(300);
 
 /// What is measured: each kind of call has durations of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +110,11 @@ impl Limit {
     /// A call wants to begin among `under_way` others.
     pub(super) fn asked(&mut self, under_way: usize, now: Instant) {
         self.peak = self.peak.max(under_way);
+        if self.probing.is_some_and(|until| until <= now) {
+            // Without a new one the old one counts on.
+            self.paces.iter_mut().for_each(|pace| pace.keep_best(now));
+            self.probing = None;
+        }
         self.go_on(under_way, now);
     }
 
@@ -122,6 +127,10 @@ impl Limit {
     pub(super) fn answered(&mut self, kind: Measured, took: Duration, calm: bool, now: Instant) {
         let pace = &mut self.paces[kind as usize];
         if calm {
+            if pace.best_is_old(BEST_FOR, now) {
+                // It shows what was looked for.
+                self.probing = None;
+            }
             pace.calm(took, BEST_FOR, now);
         }
         pace.add(took, self.bounds.wait);
@@ -170,16 +179,9 @@ impl Limit {
     /// Looks for the best durations anew, where calls are refused anyway and nothing else would show them.
     fn probe(&mut self, now: Instant) {
         let stale = |pace: &Pace| pace.count() > 0 && pace.best_is_old(BEST_FOR, now);
-        let is_stale = self.paces.iter().any(stale);
-        self.probing = match self.probing {
-            Some(until) if is_stale && now < until => Some(until),
-            // Without a new one the old one counts on.
-            Some(_) => {
-                self.paces.iter_mut().for_each(|pace| pace.keep_best(now));
-                None
-            }
-            None => (is_stale && self.refused).then(|| now + PROBE),
-        };
+        if self.probing.is_none() && self.refused && self.paces.iter().any(stale) {
+            self.probing = Some(now + PROBE);
+        }
     }
 }
 

@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 /// as long as those that share one with it.
 const TOLERANCE: u32 = 2;
 
+/// How many times the best a call may take that confirms it: two calls hardly ever take the same time.
+const CONFIRMS: f64 = 1.25;
+
 /// One call counts at most as much as so many that are just in time: some calls wait for something else than their
 /// turn, such as a revision that other replicas have yet to tell of.
 const COUNTS_AT_MOST: u32 = 8;
@@ -49,8 +52,10 @@ impl Pace {
 
     /// A call that took this long had next to no others to wait for.
     pub(super) fn calm(&mut self, took: Duration, old_after: Duration, now: Instant) {
-        if self.best.is_none_or(|best| took <= best) || self.best_is_old(old_after, now) {
-            (self.best, self.best_at) = (Some(took), now);
+        match self.best {
+            Some(best) if took > best && took <= best.mul_f64(CONFIRMS) => self.best_at = now,
+            Some(best) if took > best && !self.best_is_old(old_after, now) => {}
+            _ => (self.best, self.best_at) = (Some(took), now),
         }
     }
 

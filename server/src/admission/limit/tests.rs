@@ -223,3 +223,59 @@ fn the_best_is_that_of_calm_calls_and_is_seen_anew() {
     assert_eq!(answered(40, true, 2 * BEST_FOR), Some(40 * MILLI));
     assert_eq!(limit.best(Measured::Gate), None);
 }
+
+#[test]
+fn a_calm_call_that_is_hardly_slower_confirms_the_best() {
+    let start = Instant::now();
+    let mut limit = Limit::new(BOUNDS, start);
+    let mut answered = |millis: u32, seconds: u64| {
+        let now = start + Duration::from_secs(seconds);
+        limit.answered(Measured::Route, MILLI * millis, true, now);
+        let pace = &limit.paces[Measured::Route as usize];
+        (pace.best(), pace.best_is_old(BEST_FOR, now + BEST_FOR))
+    };
+    assert_eq!(answered(20, 0), (Some(20 * MILLI), false));
+    assert_eq!(answered(25, 30), (Some(20 * MILLI), false), "seen again");
+    assert_eq!(answered(26, 60), (Some(20 * MILLI), true), "too slow for that");
+    assert_eq!(answered(21, 600), (Some(20 * MILLI), false), "however old it is");
+    assert_eq!(answered(26, 700), (Some(26 * MILLI), false), "it is another now");
+}
+
+/// Has the limit look for the best anew, and returns when.
+fn probe(limit: &mut Limit, start: Instant) -> Instant {
+    limit.answered(Measured::Route, 2 * MILLI, true, start);
+    let now = start + 2 * BEST_FOR;
+    limit.answered(Measured::Route, 2 * MILLI, false, now);
+    limit.refused();
+    limit.asked(limit.now(), now);
+    assert_eq!(limit.now(), BOUNDS.calm);
+    now
+}
+
+#[test]
+fn a_probe_ends_with_its_first_calm_answer() {
+    let start = Instant::now();
+    let mut limit = Limit::new(BOUNDS, start);
+    let now = probe(&mut limit, start);
+    limit.answered(Measured::Route, 2 * MILLI, false, now);
+    assert_eq!(limit.now(), BOUNDS.calm, "it began among others");
+    limit.answered(Measured::Route, 50 * MILLI, true, now + 50 * MILLI);
+    assert!(limit.now() > BOUNDS.least, "{}", limit.now());
+    assert_eq!(limit.best(Measured::Route), Some(50 * MILLI));
+}
+
+#[test]
+fn a_probe_that_shows_nothing_is_short() {
+    let start = Instant::now();
+    let mut limit = Limit::new(BOUNDS, start);
+    let now = probe(&mut limit, start);
+    limit.asked(1, now + 299 * MILLI);
+    assert_eq!(limit.now(), BOUNDS.calm);
+    limit.asked(1, now + 300 * MILLI);
+    assert!(limit.now() > BOUNDS.least, "{}", limit.now());
+    // And the best counts on.
+    limit.answered(Measured::Route, 2 * MILLI, false, now + BEST_FOR);
+    limit.refused();
+    limit.asked(limit.now(), now + BEST_FOR);
+    assert!(limit.now() > BOUNDS.least, "{}", limit.now());
+}
