@@ -6,6 +6,9 @@ use tower::service_fn;
 use super::*;
 use crate::transport;
 
+#[cfg(unix)]
+mod waiting;
+
 const OPENING: Duration = Duration::from_millis(400);
 
 /// A server that answers every call with nothing, and takes as long as `OPENING` for openings.
@@ -178,13 +181,19 @@ async fn who_asks_nothing_is_closed() {
     silent.await.expect("no panic");
 }
 
-/// The head of a request on a stream, and its reset.
-fn request_and_reset(stream: u32) -> Vec<u8> {
+/// The head of a request on a stream; `flags` beside that the head is whole.
+fn request(stream: u32, flags: u8) -> Vec<u8> {
     // Indexed fields (RFC 7541, A): POST, http, /; and x as the authority.
     let block = b"\x83\x86\x84\x41\x01x";
-    let mut bytes = vec![0, 0, u8::try_from(block.len()).expect("short"), 1, 4];
+    let mut bytes = vec![0, 0, u8::try_from(block.len()).expect("short"), 1, 4 | flags];
     bytes.extend(stream.to_be_bytes());
     bytes.extend(block);
+    bytes
+}
+
+/// The head of a request on a stream, and its reset.
+fn request_and_reset(stream: u32) -> Vec<u8> {
+    let mut bytes = request(stream, 0);
     bytes.extend(b"\0\0\x04\x03\0");
     bytes.extend(stream.to_be_bytes());
     bytes.extend(8_u32.to_be_bytes());
