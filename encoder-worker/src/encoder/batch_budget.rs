@@ -2,13 +2,17 @@
 //! that whoever comes next waits for all of it, whose ever texts it has; and beyond some texts a larger one is hardly
 //! faster for each.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The time that a full batch may take where one flow waits: it waits for itself only.
 pub(super) const OF_ONE_FLOW: Duration = Duration::from_millis(10);
 
 /// The time that a full batch may take where more than one flow waits: a quiet one waits for the texts of a busy one.
-pub(super) const OF_FLOWS: Duration = Duration::from_millis(5);
+pub(super) const OF_FLOWS: Duration = Duration::from_millis(3);
+
+/// How long after more than one flow waited batches stay short. A quiet flow waits for nothing most of the time, and its
+/// next text would come to wait for a long batch of the busy one.
+const SHORT_FOR: Duration = Duration::from_millis(100);
 
 /// Short texts that share a batch on any device.
 const LEAST: usize = 64;
@@ -47,6 +51,22 @@ impl BatchBudget {
     }
 }
 
+/// When more than one flow waited.
+#[derive(Debug, Default)]
+pub(super) struct SeveralFlows {
+    last: Option<Instant>,
+}
+
+impl SeveralFlows {
+    /// Returns whether several flows wait at `now`, as `they_wait` says, or did a short while ago.
+    pub(super) fn of_late(&mut self, they_wait: bool, now: Instant) -> bool {
+        if they_wait {
+            self.last = Some(now);
+        }
+        self.last.is_some_and(|last| now.saturating_duration_since(last) < SHORT_FOR)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,9 +94,9 @@ mod tests {
     }
 
     #[test]
-    fn half_the_time_is_half_the_tokens() {
+    fn where_several_flows_wait_batches_take_three_milliseconds() {
         let mut budget = BatchBudget::new(OF_FLOWS, 512);
-        run(&mut budget, 10_000, Duration::ZERO, 50 * MICRO);
+        run(&mut budget, 10_000, Duration::ZERO, 30 * MICRO);
         assert!(budget.tokens().abs_diff(100) <= 1, "{}", budget.tokens());
     }
 

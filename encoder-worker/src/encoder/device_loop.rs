@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
-use super::batch_budget::{BatchBudget, OF_FLOWS, OF_ONE_FLOW};
+use super::batch_budget::{BatchBudget, OF_FLOWS, OF_ONE_FLOW, SeveralFlows};
 use super::batch_spans::BatchSpans;
 use super::request::{Gone, Request};
 use super::stats::Counters;
@@ -28,10 +28,11 @@ pub(super) struct DeviceLoop {
     backend: Box<dyn Backend>,
     tokenizer: TextTokenizer,
     waiting: Receiver<Request>,
-    /// Of a batch while one flow waits, and while several do. Each learns from its own batches: a device may take as long
-    /// to start a small one as a large one.
+    /// Of a batch while one flow waits, and while several do or did of late. Each learns from its own batches: a device
+    /// may take as long to start a small one as a large one.
     budget_of_one: BatchBudget,
     budget_of_several: BatchBudget,
+    several_flows: SeveralFlows,
     /// Requests with work left, oldest first. Bounded: each holds one of the queue's places.
     active: Vec<Request>,
     turns: Turns,
@@ -61,7 +62,7 @@ struct Formed {
     batch: Batch,
     slots: Vec<Slot>,
     at: Instant,
-    /// Tells whether several flows waited.
+    /// Tells whether several flows waited, then or of late.
     of_several: bool,
     spans: BatchSpans,
 }
@@ -89,6 +90,7 @@ impl DeviceLoop {
             waiting,
             budget_of_one: BatchBudget::new(OF_ONE_FLOW, max_batch_tokens),
             budget_of_several: BatchBudget::new(OF_FLOWS, max_batch_tokens),
+            several_flows: SeveralFlows::default(),
             active: Vec::new(),
             turns: Turns::default(),
             first_went: false,
@@ -105,9 +107,7 @@ impl DeviceLoop {
             // It wakes while texts are tokenized.
             self.backend.rouse();
             self.drop_gone();
-            let of_several = self.several_flows_wait();
-            let packed = self.pack(of_several);
-            let formed = self.form(packed, of_several);
+            let formed = self.next_batch(Instant::now());
             if !formed.batch.is_empty()
                 && let Err(panic) = self.run_batch(formed)
             {
@@ -152,6 +152,14 @@ impl DeviceLoop {
                 }
             }
         }
+    }
+
+    /// The batch of the texts that are due at `now`.
+    fn next_batch(&mut self, now: Instant) -> Formed {
+        let they_wait = self.several_flows_wait();
+        let of_several = self.several_flows.of_late(they_wait, now);
+        let packed = self.pack(of_several);
+        self.form(packed, of_several)
     }
 
     fn several_flows_wait(&self) -> bool {
@@ -316,3 +324,6 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     format!("panic: {}", text.unwrap_or("without a message"))
 }
+
+#[cfg(test)]
+mod tests;
