@@ -106,7 +106,7 @@ pub(super) async fn run(register: Register) -> Result<Exit, Failure> {
     let listings: Vec<Listing> =
         read.await.map_err(|error| Failure::new(format!("files cannot be read: {error}")))?;
     let client = register.client.connect(DEADLINE).await?;
-    let settings = settings.unwrap_or_default();
+    let settings: RegistrationSettings = settings.unwrap_or_default();
     let is_trust_named = register.trust.is_some() || settings.names_trust();
     let done = register.register_all(&client, &listings, settings).await?;
     if register.json {

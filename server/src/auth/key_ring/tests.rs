@@ -218,7 +218,8 @@ async fn a_damaged_key_is_told_as_damage() {
     let world = world().await;
     world.store.is(Mood::Damaged);
     for known in [false, true] {
-        let refusal = world.ring.caller(&world.text, world.now()).await.expect_err("a refusal");
+        let refusal =
+            world.ring.caller(&world.text, None, world.now()).await.expect_err("a refusal");
         assert_eq!((refusal.reason(), refusal.method()), ("damaged", "api-key"), "{known}");
         let error = Error::from(refusal);
         assert!(matches!(error, Error::StoreDamaged(_)), "{error:?}");
