@@ -54,7 +54,7 @@ class Folder:
             cwd=self.path,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             check=False,
         )
 
@@ -65,6 +65,7 @@ class Folder:
         return report
 
 
+DATA = Path(__file__).parents[1] / "data"
 OWN = ("--catalog", "catalog.json", "--queries", "queries.jsonl")
 
 
@@ -181,3 +182,19 @@ def test_a_report_of_other_queries_is_refused(folder: Folder) -> None:
     done = folder.run(*flags)
     assert done.returncode == 1
     assert "report.json: is of other queries: 5 labelled ones there, 4 here" in done.stderr
+
+
+@pytest.mark.parametrize("intents", ["english", "people", "multilingual"])
+def test_no_default_is_dearer(folder: Folder, intents: str) -> None:
+    lines = (DATA / "intents" / f"{intents}.jsonl").read_text().splitlines(keepends=True)
+    folder.write("intents.jsonl", "".join(lines[:40]))
+    flags = ("--catalog", str(DATA / "servers"), "--queries", "intents.jsonl", "--resamples", "0")
+    conversation = folder.report(*flags, "--conversation", "40")["conversation"]
+    assert conversation["turns"] == 40
+    lengths = [played["history_tokens"] for played in conversation["histories"]]
+    assert lengths == [0, 5_000, 20_000, 60_000]
+    assert not any(played["default_is_dearer"] for played in conversation["histories"])
+    for played in conversation["histories"]:
+        most = {one["layout"]: one["most_tools"] for one in played["layouts"]}
+        assert most["the default's set first"] <= 10
+        assert most["the default's set before the message"] <= 10

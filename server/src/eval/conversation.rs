@@ -86,31 +86,40 @@ pub struct Played {
     /// The set that Route keeps, directly before the message, told that nothing cached stands behind it. Nothing else is
     /// listed.
     pub kept_last: Layout,
+    /// The set that Route keeps by default, before the history: it is not told what stands behind the tools.
+    pub default_first: Layout,
+    /// The set that Route keeps by default, directly before the message. Nothing else is listed.
+    pub default_last: Layout,
 }
 
 impl Played {
     /// Returns the layouts, the most naive first.
     #[must_use]
-    pub fn layouts(&self) -> [&Layout; 7] {
+    pub fn layouts(&self) -> [&Layout; 9] {
         [
             &self.all,
             &self.paper_first,
             &self.anew,
+            &self.default_first,
             &self.kept_first,
             &self.paper,
             &self.anew_last,
+            &self.default_last,
             &self.kept_last,
         ]
     }
 
-    /// Returns true if the set that is kept is dearer than the cheaper of the paper's layout and routing anew at the same
-    /// place, before the history or directly before the message.
+    /// Returns true if a set that is kept is dearer than the cheaper of the paper's layout and routing anew at the same
+    /// place, before the history or directly before the message. Held to it are the sets of which Route knows what stands
+    /// behind them, and the default in `tools[]`. [`Self::default_last`] is not: what a set keeps is paid for in full each
+    /// turn there, of which Route knows nothing unless it is told.
     #[must_use]
     pub fn is_dearer(&self) -> bool {
         let is_dearer = |kept: &Layout, others: [&Layout; 2]| {
             others.iter().any(|other| kept.priced() > other.priced())
         };
-        is_dearer(&self.kept_first, [&self.paper_first, &self.anew])
+        let first = [&self.kept_first, &self.default_first];
+        first.into_iter().any(|kept| is_dearer(kept, [&self.paper_first, &self.anew]))
             || is_dearer(&self.kept_last, [&self.paper, &self.anew_last])
     }
 }
@@ -185,13 +194,20 @@ struct Stage<'a> {
     anew: Prompts,
     paper: Prompts,
     anew_last: Prompts,
-    kept_first: Prompts,
-    kept_last: Prompts,
+    kept_first: Kept,
+    kept_last: Kept,
+    default_first: Kept,
+    default_last: Kept,
     /// What stands behind the tools.
     history: Vec<Part>,
     history_tokens: u32,
-    first: Turns,
-    last: Turns,
+}
+
+/// A layout whose set is kept.
+#[derive(Default)]
+struct Kept {
+    prompts: Prompts,
+    turns: Turns,
 }
 
 /// What is known of the turns before, where the set is kept.
@@ -199,6 +215,17 @@ struct Stage<'a> {
 struct Turns {
     shown: Option<ActiveSet>,
     calls: Vec<PriorCall>,
+    /// What a scan of the history says was discovered: each tool that a call to succeeded.
+    discovered: Vec<String>,
+}
+
+/// A turn that is played.
+#[derive(Clone, Copy)]
+struct Turn<'a> {
+    snapshot: &'a Snapshot,
+    number: usize,
+    query: &'a LabelledQuery,
+    message: Part,
 }
 
 impl<'a> Stage<'a> {
@@ -211,12 +238,12 @@ impl<'a> Stage<'a> {
             anew: Prompts::default(),
             paper: Prompts::default(),
             anew_last: Prompts::default(),
-            kept_first: Prompts::default(),
-            kept_last: Prompts::default(),
+            kept_first: Kept::default(),
+            kept_last: Kept::default(),
+            default_first: Kept::default(),
+            default_last: Kept::default(),
             history: vec![Part::history(history)],
             history_tokens: history,
-            first: Turns::default(),
-            last: Turns::default(),
         }
     }
 
@@ -228,38 +255,33 @@ impl<'a> Stage<'a> {
     ) -> Result<(), Error> {
         let message = Part::message(turn, crate::tokens::count(&query.text));
         let answer = Part::answer(turn, ANSWER_TOKENS);
-        let schemas = |tools: &[Chosen]| -> Vec<Part> {
-            tools.iter().map(|tool| Part::schema(snapshot.tool(tool.slot))).collect()
-        };
         let all: Vec<Part> = snapshot.tools.iter().map(Part::schema).collect();
         let pool: Vec<Part> = snapshot.tools.iter().map(Part::summary).collect();
         let anew = self.route(snapshot, query, &Turns::default(), None)?;
-        let best = schemas(&anew);
+        let best = schemas(snapshot, &anew);
         let told = Some(self.history_tokens);
-        let first = self.route(snapshot, query, &self.first, told)?;
-        let last = self.route(snapshot, query, &self.last, Some(0))?;
+        let kept_first = self.route(snapshot, query, &self.kept_first.turns, told)?;
+        let kept_last = self.route(snapshot, query, &self.kept_last.turns, Some(0))?;
+        let default_first = self.route(snapshot, query, &self.default_first.turns, None)?;
+        let default_last = self.route(snapshot, query, &self.default_last.turns, None)?;
 
         self.all.push(&all, [&all, &self.history, &[message]]);
         self.paper_first.push(&best, [&pool, &best, &self.history, &[message]]);
         self.anew.push(&best, [&best, &self.history, &[message]]);
         self.paper.push(&best, [&pool, &self.history, &best, &[message]]);
         self.anew_last.push(&best, [&self.history, &best, &[message]]);
-        let tools = schemas(&first);
-        self.kept_first.push(&tools, [&tools, &self.history, &[message]]);
-        let tools = schemas(&last);
-        self.kept_last.push(&tools, [&self.history, &tools, &[message]]);
-
         if !query.relevant.is_empty() {
             let of_anew =
                 [&mut self.paper_first, &mut self.anew, &mut self.paper, &mut self.anew_last];
             for prompts in of_anew {
                 prompts.miss_unless(has_right(snapshot, query, &anew));
             }
-            self.kept_first.miss_unless(has_right(snapshot, query, &first));
-            self.kept_last.miss_unless(has_right(snapshot, query, &last));
         }
-        self.first.end(snapshot, turn, query, &first);
-        self.last.end(snapshot, turn, query, &last);
+        let now = Turn { snapshot, number: turn, query, message };
+        self.kept_first.end(now, &kept_first, [&[], &self.history]);
+        self.kept_last.end(now, &kept_last, [&self.history, &[]]);
+        self.default_first.end(now, &default_first, [&[], &self.history]);
+        self.default_last.end(now, &default_last, [&self.history, &[]]);
         self.history.extend([message, answer]);
         self.history_tokens += message.tokens() + answer.tokens();
         Ok(())
@@ -276,7 +298,7 @@ impl<'a> Stage<'a> {
         let intents = vec![Intent::new(query.text.clone(), 1.0)];
         let route = RouteQuery {
             options: Options { history_tokens, ..self.scene.options.clone() },
-            state: AgentState { calls: before.calls.clone(), ..AgentState::default() },
+            state: before.state(),
             ..RouteQuery::of(intents)
         };
         let texts = intent::texts(&route.intents);
@@ -289,7 +311,7 @@ impl<'a> Stage<'a> {
         let embedded = Embedded { level, ..Embedded::new(&route.intents, &vectors) };
         let candidates = embedded.rank(snapshot, CANDIDATES, allowed.slots.as_ref())?;
         let choice = Choice::new(snapshot, &allowed, &embedded, &route, level);
-        Ok(choice.make(before.shown.as_ref(), &[], &candidates, true).active)
+        Ok(choice.make(before.shown.as_ref(), &candidates, true).active)
     }
 
     fn played(&self, history: u32) -> Played {
@@ -300,17 +322,39 @@ impl<'a> Stage<'a> {
                 .paper_first
                 .total("summaries first, schemas anew behind them (the paper's in tools[])"),
             anew: self.anew.total("the best schemas first, anew each turn"),
-            kept_first: self.kept_first.total("the kept set first"),
+            kept_first: self.kept_first.prompts.total("the kept set first"),
+            default_first: self.default_first.prompts.total("the default's set first"),
             paper: self
                 .paper
                 .total("summaries first, schemas anew before the message (the paper's)"),
             anew_last: self.anew_last.total("the best schemas before the message, anew each turn"),
-            kept_last: self.kept_last.total("the kept set before the message"),
+            kept_last: self.kept_last.prompts.total("the kept set before the message"),
+            default_last: self.default_last.prompts.total("the default's set before the message"),
         }
     }
 }
 
+impl Kept {
+    /// Ends a turn that was played with `set`, between what of the history stands before and behind it.
+    fn end(&mut self, turn: Turn<'_>, set: &[Chosen], [before, behind]: [&[Part]; 2]) {
+        let Turn { snapshot, number, query, message } = turn;
+        let tools = schemas(snapshot, set);
+        self.prompts.push(&tools, [before, &tools, behind, &[message]]);
+        if !query.relevant.is_empty() {
+            self.prompts.miss_unless(has_right(snapshot, query, set));
+        }
+        self.turns.end(snapshot, number, query, set);
+    }
+}
+
 impl Turns {
+    /// Returns what an integration says of the conversation.
+    fn state(&self) -> AgentState {
+        let calls = self.calls.clone();
+        let discovered = self.discovered.clone();
+        AgentState { calls, discovered, ..AgentState::default() }
+    }
+
     /// The turn's call was of the first right tool that was there.
     fn end(&mut self, snapshot: &Snapshot, turn: usize, query: &LabelledQuery, set: &[Chosen]) {
         let called =
@@ -319,11 +363,20 @@ impl Turns {
                 status: CallStatus::Succeeded,
                 turn: u32::try_from(turn).unwrap_or(u32::MAX),
             });
-        self.calls.extend(called);
+        if let Some(call) = called {
+            if !self.discovered.contains(&call.tool) {
+                self.discovered.push(call.tool.clone());
+            }
+            self.calls.push(call);
+        }
         let tools = set.iter().map(|chosen| chosen.shown(snapshot)).collect();
         let revision = snapshot.revision;
         self.shown = Some(ActiveSet { revision, expires: u64::MAX, tools, imprint: None });
     }
+}
+
+fn schemas(snapshot: &Snapshot, tools: &[Chosen]) -> Vec<Part> {
+    tools.iter().map(|tool| Part::schema(snapshot.tool(tool.slot))).collect()
 }
 
 fn is_right(snapshot: &Snapshot, query: &LabelledQuery, chosen: &Chosen) -> bool {
@@ -343,7 +396,11 @@ mod tests {
         Layout { name: "x", tokens, cached: 0, tools: 0, schema_tokens: 0, missed: 0 }
     }
 
-    fn played(kept_first: u64, kept_last: u64) -> Played {
+    /// With these kept before the history and before the message, and these there by default.
+    fn played(
+        [kept_first, kept_last]: [u64; 2],
+        [default_first, default_last]: [u64; 2],
+    ) -> Played {
         Played {
             history: 0,
             all: priced(900),
@@ -353,13 +410,17 @@ mod tests {
             paper: priced(70),
             anew_last: priced(50),
             kept_last: priced(kept_last),
+            default_first: priced(default_first),
+            default_last: priced(default_last),
         }
     }
 
     #[test]
     fn a_kept_set_is_held_against_what_stands_at_the_same_place() {
-        assert!(!played(100, 50).is_dearer());
-        assert!(played(101, 50).is_dearer());
-        assert!(played(100, 51).is_dearer());
+        assert!(!played([100, 50], [100, 50]).is_dearer());
+        assert!(played([101, 50], [100, 50]).is_dearer());
+        assert!(played([100, 51], [100, 50]).is_dearer());
+        assert!(played([100, 50], [101, 50]).is_dearer());
+        assert!(!played([100, 50], [100, 51]).is_dearer(), "nothing said that it stands there");
     }
 }

@@ -137,7 +137,7 @@ impl Ranking<'_> {
         let cut = Cut::of(snapshot, (&embedded, &route.options), level, &candidates);
         let fit = Fit::of(&candidates, |one| cut.passes(one));
         let choice = Choice::new(snapshot, &allowed, &embedded, &route, level);
-        let active = choice.make(None, &[], &candidates, true).active;
+        let active = choice.make(None, &candidates, true).active;
         let time = began.elapsed();
 
         let overlap = candidates.iter().map(|c| c.parts.nearest).reduce(f32::max).unwrap_or(0.0);

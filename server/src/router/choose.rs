@@ -18,10 +18,12 @@ use super::left_out::LeftOut;
 use super::level::Level;
 use super::query::{Options, RouteQuery};
 use super::rank::{Candidate, Embedded, FoundBy, sort};
+use super::recent;
 use crate::gate::handle::{ActiveSet, ShownTool};
 use crate::gate::standing::Standing;
 use crate::gate::verdict::RefusalCode;
 use crate::shard::snapshot::Snapshot;
+use crate::state::AgentState;
 
 /// A tool of the active set.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -58,6 +60,7 @@ pub struct Choice<'a> {
     allowed: &'a Allowed,
     embedded: &'a Embedded<'a>,
     options: &'a Options,
+    state: &'a AgentState,
     level: Level,
     set: ActiveSetBuilder<'a>,
     eviction: Eviction<'a>,
@@ -124,6 +127,7 @@ impl<'a> Choice<'a> {
             allowed,
             embedded,
             options,
+            state: &query.state,
             level,
             set: ActiveSetBuilder::new(snapshot, bounds),
             eviction: Eviction::new(snapshot, query, needed, has_overlaps),
@@ -139,7 +143,6 @@ impl<'a> Choice<'a> {
     pub fn make(
         mut self,
         previous: Option<&ActiveSet>,
-        discovered: &[String],
         candidates: &[Candidate],
         deferred: bool,
     ) -> Outcome {
@@ -152,7 +155,7 @@ impl<'a> Choice<'a> {
         if let Some(previous) = previous {
             self.keep(previous);
         }
-        self.discover(discovered);
+        self.discover(previous.is_some());
         if deferred {
             self.eviction.trim(&mut self.set, 0);
             self.require();
@@ -218,18 +221,33 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Tools that the conversation discovered: kept, and sent again, since they are not in the handle when
-    /// the history that showed them is gone. Of more than have room beside a turn's tools, the last ones.
-    fn discover(&mut self, names: &[String]) {
-        let slots = names
-            .iter()
+    /// Tools that the conversation discovered and has not called: kept, and sent again, since they are not in the handle
+    /// when the history that showed them is gone. Of more than have room beside a turn's tools, the last ones. A tool that
+    /// was called is in the set of the turn before, and stays there by the rules for kept tools; without such a set, what
+    /// was called lately is sent again too.
+    fn discover(&mut self, continues: bool) {
+        let discovered = self.state.discovered.iter();
+        let slots = discovered
             .filter_map(|name| self.snapshot.names.requested(name, &self.snapshot.tools))
             .filter(|slot| self.allowed.contains(*slot));
         let slots: Vec<u32> = slots.collect();
+        if slots.is_empty() {
+            return;
+        }
+        let succeeded = recent::succeeded(self.snapshot, self.state);
+        let (called, searched): (Vec<u32>, Vec<u32>) =
+            slots.into_iter().partition(|slot| succeeded.contains(slot));
+        if !continues {
+            let lately = called.into_iter().filter(|slot| self.eviction.called_lately(*slot));
+            let lately: Vec<u32> = lately.collect();
+            for slot in last(&lately, self.options.top_k) {
+                self.promote(*slot, FoundBy::Kept);
+            }
+        }
         let most = self.set.bounds().tools.saturating_sub(self.options.top_k);
-        for slot in slots.iter().copied().skip(slots.len().saturating_sub(most)) {
-            self.set.note_searched(slot);
-            self.promote(slot, FoundBy::Kept);
+        for slot in last(&searched, most) {
+            self.set.note_searched(*slot);
+            self.promote(*slot, FoundBy::Kept);
         }
     }
 
@@ -470,6 +488,11 @@ impl<'a> Choice<'a> {
             limit: None,
         }));
     }
+}
+
+/// Returns the last `most` of these tools, or all where there are fewer.
+fn last(slots: &[u32], most: usize) -> &[u32] {
+    &slots[slots.len().saturating_sub(most)..]
 }
 
 /// Tools that are wanted whatever their overlap.

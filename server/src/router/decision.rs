@@ -84,7 +84,7 @@ impl Case<'_> {
             if words_only { Fit::Unknown } else { Fit::of(&candidates, |one| cut.passes(one)) };
         let choice = Choice::new(snapshot, &allowed, &embedded, query, level);
         let deferred = deferral.decision.deferred;
-        let outcome = choice.make(previous, &query.state.discovered, &candidates, deferred);
+        let outcome = choice.make(previous, &candidates, deferred);
         candidates.truncate(look_at);
         let Outcome { active, left_out, change } = outcome;
         let left_out = explain::wanted(snapshot, &allowed, (&embedded, options), level, left_out)?;

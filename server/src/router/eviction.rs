@@ -134,6 +134,12 @@ impl<'a> Eviction<'a> {
         pays
     }
 
+    /// Returns true for a tool that was called in the last turns.
+    #[must_use]
+    pub fn called_lately(&self, slot: u32) -> bool {
+        self.conversation.called_lately(self.names(slot))
+    }
+
     /// Returns what happened, with the kept tools that may go next time.
     #[must_use]
     pub fn finish(self, active: &[Chosen], removed: Vec<u32>) -> Change {
@@ -198,7 +204,7 @@ impl<'a> Eviction<'a> {
 
     /// Returns true for an unneeded tool that was not called lately either.
     fn is_left(&self, set: &ActiveSetBuilder<'_>, chosen: &Chosen) -> bool {
-        self.is_unneeded(set, chosen) && !self.conversation.called_lately(self.names(chosen.slot))
+        self.is_unneeded(set, chosen) && !self.called_lately(chosen.slot)
     }
 
     /// Returns true for a kept tool that the conversation has left behind, so that it may go for want of tokens.

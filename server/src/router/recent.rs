@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::rank::{Candidate, FoundBy, Recent, sort};
 use crate::identity::ServerName;
 use crate::shard::snapshot::Snapshot;
-use crate::state::AgentState;
+use crate::state::{AgentState, CallStatus};
 
 /// Calls that are looked at, the last ones.
 const CALLS_MAX: usize = 8;
@@ -59,6 +59,17 @@ pub fn note_calls(
             server_called: servers.contains(&snapshot.tool(one.slot).id.server),
         };
     }
+}
+
+/// Returns the tools that a call to succeeded. A name that tools of several MCP servers have is none of theirs.
+pub(super) fn succeeded(snapshot: &Snapshot, state: &AgentState) -> HashSet<u32> {
+    let calls = state.calls.iter().filter(|call| call.status == CallStatus::Succeeded);
+    let names: HashSet<&str> = calls.map(|call| call.tool.as_str()).collect();
+    let slots = names.into_iter().filter_map(|name| match called(snapshot, name)[..] {
+        [slot] => Some(slot),
+        _ => None,
+    });
+    slots.collect()
 }
 
 /// A call names the tool as the model knows it, or as MCP does, which several servers may.

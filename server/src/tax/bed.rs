@@ -119,7 +119,7 @@ impl<'a> Bed<'a> {
             Order::Overlap => self.by_overlap(&vectors, &allowed)?,
         };
         let choice = Choice::new(&self.snapshot, &allowed, &embedded, &query, level);
-        let outcome = choice.make(previous, &[], &candidates, true);
+        let outcome = choice.make(previous, &candidates, true);
         Ok(outcome.active.iter().map(|chosen| chosen.slot).collect())
     }
 

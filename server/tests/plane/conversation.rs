@@ -59,6 +59,60 @@ async fn forty_turns_stay_within_the_bound() {
 }
 
 #[tokio::test]
+async fn what_was_called_does_not_pile_up() {
+    let world = World::new().await;
+    let found = tool("found", "compile kernel");
+    let tools = (0..10).flat_map(topic).chain([found]).collect();
+    world.register("acme", server("s", tools)).await;
+    let found = "mcp__s__found".to_owned();
+    for keeps_handle in [true, false] {
+        let mut handle = String::new();
+        // As a scan of the history says it: what was searched for, and each tool that a call to succeeded.
+        let discovered = vec![found.clone()];
+        let mut state = AgentState { discovered, ..AgentState::default() };
+        for turn in 0..40 {
+            let text = TOPICS[turn % 10];
+            let route = async |previous: &str, state: &AgentState| {
+                let (previous, state) = (previous.to_owned(), state.clone());
+                world.route("acme", RouteQuery { previous, state, ..ask(text) }).await
+            };
+            let answer = route(&handle, &state).await;
+            let now = model_names(&answer);
+            assert!(now.len() <= 10 + 1, "turn {turn}: {now:?}");
+            assert!(now.contains(&found), "turn {turn} lost what was searched for: {now:?}");
+            let called = format!("mcp__s__topic{}_{}", turn % 10, turn / 10);
+            assert!(now.contains(&called), "turn {turn}: {now:?}");
+            let status = CallStatus::Succeeded;
+            let number = u32::try_from(turn).unwrap();
+            state.calls.push(PriorCall { tool: called.clone(), status, turn: number });
+            state.discovered.push(called);
+            if keeps_handle {
+                handle = answer.handle;
+                let after = route(&handle, &state).await;
+                assert_eq!(model_names(&after), now, "turn {turn}: a call changed the set");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_called_lately_outlives_the_handle() {
+    let world = World::new().await;
+    world.register("acme", server("s", (0..4).flat_map(topic).collect())).await;
+    let name = |i: u32| format!("mcp__s__topic{i}_0");
+    let call = |turn| PriorCall { tool: name(turn), status: CallStatus::Succeeded, turn };
+    let state = AgentState {
+        calls: (0..4).map(call).collect(),
+        discovered: (0..4).map(name).collect(),
+        ..AgentState::default()
+    };
+    let answer = world.route("acme", RouteQuery { state, ..ask(TOPICS[3]) }).await;
+    let lately = shown(&answer)[..3].to_vec();
+    assert_eq!(lately, ["topic1_0", "topic2_0", "topic3_0"], "of the last three turns");
+    assert_eq!(answer.active.len(), 6, "{:?}", shown(&answer));
+}
+
+#[tokio::test]
 async fn a_limit_bounds_the_set_and_keeps_what_the_turn_needs() {
     let world = World::new().await;
     world.register("acme", server("s", (0..3).flat_map(topic).collect())).await;
