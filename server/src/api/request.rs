@@ -54,7 +54,7 @@ pub(super) fn route(
     let options = Options { message_max: limits.max_message_bytes, ..options };
     let turn_id_fits = wire.turn_id.len() <= TURN_ID_MAX;
     fields.require(turn_id_fits, "turn_id", "must be at most 128 bytes");
-    let listing = listing(wire.prompt_listing, wire.known_pool_revision, &mut fields);
+    let listing = listing(wire.prompt_listing, &mut fields);
     let state = state::parse(wire.state, limits, caller)?;
     fields.finish()?;
     Ok(RouteQuery {
@@ -69,16 +69,16 @@ pub(super) fn route(
     })
 }
 
-/// What the prompt lists: what is said, or the summaries that a client with a revision of the pool holds.
-fn listing(wire: i32, known_pool: Option<u64>, fields: &mut Fields) -> Listing {
+/// What the prompt lists; `None` where the request does not say.
+fn listing(wire: i32, fields: &mut Fields) -> Option<Listing> {
     match v1::PromptListing::try_from(wire) {
-        Ok(v1::PromptListing::Unspecified) if known_pool.is_some() => Listing::Summaries,
-        Ok(v1::PromptListing::Unspecified | v1::PromptListing::None) => Listing::None,
-        Ok(v1::PromptListing::Names) => Listing::Names,
-        Ok(v1::PromptListing::Summaries) => Listing::Summaries,
+        Ok(v1::PromptListing::Unspecified) => None,
+        Ok(v1::PromptListing::None) => Some(Listing::None),
+        Ok(v1::PromptListing::Names) => Some(Listing::Names),
+        Ok(v1::PromptListing::Summaries) => Some(Listing::Summaries),
         Err(_) => {
             fields.require(false, "prompt_listing", "must be a value of PromptListing");
-            Listing::None
+            None
         }
     }
 }

@@ -205,8 +205,8 @@ pub struct RouteQuery {
     pub min_revision: Revision,
     /// A name for this turn, for the decision event.
     pub turn_id: String,
-    /// What the prompt lists beside the active set.
-    pub listing: Listing,
+    /// What the prompt lists beside the active set; `None` where nobody says.
+    pub listing: Option<Listing>,
 }
 
 impl RouteQuery {
@@ -221,7 +221,16 @@ impl RouteQuery {
             options: Options::default(),
             min_revision: 0,
             turn_id: String::new(),
-            listing: Listing::None,
+            listing: None,
         }
+    }
+
+    /// Returns what the prompt lists: what is said, or the summaries that a client with a revision of the pool holds,
+    /// unless everything is sent, so that there is nothing to list that the model does not have.
+    #[must_use]
+    pub fn listed(&self, sends_everything: bool) -> Listing {
+        let holds_summaries = self.known_pool_revision.is_some() && !sends_everything;
+        let by_default = if holds_summaries { Listing::Summaries } else { Listing::None };
+        self.listing.unwrap_or(by_default)
     }
 }

@@ -334,9 +334,7 @@ impl Router {
         let (handle, handle_expires) = self.seal(holder, snapshot.revision, shown);
         let phase2 = active.iter().map(|tool| u64::from(tool.tokens)).sum();
         let mut visible = decision.standings.visible_tokens(&snapshot);
-        visible.pool = match query.listing {
-            // There is nothing to list that the model does not have.
-            _ if decision.deferral.sends_everything() => 0,
+        visible.pool = match query.listed(decision.deferral.sends_everything()) {
             Listing::None => 0,
             Listing::Names => pool::name_tokens(&snapshot, &decision.standings),
             Listing::Summaries => visible.pool,

@@ -1,5 +1,6 @@
 //! Token accounting adds up, and agrees with the tokenizer.
 
+use toolgate_server::deferral::{Asked, Mode};
 use toolgate_server::router::query::{Listing, Options, RouteQuery};
 use toolgate_server::tokens;
 
@@ -11,7 +12,7 @@ async fn the_figures_are_sums_of_what_is_sent() {
     let described = |i: usize| tool(&format!("t{i}"), &format!("refund invoice number {i}"));
     world.register("acme", server("s", (0..40).map(described).collect())).await;
     let windowed = Options { context_window: Some(10_000), system_tokens: 500, ..options() };
-    let listing = Listing::Summaries;
+    let listing = Some(Listing::Summaries);
     let query = RouteQuery { options: windowed, listing, ..ask("refund") };
     let answer = world.route("acme", query).await;
     let account = answer.account;
@@ -41,7 +42,7 @@ async fn the_figures_are_sums_of_what_is_sent() {
 async fn rho_is_absent_without_a_window_and_never_negative() {
     let world = World::new().await;
     world.register("acme", server("s", vec![tool("t", "refund invoice")])).await;
-    let listing = Listing::Summaries;
+    let listing = Some(Listing::Summaries);
     let listed = RouteQuery { listing, ..ask("refund invoice") };
     let account = world.route("acme", listed).await.account;
     assert_eq!((account.rho, account.rho_full), (None, None));
@@ -58,6 +59,7 @@ async fn only_what_the_prompt_lists_is_charged() {
     let tools = (0..40).map(|i| tool(&format!("t{i}"), "refund invoice number")).collect();
     world.register("acme", server("s", tools)).await;
     let of = async |listing| {
+        let listing = Some(listing);
         let answer = world.route("acme", RouteQuery { listing, ..ask("refund") }).await;
         answer.account
     };
@@ -66,4 +68,26 @@ async fn only_what_the_prompt_lists_is_charged() {
     assert_eq!(none.phase1, 0);
     assert!(0 < names.phase1 && names.phase1 < summaries.phase1);
     assert!(summaries.saved() < names.saved() && names.saved() < none.saved());
+}
+
+#[tokio::test]
+async fn a_listing_that_is_said_is_charged_where_everything_is_sent() {
+    let world = World::new().await;
+    let tools = (0..5).map(|i| tool(&format!("t{i}"), "refund invoice number")).collect();
+    world.register("acme", server("s", tools)).await;
+    let deferral = Asked { mode: Some(Mode::Off), model_host: None };
+    let everything = Options { deferral, ..options() };
+    let phase1 = async |listing| {
+        let options = everything.clone();
+        let held = RouteQuery { known_pool_revision: Some(0), ..ask("refund") };
+        let query = RouteQuery { options, listing, ..held };
+        let answer = world.route("acme", query).await;
+        assert!(answer.deferral.sends_everything());
+        answer.account.phase1
+    };
+    assert_eq!(phase1(None).await, 0, "nothing is said: there is nothing to list");
+    assert_eq!(phase1(Some(Listing::None)).await, 0);
+    let names = phase1(Some(Listing::Names)).await;
+    let summaries = phase1(Some(Listing::Summaries)).await;
+    assert!(0 < names && names < summaries, "{names} {summaries}");
 }

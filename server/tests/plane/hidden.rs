@@ -128,7 +128,7 @@ async fn pool_and_accounting_leave_it_out() {
     let (_, whole) = world.pool("acme", &all, None).await;
     assert_eq!(whole.added.len(), 4);
     assert!(whole.pool_tokens > pool.pool_tokens);
-    let listing = Listing::Summaries;
+    let listing = Some(Listing::Summaries);
     let mine = world.route("acme", RouteQuery { listing, ..ask("refund") }).await.account;
     let theirs = RouteQuery { state: all, listing, ..ask("refund") };
     let theirs = world.route("acme", theirs).await.account;

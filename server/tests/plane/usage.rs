@@ -86,7 +86,7 @@ async fn a_catalog_that_is_used_whole_did_not_pay() {
     let world = World::new().await;
     world.register("acme", server("s", vec![tool("t", "refund invoice")])).await;
     let whole = Options { threshold: -1.0, ..options() };
-    let listing = Listing::Summaries;
+    let listing = Some(Listing::Summaries);
     world.route("acme", RouteQuery { options: whole, listing, ..ask("refund invoice") }).await;
     let used = used(&world, "acme").await;
     assert_eq!(Deferral::of(&used), Deferral::MostToolsUsed);
