@@ -275,8 +275,18 @@ def test_a_tool_far_below_the_best_is_told_so_and_not_with_a_threshold(notes: Cl
     (below,) = [one for one in turn.refusals if one.name == "delete_note"]
     assert below.code is RefusalCode.BELOW_CUTOFF
     assert "router.ratio" in below.message
+    assert "learned gate" not in below.message
     named = notes.route(RAIN, threshold=0.99, explain=True)
     assert set(codes(named).values()) == {"BELOW_THRESHOLD"}
+    assert all("of 0.990 for each tool" in one.message for one in named.refusals)
+    assert not any("no tool fits" in one.message for one in named.refusals)
+
+
+def test_where_no_tool_fits_that_is_what_is_told(notes: Client) -> None:
+    turn = notes.route("how many legs does a spider have?", explain=True)
+    assert not turn.tools
+    assert set(codes(turn).values()) == {"BELOW_THRESHOLD"}
+    assert all(one.message.startswith("no tool fits: ") for one in turn.refusals)
 
 
 def test_tools_keep_their_places_through_a_conversation(notes: Client) -> None:

@@ -11,7 +11,7 @@ use super::allow::Allowed;
 use super::answer_size::{self, AnswerSize};
 use super::caps::Caps;
 use super::continuity::Change;
-use super::cut::{Cut, leaders_first};
+use super::cut::{Cut, Shortfall, leaders_first};
 use super::eviction::Eviction;
 use super::explain::LOOK_BEYOND;
 use super::left_out::LeftOut;
@@ -88,8 +88,8 @@ struct Ranked {
     failing: Vec<Candidate>,
     /// Of those that fail, the ones that a policy keeps out.
     barred: HashSet<u32>,
-    /// The rules that left out the first of those that fail.
-    codes: Vec<RefusalCode>,
+    /// What the first of those that fail fall short of.
+    shortfalls: Vec<Shortfall>,
 }
 
 /// What ranked candidates come to.
@@ -273,8 +273,9 @@ impl<'a> Choice<'a> {
         leaders_first(&mut passing);
         let barred = failing.iter().filter(|candidate| cut.is_barred(candidate));
         let barred = barred.map(|candidate| candidate.slot).collect();
-        let codes = failing.iter().take(LOOK_BEYOND).map(|candidate| cut.code(candidate)).collect();
-        Ranked { passing, failing, barred, codes }
+        let shortfalls = failing.iter().filter_map(|candidate| cut.shortfall(candidate));
+        let shortfalls = shortfalls.take(LOOK_BEYOND).collect();
+        Ranked { passing, failing, barred, shortfalls }
     }
 
     /// The best candidates that pass the cut, at most `top_k`, and within the policy's caps. A place belongs to a tool
@@ -305,8 +306,8 @@ impl<'a> Choice<'a> {
         self.leave_out(&beyond_top_k[..looked_at], RefusalCode::BeyondTopK);
         self.leave_out(&picked.beyond_cap, RefusalCode::BeyondCap);
         self.leave_out(&picked.giving_way, RefusalCode::BeyondCap);
-        for (candidate, code) in ranked.failing.iter().zip(&ranked.codes) {
-            self.leave_out(std::slice::from_ref(candidate), *code);
+        for (candidate, shortfall) in ranked.failing.iter().zip(&ranked.shortfalls) {
+            self.leave_below(candidate, *shortfall);
         }
     }
 
@@ -444,8 +445,7 @@ impl<'a> Choice<'a> {
         // An unknown tool and a hidden one look the same: neither has a slot.
         let slot = slot.filter(|_| code != RefusalCode::UnknownTool);
         let overlap = slot.map_or(0.0, |slot| self.embedded.score_of(self.snapshot, slot).0);
-        let limit = None;
-        self.left_out.push(LeftOut { slot, asked_for: name.to_owned(), code, overlap, limit });
+        self.left_out.push(LeftOut { overlap, ..LeftOut::named(slot, name, code) });
     }
 
     /// With its full definition; at the end of the set also where its signature was shown before.
@@ -478,6 +478,14 @@ impl<'a> Choice<'a> {
         (overlap, self.scores.get(&slot).copied().unwrap_or(alone))
     }
 
+    fn leave_below(&mut self, candidate: &Candidate, shortfall: Shortfall) {
+        let before = self.left_out.len();
+        self.leave_out(std::slice::from_ref(candidate), shortfall.code());
+        for tool in &mut self.left_out[before..] {
+            tool.shortfall = Some(shortfall);
+        }
+    }
+
     fn leave_out(&mut self, candidates: &[Candidate], code: RefusalCode) {
         let untaken = candidates.iter().filter(|c| !self.set.contains(c.slot));
         self.left_out.extend(untaken.map(|c| LeftOut {
@@ -486,6 +494,7 @@ impl<'a> Choice<'a> {
             code,
             overlap: c.overlap,
             limit: None,
+            shortfall: None,
         }));
     }
 }

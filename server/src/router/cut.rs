@@ -29,6 +29,72 @@ pub enum Rule<'a> {
     Learned(&'a Learned),
 }
 
+/// What a candidate that does not pass falls short of.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Shortfall {
+    /// The threshold that the policy has for the tool.
+    OwnThreshold(f32),
+    /// The threshold for each tool.
+    Threshold(f32),
+    /// No tool fits: the best overlap is below the level.
+    Level {
+        /// The best overlap of the turn.
+        best: f32,
+        /// The level.
+        level: f32,
+    },
+    /// Its score is below this share of the best one's.
+    Ratio(f32),
+    /// Its chance is below what the policy's learned gate asks.
+    LearnedGate,
+    /// It has neither an overlap near the level nor enough of the intent's words.
+    OwnEvidence {
+        /// The overlap that would be enough.
+        least: f32,
+    },
+}
+
+impl Shortfall {
+    /// Returns the code that the wire has for it.
+    #[must_use]
+    pub fn code(self) -> RefusalCode {
+        match self {
+            Self::OwnThreshold(_) | Self::Threshold(_) | Self::Level { .. } => {
+                RefusalCode::BelowThreshold
+            }
+            Self::Ratio(_) | Self::LearnedGate | Self::OwnEvidence { .. } => {
+                RefusalCode::BelowCutoff
+            }
+        }
+    }
+
+    /// Returns what is said of a tool of this overlap.
+    #[must_use]
+    pub fn message(self, overlap: f32) -> String {
+        match self {
+            Self::OwnThreshold(least) => format!(
+                "overlap {overlap:.3} is below the threshold of {least:.3} that the policy has for it"
+            ),
+            Self::Threshold(least) => {
+                format!("overlap {overlap:.3} is below the threshold of {least:.3} for each tool")
+            }
+            Self::Level { best, level } => format!(
+                "no tool fits: the best overlap, {best:.3}, is below the level of {level:.3}"
+            ),
+            Self::Ratio(ratio) => format!(
+                "its score is too far below the best one's: router.ratio, or the policy's ratio, asks for {ratio:.2} of it"
+            ),
+            Self::LearnedGate => {
+                "its chance is below what the policy's learned gate asks".to_owned()
+            }
+            Self::OwnEvidence { least } => format!(
+                "little speaks for it but that others are worse: its overlap is below {least:.3}, {OWN_SHARE} of the level \
+                 of \"no tool fits\", and it has less than half of the intent's words"
+            ),
+        }
+    }
+}
+
 /// A rule held against one turn's candidates.
 #[derive(Debug, Clone, Copy)]
 pub struct Bar<'a> {
@@ -47,38 +113,47 @@ impl<'a> Bar<'a> {
     /// Whether a candidate is near enough. One that an intent names always is.
     #[must_use]
     pub fn passes(&self, candidate: &Candidate) -> bool {
+        self.shortfall(candidate).is_none()
+    }
+
+    /// Returns what a candidate falls short of; `None` for one that is near enough.
+    fn shortfall(&self, candidate: &Candidate) -> Option<Shortfall> {
         if candidate.found_by == FoundBy::Name {
-            return true;
+            return None;
         }
         // Of an untrusted tool, which the best is not taken from, its own overlap is enough.
         let own = self.level.is_reached_by(candidate.parts.nearest);
         let is_reached = own || self.level.is_reached_by(self.best.nearest);
-        match self.rule {
-            Rule::Threshold(threshold) => candidate.overlap >= threshold,
+        let no_tool_fits = Shortfall::Level { best: self.best.nearest, level: self.level.0 };
+        let shortfall = match self.rule {
+            Rule::Threshold(least) if candidate.overlap >= least => return None,
+            Rule::Threshold(least) => Shortfall::Threshold(least),
+            Rule::Ratio(_) | Rule::Learned(_) if !is_reached => no_tool_fits,
             Rule::Ratio(ratio) => {
                 // Each intent's best is chosen, however it compares with another intent's.
                 let is_near_best = candidate.score >= ratio * self.best.score;
-                is_reached
-                    && (candidate.leads && own
-                        || is_near_best && (candidate.leads || self.speaks_for(candidate)))
+                let speaks = candidate.leads || self.speaks_for(candidate);
+                if candidate.leads && own || is_near_best && speaks {
+                    return None;
+                }
+                let evidence = Shortfall::OwnEvidence { least: self.own_level().0 };
+                if is_near_best { evidence } else { Shortfall::Ratio(ratio) }
             }
-            Rule::Learned(gate) => is_reached && gate.passes(&self.best.features(candidate)),
-        }
+            Rule::Learned(gate) if gate.passes(&self.best.features(candidate)) => return None,
+            Rule::Learned(_) => Shortfall::LearnedGate,
+        };
+        Some(shortfall)
     }
-}
 
-impl Bar<'_> {
     /// Whether there is more for a candidate than that others are worse: padding is not.
     fn speaks_for(&self, candidate: &Candidate) -> bool {
         let Parts { nearest, word_share, .. } = candidate.parts;
-        word_share >= WORD_SHARE || Level(OWN_SHARE * self.level.0).is_reached_by(nearest)
+        word_share >= WORD_SHARE || self.own_level().is_reached_by(nearest)
     }
 
-    /// Returns true if some tool fits, and this one's score or chance is too small beside it.
-    fn is_below_the_best(&self, candidate: &Candidate) -> bool {
-        !matches!(self.rule, Rule::Threshold(_))
-            && self.level.is_reached_by(self.best.nearest)
-            && !self.passes(candidate)
+    /// Returns the level that is asked of a tool's own overlap.
+    fn own_level(&self) -> Level {
+        Level(OWN_SHARE * self.level.0)
     }
 }
 
@@ -126,11 +201,17 @@ impl<'a> Cut<'a> {
         !self.by_words && self.own(candidate).is_some_and(|least| candidate.overlap < least)
     }
 
-    /// The code of a candidate that does not pass: which rule leaves it out.
+    /// Returns what a candidate falls short of: the rule that leaves it out. `None` for one that passes.
     #[must_use]
-    pub fn code(&self, candidate: &Candidate) -> RefusalCode {
-        let is_cut = self.own(candidate).is_none() && self.bar.is_below_the_best(candidate);
-        if is_cut { RefusalCode::BelowCutoff } else { RefusalCode::BelowThreshold }
+    pub fn shortfall(&self, candidate: &Candidate) -> Option<Shortfall> {
+        if self.by_words {
+            return None;
+        }
+        match self.own(candidate) {
+            Some(least) if candidate.overlap < least => Some(Shortfall::OwnThreshold(least)),
+            Some(_) => None,
+            None => self.bar.shortfall(candidate),
+        }
     }
 
     fn own(&self, candidate: &Candidate) -> Option<f32> {
@@ -159,6 +240,7 @@ pub fn leaders_first(candidates: &mut [Candidate]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::Features;
     use crate::router::rank::Recent;
 
     fn candidate([score, nearest, word_share]: [f32; 3], leads: bool) -> Candidate {
@@ -188,5 +270,26 @@ mod tests {
         assert!(!passes(0.4, &candidate([0.4, 0.5, 0.9], false)), "too far below the best");
         // Where no level is asked, as of intents in other scripts, nothing is asked of each tool either.
         assert!(passes(Level::NONE.0, &candidate([0.6, -0.5, 0.0], false)));
+    }
+
+    #[test]
+    fn the_rule_that_leaves_a_tool_out_is_told() {
+        let best = candidate([0.9, 0.5, 0.9], true);
+        let shortfall = |rule, level, one: &Candidate| {
+            let bar = Bar::new(rule, Level(level), Best::of([&best].into_iter()));
+            bar.shortfall(one).expect("it falls short")
+        };
+        let far = candidate([0.4, 0.3, 0.0], false);
+        let said = |rule, level, one: &Candidate| shortfall(rule, level, one).message(one.overlap);
+        let threshold = said(Rule::Threshold(0.4), 0.2, &far);
+        assert_eq!(threshold, "overlap 0.300 is below the threshold of 0.400 for each tool");
+        let level = said(Rule::Ratio(0.5), 0.6, &far);
+        assert_eq!(level, "no tool fits: the best overlap, 0.500, is below the level of 0.600");
+        assert!(said(Rule::Ratio(0.5), 0.4, &far).contains("router.ratio"));
+        let padding = candidate([0.6, 0.1, 0.4], false);
+        assert!(said(Rule::Ratio(0.5), 0.4, &padding).contains("its overlap is below 0.300"));
+        let strict = Learned { weights: Features::default(), bias: -100.0, least: 0.5 };
+        assert!(said(Rule::Learned(&strict), 0.4, &padding).contains("learned gate"));
+        assert!(said(Rule::Learned(&strict), 0.6, &padding).starts_with("no tool fits"));
     }
 }

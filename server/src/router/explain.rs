@@ -77,6 +77,7 @@ fn locked_candidates(
         code: RefusalCode::PreconditionUnmet,
         overlap: c.overlap,
         limit: None,
+        shortfall: None,
     };
     Ok(wanted.map(left_out).collect())
 }
@@ -101,33 +102,25 @@ fn refusal(snapshot: &Snapshot, standings: &Standings, tool: LeftOut) -> Refusal
     let message = match tool.code {
         RefusalCode::UnknownTool => "there is no such tool".to_owned(),
         RefusalCode::PreconditionUnmet => format!("needs {}", unlock.join(" and ")),
-        RefusalCode::BelowThreshold => below_threshold(snapshot, &tool),
-        RefusalCode::BelowCutoff => {
-            "its score is too far below the best one's: a chosen tool has the share of it that router.ratio, or the \
-             policy's ratio or learned gate, asks, and is not far below the level of \"no tool fits\" itself unless it has \
-             half of the intent's words"
-                .to_owned()
-        }
+        RefusalCode::BelowThreshold | RefusalCode::BelowCutoff => below(&tool),
         RefusalCode::BeyondTopK => "better tools filled top_k".to_owned(),
         RefusalCode::BeyondCap => beyond_cap(&tool),
         RefusalCode::OverTokenBudget => over_budget(snapshot, &tool),
         RefusalCode::Excluded => "the request excludes it".to_owned(),
-        RefusalCode::KeptForCache => "the set is kept: changing it would lose more cache than it saves, \
+        RefusalCode::KeptForCache => {
+            "the set is kept: changing it would lose more cache than it saves, \
             and the best tool of each intent is there"
-            .to_owned(),
+                .to_owned()
+        }
         other => other.name().to_lowercase(),
     };
     let (slot, asked_for, code, overlap) = (tool.slot, tool.asked_for, tool.code, tool.overlap);
     Refusal { slot, asked_for, code, message, unlock, overlap }
 }
 
-fn below_threshold(snapshot: &Snapshot, tool: &LeftOut) -> String {
-    let of_policy = tool.slot.and_then(|slot| snapshot.tool(slot).threshold);
-    let which = of_policy.map_or_else(
-        || " for each tool, or no tool reaches the level below which none fits".to_owned(),
-        |least| format!(" of {least:.3} that the policy has for it"),
-    );
-    format!("overlap {:.3} is below the threshold{which}", tool.overlap)
+fn below(tool: &LeftOut) -> String {
+    let unsaid = || tool.code.name().to_lowercase();
+    tool.shortfall.map_or_else(unsaid, |shortfall| shortfall.message(tool.overlap))
 }
 
 fn beyond_cap(tool: &LeftOut) -> String {

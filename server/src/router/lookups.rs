@@ -251,8 +251,7 @@ fn counted(verdicts: &[Verdict]) -> Amounts {
 fn find(snapshot: &Snapshot, standings: &Standings, name: &str) -> Result<u32, LeftOut> {
     let slot = snapshot.names.requested(name, &snapshot.tools);
     let standing = slot.map(|slot| standings.tool(snapshot, slot));
-    let refused =
-        |slot, code| LeftOut { slot, asked_for: name.to_owned(), code, overlap: 0.0, limit: None };
+    let refused = |slot, code| LeftOut::named(slot, name, code);
     match (slot, standing) {
         (Some(slot), Some(Standing::Open)) => Ok(slot),
         (Some(_), Some(Standing::Locked)) => Err(refused(slot, RefusalCode::PreconditionUnmet)),

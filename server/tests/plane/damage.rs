@@ -78,7 +78,7 @@ async fn a_damaged_policy_is_told_and_lets_nothing_pass() {
     let handle = world.route("acme", ask("refund")).await.handle;
     world.damage("UPDATE policies SET document = replace(document, 'rules', 'rulfs')").await;
     let restarted = world.restarted(Setup::default()).await;
-    let told = restarted.try_route("acme", ask("refund")).await.err().expect("no answer");
+    let told = restarted.try_route("acme", ask("refund")).await.expect_err("no answer");
     assert!(matches!(told, Error::StoreDamaged(_)), "{told:?}");
     assert!(told.to_string().contains("damaged"), "{told}");
     let t = tenant("acme");

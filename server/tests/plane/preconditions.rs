@@ -65,6 +65,8 @@ async fn below_threshold_is_explained() {
     let [refusal] = &answer.refusals[..] else { panic!("{:?}", answer.refusals) };
     assert_eq!(refusal.code, RefusalCode::BelowThreshold);
     assert!(refusal.overlap < 0.28 && refusal.unlock.is_empty());
+    let threshold = "is below the threshold of 0.280 for each tool";
+    assert!(refusal.message.ends_with(threshold), "{}", refusal.message);
 }
 
 #[tokio::test]

@@ -53,6 +53,7 @@ impl Choice<'_> {
             code,
             overlap,
             limit,
+            shortfall: None,
         });
     }
 }

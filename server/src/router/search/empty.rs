@@ -53,6 +53,7 @@ impl Nothing {
             asked_for: String::new(),
             code,
             overlap: 0.0,
+            shortfall: None,
         };
         self.locked.iter().take(LOCKED_MAX).map(left_out).collect()
     }

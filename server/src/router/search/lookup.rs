@@ -226,5 +226,5 @@ fn found(slot: u32, weight: u32, found_by: FoundBy) -> Candidate {
 }
 
 fn refused(slot: Option<u32>, name: &str, code: RefusalCode) -> LeftOut {
-    LeftOut { slot, asked_for: name.to_owned(), code, overlap: 0.0, limit: None }
+    LeftOut::named(slot, name, code)
 }
