@@ -398,7 +398,8 @@ const (
 	DegradedReason_DEGRADED_REASON_UNSPECIFIED DegradedReason = 0
 	// The encoder could not be reached: tools were ranked by words alone.
 	DegradedReason_DEGRADED_REASON_LEXICAL_ONLY DegradedReason = 1
-	// The store could not be reached: the answer is from the last snapshot.
+	// The store could not be reached, or a change that is known of is not served yet: the answer is from the last
+	// snapshot. After `store.max_staleness` Gate refuses the tenant's calls.
 	DegradedReason_DEGRADED_REASON_STALE_CATALOG DegradedReason = 2
 	// An intent was longer than the encoder reads; its end was not embedded.
 	DegradedReason_DEGRADED_REASON_INTENT_TRUNCATED DegradedReason = 3
@@ -647,7 +648,7 @@ type RouteRequest struct {
 	// The tenant: 1 to 64 characters of [A-Za-z0-9._@-]. Absent: "default" while authentication is off.
 	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	// What the agent wants this turn: the user's message, a rolling summary, the last observation,
-	// sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+	// sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
 	Intents []*Intent `protobuf:"bytes,2,rep,name=intents,proto3" json:"intents,omitempty"`
 	// What the agent has done and may do. Absent: nothing.
 	State *AgentState `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
@@ -1653,7 +1654,8 @@ type ActiveTool struct {
 	NewlyPromoted bool `protobuf:"varint,8,opt,name=newly_promoted,json=newlyPromoted,proto3" json:"newly_promoted,omitempty"`
 	// The MCP description. Set with DETAIL_SCHEMAS.
 	Description string `protobuf:"bytes,9,opt,name=description,proto3" json:"description,omitempty"`
-	// The MCP `inputSchema`, byte for byte as registered. Set with DETAIL_SCHEMAS.
+	// The MCP `inputSchema`, byte for byte as registered; in the form of JSON Schema 2020-12 where it was registered in an
+	// older dialect that says the same in another way. Set with DETAIL_SCHEMAS.
 	InputSchemaJson string `protobuf:"bytes,10,opt,name=input_schema_json,json=inputSchemaJson,proto3" json:"input_schema_json,omitempty"`
 	// The MCP `outputSchema`, byte for byte as registered. Set with DETAIL_SCHEMAS, when there is one.
 	OutputSchemaJson string `protobuf:"bytes,11,opt,name=output_schema_json,json=outputSchemaJson,proto3" json:"output_schema_json,omitempty"`

@@ -3114,7 +3114,7 @@ pub struct RouteRequest {
     #[prost(string, tag = "1")]
     pub tenant: ::prost::alloc::string::String,
     /// What the agent wants this turn: the user's message, a rolling summary, the last observation,
-    /// sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+    /// sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
     #[prost(message, repeated, tag = "2")]
     pub intents: ::prost::alloc::vec::Vec<Intent>,
     /// What the agent has done and may do. Absent: nothing.
@@ -4045,7 +4045,8 @@ pub enum DegradedReason {
     Unspecified = 0,
     /// The encoder could not be reached: tools were ranked by words alone.
     LexicalOnly = 1,
-    /// The store could not be reached: the answer is from the last snapshot.
+    /// The store could not be reached, or a change that is known of is not served yet: the answer is from the last
+    /// snapshot. After `store.max_staleness` Gate refuses the tenant's calls.
     StaleCatalog = 2,
     /// An intent was longer than the encoder reads; its end was not embedded.
     IntentTruncated = 3,

@@ -233,7 +233,9 @@ class _DegradedReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Degrad
     DEGRADED_REASON_LEXICAL_ONLY: _DegradedReason.ValueType  # 1
     """The encoder could not be reached: tools were ranked by words alone."""
     DEGRADED_REASON_STALE_CATALOG: _DegradedReason.ValueType  # 2
-    """The store could not be reached: the answer is from the last snapshot."""
+    """The store could not be reached, or a change that is known of is not served yet: the answer is from the last
+    snapshot. After `store.max_staleness` Gate refuses the tenant's calls.
+    """
     DEGRADED_REASON_INTENT_TRUNCATED: _DegradedReason.ValueType  # 3
     """An intent was longer than the encoder reads; its end was not embedded."""
 
@@ -245,7 +247,9 @@ DEGRADED_REASON_UNSPECIFIED: DegradedReason.ValueType  # 0
 DEGRADED_REASON_LEXICAL_ONLY: DegradedReason.ValueType  # 1
 """The encoder could not be reached: tools were ranked by words alone."""
 DEGRADED_REASON_STALE_CATALOG: DegradedReason.ValueType  # 2
-"""The store could not be reached: the answer is from the last snapshot."""
+"""The store could not be reached, or a change that is known of is not served yet: the answer is from the last
+snapshot. After `store.max_staleness` Gate refuses the tenant's calls.
+"""
 DEGRADED_REASON_INTENT_TRUNCATED: DegradedReason.ValueType  # 3
 """An intent was longer than the encoder reads; its end was not embedded."""
 Global___DegradedReason: _TypeAlias = DegradedReason  # noqa: Y015
@@ -398,7 +402,7 @@ class RouteRequest(_message.Message):
     @_builtins.property
     def intents(self) -> _containers.RepeatedCompositeFieldContainer[Global___Intent]:
         """What the agent wants this turn: the user's message, a rolling summary, the last observation,
-        sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+        sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
         """
 
     @_builtins.property
@@ -984,7 +988,9 @@ class ActiveTool(_message.Message):
     description: _builtins.str
     """The MCP description. Set with DETAIL_SCHEMAS."""
     input_schema_json: _builtins.str
-    """The MCP `inputSchema`, byte for byte as registered. Set with DETAIL_SCHEMAS."""
+    """The MCP `inputSchema`, byte for byte as registered; in the form of JSON Schema 2020-12 where it was registered in an
+    older dialect that says the same in another way. Set with DETAIL_SCHEMAS.
+    """
     output_schema_json: _builtins.str
     """The MCP `outputSchema`, byte for byte as registered. Set with DETAIL_SCHEMAS, when there is one."""
     annotations_json: _builtins.str

@@ -62,7 +62,7 @@ export type RouteRequest = Message<"toolgate.v1.RouteRequest"> & {
 
   /**
    * What the agent wants this turn: the user's message, a rolling summary, the last observation,
-   * sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+   * sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
    *
    * @generated from field: repeated toolgate.v1.Intent intents = 2;
    */
@@ -778,7 +778,8 @@ export type ActiveTool = Message<"toolgate.v1.ActiveTool"> & {
   description: string;
 
   /**
-   * The MCP `inputSchema`, byte for byte as registered. Set with DETAIL_SCHEMAS.
+   * The MCP `inputSchema`, byte for byte as registered; in the form of JSON Schema 2020-12 where it was registered in an
+   * older dialect that says the same in another way. Set with DETAIL_SCHEMAS.
    *
    * @generated from field: string input_schema_json = 10;
    */
@@ -1977,7 +1978,8 @@ export enum DegradedReason {
   LEXICAL_ONLY = 1,
 
   /**
-   * The store could not be reached: the answer is from the last snapshot.
+   * The store could not be reached, or a change that is known of is not served yet: the answer is from the last
+   * snapshot. After `store.max_staleness` Gate refuses the tenant's calls.
    *
    * @generated from enum value: DEGRADED_REASON_STALE_CATALOG = 2;
    */

@@ -368,7 +368,8 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object inputSchemaJson_ = "";
   /**
    * <pre>
-   * The MCP `inputSchema`, byte for byte as registered. Set with DETAIL_SCHEMAS.
+   * The MCP `inputSchema`, byte for byte as registered; in the form of JSON Schema 2020-12 where it was registered in an
+   * older dialect that says the same in another way. Set with DETAIL_SCHEMAS.
    * </pre>
    *
    * <code>string input_schema_json = 10;</code>
@@ -389,7 +390,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The MCP `inputSchema`, byte for byte as registered. Set with DETAIL_SCHEMAS.
+   * The MCP `inputSchema`, byte for byte as registered; in the form of JSON Schema 2020-12 where it was registered in an
+   * older dialect that says the same in another way. Set with DETAIL_SCHEMAS.
    * </pre>
    *
    * <code>string input_schema_json = 10;</code>
@@ -1884,7 +1886,8 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object inputSchemaJson_ = "";
     /**
      * <pre>
-     * The MCP `inputSchema`, byte for byte as registered. Set with DETAIL_SCHEMAS.
+     * The MCP `inputSchema`, byte for byte as registered; in the form of JSON Schema 2020-12 where it was registered in an
+     * older dialect that says the same in another way. Set with DETAIL_SCHEMAS.
      * </pre>
      *
      * <code>string input_schema_json = 10;</code>
@@ -1904,7 +1907,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The MCP `inputSchema`, byte for byte as registered. Set with DETAIL_SCHEMAS.
+     * The MCP `inputSchema`, byte for byte as registered; in the form of JSON Schema 2020-12 where it was registered in an
+     * older dialect that says the same in another way. Set with DETAIL_SCHEMAS.
      * </pre>
      *
      * <code>string input_schema_json = 10;</code>
@@ -1925,7 +1929,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The MCP `inputSchema`, byte for byte as registered. Set with DETAIL_SCHEMAS.
+     * The MCP `inputSchema`, byte for byte as registered; in the form of JSON Schema 2020-12 where it was registered in an
+     * older dialect that says the same in another way. Set with DETAIL_SCHEMAS.
      * </pre>
      *
      * <code>string input_schema_json = 10;</code>
@@ -1942,7 +1947,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The MCP `inputSchema`, byte for byte as registered. Set with DETAIL_SCHEMAS.
+     * The MCP `inputSchema`, byte for byte as registered; in the form of JSON Schema 2020-12 where it was registered in an
+     * older dialect that says the same in another way. Set with DETAIL_SCHEMAS.
      * </pre>
      *
      * <code>string input_schema_json = 10;</code>
@@ -1956,7 +1962,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The MCP `inputSchema`, byte for byte as registered. Set with DETAIL_SCHEMAS.
+     * The MCP `inputSchema`, byte for byte as registered; in the form of JSON Schema 2020-12 where it was registered in an
+     * older dialect that says the same in another way. Set with DETAIL_SCHEMAS.
      * </pre>
      *
      * <code>string input_schema_json = 10;</code>

@@ -161,7 +161,8 @@ public interface ActiveToolOrBuilder extends
 
   /**
    * <pre>
-   * The MCP `inputSchema`, byte for byte as registered. Set with DETAIL_SCHEMAS.
+   * The MCP `inputSchema`, byte for byte as registered; in the form of JSON Schema 2020-12 where it was registered in an
+   * older dialect that says the same in another way. Set with DETAIL_SCHEMAS.
    * </pre>
    *
    * <code>string input_schema_json = 10;</code>
@@ -170,7 +171,8 @@ public interface ActiveToolOrBuilder extends
   java.lang.String getInputSchemaJson();
   /**
    * <pre>
-   * The MCP `inputSchema`, byte for byte as registered. Set with DETAIL_SCHEMAS.
+   * The MCP `inputSchema`, byte for byte as registered; in the form of JSON Schema 2020-12 where it was registered in an
+   * older dialect that says the same in another way. Set with DETAIL_SCHEMAS.
    * </pre>
    *
    * <code>string input_schema_json = 10;</code>

@@ -33,7 +33,8 @@ public enum DegradedReason
   DEGRADED_REASON_LEXICAL_ONLY(1),
   /**
    * <pre>
-   * The store could not be reached: the answer is from the last snapshot.
+   * The store could not be reached, or a change that is known of is not served yet: the answer is from the last
+   * snapshot. After `store.max_staleness` Gate refuses the tenant's calls.
    * </pre>
    *
    * <code>DEGRADED_REASON_STALE_CATALOG = 2;</code>
@@ -77,7 +78,8 @@ public enum DegradedReason
   public static final int DEGRADED_REASON_LEXICAL_ONLY_VALUE = 1;
   /**
    * <pre>
-   * The store could not be reached: the answer is from the last snapshot.
+   * The store could not be reached, or a change that is known of is not served yet: the answer is from the last
+   * snapshot. After `store.max_staleness` Gate refuses the tenant's calls.
    * </pre>
    *
    * <code>DEGRADED_REASON_STALE_CATALOG = 2;</code>

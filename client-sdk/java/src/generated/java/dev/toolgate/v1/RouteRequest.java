@@ -106,7 +106,7 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * What the agent wants this turn: the user's message, a rolling summary, the last observation,
-   * sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+   * sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
    * </pre>
    *
    * <code>repeated .toolgate.v1.Intent intents = 2;</code>
@@ -118,7 +118,7 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * What the agent wants this turn: the user's message, a rolling summary, the last observation,
-   * sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+   * sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
    * </pre>
    *
    * <code>repeated .toolgate.v1.Intent intents = 2;</code>
@@ -131,7 +131,7 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * What the agent wants this turn: the user's message, a rolling summary, the last observation,
-   * sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+   * sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
    * </pre>
    *
    * <code>repeated .toolgate.v1.Intent intents = 2;</code>
@@ -143,7 +143,7 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * What the agent wants this turn: the user's message, a rolling summary, the last observation,
-   * sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+   * sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
    * </pre>
    *
    * <code>repeated .toolgate.v1.Intent intents = 2;</code>
@@ -155,7 +155,7 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * What the agent wants this turn: the user's message, a rolling summary, the last observation,
-   * sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+   * sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
    * </pre>
    *
    * <code>repeated .toolgate.v1.Intent intents = 2;</code>
@@ -1099,7 +1099,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * What the agent wants this turn: the user's message, a rolling summary, the last observation,
-     * sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+     * sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
      * </pre>
      *
      * <code>repeated .toolgate.v1.Intent intents = 2;</code>
@@ -1114,7 +1114,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * What the agent wants this turn: the user's message, a rolling summary, the last observation,
-     * sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+     * sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
      * </pre>
      *
      * <code>repeated .toolgate.v1.Intent intents = 2;</code>
@@ -1129,7 +1129,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * What the agent wants this turn: the user's message, a rolling summary, the last observation,
-     * sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+     * sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
      * </pre>
      *
      * <code>repeated .toolgate.v1.Intent intents = 2;</code>
@@ -1144,7 +1144,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * What the agent wants this turn: the user's message, a rolling summary, the last observation,
-     * sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+     * sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
      * </pre>
      *
      * <code>repeated .toolgate.v1.Intent intents = 2;</code>
@@ -1166,7 +1166,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * What the agent wants this turn: the user's message, a rolling summary, the last observation,
-     * sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+     * sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
      * </pre>
      *
      * <code>repeated .toolgate.v1.Intent intents = 2;</code>
@@ -1185,7 +1185,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * What the agent wants this turn: the user's message, a rolling summary, the last observation,
-     * sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+     * sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
      * </pre>
      *
      * <code>repeated .toolgate.v1.Intent intents = 2;</code>
@@ -1206,7 +1206,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * What the agent wants this turn: the user's message, a rolling summary, the last observation,
-     * sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+     * sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
      * </pre>
      *
      * <code>repeated .toolgate.v1.Intent intents = 2;</code>
@@ -1228,7 +1228,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * What the agent wants this turn: the user's message, a rolling summary, the last observation,
-     * sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+     * sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
      * </pre>
      *
      * <code>repeated .toolgate.v1.Intent intents = 2;</code>
@@ -1247,7 +1247,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * What the agent wants this turn: the user's message, a rolling summary, the last observation,
-     * sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+     * sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
      * </pre>
      *
      * <code>repeated .toolgate.v1.Intent intents = 2;</code>
@@ -1266,7 +1266,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * What the agent wants this turn: the user's message, a rolling summary, the last observation,
-     * sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+     * sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
      * </pre>
      *
      * <code>repeated .toolgate.v1.Intent intents = 2;</code>
@@ -1286,7 +1286,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * What the agent wants this turn: the user's message, a rolling summary, the last observation,
-     * sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+     * sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
      * </pre>
      *
      * <code>repeated .toolgate.v1.Intent intents = 2;</code>
@@ -1304,7 +1304,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * What the agent wants this turn: the user's message, a rolling summary, the last observation,
-     * sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+     * sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
      * </pre>
      *
      * <code>repeated .toolgate.v1.Intent intents = 2;</code>
@@ -1322,7 +1322,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * What the agent wants this turn: the user's message, a rolling summary, the last observation,
-     * sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+     * sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
      * </pre>
      *
      * <code>repeated .toolgate.v1.Intent intents = 2;</code>
@@ -1334,7 +1334,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * What the agent wants this turn: the user's message, a rolling summary, the last observation,
-     * sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+     * sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
      * </pre>
      *
      * <code>repeated .toolgate.v1.Intent intents = 2;</code>
@@ -1349,7 +1349,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * What the agent wants this turn: the user's message, a rolling summary, the last observation,
-     * sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+     * sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
      * </pre>
      *
      * <code>repeated .toolgate.v1.Intent intents = 2;</code>
@@ -1365,7 +1365,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * What the agent wants this turn: the user's message, a rolling summary, the last observation,
-     * sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+     * sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
      * </pre>
      *
      * <code>repeated .toolgate.v1.Intent intents = 2;</code>
@@ -1377,7 +1377,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * What the agent wants this turn: the user's message, a rolling summary, the last observation,
-     * sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+     * sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
      * </pre>
      *
      * <code>repeated .toolgate.v1.Intent intents = 2;</code>
@@ -1390,7 +1390,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * What the agent wants this turn: the user's message, a rolling summary, the last observation,
-     * sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+     * sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
      * </pre>
      *
      * <code>repeated .toolgate.v1.Intent intents = 2;</code>

@@ -33,7 +33,7 @@ public interface RouteRequestOrBuilder extends
   /**
    * <pre>
    * What the agent wants this turn: the user's message, a rolling summary, the last observation,
-   * sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+   * sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
    * </pre>
    *
    * <code>repeated .toolgate.v1.Intent intents = 2;</code>
@@ -43,7 +43,7 @@ public interface RouteRequestOrBuilder extends
   /**
    * <pre>
    * What the agent wants this turn: the user's message, a rolling summary, the last observation,
-   * sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+   * sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
    * </pre>
    *
    * <code>repeated .toolgate.v1.Intent intents = 2;</code>
@@ -52,7 +52,7 @@ public interface RouteRequestOrBuilder extends
   /**
    * <pre>
    * What the agent wants this turn: the user's message, a rolling summary, the last observation,
-   * sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+   * sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
    * </pre>
    *
    * <code>repeated .toolgate.v1.Intent intents = 2;</code>
@@ -61,7 +61,7 @@ public interface RouteRequestOrBuilder extends
   /**
    * <pre>
    * What the agent wants this turn: the user's message, a rolling summary, the last observation,
-   * sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+   * sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
    * </pre>
    *
    * <code>repeated .toolgate.v1.Intent intents = 2;</code>
@@ -71,7 +71,7 @@ public interface RouteRequestOrBuilder extends
   /**
    * <pre>
    * What the agent wants this turn: the user's message, a rolling summary, the last observation,
-   * sub-tasks. 1 to 16 texts; a tool's overlap is its best weighted one.
+   * sub-tasks. 1 to 16 texts. A tool's overlap is its highest with any of them, its score the highest weighted one.
    * </pre>
    *
    * <code>repeated .toolgate.v1.Intent intents = 2;</code>
