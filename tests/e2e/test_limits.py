@@ -12,6 +12,7 @@ from conftest import StartServer
 from toolgate._gen.v1 import (
     catalog_pb2,
     catalog_pb2_grpc,
+    error_pb2,
     memory_pb2,
     memory_pb2_grpc,
     policy_pb2,
@@ -119,7 +120,7 @@ def test_calls_are_refused_within_the_limit(peer: Peer) -> None:
     calls += [router_pb2.RequestedCall(tool=f"unknown{i}") for i in range(116)]
     gate = router_pb2.GateRequest(active_set_handle=handle, calls=calls)
     verdicts = peer.answer(peer.router.Gate, gate).verdicts
-    codes = [router_pb2.RefusalCode.Name(verdict.code) for verdict in verdicts]
+    codes = [error_pb2.RefusalCode.Name(verdict.code) for verdict in verdicts]
     assert codes == ["REFUSAL_CODE_ARGUMENTS_INVALID"] * 12 + ["REFUSAL_CODE_UNKNOWN_TOOL"] * 116
     assert verdicts[0].input_schema_json
     assert not verdicts[11].input_schema_json
