@@ -8,14 +8,15 @@ use crate::encoder::Encoder;
 use crate::error::Error;
 use crate::identity::{ServerName, TenantId};
 use crate::live::Live;
-use crate::packs::Hubs;
 use crate::store::{Committed, Store, StoreError, StoredServer, StoredTool, ToolCursor};
+pub use hubs::Hubs;
 use share::Share;
 use vetting::Vetting;
 
 pub mod approval;
 pub mod check;
 pub mod definition;
+mod hubs;
 pub mod json_text;
 pub mod outcome;
 pub mod plan;

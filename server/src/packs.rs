@@ -13,7 +13,6 @@ mod shipped;
 
 pub use attached::{Attached, Mixed};
 pub use document::{Mistake, Pack};
-pub use everyday::Hubs;
 pub use lines::Lines;
 pub use means::MEANS_FILE;
 pub use shelf::Packs;

@@ -1,6 +1,5 @@
 //! Everybody's requests: a fixed sample of the shipped packs', and the mean of its embeddings. The overlap of a row with
-//! that mean is its mean overlap with them: how near it is to whatever people ask (a hub: M. Radovanović, A. Nanopoulos and
-//! M. Ivanović, "Hubs in Space", Journal of Machine Learning Research 11, 2010).
+//! that mean is its mean overlap with them: how near it is to whatever people ask.
 
 use std::sync::{Arc, LazyLock};
 
@@ -29,33 +28,6 @@ static TEXTS: LazyLock<Vec<String>> = LazyLock::new(|| {
 /// deviations (.0240) above the mean (.0966) of the 809 tools of the shipped catalogs, the highest of which has .159.
 /// `toolgate bench poison --queries` shows these figures.
 pub(super) const NEAR_EVERYTHING: f32 = 0.169;
-
-/// Tells which summaries are near to everything.
-#[derive(Debug, Clone)]
-pub struct Hubs {
-    everyday: Arc<[f32]>,
-    limit: f32,
-}
-
-impl Hubs {
-    /// Those whose mean overlap with the requests of which this is the mean is at least `limit`, -1 to 1.
-    #[must_use]
-    pub fn new(everyday: Arc<[f32]>, limit: f32) -> Self {
-        Self { everyday, limit }
-    }
-
-    /// The mean overlap of a summary's embedding with everybody's requests.
-    #[must_use]
-    pub fn nearness(&self, summary: &[f32]) -> f32 {
-        summary.iter().zip(&*self.everyday).map(|(value, mean)| value * mean).sum()
-    }
-
-    /// Whether a summary is near to everything, by its embedding.
-    #[must_use]
-    pub fn is_one(&self, summary: &[f32]) -> bool {
-        self.nearness(summary) >= self.limit
-    }
-}
 
 /// The sample.
 pub(super) fn texts() -> &'static [String] {

@@ -10,10 +10,11 @@ use tracing::warn;
 
 use super::attached::{Attached, Given};
 use super::document::Pack;
-use super::everyday::{self, Hubs};
+use super::everyday;
 use super::lines::Lines;
 use super::means::{self, MEANS_FILE, Mean, MeanKey};
 use super::shipped::{self, SHIPPED_MEANS};
+use crate::catalog::Hubs;
 use crate::encoder::{Encoder, Flow};
 use crate::error::Error;
 use crate::identity::{ServerName, ToolId};

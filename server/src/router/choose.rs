@@ -240,12 +240,12 @@ impl<'a> Choice<'a> {
         if !continues {
             let lately = called.into_iter().filter(|slot| self.eviction.called_lately(*slot));
             let lately: Vec<u32> = lately.collect();
-            for slot in last(&lately, self.options.top_k) {
+            for slot in limits::last(&lately, self.options.top_k) {
                 self.promote(*slot, FoundBy::Kept);
             }
         }
         let most = self.set.bounds().tools.saturating_sub(self.options.top_k);
-        for slot in last(&searched, most) {
+        for slot in limits::last(&searched, most) {
             self.set.note_searched(*slot);
             self.promote(*slot, FoundBy::Kept);
         }
@@ -478,14 +478,6 @@ impl<'a> Choice<'a> {
         (overlap, self.scores.get(&slot).copied().unwrap_or(alone))
     }
 
-    fn leave_below(&mut self, candidate: &Candidate, shortfall: Shortfall) {
-        let before = self.left_out.len();
-        self.leave_out(std::slice::from_ref(candidate), shortfall.code());
-        for tool in &mut self.left_out[before..] {
-            tool.shortfall = Some(shortfall);
-        }
-    }
-
     fn leave_out(&mut self, candidates: &[Candidate], code: RefusalCode) {
         let untaken = candidates.iter().filter(|c| !self.set.contains(c.slot));
         self.left_out.extend(untaken.map(|c| LeftOut {
@@ -497,11 +489,6 @@ impl<'a> Choice<'a> {
             shortfall: None,
         }));
     }
-}
-
-/// Returns the last `most` of these tools, or all where there are fewer.
-fn last(slots: &[u32], most: usize) -> &[u32] {
-    &slots[slots.len().saturating_sub(most)..]
 }
 
 /// Tools that are wanted whatever their overlap.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use serde_json::json;
 use toolgate_server::catalog::Catalog;
+use toolgate_server::catalog::Hubs;
 use toolgate_server::catalog::outcome::OutcomeKind;
 use toolgate_server::catalog::registration::Registration;
 use toolgate_server::catalog::vetting::Vetting;
 use toolgate_server::config::LimitsConfig;
 use toolgate_server::live::Live;
-use toolgate_server::packs::Hubs;
 use toolgate_server::router::query::{Options, RouteQuery};
 use toolgate_server::router::rank::FoundBy;
 use toolgate_server::router::route::Answer;

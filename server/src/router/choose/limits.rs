@@ -3,8 +3,9 @@
 
 use super::Choice;
 use crate::gate::verdict::RefusalCode;
+use crate::router::cut::Shortfall;
 use crate::router::left_out::LeftOut;
-use crate::router::rank::FoundBy;
+use crate::router::rank::{Candidate, FoundBy};
 
 /// The configuration key of the most tokens that always-loaded tools cost.
 const ALWAYS_LOAD_LIMIT: &str = "router.always_load_tokens";
@@ -56,4 +57,18 @@ impl Choice<'_> {
             shortfall: None,
         });
     }
+
+    /// Leaves a candidate out, and says what it falls short of.
+    pub(super) fn leave_below(&mut self, candidate: &Candidate, shortfall: Shortfall) {
+        let before = self.left_out.len();
+        self.leave_out(std::slice::from_ref(candidate), shortfall.code());
+        for tool in &mut self.left_out[before..] {
+            tool.shortfall = Some(shortfall);
+        }
+    }
+}
+
+/// Returns the last `most` of these tools, or all where there are fewer.
+pub(super) fn last(slots: &[u32], most: usize) -> &[u32] {
+    &slots[slots.len().saturating_sub(most)..]
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use crate::catalog::Hubs;
 use crate::catalog::plan::text_hash;
 use crate::config::LimitsConfig;
 use crate::error::Error;
@@ -13,7 +14,7 @@ use crate::eval::embeddings::Embeddings;
 use crate::eval::ranking::{Ranking, Way};
 use crate::eval::stock::Stock;
 use crate::eval::{self, CatalogServer, LabelledQuery, Progress, Sides};
-use crate::packs::{Attached, Hubs, Packs};
+use crate::packs::{Attached, Packs};
 use crate::router::query::Options;
 use crate::shard::snapshot::Snapshot;
 use crate::store::{StoredCatalog, ToolRecord, UNTRUSTED};
