@@ -34,13 +34,15 @@ impl Reserve {
     /// Returns true if nothing is set aside, and nobody is about to do it. Doesn't wait.
     #[must_use]
     pub fn is_missing(&self) -> bool {
-        self.is_there.try_lock().is_ok_and(|is_there| !*is_there)
+        // Another process may have used it, such as one that revoked a key.
+        self.is_there.try_lock().is_ok_and(|is_there| !*is_there || !self.path.exists())
     }
 
     /// Sets the bytes aside, or the half or quarter that there is room for. Without any all works the same until the disk
     /// is full. Blocks.
     pub fn fill(&self) {
         let mut is_there = self.lock();
+        *is_there &= self.path.exists();
         let mut bytes = self.bytes;
         while !*is_there && bytes >= self.bytes.min(BYTES_MIN) {
             match self.allocate(bytes) {

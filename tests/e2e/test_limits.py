@@ -117,11 +117,11 @@ def test_calls_are_refused_within_the_limit(peer: Peer) -> None:
     calls = [
         router_pb2.RequestedCall(tool=f"s-{name}/{name}", arguments_json="{}") for name in LARGE
     ]
-    calls += [router_pb2.RequestedCall(tool=f"unknown{i}") for i in range(116)]
+    calls += [router_pb2.RequestedCall(tool=f"unknown{i}") for i in range(20)]
     gate = router_pb2.GateRequest(active_set_handle=handle, calls=calls)
     verdicts = peer.answer(peer.router.Gate, gate).verdicts
     codes = [error_pb2.RefusalCode.Name(verdict.code) for verdict in verdicts]
-    assert codes == ["REFUSAL_CODE_ARGUMENTS_INVALID"] * 12 + ["REFUSAL_CODE_UNKNOWN_TOOL"] * 116
+    assert codes == ["REFUSAL_CODE_ARGUMENTS_INVALID"] * 12 + ["REFUSAL_CODE_UNKNOWN_TOOL"] * 20
     assert verdicts[0].input_schema_json
     assert not verdicts[11].input_schema_json
 

@@ -105,7 +105,7 @@ def test_a_registration_says_what_is_wanting(
 ) -> None:
     path = write_tools(tmp_path / "shop.json", WANTING[:3])
     at = ("--endpoint", f"http://{server.target}", "--tenant", tenant)
-    done = run(binary, "register", path, *at)
+    done = run(binary, "register", path, "--trust", "standard", *at)
     assert done.returncode == 0, done.stderr
     assert done.stderr == (
         "shop: 1 tool without a description, 1 tool with a machine-made one, "

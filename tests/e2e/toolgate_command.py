@@ -28,7 +28,7 @@ def run(
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
 

@@ -3,20 +3,19 @@
 
 use std::num::NonZeroUsize;
 
+/// Threads of a team that is kept on cores.
+const PAIR: usize = 2;
+
 /// The cores that a team's threads are kept on; none where the scheduler decides.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cores(Vec<usize>);
 
 impl Cores {
-    /// Returns one core for each of `threads`, if that is all that the process may use. A smaller team
-    /// is left to the scheduler, which knows the cores that other processes leave idle.
+    /// Returns one core for each thread of a team of two, if the process may use no more. On more cores the
+    /// scheduler knows better: which of them other processes leave idle, and which are of one physical core.
     pub(super) fn for_team(threads: NonZeroUsize) -> Self {
         let allowed = allowed();
-        if threads.get() > 1 && allowed.len() == threads.get() {
-            Self(allowed)
-        } else {
-            Self::default()
-        }
+        if threads.get() == PAIR && allowed.len() == PAIR { Self(allowed) } else { Self::default() }
     }
 
     /// Keeps the calling thread on the core of this member of the team, counted from 0.
@@ -68,9 +67,9 @@ mod tests {
     }
 
     #[test]
-    fn a_team_of_all_cores_has_one_for_each_thread() {
+    fn a_team_of_two_on_two_cores_has_one_for_each_thread() {
         let all = allowed();
-        let cores = Cores::for_team(size(all.len().max(2)));
+        let cores = Cores::for_team(size(PAIR));
         let kept: Vec<Vec<usize>> = (0..cores.0.len())
             .map(|member| {
                 let cores = cores.clone();
@@ -83,12 +82,13 @@ mod tests {
             .collect();
         let one_each: Vec<Vec<usize>> = cores.0.iter().map(|&core| vec![core]).collect();
         assert_eq!(kept, one_each);
+        assert_eq!(kept.is_empty(), all.len() != PAIR);
         assert_eq!(allowed(), all, "other threads stay where they may be");
     }
 
     #[test]
     fn the_scheduler_places_any_other_team() {
-        for threads in [1, allowed().len() + 1] {
+        for threads in [1, allowed().len() + 2] {
             assert!(Cores::for_team(size(threads)).0.is_empty(), "{threads} threads");
         }
     }

@@ -111,15 +111,13 @@ impl Played {
 
     /// Returns true if a set that is kept is dearer than the cheaper of the paper's layout and routing anew at the same
     /// place, before the history or directly before the message. Held to it are the sets of which Route knows what stands
-    /// behind them, and the default in `tools[]`. [`Self::default_last`] is not: what a set keeps is paid for in full each
-    /// turn there, of which Route knows nothing unless it is told.
+    /// behind them: of what a set keeps, nobody else can say whether it pays.
     #[must_use]
     pub fn is_dearer(&self) -> bool {
         let is_dearer = |kept: &Layout, others: [&Layout; 2]| {
             others.iter().any(|other| kept.priced() > other.priced())
         };
-        let first = [&self.kept_first, &self.default_first];
-        first.into_iter().any(|kept| is_dearer(kept, [&self.paper_first, &self.anew]))
+        is_dearer(&self.kept_first, [&self.paper_first, &self.anew])
             || is_dearer(&self.kept_last, [&self.paper, &self.anew_last])
     }
 }
@@ -420,7 +418,6 @@ mod tests {
         assert!(!played([100, 50], [100, 50]).is_dearer());
         assert!(played([101, 50], [100, 50]).is_dearer());
         assert!(played([100, 51], [100, 50]).is_dearer());
-        assert!(played([100, 50], [101, 50]).is_dearer());
-        assert!(!played([100, 50], [100, 51]).is_dearer(), "nothing said that it stands there");
+        assert!(!played([100, 50], [101, 51]).is_dearer(), "nobody said what stands behind it");
     }
 }

@@ -137,7 +137,8 @@ struct Ranking {
 /// describes its tool by what people ask does not put it before a tool that fits.
 fn lower(found: &mut [Found], level: Level, is_untrusted: impl Fn(u32) -> bool) {
     let others = || found.iter().filter(|one| !is_untrusted(one.slot));
-    if !others().any(|one| level.is_reached_by(one.parts.nearest)) {
+    // Without a level nothing says that one of the others fits.
+    if level == Level::NONE || !others().any(|one| level.is_reached_by(one.parts.nearest)) {
         return;
     }
     let best = others().map(|one| one.score).fold(0.0, f32::max);

@@ -13,6 +13,9 @@ use crate::store::Revision;
 /// it is asked (`store.poll_interval`).
 const UNASKED_MAX: Duration = Duration::from_secs(150);
 
+/// What a change has to be served within, before it counts as one that is not followed.
+const FOLLOWED_WITHIN: Duration = Duration::from_secs(2);
+
 /// How a snapshot stands to what the store has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Currency {
@@ -92,7 +95,11 @@ impl Freshness {
     #[must_use]
     pub fn of(&self, tenant: &TenantId, read: Option<Instant>, now: Instant) -> Currency {
         let known = self.read();
-        let behind = known.behind.get(tenant).map(|behind| behind.since);
+        // What was read after the change was known of is as old as that reading, though others have come since.
+        let since = |behind: &Behind| read.map_or(behind.since, |read| behind.since.max(read));
+        let grace = FOLLOWED_WITHIN.min(self.bound);
+        let is_late = |since: &Instant| now.saturating_duration_since(*since) >= grace;
+        let behind = known.behind.get(tenant).map(since).filter(is_late);
         let mut vouched = match known.is_followed {
             true => known.answered.max(read),
             false => Some(now),
@@ -188,8 +195,12 @@ mod tests {
             freshness.fell_behind(&tenant(), 7, begun + MINUTE);
             freshness.answered(begun + 20 * MINUTE);
             let at = |minutes| freshness.of(&tenant(), Some(begun), begun + minutes * MINUTE);
+            assert_eq!(at(1), Currency::Current, "it may take a moment");
             assert_eq!(at(2), Currency::Stale);
             assert_eq!(at(20), Currency::Unvouched(Some(19 * MINUTE)));
+            let read_later = Some(begun + 10 * MINUTE);
+            let later = freshness.of(&tenant(), read_later, begun + 20 * MINUTE);
+            assert_eq!(later, Currency::Stale, "it follows, though never to the last change");
             let other = TenantId::parse("other").expect("a tenant");
             let other = freshness.of(&other, Some(begun), begun + 20 * MINUTE);
             assert_eq!(other, Currency::Current, "it is its own tenant's");

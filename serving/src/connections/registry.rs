@@ -7,6 +7,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::peer::Peer;
 
 /// How many connections there may be, and for how long those that ask nothing.
@@ -31,6 +33,9 @@ impl ConnectionLimits {
         Self { max, max_per_address: None, idle: None, unproven_idle: None }
     }
 }
+
+/// How long a connection asks nothing before it may be closed for another one.
+const SPARE_AFTER: Duration = Duration::from_secs(30);
 
 /// Why a connection was refused, or closed for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,6 +122,14 @@ impl Registry {
     /// # Errors
     /// There are as many as may be, and all of them have a right to their places.
     pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Admitted, ConnectionRefusal> {
+        self.admit_at(address, Instant::now())
+    }
+
+    fn admit_at(
+        self: &Arc<Self>,
+        address: IpAddr,
+        now: Instant,
+    ) -> Result<Admitted, ConnectionRefusal> {
         let network = Network::of(address);
         let mut state = self.state();
         let of_address = network.and_then(|network| state.addresses.get(&network));
@@ -131,7 +144,7 @@ impl Registry {
                 Some(oldest.ok_or(ConnectionRefusal::AddressFull)?)
             }
             _ if state.open.len() >= self.limits.max => {
-                let oldest = || state.unproven.first().copied().or_else(|| state.spare());
+                let oldest = || state.unproven.first().copied().or_else(|| state.spare(now));
                 let victim = if makes_room { oldest() } else { None };
                 Some(victim.ok_or(ConnectionRefusal::Full)?)
             }
@@ -191,15 +204,17 @@ impl State {
         }
     }
 
-    /// Returns the connection that was idle for longest, of a tenant that has more than half of all.
-    fn spare(&self) -> Option<u64> {
+    /// Returns the connection that was idle for longest, of a tenant that has more than half of all. One between two calls
+    /// is not idle.
+    fn spare(&self, now: Instant) -> Option<u64> {
         let of_one = self.tenants.values().max_by_key(|held| held.len())?;
         if of_one.len() * 2 <= self.open.len() {
             return None;
         }
         let idle =
             of_one.iter().filter_map(|id| Some((self.open.get(id)?.peer.idle_since()?, *id)));
-        idle.min().map(|(_, id)| id)
+        let (since, id) = idle.min()?;
+        (now.saturating_duration_since(since) >= SPARE_AFTER).then_some(id)
     }
 
     fn remove(&mut self, id: u64) -> Option<Entry> {
@@ -273,13 +288,17 @@ mod tests {
         let greedy = [admit(3, "greedy"), admit(4, "greedy"), admit(5, "greedy")];
         let under_way = greedy[0].peer.begin_request();
         drop(greedy[1].peer.begin_request());
-        let new = admit(6, "new");
+        let refused = registry.admit(address("192.0.2.6")).err();
+        assert_eq!(refused, Some(ConnectionRefusal::Full), "all asked something a moment ago");
+        let later = Instant::now() + SPARE_AFTER;
+        let new = registry.admit_at(address("192.0.2.6"), later).expect("a place");
+        new.peer.prove(Some("new"));
         assert!(new.replaced);
         let closed = |held: &[Admitted]| -> Vec<bool> {
             held.iter().map(|one| one.peer.is_closed()).collect()
         };
         assert_eq!(closed(&greedy), [false, false, true], "one has a call, one had one later");
-        let refused = registry.admit(address("192.0.2.7")).err();
+        let refused = registry.admit_at(address("192.0.2.7"), later).err();
         assert_eq!(refused, Some(ConnectionRefusal::Full), "nobody has more than half");
         assert_eq!(closed(&modest), [false, false]);
         drop((under_way, greedy, modest, new));
@@ -297,10 +316,10 @@ mod tests {
             admitted.peer.prove(Some("greedy"));
             under_way.push(admitted.peer.begin_request());
         }
-        let refused = registry.admit(address("192.0.2.3")).err();
-        assert_eq!(refused, Some(ConnectionRefusal::Full));
+        let admit = || registry.admit_at(address("192.0.2.3"), Instant::now() + SPARE_AFTER);
+        assert_eq!(admit().err(), Some(ConnectionRefusal::Full));
         under_way.pop();
-        assert!(registry.admit(address("192.0.2.3")).is_ok_and(|admitted| admitted.replaced));
+        assert!(admit().is_ok_and(|admitted| admitted.replaced));
     }
 
     #[test]

@@ -84,7 +84,9 @@ impl Shards {
                 "stored embeddings are damaged: they are deleted and made anew; look at the disk if that happens again"
             );
             // A stored embedding of the right length would be kept by whoever saves a new one.
-            self.store.drop_embeddings(tenant, fingerprint, &damaged).await?;
+            if let Err(error) = self.store.drop_embeddings(tenant, fingerprint, &damaged).await {
+                warn!(tenant = tenant.as_str(), %error, "damaged embeddings can't be deleted now");
+            }
         }
         Ok((catalog, embeddings))
     }

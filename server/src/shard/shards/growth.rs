@@ -12,6 +12,9 @@ use crate::shard::tool::Tool;
 /// Bytes of a shard for each of the definitions of its tools, where there is no shard yet to tell.
 const BYTES_A_BYTE: u64 = 2;
 
+/// The same at most where there is one: of a shard with hardly a tool that is shown, other things take most.
+const BYTES_A_BYTE_MAX: u64 = 100;
+
 /// Bytes of a shard that a tool takes at most, but for few.
 const BYTES_A_TOOL: u64 = 128 << 10;
 
@@ -42,7 +45,6 @@ impl Shards {
         let Ok(snapshot) = self.get_for(tenant, 0, For::Change).await else {
             return refuse_above(most, body * BYTES_A_BYTE, 0);
         };
-        let of_all = definitions(snapshot.tools.iter()).max(1);
         let replaced = match (registration.mode, snapshot.servers.get(&registration.server.name)) {
             (Mode::Replace, Some(slots)) => {
                 definitions(slots.iter().map(|slot| snapshot.tool(*slot)))
@@ -50,6 +52,7 @@ impl Shards {
             _ => 0,
         };
         let before = snapshot.memory_bytes() as u64;
+        let of_all = definitions(snapshot.tools.iter()).max(before / BYTES_A_BYTE_MAX).max(1);
         let scaled = u128::from(before) * u128::from((of_all - replaced.min(of_all)) + body)
             / u128::from(of_all);
         refuse_above(most, u64::try_from(scaled).unwrap_or(u64::MAX), before)
