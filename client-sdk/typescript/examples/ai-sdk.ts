@@ -81,7 +81,7 @@ export async function run(client: Client) {
   );
   const managed = await modelFacing(tools, client.listTools({ server: "notes" }));
   const toolgate = new ToolgateConversation(client, managed, {
-    route: { options: { topK: 1, deferral: v1.DeferralMode.ALWAYS } },
+    route: { options: { topK: 2, deferral: v1.DeferralMode.ALWAYS } },
   });
   const model = scripted(
     [["mcp__notes__find_notes", { word: "milk" }]],

@@ -155,7 +155,7 @@ impl<'a> Choice<'a> {
         if let Some(previous) = previous {
             self.keep(previous);
         }
-        self.discover();
+        self.discover(previous.is_some());
         if deferred {
             self.eviction.trim(&mut self.set, 0);
             self.require();
@@ -223,8 +223,9 @@ impl<'a> Choice<'a> {
 
     /// Tools that the conversation discovered and has not called: kept, and sent again, since they are not in the handle
     /// when the history that showed them is gone. Of more than have room beside a turn's tools, the last ones. What was
-    /// called lately is sent again too, and what was called before that goes by the rules for kept tools.
-    fn discover(&mut self) {
+    /// called lately is sent again too, unless a set goes on whose cache is counted; what was called before that goes by
+    /// the rules for kept tools.
+    fn discover(&mut self, continues: bool) {
         let discovered = self.state.discovered.iter();
         let slots = discovered
             .filter_map(|name| self.snapshot.names.requested(name, &self.snapshot.tools))
@@ -236,10 +237,12 @@ impl<'a> Choice<'a> {
         let succeeded = recent::succeeded(self.snapshot, self.state);
         let (called, searched): (Vec<u32>, Vec<u32>) =
             slots.into_iter().partition(|slot| succeeded.contains(slot));
-        let lately = called.into_iter().filter(|slot| self.eviction.called_lately(*slot));
-        let lately: Vec<u32> = lately.collect();
-        for slot in limits::last(&lately, self.options.top_k) {
-            self.promote(*slot, FoundBy::Kept);
+        if !continues || self.options.history_tokens.is_none() {
+            let lately = called.into_iter().filter(|slot| self.eviction.called_lately(*slot));
+            let lately: Vec<u32> = lately.collect();
+            for slot in limits::last(&lately, self.options.top_k) {
+                self.promote(*slot, FoundBy::Kept);
+            }
         }
         let most = self.set.bounds().tools.saturating_sub(self.options.top_k);
         for slot in limits::last(&searched, most) {
