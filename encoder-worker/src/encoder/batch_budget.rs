@@ -1,5 +1,5 @@
 //! How many tokens go into a batch: as many as the device takes some milliseconds for. A batch is not interrupted, so
-//! that whoever comes next waits for all of it, whose ever texts it has; and beyond some texts a larger one is hardly
+//! that whoever comes next waits for all of it, whoever's texts it has; and beyond some texts a larger one is hardly
 //! faster for each.
 
 use std::time::{Duration, Instant};
@@ -10,8 +10,8 @@ pub(super) const OF_ONE_FLOW: Duration = Duration::from_millis(10);
 /// The time that a full batch may take where more than one flow waits: a quiet one waits for the texts of a busy one.
 pub(super) const OF_FLOWS: Duration = Duration::from_millis(3);
 
-/// How long after more than one flow waited batches stay short. A quiet flow waits for nothing most of the time, and its
-/// next text would come to wait for a long batch of the busy one.
+/// The time for which batches stay short after more than one flow waited. A quiet flow waits for nothing most of the time;
+/// its next text would wait for a long batch of the busy one.
 const SHORT_FOR: Duration = Duration::from_millis(100);
 
 /// Short texts that share a batch on any device.
@@ -51,7 +51,7 @@ impl BatchBudget {
     }
 }
 
-/// When more than one flow waited.
+/// Remembers when more than one flow waited.
 #[derive(Debug, Default)]
 pub(super) struct SeveralFlows {
     last: Option<Instant>,

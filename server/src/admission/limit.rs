@@ -30,7 +30,7 @@ const WINDOWS_MAX: f64 = 64.0;
 /// How long the best durations count before they are looked for anew.
 const BEST_FOR: Duration = Duration::from_secs(60);
 
-/// How long calls are held down for that, at most: about as long as those in progress may take. Everybody's calls are.
+/// Upper bound of the time for which everybody's calls are held down: about what those in progress may take.
 const PROBE: Duration = Duration::from_millis(300);
 
 /// What is measured: each kind of call has durations of its own.

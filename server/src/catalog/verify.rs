@@ -63,7 +63,9 @@ pub fn is_as_registered(tool: &ToolRecord) -> bool {
 pub fn is_served(tenant: &TenantId, tool: &ToolRecord) -> bool {
     let is_good = is_as_registered(tool);
     if !is_good {
-        let (tenant, server, tool) = (tenant.as_str(), tool.server.as_str(), tool.name.as_str());
+        let tenant = tenant.as_str();
+        let server = tool.server.as_str();
+        let tool = tool.name.as_str();
         error!(
             tenant,
             server,

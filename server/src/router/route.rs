@@ -152,7 +152,8 @@ impl Router {
     ) -> Self {
         let schemas = Arc::<Schemas>::default();
         let warmer = Warmer::new(Arc::clone(&schemas));
-        let (deferral, costs) = (Arc::default(), Arc::default());
+        let deferral = Arc::default();
+        let costs = Arc::default();
         let background = Background::default();
         let memory = None;
         Self {

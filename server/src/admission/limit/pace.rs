@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// as long as those that share one with it.
 const TOLERANCE: u32 = 2;
 
-/// How many times the best a call may take that confirms it: two calls hardly ever take the same time.
+/// Factor of the best duration within which a call confirms it: two calls hardly ever take the same time.
 const CONFIRMS: f64 = 1.25;
 
 /// One call counts at most as much as so many that are just in time: some calls wait for something else than their

@@ -74,7 +74,9 @@ pub(super) fn search(
 fn score(tool: &Tool, terms: &[Term]) -> Option<(u32, u32)> {
     let name = Name::of(tool);
     let most = if tool.untrusted { weight::DESCRIPTION } else { u32::MAX };
-    let (mut score, mut weighed, mut lacks) = (0, 0, false);
+    let mut score = 0;
+    let mut weighed = 0;
+    let mut lacks = false;
     for term in terms {
         let gained = name.weigh(&term.text, weighed) + weigh_texts(tool, &term.text);
         // The whole name counts for a required term even where it adds nothing to the score.
