@@ -29,7 +29,8 @@ type EmbedRequest struct {
 	// The fingerprint that the caller expects. Another one is FAILED_PRECONDITION. Absent: any.
 	Fingerprint string `protobuf:"bytes,2,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"`
 	// Whose texts they are, as a number that means nothing else: those of one flow wait for each other, and not for
-	// those of others. Absent or 0: this request is a flow by itself.
+	// those of others. The highest bit is set where nobody waits for an answer as for a registration's: such a flow gets
+	// an eighth of what others get. Absent or 0: this request is a flow by itself.
 	Flow          uint64 `protobuf:"fixed64,3,opt,name=flow,proto3" json:"flow,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

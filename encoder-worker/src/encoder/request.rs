@@ -8,7 +8,7 @@ use toolgate_serving::telemetry;
 use tracing::Span;
 
 use super::stats::Place;
-use super::turns::{Flow, Turn, Turns, cost};
+use super::turns::{Flow, Turn, Turns};
 use super::{EmbedError, Embedding};
 use crate::tokenize::{TextTokenizer, Tokens};
 
@@ -144,7 +144,11 @@ impl Request {
     }
 
     fn cost_left(&self) -> u64 {
-        self.wanted.texts.iter().skip(self.next).map(|text| cost(text)).sum()
+        (self.next..self.wanted.texts.len()).map(|index| self.cost(index)).sum()
+    }
+
+    fn cost(&self, index: usize) -> u64 {
+        self.flow().unwrap_or(Flow::ALONE).cost(&self.wanted.texts[index])
     }
 
     /// Microseconds from its arrival to `formed_at`.
@@ -197,7 +201,7 @@ impl Request {
             None => tokenizer.encode(self.wanted.texts.get(index)?),
         };
         self.next += 1;
-        self.turn += cost(&self.wanted.texts[index]);
+        self.turn += self.cost(index);
         tokens
             .map_err(|error| {
                 self.failed = Some(EmbedError::Tokenize { index, cause: error.to_string() });
@@ -208,7 +212,7 @@ impl Request {
     /// Takes back what [`Self::next_tokens`] gave, for the next batch.
     pub(super) fn hold(&mut self, tokens: Tokens) {
         self.next -= 1;
-        self.turn -= cost(&self.wanted.texts[self.next]);
+        self.turn -= self.cost(self.next);
         self.held = Some(tokens);
     }
 

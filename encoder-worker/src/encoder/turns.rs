@@ -18,6 +18,13 @@ const COST_MIN: u64 = 2;
 const COST_MAX: u64 = 512;
 const BYTES_OF_A_TOKEN: u64 = 4;
 
+/// The bit of a flow's number that says that it yields.
+const YIELDS: u64 = 1 << 63;
+
+/// How many times as much a text of a flow that yields is taken to cost: it gets an eighth of what others get who want
+/// as much as they can have, and all that these leave.
+const OF_YIELDING: u64 = 8;
+
 /// Those whose texts take turns with others' as one: a tenant's intents, say. Anything may stand for them that is the
 /// same each time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -33,10 +40,22 @@ impl Flow {
         Self(number)
     }
 
+    /// As [`Flow::new`], for texts that nobody waits for, such as a registration's: others get more of the encoder.
+    #[must_use]
+    pub fn yielding(number: u64) -> Self {
+        Self(number | YIELDS)
+    }
+
     /// Its number.
     #[must_use]
     pub fn number(self) -> u64 {
         self.0
+    }
+
+    /// Returns what a text of it is taken to cost, in tokens of an ordinary flow.
+    pub(super) fn cost(self, text: &str) -> u64 {
+        let tokens = (text.len() as u64 / BYTES_OF_A_TOKEN).clamp(COST_MIN, COST_MAX);
+        if self.0 & YIELDS == 0 { tokens } else { tokens * OF_YIELDING }
     }
 }
 
@@ -50,11 +69,6 @@ pub(super) struct Turns {
     now: Turn,
     /// Where each flow's texts end that have a turn.
     ends: HashMap<Flow, Turn>,
-}
-
-/// What a text is taken to cost.
-pub(super) fn cost(text: &str) -> u64 {
-    (text.len() as u64 / BYTES_OF_A_TOKEN).clamp(COST_MIN, COST_MAX)
 }
 
 impl Turns {
@@ -149,7 +163,28 @@ mod tests {
 
     #[test]
     fn costs_are_bounded() {
-        assert_eq!((cost(""), cost("find the open issues of a repository")), (2, 9));
-        assert_eq!(cost(&"x".repeat(1 << 20)), 512);
+        let flow = Flow::new(1);
+        assert_eq!((flow.cost(""), flow.cost("find the open issues of a repository")), (2, 9));
+        assert_eq!(flow.cost(&"x".repeat(1 << 20)), 512);
+    }
+
+    #[test]
+    fn a_flow_that_yields_gets_an_eighth_beside_one_that_does_not() {
+        let mut turns = Turns::default();
+        let text = "find the open issues of a repository";
+        let [agents, registration] = [Flow::new(1), Flow::yielding(1)];
+        assert_ne!(agents, registration);
+        let turns_of = |turns: &mut Turns, flow: Flow| -> Vec<_> {
+            (0..800).map(|_| turns.join(flow, flow.cost(text))).collect()
+        };
+        let of_agents = turns_of(&mut turns, agents);
+        let of_registration = turns_of(&mut turns, registration);
+        let last = of_agents[799];
+        assert_eq!(of_registration.iter().filter(|turn| **turn < last).count(), 100);
+        assert_eq!(
+            Flow::new(registration.number()),
+            registration,
+            "workers are told by the number"
+        );
     }
 }

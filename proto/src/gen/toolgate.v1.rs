@@ -1644,7 +1644,8 @@ pub struct EmbedRequest {
     #[prost(string, tag = "2")]
     pub fingerprint: ::prost::alloc::string::String,
     /// Whose texts they are, as a number that means nothing else: those of one flow wait for each other, and not for
-    /// those of others. Absent or 0: this request is a flow by itself.
+    /// those of others. The highest bit is set where nobody waits for an answer as for a registration's: such a flow gets
+    /// an eighth of what others get. Absent or 0: this request is a flow by itself.
     #[prost(fixed64, tag = "3")]
     pub flow: u64,
 }

@@ -225,7 +225,6 @@ async fn set_health(reporter: &HealthReporter, serving: bool) {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
-    use std::time::Instant;
 
     use super::*;
     use crate::admission::AdmissionConfig;
@@ -234,7 +233,7 @@ mod tests {
     const ROUTE: &str = "/toolgate.v1.RouterService/Route";
     const REGISTER: &str = "/toolgate.v1.CatalogService/RegisterServer";
 
-    /// After a moment in which every call waited long, calls that did are refused.
+    /// After a moment in which most calls waited long, calls that did are refused.
     fn admission() -> Admission {
         Admission::new(AdmissionConfig {
             max_calls: 8,
@@ -268,14 +267,10 @@ mod tests {
         let admission = admission();
         assert_eq!(let_in(&admission, &waited(ROUTE, 200)), Ok(()), "it may be for a moment");
         let next = || let_in(&admission, &waited(ROUTE, 200));
-        let until = Instant::now() + Duration::from_secs(20);
-        let mut asked = std::iter::repeat_with(next).take_while(|_| Instant::now() < until);
-        let refused = asked.find_map(Result::err);
-        assert_eq!(refused, Some(DoorRefusal::Waited));
+        assert_eq!(next(), Err(DoorRefusal::Waited));
         assert_eq!(let_in(&admission, &waited(REGISTER, 200)), Ok(()));
-        assert_eq!(next(), Err(DoorRefusal::Waited), "and they don't count as a short wait");
-        assert_eq!(let_in(&admission, &waited(ROUTE, 0)), Ok(()));
-        assert_eq!(next(), Ok(()), "the queue was short a moment ago");
+        assert_eq!(let_in(&admission, &waited(ROUTE, 0)), Ok(()), "it did not wait");
+        assert_eq!(next(), Err(DoorRefusal::Waited));
     }
 
     #[test]

@@ -31,7 +31,8 @@ class EmbedRequest(_message.Message):
     """The fingerprint that the caller expects. Another one is FAILED_PRECONDITION. Absent: any."""
     flow: _builtins.int
     """Whose texts they are, as a number that means nothing else: those of one flow wait for each other, and not for
-    those of others. Absent or 0: this request is a flow by itself.
+    those of others. The highest bit is set where nobody waits for an answer as for a registration's: such a flow gets
+    an eighth of what others get. Absent or 0: this request is a flow by itself.
     """
     @_builtins.property
     def texts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

@@ -155,7 +155,8 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * Whose texts they are, as a number that means nothing else: those of one flow wait for each other, and not for
-   * those of others. Absent or 0: this request is a flow by itself.
+   * those of others. The highest bit is set where nobody waits for an answer as for a registration's: such a flow gets
+   * an eighth of what others get. Absent or 0: this request is a flow by itself.
    * </pre>
    *
    * <code>fixed64 flow = 3;</code>
@@ -770,7 +771,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Whose texts they are, as a number that means nothing else: those of one flow wait for each other, and not for
-     * those of others. Absent or 0: this request is a flow by itself.
+     * those of others. The highest bit is set where nobody waits for an answer as for a registration's: such a flow gets
+     * an eighth of what others get. Absent or 0: this request is a flow by itself.
      * </pre>
      *
      * <code>fixed64 flow = 3;</code>
@@ -783,7 +785,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Whose texts they are, as a number that means nothing else: those of one flow wait for each other, and not for
-     * those of others. Absent or 0: this request is a flow by itself.
+     * those of others. The highest bit is set where nobody waits for an answer as for a registration's: such a flow gets
+     * an eighth of what others get. Absent or 0: this request is a flow by itself.
      * </pre>
      *
      * <code>fixed64 flow = 3;</code>
@@ -800,7 +803,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Whose texts they are, as a number that means nothing else: those of one flow wait for each other, and not for
-     * those of others. Absent or 0: this request is a flow by itself.
+     * those of others. The highest bit is set where nobody waits for an answer as for a registration's: such a flow gets
+     * an eighth of what others get. Absent or 0: this request is a flow by itself.
      * </pre>
      *
      * <code>fixed64 flow = 3;</code>

@@ -74,7 +74,8 @@ public interface EmbedRequestOrBuilder extends
   /**
    * <pre>
    * Whose texts they are, as a number that means nothing else: those of one flow wait for each other, and not for
-   * those of others. Absent or 0: this request is a flow by itself.
+   * those of others. The highest bit is set where nobody waits for an answer as for a registration's: such a flow gets
+   * an eighth of what others get. Absent or 0: this request is a flow by itself.
    * </pre>
    *
    * <code>fixed64 flow = 3;</code>
