@@ -15,6 +15,9 @@ const WHILE_STANDING: u32 = 20;
 /// a call refused now and then as well.
 const REFUSED: u32 = 16;
 
+/// Calls by which an interval can be told: one that a stall made late is no queue.
+const ENOUGH: u32 = 8;
+
 /// For how long no interval must have had as many before calls may wait for longer again.
 const CALM: Duration = Duration::from_secs(1);
 
@@ -62,7 +65,7 @@ impl Queueing {
 
     fn end_interval(&mut self, now: Instant) {
         let Interval { calls, long, refused, .. } = self.interval;
-        if long > calls / 2 || refused > calls / REFUSED {
+        if calls >= ENOUGH && (long > calls / 2 || refused > calls / REFUSED) {
             self.standing = Some(now);
         }
         self.standing.take_if(|seen| now.saturating_duration_since(*seen) > CALM);
@@ -100,9 +103,13 @@ mod tests {
 
         /// Lets a hundred calls have their turn in an interval of their own; returns how many were refused.
         fn interval(&mut self, waited: impl Fn(usize) -> Duration) -> usize {
+            self.interval_of(100, waited)
+        }
+
+        fn interval_of(&mut self, calls: usize, waited: impl Fn(usize) -> Duration) -> usize {
             self.now += MAX + Duration::from_millis(1);
             let is_refused = |call: &usize| !self.queueing.is_in_time(waited(*call), self.now);
-            (0..100).filter(is_refused).count()
+            (0..calls).filter(is_refused).count()
         }
     }
 
@@ -114,6 +121,16 @@ mod tests {
                 passing.interval(|call| if call.is_multiple_of(2) { LONG } else { MIDDLING });
             assert_eq!(refused, 0);
         }
+    }
+
+    #[test]
+    fn a_few_calls_are_no_queue_however_long_they_waited() {
+        let mut passing = Passing::new();
+        for _ in 0..20 {
+            assert_eq!(passing.interval_of(7, |_| LONG), 0);
+        }
+        passing.interval_of(8, |_| LONG);
+        assert_eq!(passing.interval_of(8, |_| LONG), 8);
     }
 
     #[test]
