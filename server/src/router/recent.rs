@@ -18,7 +18,8 @@ const CALLS_MAX: usize = 8;
 const LAST_CALLED: f32 = 0.1;
 
 /// Lifts the tools of the MCP server that was called last, and puts the best first again. Nothing changes where there
-/// was no call, or where its name is not known or means tools of several servers.
+/// was no call, or where its name is not known or means tools of several servers. An untrusted tool is lifted to the best
+/// score of the others at most: [`super::blend`] has seen to it that it leads none that fits.
 pub(super) fn lean(snapshot: &Snapshot, state: &AgentState, candidates: &mut [Candidate]) {
     let Some(call) = state.calls.last() else { return };
     let servers: HashSet<&ServerName> =
@@ -26,11 +27,20 @@ pub(super) fn lean(snapshot: &Snapshot, state: &AgentState, candidates: &mut [Ca
     if servers.len() != 1 {
         return;
     }
+    let is_untrusted = |one: &Candidate| snapshot.tool(one.slot).untrusted;
+    let found = || candidates.iter().filter(|one| one.found_by != FoundBy::Name);
+    let others = found().filter(|one| !is_untrusted(one));
+    let best_of_others = others.map(|one| one.score).reduce(f32::max);
     for one in candidates.iter_mut().filter(|one| one.found_by != FoundBy::Name) {
-        if servers.contains(&snapshot.tool(one.slot).id.server) {
-            one.score += LAST_CALLED;
-            one.parts.last_called = LAST_CALLED;
+        if !servers.contains(&snapshot.tool(one.slot).id.server) {
+            continue;
         }
+        let lift = match best_of_others {
+            Some(best) if is_untrusted(one) => (best - one.score).clamp(0.0, LAST_CALLED),
+            _ => LAST_CALLED,
+        };
+        one.score += lift;
+        one.parts.last_called = lift;
     }
     sort(snapshot, candidates);
 }

@@ -283,6 +283,15 @@ fn least_overlap(snapshot: &Snapshot, query: &SearchQuery, slot: u32) -> f32 {
     said.map_or(query.least_overlap, |threshold| threshold.min(threshold / 2.0))
 }
 
+/// Tells the model that caps left places empty though more tools fit; empty where they did not.
+fn beyond_caps(chosen: usize, fitting: usize, places: usize) -> String {
+    if chosen == fitting.min(places) {
+        return String::new();
+    }
+    "More tools of these MCP servers fit: search for a server's name (mcp__NAME) to list all its tools."
+        .to_owned()
+}
+
 /// The tools nearest to a sentence, as Route ranks them and within its caps; by words when nothing was embedded.
 fn natural(
     snapshot: &Snapshot,
@@ -301,16 +310,21 @@ fn natural(
     let rank = |k: usize, allowed: Option<&_>| -> Result<Vec<Candidate>, Error> {
         let look_at = if Caps::exist(snapshot) { k.max(POOL) } else { k };
         let ranked = embedded.rank(snapshot, look_at, allowed)?;
-        let caps = Caps::new(&snapshot.policy, query.untrusted, k);
-        Ok(caps.share(snapshot, ranked.into_iter().filter(fits), k))
+        Ok(ranked.into_iter().filter(fits).collect())
     };
-    let tools = rank(query.max_results, allowed.as_ref())?;
+    let capped = |fitting: &[Candidate], k: usize| {
+        let caps = Caps::new(&snapshot.policy, query.untrusted, k);
+        caps.share(snapshot, fitting.iter().copied(), k)
+    };
+    let fitting = rank(query.max_results, allowed.as_ref())?;
+    let tools = capped(&fitting, query.max_results);
     let searched = allowed.as_ref().map_or(snapshot.tools.len(), |set| set.count_ones(..));
     let mut nothing = Nothing::default();
     if tools.is_empty() {
         let locked = lookup::locked(snapshot, standings);
-        let ranked = rank(empty::LOCKED_MAX, Some(&locked))?;
-        nothing.locked = ranked.iter().map(|found| found.slot).collect();
+        let fitting = rank(empty::LOCKED_MAX, Some(&locked))?;
+        nothing.locked =
+            capped(&fitting, empty::LOCKED_MAX).iter().map(|found| found.slot).collect();
     }
     Ok(Findings {
         form: Form::Natural,
@@ -318,7 +332,7 @@ fn natural(
         message: if tools.is_empty() {
             nothing.message(snapshot, standings)
         } else {
-            String::new()
+            beyond_caps(tools.len(), fitting.len(), query.max_results)
         },
         tools,
         searched,

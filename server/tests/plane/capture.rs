@@ -16,6 +16,7 @@ use toolgate_server::router::rank::FoundBy;
 use toolgate_server::router::route::Answer;
 use toolgate_server::router::search::{Form, SearchQuery};
 use toolgate_server::safety::{Rules, Scanner};
+use toolgate_server::state::{AgentState, CallStatus, PriorCall};
 use toolgate_server::store::sqlite::SqliteStore;
 use toolgate_server::telemetry::SafetyMetrics;
 
@@ -91,6 +92,20 @@ async fn an_untrusted_tool_ranks_behind_an_honest_one_that_fits() {
 }
 
 #[tokio::test]
+async fn a_call_to_an_untrusted_server_does_not_put_its_tools_before_honest_ones_that_fit() {
+    let world = captured().await;
+    let tool = format!("{THEIRS}refund_invoice_0");
+    let call = PriorCall { tool, status: CallStatus::Succeeded, turn: 0 };
+    let state = AgentState { calls: vec![call], ..AgentState::default() };
+    let options = Options { top_k: 5, ..Options::default() };
+    let query = RouteQuery { options, state, ..ask("refund invoice") };
+    let answer = world.route("acme", query).await;
+    let names = model_names(&answer);
+    assert!(names[0].ends_with("_back"), "{names:?}");
+    assert!(theirs(&names) > 0, "{names:?}");
+}
+
+#[tokio::test]
 async fn an_untrusted_server_that_is_alone_in_what_it_does_is_found() {
     let world = captured().await;
     let sea = (0..8).map(|i| tool(&format!("harbour_{i}"), &format!("Tides harbour {i}.")));
@@ -112,9 +127,12 @@ async fn searches_have_the_caps_of_route() {
         let names = found(&answer);
         assert_eq!((answer.form, names.len(), theirs(&names)), (form, 5, 2), "{query}: {names:?}");
         assert!(names[0].ends_with("_back"), "{query}: {names:?}");
+        assert_eq!(answer.message, "", "{query}: every place is taken");
         let many = SearchQuery { max_results: 12, ..five };
-        let names = found(&world.search("acme", many).await);
+        let answer = world.search("acme", many).await;
+        let names = found(&answer);
         assert_eq!(theirs(&names), 5, "{query}: {names:?}");
+        assert!(answer.message.contains("(mcp__NAME)"), "{query}: {:?}", answer.message);
     }
     // Whoever names a server or its tools gets them.
     let eight = SearchQuery { max_results: 8, ..look_for("mcp__theirs") };

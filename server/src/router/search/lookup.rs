@@ -5,7 +5,7 @@ use fixedbitset::FixedBitSet;
 use super::empty::Nothing;
 use super::grammar::{Query, Term};
 use super::keywords;
-use super::{Findings, Form, SearchQuery};
+use super::{Findings, Form, SearchQuery, beyond_caps};
 use crate::gate::names;
 use crate::gate::standing::{Standing, Standings};
 use crate::gate::verdict::RefusalCode;
@@ -100,7 +100,9 @@ impl Look<'_> {
             let best = hits.hits.iter().map(|hit| found(hit.slot, hit.score, FoundBy::Words));
             let tools = caps.share(self.snapshot, best, places);
             let locked = self.locked_beside(terms, &tools);
-            return Looked::Settled(self.beside(self.findings(Form::Keywords, tools), locked));
+            let message = beyond_caps(tools.len(), hits.hits.len(), places);
+            let findings = Findings { message, ..self.findings(Form::Keywords, tools) };
+            return Looked::Settled(self.beside(findings, locked));
         }
         // A name that does not exist has no meaning that could be near to anything.
         let is_name = begins_with(text, PREFIX);
