@@ -176,11 +176,11 @@ impl Admission {
         self.inner.queueing().reconfigure(config.max_wait);
     }
 
-    /// Returns whether a prompt call that has waited this long until anything was done for it may still begin. No call of
-    /// those that wait before is in progress, so that the limit on these does not see them.
+    /// Returns whether a prompt call of the connection that has waited this long until anything was done for it may still
+    /// begin. No call of those that wait before is in progress, so that the limit on these does not see them.
     #[must_use]
-    pub fn is_in_time(&self, waited: Duration) -> bool {
-        self.inner.queueing().is_in_time(waited, Instant::now())
+    pub fn is_in_time(&self, connection: Option<u64>, waited: Duration) -> bool {
+        self.inner.queueing().is_in_time(connection, waited, Instant::now())
     }
 
     /// Says whether memory is short.

@@ -62,6 +62,8 @@ impl BodyPace {
 pub struct AtDoor<'a> {
     /// The RPC's path.
     pub path: &'a str,
+    /// The number of its connection.
+    pub connection: Option<u64>,
     /// How long it has waited since its first bytes could be read.
     pub waited: Duration,
     /// The time that its caller gave it.
@@ -165,6 +167,7 @@ where
         }
         let content = request.headers().get(CONTENT_TYPE).cloned();
         let peer = request.extensions().get::<Peer>().cloned();
+        let connection = peer.as_ref().map(Peer::connection);
         let owner = RequestOwner::of(peer.as_ref());
         let Some(place) = self.door.places.take(&owner.now(), 1) else {
             let full = self.door.refuse(DoorRefusal::Full, content);
@@ -181,7 +184,7 @@ where
             // Only here has it had its turn: before, it waited in the socket and in the runtime's queue.
             let waited = at.elapsed();
             let asked = time_left(request.headers());
-            let at_door = AtDoor { path: request.uri().path(), waited, asked };
+            let at_door = AtDoor { path: request.uri().path(), connection, waited, asked };
             if let Err(refusal) = (door.let_in)(&at_door) {
                 return Ok(door.refuse(refusal, content));
             }

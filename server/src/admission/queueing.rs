@@ -3,9 +3,12 @@
 //! stands, calls that have waited for more than a fraction of what is allowed are refused, so that it is short for all
 //! others, as CoDel does: Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 10(5), 2012.
 //!
+//! Connections that ask for less than half of what others do in the mean are spared: the queue is not of their making.
+//!
 //! CoDel looks at the shortest wait of an interval. Here some calls hardly wait, however long the queue is: the runtime
 //! lets the task go first that was made last. So a queue stands where most calls of an interval have waited too long.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// The part of the longest wait that calls may have while the queue stands.
@@ -21,6 +24,12 @@ const ENOUGH: u32 = 8;
 /// For how long no interval must have had as many before calls may wait for longer again.
 const CALM: Duration = Duration::from_secs(1);
 
+/// The part of a connection's calls that is forgotten with each interval.
+const FORGOTTEN: u32 = 8;
+
+/// Connections whose calls are counted.
+const COUNTED: usize = 4_096;
+
 /// The queue before the door.
 #[derive(Debug)]
 pub(super) struct Queueing {
@@ -29,6 +38,14 @@ pub(super) struct Queueing {
     interval: Interval,
     /// When the queue was last seen to stand.
     standing: Option<Instant>,
+    connections: Connections,
+}
+
+/// The calls that each connection made of late.
+#[derive(Debug, Default)]
+struct Connections {
+    calls: HashMap<u64, u32>,
+    total: u64,
 }
 
 /// Calls that had their turn in a span of time.
@@ -43,20 +60,31 @@ struct Interval {
 
 impl Queueing {
     pub(super) fn new(max_wait: Option<Duration>) -> Self {
-        Self { max_wait, interval: Interval::beginning(Instant::now()), standing: None }
+        let interval = Interval::beginning(Instant::now());
+        Self { max_wait, interval, standing: None, connections: Connections::default() }
     }
 
     pub(super) fn reconfigure(&mut self, max_wait: Option<Duration>) {
         self.max_wait = max_wait;
     }
 
-    /// Returns whether a call that has its turn after so long may begin.
-    pub(super) fn is_in_time(&mut self, waited: Duration, now: Instant) -> bool {
+    /// Returns whether a call of the connection that has its turn after so long may begin.
+    pub(super) fn is_in_time(
+        &mut self,
+        connection: Option<u64>,
+        waited: Duration,
+        now: Instant,
+    ) -> bool {
         let Some(max_wait) = self.max_wait else { return true };
         if now.saturating_duration_since(self.interval.began) > max_wait {
             self.end_interval(now);
         }
-        let is_refused = self.standing.is_some() && waited > max_wait / WHILE_STANDING;
+        let is_modest = connection.is_some_and(|number| self.connections.is_modest(number));
+        let most = if is_modest { max_wait } else { max_wait / WHILE_STANDING };
+        let is_refused = self.standing.is_some() && waited > most;
+        if let Some(number) = connection {
+            self.connections.count(number);
+        }
         self.interval.calls = self.interval.calls.saturating_add(1);
         self.interval.long += u32::from(waited > max_wait);
         self.interval.refused += u32::from(is_refused);
@@ -70,6 +98,30 @@ impl Queueing {
         }
         self.standing.take_if(|seen| now.saturating_duration_since(*seen) > CALM);
         self.interval = Interval::beginning(now);
+        self.connections.forget_a_part();
+    }
+}
+
+impl Connections {
+    fn count(&mut self, number: u64) {
+        if self.calls.len() < COUNTED || self.calls.contains_key(&number) {
+            *self.calls.entry(number).or_default() += 1;
+            self.total += 1;
+        }
+    }
+
+    /// Returns whether it made half as many calls as connections did in the mean, or fewer.
+    fn is_modest(&self, number: u64) -> bool {
+        let own = u64::from(self.calls.get(&number).copied().unwrap_or(0));
+        own * 2 * (self.calls.len() as u64) < self.total
+    }
+
+    fn forget_a_part(&mut self) {
+        self.calls.retain(|_, calls| {
+            *calls -= calls.div_ceil(FORGOTTEN);
+            *calls > 0
+        });
+        self.total = self.calls.values().copied().map(u64::from).sum();
     }
 }
 
@@ -108,7 +160,8 @@ mod tests {
 
         fn interval_of(&mut self, calls: usize, waited: impl Fn(usize) -> Duration) -> usize {
             self.now += MAX + Duration::from_millis(1);
-            let is_refused = |call: &usize| !self.queueing.is_in_time(waited(*call), self.now);
+            let is_refused =
+                |call: &usize| !self.queueing.is_in_time(None, waited(*call), self.now);
             (0..calls).filter(is_refused).count()
         }
     }
@@ -163,7 +216,63 @@ mod tests {
         let start = Instant::now();
         let mut queueing = Queueing::new(None);
         for second in 0..10 {
-            assert!(queueing.is_in_time(60 * LONG, start + Duration::from_secs(second)));
+            assert!(queueing.is_in_time(None, 60 * LONG, start + Duration::from_secs(second)));
         }
+    }
+
+    #[test]
+    fn a_standing_queue_is_of_those_who_ask_for_most() {
+        let mut queueing = Queueing::new(Some(MAX));
+        let mut now = queueing.interval.began;
+        let mut refused = HashMap::<u64, usize>::new();
+        for _ in 0..20 {
+            now += MAX + Duration::from_millis(1);
+            // Eight connections ask for two each, and one for a hundred.
+            let calls = (0..16).map(|call| call % 8).chain([8; 100]);
+            for number in calls {
+                if !queueing.is_in_time(Some(number), MAX, now) {
+                    *refused.entry(number).or_default() += 1;
+                }
+            }
+            // What makes it stand.
+            for _ in 0..200 {
+                queueing.is_in_time(None, LONG, now);
+            }
+        }
+        assert_eq!(refused.keys().collect::<Vec<_>>(), [&8], "{refused:?}");
+        assert!(queueing.standing.is_some());
+        assert!(!queueing.is_in_time(Some(0), LONG, now), "it may not wait for ever");
+    }
+
+    #[test]
+    fn connections_that_ask_for_as_much_as_each_other_are_all_refused() {
+        let mut queueing = Queueing::new(Some(MAX));
+        let mut now = queueing.interval.began;
+        let mut refused = [0; 4];
+        for _ in 0..20 {
+            now += MAX + Duration::from_millis(1);
+            for call in 0..100 {
+                let number = call % 4;
+                refused[number] +=
+                    usize::from(!queueing.is_in_time(Some(number as u64), LONG, now));
+            }
+        }
+        assert!(refused.iter().all(|refused| *refused > 400), "{refused:?}");
+    }
+
+    #[test]
+    fn connections_that_made_no_call_for_long_are_forgotten() {
+        let mut queueing = Queueing::new(Some(MAX));
+        let mut now = queueing.interval.began;
+        for number in 0..10_000 {
+            queueing.is_in_time(Some(number), SHORT, now);
+        }
+        assert_eq!(queueing.connections.calls.len(), COUNTED);
+        for _ in 0..3 {
+            now += MAX + Duration::from_millis(1);
+            queueing.is_in_time(None, SHORT, now);
+        }
+        assert_eq!(queueing.connections.calls.len(), 0);
+        assert_eq!(queueing.connections.total, 0);
     }
 }

@@ -184,7 +184,7 @@ fn let_in(admission: &Admission, request: &AtDoor<'_>) -> Result<(), DoorRefusal
     if request.asked.is_some_and(|asked| request.waited >= asked) {
         return Err(DoorRefusal::Late);
     }
-    if is_prompt(request.path) && !admission.is_in_time(request.waited) {
+    if is_prompt(request.path) && !admission.is_in_time(request.connection, request.waited) {
         return Err(DoorRefusal::Waited);
     }
     Ok(())
@@ -245,7 +245,7 @@ mod tests {
     }
 
     fn waited(path: &str, millis: u64) -> AtDoor<'_> {
-        AtDoor { path, waited: Duration::from_millis(millis), asked: None }
+        AtDoor { path, connection: None, waited: Duration::from_millis(millis), asked: None }
     }
 
     #[test]
