@@ -203,7 +203,7 @@ test-python: tools ## Python client against a small service in the test's own pr
 
 .PHONY: test-e2e
 test-e2e: tools postgres debug-bin model ## The wire contract, end to end, against the debug binary
-	TOOLGATE_BIN=$(DEBUG_BIN) $(VENV)/bin/pytest -q --numprocesses 2 --dist loadfile \
+	TOOLGATE_BIN=$(DEBUG_BIN) $(VENV)/bin/pytest -q --numprocesses 2 --dist loadfile --durations 25 \
 		-o cache_dir=$(CURDIR)/.cache/pytest tests/e2e
 
 .PHONY: test-clients
