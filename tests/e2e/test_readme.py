@@ -1,4 +1,4 @@
-"""The README's commands and snippets run as they stand there, after what `make run` registers.
+"""The commands of the README and of docs/commands.md run as they stand, after what `make run` does.
 
 A block that can't run here has a comment above it that says why: `<!-- not run: ... -->`.
 """
@@ -15,7 +15,9 @@ from conftest import StartServer
 from toolgate_process import ToolgateProcess
 
 ROOT = Path(__file__).resolve().parents[2]
-TEXT = (ROOT / "README.md").read_text()
+README = (ROOT / "README.md").read_text()
+PAGES = [(ROOT / "docs" / name).read_text() for name in ("commands.md", "workers.md")]
+TEXT = "\n".join([README, *PAGES])
 BLOCK = re.compile(r"(<!-- not run: [^>]+ -->\n)?```(sh|python)\n(.*?)```", re.DOTALL)
 BLOCKS: list[tuple[str, str, str]] = BLOCK.findall(TEXT)
 # Paths of this repository; what a command writes has no folder.
@@ -72,7 +74,7 @@ def test_the_commands_and_snippets_run(after_make_run: dict[str, str]) -> None:
 def test_files_that_are_named_are_there() -> None:
     code = "\n".join(code for _, _, code in BLOCKS)
     code += "\n".join(re.findall(r"^    toolgate .*$", TEXT, re.MULTILINE))
-    named = set(PATH.findall(code)) | set(re.findall(r"\]\((?!https:)([^)#]+)[^)]*\)", TEXT))
+    named = set(PATH.findall(code)) | set(re.findall(r"\]\((?!https:)([^)#]+)[^)]*\)", README))
     assert len(named) > 10
     assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
 
