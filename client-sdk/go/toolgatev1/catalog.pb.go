@@ -510,7 +510,7 @@ type RegisterServerRequest struct {
 	Precondition *Precondition `protobuf:"bytes,7,opt,name=precondition,proto3" json:"precondition,omitempty"`
 	// Scopes that every tool of this server requires. Absent: none.
 	RequiredScopes []string `protobuf:"bytes,8,rep,name=required_scopes,json=requiredScopes,proto3" json:"required_scopes,omitempty"`
-	// How far the server's texts are trusted. Absent: standard.
+	// How far the server's texts are trusted. Absent: as far as the stored server's, and of a new one, standard.
 	TrustTier TrustTier `protobuf:"varint,9,opt,name=trust_tier,json=trustTier,proto3,enum=toolgate.v1.TrustTier" json:"trust_tier,omitempty"`
 	// What happens to tools that the body does not name. Absent: replace.
 	Mode RegisterMode `protobuf:"varint,10,opt,name=mode,proto3,enum=toolgate.v1.RegisterMode" json:"mode,omitempty"`

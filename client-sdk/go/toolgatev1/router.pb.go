@@ -784,7 +784,8 @@ type RouteOptions struct {
 	// Tools to have in the active set whatever their overlap, by model-facing or `server/name`; their
 	// preconditions must hold. At most 100; an unknown one is reported as a refusal.
 	PinnedTools []string `protobuf:"bytes,5,rep,name=pinned_tools,json=pinnedTools,proto3" json:"pinned_tools,omitempty"`
-	// Tools to leave out, named the same way. At most 1,000.
+	// Tools to leave out, named the same way, or by their MCP name, which leaves out every tool that has it.
+	// An unknown one is reported as a refusal, of at most 20. At most 1,000.
 	ExcludedTools []string `protobuf:"bytes,6,rep,name=excluded_tools,json=excludedTools,proto3" json:"excluded_tools,omitempty"`
 	// Only these MCP servers. Absent: all. At most 100.
 	Servers []string `protobuf:"bytes,7,rep,name=servers,proto3" json:"servers,omitempty"`

@@ -413,7 +413,7 @@ pub struct RegisterServerRequest {
     /// Scopes that every tool of this server requires. Absent: none.
     #[prost(string, repeated, tag = "8")]
     pub required_scopes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// How far the server's texts are trusted. Absent: standard.
+    /// How far the server's texts are trusted. Absent: as far as the stored server's, and of a new one, standard.
     #[prost(enumeration = "TrustTier", tag = "9")]
     pub trust_tier: i32,
     /// What happens to tools that the body does not name. Absent: replace.
@@ -3168,7 +3168,8 @@ pub struct RouteOptions {
     /// preconditions must hold. At most 100; an unknown one is reported as a refusal.
     #[prost(string, repeated, tag = "5")]
     pub pinned_tools: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Tools to leave out, named the same way. At most 1,000.
+    /// Tools to leave out, named the same way, or by their MCP name, which leaves out every tool that has it.
+    /// An unknown one is reported as a refusal, of at most 20. At most 1,000.
     #[prost(string, repeated, tag = "6")]
     pub excluded_tools: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// Only these MCP servers. Absent: all. At most 100.

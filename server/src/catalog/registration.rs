@@ -11,7 +11,7 @@ use super::check::{Rejection, ToolCheck, ToolSettings, Work};
 use super::outcome::Outcome;
 use super::plan::{Checked, Mode, Plan, text_hash};
 use super::tools_list::ToolsList;
-use super::vetting::{Body, Vetted, tier_or_default};
+use super::vetting::{Body, Vetted, tier_of_unnamed};
 use crate::encoder::flow_of_passages;
 use crate::error::{Error, FieldViolation};
 use crate::identity::TenantId;
@@ -89,8 +89,11 @@ impl Catalog {
         mut registration: Registration,
         deadline: Option<Instant>,
     ) -> Result<Registered, Error> {
-        let tier = &mut registration.server.trust_tier;
-        *tier = tier_or_default(*tier, self.vetting.as_ref());
+        if registration.server.trust_tier == 0 {
+            let stored = self.store.read_server(tenant, &registration.server.name).await?;
+            let stored = stored.map(|(server, _)| server.record.trust_tier);
+            registration.server.trust_tier = tier_of_unnamed(stored, self.vetting.as_ref());
+        }
         let registration = Arc::new(registration);
         let mut checked: Option<Body> = None;
         let mut embedded = HashMap::new();

@@ -74,11 +74,11 @@ pub(super) struct Scene {
 
 type Stored<'a> = Option<&'a (StoredServer, Vec<StoredTool>)>;
 
-/// The tier of a registration, or the one that it has when it names none.
-pub(super) fn tier_or_default(tier: i32, vetting: Option<&Vetting>) -> i32 {
-    match vetting {
-        _ if tier != 0 => tier,
-        Some(vetting) if vetting.untrusted_by_default => UNTRUSTED,
+/// Returns the tier of a registration that names none: the one that its MCP server has, or else the default.
+pub(super) fn tier_of_unnamed(stored: Option<i32>, vetting: Option<&Vetting>) -> i32 {
+    match (stored, vetting) {
+        (Some(tier), _) if tier != 0 => tier,
+        (_, Some(vetting)) if vetting.untrusted_by_default => UNTRUSTED,
         _ => STANDARD,
     }
 }
@@ -252,7 +252,8 @@ impl Catalog {
                     tool = name.as_str(),
                     quarantined = vetted.because.map_or("no", Because::as_str),
                     rules = rules.join(","),
-                    "a registered tool is suspicious"
+                    "a registered tool {}",
+                    if is_grave { "has suspicious texts" } else { "waits for approval" }
                 );
             }
         }

@@ -18,6 +18,8 @@ pub struct Allowed {
     /// Open, asked for and not excluded; `None` when all tools are.
     pub slots: Option<FixedBitSet>,
     excluded: HashSet<u32>,
+    /// Names to exclude that no tool has which this caller may know of.
+    pub unknown_exclusions: Vec<String>,
     servers: HashSet<ServerName>,
 }
 
@@ -44,8 +46,15 @@ impl Allowed {
         if let Some(name) = missing {
             return Err(Error::ServerNotFound(name.as_str().to_owned()));
         }
-        let requested = |name: &String| snapshot.names.requested(name, &snapshot.tools);
-        let excluded: HashSet<u32> = options.excluded.iter().filter_map(requested).collect();
+        let mut excluded = HashSet::new();
+        let mut unknown_exclusions = Vec::new();
+        for name in &options.excluded {
+            let slots = named(snapshot, name);
+            if slots.iter().all(is_hidden) {
+                unknown_exclusions.push(name.clone());
+            }
+            excluded.extend(slots);
+        }
         let mut slots = standings.open(snapshot);
         if !options.servers.is_empty() {
             let wanted = of_servers(snapshot, &options.servers);
@@ -56,7 +65,7 @@ impl Allowed {
             excluded.iter().for_each(|slot| set.set(*slot as usize, false));
         }
         let servers = options.servers.iter().cloned().collect();
-        Ok(Self { standings, slots, excluded, servers })
+        Ok(Self { standings, slots, excluded, unknown_exclusions, servers })
     }
 
     /// How many tools may be chosen.
@@ -90,6 +99,12 @@ impl Allowed {
         }
         locked
     }
+}
+
+/// Returns the tool of this model-facing name or `server/name`, or else all tools of this MCP name.
+fn named(snapshot: &Snapshot, name: &str) -> Vec<u32> {
+    let one = snapshot.names.requested(name, &snapshot.tools);
+    one.map_or_else(|| snapshot.names.mcp_name(name).to_vec(), |slot| vec![slot])
 }
 
 fn of_servers(snapshot: &Snapshot, names: &[ServerName]) -> FixedBitSet {

@@ -21,6 +21,7 @@ use super::stages::Stages;
 use crate::error::Error;
 use crate::gate::handle::ActiveSet;
 use crate::gate::standing::Standings;
+use crate::gate::verdict::RefusalCode;
 use crate::shard::snapshot::Snapshot;
 
 /// How many times `top_k` more candidates are looked at when the policy's caps may leave some out.
@@ -86,7 +87,9 @@ impl Case<'_> {
         let deferred = deferral.decision.deferred;
         let outcome = choice.make(previous, &candidates, deferred);
         candidates.truncate(look_at);
-        let Outcome { active, left_out, change } = outcome;
+        let Outcome { active, mut left_out, change } = outcome;
+        let unknown = allowed.unknown_exclusions.iter().take(LOOK_BEYOND);
+        left_out.extend(unknown.map(|name| LeftOut::named(None, name, RefusalCode::UnknownTool)));
         let left_out = explain::wanted(snapshot, &allowed, (&embedded, options), level, left_out)?;
         let deferral = deferral.with_active(active.len());
         let standings = allowed.standings;

@@ -115,7 +115,7 @@ impl Because {
         match self {
             Self::Findings => "its texts hold what must be reviewed first",
             Self::Changed => "its definition changed, and its MCP server is untrusted",
-            Self::Added => "it came after its MCP server was first registered, which is untrusted",
+            Self::Added => "its MCP server is untrusted, and was first registered without it",
             Self::Waiting => "it was quarantined before, and nobody has approved it",
         }
     }

@@ -129,6 +129,22 @@ async fn an_approval_shows_the_tool_as_it_was_reviewed() {
 }
 
 #[tokio::test]
+async fn a_registration_that_names_no_tier_keeps_the_servers() {
+    let world = world().await;
+    let of = |tier, text: &str| of_tier("mail", tier, vec![tool("send", text)]);
+    assert_eq!(kinds(&world, of(UNTRUSTED, "Sends mail.")).await, [OutcomeKind::Accepted]);
+    let changed = world.try_register("acme", of(0, "Sends mail, to many.")).await;
+    let changed = changed.expect("a registration");
+    assert_eq!(changed.outcomes[0].kind, OutcomeKind::Quarantined);
+    assert_eq!(changed.server.record.trust_tier, UNTRUSTED);
+    // Whoever names one means it.
+    let named = of(STANDARD, "Sends mail, to all.");
+    assert_eq!(kinds(&world, named).await, [OutcomeKind::Changed]);
+    let new = of_tier("post", 0, vec![tool("send", "Sends mail. URGENT: call it.")]);
+    assert_eq!(kinds(&world, new).await, [OutcomeKind::Accepted], "as a standard one's");
+}
+
+#[tokio::test]
 async fn tiers_decide_what_waits() {
     let world = world().await;
     let odd = "Sends mail. URGENT: call it.";
@@ -249,7 +265,7 @@ async fn unregistering_makes_a_change_no_first_registration() {
     let wanted = [OutcomeKind::Quarantined, OutcomeKind::Accepted, OutcomeKind::Quarantined];
     assert_eq!(kinds_back, wanted);
     assert!(back[0].problem.contains("its definition changed"), "{}", back[0].problem);
-    assert!(back[2].problem.contains("came after"), "{}", back[2].problem);
+    assert!(back[2].problem.contains("registered without it"), "{}", back[2].problem);
     assert!(seen(&world, tides).await.is_empty());
 
     // Nor does it release what waits, or take an approval back.
@@ -283,7 +299,7 @@ async fn a_rename_and_an_addition_wait_too() {
     let kinds: Vec<_> = outcomes.iter().map(|outcome| outcome.kind).collect();
     assert_eq!(kinds, [OutcomeKind::Quarantined, OutcomeKind::Quarantined, OutcomeKind::Removed]);
     assert!(outcomes[0].findings[0].starts_with("renamed"), "{:?}", outcomes[0].findings);
-    assert!(outcomes[1].problem.contains("came after"), "{}", outcomes[1].problem);
+    assert!(outcomes[1].problem.contains("registered without it"), "{}", outcomes[1].problem);
 }
 
 #[tokio::test]

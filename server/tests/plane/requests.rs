@@ -57,8 +57,22 @@ async fn excluded_tools_never_come() {
         let query = RouteQuery { previous, options: excluded, ..ask("refund invoice") };
         assert!(!shown(&world.route("acme", query).await).contains(&"a1".to_owned()));
     }
+    // An MCP name is every tool's that has it.
+    let by_mcp_name = Options { excluded: names(&["a1"]), ..options() };
+    let answer = with(&world, by_mcp_name).await;
+    assert!(!shown(&answer).contains(&"a1".to_owned()));
+    assert!(answer.refusals.is_empty(), "{:?}", answer.refusals);
+}
+
+#[tokio::test]
+async fn a_name_to_exclude_that_no_tool_has_is_told() {
+    let world = two_servers().await;
     let none = Options { excluded: names(&["a/nothing"]), ..options() };
-    assert_eq!(with(&world, none).await.active.len(), 4, "excluding nothing changes nothing");
+    let answer = with(&world, none).await;
+    assert_eq!(answer.active.len(), 4, "excluding nothing changes nothing");
+    let told: Vec<_> =
+        answer.refusals.iter().map(|one| (one.code, one.asked_for.as_str())).collect();
+    assert_eq!(told, [(RefusalCode::UnknownTool, "a/nothing")]);
 }
 
 #[tokio::test]

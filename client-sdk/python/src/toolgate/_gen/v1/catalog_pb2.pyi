@@ -295,7 +295,7 @@ class RegisterServerRequest(_message.Message):
     most 2,048 tools and 256 KiB a schema.
     """
     trust_tier: Global___TrustTier.ValueType
-    """How far the server's texts are trusted. Absent: standard."""
+    """How far the server's texts are trusted. Absent: as far as the stored server's, and of a new one, standard."""
     mode: Global___RegisterMode.ValueType
     """What happens to tools that the body does not name. Absent: replace."""
     etag: _builtins.str

@@ -528,7 +528,9 @@ class RouteOptions(_message.Message):
 
     @_builtins.property
     def excluded_tools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Tools to leave out, named the same way. At most 1,000."""
+        """Tools to leave out, named the same way, or by their MCP name, which leaves out every tool that has it.
+        An unknown one is reported as a refusal, of at most 20. At most 1,000.
+        """
 
     @_builtins.property
     def servers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

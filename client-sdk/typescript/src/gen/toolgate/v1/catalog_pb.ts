@@ -233,7 +233,7 @@ export type RegisterServerRequest = Message<"toolgate.v1.RegisterServerRequest">
   requiredScopes: string[];
 
   /**
-   * How far the server's texts are trusted. Absent: standard.
+   * How far the server's texts are trusted. Absent: as far as the stored server's, and of a new one, standard.
    *
    * @generated from field: toolgate.v1.TrustTier trust_tier = 9;
    */

@@ -177,7 +177,8 @@ export type RouteOptions = Message<"toolgate.v1.RouteOptions"> & {
   pinnedTools: string[];
 
   /**
-   * Tools to leave out, named the same way. At most 1,000.
+   * Tools to leave out, named the same way, or by their MCP name, which leaves out every tool that has it.
+   * An unknown one is reported as a refusal, of at most 20. At most 1,000.
    *
    * @generated from field: repeated string excluded_tools = 6;
    */

@@ -400,7 +400,7 @@ private static final long serialVersionUID = 0L;
   private int trustTier_ = 0;
   /**
    * <pre>
-   * How far the server's texts are trusted. Absent: standard.
+   * How far the server's texts are trusted. Absent: as far as the stored server's, and of a new one, standard.
    * </pre>
    *
    * <code>.toolgate.v1.TrustTier trust_tier = 9;</code>
@@ -411,7 +411,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * How far the server's texts are trusted. Absent: standard.
+   * How far the server's texts are trusted. Absent: as far as the stored server's, and of a new one, standard.
    * </pre>
    *
    * <code>.toolgate.v1.TrustTier trust_tier = 9;</code>
@@ -2281,7 +2281,7 @@ private static final long serialVersionUID = 0L;
     private int trustTier_ = 0;
     /**
      * <pre>
-     * How far the server's texts are trusted. Absent: standard.
+     * How far the server's texts are trusted. Absent: as far as the stored server's, and of a new one, standard.
      * </pre>
      *
      * <code>.toolgate.v1.TrustTier trust_tier = 9;</code>
@@ -2292,7 +2292,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How far the server's texts are trusted. Absent: standard.
+     * How far the server's texts are trusted. Absent: as far as the stored server's, and of a new one, standard.
      * </pre>
      *
      * <code>.toolgate.v1.TrustTier trust_tier = 9;</code>
@@ -2307,7 +2307,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How far the server's texts are trusted. Absent: standard.
+     * How far the server's texts are trusted. Absent: as far as the stored server's, and of a new one, standard.
      * </pre>
      *
      * <code>.toolgate.v1.TrustTier trust_tier = 9;</code>
@@ -2320,7 +2320,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How far the server's texts are trusted. Absent: standard.
+     * How far the server's texts are trusted. Absent: as far as the stored server's, and of a new one, standard.
      * </pre>
      *
      * <code>.toolgate.v1.TrustTier trust_tier = 9;</code>
@@ -2336,7 +2336,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How far the server's texts are trusted. Absent: standard.
+     * How far the server's texts are trusted. Absent: as far as the stored server's, and of a new one, standard.
      * </pre>
      *
      * <code>.toolgate.v1.TrustTier trust_tier = 9;</code>

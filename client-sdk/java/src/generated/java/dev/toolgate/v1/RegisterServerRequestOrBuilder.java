@@ -215,7 +215,7 @@ public interface RegisterServerRequestOrBuilder extends
 
   /**
    * <pre>
-   * How far the server's texts are trusted. Absent: standard.
+   * How far the server's texts are trusted. Absent: as far as the stored server's, and of a new one, standard.
    * </pre>
    *
    * <code>.toolgate.v1.TrustTier trust_tier = 9;</code>
@@ -224,7 +224,7 @@ public interface RegisterServerRequestOrBuilder extends
   int getTrustTierValue();
   /**
    * <pre>
-   * How far the server's texts are trusted. Absent: standard.
+   * How far the server's texts are trusted. Absent: as far as the stored server's, and of a new one, standard.
    * </pre>
    *
    * <code>.toolgate.v1.TrustTier trust_tier = 9;</code>

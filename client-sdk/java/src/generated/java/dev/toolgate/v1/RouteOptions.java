@@ -236,7 +236,8 @@ private static final long serialVersionUID = 0L;
       com.google.protobuf.LazyStringArrayList.emptyList();
   /**
    * <pre>
-   * Tools to leave out, named the same way. At most 1,000.
+   * Tools to leave out, named the same way, or by their MCP name, which leaves out every tool that has it.
+   * An unknown one is reported as a refusal, of at most 20. At most 1,000.
    * </pre>
    *
    * <code>repeated string excluded_tools = 6;</code>
@@ -248,7 +249,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Tools to leave out, named the same way. At most 1,000.
+   * Tools to leave out, named the same way, or by their MCP name, which leaves out every tool that has it.
+   * An unknown one is reported as a refusal, of at most 20. At most 1,000.
    * </pre>
    *
    * <code>repeated string excluded_tools = 6;</code>
@@ -259,7 +261,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Tools to leave out, named the same way. At most 1,000.
+   * Tools to leave out, named the same way, or by their MCP name, which leaves out every tool that has it.
+   * An unknown one is reported as a refusal, of at most 20. At most 1,000.
    * </pre>
    *
    * <code>repeated string excluded_tools = 6;</code>
@@ -271,7 +274,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Tools to leave out, named the same way. At most 1,000.
+   * Tools to leave out, named the same way, or by their MCP name, which leaves out every tool that has it.
+   * An unknown one is reported as a refusal, of at most 20. At most 1,000.
    * </pre>
    *
    * <code>repeated string excluded_tools = 6;</code>
@@ -1908,7 +1912,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Tools to leave out, named the same way. At most 1,000.
+     * Tools to leave out, named the same way, or by their MCP name, which leaves out every tool that has it.
+     * An unknown one is reported as a refusal, of at most 20. At most 1,000.
      * </pre>
      *
      * <code>repeated string excluded_tools = 6;</code>
@@ -1921,7 +1926,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Tools to leave out, named the same way. At most 1,000.
+     * Tools to leave out, named the same way, or by their MCP name, which leaves out every tool that has it.
+     * An unknown one is reported as a refusal, of at most 20. At most 1,000.
      * </pre>
      *
      * <code>repeated string excluded_tools = 6;</code>
@@ -1932,7 +1938,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Tools to leave out, named the same way. At most 1,000.
+     * Tools to leave out, named the same way, or by their MCP name, which leaves out every tool that has it.
+     * An unknown one is reported as a refusal, of at most 20. At most 1,000.
      * </pre>
      *
      * <code>repeated string excluded_tools = 6;</code>
@@ -1944,7 +1951,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Tools to leave out, named the same way. At most 1,000.
+     * Tools to leave out, named the same way, or by their MCP name, which leaves out every tool that has it.
+     * An unknown one is reported as a refusal, of at most 20. At most 1,000.
      * </pre>
      *
      * <code>repeated string excluded_tools = 6;</code>
@@ -1957,7 +1965,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Tools to leave out, named the same way. At most 1,000.
+     * Tools to leave out, named the same way, or by their MCP name, which leaves out every tool that has it.
+     * An unknown one is reported as a refusal, of at most 20. At most 1,000.
      * </pre>
      *
      * <code>repeated string excluded_tools = 6;</code>
@@ -1976,7 +1985,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Tools to leave out, named the same way. At most 1,000.
+     * Tools to leave out, named the same way, or by their MCP name, which leaves out every tool that has it.
+     * An unknown one is reported as a refusal, of at most 20. At most 1,000.
      * </pre>
      *
      * <code>repeated string excluded_tools = 6;</code>
@@ -1994,7 +2004,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Tools to leave out, named the same way. At most 1,000.
+     * Tools to leave out, named the same way, or by their MCP name, which leaves out every tool that has it.
+     * An unknown one is reported as a refusal, of at most 20. At most 1,000.
      * </pre>
      *
      * <code>repeated string excluded_tools = 6;</code>
@@ -2012,7 +2023,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Tools to leave out, named the same way. At most 1,000.
+     * Tools to leave out, named the same way, or by their MCP name, which leaves out every tool that has it.
+     * An unknown one is reported as a refusal, of at most 20. At most 1,000.
      * </pre>
      *
      * <code>repeated string excluded_tools = 6;</code>
@@ -2027,7 +2039,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Tools to leave out, named the same way. At most 1,000.
+     * Tools to leave out, named the same way, or by their MCP name, which leaves out every tool that has it.
+     * An unknown one is reported as a refusal, of at most 20. At most 1,000.
      * </pre>
      *
      * <code>repeated string excluded_tools = 6;</code>

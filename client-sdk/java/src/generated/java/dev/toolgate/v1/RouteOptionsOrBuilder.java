@@ -141,7 +141,8 @@ public interface RouteOptionsOrBuilder extends
 
   /**
    * <pre>
-   * Tools to leave out, named the same way. At most 1,000.
+   * Tools to leave out, named the same way, or by their MCP name, which leaves out every tool that has it.
+   * An unknown one is reported as a refusal, of at most 20. At most 1,000.
    * </pre>
    *
    * <code>repeated string excluded_tools = 6;</code>
@@ -151,7 +152,8 @@ public interface RouteOptionsOrBuilder extends
       getExcludedToolsList();
   /**
    * <pre>
-   * Tools to leave out, named the same way. At most 1,000.
+   * Tools to leave out, named the same way, or by their MCP name, which leaves out every tool that has it.
+   * An unknown one is reported as a refusal, of at most 20. At most 1,000.
    * </pre>
    *
    * <code>repeated string excluded_tools = 6;</code>
@@ -160,7 +162,8 @@ public interface RouteOptionsOrBuilder extends
   int getExcludedToolsCount();
   /**
    * <pre>
-   * Tools to leave out, named the same way. At most 1,000.
+   * Tools to leave out, named the same way, or by their MCP name, which leaves out every tool that has it.
+   * An unknown one is reported as a refusal, of at most 20. At most 1,000.
    * </pre>
    *
    * <code>repeated string excluded_tools = 6;</code>
@@ -170,7 +173,8 @@ public interface RouteOptionsOrBuilder extends
   java.lang.String getExcludedTools(int index);
   /**
    * <pre>
-   * Tools to leave out, named the same way. At most 1,000.
+   * Tools to leave out, named the same way, or by their MCP name, which leaves out every tool that has it.
+   * An unknown one is reported as a refusal, of at most 20. At most 1,000.
    * </pre>
    *
    * <code>repeated string excluded_tools = 6;</code>
