@@ -78,7 +78,7 @@ pub enum Error {
     #[error("tenant {0:?} has no catalog: register an MCP server first")]
     TenantNotFound(String),
     /// The tenant has no MCP server of this name.
-    #[error("there is no MCP server {0:?}: ListServers names those that are there")]
+    #[error("there is no MCP server {0:?}")]
     ServerNotFound(String),
     /// The stored version is another one.
     #[error("the etag is {actual:?}, not {expected:?}: read it again, then retry")]

@@ -108,8 +108,8 @@ def test_a_registration_says_what_is_wanting(
     done = run(binary, "register", path, "--trust", "standard", *at)
     assert done.returncode == 0, done.stderr
     assert done.stderr == (
-        "shop: 1 tool without a description, 1 tool with a machine-made one, "
-        f"2 tools with parameters that have none; `toolgate lint {path}` shows them\n"
+        "shop: 1 tool without a description, 1 tool with a generated description, "
+        f"2 tools with parameters without a description; `toolgate lint {path}` shows them\n"
     )
     quiet = run(binary, "register", path, *at, "--json")
     assert (quiet.returncode, quiet.stderr) == (0, "")

@@ -92,7 +92,8 @@ impl From<ClientError> for Failure {
                 exit: Exit::Unreachable,
                 message: format!(
                     "no Toolgate server at {endpoint} ({cause})\n  start one with `toolgate serve`, or \
-                     name another with --endpoint or TOOLGATE_ENDPOINT"
+                     name the gRPC address of one (server.listen, not that of its metrics) with \
+                     --endpoint or TOOLGATE_ENDPOINT"
                 ),
             },
             ClientError::Endpoint { .. } => Self::usage(format!("--endpoint: {error}")),

@@ -22,7 +22,7 @@ Examples:
   toolgate gate --handle \"$HANDLE\" --call a --arguments '{}' --call b --arguments @b.json
   toolgate gate --handle \"$HANDLE\" --call mcp__git__git_push --state state.json --json
 
-The handle is the one that `toolgate route` printed for this turn. Exit code 3 when a call is refused.";
+The handle is what `toolgate route --handle-only` prints for this turn, and `toolgate search` beside what it found. Exit code 3 when a call is refused.";
 
 const DEADLINE: Duration = Duration::from_secs(5);
 
@@ -30,7 +30,7 @@ const DEADLINE: Duration = Duration::from_secs(5);
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Gate {
-    /// The active set's handle, from `toolgate route`.
+    /// The active set's handle, from `toolgate route --handle-only`.
     #[arg(long, required = true, value_name = "HANDLE")]
     handle: String,
     /// A tool's name as the model wrote it. May be given more than once.

@@ -9,6 +9,7 @@ use super::arguments::ConfigArguments;
 use super::failure::{Exit, Failure};
 use super::output;
 use super::serve::with_causes;
+use super::store::must_exist;
 use crate::audit::{Actor, Audit, Change, Effect};
 use crate::auth::api_key::ApiKey;
 use crate::config::Config;
@@ -120,7 +121,7 @@ struct Create {
 pub(super) async fn run(arguments: Key) -> Result<Exit, Failure> {
     match arguments.action {
         Action::Create(create) => {
-            let keys = Keys::open(&create.config).await?;
+            let keys = Keys::open_or_make(&create.config).await?;
             let made = keys.create(&create).await?;
             show(&made, create.json)?;
         }
@@ -180,7 +181,14 @@ struct Keys {
 }
 
 impl Keys {
+    /// Opens the store of the configuration; one that is not there is not made, since it has no keys.
     async fn open(arguments: &ConfigArguments) -> Result<Self, Failure> {
+        let store = arguments.load(Vec::new())?.config.store;
+        must_exist(&store)?;
+        Self::open_or_make(arguments).await
+    }
+
+    async fn open_or_make(arguments: &ConfigArguments) -> Result<Self, Failure> {
         let config: Config = arguments.load(Vec::new())?.config;
         let opened = open_now(&config.store).await;
         let store = opened.map_err(|error| Failure::new(with_causes(&error)))?;

@@ -41,7 +41,7 @@ pub(super) struct Policy {
 enum Action {
     /// Replace the policy.
     Set {
-        /// The document, YAML or JSON.
+        /// The document, YAML or JSON; `{}` takes all rules away.
         file: PathBuf,
         /// Only when the stored policy still has this etag, from `policy get --json`.
         #[arg(long, default_value = "", hide_default_value = true, value_name = "ETAG")]
@@ -60,7 +60,7 @@ enum Action {
         #[command(flatten)]
         client: ClientArguments,
     },
-    /// Show what a policy makes of each tool for a state, which rule decides, and what would unlock it.
+    /// Show which tools a policy refuses in a state, which rule decides, and what would unlock each. --json has all.
     Check {
         /// The document, YAML or JSON. Without it, the stored policy.
         file: Option<PathBuf>,
@@ -182,7 +182,8 @@ fn report(verdicts: &[v1::PolicyVerdict]) -> String {
         Column::Left("RULE"),
         Column::Left("NEEDS"),
     ];
-    let rows = verdicts.iter().map(|verdict| {
+    let refused: Vec<_> = verdicts.iter().filter(|verdict| !verdict.allowed).collect();
+    let rows = refused.iter().map(|verdict| {
         let tool = format!("{}/{}", verdict.server, verdict.name);
         let needs = verdict.unlock.join(" and ");
         let rule = one_line(&verdict.rule, 64);
@@ -193,19 +194,14 @@ fn report(verdicts: &[v1::PolicyVerdict]) -> String {
             one_line(&needs, UNLOCK_WIDTH),
         ]
     });
-    let allowed = verdicts.iter().filter(|verdict| verdict.allowed).count();
-    format!(
-        "{}\n{} of {} allowed\n",
-        render(&columns, rows),
-        allowed,
-        counted(verdicts.len(), "tool")
-    )
+    let table = if refused.is_empty() { String::new() } else { render(&columns, rows) + "\n" };
+    let allowed = verdicts.len() - refused.len();
+    format!("{table}{} of {} allowed\n", allowed, counted(verdicts.len(), "tool"))
 }
 
 /// The verdict in a word.
 fn standing(verdict: &v1::PolicyVerdict) -> &'static str {
     match verdict.code() {
-        _ if verdict.allowed => "allowed",
         v1::RefusalCode::PreconditionUnmet => "locked",
         v1::RefusalCode::ScopeMissing => "hidden",
         _ => "denied",
@@ -234,10 +230,11 @@ mod tests {
             verdict("gc", v1::RefusalCode::UnknownTool, "never", &[]),
         ]);
         let lines: Vec<Vec<&str>> = text.lines().map(|l| l.split_whitespace().collect()).collect();
-        assert_eq!(lines[1], ["git/log", "allowed"]);
-        assert_eq!(lines[2], ["git/push", "locked", "plan-first", "a", "and", "b", "c"]);
-        assert_eq!(lines[3], ["git/tag", "hidden", "staff", "scope", "\"staff\""]);
-        assert_eq!(lines[4], ["git/gc", "denied", "never"]);
+        assert_eq!(lines[1], ["git/push", "locked", "plan-first", "a", "and", "b", "c"]);
+        assert_eq!(lines[2], ["git/tag", "hidden", "staff", "scope", "\"staff\""]);
+        assert_eq!(lines[3], ["git/gc", "denied", "never"]);
+        let open = verdict("log", v1::RefusalCode::Unspecified, "", &[]);
+        assert_eq!(report(&[open]), "1 of 1 tool allowed\n");
         assert!(text.ends_with("1 of 4 tools allowed\n"), "{text}");
         assert!(report(&[]).contains("toolgate register"));
     }

@@ -128,6 +128,9 @@ pub(super) async fn run(mut route: Route) -> Result<Exit, Failure> {
     let as_json = route.json;
     let handle_only = route.handle_only;
     let explained = route.explain;
+    if !as_json && !handle_only {
+        unquoted(&route.intents).iter().for_each(output::note);
+    }
     let mut request = route.into_request(state);
     // People are told of each tool why it is there.
     if let Some(options) = request.options.as_mut().filter(|_| !as_json && !handle_only) {
@@ -193,6 +196,18 @@ impl Route {
     }
 }
 
+/// Says that words without quotes are intents of their own, where they look like one sentence.
+fn unquoted(intents: &[String]) -> Option<String> {
+    let is_word = |intent: &String| !intent.trim().contains(char::is_whitespace);
+    (intents.len() > 1 && intents.iter().all(is_word)).then(|| {
+        format!(
+            "these are {} intents of a word each; quote what is one: \"{}\"",
+            intents.len(),
+            intents.join(" ")
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::arguments::{Arguments, Command};
@@ -231,6 +246,17 @@ mod tests {
             ..Default::default()
         };
         assert_eq!(request.options, Some(want));
+    }
+
+    #[test]
+    fn words_without_quotes_are_told() {
+        let told = |intents: &[&str]| {
+            super::unquoted(&intents.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
+        };
+        let text = told(&["show", "me", "changes"]).expect("a note");
+        assert!(text.contains("3 intents") && text.contains("\"show me changes\""), "{text}");
+        assert_eq!(told(&["push"]), None);
+        assert_eq!(told(&["book a room", "email"]), None);
     }
 
     #[test]

@@ -29,9 +29,9 @@ const DEADLINE: Duration = Duration::from_secs(10);
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Search {
-    /// What to look for.
-    #[arg(value_name = "QUERY")]
-    query: String,
+    /// What to look for; several words are one query, quoted or not.
+    #[arg(required = true, value_name = "QUERY")]
+    query: Vec<String>,
     /// The most tools to answer with, 1 to 100; `select:` is answered whole.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     max_results: Option<u32>,
@@ -53,7 +53,7 @@ pub(super) struct Search {
 
 pub(super) async fn run(search: Search) -> Result<Exit, Failure> {
     let request = v1::SearchToolsRequest {
-        query: search.query,
+        query: search.query.join(" "),
         max_results: search.max_results,
         detail: v1::Detail::from(search.detail).into(),
         state: read_state(search.state)?,
@@ -75,13 +75,18 @@ mod tests {
     use clap::Parser as _;
 
     #[test]
-    fn a_query_is_one_word_of_the_line() {
+    fn the_words_of_a_query_need_no_quotes() {
         let parse = |line: &[&str]| Arguments::try_parse_from(line);
-        let parsed = parse(&["toolgate", "search", "+slack send", "--max-results", "3"]);
-        let Command::Search(search) = parsed.expect("a good line").command else {
-            panic!("no search");
-        };
-        assert_eq!((search.query.as_str(), search.max_results), ("+slack send", Some(3)));
+        for words in [&["+slack send"][..], &["+slack", "send"]] {
+            let line = [&["toolgate", "search"], words, &["--max-results", "3"]].concat();
+            let Command::Search(search) = parse(&line).expect("a good line").command else {
+                panic!("no search");
+            };
+            assert_eq!(
+                (search.query.join(" "), search.max_results),
+                ("+slack send".into(), Some(3))
+            );
+        }
         assert!(parse(&["toolgate", "search"]).is_err());
         assert!(parse(&["toolgate", "search", "x", "--max-results", "0"]).is_err());
         assert!(parse(&["toolgate", "search", "x", "--detail", "all"]).is_err());

@@ -81,14 +81,20 @@ impl StoreArguments {
 
 /// Opens a store for reading; one that is not there is not made.
 async fn open_existing(config: &StoreConfig) -> Result<Arc<dyn Store>, Failure> {
-    let path = config.path.join(DATABASE);
-    if config.shared.is_none() && !path.exists() {
-        return Err(Failure::new(format!(
-            "{}: there is no store (--data-dir names another place, store.url another store)",
-            path.display()
-        )));
-    }
+    must_exist(config)?;
     open(config).await
+}
+
+/// Refuses an embedded store that is not there.
+pub(super) fn must_exist(config: &StoreConfig) -> Result<(), Failure> {
+    let path = config.path.join(DATABASE);
+    if config.shared.is_some() || path.exists() {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "{}: there is no store (store.path names another place, store.url another store)",
+        path.display()
+    )))
 }
 
 /// Opens a store, its schema up to date.

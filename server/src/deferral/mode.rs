@@ -34,7 +34,11 @@ impl FromStr for Mode {
             _ => {
                 let percent = text.strip_prefix("auto:").and_then(|n| n.parse().ok());
                 let percent = percent.filter(|percent| *percent <= 100);
-                percent.map(Self::Auto).ok_or_else(|| format!("{text:?} is no mode"))
+                percent.map(Self::Auto).ok_or_else(|| {
+                    format!(
+                        "{text:?} is no mode: it is always, auto, auto:PERCENT (0 to 100) or off"
+                    )
+                })
             }
         }
     }

@@ -50,7 +50,12 @@ pub(super) struct Approve {
 }
 
 fn parse(text: &str) -> Result<(String, String), String> {
-    let expected = || format!("write TOOL@HASH, with {DIGITS_MIN} digits of the hash at least");
+    let expected = || {
+        format!(
+            "write TOOL@HASH, with {DIGITS_MIN} digits of the hash at least, as `toolgate catalog quarantine \
+             list` shows them"
+        )
+    };
     let (tool, hash) = text.rsplit_once('@').ok_or_else(expected)?;
     let is_hash = (DIGITS_MIN..=DIGITS).contains(&hash.len())
         && hash.bytes().all(|byte| byte.is_ascii_hexdigit());

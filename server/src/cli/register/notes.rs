@@ -12,8 +12,8 @@ use crate::lint::{self, Code, Finding};
 /// What is counted, and how it is said.
 const COUNTED: [(Code, &str); 3] = [
     (Code::EmptyDescription, "without a description"),
-    (Code::MachineMadeDescription, "with a machine-made one"),
-    (Code::MissingParameterDescription, "with parameters that have none"),
+    (Code::MachineMadeDescription, "with a generated description"),
+    (Code::MissingParameterDescription, "with parameters without a description"),
 ];
 
 /// MCP servers that get a line each; of more, one line says how many they are.
@@ -73,7 +73,7 @@ mod tests {
         let text = said(&[good, empty, twice]).expect("a note");
         assert_eq!(
             text,
-            "1 tool without a description, 1 tool with a machine-made one, 1 tool with parameters that have none"
+            "1 tool without a description, 1 tool with a generated description, 1 tool with parameters without a description"
         );
     }
 }

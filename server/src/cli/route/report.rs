@@ -32,6 +32,7 @@ pub(super) fn report(answer: &v1::RouteResponse, explained: bool) -> String {
     if let Some(fit) = answer.fit.as_ref().filter(|fit| !fit.message.is_empty()) {
         push(&mut text, format_args!("{ODD}note:{ODD:#} {}\n", fit.message));
     }
+    text.push_str(&unknown(&answer.refusals));
     if !explained {
         text.push_str(&locked(&answer.refusals));
     }
@@ -49,8 +50,8 @@ pub(super) fn report(answer: &v1::RouteResponse, explained: bool) -> String {
 
 fn active_set(answer: &v1::RouteResponse) -> String {
     if answer.active_tools.is_empty() {
-        return "No tool fits: none has the overlap that is asked for, none fits the budget, or none may \
-                be used in this state. --explain says which and why, --threshold asks for less overlap.\n"
+        return "No tool is sent. --explain says what was near and why it was left out, --threshold asks \
+                for less overlap.\n"
             .into();
     }
     let columns = [
@@ -154,6 +155,22 @@ fn timings(timings: &[v1::StageTiming]) -> String {
 
 fn millis(micros: u64) -> String {
     format!("{:.2}", Duration::from_micros(micros).as_secs_f64() * 1000.0)
+}
+
+/// Names of the request that no tool has.
+fn unknown(refusals: &[v1::Refusal]) -> String {
+    let unknown = refusals.iter().filter(|one| one.code() == v1::RefusalCode::UnknownTool);
+    let mut text = String::new();
+    for refusal in unknown {
+        let name = one_line(&refusal.name, 64);
+        push(
+            &mut text,
+            format_args!(
+                "{ODD}note:{ODD:#} there is no tool {name:?}: `toolgate tools` lists their names\n"
+            ),
+        );
+    }
+    text
 }
 
 /// The nearest tools that the agent's state keeps from it, and what it lacks.
