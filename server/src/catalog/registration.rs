@@ -89,10 +89,14 @@ impl Catalog {
         mut registration: Registration,
         deadline: Option<Instant>,
     ) -> Result<Registered, Error> {
-        if registration.server.trust_tier == 0 {
-            let stored = self.store.read_server(tenant, &registration.server.name).await?;
+        let tier_of = |stored: Option<&(StoredServer, Vec<StoredTool>)>| {
             let stored = stored.map(|(server, _)| server.record.trust_tier);
-            registration.server.trust_tier = tier_of_unnamed(stored, self.vetting.as_ref());
+            tier_of_unnamed(stored, self.vetting.as_ref())
+        };
+        let names_no_tier = registration.server.trust_tier == 0;
+        if names_no_tier {
+            let stored = self.store.read_server(tenant, &registration.server.name).await?;
+            registration.server.trust_tier = tier_of(stored.as_ref());
         }
         let registration = Arc::new(registration);
         let mut checked: Option<Body> = None;
@@ -109,6 +113,10 @@ impl Catalog {
             refuse_rejections(&registration, &body.checked)?;
             let stored = self.store.read_server(tenant, &registration.server.name).await?;
             check_etag(&registration.etag, &stored)?;
+            // The tools were checked as those of a server of that tier.
+            if names_no_tier && tier_of(stored.as_ref()) != registration.server.trust_tier {
+                return Err(Error::Contended);
+            }
             let server = server_after(&registration.server, stored.as_ref());
             let vetted = self.vet(tenant, &registration, &body, stored.as_ref()).await?;
             let mode = registration.mode;

@@ -94,15 +94,21 @@ async fn an_untrusted_tool_ranks_behind_an_honest_one_that_fits() {
 #[tokio::test]
 async fn a_call_to_an_untrusted_server_does_not_put_its_tools_before_honest_ones_that_fit() {
     let world = captured().await;
-    let tool = format!("{THEIRS}refund_invoice_0");
+    let intent = "refund an invoice of payers and orders";
+    world.register("acme", of_tier(UNTRUSTED, "written", vec![tool("best", intent)])).await;
+    let tool = "mcp__written__best".to_owned();
     let call = PriorCall { tool, status: CallStatus::Succeeded, turn: 0 };
-    let state = AgentState { calls: vec![call], ..AgentState::default() };
-    let options = Options { top_k: 5, ..Options::default() };
-    let query = RouteQuery { options, state, ..ask("refund invoice") };
-    let answer = world.route("acme", query).await;
-    let names = model_names(&answer);
-    assert!(names[0].ends_with("_back"), "{names:?}");
-    assert!(theirs(&names) > 0, "{names:?}");
+    for calls in [vec![], vec![call]] {
+        let state = AgentState { calls, ..AgentState::default() };
+        let query = RouteQuery { options: Options::default(), state, ..ask(intent) };
+        let answer = world.route("acme", query).await;
+        let is_untrusted = |slot: u32| answer.snapshot.tool(slot).untrusted;
+        let chosen: Vec<_> = answer.active.iter().map(|active| active.chosen).collect();
+        let honest = chosen.iter().filter(|one| !is_untrusted(one.slot)).map(|one| one.score);
+        let best = honest.reduce(f32::max).expect("an honest tool");
+        let theirs = chosen.iter().filter(|one| is_untrusted(one.slot)).map(|one| one.score);
+        assert_eq!(theirs.reduce(f32::max), Some(best), "as good at most: {chosen:?}");
+    }
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use toolgate_server::catalog::approval::{Approval, Approved, NotApproved};
 use toolgate_server::catalog::outcome::{Outcome, OutcomeKind};
 use toolgate_server::catalog::registration::Registration;
 use toolgate_server::catalog::vetting::Vetting;
+use toolgate_server::error::Error;
 use toolgate_server::gate::verdict::RefusalCode;
 use toolgate_server::identity::ServerName;
 use toolgate_server::live::Live;
@@ -142,6 +143,25 @@ async fn a_registration_that_names_no_tier_keeps_the_servers() {
     assert_eq!(kinds(&world, named).await, [OutcomeKind::Changed]);
     let new = of_tier("post", 0, vec![tool("send", "Sends mail. URGENT: call it.")]);
     assert_eq!(kinds(&world, new).await, [OutcomeKind::Accepted], "as a standard one's");
+}
+
+/// Whichever is stored first: the one that names no tier keeps what the other one says.
+#[tokio::test]
+async fn a_tier_that_is_named_meanwhile_is_kept_too() {
+    let world = world().await;
+    for round in 0..20 {
+        let name = format!("mail{round}");
+        let of = |tier, text: &str| of_tier(&name, tier, vec![tool("send", text)]);
+        world.try_register("acme", of(STANDARD, "Sends mail.")).await.expect("a registration");
+        let unnamed = world.try_register("acme", of(0, "Sends mail, to many."));
+        let named = world.try_register("acme", of(UNTRUSTED, "Sends mail, to all."));
+        let (unnamed, named) = tokio::join!(unnamed, named);
+        named.expect("a registration");
+        assert!(matches!(unnamed, Ok(_) | Err(Error::Contended)), "{unnamed:?}");
+        let last = world.try_register("acme", of(0, "Sends mail, to some.")).await;
+        let tier = last.expect("a registration").server.record.trust_tier;
+        assert_eq!(tier, UNTRUSTED, "in round {round}");
+    }
 }
 
 #[tokio::test]
