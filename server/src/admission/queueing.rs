@@ -110,7 +110,7 @@ impl Connections {
         }
     }
 
-    /// Returns whether it made half as many calls as connections did in the mean, or fewer.
+    /// Returns whether it made fewer than half as many calls as connections did in the mean.
     fn is_modest(&self, number: u64) -> bool {
         let own = u64::from(self.calls.get(&number).copied().unwrap_or(0));
         own * 2 * (self.calls.len() as u64) < self.total

@@ -22,7 +22,8 @@ Examples:
   toolgate gate --handle \"$HANDLE\" --call a --arguments '{}' --call b --arguments @b.json
   toolgate gate --handle \"$HANDLE\" --call mcp__git__git_push --state state.json --json
 
-The handle is what `toolgate route --handle-only` prints for this turn, and `toolgate search` beside what it found. Exit code 3 when a call is refused.";
+The handle is what `toolgate route --handle-only` prints for this turn, and `toolgate search` beside what it found.
+Exit code 3 when a call is refused.";
 
 const DEADLINE: Duration = Duration::from_secs(5);
 

@@ -183,13 +183,16 @@ struct Keys {
 impl Keys {
     /// Opens the store of the configuration; one that is not there is not made, since it has no keys.
     async fn open(arguments: &ConfigArguments) -> Result<Self, Failure> {
-        let store = arguments.load(Vec::new())?.config.store;
-        must_exist(&store)?;
-        Self::open_or_make(arguments).await
+        let config = arguments.load(Vec::new())?.config;
+        must_exist(&config.store)?;
+        Self::of(&config).await
     }
 
     async fn open_or_make(arguments: &ConfigArguments) -> Result<Self, Failure> {
-        let config: Config = arguments.load(Vec::new())?.config;
+        Self::of(&arguments.load(Vec::new())?.config).await
+    }
+
+    async fn of(config: &Config) -> Result<Self, Failure> {
         let opened = open_now(&config.store).await;
         let store = opened.map_err(|error| Failure::new(with_causes(&error)))?;
         let audit = Audit::open(config.audit.file.as_deref(), AuthMetrics::default());

@@ -36,7 +36,7 @@ impl FromStr for Mode {
                 let percent = percent.filter(|percent| *percent <= 100);
                 percent.map(Self::Auto).ok_or_else(|| {
                     format!(
-                        "{text:?} is no mode: it is always, auto, auto:PERCENT (0 to 100) or off"
+                        "{text:?} is not a mode: say always, auto, auto:PERCENT (0 to 100) or off"
                     )
                 })
             }
