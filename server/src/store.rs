@@ -19,6 +19,7 @@ pub mod copies;
 mod error;
 mod keys;
 mod memory;
+mod migrations;
 mod past;
 mod policy;
 pub mod postgres;

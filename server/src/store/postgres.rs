@@ -30,6 +30,9 @@ mod schema;
 mod tests;
 mod transaction;
 
+#[cfg(test)]
+pub(super) use self::schema::MIGRATIONS;
+
 /// Reads see one state of the database throughout.
 const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 /// Writers of one tenant wait for each other at its row, and then see what the other committed.

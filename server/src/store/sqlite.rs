@@ -26,6 +26,9 @@ mod place;
 mod tests;
 mod transaction;
 
+#[cfg(test)]
+pub(super) use self::open::SCHEMA;
+
 /// What is set aside: the write-ahead log of a change that removes an MCP server of some thousand tools.
 const RESERVE: u64 = 32 << 20;
 

@@ -1,14 +1,24 @@
 //! The tables, brought up to date: by whoever may, one at a time, in one transaction without session state, so
 //! that it works through a pooler too.
 
+use std::sync::LazyLock;
+
 use sqlx::Row as _;
 use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgConnection, PgPool};
 
 use super::failure::UseFailure;
+use crate::store::migrations::{files, migrator};
 use crate::store::{SchemaState, StoreError};
 
-static MIGRATIONS: Migrator = sqlx::migrate!("src/store/postgres/migrations");
+pub(in crate::store) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
+    migrator(files![
+        "0001_catalog.sql",
+        "0002_api_keys.sql",
+        "0003_quarantine.sql",
+        "0004_past_tools.sql",
+    ])
+});
 
 /// The oldest PostgreSQL that will do.
 const OLDEST: i32 = 14;

@@ -2,6 +2,7 @@
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use sqlx::migrate::{MigrateError, Migrator};
@@ -13,9 +14,23 @@ use sqlx::{ConnectOptions, Connection};
 
 use super::failure::{OpenFailure, failed};
 use super::place::Place;
+use crate::store::migrations::{files, migrator};
 use crate::store::{SchemaState, StoreError};
 
-pub(super) static SCHEMA: Migrator = sqlx::migrate!("src/store/sqlite/migrations");
+pub(in crate::store) static SCHEMA: LazyLock<Migrator> = LazyLock::new(|| {
+    migrator(files![
+        "0001_catalog.sql",
+        "0002_policies.sql",
+        "0003_pending.sql",
+        "0004_usage.sql",
+        "0005_memory.sql",
+        "0006_removed_servers.sql",
+        "0007_sequence.sql",
+        "0008_api_keys.sql",
+        "0009_quarantine.sql",
+        "0010_past_tools.sql",
+    ])
+});
 
 /// `application_id` of our databases, as the first migration sets it.
 const APPLICATION: i64 = 1_413_955_924;
