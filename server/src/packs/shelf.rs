@@ -67,6 +67,21 @@ impl Packs {
         Self { without: servers, ..self }
     }
 
+    /// The same with the packs of these MCP servers alone.
+    ///
+    /// # Errors
+    /// The first name that no pack has.
+    pub fn only(mut self, servers: &[String]) -> Result<Self, String> {
+        let has =
+            |pack: &Pack, name: &str| pack.servers.iter().any(|own| plain(own) == plain(name));
+        let is_unknown = |name: &&String| !self.packs.iter().any(|pack| has(pack, name));
+        if let Some(unknown) = servers.iter().find(is_unknown) {
+            return Err(unknown.clone());
+        }
+        self.packs.retain(|pack| servers.iter().any(|name| has(pack, name)));
+        Ok(self)
+    }
+
     fn with_means(self, means: HashMap<MeanKey, Mean>) -> Self {
         self.means.lock().unwrap_or_else(PoisonError::into_inner).extend(means);
         self
@@ -346,6 +361,18 @@ mod tests {
         drop(means);
         let shipped_by = packs.shipped_by.clone().expect("the default encoder");
         assert!(packs.hubs(&shipped_by).is_some() && packs.hubs("another").is_none());
+    }
+
+    #[test]
+    fn the_packs_of_some_servers_are_taken_by_name() {
+        let packs = || Packs::of(vec![pack("git", &["log"]), pack("my-chat", &["send"])]);
+        let only = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+            packs().only(&names).map(|packs| packs.all().len())
+        };
+        assert_eq!(only(&["My Chat"]), Ok(1));
+        assert_eq!(only(&["git", "my-chat"]), Ok(2));
+        assert_eq!(only(&["git", "other"]), Err("other".into()));
     }
 
     #[test]

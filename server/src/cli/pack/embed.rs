@@ -23,6 +23,9 @@ pub(super) struct Embed {
     /// Packs of your own (packs.directory). Without it, the configuration's; the shipped ones alone where there is none.
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
+    /// Embed the packs of this MCP server alone; may be given more than once. The file replaces one that has more.
+    #[arg(long, value_name = "NAME")]
+    server: Vec<String>,
     /// The file to write. Without it, means.safetensors in the directory.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -44,6 +47,14 @@ pub(super) async fn run(embed: Embed) -> Result<Exit, Failure> {
     let packs = load_packs(&PacksConfig { enabled: true, directory });
     let packs =
         packs.map_err(|error| Failure::new(serve::with_causes(&error)))?.unwrap_or_default();
+    let packs = if embed.server.is_empty() {
+        packs
+    } else {
+        let unknown = |name| {
+            Failure::usage(format!("no pack is for the server {name:?}: see `toolgate pack list`"))
+        };
+        packs.only(&embed.server).map_err(unknown)?
+    };
     let count: usize = packs.all().iter().map(crate::packs::Pack::requests).sum();
     let work = async move |sides: Sides<'_>, progress: &Progress| {
         packs.means_file(sides.queries, progress).await
