@@ -69,19 +69,16 @@ def test_an_intent_in_another_alphabet_or_with_accents_gets_tools(
     assert without_tools(shipped, intents) == []
 
 
-def test_tools_in_other_languages_are_found_by_the_forms_of_their_words(
-    server: ToolgateProcess,
-) -> None:
-    intents = read(OWN_LANGUAGE)
-    with server.client("own-languages", timeout=120) as client:
-        register_shipped(client)
-        for file in OTHER_LANGUAGES.glob("*.json"):
-            client.register_server(file.stem, file)
-        first, found = Counter[str](), Counter[str]()
-        for intent in intents:
-            names = [f"{tool.server}/{tool.name}" for tool in client.route(intent.query)]
-            first[intent.sort] += bool(intent.relevant & set(names[:1]))
-            found[intent.sort] += bool(intent.relevant & set(names))
+def test_tools_in_other_languages_are_found_by_the_forms_of_their_words(shipped: Client) -> None:
+    for file in OTHER_LANGUAGES.glob("*.json"):
+        shipped.register_server(file.stem, file)
+    first, found = Counter[str](), Counter[str]()
+    for intent in read(OWN_LANGUAGE):
+        names = [f"{tool.server}/{tool.name}" for tool in shipped.route(intent.query)]
+        first[intent.sort] += bool(intent.relevant & set(names[:1]))
+        found[intent.sort] += bool(intent.relevant & set(names))
+    for file in OTHER_LANGUAGES.glob("*.json"):
+        shipped.unregister_server(file.stem)
     # Cut to stems as if they were English, 43 of the 60 come first.
     assert first.total() >= 53, first
     assert min(found.values()) >= 9, found
@@ -123,14 +120,9 @@ NOBODY_EMBEDS = {"encoder.in_process": "false", "encoder.workers": "127.0.0.1:1"
 """The one worker is an address where nothing listens."""
 
 
-def test_so_it_does_without_an_encoder(start_server: StartServer, tmp_path: Path) -> None:
-    settings = {"store.path": str(tmp_path / "data")}
-    registering = start_server(settings)
-    with registering.client("languages", timeout=120) as client:
+def test_so_it_does_without_an_encoder(start_server: StartServer) -> None:
+    with start_server(NOBODY_EMBEDS).client("languages", timeout=120) as client:
         register_shipped(client)
-    assert registering.stop() == 0
-    wordy = start_server({**settings, **NOBODY_EMBEDS})
-    with wordy.client("languages") as client:
         answer = client.route(ABROAD[0].query)
         assert answer.degraded == (DegradedReason.LEXICAL_ONLY,)
         # These share no word with any tool, and nothing arbitrary is sent as if it were found.

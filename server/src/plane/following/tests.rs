@@ -141,9 +141,12 @@ async fn who_has_not_followed_a_change_yet_does_not_vouch() {
     assert!(matches!(refused, Err(Error::CatalogUnvouched { .. })), "{refused:?}");
     assert_ne!(follower.shards.served(&tenant()), Some(changed), "it is not built yet");
     let_go.send(true).expect("the encoder waits");
-    while follower.shards.served(&tenant()) != Some(changed) {
-        tokio::task::yield_now().await;
-    }
+    let is_built = async {
+        while follower.shards.served(&tenant()) != Some(changed) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), is_built).await.expect("built");
     let (handle, is_stale) = route(&follower).await;
     assert!(!is_stale && gate(&follower, &handle).await.expect("it is current"));
 }
