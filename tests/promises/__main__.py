@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from . import (
@@ -73,6 +74,8 @@ def main() -> None:
     unknown = [name for name in asked.scenarios if name not in SCENARIOS]
     if unknown:
         parser.error(f"no such scenario: {', '.join(unknown)}; there are {', '.join(SCENARIOS)}")
+    if asked.write and find_spec("matplotlib") is None:
+        parser.error("--write draws plots: pip install -r tests/promises/requirements.txt")
     with ground(_binary("TOOLGATE_BIN"), _binary("TOOLGATE_LOAD_BIN")) as on:
         promises = []
         for name in asked.scenarios or SCENARIOS:

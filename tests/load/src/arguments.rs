@@ -37,6 +37,9 @@ pub(crate) struct Arguments {
     /// Connections to each target.
     #[arg(long, default_value_t = 4)]
     pub(crate) connections: usize,
+    /// Give each stream connections of its own, so many to each target, as agents of different tenants have.
+    #[arg(long)]
+    pub(crate) own_connections: bool,
     /// Try again as the clients' service config says: UNAVAILABLE alone, four more times.
     #[arg(long)]
     pub(crate) retry: bool,

@@ -21,7 +21,8 @@ const AFTER_REFUSAL: Duration = Duration::from_millis(100);
 
 /// What all streams share.
 struct Ground {
-    targets: Targets,
+    /// The connections of each stream, which may be the same ones.
+    targets: Vec<Arc<Targets>>,
     manner: Manner,
     record: Record,
     room: Arc<Semaphore>,
@@ -39,7 +40,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report, String> {
     let intents = intents::Source::read(arguments.intents.as_deref(), arguments.repeated)?;
     let tenants = arguments.streams.iter().map(|stream| stream.tenant.clone()).collect();
     let ground = Arc::new(Ground {
-        targets: Targets::new(&arguments.targets, arguments.connections)?,
+        targets: connections(arguments)?,
         manner: Manner { deadline: arguments.deadline(), retry: arguments.retry },
         record: Record::new(tenants, arguments.seconds),
         room: Arc::new(Semaphore::new(arguments.max_under_way.min(Semaphore::MAX_PERMITS))),
@@ -71,6 +72,14 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report, String> {
     }
     let ran = ground.start.elapsed().as_secs_f64() - arguments.warmup;
     Ok(ground.record.report(if *stopped.borrow() { ran.max(1.0) } else { arguments.seconds }))
+}
+
+fn connections(arguments: &Arguments) -> Result<Vec<Arc<Targets>>, String> {
+    let connect = || Targets::new(&arguments.targets, arguments.connections).map(Arc::new);
+    if arguments.own_connections {
+        return arguments.streams.iter().map(|_| connect()).collect();
+    }
+    Ok(vec![connect()?; arguments.streams.len()])
 }
 
 /// True from the first SIGINT on.
@@ -112,7 +121,7 @@ async fn open(ground: Arc<Ground>, from: Source, mut rng: Rng, mut stopped: watc
         let (ground, tenant) = (Arc::clone(&ground), from.stream.tenant.clone());
         let (index, intent) = (from.index, intents.next());
         calls.spawn(async move {
-            let outcome = call(&ground.targets, &ground.manner, &tenant, intent).await;
+            let outcome = call(&ground.targets[index], &ground.manner, &tenant, intent).await;
             ground.record.add(index, moment.0, Some(&outcome), due.elapsed());
             drop(place);
         });
@@ -131,7 +140,8 @@ async fn closed(ground: Arc<Ground>, from: Source, rng: Rng, stopped: watch::Rec
         }
         let at = (sent - begin).as_secs_f64() - ground.warmup;
         let tenant = &from.stream.tenant;
-        let outcome = call(&ground.targets, &ground.manner, tenant, intents.next()).await;
+        let outcome =
+            call(&ground.targets[from.index], &ground.manner, tenant, intents.next()).await;
         ground.record.add(from.index, at, Some(&outcome), sent.elapsed());
         // One that tried again at once would measure refusals.
         if outcome == Outcome::Refused {
