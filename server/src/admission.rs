@@ -32,8 +32,7 @@ const WHILE_SHORT: usize = 16;
 const OF_A_CORE: usize = 4;
 const LEAST: usize = 8;
 
-/// How many times the limit on prompt calls there may be, for tenants that have less than an equal share, or less than
-/// so many of them and at most half as many as the busiest tenant: their bursts are not what makes calls wait.
+/// How many times the limit on prompt calls there may be, for tenants that have less than an equal share.
 const FOR_MODEST: usize = 2;
 
 /// Tenants that are remembered without looking whether anything is known of them.
@@ -296,10 +295,7 @@ impl State {
         let known = self.tenants.get(tenant).map_or(0, |tenant| tenant.prompt);
         let free = limit.saturating_sub(self.prompt);
         // The limit may be so low that what others have leaves nothing free.
-        let shares = known.saturating_mul(self.prompt_tenants);
-        let is_modest = known == 0
-            || shares < limit
-            || (shares < limit.saturating_mul(FOR_MODEST) && 2 * known <= self.most_prompt());
+        let is_modest = known == 0 || known.saturating_mul(self.prompt_tenants) < limit;
         let has_room = is_modest && self.prompt < limit.saturating_mul(FOR_MODEST);
         if known >= free.saturating_mul(OF_WHAT_IS_FREE) && !has_room {
             self.limit.refused();
@@ -314,11 +310,6 @@ impl State {
             return Err(Refusal::NoTime);
         }
         Ok(())
-    }
-
-    /// Returns how many prompt calls the tenant has in progress that has most of them.
-    fn most_prompt(&self) -> usize {
-        self.tenants.values().map(|tenant| tenant.prompt).max().unwrap_or(0)
     }
 
     fn end(&mut self, tenant: &TenantId, begun: Begun, answered: bool, now: Instant) {

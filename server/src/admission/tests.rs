@@ -174,26 +174,6 @@ fn who_has_little_in_progress_finds_a_place_under_the_limit_too() {
 }
 
 #[test]
-fn a_burst_of_who_has_half_of_the_busiest_at_most_is_let_in() {
-    let (admission, now, limit) = slow_admission();
-    let begin = |name: &str| admission.begin_at(&tenant(name), ROUTE, now);
-    let busy: Vec<_> = std::iter::from_fn(|| begin("busy").ok()).collect();
-    // Four tenants, so that a quarter of the limit is an equal share, and a sixth of it is what three have.
-    let others =
-        ["a", "b", "c"].map(|name| (0..limit / 6).map(|_| begin(name).expect(name)).collect());
-    let others: [Vec<_>; 3] = others;
-    let burst: Vec<_> = std::iter::from_fn(|| begin("a").ok()).collect();
-    let held = others[0].len() + burst.len();
-    assert!(held > limit / 4 + 1, "{held} of {limit}, whose quarter is an equal share");
-    assert!(held <= busy.len() / 2 + 1, "{held} beside {}", busy.len());
-    drop((busy, burst));
-    // Where nobody has more, an equal share is the most.
-    let equal: Vec<_> = std::iter::from_fn(|| begin("b").ok()).collect();
-    let all = equal.len() + others.iter().map(Vec::len).sum::<usize>();
-    assert!(all <= limit, "{all} of {limit}");
-}
-
-#[test]
 fn a_call_whose_caller_would_be_gone_is_not_begun() {
     let admission = Admission::new(config(256, Some(Duration::from_millis(20))));
     let now = Instant::now();
