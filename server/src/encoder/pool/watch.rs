@@ -35,8 +35,8 @@ impl Rounds {
         Self { interval, timeout: interval.clamp(CANARY_MIN, CANARY_MAX), attempt_timeout }
     }
 
-    /// How long a check of so many texts is waited for: each eight have once more the time of one. A slow worker embeds
-    /// them in that time; one that hangs is found by the checks of few texts, which most are.
+    /// Returns how long the pool waits for a check of so many texts: the time of one, and as much again for each eight.
+    /// A slow worker embeds them in that time; one that hangs is found by checks of few texts, which most are.
     pub(super) fn patience(&self, texts: usize) -> Duration {
         self.timeout.mul_f64(1.0 + texts as f64 / 8.0)
     }
