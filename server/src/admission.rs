@@ -183,6 +183,13 @@ impl Admission {
         self.inner.queueing().is_in_time(connection, waited, Instant::now())
     }
 
+    /// Returns whether a prompt call of the connection may wait for its turn behind others of the connection, of which the
+    /// first has waited this long.
+    #[must_use]
+    pub fn may_queue(&self, connection: Option<u64>, queue: Duration) -> bool {
+        self.inner.queueing().may_queue(connection, queue, Instant::now())
+    }
+
     /// Says whether memory is short.
     #[must_use]
     pub fn memory_flag(&self) -> memory::Flag {

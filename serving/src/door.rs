@@ -1,18 +1,22 @@
 //! Requests under way, from their first header to that of their answer: bounded in number and shared out by connection and
-//! by tenant, so that one beyond is refused before anything of it is read. One that has waited too long to be looked at is
-//! refused too. Bodies have to come on, so that one who never sends his keeps no place.
+//! by tenant, so that one beyond is refused before anything of it is read. The others begin in turns. One that has waited
+//! too long for its turn is refused, and so is one that would: at once, by the task that reads its connection. Bodies have
+//! to come on, so that one who never sends his keeps no place.
 
-use std::pin::Pin;
+use std::future::{poll_fn, ready};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use tokio::task::yield_now;
 use tonic::body::Body as TonicBody;
 use tonic::codegen::http::header::CONTENT_TYPE;
 use tonic::codegen::http::{HeaderMap, HeaderValue, Request, Response};
 use tower::{Layer, Service};
 
 use self::body::Timed;
+use self::turns::{Turn, Turns};
 use crate::arrival::Arrival;
 use crate::connections::Peer;
 use crate::deadline::time_left;
@@ -21,6 +25,7 @@ use crate::refusal::{late, refused};
 use crate::shares::Shares;
 
 mod body;
+mod turns;
 
 /// Who asks whether we are well must not be turned away because we are busy.
 const HEALTH: &str = "/grpc.health.v1.Health/";
@@ -30,6 +35,9 @@ const FULL: &str = "too many requests are under way";
 
 /// What a caller is told whose request came to lie for too long.
 const WAITED: &str = "requests wait too long for their turn";
+
+/// The queue of requests that come over no connection of ours.
+const NO_CONNECTION: u64 = u64::MAX;
 
 /// How fast a request's body has to come.
 #[derive(Debug, Clone, Copy)]
@@ -66,8 +74,22 @@ pub struct AtDoor<'a> {
     pub connection: Option<u64>,
     /// How long it has waited since its first bytes could be read.
     pub waited: Duration,
+    /// How far it has come.
+    pub stage: Stage,
     /// The time that its caller gave it.
     pub asked: Option<Duration>,
+}
+
+/// How far a request has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// It was read, and would wait for its turn behind others of its connection, if there are some.
+    Came {
+        /// How long the first of these has waited.
+        queue: Duration,
+    },
+    /// It has its turn.
+    Begins,
 }
 
 /// Why a request is not let in.
@@ -89,6 +111,7 @@ type LetIn = Arc<dyn Fn(&AtDoor<'_>) -> Result<(), DoorRefusal> + Send + Sync>;
 pub struct BoundRequests {
     places: Shares,
     pace: BodyPace,
+    turns: Turns,
     let_in: LetIn,
     refused: Arc<dyn Fn(DoorRefusal) + Send + Sync>,
 }
@@ -102,10 +125,18 @@ impl BoundRequests {
         refused: impl Fn(DoorRefusal) + Send + Sync + 'static,
     ) -> Self {
         let let_in: LetIn = Arc::new(|_| Ok(()));
-        Self { places: Shares::new(max), pace, let_in, refused: Arc::new(refused) }
+        let turns = Turns::new(max);
+        Self { places: Shares::new(max), pace, turns, let_in, refused: Arc::new(refused) }
     }
 
-    /// Has `let_in` say whether a request may still come in, given how long it has waited.
+    /// Has `at_a_time` requests begin at a time: from their turn until they wait for something, or are answered.
+    #[must_use]
+    pub fn in_turns(self, at_a_time: usize) -> Self {
+        Self { turns: Turns::new(at_a_time.max(1)), ..self }
+    }
+
+    /// Has `let_in` say whether a request may still come in, given how long it has waited. It is asked when the request
+    /// has come and when it has its turn.
     #[must_use]
     pub fn asking(
         self,
@@ -171,29 +202,53 @@ where
         let owner = RequestOwner::of(peer.as_ref());
         let Some(place) = self.door.places.take(&owner.now(), 1) else {
             let full = self.door.refuse(DoorRefusal::Full, content);
-            return Box::pin(std::future::ready(Ok(full)));
+            return Box::pin(ready(Ok(full)));
         };
         let place = owner.hold(place);
         request.extensions_mut().insert(owner);
-        let at = peer.map_or_else(std::time::Instant::now, |peer| peer.readable());
+        let now = Instant::now();
+        let at = peer.map_or(now, |peer| peer.readable());
+        let asked = time_left(request.headers());
+        let flow = connection.unwrap_or(NO_CONNECTION);
+        let first = self.door.turns.first_of(flow).unwrap_or(now);
+        let stage = Stage::Came { queue: now.saturating_duration_since(first) };
+        let waited = now.saturating_duration_since(at);
+        let at_door = AtDoor { path: request.uri().path(), connection, waited, stage, asked };
+        if let Err(refusal) = (self.door.let_in)(&at_door) {
+            return Box::pin(ready(Ok(self.door.refuse(refusal, content))));
+        }
+        let ticket = self.door.turns.take(flow, now);
         // The one that was asked whether it is ready is the one to call.
         let waiting = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, waiting);
         let door = self.door.clone();
         Box::pin(async move {
-            // Only here has it had its turn: before, it waited in the socket and in the runtime's queue.
+            let turn = ticket.turn().await;
+            // What has come meanwhile gets into the queues first, or is refused; and connections are read.
+            yield_now().await;
             let waited = at.elapsed();
-            let asked = time_left(request.headers());
-            let at_door = AtDoor { path: request.uri().path(), connection, waited, asked };
+            let (path, stage) = (request.uri().path(), Stage::Begins);
+            let at_door = AtDoor { path, connection, waited, stage, asked };
             if let Err(refusal) = (door.let_in)(&at_door) {
                 return Ok(door.refuse(refusal, content));
             }
             request.extensions_mut().insert(Arrival { at, waited });
-            let answer = inner.call(request).await;
+            let answer = begin(inner.call(request), turn).await;
             drop(place);
             answer
         })
     }
+}
+
+/// Goes through with a call whose turn ends when it waits for something.
+async fn begin<F: Future>(call: F, mut turn: Option<Turn>) -> F::Output {
+    let mut call = pin!(call);
+    poll_fn(|cx| {
+        let polled = call.as_mut().poll(cx);
+        drop(turn.take());
+        polled
+    })
+    .await
 }
 
 #[cfg(test)]

@@ -15,11 +15,6 @@ REPEATED = 64
 REFUSAL_MS = 2.0
 MEMORY = 1.25
 RECOVERY_SECONDS = 5
-REFUSED_LATE = (
-    "what is refused has waited in the queue before the door for a twentieth of `server.max_wait`, "
-    "5 ms; where that is 1 ms (`server.max_wait` 20 ms), refusals take 3 ms and goodput at 1.3x is "
-    "a tenth less: so short a queue is empty now and then"
-)
 OF_CEILING = 0.85
 DEADLINE = "1.0"
 
@@ -46,7 +41,7 @@ def measure_cheap(ground: Ground, seconds: int) -> Promise:
             level = _level(ground, server, times, ceilings[-1], seconds, REPEATED)
             ceilings.append(_ceiling(ground, server, seconds, REPEATED))
             # A shared machine is a fifth faster or slower a minute later.
-            figures += _figures(level, calm, mean(ceilings[-2:]), least, REFUSED_LATE)
+            figures += _figures(level, calm, mean(ceilings[-2:]), least)
     shown = ", ".join(f"{ceiling:.0f}" for ceiling in ceilings)
     how = (
         f"The same with {REPEATED} intents of `people.jsonl` that repeat, so that a cache has "
@@ -121,9 +116,7 @@ def _intents(repeated: int) -> list[str]:
     return [*PEOPLE, "--repeated", str(repeated)]
 
 
-def _figures(
-    level: Level, calm: Level, ceiling: float, least: float, refused_late: str = ""
-) -> list[Figure]:
+def _figures(level: Level, calm: Level, ceiling: float, least: float) -> list[Figure]:
     found, times = level.report["all"], f"{level.times:g}x"
     # What is found by words alone, when the encoder did not come in time, is no good answer.
     good = found["answered_per_second"] * (1 - found["degraded"] / max(found["answered"], 1))
@@ -147,7 +140,7 @@ def _figures(
             f"<= {REFUSAL_MS:g} ms",
             f"p50 {refusal:.2f} ms, p99 {found['refusal_ms']['p99']:.1f} ms",
             refusal <= REFUSAL_MS,
-            refused_late or "it waits for its turn on the core that also embeds",
+            "it waits for its turn on the core that also embeds",
         ),
         Figure(
             f"memory at {times}",

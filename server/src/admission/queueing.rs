@@ -1,7 +1,8 @@
 //! How long calls wait before anything is done for them: in sockets and in the runtime's queue, where none is counted. A
 //! queue that empties is no harm, however long it was for a moment; one that stands makes every call late. While it
-//! stands, calls that have waited for more than a fraction of what is allowed are refused, so that it is short for all
-//! others, as CoDel does: Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 10(5), 2012.
+//! stands, calls whose connection's queue has waited for more than a fraction of what is allowed are refused when they
+//! come, so that it is short for all others, as CoDel does: Nichols and Jacobson, "Controlling Queue Delay", ACM Queue
+//! 10(5), 2012.
 //!
 //! Connections that ask for less than half of what others do in the mean are spared: the queue is not of their making.
 //!
@@ -76,19 +77,51 @@ impl Queueing {
         now: Instant,
     ) -> bool {
         let Some(max_wait) = self.max_wait else { return true };
-        if now.saturating_duration_since(self.interval.began) > max_wait {
-            self.end_interval(now);
+        self.go_on(max_wait, now);
+        // What was let into the queue has its turn a little later than the one before it.
+        let is_refused = self.most(connection, max_wait, 2).is_some_and(|most| waited > most);
+        self.count(connection, waited > max_wait, is_refused);
+        !is_refused
+    }
+
+    /// Returns whether a call of the connection may wait behind the connection's other calls, of which the first has
+    /// waited for `queue`. One that may is counted when it has its turn.
+    pub(super) fn may_queue(
+        &mut self,
+        connection: Option<u64>,
+        queue: Duration,
+        now: Instant,
+    ) -> bool {
+        let Some(max_wait) = self.max_wait else { return true };
+        self.go_on(max_wait, now);
+        let is_refused = self.most(connection, max_wait, 1).is_some_and(|most| queue > most);
+        if is_refused {
+            self.count(connection, queue > max_wait, true);
         }
+        !is_refused
+    }
+
+    /// Returns how long calls of the connection may wait for now, and for `None` any time. `times` is how many times the
+    /// standing queue's bound a connection may have that asks for much.
+    fn most(&self, connection: Option<u64>, max_wait: Duration, times: u32) -> Option<Duration> {
+        self.standing?;
         let is_modest = connection.is_some_and(|number| self.connections.is_modest(number));
-        let most = if is_modest { max_wait } else { max_wait / WHILE_STANDING };
-        let is_refused = self.standing.is_some() && waited > most;
+        Some(if is_modest { max_wait } else { max_wait / WHILE_STANDING * times })
+    }
+
+    fn count(&mut self, connection: Option<u64>, is_long: bool, is_refused: bool) {
         if let Some(number) = connection {
             self.connections.count(number);
         }
         self.interval.calls = self.interval.calls.saturating_add(1);
-        self.interval.long += u32::from(waited > max_wait);
+        self.interval.long += u32::from(is_long);
         self.interval.refused += u32::from(is_refused);
-        !is_refused
+    }
+
+    fn go_on(&mut self, max_wait: Duration, now: Instant) {
+        if now.saturating_duration_since(self.interval.began) > max_wait {
+            self.end_interval(now);
+        }
     }
 
     fn end_interval(&mut self, now: Instant) {
@@ -195,6 +228,20 @@ mod tests {
         let refused =
             passing.interval(|call| if call.is_multiple_of(2) { SHORT } else { MIDDLING });
         assert_eq!(refused, 50, "a fifth of what is allowed is too long now");
+    }
+
+    #[test]
+    fn nobody_joins_a_queue_that_is_longer_than_it_may_be_while_it_stands() {
+        let mut passing = Passing::new();
+        let may_queue =
+            |passing: &mut Passing, queue| passing.queueing.may_queue(None, queue, passing.now);
+        assert!(may_queue(&mut passing, LONG), "it does not stand yet");
+        passing.interval(|_| LONG);
+        passing.interval(|_| LONG);
+        assert!(may_queue(&mut passing, MAX / WHILE_STANDING));
+        assert!(!may_queue(&mut passing, MAX / WHILE_STANDING + SHORT));
+        let refused = passing.interval_of(10, |_| MAX / WHILE_STANDING * 2);
+        assert_eq!(refused, 0, "what was let in has its turn a little later");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The gRPC server: which services it has, how connections are bounded, and how it drains.
 
 use std::sync::Arc;
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -18,7 +19,7 @@ use toolgate_proto::v1::router_service_server::RouterServiceServer;
 use toolgate_proto::v1::usage_service_server::UsageServiceServer;
 use toolgate_serving::{
     AtDoor, BodyPace, BoundAnswers, BoundRequests, ConnectionLimits, Connections, DoorRefusal,
-    ExplainUndecoded, Tls, drained_or_cut, ending_after, transport,
+    ExplainUndecoded, Stage, Tls, drained_or_cut, ending_after, transport,
 };
 use tower::layer::util::{Identity, Stack};
 
@@ -175,7 +176,9 @@ fn request_bounds(config: &ApiConfig, metrics: &Arc<Metrics>) -> BoundRequests {
     let metrics = Arc::clone(metrics);
     let admission = config.admission.clone();
     let refused = move |why| metrics.rejected(Rejection::from(why));
+    let cores = available_parallelism().map_or(1, usize::from);
     BoundRequests::new(requests, pace, refused)
+        .in_turns(cores)
         .asking(move |request: &AtDoor<'_>| let_in(&admission, request))
 }
 
@@ -184,10 +187,14 @@ fn let_in(admission: &Admission, request: &AtDoor<'_>) -> Result<(), DoorRefusal
     if request.asked.is_some_and(|asked| request.waited >= asked) {
         return Err(DoorRefusal::Late);
     }
-    if is_prompt(request.path) && !admission.is_in_time(request.connection, request.waited) {
-        return Err(DoorRefusal::Waited);
+    if !is_prompt(request.path) {
+        return Ok(());
     }
-    Ok(())
+    let is_in_time = match request.stage {
+        Stage::Came { queue } => admission.may_queue(request.connection, queue),
+        Stage::Begins => admission.is_in_time(request.connection, request.waited),
+    };
+    if is_in_time { Ok(()) } else { Err(DoorRefusal::Waited) }
 }
 
 /// Bounds of the answers that go out.
@@ -245,7 +252,8 @@ mod tests {
     }
 
     fn waited(path: &str, millis: u64) -> AtDoor<'_> {
-        AtDoor { path, connection: None, waited: Duration::from_millis(millis), asked: None }
+        let (waited, stage) = (Duration::from_millis(millis), Stage::Begins);
+        AtDoor { path, connection: None, waited, stage, asked: None }
     }
 
     #[test]

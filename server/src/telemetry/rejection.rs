@@ -9,6 +9,8 @@ pub enum Rejection {
     Concurrency,
     /// More prompt calls than are answered without a long wait.
     Wait,
+    /// More prompt calls than are looked at without a long wait.
+    Queue,
     /// The time left would not have sufficed, or had passed.
     Deadline,
     /// Memory is short.
@@ -43,9 +45,10 @@ pub enum Rejection {
 
 impl Rejection {
     /// Every one.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Concurrency,
         Self::Wait,
+        Self::Queue,
         Self::Deadline,
         Self::Memory,
         Self::TenantConcurrency,
@@ -69,6 +72,7 @@ impl Rejection {
         match self {
             Self::Concurrency => "concurrency",
             Self::Wait => "wait",
+            Self::Queue => "queue",
             Self::Deadline => "deadline",
             Self::Memory => "memory",
             Self::TenantConcurrency => "tenant_concurrency",
@@ -102,7 +106,7 @@ impl From<DoorRefusal> for Rejection {
     fn from(refusal: DoorRefusal) -> Self {
         match refusal {
             DoorRefusal::Full => Self::Requests,
-            DoorRefusal::Waited => Self::Wait,
+            DoorRefusal::Waited => Self::Queue,
             DoorRefusal::Late => Self::Deadline,
         }
     }

@@ -197,3 +197,58 @@ async fn who_comes_too_late_or_has_waited_too_long_is_told_so() {
         assert!(Status::from_header_map(answered.headers()).is_none());
     }
 }
+
+/// A service that answers with nothing, and the stages at which its door was asked.
+fn in_turns(
+    let_in: impl Fn(Stage) -> Result<(), DoorRefusal> + Send + Sync + 'static,
+) -> (impl FnMut(&str) -> Answer, std::sync::mpsc::Receiver<(String, Stage)>) {
+    let (tell, told) = std::sync::mpsc::channel();
+    let door = BoundRequests::new(8, BodyPace::within(WITHIN), |_| {}).in_turns(1);
+    let door = door.asking(move |request| {
+        tell.send((request.path.to_owned(), request.stage)).expect("somebody listens");
+        let_in(request.stage)
+    });
+    let answer = service_fn(|_: Request<TonicBody>| async {
+        Ok::<_, Infallible>(Response::new(TonicBody::empty()))
+    });
+    let mut service = door.layer(answer);
+    (move |path: &str| service.call(request(path, "application/grpc")), told)
+}
+
+type Answer = Pin<Box<dyn Future<Output = Result<Response<TonicBody>, Infallible>> + Send>>;
+
+#[tokio::test]
+async fn who_would_wait_too_long_is_refused_while_another_has_the_turn() {
+    let (mut call, _told) = in_turns(|stage| match stage {
+        Stage::Came { queue } if !queue.is_zero() => Err(DoorRefusal::Waited),
+        _ => Ok(()),
+    });
+    let has_the_turn = call("/a");
+    let begun = Instant::now();
+    let waits = call("/b");
+    while begun.elapsed().is_zero() {
+        std::hint::spin_loop();
+    }
+    let mut refused = call("/c");
+    let Poll::Ready(refused) = poll_fn(|cx| Poll::Ready(refused.as_mut().poll(cx))).await else {
+        panic!("it waits");
+    };
+    let refused = refused.expect("an answer");
+    let status = Status::from_header_map(refused.headers()).expect("a status");
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    for answer in [has_the_turn, waits] {
+        let answer = answer.await.expect("an answer");
+        assert!(Status::from_header_map(answer.headers()).is_none());
+    }
+}
+
+#[tokio::test]
+async fn what_came_meanwhile_is_asked_before_the_one_that_has_its_turn_begins() {
+    let (mut call, told) = in_turns(|_| Ok(()));
+    let first = tokio::spawn(call("/a"));
+    let second = tokio::spawn(async move { call("/b").await });
+    assert!(first.await.is_ok() && second.await.is_ok());
+    let begins = |path: &str| (path.to_owned(), Stage::Begins);
+    let asked: Vec<_> = told.try_iter().collect();
+    assert_eq!(asked[2..], [begins("/a"), begins("/b")], "{asked:?}");
+}

@@ -51,8 +51,8 @@ pub(super) const KEYS: &[Key] = &[
         "100ms",
         "How long Route and other prompt calls may wait for their turn on average: while it is longer, fewer are let in \
          than server.max_concurrent_calls, and the rest is refused with RESOURCE_EXHAUSTED and a retry delay. While \
-         most calls wait longer before anything is done for them, those that waited for a twentieth of it are refused \
-         too. 0s: never fewer.",
+         most calls wait longer before anything is done for them, a call is refused as it comes where its connection's \
+         first has waited for a twentieth of it. 0s: never fewer.",
     ),
     key(
         "server.max_concurrent_calls_per_tenant",
