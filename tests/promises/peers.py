@@ -113,7 +113,8 @@ def _beside_registrations(
         tools = json.loads(largest.read_text())["tools"]
         texts = [tool.get("description", "") for tool in tools]
         chance = Random(7)
-        with server.client("tenant-2", timeout=300) as client:
+        # Beside the load generator: the server has its cores to itself.
+        with on(ground.generator_cores), server.client("tenant-2", timeout=300) as client:
             while not over.is_set():
                 # Before the others, so that each summary changes and is embedded.
                 word = "".join(chance.choices("aeiklmnorst", k=7))
