@@ -31,7 +31,7 @@ pub use turns::Flow;
 use crate::adapter::AdapterChoice;
 use crate::backend::{Backend, Batch};
 use crate::device::{Device, NumberFormat};
-use crate::giving_way::give_way;
+use crate::giving_way::{Behind, give_way};
 use crate::load_backend::load_backend;
 use crate::load_error::LoadError;
 use crate::model_dir::ModelDir;
@@ -170,7 +170,7 @@ impl EncoderHandle {
         thread::Builder::new()
             .name("encoder-device".into())
             .spawn(|| {
-                give_way();
+                give_way(Behind::Answers);
                 device.run();
             })
             .map_err(|error| LoadError::Threads(error.to_string()))?;

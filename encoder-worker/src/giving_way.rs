@@ -1,18 +1,36 @@
-//! Threads that embed give way to those that answer: a batch takes milliseconds, a refusal or a sign of life microseconds,
-//! which must not wait for it where there are more threads than cores.
+//! Threads that give way to others where there are more threads than cores: those that embed to those that answer, since
+//! a batch takes milliseconds, and a refusal or a sign of life microseconds; and those whose work nobody waits for to both.
 
-/// Such a thread counts for a third of another. Given way for good, calls that are refused in great number
-/// would leave nothing for those that are served.
-#[cfg(target_os = "linux")]
-const NICE: i32 = 5;
+/// What a thread gives way to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Behind {
+    /// Threads that answer: it counts for a third of one. Given way for good, calls that are refused in great number
+    /// would leave nothing for those that are served.
+    Answers,
+    /// Threads that embed as well: it counts for a ninth of one.
+    Embedding,
+}
 
-/// Has the calling thread give way to others.
-pub fn give_way() {
+impl Behind {
+    /// The niceness of such a thread, which Linux takes for a weight (sched(7)).
+    #[cfg(target_os = "linux")]
+    const fn niceness(self) -> i32 {
+        match self {
+            Self::Answers => 5,
+            Self::Embedding => 15,
+        }
+    }
+}
+
+/// Has the calling thread give way.
+pub fn give_way(behind: Behind) {
     // Of one thread on Linux alone: elsewhere it would be of the whole process.
     #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::process::nice(NICE) {
-        tracing::debug!(%error, "a thread that embeds does not give way");
+    if let Err(error) = rustix::process::nice(behind.niceness()) {
+        tracing::debug!(%error, ?behind, "a thread does not give way");
     }
+    #[cfg(not(target_os = "linux"))]
+    let _ = behind;
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -26,11 +44,13 @@ mod tests {
     #[test]
     fn one_thread_gives_way_and_no_other() {
         let before = getpriority_process(None).expect("its own");
-        let there = thread::spawn(|| {
-            give_way();
-            getpriority_process(None).expect("its own")
-        });
-        assert_eq!(there.join().expect("no panic"), (before + NICE).min(19));
+        for (behind, nice) in [(Behind::Answers, 5), (Behind::Embedding, 15)] {
+            let there = thread::spawn(move || {
+                give_way(behind);
+                getpriority_process(None).expect("its own")
+            });
+            assert_eq!(there.join().expect("no panic"), (before + nice).min(19));
+        }
         assert_eq!(getpriority_process(None).expect("its own"), before);
     }
 }

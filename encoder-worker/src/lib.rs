@@ -29,7 +29,7 @@ pub use encoder::{
     Distribution, EmbedError, Embedding, EncoderCollector, EncoderConfig, EncoderHandle,
     EncoderStats, Flow, ModelDescription, RANGES,
 };
-pub use giving_way::give_way;
+pub use giving_way::{Behind, give_way};
 pub use load_error::LoadError;
 pub use loaded_model::LoadedModel;
 pub use model_dir::{Activation, BertConfig, ModelDir, Pooling, Prompts};

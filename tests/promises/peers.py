@@ -1,6 +1,7 @@
 """Peers who hold places and leave them unused, beside honest callers: what those notice."""
 
 import json
+import os
 import socket
 import ssl
 import subprocess
@@ -113,7 +114,8 @@ def _beside_registrations(
         tools = json.loads(largest.read_text())["tools"]
         texts = [tool.get("description", "") for tool in tools]
         chance = Random(7)
-        # Beside the load generator: the server has its cores to itself.
+        # Beside the load generator, and behind it: the server has its core to itself.
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
         with on(ground.generator_cores), server.client("tenant-2", timeout=300) as client:
             while not over.is_set():
                 # Before the others, so that each summary changes and is embedded.

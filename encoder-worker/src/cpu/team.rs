@@ -15,7 +15,7 @@ use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use super::cores::Cores;
-use crate::giving_way::give_way;
+use crate::giving_way::{Behind, give_way};
 use crate::load_error::LoadError;
 
 /// How long a thread looks out for the next job, or for the end of this one, before it sleeps.
@@ -203,7 +203,7 @@ impl Team {
             let helper = thread::Builder::new()
                 .name(format!("encoder-{index}"))
                 .spawn(move || {
-                    give_way();
+                    give_way(Behind::Answers);
                     cores.keep(index);
                     help(&board, index, threads.get());
                 })

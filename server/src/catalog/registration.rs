@@ -10,6 +10,7 @@ use super::Catalog;
 use super::check::{Rejection, ToolCheck, ToolSettings, Work};
 use super::outcome::Outcome;
 use super::plan::{Checked, Mode, Plan, text_hash};
+use super::share::Behind;
 use super::tools_list::ToolsList;
 use super::vetting::{Body, Vetted, tier_of_unnamed};
 use crate::encoder::flow_of_passages;
@@ -193,7 +194,7 @@ impl Catalog {
             let texts = vetting.map(|vetting| vetting.texts(&registration.server, &checked));
             Ok(Body { checked, texts: texts.unwrap_or_default() })
         };
-        self.share.run(tenant, check).await?
+        self.share.run(tenant, Behind::Embedding, check).await?
     }
 
     /// Comparing thousands of tools, each of which is parsed and hashed, takes a core for a while too.
@@ -203,7 +204,7 @@ impl Catalog {
             let plan = Plan::new(server, (&body.checked, vetted), stored.as_ref(), *mode);
             (plan, compared)
         };
-        self.share.run(tenant, compare).await
+        self.share.run(tenant, Behind::Embedding, compare).await
     }
 
     /// Embeds the summaries that are not yet. While the encoder can't be reached, the registration goes on: the shard

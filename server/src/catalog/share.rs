@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use tokio::sync::{Mutex as Turn, Semaphore, oneshot};
+pub use toolgate_encoder_worker::Behind;
 use toolgate_encoder_worker::give_way;
 
 use crate::error::Error;
@@ -39,13 +40,15 @@ impl Share {
     }
 
     /// Does the tenant's work once it has its turn and a core is free. Tenants that wait come in order, whatever one of
-    /// them still has in hand. Work that has begun is finished, and holds its core until then, also when the caller leaves.
+    /// them still has in hand. The thread gives way to what `behind` names. Work that has begun is finished, and holds its
+    /// core until then, also when the caller leaves.
     ///
     /// # Errors
     /// [`Error::Internal`] when the work panics, or there is no thread for it.
     pub async fn run<T: Send + 'static>(
         &self,
         tenant: &TenantId,
+        behind: Behind,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
         let turn = self.turn(tenant).lock_owned().await;
@@ -55,7 +58,7 @@ impl Share {
         let (done, outcome) = oneshot::channel();
         let thread = thread::Builder::new().name("giving-way".to_owned());
         let spawned = thread.spawn(move || {
-            give_way();
+            give_way(behind);
             let result = work();
             drop(permit);
             drop(turn);
@@ -116,7 +119,7 @@ mod tests {
                     }
                     said.send((name, part)).expect("somebody listens");
                 };
-                share.run(&tenant(name), work).await
+                share.run(&tenant(name), Behind::Embedding, work).await
             }));
             // The runtime has one thread: each task waits for its turn or its core before the next one comes.
             tokio::task::yield_now().await;
@@ -137,19 +140,28 @@ mod tests {
         let share = Share::of(1);
         let (finish, gate) = mpsc::channel::<()>();
         let tenant = tenant("a");
-        let stuck = share.run(&tenant, move || gate.recv());
+        let stuck = share.run(&tenant, Behind::Answers, move || gate.recv());
         let left = tokio::time::timeout(std::time::Duration::ZERO, stuck);
         assert!(left.await.is_err(), "it waits for the gate");
         finish.send(()).expect("it has begun");
-        assert!(share.run(&tenant, || "x".parse::<u8>().expect("on purpose")).await.is_err());
-        assert_eq!(share.run(&tenant, || 3).await.expect("it runs"), 3);
+        assert!(
+            share
+                .run(&tenant, Behind::Answers, || "x".parse::<u8>().expect("on purpose"))
+                .await
+                .is_err()
+        );
+        assert_eq!(share.run(&tenant, Behind::Answers, || 3).await.expect("it runs"), 3);
     }
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn its_threads_give_way() {
         let priority = || rustix::process::getpriority_process(None).expect("its own");
-        let there = Share::of(1).run(&tenant("a"), priority).await.expect("it runs");
-        assert!(there > priority() || there == 19, "{there}");
+        let share = Share::of(1);
+        let [answers, embedding] = [Behind::Answers, Behind::Embedding];
+        let awaited = share.run(&tenant("a"), answers, priority).await.expect("it runs");
+        let not = share.run(&tenant("a"), embedding, priority).await.expect("it runs");
+        assert!(awaited > priority() || awaited == 19, "{awaited}");
+        assert!(not > awaited || not == 19, "{not}");
     }
 }

@@ -12,6 +12,7 @@ use tracing::warn;
 use super::Catalog;
 use super::plan::{Checked, Judged, Mode, text_hash};
 use super::registration::Registration;
+use super::share::Behind;
 use crate::error::Error;
 use crate::identity::{ServerName, TenantId, ToolName};
 use crate::live::Live;
@@ -197,7 +198,7 @@ impl Catalog {
             };
             let vetting = vetting.clone();
             let look = move || vetting.beside(&scene);
-            let beside = self.share.run(tenant, look).await?;
+            let beside = self.share.run(tenant, Behind::Embedding, look).await?;
             beside.into_iter().for_each(|(place, finding)| findings[place].push(finding));
         }
         Ok(verdicts(Some(tier), &body.checked, &known, findings))

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use super::warmer::{PIECE_UNITS, Warmer};
+use crate::catalog::share::Behind;
 use crate::error::Error;
 use crate::gate::calls::{Call, CallCheck};
 use crate::gate::handle::ActiveSet;
@@ -39,7 +40,7 @@ impl Judging {
         while judging.verdicts.iter().any(Option::is_none) {
             let tenant = judging.tenant.clone();
             let piece = move || judging.go_on(PIECE_UNITS);
-            judging = warmer.share().run(&tenant, piece).await??;
+            judging = warmer.share().run(&tenant, Behind::Answers, piece).await??;
         }
         Ok(judging.verdicts.into_iter().flatten().collect())
     }

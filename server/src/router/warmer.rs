@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::Notify;
 use tracing::warn;
 
-use crate::catalog::share::Share;
+use crate::catalog::share::{Behind, Share};
 use crate::gate::schemas::Schemas;
 use crate::identity::TenantId;
 use crate::shard::snapshot::Snapshot;
@@ -123,7 +123,7 @@ async fn go_on(work: Weak<Work>) {
         };
         let tenant = wanted.tenant.clone();
         let schemas = Arc::clone(&work.schemas);
-        match work.share.run(&tenant, move || wanted.piece(&schemas)).await {
+        match work.share.run(&tenant, Behind::Answers, move || wanted.piece(&schemas)).await {
             Ok(None) => {}
             // It is not refused for want of room: it had its place.
             Ok(Some(rest)) => work.queue().waiting.push_back(rest),

@@ -13,7 +13,7 @@ pub use self::kept::Clock;
 use self::kept::Kept;
 use super::freshness::Freshness;
 use super::snapshot::{Snapshot, policy_of};
-use crate::catalog::share::Share;
+use crate::catalog::share::{Behind, Share};
 use crate::catalog::verify::is_served;
 use crate::encoder::{Encoder, Intents};
 use crate::error::Error;
@@ -291,7 +291,8 @@ impl Shards {
             For::Caller if !is_large => {
                 tokio::task::spawn_blocking(build).await.map_err(Error::internal)?
             }
-            For::Caller | For::Change => self.share.run(tenant, build).await?,
+            For::Caller => self.share.run(tenant, Behind::Answers, build).await?,
+            For::Change => self.share.run(tenant, Behind::Embedding, build).await?,
         };
         let (snapshot, packed, took) = built?;
         let snapshot = Arc::new(snapshot);
