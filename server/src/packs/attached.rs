@@ -97,11 +97,16 @@ impl Mixed {
         Self { mean, length }
     }
 
-    /// The cosine of a query and the summary, where `overlap` is that of the query and the row: rows need not be kept
-    /// twice for it.
+    /// The mean of the tool's requests.
     #[must_use]
-    pub fn of_summary(&self, query: &[f32], overlap: f32) -> f32 {
-        let with_mean: f32 = query.iter().zip(&*self.mean).map(|(query, mean)| query * mean).sum();
+    pub fn mean(&self) -> &[f32] {
+        &self.mean
+    }
+
+    /// The cosine of a query and the summary, where `overlap` is that of the query and the row, and `with_mean` the dot
+    /// product of the query and [`Self::mean`]: rows need not be kept twice for it.
+    #[must_use]
+    pub fn of_summary(&self, overlap: f32, with_mean: f32) -> f32 {
         ((overlap * self.length - with_mean) / OWN).clamp(-1.0, 1.0)
     }
 }
@@ -140,8 +145,9 @@ mod tests {
         }
         let (row, mixed) = attached.row(&id("known"), &[1.0, 0.0]);
         let query = [0.6, 0.8];
-        let overlap = row.iter().zip(query).map(|(row, query)| row * query).sum();
-        let own = mixed.expect("it has requests").of_summary(&query, overlap);
+        let with_query = |row: &[f32]| row.iter().zip(query).map(|(row, query)| row * query).sum();
+        let mixed = mixed.expect("it has requests");
+        let own = mixed.of_summary(with_query(&row), with_query(mixed.mean()));
         assert!((own - 0.6).abs() < 1e-6, "{own}");
     }
 }

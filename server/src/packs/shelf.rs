@@ -447,8 +447,9 @@ mod tests {
         let (row, mixed) = second.row(&id, &[1.0, 0.0]);
         let nearer = second.nearness(&row) - second.nearness(&[1.0, 0.0]);
         assert!((nearer - 1.0 / 0.4_f32.hypot(1.0)).abs() < 1e-6, "{nearer}");
-        let overlap = 0.6 * row[0] + 0.8 * row[1];
-        let own = mixed.expect("it was mixed").of_summary(&[0.6, 0.8], overlap);
+        let with_query = |row: &[f32]| 0.6 * row[0] + 0.8 * row[1];
+        let mixed = mixed.expect("it was mixed");
+        let own = mixed.of_summary(with_query(&row), with_query(mixed.mean()));
         assert!((own - 0.6).abs() < 1e-5, "{own}");
         assert_eq!(encoder.0.load(Ordering::SeqCst), 4, "embedded once");
     }

@@ -86,7 +86,9 @@ impl<'s> Dense<'s> {
     pub fn cosine(&self, query: &[f32], slot: u32) -> Option<f32> {
         let overlap = self.index.overlap(query, slot)?;
         let mixed = self.footing.mixed.get(&slot);
-        Some(mixed.map_or(overlap, |mixed| mixed.of_summary(query, overlap)))
+        Some(mixed.map_or(overlap, |mixed| {
+            mixed.of_summary(overlap, self.index.product(query, mixed.mean()))
+        }))
     }
 
     /// The index itself.

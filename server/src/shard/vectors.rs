@@ -197,6 +197,11 @@ impl VectorIndex {
         known.then(|| self.flat.overlap(query, slot))
     }
 
+    /// The dot product of two vectors of the same length.
+    pub(super) fn product(&self, a: &[f32], b: &[f32]) -> f32 {
+        self.flat.product(a, b)
+    }
+
     /// Number of slots.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -64,6 +64,10 @@ impl FlatBlock {
         self.kernel.dot(row, query)
     }
 
+    pub(super) fn product(&self, a: &[f32], b: &[f32]) -> f32 {
+        self.kernel.dot(a, b)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.rows.len() / self.dimensions
     }
