@@ -8,9 +8,9 @@ use std::collections::HashMap;
 /// Flows that are remembered without looking whether they still wait for anything.
 const REMEMBERED: usize = 1_024;
 
-/// Tokens of its share that a flow may save up: some twenty short texts. They go at once where it sends them at once, and
-/// no flow that always has texts waits for more than these of each other flow.
-const CREDIT: u64 = 256;
+/// Tokens of its share that a flow may save up: some twenty requests of people, most of which are two or three texts. They
+/// go at once where it sends them at once, and no flow that always has texts waits for more than these of each other flow.
+const CREDIT: u64 = 1_024;
 
 /// Tokens that a text is taken for at least, and at most: what a text costs is known only when it is tokenized, and the
 /// rest of a long one is not read.
@@ -124,16 +124,16 @@ mod tests {
     fn a_burst_of_a_quiet_flow_goes_before_a_busy_one() {
         let mut turns = Turns::default();
         let (busy, quiet) = (Flow::new(1), Flow::new(2));
-        for _ in 0..200 {
+        for _ in 0..1_000 {
             turns.join(busy, 8);
         }
-        turns.taken(1_000);
-        let burst: Vec<_> = (0..32).map(|_| turns.join(quiet, 8)).collect();
-        assert!(burst.iter().all(|turn| *turn < 1_000), "{burst:?}");
-        assert_eq!(burst[0], 1_000 - CREDIT);
+        turns.taken(4_000);
+        let burst: Vec<_> = (0..CREDIT / 8).map(|_| turns.join(quiet, 8)).collect();
+        assert!(burst.iter().all(|turn| *turn < 4_000), "{burst:?}");
+        assert_eq!(burst[0], 4_000 - CREDIT);
         // What it asks for beyond that takes turns.
-        assert_eq!(turns.join(quiet, 8), 1_000);
-        assert_eq!(turns.join(quiet, 8), 1_008);
+        assert_eq!(turns.join(quiet, 8), 4_000);
+        assert_eq!(turns.join(quiet, 8), 4_008);
     }
 
     #[test]
