@@ -2,6 +2,7 @@
 //! microseconds however busy the process is. What is scarce is shared out by tenant: places for calls of all kinds, and
 //! for those that are answered promptly the fewer places that keep them so (`limit`).
 
+mod demand;
 mod limit;
 mod memory;
 mod queueing;
@@ -12,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
+use demand::Demand;
 pub use limit::Measured;
 use limit::{Bounds, Limit};
 pub use memory::watch_memory;
@@ -32,7 +34,7 @@ const WHILE_SHORT: usize = 16;
 const OF_A_CORE: usize = 4;
 const LEAST: usize = 8;
 
-/// How many times the limit on prompt calls there may be, for tenants that have less than an equal share.
+/// How many times the limit on prompt calls there may be, for tenants that have less than an equal share, or ask for little.
 const FOR_MODEST: usize = 2;
 
 /// Tenants that are remembered without looking whether anything is known of them.
@@ -111,6 +113,7 @@ struct State {
     prompt: usize,
     prompt_tenants: usize,
     limit: Limit,
+    demand: Demand<TenantId>,
     tenants: HashMap<TenantId, Tenant>,
 }
 
@@ -154,12 +157,14 @@ impl Admission {
     /// Nothing is in progress yet.
     #[must_use]
     pub fn new(config: AdmissionConfig) -> Self {
+        let now = Instant::now();
         let state = State {
             config,
             under_way: 0,
             prompt: 0,
             prompt_tenants: 0,
-            limit: Limit::new(config.bounds(), Instant::now()),
+            limit: Limit::new(config.bounds(), now),
+            demand: Demand::new(now),
             tenants: HashMap::new(),
         };
         let queueing = Mutex::new(Queueing::new(config.max_wait));
@@ -261,11 +266,12 @@ impl State {
         let is_prompt = wish.kind != Kind::Lasting;
         if is_prompt {
             self.limit.asked(self.prompt, now);
+            self.demand.count(tenant, now);
         }
         self.forget_idle(now);
         self.find_place(tenant, is_short)?;
         if is_prompt {
-            self.find_turn(tenant, wish)?;
+            self.find_turn(tenant, wish, now)?;
         }
         let rate = self.config.calls_per_second_per_tenant.map(Rate::per_second);
         let entry = self.tenants.entry(tenant.clone()).or_default();
@@ -297,13 +303,17 @@ impl State {
     }
 
     /// Whether one more prompt call would be answered promptly.
-    fn find_turn(&mut self, tenant: &TenantId, wish: Wish) -> Result<(), Refusal> {
+    fn find_turn(&mut self, tenant: &TenantId, wish: Wish, now: Instant) -> Result<(), Refusal> {
         let limit = self.limit.now();
         let known = self.tenants.get(tenant).map_or(0, |tenant| tenant.prompt);
         let free = limit.saturating_sub(self.prompt);
-        // The limit may be so low that what others have leaves nothing free.
-        let is_modest = known == 0 || known.saturating_mul(self.prompt_tenants) < limit;
-        let has_room = is_modest && self.prompt < limit.saturating_mul(FOR_MODEST);
+        // The limit may be so low that what others have leaves nothing free. Those who ask for little are not who makes it low,
+        // and not the ones to hold down while the best durations are looked for.
+        let asks_for_little = self.demand.is_little(tenant, now);
+        let has_less = known == 0 || known.saturating_mul(self.prompt_tenants) < limit;
+        let most = if asks_for_little { self.limit.settled() } else { limit };
+        let has_room =
+            (has_less || asks_for_little) && self.prompt < most.saturating_mul(FOR_MODEST);
         if known >= free.saturating_mul(OF_WHAT_IS_FREE) && !has_room {
             self.limit.refused();
             return Err(Refusal::Slow);

@@ -94,7 +94,12 @@ impl Limit {
 
     /// Calls that may be in progress.
     pub(super) fn now(&self) -> usize {
-        if self.probing.is_some() { self.bounds.calm } else { self.value as usize }
+        if self.probing.is_some() { self.bounds.calm } else { self.settled() }
+    }
+
+    /// Calls that might be in progress if the best durations were not looked for.
+    pub(super) fn settled(&self) -> usize {
+        self.value as usize
     }
 
     /// Whether a call that begins among so many others shows how long its kind takes at best.

@@ -4,13 +4,14 @@
 //! come, so that it is short for all others, as CoDel does: Nichols and Jacobson, "Controlling Queue Delay", ACM Queue
 //! 10(5), 2012.
 //!
-//! Connections that ask for less than half of what others do in the mean are spared: the queue is not of their making.
+//! Connections that ask for little beside the busiest one are spared: the queue is not of their making.
 //!
 //! CoDel looks at the shortest wait of an interval. Here some calls hardly wait, however long the queue is: the runtime
 //! lets the task go first that was made last. So a queue stands where most calls of an interval have waited too long.
 
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
+
+use super::demand::Demand;
 
 /// The part of the longest wait that calls may have while the queue stands.
 const WHILE_STANDING: u32 = 20;
@@ -25,12 +26,6 @@ const ENOUGH: u32 = 8;
 /// For how long no interval must have had as many before calls may wait for longer again.
 const CALM: Duration = Duration::from_secs(1);
 
-/// The part of a connection's calls that is forgotten with each interval.
-const FORGOTTEN: u32 = 8;
-
-/// Connections whose calls are counted.
-const COUNTED: usize = 4_096;
-
 /// The queue before the door.
 #[derive(Debug)]
 pub(super) struct Queueing {
@@ -39,14 +34,7 @@ pub(super) struct Queueing {
     interval: Interval,
     /// When the queue was last seen to stand.
     standing: Option<Instant>,
-    connections: Connections,
-}
-
-/// The calls that each connection made of late.
-#[derive(Debug, Default)]
-struct Connections {
-    calls: HashMap<u64, u32>,
-    total: u64,
+    connections: Demand<u64>,
 }
 
 /// Calls that had their turn in a span of time.
@@ -61,8 +49,9 @@ struct Interval {
 
 impl Queueing {
     pub(super) fn new(max_wait: Option<Duration>) -> Self {
-        let interval = Interval::beginning(Instant::now());
-        Self { max_wait, interval, standing: None, connections: Connections::default() }
+        let now = Instant::now();
+        let interval = Interval::beginning(now);
+        Self { max_wait, interval, standing: None, connections: Demand::new(now) }
     }
 
     pub(super) fn reconfigure(&mut self, max_wait: Option<Duration>) {
@@ -79,8 +68,8 @@ impl Queueing {
         let Some(max_wait) = self.max_wait else { return true };
         self.go_on(max_wait, now);
         // What was let into the queue has its turn a little later than the one before it.
-        let is_refused = self.most(connection, max_wait, 2).is_some_and(|most| waited > most);
-        self.count(connection, waited > max_wait, is_refused);
+        let is_refused = self.most(connection, max_wait, 2, now).is_some_and(|most| waited > most);
+        self.count(connection, waited > max_wait, is_refused, now);
         !is_refused
     }
 
@@ -94,24 +83,31 @@ impl Queueing {
     ) -> bool {
         let Some(max_wait) = self.max_wait else { return true };
         self.go_on(max_wait, now);
-        let is_refused = self.most(connection, max_wait, 1).is_some_and(|most| queue > most);
+        let is_refused = self.most(connection, max_wait, 1, now).is_some_and(|most| queue > most);
         if is_refused {
-            self.count(connection, queue > max_wait, true);
+            self.count(connection, queue > max_wait, true, now);
         }
         !is_refused
     }
 
     /// Returns how long calls of the connection may wait for now, and for `None` any time. `times` is how many times the
     /// standing queue's bound a connection may have that asks for much.
-    fn most(&self, connection: Option<u64>, max_wait: Duration, times: u32) -> Option<Duration> {
+    fn most(
+        &mut self,
+        connection: Option<u64>,
+        max_wait: Duration,
+        times: u32,
+        now: Instant,
+    ) -> Option<Duration> {
         self.standing?;
-        let is_modest = connection.is_some_and(|number| self.connections.is_modest(number));
-        Some(if is_modest { max_wait } else { max_wait / WHILE_STANDING * times })
+        let asks_for_little =
+            connection.is_some_and(|number| self.connections.is_little(&number, now));
+        Some(if asks_for_little { max_wait } else { max_wait / WHILE_STANDING * times })
     }
 
-    fn count(&mut self, connection: Option<u64>, is_long: bool, is_refused: bool) {
+    fn count(&mut self, connection: Option<u64>, is_long: bool, is_refused: bool, now: Instant) {
         if let Some(number) = connection {
-            self.connections.count(number);
+            self.connections.count(&number, now);
         }
         self.interval.calls = self.interval.calls.saturating_add(1);
         self.interval.long += u32::from(is_long);
@@ -131,30 +127,6 @@ impl Queueing {
         }
         self.standing.take_if(|seen| now.saturating_duration_since(*seen) > CALM);
         self.interval = Interval::beginning(now);
-        self.connections.forget_a_part();
-    }
-}
-
-impl Connections {
-    fn count(&mut self, number: u64) {
-        if self.calls.len() < COUNTED || self.calls.contains_key(&number) {
-            *self.calls.entry(number).or_default() += 1;
-            self.total += 1;
-        }
-    }
-
-    /// Returns whether it made fewer than half as many calls as connections did in the mean.
-    fn is_modest(&self, number: u64) -> bool {
-        let own = u64::from(self.calls.get(&number).copied().unwrap_or(0));
-        own * 2 * (self.calls.len() as u64) < self.total
-    }
-
-    fn forget_a_part(&mut self) {
-        self.calls.retain(|_, calls| {
-            *calls -= calls.div_ceil(FORGOTTEN);
-            *calls > 0
-        });
-        self.total = self.calls.values().copied().map(u64::from).sum();
     }
 }
 
@@ -166,6 +138,8 @@ impl Interval {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
 
     const MAX: Duration = Duration::from_millis(100);
@@ -305,21 +279,5 @@ mod tests {
             }
         }
         assert!(refused.iter().all(|refused| *refused > 400), "{refused:?}");
-    }
-
-    #[test]
-    fn connections_that_made_no_call_for_long_are_forgotten() {
-        let mut queueing = Queueing::new(Some(MAX));
-        let mut now = queueing.interval.began;
-        for number in 0..10_000 {
-            queueing.is_in_time(Some(number), SHORT, now);
-        }
-        assert_eq!(queueing.connections.calls.len(), COUNTED);
-        for _ in 0..3 {
-            now += MAX + Duration::from_millis(1);
-            queueing.is_in_time(None, SHORT, now);
-        }
-        assert_eq!(queueing.connections.calls.len(), 0);
-        assert_eq!(queueing.connections.total, 0);
     }
 }

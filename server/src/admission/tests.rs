@@ -173,6 +173,50 @@ fn who_has_little_in_progress_finds_a_place_under_the_limit_too() {
     assert!(first.len() + more.len() <= FOR_MODEST * limit);
 }
 
+/// Has a tenant ask for ten calls and another for one while calls are slow and some are refused, and goes on by 100 ms.
+fn busy_interval(admission: &Admission, now: Instant) -> Instant {
+    for name in ["quiet"].iter().chain(&["busy"; 10]) {
+        drop(admission.begin_at(&tenant(name), ANY, now));
+    }
+    let mut state = admission.inner.state();
+    state.limit.refused();
+    for _ in 0..10 {
+        state.limit.answered(Measured::Route, Duration::from_millis(400), false, now);
+    }
+    now + Duration::from_millis(100)
+}
+
+#[test]
+fn a_burst_of_a_tenant_that_asks_for_little_is_let_in_beside_a_busy_one() {
+    let (admission, start, limit) = slow_admission();
+    let now = (0..100).fold(start, |now, _| busy_interval(&admission, now));
+    let begin = |name: &str| admission.begin_at(&tenant(name), ANY, now);
+    let busy: Vec<_> = std::iter::from_fn(|| begin("busy").ok()).collect();
+    // More than its equal share.
+    let burst: Vec<_> = (0..limit * 3 / 4).map(|_| begin("quiet").expect("a place")).collect();
+    assert_eq!(begin("busy").err(), Some(Refusal::Slow));
+    let more: Vec<_> = std::iter::from_fn(|| begin("another").ok()).collect();
+    assert!(busy.len() + burst.len() + more.len() <= FOR_MODEST * limit, "but not without end");
+}
+
+#[test]
+fn who_asks_for_little_goes_on_while_the_best_durations_are_looked_for() {
+    let (admission, mut now, limit) = slow_admission();
+    let cores = available_parallelism().map_or(1, usize::from);
+    let is_looked_for = || admission.reading().limit == cores;
+    // The best ones count for a minute.
+    for _ in 0..1_000 {
+        if !is_looked_for() {
+            now = busy_interval(&admission, now);
+        }
+    }
+    assert!(is_looked_for());
+    let begin = |name: &str| admission.begin_at(&tenant(name), ANY, now);
+    let quiet: Vec<_> = (0..limit).map(|_| begin("quiet").expect("a place")).collect();
+    assert!(is_looked_for() && quiet.len() > FOR_MODEST * cores);
+    assert_eq!(begin("busy").err(), Some(Refusal::Slow));
+}
+
 #[test]
 fn a_call_whose_caller_would_be_gone_is_not_begun() {
     let admission = Admission::new(config(256, Some(Duration::from_millis(20))));
