@@ -86,8 +86,9 @@ def measured(binary: Path, encoders: list[Encoder], scratch: Path) -> Iterator[s
         for encoder, ranking in zip(encoders, rankings, strict=True)
     ]
     yield (
-        "Chance that an English intent with tools has a greater best overlap than one that no tool "
-        f"serves (AUC): {', '.join(areas)}."
+        "Chance that the first tool's overlap, the cosine with its summary, is greater for an "
+        "English intent with tools than for one that no tool serves (AUC): "
+        f"{', '.join(areas)}. `toolgate eval` has the best overlap of any tool in its place."
     )
     yield own_language_table(binary, encoders, scratch)
 
