@@ -1,7 +1,7 @@
 //! Threads that give way to others where there are more threads than cores: those that embed to those that answer, since
 //! a batch takes milliseconds, and a refusal or a sign of life microseconds; and those whose work nobody waits for to both.
 
-/// What a thread gives way to.
+/// The threads that a thread gives way to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behind {
     /// Threads that answer: it counts for a third of one. Given way for good, calls that are refused in great number

@@ -34,7 +34,7 @@ const WHILE_SHORT: usize = 16;
 const OF_A_CORE: usize = 4;
 const LEAST: usize = 8;
 
-/// How many times the limit on prompt calls there may be, for tenants that have less than an equal share, or ask for little.
+/// Multiple of the limit on prompt calls up to which tenants find places that have less than an equal share, or ask for little.
 const FOR_MODEST: usize = 2;
 
 /// Tenants that are remembered without looking whether anything is known of them.

@@ -74,18 +74,18 @@ pub struct AtDoor<'a> {
     pub connection: Option<u64>,
     /// How long it has waited since its first bytes could be read.
     pub waited: Duration,
-    /// How far it has come.
+    /// Its stage.
     pub stage: Stage,
     /// The time that its caller gave it.
     pub asked: Option<Duration>,
 }
 
-/// How far a request has come.
+/// A request's stage on its way in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// It was read, and would wait for its turn behind others of its connection, if there are some.
     Came {
-        /// How long the first of these has waited.
+        /// Time that the first of these has waited.
         queue: Duration,
     },
     /// It has its turn.
@@ -227,7 +227,8 @@ where
             // What has come meanwhile gets into the queues first, or is refused; and connections are read.
             yield_now().await;
             let waited = at.elapsed();
-            let (path, stage) = (request.uri().path(), Stage::Begins);
+            let path = request.uri().path();
+            let stage = Stage::Begins;
             let at_door = AtDoor { path, connection, waited, stage, asked };
             if let Err(refusal) = (door.let_in)(&at_door) {
                 return Ok(door.refuse(refusal, content));

@@ -15,10 +15,10 @@ const FORGOTTEN: u32 = 8;
 /// Intervals after which nothing is left of any count worth counting.
 const INTERVALS_MAX: u32 = 64;
 
-/// How many are counted.
+/// Bound of those whose calls are counted.
 const COUNTED: usize = 4_096;
 
-/// How many times as much as one that asks for little the busiest one asks for, at least.
+/// Multiple of its calls that the busiest one asks for, at least, where one asks for little.
 const LITTLE: u32 = 2;
 
 /// The calls that were asked for of late, let in or not, by who asked.

@@ -252,7 +252,8 @@ mod tests {
     }
 
     fn waited(path: &str, millis: u64) -> AtDoor<'_> {
-        let (waited, stage) = (Duration::from_millis(millis), Stage::Begins);
+        let waited = Duration::from_millis(millis);
+        let stage = Stage::Begins;
         AtDoor { path, connection: None, waited, stage, asked: None }
     }
 

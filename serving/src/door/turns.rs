@@ -21,7 +21,7 @@ pub(super) struct Turn {
     turns: Option<Turns>,
 }
 
-/// What a request has that wants to begin.
+/// A turn, or a place in the queue for one.
 pub(super) enum Ticket {
     Turn(Turn),
     Waits(oneshot::Receiver<Turn>),
@@ -220,7 +220,8 @@ mod tests {
         let take = || turns.take(1, Instant::now());
         let held = [take(), take()];
         let gone = take();
-        let (kept, told) = (take(), take());
+        let kept = take();
+        let told = take();
         drop(gone);
         drop(held);
         let kept = kept.turn().await.expect("a turn");
