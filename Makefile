@@ -264,7 +264,7 @@ bench: ## Criterion benches
 .PHONY: bench-encoders
 bench-encoders: ## The encoder beside sentence-transformers and onnxruntime, as a table (BENCH_FLAGS="--cpu avx2")
 	$(CARGO) build --release --locked --package toolgate-server --bin toolgate \
-		--package toolgate-encoder-worker --example encoder_speed
+		--package toolgate-encoder --example encoder_speed
 	$(TARGET_DIR)/release/toolgate model fetch
 	$(PYTHON) tests/bench/encoders.py --toolgate $(TARGET_DIR)/release/examples/encoder_speed $(BENCH_FLAGS)
 
@@ -314,7 +314,7 @@ fuzz: ## Each fuzz target for ten minutes
 .PHONY: packs
 packs: build ## Embed the requests of the shipped packs anew, after a change of them or of the default encoder
 	$(TARGET_DIR)/release/toolgate model fetch
-	$(TARGET_DIR)/release/toolgate pack embed --out server/packs/means.safetensors
+	$(TARGET_DIR)/release/toolgate pack embed --out server/routing/packs/means.safetensors
 
 .PHONY: fmt
 fmt: tools ## Format Rust, Python and proto files

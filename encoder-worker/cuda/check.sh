@@ -9,6 +9,6 @@ cd "$here/../.."
 export NVCC=$here/nvcc-stand-in CUDA_COMPUTE_CAP=80 CUDARC_CUDA_VERSION=13000
 # build.sh says why.
 export RUSTFLAGS="${RUSTFLAGS:-} --cfg feature=\"dynamic-loading\""
-exec "${CARGO:-cargo}" clippy --locked --package toolgate-encoder-worker --features cuda --all-targets \
+exec "${CARGO:-cargo}" clippy --locked --package toolgate-encoder --features cuda --all-targets \
     --target "$(rustc -vV | sed -n 's/^host: //p')" --target-dir target/cuda-check \
     --config 'profile.dev.package."*".opt-level=0' -- -D warnings

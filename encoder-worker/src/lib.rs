@@ -1,35 +1,169 @@
-//! Sentence encoder of Toolgate: from a model directory to a handle that embeds texts. What a caller
-//! needs is re-exported here; the server's own types stay out of this crate, and the wire stays inside
-//! `worker`, which is the process that serves an encoder to others.
+//! The encoder worker: a process that serves one encoder over gRPC, watches itself, and ends with an exit
+//! code that tells its supervisor why. Everything but the parsing of the command line is here, so that
+//! another binary can be a worker too.
 
-mod adapter;
-mod backend;
-mod cpu;
-#[cfg(any(feature = "cuda", test))]
-mod cuda;
-mod device;
-mod encoder;
-mod giving_way;
-mod hex;
-mod load_backend;
-mod load_error;
-mod loaded_model;
-mod model_dir;
-pub mod model_fetch;
-#[cfg(test)]
-mod tiny_model;
-mod tokenize;
-mod weights;
-pub mod worker;
+mod admin;
+mod api;
+mod arguments;
+mod bring_up;
+mod canary;
+mod config;
+mod error;
+#[cfg(debug_assertions)]
+mod fault;
+mod logging;
+mod standing;
+mod telemetry;
 
-pub use adapter::AdapterChoice;
-pub use backend::{Backend, BackendError, Batch};
-pub use device::{Device, NumberFormat, UnknownName};
-pub use encoder::{
-    Distribution, EmbedError, Embedding, EncoderCollector, EncoderConfig, EncoderHandle,
-    EncoderStats, Flow, ModelDescription, RANGES,
-};
-pub use giving_way::{Behind, give_way};
-pub use load_error::LoadError;
-pub use loaded_model::LoadedModel;
-pub use model_dir::{Activation, BertConfig, ModelDir, Pooling, Prompts};
+use std::io;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::runtime;
+use tokio_util::sync::CancellationToken;
+use toolgate_serving::{open_as_many_files_as_allowed, outlive_file_size_limit, stop_on_signal};
+use toolgate_telemetry::Telemetry;
+use tracing::{error, info, warn};
+
+pub use arguments::{HELP, WorkerArguments};
+pub use config::{CanaryConfig, WorkerConfig};
+pub use error::{CanaryError, WorkerError};
+pub use logging::{LogFormat, LogLevel};
+
+use admin::Admin;
+use api::Face;
+use standing::{Phase, Standing};
+use telemetry::Metrics;
+
+/// Threads that answer calls; the encoder has its own.
+const CALL_THREADS: usize = 2;
+
+/// How long the collector may take to accept the last spans, once all calls are over.
+const LAST_SPANS_MAX: Duration = Duration::from_secs(1);
+
+/// The whole life of a worker process: logging, runtime, [`run`], exit code.
+#[must_use]
+pub fn main(arguments: WorkerArguments) -> ExitCode {
+    let spans = arguments.spans();
+    let telemetry = logging::start(arguments.log_format, arguments.log_level, spans.as_ref());
+    let outcome = arguments.config().and_then(|config| live(config, telemetry));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            error!(exit_code = failure.exit_code(), "{}", failure.with_causes());
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+fn live(config: WorkerConfig, telemetry: Telemetry) -> Result<(), WorkerError> {
+    let mut builder = runtime::Builder::new_multi_thread();
+    let runtime = builder.worker_threads(CALL_THREADS).enable_all().build();
+    let runtime = runtime.map_err(WorkerError::Runtime)?;
+    let outcome = runtime.block_on(async {
+        let exporting = telemetry.export();
+        let outcome = run(config).await;
+        exporting.stop(LAST_SPANS_MAX).await;
+        outcome
+    });
+    // The drain is over: whatever still runs, a device that hangs included, is not waited for.
+    runtime.shutdown_background();
+    outcome
+}
+
+/// Serves until SIGINT or SIGTERM (or, if so configured, until standard input ends), then drains.
+///
+/// # Errors
+/// What kept it from starting, or ended it.
+pub async fn run(config: WorkerConfig) -> Result<(), WorkerError> {
+    // Its log may be a file.
+    outlive_file_size_limit();
+    open_as_many_files_as_allowed();
+    let stop = CancellationToken::new();
+    tokio::spawn(stop_on_signal(stop.clone()));
+    if config.until_stdin_ends {
+        stop_with_stdin(stop.clone())?;
+    }
+    serve_until(config, stop).await
+}
+
+/// On a thread of its own: a read of standard input can't be called off.
+fn stop_with_stdin(stop: CancellationToken) -> Result<(), WorkerError> {
+    let wait = move || {
+        // An input that can't be read has ended too.
+        drop(io::copy(&mut io::stdin().lock(), &mut io::sink()));
+        info!("standard input has ended: draining calls in progress");
+        stop.cancel();
+    };
+    let spawned = thread::Builder::new().name("stdin".into()).spawn(wait);
+    spawned.map(drop).map_err(WorkerError::Runtime)
+}
+
+/// Serves until `stop`, then drains. The ports are open before the model is loaded; health says
+/// NOT_SERVING until the encoder is warm and its first canary was right.
+///
+/// # Errors
+/// As [`run`].
+pub async fn serve_until(config: WorkerConfig, stop: CancellationToken) -> Result<(), WorkerError> {
+    let listener = listen(config.listen, "--listen").await?;
+    let admin_listener = listen(config.admin_listen, "--admin-listen").await?;
+    announce(&listener, &admin_listener);
+    let standing = Arc::new(Standing::default());
+    let metrics = Arc::new(Metrics::new(Arc::clone(&standing)));
+    let drain = CancellationToken::new();
+    let over = CancellationToken::new();
+    let face = Face::new(Arc::clone(&standing), Arc::clone(&metrics));
+    let mut api = tokio::spawn(api::serve(listener, face, config.drain, drain.clone()));
+    let admin = Admin { standing: Arc::clone(&standing), metrics: Arc::clone(&metrics) };
+    let admin = tokio::spawn(admin::serve(admin_listener, admin, over.clone()));
+    let ended = tokio::select! {
+        failure = bring_up::and_watch(&config, &standing, &metrics) => Err(failure),
+        () = stop.cancelled() => Ok(()),
+        served = &mut api => return Err(transport_error(served)),
+    };
+    standing.enter(if ended.is_ok() { Phase::Draining } else { Phase::Broken });
+    if let Err(failure) = &ended {
+        error!("no longer serving: {}", failure.with_causes());
+    }
+    drain.cancel();
+    let served = api.await;
+    over.cancel();
+    if let Err(error) = admin.await {
+        warn!(%error, "the admin port failed");
+    }
+    info!("stopped");
+    ended?;
+    if matches!(served, Ok(Ok(()))) { Ok(()) } else { Err(transport_error(served)) }
+}
+
+type Served = Result<Result<(), error::Cause>, tokio::task::JoinError>;
+
+fn transport_error(served: Served) -> WorkerError {
+    WorkerError::Transport(match served {
+        Ok(Ok(())) => "it ended by itself".into(),
+        Ok(Err(cause)) => cause,
+        Err(panic) => panic.into(),
+    })
+}
+
+async fn listen(address: SocketAddr, flag: &'static str) -> Result<TcpListener, WorkerError> {
+    let bound = TcpListener::bind(address).await;
+    bound.map_err(|source| WorkerError::Listen { address, flag, source })
+}
+
+/// The line that a supervisor reads to learn the ports.
+fn announce(listener: &TcpListener, admin: &TcpListener) {
+    let text = |bound: io::Result<SocketAddr>| bound.map_or_else(|_| "?".into(), |a| a.to_string());
+    let grpc = listener.local_addr();
+    let http = admin.local_addr();
+    if grpc.as_ref().is_ok_and(|address| !address.ip().is_loopback()) {
+        warn!(
+            "listening beyond this machine without authentication: who reaches the port can embed"
+        );
+    }
+    info!(grpc = text(grpc), admin = text(http), "listening");
+}

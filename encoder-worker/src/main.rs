@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use toolgate_encoder_worker::worker::{self, HELP, WorkerArguments};
+use toolgate_encoder_worker::{HELP, WorkerArguments};
 
 /// Serve a sentence encoder over gRPC: one process for one device.
 #[derive(Debug, Parser)]
@@ -14,5 +14,5 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    worker::main(Arguments::parse().worker)
+    toolgate_encoder_worker::main(Arguments::parse().worker)
 }

@@ -11,8 +11,8 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use toolgate_serving::serve_pages;
 
-use crate::plane::Plane;
-use crate::telemetry::Metrics;
+use toolgate_app::plane::Plane;
+use toolgate_app::telemetry::Metrics;
 
 /// Content type of the exposition text (OpenMetrics 1.0).
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -40,7 +40,7 @@ mod usage;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
-use toolgate_encoder_worker::worker;
+use toolgate_encoder_worker as worker;
 
 use arguments::{Arguments, Command};
 use failure::{Exit, Failure};

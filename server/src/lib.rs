@@ -1,47 +1,6 @@
-//! The routing plane as a library: everything that the `toolgate` binary runs. Arrows between the
-//! modules point one way (ARCHITECTURE.md, "Inside the server"); tonic and prost stay in `api`.
+//! What the `toolgate` program runs: its command line, and how the service starts, reloads and stops.
 
 pub mod admin;
-pub mod admission;
-pub mod api;
-pub mod audit;
-pub mod auth;
-pub mod calibrate;
-pub mod catalog;
 pub mod cli;
-pub mod condition;
-pub mod config;
-pub mod deferral;
-pub mod encoder;
-pub mod error;
-pub mod eval;
-pub mod gate;
-pub mod identity;
-pub mod imprint;
-pub mod language_model;
-pub mod lint;
-pub mod live;
-pub mod logging;
-pub mod memory;
-pub mod nearest;
-pub mod pack_build;
-pub mod pack_trial;
-pub mod packs;
-pub mod plane;
-pub mod policy;
-pub mod precondition;
-pub mod reserve;
-pub mod role;
-pub mod router;
-pub mod safety;
-pub mod schema;
 pub mod serve;
-pub mod shard;
-pub mod state;
-pub mod store;
-pub mod summarize;
-pub mod tax;
-pub mod telemetry;
-pub mod tokens;
-pub mod usage;
 pub mod workers;

@@ -17,28 +17,28 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use toolgate_encoder_worker::LoadError;
-use toolgate_encoder_worker::model_fetch::KnownModel;
+use toolgate_encoder::LoadError;
+use toolgate_model_hub::KnownModel;
 use toolgate_serving::{
     TlsError, open_as_many_files_as_allowed, outlive_file_size_limit, stop_on_signal,
 };
 use tracing::{info, warn};
 
+use crate::admin;
 use crate::admin::Admin;
-use crate::api;
-use crate::auth::AuthError;
-use crate::config::{Config, KeyError, PacksConfig, Parsed, StoreUrlError};
-use crate::error::{Cause, Error};
-use crate::gate::key::HandleKey;
-use crate::packs::Packs;
-use crate::plane::{Plane, PlaneConfig};
-use crate::store::StoreError;
-use crate::telemetry::Metrics;
-use crate::{admin, logging};
 use beside::Beside;
 use encoders::Embedding;
 use reload::{Changes, Held};
 use security::Security;
+use toolgate_access::auth::AuthError;
+use toolgate_app::logging;
+use toolgate_app::plane::{Plane, PlaneConfig};
+use toolgate_app::telemetry::Metrics;
+use toolgate_config::{Config, KeyError, PacksConfig, Parsed, StoreUrlError};
+use toolgate_core::error::{Cause, Error};
+use toolgate_routing::gate::key::HandleKey;
+use toolgate_routing::packs::Packs;
+use toolgate_store::StoreError;
 
 pub(crate) use encoders::load_sides;
 pub use reload::Reread;
@@ -57,7 +57,6 @@ const LAST_SPANS_MAX: Duration = Duration::from_secs(1);
 
 /// Why the service did not start, or ended.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum ServeError {
     /// The model can't be loaded.
     #[error("the encoder's model in {folder} can't be loaded; `{}` gets it", model.fetch_command())]
@@ -169,7 +168,8 @@ pub enum ServeError {
 pub async fn run(parsed: Parsed, reread: Reread<'_>) -> Result<(), ServeError> {
     let Parsed { config, settings, .. } = parsed;
     let telemetry = logging::start(config.log, &config.telemetry);
-    let (filter, exporting) = (telemetry.filter(), telemetry.export());
+    let filter = telemetry.filter();
+    let exporting = telemetry.export();
     outlive_file_size_limit();
     open_as_many_files_as_allowed();
     let stop = CancellationToken::new();
@@ -222,11 +222,12 @@ async fn serve_with(
     let admission = beside.admission(&config, &metrics.admission());
     let limits = Arc::clone(&held.limits);
     let api = security.api_config(&config, limits, admission.clone());
-    let (following, over) = (changes.clone(), beside.over());
+    let following = changes.clone();
+    let over = beside.over();
     beside.spawn("following of the configuration", held.follow(admission, following, over));
     let keeping = security.keep(changes.hangups, beside.over());
     beside.spawn("keeping of credentials and certificates", keeping);
-    let served = api::serve(listener, plane, metrics, api, stop.clone()).await;
+    let served = toolgate_grpc::serve(listener, plane, metrics, api, stop.clone()).await;
     embedding.stop().await;
     beside.end().await;
     if let Err(error) = store.close().await {
@@ -306,7 +307,8 @@ async fn listen(address: SocketAddr, key: &'static str) -> Result<TcpListener, S
 
 fn announce(listener: &TcpListener, admin: &TcpListener, config: &Config) {
     let text = |bound: io::Result<SocketAddr>| bound.map_or_else(|_| "?".into(), |a| a.to_string());
-    let (grpc, http) = (listener.local_addr(), admin.local_addr());
+    let grpc = listener.local_addr();
+    let http = admin.local_addr();
     if grpc.as_ref().is_ok_and(|address| !address.ip().is_loopback()) {
         security::warn_if_open(&config.auth, config.tls.is_some());
     }

@@ -17,8 +17,8 @@ use tracing::{error, info, warn};
 
 pub use command::WorkerCommand;
 
-use crate::telemetry::EncoderMetrics;
 use process::Ended;
+use toolgate_routing::encoder::EncoderMetrics;
 
 /// How patient the supervisor is.
 #[derive(Debug, Clone, Copy)]
@@ -72,11 +72,13 @@ impl Workers {
         metrics: &EncoderMetrics,
     ) -> Self {
         let (sender, addresses) = watch::channel(Vec::new());
-        let (sender, stop) = (Arc::new(sender), CancellationToken::new());
+        let sender = Arc::new(sender);
+        let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
         for command in commands {
             metrics.kept(&command.name);
-            let (addresses, metrics) = (Arc::clone(&sender), metrics.clone());
+            let addresses = Arc::clone(&sender);
+            let metrics = metrics.clone();
             let keeper = Keeper { command, patience, addresses, metrics, stop: stop.clone() };
             tasks.spawn(keeper.keep());
         }

@@ -95,7 +95,8 @@ where
         let under_way = peer.as_ref().map(Peer::begin_request);
         let content = request.headers().get(CONTENT_TYPE).cloned();
         let grpc = content.as_ref().is_some_and(is_grpc);
-        let (answer, room) = (self.inner.call(request), Arc::clone(&self.room));
+        let answer = self.inner.call(request);
+        let room = Arc::clone(&self.room);
         Box::pin(async move {
             let (parts, body) = answer.await?.into_parts();
             let owner =

@@ -45,7 +45,8 @@ fn common_name(subject: &[u8]) -> Option<String> {
     for set in Reader::new(subject) {
         for pair in Reader::new(set.content) {
             let mut pair = Reader::new(pair.content);
-            let (kind, value) = (pair.next()?, pair.next()?);
+            let kind = pair.next()?;
+            let value = pair.next()?;
             if kind.content == COMMON_NAME && found.replace(value).is_some() {
                 return None;
             }

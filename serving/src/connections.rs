@@ -138,7 +138,8 @@ impl<F: Fn(ConnectionRefusal)> Connections<F> {
             debug!(%error, "a connection without TCP keepalive");
         }
         let opening = |max| Opening { until: Box::pin(sleep(max)), missing: OPENING_BYTES };
-        let (peer, limits) = (admitted.peer, self.registry.limits);
+        let peer = admitted.peer;
+        let limits = self.registry.limits;
         let idle = peer.idle_until(&limits).map(|until| Box::pin(sleep_until(until)));
         Some(Connection {
             stream: Bytes::of(stream, self.handshakes.clone(), peer.shown()),

@@ -14,7 +14,6 @@ mod pages;
 mod refusal;
 mod shares;
 mod stopping;
-pub mod telemetry;
 mod tls;
 mod transport;
 mod undecoded;

@@ -51,7 +51,8 @@ where
     }
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
-        let (answer, layer) = (self.inner.call(request), self.layer);
+        let answer = self.inner.call(request);
+        let layer = self.layer;
         Box::pin(async move {
             let response = answer.await?;
             Ok(match layer.explained(response.headers()) {

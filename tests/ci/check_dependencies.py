@@ -71,11 +71,12 @@ class LicenceExpression:
 def main() -> int:
     """Checks; returns the exit status."""
     rules = tomllib.loads((ROOT / "deny.toml").read_text(encoding="utf-8"))
-    packages = _packages()
+    metadata = _metadata()
+    packages = metadata["packages"]
     outside = [package for package in packages if package["source"] is not None]
     problems = [
         *_licence_problems(outside, frozenset(rules["licenses"]["allow"])),
-        *_ban_problems(outside, rules["bans"]["deny"]),
+        *_ban_problems(packages, rules["bans"]["deny"], _dependents(metadata)),
         *_source_problems(outside),
     ]
     for problem in sorted(problems):
@@ -89,12 +90,26 @@ def main() -> int:
     return 0
 
 
-def _packages() -> list[dict[str, Any]]:
+def _metadata() -> dict[str, Any]:
     # All features: what only the CUDA encoder needs is held to the rules as well.
     command = ["cargo", "metadata", "--locked", "--all-features", "--format-version", "1"]
     result = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE)
-    packages: list[dict[str, Any]] = json.loads(result.stdout)["packages"]
-    return packages
+    metadata: dict[str, Any] = json.loads(result.stdout)
+    return metadata
+
+
+def _dependents(metadata: dict[str, Any]) -> dict[str, frozenset[str]]:
+    """The names of the crates that depend on each crate directly, by its name."""
+    names = {package["id"]: package["name"] for package in metadata["packages"]}
+    pairs = [
+        (names[dependency["pkg"]], names[node["id"]])
+        for node in metadata["resolve"]["nodes"]
+        for dependency in node["deps"]
+    ]
+    dependents: dict[str, set[str]] = {}
+    for name, dependent in pairs:
+        dependents.setdefault(name, set()).add(dependent)
+    return {name: frozenset(found) for name, found in dependents.items()}
 
 
 def _licence_problems(packages: list[dict[str, Any]], allowed: frozenset[str]) -> list[str]:
@@ -109,15 +124,27 @@ def _licence_problems(packages: list[dict[str, Any]], allowed: frozenset[str]) -
     return problems
 
 
-def _ban_problems(packages: list[dict[str, Any]], bans: list[dict[str, str]]) -> list[str]:
+def _ban_problems(
+    packages: list[dict[str, Any]],
+    bans: list[dict[str, Any]],
+    dependents: dict[str, frozenset[str]],
+) -> list[str]:
+    """A ban with `wrappers` is of all other crates that depend on the named one directly."""
     problems = []
     for ban in bans:
         rule = BAN.fullmatch(ban["crate"])
         if rule is None:
             raise SystemExit(f"deny.toml: {ban['crate']!r} is neither NAME nor NAME@<X.Y.Z")
         for package in packages:
-            if package["name"] == rule["name"] and _is_below(package["version"], rule["version"]):
+            if package["name"] != rule["name"] or not _is_below(package["version"], rule["version"]):
+                continue
+            if "wrappers" not in ban:
                 problems.append(f"{_name(package)}: banned: {ban['reason']}")
+                continue
+            others = dependents.get(package["name"], frozenset()) - set(ban["wrappers"])
+            problems.extend(
+                f"{other} may not depend on {_name(package)}: {ban['reason']}" for other in others
+            )
     return problems
 
 

@@ -14,7 +14,7 @@ from toolgate_process import ToolgateProcess
 
 from toolgate import Client
 
-SHIPPED_PACKS = Path(__file__).parents[2] / "server" / "packs"
+SHIPPED_PACKS = Path(__file__).parents[2] / "server" / "routing" / "packs"
 SERVERS = ("git", "slack", "filesystem", "time")
 WISHES = {
     "did the formatter mess with any of my files": "git_diff_unstaged",

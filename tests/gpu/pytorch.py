@@ -13,7 +13,7 @@ from collections.abc import Callable
 import torch
 from sentence_transformers import SentenceTransformer
 
-# As in encoder-worker/examples/gpu_speed.rs.
+# As in encoder-worker/encoder/examples/gpu_speed.rs.
 WORDS = ["open", "issue", "find", "file", "note", "mail", "user", "team"]
 TOKENS = [14, 50, 200, 256]
 TEXTS = [1, 8, 32, 128, 512]

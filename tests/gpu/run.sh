@@ -9,7 +9,7 @@ set -euo pipefail
 
 cd "$(dirname "$0")/../.."
 build=encoder-worker/cuda/build.sh
-package=(--release --package toolgate-encoder-worker --features cuda)
+package=(--release --package toolgate-encoder --features cuda)
 work=.cache/gpu
 mkdir -p "$work"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-CONFIG = ROOT / "server" / "src" / "config"
+CONFIG = ROOT / "server" / "config" / "src"
 
 # Keys that the chart sets from other values: addresses, paths, devices and secrets. `config` does
 # not take them.
@@ -96,7 +96,7 @@ def known_keys() -> list[Key]:
 
 def worker_variables() -> frozenset[str]:
     """All variables that an encoder worker reads."""
-    folder = ROOT / "encoder-worker" / "src" / "worker"
+    folder = ROOT / "encoder-worker" / "src"
     sources = [folder / "arguments.rs", *sorted((folder / "arguments").glob("*.rs"))]
     text = "".join(path.read_text() for path in sources)
     return frozenset(re.findall(r'env = "(TOOLGATE_\w+)"', text))

@@ -82,7 +82,7 @@ def test_probes_go_to_the_admin_port_and_liveness_asks_the_process_alone() -> No
 def test_the_probes_are_pages_that_the_programs_serve() -> None:
     for program, pages in (
         ("server/src", ["/livez", "/readyz"]),
-        ("encoder-worker/src/worker", ["/healthz", "/readyz"]),
+        ("encoder-worker/src", ["/healthz", "/readyz"]),
     ):
         source = (chart.ROOT / program / "admin.rs").read_text()
         assert all(f'.route("{page}"' in source for page in [*pages, "/metrics"])
@@ -281,7 +281,7 @@ def test_keda_asks_the_same_of_prometheus() -> None:
 def test_the_metrics_that_autoscaling_asks_for_are_those_of_the_programs() -> None:
     sources = "".join(
         path.read_text()
-        for folder in ("server/src", "encoder-worker/src", "serving/src")
+        for folder in ("server", "encoder-worker", "serving/src")
         for path in sorted((chart.ROOT / folder).rglob("*.rs"))
     )
     for text in (

@@ -9,7 +9,7 @@ from encoder import Encoder
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-MANIFEST = Path(__file__).parents[2] / "encoder-worker/src/model_fetch/manifest.rs"
+MANIFEST = Path(__file__).parents[2] / "encoder-worker/model-hub/src/manifest.rs"
 WEIGHTS = "model.safetensors"
 
 

@@ -27,7 +27,7 @@ class Shipped:
 def read_repository() -> Shipped:
     """The catalogs and packs of this checkout."""
     catalog = read_shipped(ROOT / "tests/data/servers")
-    return Shipped(catalog, read_packs(ROOT / "server/packs", catalog))
+    return Shipped(catalog, read_packs(ROOT / "server/routing/packs", catalog))
 
 
 def held_out(catalog: Catalog, fold: int | None) -> set[str]:

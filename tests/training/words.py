@@ -12,7 +12,7 @@ import scipy.sparse
 import snowballstemmer
 from tools import Tool
 
-STOP_WORDS = Path(__file__).parents[2] / "server/src/shard/words/stop_words.rs"
+STOP_WORDS = Path(__file__).parents[2] / "server/routing/src/shard/words/stop_words.rs"
 WORD = re.compile(r"[^\W_]+")
 HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[^A-Z]+|[A-Z]+")
 K1, B = 1.2, 0.75

@@ -63,7 +63,8 @@ fn later(error: &CallError, what: &str) -> String {
 
 fn limit(error: &CallError) -> Option<String> {
     let get = |name: &str| error.metadata.get(name);
-    let (limit, maximum) = (get("limit")?, get("maximum")?);
+    let limit = get("limit")?;
+    let maximum = get("maximum")?;
     let actual = get("actual").map_or_else(String::new, |actual| format!(", this has {actual}"));
     Some(format!("The limit {limit} is {maximum}{actual}."))
 }

@@ -112,7 +112,8 @@ impl Client {
 
     /// Said here, because the transport would only say that the stream broke.
     fn check_size(&self, rpc: Rpc, message: &impl Message) -> Result<(), Error> {
-        let (bytes, limit) = (message.encoded_len(), self.options().max_request_bytes);
+        let bytes = message.encoded_len();
+        let limit = self.options().max_request_bytes;
         if bytes > limit {
             return Err(Error::TooLarge { rpc: rpc.name, bytes, limit });
         }
@@ -151,7 +152,8 @@ mod tests {
 
     #[test]
     fn pauses_double_up_to_the_longest_with_half_of_them_random() {
-        let (first, longest) = (Duration::from_millis(100), Duration::from_secs(1));
+        let first = Duration::from_millis(100);
+        let longest = Duration::from_secs(1);
         for (attempt, whole) in [(1, 100), (2, 200), (4, 800), (5, 1_000), (u32::MAX, 1_000)] {
             let whole = Duration::from_millis(whole);
             let drawn: Vec<Duration> = (0..64).map(|_| backoff(first, longest, attempt)).collect();

@@ -73,7 +73,8 @@ impl Client {
             ..options
         };
         let deadline = options.deadline;
-        let (endpoint, throttle) = (self.shared.endpoint.clone(), self.shared.throttle.clone());
+        let endpoint = self.shared.endpoint.clone();
+        let throttle = self.shared.throttle.clone();
         let shared = Arc::new(Shared { endpoint, options, throttle });
         Self { channel: self.channel.clone(), shared, deadline }
     }

@@ -176,7 +176,8 @@ fn read(
     if answer.fingerprint != fingerprint {
         return Err("it is of another model".into());
     }
-    let (bytes, width) = (answer.embeddings.len(), answer.dimensions as usize * size_of::<f32>());
+    let bytes = answer.embeddings.len();
+    let width = answer.dimensions as usize * size_of::<f32>();
     if width == 0 || width.checked_mul(count) != Some(bytes) {
         let dimensions = answer.dimensions;
         return Err(format!("{bytes} bytes are not {count} texts of {dimensions} numbers"));

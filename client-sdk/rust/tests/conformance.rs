@@ -362,7 +362,8 @@ fn a_long_answer_to_a_search_is_read_within_a_bound() {
 fn the_quickstart_is_the_one_of_the_readme() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |name: &str| fs::read_to_string(folder.join(name)).expect("it is there");
-    let (readme, example) = (read("README.md"), read("examples/quickstart.rs"));
+    let readme = read("README.md");
+    let example = read("examples/quickstart.rs");
     let (_, code) = readme.split_once("```rust,no_run\n").expect("a block of code");
     let (code, _) = code.split_once("```").expect("its end");
     let (_, shown) = example.split_once("\n\n").expect("a line of its own first");

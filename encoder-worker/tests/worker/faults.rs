@@ -115,7 +115,8 @@ async fn nothing_is_embedded_for_callers_who_left() {
     faulty.switch_on();
     let worker = &faulty.worker;
     let client = worker.client().await;
-    let (mut stay, mut gone) = (Vec::new(), 0);
+    let mut stay = Vec::new();
+    let mut gone = 0;
     for wave in 0..40 {
         let leaving: Vec<_> = (0..6).map(|_| embed(&client, 5, None)).collect();
         let late = embed(&client, 5, Some(Duration::from_millis(30)));
@@ -131,7 +132,8 @@ async fn nothing_is_embedded_for_callers_who_left() {
     assert!(gone > 100, "only {gone} left before their answer");
     let for_gone = worker.metric("toolgate_embed_texts_for_gone_total");
     assert!(for_gone < 0.5, "{for_gone} texts were embedded for callers who had left");
-    let (left, expired) = ("toolgate_embed_abandoned_total", "toolgate_embed_expired_total");
+    let left = "toolgate_embed_abandoned_total";
+    let expired = "toolgate_embed_expired_total";
     assert!(worker.metric(left) > 0.0 && worker.metric(expired) > 0.0);
     // Most of those 1,400 texts were never worked on.
     assert!(worker.metric("toolgate_embed_texts_total") < 1_000.0);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tonic::transport::{Channel, Endpoint};
-use toolgate_encoder_worker::model_fetch::{Silent, Source, default_model_dir, fetch};
+use toolgate_model_hub::{Silent, Source, default_model_dir, fetch};
 use toolgate_proto::v1::encoder_service_client::EncoderServiceClient;
 
 /// Longer than anything takes on a machine that does other things too.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use toolgate_client::{Client, ClientOptions};
-use toolgate_encoder_worker::worker::{HELP, WorkerArguments};
+use toolgate_encoder_worker::{HELP, WorkerArguments};
 
 use super::credentials::CredentialArguments;
 use super::failure::Failure;
@@ -14,8 +14,8 @@ use super::{
     output, pack, policy, register, route, search, serve, servers, store, summarize, tokens, tools,
     usage,
 };
-use crate::config::units::parse_duration;
-use crate::config::{Config, FlagValue, Parsed, load};
+use toolgate_config::units::parse_duration;
+use toolgate_config::{Config, FlagValue, Parsed, load};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -182,7 +182,7 @@ pub(super) fn parse_setting(text: &str) -> Result<(String, String), String> {
 mod tests {
     use super::*;
     use clap::CommandFactory as _;
-    use toolgate_encoder_worker::model_fetch::KnownModel;
+    use toolgate_model_hub::KnownModel;
 
     fn parse(line: &str) -> Result<Arguments, clap::Error> {
         Arguments::try_parse_from(line.split(' '))

@@ -12,12 +12,12 @@ use super::embedding::{packs, with_encoders};
 use super::failure::{Exit, Failure};
 use super::files::{check_writable, write};
 use super::output;
-use crate::calibrate::sweep::Aim;
-use crate::calibrate::{Calibrated, Calibration, PAIRS_ENOUGH};
-use crate::config::Config;
-use crate::eval::formats::{self, Files};
-use crate::eval::{InputError, LabelledQuery, Progress, Sides, query_file};
-use crate::packs::Packs;
+use toolgate_config::Config;
+use toolgate_lab::calibrate::sweep::Aim;
+use toolgate_lab::calibrate::{Calibrated, Calibration, PAIRS_ENOUGH};
+use toolgate_lab::eval::formats::{self, Files};
+use toolgate_lab::eval::{InputError, LabelledQuery, Progress, Sides, query_file};
+use toolgate_routing::packs::Packs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -123,7 +123,8 @@ impl Calibrate {
         let queries: Vec<LabelledQuery> =
             set.queries.into_iter().chain(no_tool.unwrap_or_default()).collect();
         let aim = Aim { kept: self.kept, false_rejects: self.false_rejects };
-        let (limits, router) = (config.limits, config.router);
+        let limits = config.limits;
+        let router = config.router;
         let servers = set.servers;
         Ok(Calibration { servers, queries, limits, packs, router, aim, learn: self.learn })
     }

@@ -10,7 +10,7 @@ use super::failure::{Exit, Failure};
 use super::output;
 use super::table::{Column, render};
 use super::text::counted;
-use crate::config::{Parsed, Settings, Source, Value as Setting, example};
+use toolgate_config::{Parsed, Settings, Source, Value as Setting, example};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -82,7 +82,7 @@ fn as_table(settings: &Settings) -> String {
 }
 
 fn as_json(settings: &Settings) -> Value {
-    let entry = |setting: &crate::config::Setting| {
+    let entry = |setting: &toolgate_config::Setting| {
         let value = match &setting.value {
             Setting::Absent => Value::Null,
             Setting::Count(number) => json!(number),
@@ -99,7 +99,7 @@ fn as_json(settings: &Settings) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, FlagValue, Inputs, KEYS};
+    use toolgate_config::{Config, FlagValue, Inputs, KEYS};
 
     fn parsed() -> Parsed {
         let flag = |key: &str, value: &str| FlagValue {
@@ -119,7 +119,8 @@ mod tests {
     #[test]
     fn every_key_is_shown_and_no_secret() {
         let settings = parsed().settings;
-        let (table, json) = (as_table(&settings), as_json(&settings));
+        let table = as_table(&settings);
+        let json = as_json(&settings);
         for key in KEYS {
             assert!(table.contains(key.name) && json.get(key.name).is_some(), "{}", key.name);
         }

@@ -14,8 +14,8 @@ use serde_json::json;
 use super::arguments::ConfigArguments;
 use super::failure::{Exit, Failure};
 use super::output;
-use crate::config::Config;
 use check::{Check, Status};
+use toolgate_config::Config;
 
 const EXAMPLES: &str = "\
 Examples:

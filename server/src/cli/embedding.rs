@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::failure::Failure;
 use super::{output, serve};
-use crate::config::Config;
-use crate::error::Error;
-use crate::eval::{Progress, Sides};
-use crate::packs::Packs;
 use crate::serve::{load_packs, load_sides};
+use toolgate_config::Config;
+use toolgate_core::error::Error;
+use toolgate_lab::eval::{Progress, Sides};
+use toolgate_routing::packs::Packs;
 
 /// What the configuration says of packs, with none for the MCP servers of these names.
 pub(super) fn packs(config: &Config, without: &[String]) -> Result<Option<Arc<Packs>>, Failure> {

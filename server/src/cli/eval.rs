@@ -19,11 +19,13 @@ use super::arguments::{ConfigArguments, model_flag};
 use super::embedding::{packs, with_encoders};
 use super::failure::{Exit, Failure};
 use super::output;
-use crate::config::{Config, FlagValue};
-use crate::eval::bootstrap::Bootstrap;
-use crate::eval::conversation::Conversation;
-use crate::eval::formats::{self, Files, Format, LabelledSet};
-use crate::eval::{Evaluated, Evaluation, InputError, LabelledQuery, Progress, Sides, query_file};
+use toolgate_config::{Config, FlagValue};
+use toolgate_lab::eval::bootstrap::Bootstrap;
+use toolgate_lab::eval::conversation::Conversation;
+use toolgate_lab::eval::formats::{self, Files, Format, LabelledSet};
+use toolgate_lab::eval::{
+    Evaluated, Evaluation, InputError, LabelledQuery, Progress, Sides, query_file,
+};
 
 use against::Against;
 use outputs::Outputs;

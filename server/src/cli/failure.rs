@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use toolgate_client::{Error as ClientError, ErrorReason};
 
 use super::output;
-use crate::config::ConfigErrors;
+use toolgate_config::ConfigErrors;
 
 /// How a command ended. The codes are part of the interface and listed in `toolgate --help`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

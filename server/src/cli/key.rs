@@ -10,15 +10,15 @@ use super::failure::{Exit, Failure};
 use super::output;
 use super::serve::with_causes;
 use super::store::must_exist;
-use crate::audit::{Actor, Audit, Change, Effect};
-use crate::auth::api_key::ApiKey;
-use crate::config::Config;
-use crate::config::units::parse_duration;
-use crate::identity::TenantId;
-use crate::role::Role;
 use crate::serve::open_now;
-use crate::store::{KeyReading, KeyStore, StoreError, StoredKey};
-use crate::telemetry::AuthMetrics;
+use toolgate_access::audit::{Actor, Audit, Change, Effect};
+use toolgate_access::auth::AuthMetrics;
+use toolgate_access::auth::api_key::ApiKey;
+use toolgate_config::Config;
+use toolgate_config::units::parse_duration;
+use toolgate_core::identity::TenantId;
+use toolgate_core::role::Role;
+use toolgate_store::{KeyReading, KeyStore, StoreError, StoredKey};
 
 mod report;
 

@@ -7,8 +7,8 @@ use clap::Args;
 
 use super::failure::Failure;
 use super::output;
-use crate::config::units::parse_duration;
-use crate::language_model::{ApiKey, Endpoint, EndpointAddress};
+use toolgate_config::units::parse_duration;
+use toolgate_lab::language_model::{ApiKey, Endpoint, EndpointAddress};
 
 /// An endpoint and its model.
 #[derive(Debug, Args)]

@@ -12,8 +12,8 @@ use super::documents;
 use super::embedding::with_encoders;
 use super::failure::{Exit, Failure};
 use super::output;
-use crate::eval::{Progress, Sides};
-use crate::lint::{self, Linted, Severity};
+use toolgate_lab::eval::{Progress, Sides};
+use toolgate_lab::lint::{self, Linted, Severity};
 
 const EXAMPLES: &str = "\
 Examples:

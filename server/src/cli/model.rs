@@ -4,14 +4,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use indicatif::ProgressBar;
-use toolgate_encoder_worker::model_fetch::{
-    FetchOutcome, KnownModel, Origin, Progress, Source, fetch_pinned,
-};
+use toolgate_model_hub::{FetchOutcome, KnownModel, Origin, Progress, Source, fetch_pinned};
 
 use super::arguments::ConfigArguments;
 use super::failure::{Exit, Failure};
 use super::output;
-use crate::config::FlagValue;
+use toolgate_config::FlagValue;
 
 const EXAMPLES: &str = "\
 Examples:

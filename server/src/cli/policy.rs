@@ -16,7 +16,7 @@ use super::output;
 use super::route::read_state;
 use super::table::{Column, render};
 use super::text::{counted, grouped, one_line};
-use crate::policy;
+use toolgate_core::policy;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -110,7 +110,8 @@ fn print_set(answer: &v1::SetPolicyResponse, json: bool) -> io::Result<()> {
         return output::print_json(&whole);
     }
     let rules = coverage(&answer.rules);
-    let (etag, revision) = (&stored.etag, stored.revision);
+    let etag = &stored.etag;
+    let revision = stored.revision;
     output::print(&format!("{rules}The policy is set: etag {etag}, revision {revision}.\n"))
 }
 

@@ -13,7 +13,7 @@ use super::arguments::ClientArguments;
 use super::documents::{self, AgentStateFile};
 use super::failure::{Exit, Failure};
 use super::{json, output};
-use crate::deferral::Mode;
+use toolgate_core::deferral::Mode;
 
 const EXAMPLES: &str = "\
 Examples:

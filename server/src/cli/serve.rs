@@ -8,9 +8,9 @@ use clap::Args;
 use super::arguments::ConfigArguments;
 use super::failure::{Exit, Failure};
 use super::output;
-use crate::config::{FlagValue, Parsed};
-pub(super) use crate::error::with_causes;
 use crate::serve::Reread;
+use toolgate_config::{FlagValue, Parsed};
+pub(super) use toolgate_core::error::with_causes;
 
 const EXAMPLES: &str = "\
 Examples:

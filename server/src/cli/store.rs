@@ -13,12 +13,12 @@ use clap::{Args, Subcommand};
 
 use super::arguments::ConfigArguments;
 use super::failure::{Exit, Failure};
-use crate::config::{Config, FlagValue, StoreConfig};
-use crate::error::with_causes;
-use crate::identity::TenantId;
+use crate::serve;
 use crate::serve::DATABASE;
-use crate::store::{Store, StoreError};
-use crate::{serve, store};
+use toolgate_config::{Config, FlagValue, StoreConfig};
+use toolgate_core::error::with_causes;
+use toolgate_core::identity::TenantId;
+use toolgate_store::{Store, StoreError};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -104,10 +104,7 @@ async fn open(config: &StoreConfig) -> Result<Arc<dyn Store>, Failure> {
 }
 
 /// The tenant that was named, or all there are.
-async fn tenants(
-    store: &dyn Store,
-    named: Option<&TenantId>,
-) -> Result<Vec<TenantId>, store::StoreError> {
+async fn tenants(store: &dyn Store, named: Option<&TenantId>) -> Result<Vec<TenantId>, StoreError> {
     if let Some(tenant) = named {
         return Ok(vec![tenant.clone()]);
     }

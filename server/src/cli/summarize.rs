@@ -13,9 +13,9 @@ use super::arguments::ConfigArguments;
 use super::failure::{Exit, Failure};
 use super::language_model::ModelArguments;
 use super::{documents, output};
-use crate::config::Config;
-use crate::eval::query_file;
-use crate::eval::stock::Stock;
+use toolgate_config::Config;
+use toolgate_lab::eval::query_file;
+use toolgate_lab::eval::stock::Stock;
 
 const EXAMPLES: &str = "\
 Examples:

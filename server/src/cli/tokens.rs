@@ -9,9 +9,9 @@ use super::failure::{Exit, Failure};
 use super::output;
 use super::table::{Column, render};
 use super::text::grouped;
-use crate::config::LimitsConfig;
-use crate::eval::catalog_file;
-use crate::eval::forms::Forms;
+use toolgate_config::LimitsConfig;
+use toolgate_lab::eval::catalog_file;
+use toolgate_lab::eval::forms::Forms;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -58,7 +58,8 @@ struct Span {
 pub(super) async fn run(arguments: Usage) -> Result<Exit, Failure> {
     let spans = spans(&arguments)?;
     let client = arguments.client.connect(DEADLINE).await?;
-    let (mut rows, mut drawn) = (Vec::new(), 0);
+    let mut rows = Vec::new();
+    let mut drawn = 0;
     for span in spans {
         let days = v1::UsageGranularity::Day;
         let request = v1::GetUsageRequest {
@@ -82,7 +83,8 @@ pub(super) async fn run(arguments: Usage) -> Result<Exit, Failure> {
 }
 
 fn spans(arguments: &Usage) -> Result<Vec<Span>, Failure> {
-    let (start, end) = (arguments.since, arguments.until);
+    let start = arguments.since;
+    let end = arguments.until;
     if start.is_none() && end.is_none() {
         return Ok(usual_spans(SystemTime::now().into()));
     }

@@ -8,11 +8,13 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use crate::admission::{Admission, watch_memory};
-use crate::config::Config;
-use crate::plane::Plane;
-use crate::telemetry::{AdmissionMetrics, Metrics};
-use crate::{memory, usage};
+use toolgate_access::admission::AdmissionMetrics;
+use toolgate_access::admission::{Admission, watch_memory};
+use toolgate_app::plane::Plane;
+use toolgate_app::telemetry::Metrics;
+use toolgate_config::Config;
+use toolgate_routing::memory;
+use toolgate_routing::usage;
 
 /// Tasks that go on until `over`.
 pub(super) struct Beside {
@@ -25,8 +27,8 @@ impl Beside {
     pub(super) fn start(config: &Config, plane: &Arc<Plane>, metrics: &Arc<Metrics>) -> Self {
         let over = CancellationToken::new();
         let mut beside = Self { over: over.clone(), tasks: Vec::new() };
-        let (ledger, metrics) = (Arc::clone(&plane.usage), Arc::clone(metrics));
-        let usage = usage::keep(ledger, config.usage, metrics, over.clone());
+        let ledger = Arc::clone(&plane.usage);
+        let usage = usage::keep(ledger, config.usage, metrics.usage(), over.clone());
         beside.spawn("usage ledger", usage);
         let every = config.memory.refresh_interval;
         beside.spawn("memory", memory::keep(Arc::clone(&plane.memory), every, over.clone()));

@@ -2,19 +2,17 @@
 
 use std::sync::Arc;
 
-use toolgate_encoder_worker::{
-    Device, EncoderConfig as DeviceConfig, EncoderHandle, LoadError, Prompts,
-};
-use toolgate_serving::telemetry::TraceOptions;
+use toolgate_encoder::{Device, EncoderConfig as DeviceConfig, EncoderHandle, LoadError, Prompts};
+use toolgate_telemetry::TraceOptions;
 
 use super::ServeError;
-use crate::config::{Config, EncoderConfig};
-use crate::encoder::pool::Reference;
-use crate::encoder::{Encoder, EncoderPool, Encoders, Prefixed, Prefixes};
-use crate::error::Error;
-use crate::telemetry::EncoderMetrics;
-use crate::tokens;
 use crate::workers::{Patience, WorkerCommand, Workers};
+use toolgate_config::{Config, EncoderConfig};
+use toolgate_core::error::Error;
+use toolgate_core::tokens;
+use toolgate_routing::encoder::EncoderMetrics;
+use toolgate_routing::encoder::pool::Reference;
+use toolgate_routing::encoder::{Encoder, EncoderPool, Encoders, Prefixed, Prefixes};
 
 /// What embeds, and the processes that it takes.
 pub(super) struct Embedding {

@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use toolgate_serving::telemetry::LogFilter;
+use toolgate_telemetry::LogFilter;
 use tracing::{error, info, warn};
 
 use super::{ServeError, vetting};
-use crate::admission::Admission;
-use crate::catalog::vetting::Vetting;
-use crate::config::{Config, LimitsConfig, Parsed, Settings};
-use crate::deferral::Policy;
-use crate::live::Live;
-use crate::logging;
-use crate::telemetry::Metrics;
+use toolgate_access::admission::Admission;
+use toolgate_app::logging;
+use toolgate_app::telemetry::Metrics;
+use toolgate_config::{Config, LimitsConfig, Parsed, Settings};
+use toolgate_core::deferral::Policy;
+use toolgate_core::live::Live;
+use toolgate_routing::catalog::vetting::Vetting;
 
 /// Reads the configuration again; what is wrong with it, in words.
 pub type Reread<'a> = &'a (dyn Fn() -> Result<Parsed, String> + Sync);
@@ -96,7 +96,8 @@ pub(super) struct Held {
 impl Held {
     /// Held to what the server begins with.
     pub(super) fn new(config: &Config, metrics: &Metrics) -> Result<Self, ServeError> {
-        let (deferral, limits) = (Live::new(config.deferral.clone()), Live::new(config.limits));
+        let deferral = Live::new(config.deferral.clone());
+        let limits = Live::new(config.limits);
         let vetting = vetting::vetting(&config.safety, metrics)?;
         Ok(Self { deferral: Arc::new(deferral), limits: Arc::new(limits), vetting })
     }

@@ -12,15 +12,15 @@ use toolgate_serving::{Tls, TlsFiles};
 use tracing::{error, info, warn};
 
 use super::{ServeError, stores};
-use crate::admission::Admission;
-use crate::api::ApiConfig;
-use crate::audit::Audit;
-use crate::auth::{self, Authenticator, Keeping};
-use crate::config::{AuthConfig, AuthMethod, Config, LimitsConfig, TlsConfig};
-use crate::error::Error;
-use crate::live::Live;
-use crate::store::KeyStore;
-use crate::telemetry::AuthMetrics;
+use toolgate_access::admission::Admission;
+use toolgate_access::audit::Audit;
+use toolgate_access::auth::AuthMetrics;
+use toolgate_access::auth::{self, Authenticator, Keeping};
+use toolgate_config::{AuthConfig, AuthMethod, Config, LimitsConfig, TlsConfig};
+use toolgate_core::error::Error;
+use toolgate_core::live::Live;
+use toolgate_grpc::ApiConfig;
+use toolgate_store::KeyStore;
 
 /// The file of a replica with what it knows of API keys.
 const API_KEYS: &str = "api-keys.json";
@@ -52,7 +52,8 @@ impl Security {
             path: path.map_or_else(String::new, |path| path.display().to_string()),
             source,
         })?;
-        let (auth, counting) = (config.auth.clone(), metrics.clone());
+        let auth = config.auth.clone();
+        let counting = metrics.clone();
         let copy = stores::keeps_copies(&config.store).then(|| config.store.path.join(API_KEYS));
         // Files are read, and an issuer may be asked.
         let started =

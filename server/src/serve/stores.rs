@@ -7,12 +7,12 @@ use std::time::Duration;
 use tracing::warn;
 
 use super::{DATABASE, ServeError};
-use crate::config::{SharedStoreConfig, StoreConfig};
-use crate::error::with_causes;
-use crate::store::copies::Copies;
-use crate::store::postgres::{PostgresConfig, PostgresStore, is_outage};
-use crate::store::sqlite::SqliteStore;
-use crate::store::{Store, StoreError};
+use toolgate_config::{SharedStoreConfig, StoreConfig};
+use toolgate_core::error::with_causes;
+use toolgate_store::copies::Copies;
+use toolgate_store::postgres::{PostgresConfig, PostgresStore, is_outage};
+use toolgate_store::sqlite::SqliteStore;
+use toolgate_store::{Store, StoreError};
 
 /// How long a shard that could not be built again after a change is vouched for, where nobody else writes.
 const OWN_MAX_STALENESS: Duration = Duration::from_secs(15 * 60);
@@ -28,7 +28,8 @@ pub(super) async fn open(config: &StoreConfig) -> Result<Arc<dyn Store>, ServeEr
     let store = shared_store(shared)?;
     match store.prepare().await {
         Err(error) if is_outage(&error) => {
-            let (store, error) = (store.place(), with_causes(&error));
+            let store = store.place();
+            let error = with_causes(&error);
             warn!(store, error, "the store can't be reached: starting without it");
         }
         prepared => prepared.map_err(|source| failed(&store, source))?,
@@ -55,7 +56,8 @@ fn unsound(path: &Path, source: StoreError) -> ServeError {
 
 /// Refuses a data directory whose database is gone or empty though there was one.
 pub(crate) fn require_own(folder: &Path) -> Result<(), ServeError> {
-    let (path, marker) = (folder.join(DATABASE), folder.join(MARKER));
+    let path = folder.join(DATABASE);
+    let marker = folder.join(MARKER);
     let is_empty = path.metadata().map_or(true, |found| found.len() == 0);
     if is_empty && marker.exists() {
         let place = |path: &Path| path.display().to_string();
@@ -151,7 +153,8 @@ mod tests {
     #[test]
     fn an_absent_or_empty_database_is_missed_where_there_was_one() {
         let folder = tempfile::tempdir().expect("a folder");
-        let (path, marker) = (folder.path().join(DATABASE), folder.path().join(MARKER));
+        let path = folder.path().join(DATABASE);
+        let marker = folder.path().join(MARKER);
         require_own(folder.path()).expect("there never was one");
         std::fs::write(&marker, MARKER_TEXT).expect("a file");
         for is_empty in [false, true] {

@@ -8,11 +8,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
 use super::ServeError;
-use crate::catalog::vetting::Vetting;
-use crate::config::SafetyConfig;
-use crate::live::Live;
-use crate::safety::{Rules, Scanner};
-use crate::telemetry::Metrics;
+use toolgate_app::telemetry::Metrics;
+use toolgate_config::SafetyConfig;
+use toolgate_core::live::Live;
+use toolgate_core::safety::{Rules, Scanner};
+use toolgate_routing::catalog::vetting::Vetting;
 
 /// How registrations are vetted; `None` where they are not.
 pub(super) fn vetting(

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use toolgate_encoder_worker::{AdapterChoice, Device};
-use toolgate_serving::telemetry::TraceOptions;
+use toolgate_encoder::{AdapterChoice, Device};
+use toolgate_telemetry::TraceOptions;
 
 /// The worker's own program, when it lies beside this one.
 const SIBLING: &str = "toolgate-encoder-worker";

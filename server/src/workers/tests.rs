@@ -109,7 +109,7 @@ fn pauses_double_up_to_a_bound() {
 
 #[test]
 fn a_worker_is_told_its_device_its_model_and_to_choose_a_port() {
-    let device = toolgate_encoder_worker::Device::Cuda(3);
+    let device = toolgate_encoder::Device::Cuda(3);
     let command = WorkerCommand::on(device, "m".as_ref(), &"a/b".parse().expect("a choice"))
         .expect("a command");
     let arguments: Vec<_> = command.arguments.iter().filter_map(|one| one.to_str()).collect();

@@ -27,7 +27,9 @@ const BUSY: Duration = Duration::from_millis(150);
 async fn acknowledged_registrations_survive_kill_9() {
     let folder = tempfile::tempdir().unwrap();
     model::write(&folder.path().join("model"));
-    let (mut ledger, mut handle, mut random) = (Ledger::default(), String::new(), Random(1));
+    let mut ledger = Ledger::default();
+    let mut handle = String::new();
+    let mut random = Random(1);
     let started = Instant::now();
     for kill in 1..=KILLS {
         let mut server = Server::start(folder.path());

@@ -61,7 +61,9 @@ fn tokenizer() -> Value {
 
 /// The safetensors format: the header's length (8 bytes, little endian), a JSON header, the values.
 fn weights() -> Vec<u8> {
-    let (mut header, mut values, mut seed) = (Map::new(), Vec::new(), 7_u32);
+    let mut header = Map::new();
+    let mut values = Vec::new();
+    let mut seed = 7_u32;
     for (name, shape) in tensors() {
         let begin = values.len();
         for _ in 0..shape.iter().product::<usize>() {

@@ -160,7 +160,8 @@ async fn what_nobody_takes_is_thrown_away_and_its_connection_closed() {
         for _ in 0..5 {
             open.push(head(peer.call().await).await.1);
         }
-        let (started, held) = (Instant::now(), ROOM - served.room.free());
+        let started = Instant::now();
+        let held = ROOM - served.room.free();
         assert!(held > 5 * (ANSWER - window as usize), "{held}");
         while ROOM - served.room.free() > held / 2 {
             assert!(!peer.connection.is_finished(), "closed before anything was thrown away");
@@ -203,7 +204,8 @@ async fn who_reads_slowly_gets_the_whole_answer() {
     let served = start(patience).await;
     let mut peer = served.peer(10_000).await;
     let (_, mut body) = head(peer.call().await).await;
-    let (started, mut bytes) = (Instant::now(), 0);
+    let started = Instant::now();
+    let mut bytes = 0;
     while let Some(data) = body.data().await {
         let data = data.expect("it is there");
         assert!(data.iter().all(|byte| *byte == 7));

@@ -54,8 +54,11 @@ pub(super) fn digits(text: &[u8]) -> Option<i64> {
 pub(super) fn moment(year: i64, rest: &[u8]) -> Option<i64> {
     let (fields, b"Z") = rest.split_at_checked(10)? else { return None };
     let field = |at: usize| digits(&fields[at * 2..at * 2 + 2]);
-    let (month, day, hour) = (field(0)?, field(1)?, field(2)?);
-    let (minute, second) = (field(3)?, field(4)?);
+    let month = field(0)?;
+    let day = field(1)?;
+    let hour = field(2)?;
+    let minute = field(3)?;
+    let second = field(4)?;
     let right = (1..=12).contains(&month)
         && (1..=31).contains(&day)
         && hour < 24

@@ -341,7 +341,8 @@ mod tests {
 
     #[test]
     fn who_has_shown_a_credential_may_be_idle_for_longer() {
-        let (short, long) = (Duration::from_secs(30), Duration::from_secs(300));
+        let short = Duration::from_secs(30);
+        let long = Duration::from_secs(300);
         let limits = ConnectionLimits {
             unproven_idle: Some(short),
             idle: Some(long),

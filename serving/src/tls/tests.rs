@@ -181,7 +181,9 @@ async fn a_bad_pair_changes_nothing_and_is_told_once() {
 
 #[tokio::test]
 async fn client_certificates_are_verified_and_said() {
-    let (files, clients, strangers) = (Files::new(), authority("clients"), authority("strangers"));
+    let files = Files::new();
+    let clients = authority("clients");
+    let strangers = authority("strangers");
     let good = leaf(&clients, "x", Some("spiffe://x/tenant/acme/a"));
     let bad = leaf(&strangers, "x", Some("spiffe://x/tenant/acme/a"));
     for optional in [true, false] {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use libfuzzer_sys::fuzz_target;
-use toolgate_server::config::{Config, Inputs, KEYS, SourceFile};
+use toolgate_config::{Config, Inputs, KEYS, SourceFile};
 
 fuzz_target!(|input: &[u8]| {
     let text = String::from_utf8_lossy(input);

@@ -5,11 +5,11 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use toolgate_server::auth::Authorization;
-use toolgate_server::auth::api_key::{ApiKey, looks_like_one};
-use toolgate_server::auth::authorization::CREDENTIAL_MAX;
-use toolgate_server::auth::jwt::{self, Rules};
-use toolgate_server::auth::key_set::KeySet;
+use toolgate_access::auth::Authorization;
+use toolgate_access::auth::api_key::{ApiKey, looks_like_one};
+use toolgate_access::auth::authorization::CREDENTIAL_MAX;
+use toolgate_access::auth::jwt::{self, Rules};
+use toolgate_access::auth::key_set::KeySet;
 
 /// Public keys of RFC 8037 and RFC 7517: the fuzzer signs nothing.
 const KEYS: &str = r#"{"keys": [

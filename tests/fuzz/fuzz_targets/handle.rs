@@ -9,9 +9,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
 use libfuzzer_sys::fuzz_target;
 use sha2::Sha256;
-use toolgate_server::gate::handle::{ActiveSet, Holder, ShownTool, TOOLS_MAX};
-use toolgate_server::gate::key::HandleKey;
-use toolgate_server::identity::TenantId;
+use toolgate_core::identity::TenantId;
+use toolgate_routing::gate::handle::{ActiveSet, Holder, ShownTool, TOOLS_MAX};
+use toolgate_routing::gate::key::HandleKey;
 
 const KEY: [u8; 32] = *b"a key of 32 bytes for tests only";
 

@@ -6,9 +6,9 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
-use toolgate_server::condition::{Condition, Fuel, STEPS_A_CALL, ToolFacts};
-use toolgate_server::policy::Policy;
-use toolgate_server::state::{AgentState, CallStatus, PriorCall};
+use toolgate_core::condition::{Condition, Fuel, STEPS_A_CALL, ToolFacts};
+use toolgate_core::policy::Policy;
+use toolgate_core::state::{AgentState, CallStatus, PriorCall};
 
 static STATE: LazyLock<AgentState> = LazyLock::new(|| {
     let attributes = json!({"a": 1, "b": "text", "c": ["x", {"d": null}], "e": {"f": true}});

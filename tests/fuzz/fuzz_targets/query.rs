@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use toolgate_server::router::search::grammar::{NAMES_MAX, Query, TERMS_MAX};
+use toolgate_routing::router::search::grammar::{NAMES_MAX, Query, TERMS_MAX};
 
 fuzz_target!(|input: &[u8]| {
     let text = String::from_utf8_lossy(input);

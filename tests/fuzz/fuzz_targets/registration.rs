@@ -5,18 +5,18 @@
 use std::collections::HashMap;
 
 use libfuzzer_sys::fuzz_target;
-use toolgate_server::catalog::check::{ToolCheck, Work};
-use toolgate_server::catalog::definition::Definition;
-use toolgate_server::catalog::summary::SUMMARY_TOKENS_MAX;
-use toolgate_server::catalog::tools_list::ToolsList;
-use toolgate_server::config::LimitsConfig;
-use toolgate_server::gate::envelope::Arguments;
-use toolgate_server::identity::{MODEL_NAME_MAX, ServerName};
-use toolgate_server::schema::ArgumentSchema;
-use toolgate_server::shard::ruled::Ruled;
-use toolgate_server::shard::tool::Tool;
-use toolgate_server::store::{StoredTool, ToolRecord};
-use toolgate_server::tokens;
+use toolgate_config::LimitsConfig;
+use toolgate_core::identity::{MODEL_NAME_MAX, ServerName};
+use toolgate_core::schema::ArgumentSchema;
+use toolgate_core::tokens;
+use toolgate_routing::catalog::check::{ToolCheck, Work};
+use toolgate_routing::catalog::definition::Definition;
+use toolgate_routing::catalog::summary::SUMMARY_TOKENS_MAX;
+use toolgate_routing::catalog::tools_list::ToolsList;
+use toolgate_routing::gate::envelope::Arguments;
+use toolgate_routing::shard::ruled::Ruled;
+use toolgate_routing::shard::tool::Tool;
+use toolgate_store::{StoredTool, ToolRecord};
 
 fuzz_target!(|input: &[u8]| {
     let mut parts = input.splitn(2, |byte| *byte == 0);

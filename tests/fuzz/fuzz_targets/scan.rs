@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
-use toolgate_server::safety::survey::{Surveyed, survey};
-use toolgate_server::safety::{Beside, Rules, Scanner};
+use toolgate_core::safety::survey::{Surveyed, survey};
+use toolgate_core::safety::{Beside, Rules, Scanner};
 
 static SCANNER: LazyLock<Scanner> = LazyLock::new(|| Scanner::new(Rules::shipped()));
 

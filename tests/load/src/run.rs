@@ -118,8 +118,10 @@ async fn open(ground: Arc<Ground>, from: Source, mut rng: Rng, mut stopped: watc
             ground.record.add(from.index, moment.0, None, Duration::ZERO);
             continue;
         };
-        let (ground, tenant) = (Arc::clone(&ground), from.stream.tenant.clone());
-        let (index, intent) = (from.index, intents.next());
+        let ground = Arc::clone(&ground);
+        let tenant = from.stream.tenant.clone();
+        let index = from.index;
+        let intent = intents.next();
         calls.spawn(async move {
             let outcome = call(&ground.targets[index], &ground.manner, &tenant, intent).await;
             ground.record.add(index, moment.0, Some(&outcome), due.elapsed());
@@ -132,7 +134,8 @@ async fn open(ground: Arc<Ground>, from: Source, mut rng: Rng, mut stopped: watc
 /// Sends each call when the one before is answered.
 async fn closed(ground: Arc<Ground>, from: Source, rng: Rng, stopped: watch::Receiver<bool>) {
     let mut intents = Intents::new(rng, &from.intents);
-    let (begin, end) = (ground.start, ground.start + seconds(ground.warmup + ground.length));
+    let begin = ground.start;
+    let end = ground.start + seconds(ground.warmup + ground.length);
     loop {
         let sent = Instant::now();
         if sent >= end || *stopped.borrow() {

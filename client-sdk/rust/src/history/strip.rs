@@ -215,7 +215,8 @@ impl Stripper<'_> {
     }
 
     fn note(&mut self, kind: &str, called: &str, reason: Reason) {
-        let (kind, name) = (kind.to_owned(), called.to_owned());
+        let kind = kind.to_owned();
+        let name = called.to_owned();
         self.removed.push(Removed { message: self.message, kind, name, reason });
     }
 

@@ -190,7 +190,8 @@ fn bounds(converter: &mut Converter<'_>, schema: &Schema, at: &str, converted: &
             limit.clone()
         });
         let tighter = |held: &Number, other: &Number| {
-            let (held, other) = (held.as_f64(), other.as_f64());
+            let held = held.as_f64();
+            let other = other.as_f64();
             if inclusive == "minimum" { other > held } else { other < held }
         };
         let held = match (bound.cloned(), nearest) {

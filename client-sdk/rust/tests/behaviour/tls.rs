@@ -51,7 +51,8 @@ fn with(tls: TlsOptions) -> ClientOptions {
 
 #[tokio::test]
 async fn a_service_of_a_trusted_authority_is_called() {
-    let (authority, script) = (Authority::new(), Script::default());
+    let authority = Authority::new();
+    let script = Script::default();
     let fake = authority.serving(&script, "127.0.0.1");
     let credentials = Credentials::api_key("k");
     let options = ClientOptions { credentials, ..with(authority.trusted()) };
@@ -62,7 +63,8 @@ async fn a_service_of_a_trusted_authority_is_called() {
 
 #[tokio::test]
 async fn another_authority_or_name_is_not_spoken_to() {
-    let (authority, script) = (Authority::new(), Script::default());
+    let authority = Authority::new();
+    let script = Script::default();
     let fake = authority.serving(&script, "toolgate.example");
     let named = TlsOptions { server_name: Some("toolgate.example".into()), ..authority.trusted() };
     for (tls, expected) in [
@@ -86,7 +88,8 @@ async fn another_authority_or_name_is_not_spoken_to() {
 
 #[tokio::test]
 async fn a_client_shows_its_own_certificate() {
-    let (authority, script) = (Authority::new(), Script::default());
+    let authority = Authority::new();
+    let script = Script::default();
     let server =
         authority.server("127.0.0.1").client_ca_root(Certificate::from_pem(authority.pem()));
     let fake = Fake::serving_encrypted(&script, server);

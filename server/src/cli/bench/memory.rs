@@ -12,10 +12,10 @@ use crate::cli::files::{check_writable, write};
 use crate::cli::output;
 use crate::cli::table::{Column, render};
 use crate::cli::text::counted;
-use crate::eval::bootstrap::{Bootstrap, Estimate};
-use crate::eval::formats::{self, Files};
-use crate::eval::learning::{Curves, Learned, MEASURES, Point};
-use crate::eval::{Progress, Sides, query_file};
+use toolgate_lab::eval::bootstrap::{Bootstrap, Estimate};
+use toolgate_lab::eval::formats::{self, Files};
+use toolgate_lab::eval::learning::{Curves, Learned, MEASURES, Point};
+use toolgate_lab::eval::{Progress, Sides, query_file};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -14,9 +14,9 @@ use crate::cli::embedding::{packs, with_encoders};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::files::{check_writable, write};
 use crate::cli::output;
-use crate::eval::{Progress, Sides, catalog_file, query_file};
-use crate::tax::poison::{Attack, Capture, Honest, scanned};
-use crate::tax::report::Table;
+use toolgate_lab::eval::{Progress, Sides, catalog_file, query_file};
+use toolgate_lab::tax::poison::{Attack, Capture, Honest, scanned};
+use toolgate_lab::tax::report::Table;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -12,10 +12,10 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::files::{check_writable, write};
 use crate::cli::output::{self, STRONG};
 use crate::cli::table::{Column, render};
-use crate::config::Config;
-use crate::eval::{Progress, Sides, catalog_file, query_file};
-use crate::tax::report::Table;
-use crate::tax::{Bench, Labelled, Report, TASKS_MIN, paper};
+use toolgate_config::Config;
+use toolgate_lab::eval::{Progress, Sides, catalog_file, query_file};
+use toolgate_lab::tax::report::Table;
+use toolgate_lab::tax::{Bench, Labelled, Report, TASKS_MIN, paper};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -90,7 +90,8 @@ impl Tax {
         let (Some(catalog), Some(queries)) = (&self.catalog, &self.queries) else {
             return Ok(None);
         };
-        let (servers, queries) = (catalog_file::read(catalog)?, query_file::read(queries)?);
+        let servers = catalog_file::read(catalog)?;
+        let queries = query_file::read(queries)?;
         Ok(Some(Labelled { servers, queries }))
     }
 }
@@ -132,13 +133,13 @@ pub(super) fn table(table: &Table) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tax::report::Cell;
+    use toolgate_lab::tax::report::Cell;
 
     #[test]
     fn tables_have_headings_rows_and_reasons() {
         let mut table = Table {
             id: "x",
-            kind: crate::tax::report::Kind::Projection,
+            kind: toolgate_lab::tax::report::Kind::Projection,
             title: "Success".to_owned(),
             says: String::new(),
             columns: vec!["method", "per cent"],

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::calibrate::rule::{Rule, Scores};
-use crate::calibrate::{Calibrated, Found};
 use crate::cli::output::STRONG;
 use crate::cli::table::{Column, render};
 use crate::cli::text::{counted, grouped};
-use crate::policy::FEATURES;
+use toolgate_core::policy::FEATURES;
+use toolgate_lab::calibrate::rule::{Rule, Scores};
+use toolgate_lab::calibrate::{Calibrated, Found};
 
 /// The whole report, coloured.
 pub(super) fn report(found: &Calibrated, policy: &str, out: Option<&Path>) -> String {

@@ -11,8 +11,8 @@ use super::read;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{self, BAD, GOOD, ODD, STRONG};
 use crate::cli::text::{counted, one_line};
-use crate::safety::Severity;
-use crate::safety::survey::survey;
+use toolgate_core::safety::Severity;
+use toolgate_core::safety::survey::survey;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -50,8 +50,10 @@ pub(super) fn run(arguments: &Diff) -> Result<Exit, Failure> {
     let scanner = read::scanner(arguments.rules.as_deref())?;
     let sides = [&arguments.old, &arguments.new];
     let [old, new] = sides.map(|path| read::servers(std::slice::from_ref(path)));
-    let (old, new) = (old?, new?);
-    let (found_old, found_new) = (survey(&scanner, &old), survey(&scanner, &new));
+    let old = old?;
+    let new = new?;
+    let found_old = survey(&scanner, &old);
+    let found_new = survey(&scanner, &new);
     let (differences, unchanged) = differences((&old, &found_old), (&new, &found_new));
     if arguments.json {
         let tools: Vec<Value> = differences.iter().map(Difference::as_json).collect();

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::catalog::json_text::check_shape;
 use crate::cli::documents::{read_catalogs, read_text};
 use crate::cli::failure::Failure;
-use crate::config::LimitsConfig;
-use crate::eval::CatalogServer;
-use crate::safety::survey::Surveyed;
-use crate::safety::{Rules, Scanner};
+use toolgate_config::LimitsConfig;
+use toolgate_core::safety::survey::Surveyed;
+use toolgate_core::safety::{Rules, Scanner};
+use toolgate_lab::eval::CatalogServer;
+use toolgate_routing::catalog::json_text::check_shape;
 
 /// The shipped rules, with those of `file` over them.
 pub(in crate::cli) fn scanner(file: Option<&Path>) -> Result<Scanner, Failure> {

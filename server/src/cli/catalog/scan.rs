@@ -12,8 +12,8 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{self, BAD, ODD, STRONG};
 use crate::cli::table::{Column, render};
 use crate::cli::text::{counted, grouped, one_line};
-use crate::safety::survey::{ToolFindings, survey};
-use crate::safety::{Severity, Tier};
+use toolgate_core::safety::survey::{ToolFindings, survey};
+use toolgate_core::safety::{Severity, Tier};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -138,7 +138,8 @@ fn report(found: &[ToolFindings], tier: Tier, least: Severity) -> String {
         for finding in tool.findings.iter().filter(|finding| finding.severity >= least) {
             let style = colour(finding.severity);
             let severity = finding.severity.as_str();
-            let (field, why) = (one_line(&finding.field, WIDTH), one_line(&finding.why, WIDTH));
+            let field = one_line(&finding.field, WIDTH);
+            let why = one_line(&finding.why, WIDTH);
             text.push_str(&format!(
                 "{style}{severity}{style:#} {} {STRONG}{name}{STRONG:#}{mark} {field}\n  {why} {}\n",
                 finding.rule,
@@ -190,9 +191,9 @@ fn sums(found: &[ToolFindings], tier: Tier) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::safety::Rules;
-    use crate::safety::Scanner;
-    use crate::safety::survey::Surveyed;
+    use toolgate_core::safety::Rules;
+    use toolgate_core::safety::Scanner;
+    use toolgate_core::safety::survey::Surveyed;
 
     fn found() -> Vec<ToolFindings> {
         let tool = |name: &str, text: &str| json!({"name": name, "description": text});

@@ -7,7 +7,8 @@ use crate::cli::text::counted;
 
 pub(super) fn versions() -> Check {
     let version = env!("CARGO_PKG_VERSION");
-    let (system, architecture) = (std::env::consts::OS, std::env::consts::ARCH);
+    let system = std::env::consts::OS;
+    let architecture = std::env::consts::ARCH;
     Check::ok(
         "version",
         format!("toolgate {version}, contract toolgate.v1, {system} {architecture}"),

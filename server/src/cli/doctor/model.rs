@@ -5,10 +5,10 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
-use toolgate_encoder_worker::model_fetch::PinnedFile;
+use toolgate_model_hub::PinnedFile;
 
 use super::check::Check;
-use crate::config::EncoderConfig;
+use toolgate_config::EncoderConfig;
 
 /// Reads every file whole, to compare its hash.
 pub(super) fn check(config: &EncoderConfig) -> Check {
@@ -58,7 +58,7 @@ fn sha256_of(path: &Path) -> io::Result<String> {
             read => hash.update(&buffer[..read]),
         }
     }
-    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex::encode(hash.finalize()))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use toolgate_client::{Client, ClientOptions, Health, RetryOptions};
 
 use super::check::Check;
-use crate::config::ServerConfig;
+use toolgate_config::ServerConfig;
 
 const PATIENCE: Duration = Duration::from_secs(2);
 const ROUTER: &str = "toolgate.v1.RouterService";

@@ -3,10 +3,10 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::check::Check;
-use crate::auth;
-use crate::config::{AuthConfig, Config, SafetyConfig, TlsConfig};
-use crate::error::with_causes;
 use crate::serve;
+use toolgate_access::auth;
+use toolgate_config::{AuthConfig, Config, SafetyConfig, TlsConfig};
+use toolgate_core::error::with_causes;
 
 const TLS: &str = "certificate";
 const AUTH: &str = "callers";

@@ -1,11 +1,11 @@
 //! Whether the database that replicas share can be used, as the user that the configuration names.
 
 use super::check::Check;
-use crate::config::SharedStoreConfig;
-use crate::error::with_causes;
 use crate::serve;
-use crate::store::StoreError;
-use crate::store::postgres::PostgresStore;
+use toolgate_config::SharedStoreConfig;
+use toolgate_core::error::with_causes;
+use toolgate_store::StoreError;
+use toolgate_store::postgres::PostgresStore;
 
 const NAME: &str = "shared store";
 
@@ -37,7 +37,8 @@ async fn look(store: Result<PostgresStore, StoreError>) -> Result<Check, StoreEr
     if schema.is_current() {
         return Ok(Check::ok(NAME, format!("{place}, schema {}", schema.found)));
     }
-    let (found, wanted) = (schema.found, schema.wanted);
+    let found = schema.found;
+    let wanted = schema.wanted;
     let detail = format!("{place}: its schema is {found}; a server brings it to {wanted}");
     Ok(Check::warn(NAME, detail).advice("or `toolgate store migrate`, as a user who may"))
 }

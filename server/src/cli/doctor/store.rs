@@ -5,10 +5,10 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use super::check::Check;
-use crate::config::KeySource;
-use crate::error::with_causes;
 use crate::serve::{DATABASE, ServeError, require_own};
-use crate::store::sqlite::SqliteStore;
+use toolgate_config::KeySource;
+use toolgate_core::error::with_causes;
+use toolgate_store::sqlite::SqliteStore;
 
 /// Below this a server may fail at the next registration.
 const TIGHT: u64 = 1 << 30;

@@ -7,10 +7,10 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::{ToolsListFile, find, read_text};
-use crate::catalog::tools_list::ToolsList;
 use crate::cli::failure::Failure;
 use crate::cli::output;
-use crate::eval::{CatalogServer, catalog_file};
+use toolgate_lab::eval::{CatalogServer, catalog_file};
+use toolgate_routing::catalog::tools_list::ToolsList;
 
 /// The one key that tells a file of several servers.
 #[derive(Deserialize)]

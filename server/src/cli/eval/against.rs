@@ -6,10 +6,10 @@ use clap::Args;
 
 use crate::cli::arguments::{ConfigArguments, parse_setting};
 use crate::cli::failure::Failure;
-use crate::config::{Config, FlagValue};
-use crate::eval::comparison::Comparison;
-use crate::eval::sample::Samples;
-use crate::eval::{Evaluated, InputError, per_query};
+use toolgate_config::{Config, FlagValue};
+use toolgate_lab::eval::comparison::Comparison;
+use toolgate_lab::eval::sample::Samples;
+use toolgate_lab::eval::{Evaluated, InputError, per_query};
 
 /// What to compare with.
 #[derive(Debug, Default, Args)]
@@ -73,7 +73,8 @@ pub(super) struct Earlier {
 impl Earlier {
     /// Adds the comparison to the report.
     pub(super) fn compare(&self, evaluated: &mut Evaluated) -> Result<(), InputError> {
-        let (now, then) = (&evaluated.samples, &self.samples);
+        let now = &evaluated.samples;
+        let then = &self.samples;
         if now.labelled.keys != then.labelled.keys {
             return Err(other_queries(&self.path, &now.labelled.keys, &then.labelled.keys));
         }
@@ -104,8 +105,8 @@ fn other_queries(path: &Path, now: &[String], then: &[String]) -> InputError {
 mod tests {
     use super::super::example::example;
     use super::*;
-    use crate::eval::metrics::Measure;
-    use crate::eval::sample::{Column, Sample};
+    use toolgate_lab::eval::metrics::Measure;
+    use toolgate_lab::eval::sample::{Column, Sample};
 
     fn samples(keys: &[&str], value: f64) -> Samples {
         let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();

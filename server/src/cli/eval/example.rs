@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use crate::config::RouterConfig;
-use crate::eval::Report;
-use crate::eval::abstention::{Abstention, Point};
-use crate::eval::bootstrap::{Bootstrap, Estimate, Interval};
-use crate::eval::comparison::{Comparison, Row};
-use crate::eval::embeddings::Batches;
-use crate::eval::fits::FitRow;
-use crate::eval::latency::Latency;
-use crate::eval::measured::{Group, Measured};
-use crate::eval::metrics::Measure;
-use crate::eval::report::{Counts, Times, TokenTax};
+use toolgate_config::RouterConfig;
+use toolgate_lab::eval::Report;
+use toolgate_lab::eval::abstention::{Abstention, Point};
+use toolgate_lab::eval::bootstrap::{Bootstrap, Estimate, Interval};
+use toolgate_lab::eval::comparison::{Comparison, Row};
+use toolgate_lab::eval::embeddings::Batches;
+use toolgate_lab::eval::fits::FitRow;
+use toolgate_lab::eval::latency::Latency;
+use toolgate_lab::eval::measured::{Group, Measured};
+use toolgate_lab::eval::metrics::Measure;
+use toolgate_lab::eval::report::{Counts, Times, TokenTax};
 
 fn estimate(value: f64) -> Estimate {
     Estimate { value, interval: Some(Interval { low: value / 2.0, high: value * 1.25 }) }
@@ -60,7 +60,8 @@ fn counts() -> Counts {
 
 fn latency() -> Latency {
     let batches = |micros| Batches { texts: 1, time: Duration::from_micros(micros) };
-    let (queries, summaries) = (batches(400), batches(900));
+    let queries = batches(400);
+    let summaries = batches(900);
     Latency { p50: 80.0, p90: 120.0, p99: 300.0, max: 900.0, queries, summaries }
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::report::{costs, headline};
 use super::sections::{Section, curve, sections};
 use crate::cli::table::Column;
-use crate::eval::Report;
+use toolgate_lab::eval::Report;
 
 /// The report; `plots` are pictures by their names and where they lie.
 pub(super) fn markdown(report: &Report, plots: &[(String, String)]) -> String {

@@ -10,8 +10,8 @@ use super::markdown::markdown;
 use super::plots::plots;
 use crate::cli::failure::Failure;
 use crate::cli::files::{check_writable, write};
-use crate::eval::ranking::Ranked;
-use crate::eval::{Evaluated, per_query};
+use toolgate_lab::eval::ranking::Ranked;
+use toolgate_lab::eval::{Evaluated, per_query};
 
 /// What to write, and where.
 #[derive(Debug, Default, Args)]
@@ -100,7 +100,7 @@ fn lines(ranked: &[Ranked]) -> Result<String, Failure> {
 mod tests {
     use super::super::example::example;
     use super::*;
-    use crate::eval::sample::Samples;
+    use toolgate_lab::eval::sample::Samples;
 
     #[test]
     fn a_page_links_the_pictures_below_it() {
@@ -124,7 +124,8 @@ mod tests {
         };
         outputs.check().expect("writable");
         let ranked = vec![Ranked { ranked: vec!["a/b".to_owned()], scores: vec![0.75], top: 0.5 }];
-        let (samples, report) = (Samples::default(), example());
+        let samples = Samples::default();
+        let report = example();
         outputs.write(&Evaluated { ranked, samples, report }).expect("written");
         let read = |name: &str| fs::read_to_string(directory.path().join(name)).expect(name);
         assert_eq!(read("ranked.jsonl"), "{\"ranked\":[\"a/b\"],\"scores\":[0.75],\"top\":0.5}\n");

@@ -1,11 +1,11 @@
 //! An evaluation as pictures: recall by rank, and what each threshold accepts and rejects.
 
 use super::svg::{Chart, Line};
-use crate::eval::Report;
-use crate::eval::abstention::{Abstention, Point};
-use crate::eval::bootstrap::Estimate;
-use crate::eval::measured::Measured;
-use crate::eval::metrics::{CUTS, Measure};
+use toolgate_lab::eval::Report;
+use toolgate_lab::eval::abstention::{Abstention, Point};
+use toolgate_lab::eval::bootstrap::Estimate;
+use toolgate_lab::eval::measured::Measured;
+use toolgate_lab::eval::metrics::{CUTS, Measure};
 
 const OURS: &str = "#1f4e9c";
 const OTHER: &str = "#b4541a";

@@ -6,7 +6,7 @@ use super::sections::{Section, sections};
 use crate::cli::output::{self, STRONG};
 use crate::cli::table::render;
 use crate::cli::text::{counted, grouped};
-use crate::eval::Report;
+use toolgate_lab::eval::Report;
 
 /// Names that one warning lists; the JSON report has all.
 const NAMED: usize = 5;
@@ -28,7 +28,8 @@ pub(super) fn warn(report: &Report) {
     }
     let rejected = &report.rejected;
     for tool in rejected.iter().take(NAMED) {
-        let (server, what) = (&tool.server, &tool.rejection);
+        let server = &tool.server;
+        let what = &tool.rejection;
         output::warn(format_args!("rejected: {server}: {}: {}", what.field, what.problem));
     }
     if rejected.len() > NAMED {
@@ -66,8 +67,10 @@ pub(super) fn report(report: &Report) -> String {
 /// What was evaluated.
 pub(super) fn headline(report: &Report) -> String {
     let counts = &report.counts;
-    let (tools, servers) = (counted(counts.tools, "tool"), counted(counts.servers, "MCP server"));
-    let (queries, labelled) = (grouped(counts.queries as u64), grouped(counts.labelled as u64));
+    let tools = counted(counts.tools, "tool");
+    let servers = counted(counts.servers, "MCP server");
+    let queries = grouped(counts.queries as u64);
+    let labelled = grouped(counts.labelled as u64);
     let more = |count: usize, what: &str| match count {
         0 => String::new(),
         count => format!(", {} {what}", grouped(count as u64)),
@@ -82,7 +85,9 @@ pub(super) fn headline(report: &Report) -> String {
 
 /// What the catalog costs, and what the evaluation took.
 pub(super) fn costs(report: &Report) -> String {
-    let (tokens, latency, times) = (&report.tokens, &report.latency, &report.times);
+    let tokens = &report.tokens;
+    let latency = &report.latency;
+    let times = &report.times;
     let mean = tokens.schemas.checked_div(report.counts.tools as u64).unwrap_or(0);
     format!(
         "All schemas: {} tokens ({} a tool, {} the largest). All summaries: {} tokens.\n\

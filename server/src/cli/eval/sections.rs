@@ -2,15 +2,15 @@
 
 use crate::cli::table::Column;
 use crate::cli::text::{counted, grouped};
-use crate::eval::Report;
-use crate::eval::abstention::Point;
-use crate::eval::bootstrap::Estimate;
-use crate::eval::comparison::{Comparison, Row};
-use crate::eval::conversation::{ANSWER_TOKENS, Conversation, Layout, Played};
-use crate::eval::fits::FitRow;
-use crate::eval::measured::{Group, Measured};
-use crate::eval::metrics::Measure;
-use crate::eval::visible::VisibleRow;
+use toolgate_lab::eval::Report;
+use toolgate_lab::eval::abstention::Point;
+use toolgate_lab::eval::bootstrap::Estimate;
+use toolgate_lab::eval::comparison::{Comparison, Row};
+use toolgate_lab::eval::conversation::{ANSWER_TOKENS, Conversation, Layout, Played};
+use toolgate_lab::eval::fits::FitRow;
+use toolgate_lab::eval::measured::{Group, Measured};
+use toolgate_lab::eval::metrics::Measure;
+use toolgate_lab::eval::visible::VisibleRow;
 
 /// Kinds and languages that are shown; the JSON report has all.
 const GROUPS_SHOWN: usize = 40;

@@ -5,8 +5,8 @@ use toolgate_client::well_known::Timestamp;
 
 use super::super::table::{Column, render};
 use super::super::text::one_line;
-use crate::identity::TenantId;
-use crate::store::StoredKey;
+use toolgate_core::identity::TenantId;
+use toolgate_store::StoredKey;
 
 /// Why a key is good no more, in a word.
 pub(super) fn end(key: &StoredKey, now_ms: i64) -> Option<&'static str> {

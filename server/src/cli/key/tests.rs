@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use super::*;
-use crate::store::StoreFuture;
+use toolgate_store::StoreFuture;
 
 #[test]
 fn spans_are_read() {

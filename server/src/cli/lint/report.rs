@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use crate::cli::output::{BAD, GOOD, ODD, STRONG};
 use crate::cli::table::{Column, render};
 use crate::cli::text::{counted, grouped, one_line};
-use crate::eval::ranking::RANKED;
-use crate::lint::findable::Findable;
-use crate::lint::{Code, Finding, Linted, Severity, Suggestion};
+use toolgate_lab::eval::ranking::RANKED;
+use toolgate_lab::lint::findable::Findable;
+use toolgate_lab::lint::{Code, Finding, Linted, Severity, Suggestion};
 
 /// Characters of one line of a finding.
 const WIDTH: usize = 400;
@@ -27,9 +27,11 @@ pub(super) fn report(linted: &Linted, least: Severity) -> String {
 
 fn line(finding: &Finding) -> String {
     let style = colour(finding.severity);
-    let (severity, code) = (finding.severity.as_str(), finding.code.as_str());
+    let severity = finding.severity.as_str();
+    let code = finding.code.as_str();
     let tool = one_line(&format!("{}/{}", finding.server, finding.tool), WIDTH);
-    let (problem, remedy) = (one_line(&finding.problem, WIDTH), one_line(&finding.remedy, WIDTH));
+    let problem = one_line(&finding.problem, WIDTH);
+    let remedy = one_line(&finding.remedy, WIDTH);
     format!("{style}{severity}{style:#} {code} {STRONG}{tool}{STRONG:#}: {problem}\n  {remedy}\n")
 }
 

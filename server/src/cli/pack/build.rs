@@ -14,12 +14,12 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::language_model::ModelArguments;
 use crate::cli::output;
 use crate::cli::text::{counted, one_line};
-use crate::eval::stock::Stock;
-use crate::language_model::{CallError, Crew, Endpoint, Patience};
-use crate::lint::tool::Tool;
-use crate::pack_build::{Asking, Claims, Siblings, Voices, Wanted, Written, write};
-use crate::packs::document::{NOT, REQUESTS_MAX, is_language};
-use crate::packs::lint::REQUESTS_MIN;
+use toolgate_lab::eval::stock::Stock;
+use toolgate_lab::language_model::{CallError, Crew, Endpoint, Patience};
+use toolgate_lab::lint::tool::Tool;
+use toolgate_lab::pack_build::{Asking, Claims, Siblings, Voices, Wanted, Written, write};
+use toolgate_routing::packs::document::{NOT, REQUESTS_MAX, is_language};
+use toolgate_routing::packs::lint::REQUESTS_MIN;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -148,7 +148,8 @@ impl Work {
         });
         let asking: Vec<Asking<'_>> = asking.collect();
         let bar = output::progress_over(asking.len(), "tools");
-        let (files, report) = (&mut self.files, &mut self.report);
+        let files = &mut self.files;
+        let report = &mut self.report;
         let mut unsaved = None;
         let crew = Crew { endpoint, patience: Patience::default(), workers };
         let outcome = write(&crew, &asking, wanted, |place, written| {
@@ -178,7 +179,7 @@ impl Work {
 
     /// The requests that are there, by MCP server.
     fn claims(&self) -> BTreeMap<String, Claims> {
-        let server = |record: &crate::store::ServerRecord| {
+        let server = |record: &toolgate_store::ServerRecord| {
             let name = self.stock.names.in_file(&record.name);
             let claims = Claims::default();
             for (tool, voices) in self.files.of(name).into_iter().flat_map(|file| &file.tools) {
@@ -258,7 +259,8 @@ impl Report {
         let refused = self.refused.iter().map(|(tool, why)| (tool, "has no requests", why));
         let dropped = self.dropped.iter().map(|(tool, why)| (tool, "does without one", why));
         for (tool, what, why) in refused.chain(dropped).take(NAMED) {
-            let (tool, why) = (one_line(tool, 200), one_line(why, 400));
+            let tool = one_line(tool, 200);
+            let why = one_line(why, 400);
             output::warn(format_args!("{tool} {what}: {why}"));
         }
         let more = (self.refused.len() + self.dropped.len()).saturating_sub(NAMED);

@@ -9,10 +9,10 @@ use super::super::embedding::with_encoders;
 use super::super::failure::{Exit, Failure};
 use super::super::text::counted;
 use super::super::{files, output, serve};
-use crate::config::PacksConfig;
-use crate::eval::{Progress, Sides};
-use crate::packs::MEANS_FILE;
 use crate::serve::load_packs;
+use toolgate_config::PacksConfig;
+use toolgate_lab::eval::{Progress, Sides};
+use toolgate_routing::packs::MEANS_FILE;
 
 /// Embed the requests of packs once, so that no start of a server has to.
 ///
@@ -55,7 +55,7 @@ pub(super) async fn run(embed: Embed) -> Result<Exit, Failure> {
         };
         packs.only(&embed.server).map_err(unknown)?
     };
-    let count: usize = packs.all().iter().map(crate::packs::Pack::requests).sum();
+    let count: usize = packs.all().iter().map(toolgate_routing::packs::Pack::requests).sum();
     let work = async move |sides: Sides<'_>, progress: &Progress| {
         packs.means_file(sides.queries, progress).await
     };

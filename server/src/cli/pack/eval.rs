@@ -11,13 +11,13 @@ use crate::cli::arguments::ConfigArguments;
 use crate::cli::embedding::with_encoders;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::{documents, output};
-use crate::config::Config;
-use crate::eval::bootstrap::Bootstrap;
-use crate::eval::stock::Stock;
-use crate::eval::{LabelledQuery, Progress, Sides, query_file};
-use crate::identity::ToolId;
-use crate::pack_trial::{Bed, Measured, Query, Requests, measure};
-use crate::packs::Packs;
+use toolgate_config::Config;
+use toolgate_core::identity::ToolId;
+use toolgate_lab::eval::bootstrap::Bootstrap;
+use toolgate_lab::eval::stock::Stock;
+use toolgate_lab::eval::{LabelledQuery, Progress, Sides, query_file};
+use toolgate_lab::pack_trial::{Bed, Measured, Query, Requests, measure};
+use toolgate_routing::packs::Packs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -109,7 +109,8 @@ impl Eval {
         queries: Vec<Query>,
     ) -> Result<Measured, Failure> {
         let bootstrap = Bootstrap { resamples: self.resamples as usize, seed: self.seed };
-        let (clauses, how) = (config.router.clauses, (self.folds, self.seed));
+        let clauses = config.router.clauses;
+        let how = (self.folds, self.seed);
         let work = async move |sides: Sides<'_>, progress: &Progress| {
             let texts: Vec<&str> = queries.iter().map(|query| query.text.as_str()).collect();
             let with = (sides, progress);
@@ -122,7 +123,7 @@ impl Eval {
 
 /// Those that have tools of this catalog; tools that it lacks are passed over.
 fn queries(stock: &Stock, labelled: &[LabelledQuery]) -> Result<Vec<Query>, Failure> {
-    let named = |record: &crate::store::ToolRecord| {
+    let named = |record: &toolgate_store::ToolRecord| {
         let named = format!("{}/{}", stock.names.in_file(&record.server), record.name.as_str());
         (named, ToolId { server: record.server.clone(), name: record.name.clone() })
     };

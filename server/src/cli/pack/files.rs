@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use crate::cli::documents::read_text;
 use crate::cli::failure::Failure;
 use crate::cli::files;
-use crate::eval::stock::Stock;
-use crate::pack_build::{Voices, to_yaml};
-use crate::packs::Pack;
-use crate::packs::document::{NOT, PackedTool};
+use toolgate_lab::eval::stock::Stock;
+use toolgate_lab::pack_build::{Voices, to_yaml};
+use toolgate_routing::packs::Pack;
+use toolgate_routing::packs::document::{NOT, PackedTool};
 
 /// All of them, by MCP server as its file names it.
 #[derive(Debug)]
@@ -113,8 +113,8 @@ fn voices(tool: PackedTool) -> Voices {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::LimitsConfig;
-    use crate::eval::CatalogServer;
+    use toolgate_config::LimitsConfig;
+    use toolgate_lab::eval::CatalogServer;
 
     fn stock(servers: &[&str]) -> Stock {
         let server = |name: &&str| CatalogServer {

@@ -12,10 +12,10 @@ use crate::cli::documents::read_text;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::lint::FailOn;
 use crate::cli::output;
-use crate::lint::Severity;
-use crate::pack_trial::Limits;
-use crate::packs::document::Mistake;
-use crate::packs::{Pack, lint};
+use toolgate_lab::lint::Severity;
+use toolgate_lab::pack_trial::Limits;
+use toolgate_routing::packs::document::Mistake;
+use toolgate_routing::packs::{Pack, lint};
 
 const EXAMPLES: &str = "\
 Examples:

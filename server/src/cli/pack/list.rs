@@ -10,7 +10,7 @@ use crate::cli::documents;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output;
 use crate::cli::table::{Column, render};
-use crate::packs::{Pack, Packs};
+use toolgate_routing::packs::{Pack, Packs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -80,7 +80,7 @@ fn of_pack(pack: &Pack) -> Row {
 
 fn of_catalog(packs: &Packs, paths: &[PathBuf]) -> Result<Vec<Row>, Failure> {
     let servers = documents::read_catalogs(paths)?;
-    let row = |server: &crate::eval::CatalogServer| {
+    let row = |server: &toolgate_lab::eval::CatalogServer| {
         let names: HashSet<String> = server.tools.iter().filter_map(|text| name_of(text)).collect();
         let names: HashSet<&str> = names.iter().map(String::as_str).collect();
         let pack = packs.of_server(&server.name, &names);

@@ -5,9 +5,9 @@ use std::path::Path;
 use crate::cli::documents::{STANDARD_INPUT, ToolsListFile, tools_of};
 use crate::cli::output;
 use crate::cli::text::counted;
-use crate::config::LimitsConfig;
-use crate::eval::stock::Stock;
-use crate::lint::{self, Code, Finding};
+use toolgate_config::LimitsConfig;
+use toolgate_lab::eval::stock::Stock;
+use toolgate_lab::lint::{self, Code, Finding};
 
 /// What is counted, and how it is said.
 const COUNTED: [(Code, &str); 3] = [
@@ -55,7 +55,7 @@ fn wanting(findings: &[Finding]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eval::CatalogServer;
+    use toolgate_lab::eval::CatalogServer;
 
     fn said(tools: &[&str]) -> Option<String> {
         let tools = tools.iter().map(|tool| (*tool).into()).collect();

@@ -103,7 +103,8 @@ fn change(change: &v1::ActiveSetChange) -> String {
 
 /// Without deferral nothing is saved: what is missing may not be used.
 fn sent_whole(tokens: &v1::TokenAccounting) -> String {
-    let (sent, full) = (tokens.phase1_tokens + tokens.phase2_tokens, tokens.full_catalog_tokens);
+    let sent = tokens.phase1_tokens + tokens.phase2_tokens;
+    let full = tokens.full_catalog_tokens;
     let mut text =
         format!("\nSent: {} tokens. All tools: {} tokens.\n", grouped(sent), grouped(full));
     if tokens.phase2_tokens < full {

@@ -10,8 +10,8 @@ use super::{StoreArguments, failed, no_catalog, parse_tenant};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output;
 use crate::cli::text::counted;
-use crate::identity::TenantId;
-use crate::store::{Store, TenantContent, stream};
+use toolgate_core::identity::TenantId;
+use toolgate_store::{Store, TenantContent, stream};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -54,7 +54,8 @@ pub(super) async fn run(export: Export) -> Result<Exit, Failure> {
         }
         None => write(&*store, &tenants, BufWriter::new(io::stdout().lock())).await?.1,
     };
-    let (tenants, tools) = (counted(tenants.len(), "tenant"), counted(exported, "tool"));
+    let tenants = counted(tenants.len(), "tenant");
+    let tools = counted(exported, "tool");
     output::note(format_args!("exported {tenants}, {tools}"));
     Ok(Exit::Done)
 }

@@ -10,10 +10,10 @@ use super::{StoreArguments, failed, parse_tenant};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output;
 use crate::cli::text::counted;
-use crate::identity::TenantId;
 use crate::serve;
-use crate::store::stream::{Reader, StreamError};
-use crate::store::{Store, StoreError, TenantContent};
+use toolgate_core::identity::TenantId;
+use toolgate_store::stream::{Reader, StreamError};
+use toolgate_store::{Store, StoreError, TenantContent};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -64,8 +64,10 @@ async fn take_in(
 ) -> Result<(usize, usize), Failure> {
     let unreadable =
         |error: StreamError| Failure::new(format!("{}: {error}", import.file.display()));
-    let (mut reader, mut line) = (Reader::default(), String::new());
-    let (mut tenants, mut tools) = (0, 0);
+    let mut reader = Reader::default();
+    let mut line = String::new();
+    let mut tenants = 0;
+    let mut tools = 0;
     let bar = output::progress_over(0, "tenants");
     loop {
         line.clear();
@@ -99,7 +101,7 @@ async fn restore(
             "tenant {name:?} is in this store already: import into an empty one, or name another with --tenant"
         ))),
         Err(error) => {
-            let cause = crate::error::with_causes(&error);
+            let cause = toolgate_core::error::with_causes(&error);
             Err(Failure::new(format!("tenant {name:?} could not be stored: {cause}")))
         }
         Ok(()) => Ok(()),

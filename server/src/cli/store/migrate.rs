@@ -6,12 +6,12 @@ use serde_json::json;
 use super::{StoreArguments, failed};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output;
-use crate::config::StoreConfig;
-use crate::error::with_causes;
 use crate::serve::{self, DATABASE};
-use crate::store::SchemaState;
-use crate::store::postgres::PostgresStore;
-use crate::store::sqlite::SqliteStore;
+use toolgate_config::StoreConfig;
+use toolgate_core::error::with_causes;
+use toolgate_store::SchemaState;
+use toolgate_store::postgres::PostgresStore;
+use toolgate_store::sqlite::SqliteStore;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -39,7 +39,8 @@ pub(super) async fn run(migrate: Migrate) -> Result<Exit, Failure> {
     let config = migrate.store.load()?;
     let (place, state) = look(&config).await?;
     let is_current = state.is_current();
-    let (found, wanted) = (state.found, state.wanted);
+    let found = state.found;
+    let wanted = state.wanted;
     if !migrate.check && !is_current {
         super::open(&config).await?.close().await.map_err(|error| failed(&error))?;
     }

@@ -4,17 +4,17 @@ use clap::Args;
 use serde_json::json;
 
 use super::{StoreArguments, failed, no_catalog, parse_tenant};
-use crate::catalog::sample::{self, Drawn, Wrong};
-use crate::catalog::verify;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output;
 use crate::cli::text::counted;
-use crate::config::EncoderConfig;
-use crate::encoder::{Embedded, Encoder, Flow, Prefixed};
-use crate::error::{Error, with_causes};
-use crate::identity::TenantId;
 use crate::serve::load_sides;
-use crate::store::Store;
+use toolgate_config::EncoderConfig;
+use toolgate_core::error::{Error, with_causes};
+use toolgate_core::identity::TenantId;
+use toolgate_routing::catalog::sample::{self, Drawn, Wrong};
+use toolgate_routing::catalog::verify;
+use toolgate_routing::encoder::{Embedded, Encoder, Flow, Prefixed};
+use toolgate_store::Store;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -204,7 +204,8 @@ impl Found {
             0 => "all is well".to_owned(),
             problems => counted(problems, "problem"),
         };
-        let (tenants, tools) = (counted(self.tenants, "tenant"), counted(self.tools, "tool"));
+        let tenants = counted(self.tenants, "tenant");
+        let tools = counted(self.tools, "tool");
         output::print(&format!("{tenants}, {tools}: {verdict}\n"))?;
         Ok(())
     }

@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 use crate::cli::documents::{self, RegistrationSettings};
 use crate::cli::failure::Failure;
 use crate::cli::files;
-use crate::eval::stock::Stock;
-use crate::identity::ToolId;
+use toolgate_core::identity::ToolId;
+use toolgate_lab::eval::stock::Stock;
 
 /// How often what has come is saved.
 const EVERY: Duration = Duration::from_secs(1);
@@ -134,9 +134,9 @@ impl SettingsFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::LimitsConfig;
-    use crate::eval::CatalogServer;
-    use crate::identity::{ServerName, ToolName};
+    use toolgate_config::LimitsConfig;
+    use toolgate_core::identity::{ServerName, ToolName};
+    use toolgate_lab::eval::CatalogServer;
 
     fn stock(servers: &[&str]) -> Stock {
         let tools = || vec![r#"{"name": "t", "inputSchema": {}}"#.into()];

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::cli::output;
 use crate::cli::table::{Column, render};
 use crate::cli::text::{counted, one_line};
-use crate::eval::measured::Measured;
+use toolgate_lab::eval::measured::Measured;
 
 /// Tools that are named one by one; --json has all.
 const NAMED: usize = 10;
@@ -40,7 +40,8 @@ impl Report {
     /// Says on stderr which tools keep their derived summaries, and why.
     pub(super) fn warn(&self) {
         for (tool, why) in self.refused.iter().take(NAMED) {
-            let (tool, why) = (one_line(tool, 200), one_line(why, 400));
+            let tool = one_line(tool, 200);
+            let why = one_line(why, 400);
             output::warn(format_args!("{tool} keeps the extractive rule's summary: {why}"));
         }
         if self.refused.len() > NAMED {
@@ -128,8 +129,8 @@ fn metrics(measured: &Measured) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eval::bootstrap::Estimate;
-    use crate::summarize::measure::MEASURES;
+    use toolgate_lab::eval::bootstrap::Estimate;
+    use toolgate_lab::summarize::measure::MEASURES;
 
     fn example() -> Report {
         let metrics = |value| Measured {

@@ -8,16 +8,16 @@ use super::report::Report;
 use crate::cli::embedding::with_encoders;
 use crate::cli::failure::Failure;
 use crate::cli::output;
-use crate::config::Config;
-use crate::eval::stock::Stock;
-use crate::eval::{LabelledQuery, Progress, Sides};
-use crate::identity::ToolId;
-use crate::language_model::{CallError, Crew, Endpoint, Patience};
-use crate::lint::suggest::suggestion;
-use crate::lint::tool::Tool;
-use crate::lint::trial::Written;
-use crate::lint::{self, boilerplate::Boilerplate};
-use crate::summarize::{Rewritten, Tried, measure, rewrite};
+use toolgate_config::Config;
+use toolgate_core::identity::ToolId;
+use toolgate_lab::eval::stock::Stock;
+use toolgate_lab::eval::{LabelledQuery, Progress, Sides};
+use toolgate_lab::language_model::{CallError, Crew, Endpoint, Patience};
+use toolgate_lab::lint::suggest::suggestion;
+use toolgate_lab::lint::tool::Tool;
+use toolgate_lab::lint::trial::Written;
+use toolgate_lab::lint::{self, boilerplate::Boilerplate};
+use toolgate_lab::summarize::{Rewritten, Tried, measure, rewrite};
 
 /// What was asked for and what has come.
 pub(super) struct Work {
@@ -40,7 +40,8 @@ pub(super) async fn write(
         ..Report::default()
     };
     let mut work = Work { stock, files, report };
-    let (again, workers) = (summarize.again, summarize.language_model.workers());
+    let again = summarize.again;
+    let workers = summarize.language_model.workers();
     let Some(endpoint) = endpoint else {
         output::note(
             "no --endpoint: where a text is found wanting, a summary is made of the tool's own words by rule",
@@ -122,7 +123,8 @@ impl Work {
         let tools = Tool::all(&self.stock);
         let asked: Vec<&Tool<'_>> = wanting.iter().map(|place| &tools[*place]).collect();
         let bar = output::progress_over(asked.len(), "summaries");
-        let (files, report) = (&mut self.files, &mut self.report);
+        let files = &mut self.files;
+        let report = &mut self.report;
         let mut unsaved = None;
         let crew = Crew { endpoint, patience: Patience::default(), workers };
         let outcome = rewrite(&crew, &asked, |place, rewritten| {
@@ -165,7 +167,8 @@ impl Work {
         let places = 0..self.stock.catalog.tools.len();
         let summary = |place| Some((place, self.files.summary(&self.id(place))?.trim().to_owned()));
         let written: Written = places.filter_map(summary).collect();
-        let (stock, queries) = (self.stock.clone(), queries.to_vec());
+        let stock = self.stock.clone();
+        let queries = queries.to_vec();
         let work = async move |sides: Sides<'_>, progress: &Progress| {
             measure(&stock, &written, &queries, keep_better, (sides, progress)).await
         };

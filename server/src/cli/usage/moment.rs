@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use toolgate_client::well_known::Timestamp;
 
-use crate::config::units::parse_duration;
+use toolgate_config::units::parse_duration;
 
 pub(super) const SECONDS_OF_A_DAY: i64 = 86_400;
 

@@ -66,7 +66,9 @@ async fn calls_that_waited_for_the_thread_count_from_their_first_bytes() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("bound");
     let mut incoming = Connections::new(listener, ConnectionLimits::of(calls), |_| {});
-    let (mut clients, mut connections, mut sockets) = (Vec::new(), Vec::new(), Vec::new());
+    let mut clients = Vec::new();
+    let mut connections = Vec::new();
+    let mut sockets = Vec::new();
     for _ in 0..calls {
         let mut client = TcpStream::connect(address).await.expect("it listens");
         client.write_all(BEGUN).await.expect("it is taken");

@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use crate::cli::table::{Column, render};
 use crate::cli::text::{counted, grouped};
-use crate::eval::bootstrap::Estimate;
-use crate::pack_trial::{CUTS, Folds, Group, Measured};
+use toolgate_lab::eval::bootstrap::Estimate;
+use toolgate_lab::pack_trial::{CUTS, Folds, Group, Measured};
 
 pub(super) fn text(measured: &Measured) -> String {
     let (servers, tools, packs) = measured.counts;

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{Linted, Warning};
 use crate::cli::text::{counted, one_line};
-use crate::pack_trial::Limits;
-use crate::packs::document::Mistake;
+use toolgate_lab::pack_trial::Limits;
+use toolgate_routing::packs::document::Mistake;
 
 /// What requests were judged by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub(super) fn as_json(files: &[Linted], by: JudgedBy, limits: Limits) -> Value {
         json!({
             "path": file.path.to_string_lossy(),
             "tools": file.pack.as_ref().map(|pack| pack.tools.len()),
-            "requests": file.pack.as_ref().map(crate::packs::Pack::requests),
+            "requests": file.pack.as_ref().map(toolgate_routing::packs::Pack::requests),
             "errors": file.errors.iter().map(error).collect::<Vec<_>>(),
             "warnings": file.warnings.iter().map(warning).collect::<Vec<_>>(),
         })
@@ -80,7 +80,7 @@ pub(super) fn as_json(files: &[Linted], by: JudgedBy, limits: Limits) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packs::Pack;
+    use toolgate_routing::packs::Pack;
 
     #[test]
     fn errors_and_warnings_stand_below_their_file() {

@@ -5,14 +5,14 @@ use super::{Lint, Linted, Warning};
 use crate::cli::embedding::with_encoders;
 use crate::cli::failure::Failure;
 use crate::cli::{documents, output, serve};
-use crate::config::Config;
-use crate::error::Error;
-use crate::eval::stock::Stock;
-use crate::eval::{CatalogServer, Progress, Sides};
-use crate::pack_trial::{
+use toolgate_config::Config;
+use toolgate_core::error::Error;
+use toolgate_lab::eval::stock::Stock;
+use toolgate_lab::eval::{CatalogServer, Progress, Sides};
+use toolgate_lab::pack_trial::{
     Bed, Limits, Misplaced, Placed, Request, Requests, left_one_out, misplaced,
 };
-use crate::packs::{Pack, Packs};
+use toolgate_routing::packs::{Pack, Packs};
 
 /// One catalog, and the packs that its servers have.
 #[derive(Debug, Clone)]

@@ -1,0 +1,133 @@
+//! Low-rank adapters (LoRA, Hu et al. 2021, arXiv:2106.09685): what fine-tuning changed of a model's linear layers, in
+//! a hundredth of the model's size. An adapter is merged into the weights when they are read, so that every backend
+//! has it and no call pays for it.
+
+mod choice;
+mod file;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use candle_core::Tensor;
+use sha2::{Digest, Sha256};
+
+pub use choice::AdapterChoice;
+
+use crate::load_error::LoadError;
+use file::{Factors, Header};
+
+/// The adapters that come with the program, each for one model.
+const SHIPPED: &[(&str, &[u8])] =
+    &[("tools-v1", include_bytes!("../../adapters/tools-v1.safetensors"))];
+
+/// An adapter that fits a model.
+pub(crate) struct Adapter {
+    name: String,
+    /// For messages.
+    path: PathBuf,
+    sha256: String,
+    /// What the product of the factors is multiplied by.
+    scale: f64,
+    /// By the module that they change, such as `encoder.layer.0.output.dense`.
+    factors: BTreeMap<String, Factors>,
+}
+
+impl Adapter {
+    /// The adapter that `choice` means for the weights of this SHA-256.
+    ///
+    /// # Errors
+    /// The chosen file can't be read, is no adapter, or was made for other weights.
+    pub(crate) fn find(choice: &AdapterChoice, weights: &str) -> Result<Option<Self>, LoadError> {
+        match choice {
+            AdapterChoice::None => Ok(None),
+            AdapterChoice::Auto => Self::shipped_for(weights),
+            AdapterChoice::File(path) => {
+                let content = fs::read(path);
+                let content =
+                    content.map_err(|source| LoadError::Read { path: path.clone(), source })?;
+                Self::chosen(path, &content, weights).map(Some)
+            }
+        }
+    }
+
+    fn shipped_for(weights: &str) -> Result<Option<Self>, LoadError> {
+        for (name, content) in SHIPPED {
+            let path = Path::new(name);
+            let header = Header::read(content).map_err(|problem| wrong(path, problem))?;
+            if header.base_sha256 == weights {
+                return Self::read(path, content, &header).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    fn chosen(path: &Path, content: &[u8], weights: &str) -> Result<Self, LoadError> {
+        let header = Header::read(content).map_err(|problem| wrong(path, problem))?;
+        if header.base_sha256 != weights {
+            let problem = format!(
+                "it was made for weights of SHA-256 {:?}, and the model's are of {weights}",
+                header.base_sha256
+            );
+            return Err(wrong(path, problem));
+        }
+        Self::read(path, content, &header)
+    }
+
+    fn read(path: &Path, content: &[u8], header: &Header) -> Result<Self, LoadError> {
+        let factors =
+            file::factors(content, header.rank).map_err(|problem| wrong(path, problem))?;
+        let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into());
+        Ok(Self {
+            name,
+            path: path.to_path_buf(),
+            sha256: hex::encode(Sha256::digest(content)),
+            scale: header.alpha / header.rank as f64,
+            factors,
+        })
+    }
+
+    /// The file's name without its ending.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Hex SHA-256 of the file.
+    pub(crate) fn sha256(&self) -> &str {
+        &self.sha256
+    }
+
+    /// Fails for a module that the model does not have: what such an adapter was made for is not known.
+    pub(crate) fn check(&self, has_module: impl Fn(&str) -> bool) -> Result<(), LoadError> {
+        match self.factors.keys().find(|module| !has_module(module)) {
+            None => Ok(()),
+            Some(module) => Err(wrong(&self.path, format!("the model has no {module}.weight"))),
+        }
+    }
+
+    /// The weight `{module}.weight`, outputs x inputs, with what the adapter adds: `scale * B A`.
+    ///
+    /// # Errors
+    /// The factors don't have its shape.
+    pub(crate) fn merged(&self, module: &str, weight: Tensor) -> Result<Tensor, LoadError> {
+        let Some(Factors { a, b }) = self.factors.get(module) else {
+            return Ok(weight);
+        };
+        let merge = || b.matmul(a)?.affine(self.scale, 0.0)?.add(&weight);
+        merge().map_err(|_| {
+            let a = a.dims();
+            let b = b.dims();
+            let found = weight.dims();
+            wrong(
+                &self.path,
+                format!("{module}: lora_A {a:?} and lora_B {b:?} don't fit {found:?}"),
+            )
+        })
+    }
+}
+
+fn wrong(path: &Path, problem: String) -> LoadError {
+    LoadError::Adapter { path: path.to_path_buf(), problem }
+}

@@ -1,0 +1,391 @@
+//! A few threads that work on one thing together, phase by phase. Whoever is there takes the next part of
+//! a phase, and nobody waits for a thread that has not come: where another process has its core, the rest
+//! is done without it. Between two jobs the helpers look out for the next for some microseconds, then
+//! sleep: waking takes longer than a tenth of a short text, and looking out for longer would take the core
+//! from others.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle, Thread};
+use std::time::{Duration, Instant};
+
+use super::cores::Cores;
+use crate::giving_way::{Behind, give_way};
+use crate::load_error::LoadError;
+
+/// How long a thread looks out for the next job, or for the end of this one, before it sleeps.
+const LOOK_OUT: Duration = Duration::from_micros(20);
+
+/// Looks at a flag before a thread gives up its core once.
+const LOOKS: u32 = 200;
+
+/// The bit of [`Board::door`] that says that helpers may enter; the others count who is inside.
+const OPEN: usize = 1 << (usize::BITS - 1);
+
+/// How far a phase is.
+struct Phase {
+    /// Each member's share of the parts. Whoever is through with its own takes from the others': the
+    /// same member works on the same weights from job to job, and nobody waits for one that is late.
+    shares: Box<[Share]>,
+    done: Share,
+}
+
+/// How many parts were taken of a share, or are done. Aligned, so that who waits for one does not slow
+/// who works on the next: processors fetch cache lines in pairs.
+#[derive(Default)]
+#[repr(align(128))]
+struct Share(AtomicUsize);
+
+impl Phase {
+    fn new(members: usize) -> Self {
+        Self { shares: (0..members).map(|_| Share::default()).collect(), done: Share::default() }
+    }
+
+    fn reset(&self) {
+        self.shares.iter().for_each(|share| share.0.store(0, Relaxed));
+        self.done.0.store(0, Relaxed);
+    }
+
+    /// Takes the next of `parts`: of the member's own share, or else of the share after it.
+    fn take(&self, member: usize, parts: usize) -> Option<usize> {
+        let count = self.shares.len();
+        (member..member + count).find_map(|owner| {
+            let owner = owner % count;
+            let share = share(owner, count, parts);
+            let taken = &self.shares[owner].0;
+            if taken.load(Relaxed) >= share.len() {
+                return None;
+            }
+            let part = share.start + taken.fetch_add(1, Relaxed);
+            share.contains(&part).then_some(part)
+        })
+    }
+}
+
+/// A member's share of the parts.
+fn share(member: usize, members: usize, parts: usize) -> Range<usize> {
+    member * parts / members..(member + 1) * parts / members
+}
+
+/// One thread's part in a team's job.
+pub(super) struct Member<'a> {
+    /// From 0 on.
+    pub(super) index: usize,
+    pub(super) count: usize,
+    /// `None` for a thread that works alone.
+    board: Option<&'a Board>,
+    /// The phase that comes next.
+    next: Cell<usize>,
+}
+
+impl Member<'_> {
+    /// A member of a team of one.
+    pub(super) fn alone() -> Self {
+        Self { index: 0, count: 1, board: None, next: Cell::new(0) }
+    }
+
+    /// Cuts `units` into `parts` and works on parts until none is left; returns when all are done. All
+    /// members go through the same phases.
+    ///
+    /// # Panics
+    /// When another member has panicked, whose part will never be done.
+    pub(super) fn phase(&self, units: usize, parts: usize, mut work: impl FnMut(Range<usize>)) {
+        let Some(board) = self.board else { return work(0..units) };
+        let parts = parts.clamp(1, units.max(1));
+        let (phase, done) = self.work_off(board, (units, parts), work);
+        // Once, and not part by part: all members want this line.
+        phase.done.0.fetch_add(done, Release);
+        look_until(|| phase.done.0.load(Acquire) == parts || board.broken.load(Relaxed));
+        assert!(!board.broken.load(Relaxed), "another thread of the encoder panicked");
+    }
+
+    /// As [`Self::phase`], for the last one: it is done when the job is, and who finds no part left goes.
+    pub(super) fn last_phase(
+        &self,
+        units: usize,
+        parts: usize,
+        mut work: impl FnMut(Range<usize>),
+    ) {
+        match self.board {
+            Some(board) => _ = self.work_off(board, (units, parts.clamp(1, units.max(1))), work),
+            None => work(0..units),
+        }
+    }
+
+    /// Works on parts of the next phase until none is left; the phase, and how many it were.
+    fn work_off<'b>(
+        &self,
+        board: &'b Board,
+        (units, parts): (usize, usize),
+        mut work: impl FnMut(Range<usize>),
+    ) -> (&'b Phase, usize) {
+        let phase = &board.phases[self.next.get()];
+        self.next.set(self.next.get() + 1);
+        let mut done = 0;
+        while let Some(part) = phase.take(self.index, parts) {
+            work(part * units / parts..(part + 1) * units / parts);
+            done += 1;
+        }
+        (phase, done)
+    }
+}
+
+/// Looks again and again, giving up the core in between when it takes long.
+fn look_until(there: impl Fn() -> bool) {
+    let mut looks = 0_u32;
+    while !there() {
+        looks += 1;
+        if looks.is_multiple_of(LOOKS) {
+            thread::yield_now();
+        } else {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// Looks for some microseconds; whether it came.
+fn look_out(there: impl Fn() -> bool) -> bool {
+    let since = Instant::now();
+    while !there() {
+        if since.elapsed() >= LOOK_OUT {
+            return false;
+        }
+        std::hint::spin_loop();
+    }
+    true
+}
+
+type Job<'a> = &'a (dyn Fn(&Member<'_>) + Sync);
+
+/// What helpers see of a job.
+struct Board {
+    /// The number of jobs so far; a new one is announced by it.
+    number: AtomicUsize,
+    /// [`OPEN`] and how many helpers are inside.
+    door: AtomicUsize,
+    /// The job, and who runs it and sleeps until the last helper has left.
+    job: Mutex<Option<(Job<'static>, Thread)>>,
+    phases: Box<[Phase]>,
+    /// A member has panicked.
+    broken: AtomicBool,
+    stopped: AtomicBool,
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+}
+
+/// The calling thread and its helpers. Dropping it ends them.
+pub(super) struct Team {
+    board: Arc<Board>,
+    helpers: Vec<JoinHandle<()>>,
+    cores: Cores,
+}
+
+impl Team {
+    /// A team of `threads`, the caller's among them, for jobs of at most `phases` phases.
+    pub(super) fn new(threads: NonZeroUsize, phases: usize) -> Result<Self, LoadError> {
+        let board = Arc::new(Board {
+            number: AtomicUsize::new(0),
+            door: AtomicUsize::new(0),
+            job: Mutex::default(),
+            phases: (0..phases).map(|_| Phase::new(threads.get())).collect(),
+            broken: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
+            panic: Mutex::default(),
+        });
+        let mut team = Self { board, helpers: Vec::new(), cores: Cores::for_team(threads) };
+        for index in 1..threads.get() {
+            let board = Arc::clone(&team.board);
+            let cores = team.cores.clone();
+            let helper = thread::Builder::new()
+                .name(format!("encoder-{index}"))
+                .spawn(move || {
+                    give_way(Behind::Answers);
+                    cores.keep(index);
+                    help(&board, index, threads.get());
+                })
+                .map_err(|error| LoadError::Threads(error.to_string()))?;
+            team.helpers.push(helper);
+        }
+        Ok(team)
+    }
+
+    /// Keeps the calling thread, which will run the jobs, on a core that no helper is kept on.
+    pub(super) fn settle(&self) {
+        self.cores.keep(0);
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.helpers.len() + 1
+    }
+
+    /// Wakes the helpers of so many members, so that they look out when the next job comes.
+    pub(super) fn rouse(&self, members: usize) {
+        let helpers = self.helpers.iter().take(members.saturating_sub(1));
+        helpers.for_each(|helper| helper.thread().unpark());
+    }
+
+    /// Runs `job` here and on those helpers of so many members that come in time, and returns when all are
+    /// through. A panic of any is passed on; the team is of no use after one.
+    pub(super) fn run(&mut self, members: usize, job: Job<'_>) {
+        let board = &*self.board;
+        for phase in &board.phases {
+            phase.reset();
+        }
+        *lock(&board.job) = Some((forget_lifetime(job), thread::current()));
+        board.door.store(OPEN, Release);
+        board.number.fetch_add(1, Release);
+        self.rouse(members);
+        board.take_part(job, (0, self.size()));
+        board.door.fetch_and(!OPEN, AcqRel);
+        // Asleep, it leaves its core to a helper that others keep from its own.
+        while !look_out(|| board.door.load(Acquire) == 0) {
+            thread::park();
+        }
+        *lock(&board.job) = None;
+        if let Some(panic) = lock(&board.panic).take() {
+            resume_unwind(panic);
+        }
+    }
+}
+
+/// The job outlives its use: `Team::run` returns only when no helper is at it.
+#[allow(unsafe_code, reason = "threads that live longer than the borrow work on it")]
+fn forget_lifetime(job: Job<'_>) -> Job<'static> {
+    // SAFETY: helpers use the job only while they are inside, which they enter while the door is open. `run`
+    // closes it and waits until nobody is inside, also when its own part panics.
+    unsafe { std::mem::transmute::<Job<'_>, Job<'static>>(job) }
+}
+
+impl Board {
+    fn take_part(&self, job: Job<'_>, (index, count): (usize, usize)) {
+        let member = Member { index, count, board: Some(self), next: Cell::new(0) };
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| job(&member))) {
+            // The first panic is the cause; others follow from it.
+            lock(&self.panic).get_or_insert(panic);
+            self.broken.store(true, Relaxed);
+        }
+    }
+
+    /// Takes part in the present job, unless it is over.
+    fn enter(&self, index: usize, count: usize) {
+        let enter = |door: usize| (door & OPEN != 0).then_some(door + 1);
+        if self.door.fetch_update(AcqRel, Relaxed, enter).is_err() {
+            return;
+        }
+        let job = lock(&self.job).clone();
+        let runner = job.map(|(job, runner)| {
+            self.take_part(job, (index, count));
+            runner
+        });
+        // Who runs the job may end with it from here on.
+        let was_last = self.door.fetch_sub(1, Release) == 1;
+        if let (true, Some(runner)) = (was_last, runner) {
+            runner.unpark();
+        }
+    }
+}
+
+fn help(board: &Board, index: usize, count: usize) {
+    let mut seen = 0;
+    while !board.stopped.load(Relaxed) {
+        let number = board.number.load(Acquire);
+        if number != seen {
+            seen = number;
+            board.enter(index, count);
+            continue;
+        }
+        if !look_out(|| board.number.load(Acquire) != seen || board.stopped.load(Relaxed)) {
+            thread::park();
+        }
+    }
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        self.board.stopped.store(true, Relaxed);
+        self.rouse(usize::MAX);
+        for helper in self.helpers.drain(..) {
+            // Helpers catch what the jobs do.
+            let _ = helper.join();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn team(threads: usize) -> Team {
+        Team::new(NonZeroUsize::new(threads).expect("not zero"), 10).expect("threads start")
+    }
+
+    #[test]
+    fn every_unit_of_every_phase_is_worked_on_once_and_phases_are_in_order() {
+        for threads in 1..5 {
+            let mut team = team(threads);
+            for units in [0, 1, 5, 17] {
+                for parts in [1, 3, 17, 40] {
+                    let counts: Vec<AtomicUsize> = (0..17).map(|_| AtomicUsize::new(0)).collect();
+                    team.run(usize::MAX, &|member| {
+                        let work = |step: usize, range: Range<usize>| {
+                            for count in &counts[range] {
+                                assert_eq!(count.fetch_add(1, Relaxed), step);
+                            }
+                        };
+                        (0..9)
+                            .for_each(|step| member.phase(units, parts, |range| work(step, range)));
+                        member.last_phase(units, parts, |range| work(9, range));
+                    });
+                    for (i, count) in counts.iter().enumerate() {
+                        assert_eq!(count.load(Relaxed), if i < units { 10 } else { 0 });
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_panic_ends_the_job_for_all_and_is_passed_on() {
+        let fails = |part: Range<usize>| assert_ne!(part.start, 1, "part 1 fails");
+        for is_last in [false, true] {
+            let mut team = team(3);
+            let panicked = catch_unwind(AssertUnwindSafe(|| {
+                team.run(usize::MAX, &|member| {
+                    if is_last {
+                        return member.last_phase(3, 3, fails);
+                    }
+                    member.phase(3, 3, fails);
+                    member.phase(3, 3, |_| {});
+                });
+            }));
+            let panic = panicked.expect_err("the panic is passed on");
+            assert!(panic.downcast_ref::<String>().expect("a text").contains("part 1 fails"));
+        }
+    }
+
+    #[test]
+    fn who_runs_a_job_sleeps_until_the_last_helper_is_through() {
+        let mut team = team(2);
+        let done = AtomicUsize::new(0);
+        for round in 1..=3 {
+            let entered = AtomicBool::new(false);
+            team.run(usize::MAX, &|member| {
+                if member.index == 0 {
+                    return look_until(|| entered.load(Relaxed));
+                }
+                entered.store(true, Relaxed);
+                thread::sleep(10 * LOOK_OUT);
+                done.fetch_add(1, Relaxed);
+            });
+            assert_eq!(done.load(Relaxed), round);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Memory that batches use one after another: on the GPU, and pinned on the host for what goes up and
+//! comes down. It grows when a batch needs more, so that a batch usually allocates nothing.
+
+use std::sync::Arc;
+
+use candle_core::cuda_backend::cudarc::driver::sys::CU_MEMHOSTALLOC_WRITECOMBINED;
+use candle_core::cuda_backend::cudarc::driver::{
+    CudaSlice, CudaStream, DeviceRepr, DriverError, PinnedHostSlice, ValidAsZeroBits,
+};
+
+use super::element::Element;
+use super::forward::Slot;
+use super::plan::{Plan, room_for};
+use crate::backend::Batch;
+
+/// All buffers of one encoder. Whoever uses them waits for the stream before the next batch.
+pub(super) struct Memory<T> {
+    stream: Arc<CudaStream>,
+    hidden: usize,
+    wide: usize,
+    tokens: usize,
+    texts: usize,
+    /// By [`Slot`].
+    pub(super) slots: [CudaSlice<T>; 5],
+    /// A batch as [`Plan`] lays it out.
+    pub(super) upload: CudaSlice<u32>,
+    upload_host: PinnedHostSlice<u32>,
+    /// `[texts, hidden]`.
+    pub(super) result: CudaSlice<f32>,
+    result_host: PinnedHostSlice<f32>,
+}
+
+impl<T: Element> Memory<T> {
+    pub(super) fn new(
+        stream: &Arc<CudaStream>,
+        hidden: usize,
+        wide: usize,
+    ) -> Result<Self, DriverError> {
+        let tokens = room_for(1, 0);
+        let texts = room_for(1, 0);
+        Ok(Self {
+            stream: Arc::clone(stream),
+            hidden,
+            wide,
+            tokens,
+            texts,
+            slots: slots(stream, tokens, hidden, wide)?,
+            upload: stream.alloc_zeros(upload_words(tokens))?,
+            upload_host: pinned(stream, upload_words(tokens), CU_MEMHOSTALLOC_WRITECOMBINED)?,
+            result: stream.alloc_zeros(texts * hidden)?,
+            result_host: pinned(stream, texts * hidden, 0)?,
+        })
+    }
+
+    /// Makes room and sends the batch up.
+    pub(super) fn send(&mut self, plan: &Plan, batch: &Batch) -> Result<(), DriverError> {
+        self.make_room(plan)?;
+        let words = &mut self.upload_host.as_mut_slice()?[..plan.words()];
+        plan.write(batch, words);
+        self.stream.memcpy_htod(words, &mut self.upload)
+    }
+
+    /// Waits for the batch and takes its result.
+    pub(super) fn receive(&mut self, texts: usize) -> Result<Vec<Vec<f32>>, DriverError> {
+        let count = texts * self.hidden;
+        let host = &mut self.result_host.as_mut_slice()?[..count];
+        self.stream.memcpy_dtoh(&self.result.slice(..count), host)?;
+        self.stream.synchronize()?;
+        Ok(host.chunks_exact(self.hidden).map(<[f32]>::to_vec).collect())
+    }
+
+    /// Waits until nothing uses the buffers.
+    pub(super) fn settle(&self) -> Result<(), DriverError> {
+        self.stream.synchronize()
+    }
+
+    fn make_room(&mut self, plan: &Plan) -> Result<(), DriverError> {
+        let tokens = room_for(plan.tokens, self.tokens);
+        let texts = room_for(plan.texts, self.texts);
+        if tokens > self.tokens {
+            self.slots = slots(&self.stream, tokens, self.hidden, self.wide)?;
+            self.upload = self.stream.alloc_zeros(upload_words(tokens))?;
+            self.upload_host =
+                pinned(&self.stream, upload_words(tokens), CU_MEMHOSTALLOC_WRITECOMBINED)?;
+            self.tokens = tokens;
+        }
+        if texts > self.texts {
+            self.result = self.stream.alloc_zeros(texts * self.hidden)?;
+            self.result_host = pinned(&self.stream, texts * self.hidden, 0)?;
+            self.texts = texts;
+        }
+        Ok(())
+    }
+}
+
+/// The most words that a batch of `tokens` takes: when every token is a text.
+fn upload_words(tokens: usize) -> usize {
+    Plan { tokens, texts: tokens, tiles: tokens }.words()
+}
+
+fn slots<T: Element>(
+    stream: &Arc<CudaStream>,
+    tokens: usize,
+    hidden: usize,
+    wide: usize,
+) -> Result<[CudaSlice<T>; 5], DriverError> {
+    let [a, b, c, d, e] =
+        Slot::ALL.map(|slot| stream.alloc_zeros::<T>(tokens * slot.width(hidden, wide)));
+    Ok([a?, b?, c?, d?, e?])
+}
+
+#[allow(unsafe_code, reason = "pinned memory comes without contents")]
+fn pinned<T: DeviceRepr + ValidAsZeroBits>(
+    stream: &Arc<CudaStream>,
+    count: usize,
+    flags: u32,
+) -> Result<PinnedHostSlice<T>, DriverError> {
+    // SAFETY: any bits are a value of `T`, and all that is read was written before: the upload by
+    // `Plan::write`, the result by the copy from the GPU.
+    unsafe { stream.context().alloc_pinned_with_flags(count, flags) }
+}

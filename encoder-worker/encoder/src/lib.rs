@@ -1,0 +1,33 @@
+//! Sentence encoder of Toolgate: from a model directory to a handle that embeds texts. What a caller
+//! needs is re-exported here; this crate knows neither the wire nor the command line.
+
+mod adapter;
+mod backend;
+mod cpu;
+#[cfg(any(feature = "cuda", test))]
+mod cuda;
+mod device;
+mod encoder;
+mod giving_way;
+mod load_backend;
+mod load_error;
+mod loaded_model;
+mod model_dir;
+#[cfg(any(test, feature = "tiny-model"))]
+#[expect(missing_docs, clippy::new_without_default, reason = "for tests")]
+pub mod tiny_model;
+mod tokenize;
+mod weights;
+
+pub use adapter::AdapterChoice;
+pub use backend::{Backend, BackendError, Batch};
+pub use device::{Device, NumberFormat, UnknownName};
+pub use encoder::collector;
+pub use encoder::{
+    Distribution, EmbedError, Embedding, EncoderCollector, EncoderConfig, EncoderHandle,
+    EncoderStats, Flow, ModelDescription, RANGES,
+};
+pub use giving_way::{Behind, give_way};
+pub use load_error::LoadError;
+pub use loaded_model::LoadedModel;
+pub use model_dir::{Activation, BertConfig, ModelDir, Pooling, Prompts};

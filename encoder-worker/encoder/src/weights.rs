@@ -1,0 +1,142 @@
+//! Reading named tensors from the weights file, each held to a shape. What a backend makes of them is
+//! its own affair, but for the positions, of which there is one reading.
+
+use candle_core::safetensors::{Load, SliceSafetensors};
+use candle_core::{DType, Device, Tensor};
+
+use sha2::{Digest, Sha256};
+
+use crate::adapter::{Adapter, AdapterChoice};
+use crate::load_error::LoadError;
+use crate::model_dir::{ModelDir, WEIGHTS_FILE};
+
+const WORDS: &str = "embeddings.word_embeddings.weight";
+
+/// What names may start with: exports differ in whether they have the class's own prefix.
+const PREFIXES: [&str; 3] = ["", "bert.", "roberta."];
+
+const WEIGHT: &str = ".weight";
+
+/// The weights file as it was read, and what is to be merged into it.
+pub(crate) struct WeightsFile {
+    content: Vec<u8>,
+    /// Hex.
+    sha256: String,
+    adapter: Option<Adapter>,
+}
+
+impl WeightsFile {
+    /// With the adapter that `choice` means for this content.
+    pub(crate) fn new(content: Vec<u8>, choice: &AdapterChoice) -> Result<Self, LoadError> {
+        let sha256 = hex::encode(Sha256::digest(&content));
+        let adapter = Adapter::find(choice, &sha256)?;
+        Ok(Self { content, sha256, adapter })
+    }
+
+    /// Differs where weights or adapter do.
+    pub(crate) fn identity(&self) -> String {
+        let adapter = self.adapter.as_ref().map_or("", Adapter::sha256);
+        format!("weights={}\0adapter={adapter}\0", self.sha256)
+    }
+
+    /// What `model` is called with these weights.
+    pub(crate) fn name_of(&self, model: &ModelDir) -> String {
+        match &self.adapter {
+            None => model.name(),
+            Some(adapter) => format!("{}+{}", model.name(), adapter.name()),
+        }
+    }
+}
+
+/// The open weights file.
+pub(crate) struct Weights<'a> {
+    model: &'a ModelDir,
+    adapter: Option<&'a Adapter>,
+    tensors: SliceSafetensors<'a>,
+    /// One of [`PREFIXES`].
+    prefix: &'static str,
+}
+
+impl<'a> Weights<'a> {
+    /// `file` is the weights file of `model`.
+    pub(crate) fn open(model: &'a ModelDir, file: &'a WeightsFile) -> Result<Self, LoadError> {
+        let tensors = SliceSafetensors::new(&file.content).map_err(|error| LoadError::Weights {
+            path: model.file(WEIGHTS_FILE),
+            cause: error.to_string(),
+        })?;
+        let has_words = |prefix: &&str| tensors.get(&format!("{prefix}{WORDS}")).is_ok();
+        let prefix = PREFIXES.into_iter().find(has_words).unwrap_or_default();
+        let adapter = file.adapter.as_ref();
+        if let Some(adapter) = adapter {
+            adapter.check(|module| tensors.get(&format!("{prefix}{module}{WEIGHT}")).is_ok())?;
+        }
+        Ok(Self { model, adapter, tensors, prefix })
+    }
+
+    /// The model whose weights these are.
+    pub(crate) fn model(&self) -> &'a ModelDir {
+        self.model
+    }
+
+    /// The tensor `name` (without the class's prefix) as f32 on the CPU, the adapter's part merged into it.
+    ///
+    /// # Errors
+    /// When it is missing, or its shape is not `shape`.
+    fn tensor(&self, name: &str, shape: &[usize]) -> Result<Tensor, LoadError> {
+        let module = name.strip_suffix(WEIGHT);
+        let name = format!("{}{name}", self.prefix);
+        let view = self.tensors.get(&name).map_err(|_| LoadError::MissingTensor {
+            path: self.model.file(WEIGHTS_FILE),
+            tensor: name.clone(),
+        })?;
+        if view.shape() != shape {
+            return Err(LoadError::TensorShape {
+                path: self.model.file(WEIGHTS_FILE),
+                tensor: name,
+                expected: shape.to_vec(),
+                found: view.shape().to_vec(),
+            });
+        }
+        let loaded = view.load(&Device::Cpu).and_then(|tensor| tensor.to_dtype(DType::F32));
+        let loaded = loaded.map_err(|error| self.damaged(&error))?;
+        match (self.adapter, module) {
+            (Some(adapter), Some(module)) => adapter.merged(module, loaded),
+            _ => Ok(loaded),
+        }
+    }
+
+    /// The token embedding: a row a token.
+    pub(crate) fn words(&self) -> Result<Vec<f32>, LoadError> {
+        let bert = &self.model.bert;
+        self.values(WORDS, &[bert.vocab_size, bert.hidden_size])
+    }
+
+    /// The position embedding, from the row of a text's first token on, with the segment's row added
+    /// already: all is segment 0. A text that holds the padding token spelt out (`<pad>`) counts it here
+    /// like any other; RoBERTa's own code gives it no position.
+    pub(crate) fn positions(&self) -> Result<Vec<f32>, LoadError> {
+        let bert = &self.model.bert;
+        let table = |name: &str, rows: usize| {
+            self.values(&format!("embeddings.{name}_embeddings.weight"), &[rows, bert.hidden_size])
+        };
+        let segments = table("token_type", bert.type_vocab_size)?;
+        let mut positions = table("position", bert.max_position_embeddings)?;
+        positions.drain(..bert.first_position() * bert.hidden_size);
+        for row in positions.chunks_exact_mut(bert.hidden_size) {
+            row.iter_mut().zip(&segments).for_each(|(x, segment)| *x += segment);
+        }
+        Ok(positions)
+    }
+
+    /// The values of the tensor `name`, row after row, as [`Self::tensor`] checks them.
+    pub(crate) fn values(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
+        let tensor = self.tensor(name, shape)?;
+        let flat = tensor.flatten_all().and_then(|flat| flat.to_vec1());
+        flat.map_err(|error| self.damaged(&error))
+    }
+
+    /// The error for weights that were found but cannot be used.
+    fn damaged(&self, error: &candle_core::Error) -> LoadError {
+        LoadError::Weights { path: self.model.file(WEIGHTS_FILE), cause: error.to_string() }
+    }
+}

@@ -1,0 +1,145 @@
+//! `EncoderService`.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tonic::{Request, Response, Status};
+use toolgate_proto::v1::encoder_service_server::EncoderService;
+use toolgate_proto::v1::{DescribeRequest, DescribeResponse, EmbedRequest, EmbedResponse};
+use toolgate_serving::time_asked;
+use toolgate_telemetry::CallSpan;
+use tracing::{Instrument as _, error};
+
+use super::call_error::CallError;
+use super::{request, status};
+use crate::standing::{Phase, Standing};
+use crate::telemetry::Metrics;
+use toolgate_encoder::{Embedding, EncoderHandle, Flow, ModelDescription};
+
+const EMBED: &str = "EncoderService/Embed";
+const DESCRIBE: &str = "EncoderService/Describe";
+
+/// The longest a call may take, whatever its caller says.
+const DEADLINE_MAX: Duration = Duration::from_secs(60);
+
+/// KiB of text that may wait or run at once: a queue of large requests must not take the memory.
+const WAITING_KIB_MAX: usize = 64 << 10;
+
+/// The encoder's face.
+pub(crate) struct Face {
+    pub(super) standing: Arc<Standing>,
+    pub(super) metrics: Arc<Metrics>,
+    waiting_kib: Semaphore,
+}
+
+impl Face {
+    pub(crate) fn new(standing: Arc<Standing>, metrics: Arc<Metrics>) -> Self {
+        Self { standing, metrics, waiting_kib: Semaphore::new(WAITING_KIB_MAX) }
+    }
+
+    /// Counts what a call came to, and gives it its status.
+    fn answer<R>(
+        &self,
+        (method, call): (&'static str, &CallSpan),
+        started: Instant,
+        outcome: Result<R, CallError>,
+    ) -> Result<Response<R>, Status> {
+        let _in_call = call.span().enter();
+        if let Err(CallError::Device(cause)) = &outcome {
+            error!(cause, "the device failed a call");
+        }
+        let names = outcome.as_ref().err().map_or(("OK", ""), status::names);
+        self.metrics.call(method, names, started.elapsed().as_secs_f64());
+        call.answered(names.0, names.1);
+        outcome.map(Response::new).map_err(|failure| status::of(&failure))
+    }
+
+    /// The encoder, when calls are answered.
+    fn encoder(&self) -> Result<&EncoderHandle, CallError> {
+        match self.standing.phase() {
+            Phase::Starting => Err(CallError::Starting),
+            Phase::Draining => Err(CallError::Draining),
+            Phase::Broken => Err(broken()),
+            Phase::Serving => self.standing.encoder().ok_or(CallError::Starting),
+        }
+    }
+
+    async fn embed_texts(
+        &self,
+        message: EmbedRequest,
+        until: Instant,
+    ) -> Result<EmbedResponse, CallError> {
+        let encoder = self.encoder()?;
+        request::check(&message, &encoder.model().fingerprint)?;
+        let _room = self.room(&message.texts)?;
+        let embedded = tokio::select! {
+            // An answer that came with the verdict is not to be trusted.
+            biased;
+            () = self.standing.reached(Phase::Broken) => Err(broken()),
+            embedded = encoder.embed(message.texts, Flow::new(message.flow), Some(until)) => {
+                embedded.map_err(CallError::from)
+            }
+        };
+        if matches!(embedded, Err(CallError::Device(_))) {
+            self.standing.suspicion.notify_one();
+        }
+        Ok(render(encoder.model(), &embedded?))
+    }
+
+    fn room(&self, texts: &[String]) -> Result<SemaphorePermit<'_>, CallError> {
+        let bytes: usize = texts.iter().map(String::len).sum();
+        let kib = u32::try_from(bytes.div_ceil(1 << 10)).map_err(|_| CallError::Overloaded)?;
+        self.waiting_kib.try_acquire_many(kib).map_err(|_| CallError::Overloaded)
+    }
+}
+
+#[tonic::async_trait]
+impl EncoderService for Face {
+    async fn embed(&self, call: Request<EmbedRequest>) -> Result<Response<EmbedResponse>, Status> {
+        let started = Instant::now();
+        let asked = time_asked(call.metadata()).unwrap_or(DEADLINE_MAX);
+        let until = started + asked.min(DEADLINE_MAX);
+        let span = CallSpan::served(EMBED, call.metadata().as_ref());
+        let work = self.embed_texts(call.into_inner(), until);
+        let outcome = work.instrument(span.span().clone()).await;
+        self.answer((EMBED, &span), started, outcome)
+    }
+
+    async fn describe(
+        &self,
+        _: Request<DescribeRequest>,
+    ) -> Result<Response<DescribeResponse>, Status> {
+        let outcome = self.encoder().map(|encoder| describe(encoder.model()));
+        // Servers ask again and again until the worker is ready.
+        self.answer((DESCRIBE, &CallSpan::untraced()), Instant::now(), outcome)
+    }
+}
+
+fn broken() -> CallError {
+    CallError::Device("the canary found the device unfit".into())
+}
+
+fn render(model: &ModelDescription, embedded: &[Embedding]) -> EmbedResponse {
+    let mut embeddings = Vec::with_capacity(embedded.len() * model.dimensions * size_of::<f32>());
+    for value in embedded.iter().flat_map(|one| &one.vector) {
+        embeddings.extend_from_slice(&value.to_le_bytes());
+    }
+    EmbedResponse {
+        embeddings: embeddings.into(),
+        dimensions: model.dimensions as u32,
+        token_counts: embedded.iter().map(|one| one.tokens).collect(),
+        truncated: embedded.iter().map(|one| one.truncated).collect(),
+        fingerprint: model.fingerprint.clone(),
+    }
+}
+
+fn describe(model: &ModelDescription) -> DescribeResponse {
+    DescribeResponse {
+        model: model.name.clone(),
+        fingerprint: model.fingerprint.clone(),
+        dimensions: model.dimensions as u32,
+        max_tokens: model.max_tokens as u32,
+        backend: model.backend.clone(),
+    }
+}

@@ -1,0 +1,197 @@
+//! From nothing to a serving encoder, and then the watch over it: load, warm up, first canary, serve.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use tokio::task::spawn_blocking;
+use tracing::{debug, info};
+
+use super::canary::{Canary, TEXTS};
+use super::config::{CanaryConfig, WorkerConfig};
+use super::error::{CanaryError, WorkerError};
+use super::standing::Standing;
+use super::telemetry::Metrics;
+use toolgate_encoder::{EncoderConfig, EncoderHandle, Flow, ModelDescription};
+
+/// A device that is not warm by then will not be: compiling a GPU's kernels takes seconds.
+const WARM_UP_MAX: Duration = Duration::from_secs(120);
+
+/// Texts of each warm-up batch, short and long: a device sets itself up for shapes when it meets them.
+const WARM_UP: [(usize, usize); 6] = [(1, 1), (1, 40), (8, 4), (2, 400), (32, 12), (1, 1)];
+
+/// Brings the encoder up and watches it. Returns only when the worker can't go on.
+pub(super) async fn and_watch(
+    config: &WorkerConfig,
+    standing: &Standing,
+    metrics: &Metrics,
+) -> WorkerError {
+    let started = Instant::now();
+    let (encoder, canary) = match bring_up(config).await {
+        Ok(ready) => ready,
+        Err(failure) => return failure,
+    };
+    standing.serve_with(encoder.clone());
+    announce(encoder.model(), started.elapsed());
+    watch(&encoder, &canary, config.canary, (standing, metrics)).await.into()
+}
+
+async fn bring_up(config: &WorkerConfig) -> Result<(EncoderHandle, Canary), WorkerError> {
+    let encoder = load(&config.model_dir, config.encoder.clone(), true).await?;
+    warm_up(&encoder).await?;
+    let canary = canary(config, &encoder).await?;
+    Ok((encoder, canary))
+}
+
+fn announce(model: &ModelDescription, took: Duration) {
+    info!(
+        model = model.name,
+        fingerprint = model.fingerprint,
+        backend = model.backend,
+        start_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        "serving"
+    );
+}
+
+/// Loads off the async threads: it takes a core for a while. Only the `served` encoder can be faulty by
+/// request.
+async fn load(
+    dir: &Path,
+    encoder: EncoderConfig,
+    served: bool,
+) -> Result<EncoderHandle, WorkerError> {
+    let dir = dir.to_path_buf();
+    let load = move || {
+        let around = if served { around()? } else { Box::new(|backend| backend) };
+        EncoderHandle::spawn_around(&dir, &encoder, around)
+            .map_err(|source| WorkerError::Model { folder: dir.display().to_string(), source })
+    };
+    spawn_blocking(load).await.map_err(|panic| WorkerError::LoadPanic(panic.into()))?
+}
+
+type Around = Box<
+    dyn FnOnce(Box<dyn toolgate_encoder::Backend>) -> Box<dyn toolgate_encoder::Backend> + Send,
+>;
+
+/// What the served model is wrapped in: in debug builds, the fault that the environment asks for.
+fn around() -> Result<Around, WorkerError> {
+    #[cfg(debug_assertions)]
+    if let Some(fault) = super::fault::from_environment().map_err(WorkerError::Arguments)? {
+        return Ok(Box::new(|backend| fault.wrap(backend)));
+    }
+    Ok(Box::new(|backend| backend))
+}
+
+async fn warm_up(encoder: &EncoderHandle) -> Result<(), WorkerError> {
+    let until = Instant::now() + WARM_UP_MAX;
+    for (texts, words) in WARM_UP {
+        let batch = vec!["open issue ".repeat(words); texts];
+        let started = Instant::now();
+        encoder.embed(batch, Flow::ALONE, Some(until)).await.map_err(WorkerError::WarmUp)?;
+        debug!(texts, words, took = ?started.elapsed(), "warm-up");
+    }
+    Ok(())
+}
+
+/// The references: by an f32 encoder on the CPU, which goes away again. When that is what the worker itself
+/// runs, its first answers.
+async fn canary(config: &WorkerConfig, encoder: &EncoderHandle) -> Result<Canary, WorkerError> {
+    let until = Instant::now() + WARM_UP_MAX;
+    let texts = || TEXTS.map(String::from).to_vec();
+    let no_answer = |error| WorkerError::Canary(CanaryError::NoAnswer(error));
+    let independent = EncoderConfig {
+        device: toolgate_encoder::Device::Cpu,
+        format: toolgate_encoder::NumberFormat::F32,
+        ..config.encoder.clone()
+    };
+    if encoder.model().backend == "cpu-f32" {
+        let first = encoder.embed(texts(), Flow::ALONE, Some(until)).await.map_err(no_answer)?;
+        return Ok(Canary::new(first)?);
+    }
+    let reference = load(&config.model_dir, independent, false).await?;
+    let right = reference.embed(texts(), Flow::ALONE, Some(until)).await.map_err(no_answer)?;
+    let canary = Canary::new(right)?;
+    let first = encoder.embed(texts(), Flow::ALONE, Some(until)).await.map_err(no_answer)?;
+    canary.judge(&first)?;
+    Ok(canary)
+}
+
+/// Runs the canary on its timer, and at once whenever the device failed a call, until it fails.
+async fn watch(
+    encoder: &EncoderHandle,
+    canary: &Canary,
+    when: CanaryConfig,
+    (standing, metrics): (&Standing, &Metrics),
+) -> CanaryError {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(when.interval) => {}
+            () = standing.suspicion.notified() => {}
+        }
+        let started = Instant::now();
+        let lowest = canary.run(encoder, when.timeout).await;
+        metrics.canary(lowest.as_ref().ok().copied());
+        match lowest {
+            Ok(lowest) => debug!(lowest, took = ?started.elapsed(), "canary"),
+            Err(failure) => return failure,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::standing::Phase;
+    use toolgate_encoder::tiny_model::TinyModel;
+
+    fn config(model: &TinyModel) -> WorkerConfig {
+        let local = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+        WorkerConfig {
+            listen: local,
+            admin_listen: local,
+            model_dir: model.path().to_path_buf(),
+            encoder: EncoderConfig {
+                format: toolgate_encoder::NumberFormat::F32,
+                ..Default::default()
+            },
+            drain: Duration::from_secs(1),
+            until_stdin_ends: false,
+            canary: CanaryConfig {
+                interval: Duration::from_millis(1),
+                timeout: Duration::from_secs(20),
+            },
+        }
+    }
+
+    #[tokio::test]
+    async fn a_sound_encoder_serves_and_keeps_its_canary_alive() {
+        let model = TinyModel::new();
+        let standing = Arc::new(Standing::default());
+        let metrics = Metrics::new(Arc::clone(&standing));
+        let config = config(&model);
+        let runs = async {
+            standing.reached(Phase::Serving).await;
+            while !metrics.expose().contains("toolgate_canary_runs_total 3") {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::select! {
+            failure = and_watch(&config, &standing, &metrics) => panic!("{failure:?}"),
+            () = runs => {}
+        }
+        assert!(metrics.expose().contains("toolgate_canary_failures_total 0"));
+    }
+
+    #[tokio::test]
+    async fn a_missing_model_is_told() {
+        let model = TinyModel::new();
+        let standing = Arc::new(Standing::default());
+        let metrics = Metrics::new(Arc::clone(&standing));
+        let config = WorkerConfig { model_dir: "/nowhere".into(), ..config(&model) };
+        let failure = and_watch(&config, &standing, &metrics).await;
+        assert_eq!(failure.exit_code(), 3, "{failure:?}");
+        assert!(failure.with_causes().contains("/nowhere"), "{}", failure.with_causes());
+        assert_eq!(standing.phase(), Phase::Starting);
+    }
+}

@@ -1,0 +1,195 @@
+//! Faults on demand, for tests with real processes. Debug builds only: the module is not in a release.
+//!
+//! `TOOLGATE_FAULT` is a kind and, after commas, when it is on:
+//!
+//! - `garbage` (unit vectors that have nothing to do with the text), `lie` (the same, except for texts that came before
+//!   the fault was on: as from a worker that has learnt which texts it is checked with), `slow:MILLISECONDS`, `hang` (no answer
+//!   ever), `fail` (every device call), `panic`;
+//! - `after=N`: from the batch after the Nth, warm-up and canaries included;
+//! - `while=PATH`: as long as the file exists.
+//!
+//! Such as `garbage,while=/tmp/garbage` or `slow:300,after=100`.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use toolgate_encoder::{Backend, BackendError, Batch};
+
+const ENVIRONMENT: &str = "TOOLGATE_FAULT";
+
+/// Texts that a worker that lies has learnt.
+const LEARNT_MAX: usize = 100_000;
+
+/// A fault and when it is on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fault {
+    kind: Kind,
+    after: u64,
+    file: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Garbage,
+    Lie,
+    Slow(Duration),
+    Hang,
+    Fail,
+    Panic,
+}
+
+/// The fault that the environment asks for.
+pub(super) fn from_environment() -> Result<Option<Fault>, String> {
+    let Some(text) = std::env::var_os(ENVIRONMENT).filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let fault = parse(&text.to_string_lossy()).map_err(|part| {
+        format!("{ENVIRONMENT}: {part:?} is neither a fault nor a condition of one")
+    })?;
+    tracing::warn!(?fault, "this worker is made to fail");
+    Ok(Some(fault))
+}
+
+fn parse(text: &str) -> Result<Fault, String> {
+    let mut parts = text.split(',');
+    let kind = kind(parts.next().unwrap_or_default())?;
+    let mut fault = Fault { kind, after: 0, file: None };
+    for part in parts {
+        match part.split_once('=') {
+            Some(("after", count)) => fault.after = count.parse().map_err(|_| part.to_owned())?,
+            Some(("while", path)) => fault.file = Some(path.into()),
+            _ => return Err(part.to_owned()),
+        }
+    }
+    Ok(fault)
+}
+
+fn kind(text: &str) -> Result<Kind, String> {
+    Ok(match text.split_once(':').unwrap_or((text, "")) {
+        ("garbage", "") => Kind::Garbage,
+        ("lie", "") => Kind::Lie,
+        ("hang", "") => Kind::Hang,
+        ("fail", "") => Kind::Fail,
+        ("panic", "") => Kind::Panic,
+        ("slow", millis) => {
+            Kind::Slow(Duration::from_millis(millis.parse().map_err(|_| text.to_owned())?))
+        }
+        _ => return Err(text.to_owned()),
+    })
+}
+
+impl Fault {
+    pub(super) fn wrap(self, inner: Box<dyn Backend>) -> Box<dyn Backend> {
+        Box::new(Faulty { inner, fault: self, batches: 0, learnt: HashSet::new() })
+    }
+
+    fn is_on(&self, batches: u64) -> bool {
+        batches > self.after && self.file.as_ref().is_none_or(|file| file.exists())
+    }
+}
+
+struct Faulty {
+    inner: Box<dyn Backend>,
+    fault: Fault,
+    batches: u64,
+    /// Tokens of texts that came while the fault was off.
+    learnt: HashSet<Vec<u32>>,
+}
+
+impl Faulty {
+    fn learn(&mut self, batch: &Batch) {
+        for text in texts(batch) {
+            if self.learnt.len() < LEARNT_MAX {
+                self.learnt.insert(text.to_vec());
+            }
+        }
+    }
+}
+
+/// The tokens of each text.
+fn texts(batch: &Batch) -> impl Iterator<Item = &[u32]> {
+    batch.bounds().windows(2).map(|bounds| &batch.token_ids()[bounds[0]..bounds[1]])
+}
+
+impl Backend for Faulty {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn settle(&mut self) {
+        self.inner.settle();
+    }
+
+    fn rouse(&mut self) {
+        self.inner.rouse();
+    }
+
+    fn forward(&mut self, batch: &Batch) -> Result<Vec<Vec<f32>>, BackendError> {
+        self.batches += 1;
+        let mut vectors = self.inner.forward(batch)?;
+        if self.fault.is_on(self.batches) {
+            match self.fault.kind {
+                Kind::Garbage => vectors.iter_mut().for_each(|vector| spoil(vector, self.batches)),
+                Kind::Lie => {
+                    let strangers = texts(batch).zip(&mut vectors);
+                    strangers
+                        .filter(|(text, _)| !self.learnt.contains(*text))
+                        .for_each(|(_, vector)| spoil(vector, self.batches));
+                }
+                Kind::Slow(time) => thread::sleep(time),
+                Kind::Hang => loop {
+                    thread::park();
+                },
+                Kind::Fail => return Err(BackendError(format!("by {ENVIRONMENT}"))),
+                Kind::Panic => panic!("by {ENVIRONMENT}"),
+            }
+        } else if self.fault.kind == Kind::Lie {
+            self.learn(batch);
+        }
+        Ok(vectors)
+    }
+}
+
+/// Random values, scaled to length 1.
+fn spoil(vector: &mut [f32], seed: u64) {
+    let mut state = seed;
+    for value in vector.iter_mut() {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        *value = (state >> 40) as f32 / (1_u64 << 24) as f32 - 0.5;
+    }
+    let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt();
+    vector.iter_mut().for_each(|value| *value /= length);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_read() {
+        let want =
+            |kind, after, file: Option<&str>| Fault { kind, after, file: file.map(Into::into) };
+        for (text, want) in [
+            ("garbage", want(Kind::Garbage, 0, None)),
+            ("lie,while=/x", want(Kind::Lie, 0, Some("/x"))),
+            ("slow:250,after=3", want(Kind::Slow(Duration::from_millis(250)), 3, None)),
+            ("hang,while=/x y,after=1", want(Kind::Hang, 1, Some("/x y"))),
+        ] {
+            assert_eq!(parse(text), Ok(want), "{text}");
+        }
+        for text in ["", "slow", "slow:x", "garbage:1", "garbage,after=x", "garbage,when=/x"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn garbage_is_finite_and_of_length_one() {
+        let mut vector = vec![0.0; 384];
+        spoil(&mut vector, 1);
+        let length: f32 = vector.iter().map(|value| value * value).sum();
+        assert!((length - 1.0).abs() < 1e-4, "{length}");
+    }
+}

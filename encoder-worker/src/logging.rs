@@ -1,0 +1,42 @@
+//! Structured logs on standard error, and spans to a collector. Texts are no part of any event or span.
+
+use clap::ValueEnum;
+use toolgate_telemetry::{self as telemetry, LogOptions, Telemetry, TraceOptions};
+
+/// The form of log records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// The least important log records that are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogLevel {
+    /// What went wrong.
+    Error,
+    /// And what is odd.
+    Warn,
+    /// And what a supervisor wants to know: the addresses, the model, the end.
+    Info,
+    /// And what happens to single connections and canaries.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+/// Starts both; a second call changes nothing.
+pub(super) fn start(format: LogFormat, level: LogLevel, spans: Option<&TraceOptions>) -> Telemetry {
+    let level = match level {
+        LogLevel::Error => "error",
+        LogLevel::Warn => "warn",
+        LogLevel::Info => "info",
+        LogLevel::Debug => "debug",
+        LogLevel::Trace => "trace",
+    };
+    // Libraries are heard when they warn, all crates of ours at the level asked for: targets are matched by their beginnings.
+    let filter = format!("warn,toolgate={level}");
+    telemetry::start(&LogOptions { filter, json: format == LogFormat::Json }, spans)
+}

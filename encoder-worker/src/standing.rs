@@ -1,0 +1,104 @@
+//! What the worker is at: one value that health, readiness and every call look at.
+
+use std::sync::OnceLock;
+
+use tokio::sync::{Notify, watch};
+
+use toolgate_encoder::EncoderHandle;
+
+/// Where in its life a worker is. It never goes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Phase {
+    /// The model is being loaded or warmed up.
+    Starting,
+    /// Calls are answered.
+    Serving,
+    /// Asked to stop: calls in progress end, new ones are refused.
+    Draining,
+    /// The device can't be trusted: no call is answered, those in progress neither.
+    Broken,
+}
+
+impl Phase {
+    /// Whether the process is about to end.
+    pub(super) fn is_last(self) -> bool {
+        self >= Self::Draining
+    }
+}
+
+/// Shared by everything in the process.
+#[derive(Debug)]
+pub(super) struct Standing {
+    phase: watch::Sender<Phase>,
+    encoder: OnceLock<EncoderHandle>,
+    /// Rung when the device failed a call: the canary shall not wait for its turn.
+    pub(super) suspicion: Notify,
+}
+
+impl Default for Standing {
+    fn default() -> Self {
+        Self {
+            phase: watch::Sender::new(Phase::Starting),
+            encoder: OnceLock::new(),
+            suspicion: Notify::new(),
+        }
+    }
+}
+
+impl Standing {
+    pub(super) fn phase(&self) -> Phase {
+        *self.phase.borrow()
+    }
+
+    pub(super) fn watch(&self) -> watch::Receiver<Phase> {
+        self.phase.subscribe()
+    }
+
+    /// Goes on to `phase`, unless it is past it.
+    pub(super) fn enter(&self, phase: Phase) {
+        self.phase.send_if_modified(|now| {
+            let forward = *now < phase;
+            *now = phase.max(*now);
+            forward
+        });
+    }
+
+    /// Serves with this encoder from now on.
+    pub(super) fn serve_with(&self, encoder: EncoderHandle) {
+        self.encoder.get_or_init(|| encoder);
+        self.enter(Phase::Serving);
+    }
+
+    /// The encoder, once there is a warm one.
+    pub(super) fn encoder(&self) -> Option<&EncoderHandle> {
+        self.encoder.get()
+    }
+
+    /// Returns once `phase` or a later one is entered.
+    pub(super) async fn reached(&self, phase: Phase) {
+        let mut watch = self.watch();
+        // The sender lives as long as `self`, so there is always somebody to wait for.
+        let _ = watch.wait_for(|now| *now >= phase).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn it_never_goes_back() {
+        let standing = Standing::default();
+        assert_eq!(standing.phase(), Phase::Starting);
+        for (entered, want) in [
+            (Phase::Draining, Phase::Draining),
+            (Phase::Serving, Phase::Draining),
+            (Phase::Broken, Phase::Broken),
+            (Phase::Draining, Phase::Broken),
+        ] {
+            standing.enter(entered);
+            assert_eq!(standing.phase(), want);
+        }
+        standing.reached(Phase::Serving).await;
+    }
+}

@@ -1,0 +1,24 @@
+//! The encoder that serves, once there is one, and whether it does.
+
+use std::fmt;
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
+
+use crate::standing::{Phase, Standing};
+use toolgate_encoder::collector::{encode_encoder, gauge};
+
+#[derive(Debug)]
+pub(super) struct DeviceCollector {
+    pub(super) standing: Arc<Standing>,
+}
+
+impl Collector for DeviceCollector {
+    fn encode(&self, mut to: DescriptorEncoder) -> fmt::Result {
+        let serving = self.standing.phase() == Phase::Serving;
+        let about = "1 while calls are answered";
+        gauge(&mut to, "toolgate_encoder_serving", about, u64::from(serving))?;
+        self.standing.encoder().map_or(Ok(()), |encoder| encode_encoder(to, encoder))
+    }
+}

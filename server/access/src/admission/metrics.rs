@@ -1,0 +1,54 @@
+//! Metrics of calls in progress, read when they are asked for. Clones share what they show.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+
+/// Answers how many calls are in progress, how many of them are prompt, and how many of these there may be.
+type Reading = Box<dyn Fn() -> [usize; 3] + Send + Sync>;
+
+const SHOWN: [(&str, &str); 3] = [
+    ("toolgate_admission_calls", "Calls in progress"),
+    ("toolgate_admission_prompt_calls", "Calls in progress that are answered promptly"),
+    ("toolgate_admission_limit", "Prompt calls that may be in progress, for that none waits long"),
+];
+
+/// Metrics of who may begin a call.
+#[derive(Clone, Default)]
+pub struct AdmissionMetrics {
+    reading: Arc<OnceLock<Reading>>,
+}
+
+impl fmt::Debug for AdmissionMetrics {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("AdmissionMetrics").finish_non_exhaustive()
+    }
+}
+
+impl AdmissionMetrics {
+    /// Registers all of them.
+    pub fn register(&self, r: &mut Registry) {
+        r.register_collector(Box::new(self.clone()));
+    }
+
+    /// Shows what `reading` answers: calls in progress, prompt ones, and the limit on these.
+    pub fn show(&self, reading: impl Fn() -> [usize; 3] + Send + Sync + 'static) {
+        drop(self.reading.set(Box::new(reading)));
+    }
+}
+
+impl Collector for AdmissionMetrics {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let Some(read) = self.reading.get() else { return Ok(()) };
+        for ((name, help), value) in SHOWN.into_iter().zip(read()) {
+            let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
+            let kind = gauge.metric_type();
+            gauge.encode(encoder.encode_descriptor(name, help, None, kind)?)?;
+        }
+        Ok(())
+    }
+}

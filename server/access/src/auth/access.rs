@@ -1,0 +1,79 @@
+//! Which RPC needs which role: the one table of it. `toolgate_grpc` holds it to the contract's descriptors, and
+//! docs/security.md to it.
+
+use toolgate_core::role::{Role, Roles};
+
+/// Who may call an RPC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Anybody, without a credential.
+    Open,
+    /// Whoever has a good credential.
+    Known,
+    /// Who has one of these roles, or is an admin.
+    Needs(Roles),
+}
+
+const AGENT: Access = Access::Needs(Roles::of(&[Role::Agent]));
+const WRITER: Access = Access::Needs(Roles::of(&[Role::CatalogWriter]));
+const EITHER: Access = Access::Needs(Roles::of(&[Role::Agent, Role::CatalogWriter]));
+const ADMIN: Access = Access::Needs(Roles::of(&[Role::Admin]));
+
+/// Every RPC that the server serves, and who may call it.
+pub const TABLE: &[(&str, Access)] = &[
+    ("/toolgate.v1.RouterService/Route", AGENT),
+    ("/toolgate.v1.RouterService/Gate", AGENT),
+    ("/toolgate.v1.RouterService/SearchTools", AGENT),
+    ("/toolgate.v1.RouterService/GetSummaryPool", AGENT),
+    ("/toolgate.v1.RouterService/BatchGetToolSchemas", AGENT),
+    ("/toolgate.v1.CatalogService/RegisterServer", WRITER),
+    ("/toolgate.v1.CatalogService/UnregisterServer", WRITER),
+    ("/toolgate.v1.CatalogService/GetServer", WRITER),
+    ("/toolgate.v1.CatalogService/ListServers", WRITER),
+    // An agent only with `as_agent`: what its own agent sees.
+    ("/toolgate.v1.CatalogService/ListTools", EITHER),
+    ("/toolgate.v1.CatalogService/WatchCatalog", EITHER),
+    // Whoever registers tools does not also say that they may be shown.
+    ("/toolgate.v1.CatalogService/ApproveTools", ADMIN),
+    ("/toolgate.v1.PolicyService/SetPolicy", WRITER),
+    ("/toolgate.v1.PolicyService/GetPolicy", WRITER),
+    ("/toolgate.v1.PolicyService/CheckPolicy", WRITER),
+    ("/toolgate.v1.UsageService/GetUsage", WRITER),
+    ("/toolgate.v1.MemoryService/GetMemoryStats", WRITER),
+    ("/toolgate.v1.MemoryService/ClearMemory", WRITER),
+    // Served by encoder workers only; here the answer is that it is not served.
+    ("/toolgate.v1.EncoderService/Embed", Access::Known),
+    ("/toolgate.v1.EncoderService/Describe", Access::Known),
+    // Probes and load balancers have no credential.
+    ("/grpc.health.v1.Health/Check", Access::Open),
+    ("/grpc.health.v1.Health/Watch", Access::Open),
+    // What it tells is public, but its streams cost something.
+    ("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", Access::Known),
+    ("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", Access::Known),
+];
+
+/// Who may call the RPC of this path. What the table does not have is for admins.
+#[must_use]
+pub fn of(path: &str) -> Access {
+    TABLE.iter().find(|(known, _)| *known == path).map_or(ADMIN, |(_, access)| *access)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_in_the_table_is_for_admins() {
+        assert_eq!(of("/toolgate.v1.RouterService/Route"), AGENT);
+        for path in ["", "/", "/toolgate.v1.RouterService/route", "/x/Check"] {
+            assert_eq!(of(path), ADMIN, "{path}");
+        }
+    }
+
+    #[test]
+    fn each_rpc_is_there_once() {
+        for (place, (path, _)) in TABLE.iter().enumerate() {
+            assert!(TABLE[..place].iter().all(|(other, _)| other != path), "{path}");
+        }
+    }
+}

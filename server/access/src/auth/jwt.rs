@@ -1,0 +1,170 @@
+//! Signed tokens (RFC 7519, in the compact form of RFC 7515): the signature first, then what the token says. The algorithm
+//! is the key's own: a token can only agree with it.
+
+use std::collections::BTreeSet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::certificates::PRINCIPAL_MAX;
+use super::key_set::{Algorithm, KeySet};
+use super::refusal::TokenFault;
+use toolgate_core::identity::TenantId;
+use toolgate_core::role::Roles;
+
+/// Scopes of one token.
+const SCOPES_MAX: usize = 1_000;
+
+/// What a token must say, and where it says who calls.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    /// `iss`.
+    pub issuer: String,
+    /// One of `aud`.
+    pub audience: String,
+    /// How far the issuer's clock may be from ours, in seconds.
+    pub skew: i64,
+    /// The claim with the tenant.
+    pub tenant: String,
+    /// The claim with the principal.
+    pub principal: String,
+    /// The claim with the roles.
+    pub roles: String,
+    /// The claim with the most scopes that an agent may have; `None` where tokens don't limit them.
+    pub scopes: Option<String>,
+}
+
+/// What a good token says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claims {
+    /// Whose calls; `None` where it does not say, as an admin's may.
+    pub tenant: Option<TenantId>,
+    /// Who.
+    pub principal: String,
+    /// What they may do.
+    pub roles: Roles,
+    /// The most scopes, where [`Rules::scopes`] names the claim.
+    pub scopes: Option<BTreeSet<String>>,
+    /// When it is no longer good, in seconds since 1970 (UTC), the skew added.
+    pub good_until: i64,
+}
+
+#[derive(Deserialize)]
+struct Header {
+    alg: String,
+    kid: Option<String>,
+    typ: Option<String>,
+    crit: Option<Value>,
+}
+
+/// What the token says, if it holds at `now` (seconds since 1970, UTC).
+///
+/// # Errors
+/// The first thing that is wrong with it.
+pub fn verify(token: &str, keys: &KeySet, rules: &Rules, now: i64) -> Result<Claims, TokenFault> {
+    let (message, signature) = token.rsplit_once('.').ok_or(TokenFault::Malformed)?;
+    let (header, payload) = message.split_once('.').ok_or(TokenFault::Malformed)?;
+    let header: Header = part(header)?;
+    let is_token = header.typ.is_none_or(|typ| {
+        ["JWT", "at+jwt", "application/at+jwt"].iter().any(|known| typ.eq_ignore_ascii_case(known))
+    });
+    // Extensions that must be understood: none are.
+    if !is_token || header.crit.is_some() {
+        return Err(TokenFault::Malformed);
+    }
+    let algorithm = Algorithm::named(&header.alg).ok_or(TokenFault::Algorithm)?;
+    let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| TokenFault::Malformed)?;
+    let mut fitting = keys.fitting(algorithm, header.kid.as_deref()).peekable();
+    fitting.peek().ok_or(TokenFault::UnknownKey)?;
+    if !fitting.any(|key| key.signed(message.as_bytes(), &signature)) {
+        return Err(TokenFault::Signature);
+    }
+    let claims: Value = part(payload)?;
+    let good_until = judge(&claims, rules, now)?;
+    read(&claims, rules, good_until)
+}
+
+fn part<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, TokenFault> {
+    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| TokenFault::Malformed)?;
+    serde_json::from_slice(&bytes).map_err(|_| TokenFault::Malformed)
+}
+
+/// Whether it is for us, and now; until when.
+fn judge(claims: &Value, rules: &Rules, now: i64) -> Result<i64, TokenFault> {
+    if claims.get("iss").and_then(Value::as_str) != Some(&rules.issuer) {
+        return Err(TokenFault::Issuer);
+    }
+    let is_ours = |audience: &Value| audience.as_str() == Some(&rules.audience);
+    let ours = match claims.get("aud") {
+        Some(Value::Array(several)) => several.iter().any(is_ours),
+        Some(one) => is_ours(one),
+        None => false,
+    };
+    if !ours {
+        return Err(TokenFault::Audience);
+    }
+    let good_until = moment(claims, "exp")?.ok_or(TokenFault::Claims)?.saturating_add(rules.skew);
+    if good_until <= now {
+        return Err(TokenFault::Expired);
+    }
+    if moment(claims, "nbf")?.is_some_and(|from| from.saturating_sub(rules.skew) > now) {
+        return Err(TokenFault::NotYetValid);
+    }
+    Ok(good_until)
+}
+
+/// Seconds since 1970; a fraction is cut off.
+fn moment(claims: &Value, name: &str) -> Result<Option<i64>, TokenFault> {
+    let Some(value) = claims.get(name) else { return Ok(None) };
+    let whole = value.as_i64();
+    #[expect(clippy::cast_possible_truncation, reason = "checked to be in range")]
+    let cut = || value.as_f64().filter(|s| (0.0..1e15).contains(s)).map(|seconds| seconds as i64);
+    whole.or_else(cut).map(Some).ok_or(TokenFault::Claims)
+}
+
+fn read(claims: &Value, rules: &Rules, good_until: i64) -> Result<Claims, TokenFault> {
+    let tenant = match find(claims, &rules.tenant) {
+        None | Some(Value::Null) => None,
+        Some(Value::String(name)) => Some(TenantId::parse(name).map_err(|_| TokenFault::Claims)?),
+        Some(_) => return Err(TokenFault::Claims),
+    };
+    let principal = find(claims, &rules.principal).and_then(Value::as_str);
+    let is_name = |name: &&str| {
+        (1..=PRINCIPAL_MAX).contains(&name.len()) && !name.chars().any(char::is_control)
+    };
+    let principal = principal.filter(is_name).ok_or(TokenFault::Claims)?.to_owned();
+    let roles = Roles::named(words(find(claims, &rules.roles))?);
+    let scopes = match &rules.scopes {
+        None => None,
+        Some(claim) => {
+            let scopes = words(find(claims, claim))?;
+            if scopes.len() > SCOPES_MAX {
+                return Err(TokenFault::Claims);
+            }
+            Some(scopes.into_iter().map(str::to_owned).collect())
+        }
+    };
+    Ok(Claims { tenant, principal, roles, scopes, good_until })
+}
+
+/// A claim by its name, or by a JSON pointer where it begins with a slash.
+fn find<'a>(claims: &'a Value, name: &str) -> Option<&'a Value> {
+    if name.starts_with('/') { claims.pointer(name) } else { claims.get(name) }
+}
+
+/// An array of texts, or one text with spaces between words; none where there is no claim.
+fn words(claim: Option<&Value>) -> Result<Vec<&str>, TokenFault> {
+    match claim {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::String(text)) => Ok(text.split_ascii_whitespace().collect()),
+        Some(Value::Array(items)) => {
+            items.iter().map(|item| item.as_str().ok_or(TokenFault::Claims)).collect()
+        }
+        Some(_) => Err(TokenFault::Claims),
+    }
+}
+
+#[cfg(test)]
+mod tests;

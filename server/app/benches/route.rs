@@ -1,0 +1,504 @@
+//! One Route call without its encoder: gate, search, choose, promote and seal, over catalogs of 100 to
+//! 100,000 tools. The store and the encoder are fakes that answer from memory.
+
+use std::collections::HashMap;
+use std::hint::black_box;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use tokio::runtime::{Builder, Runtime};
+
+use toolgate_config::LimitsConfig;
+use toolgate_core::identity::{ServerName, TenantId, ToolId, ToolName};
+use toolgate_core::precondition::Precondition;
+use toolgate_core::state::AgentState;
+use toolgate_routing::catalog::check::{ToolCheck, ToolSettings, Work};
+use toolgate_routing::catalog::plan::text_hash;
+use toolgate_routing::encoder::{EmbedFuture, Embedded, Encoder, Encoders, Flow};
+use toolgate_routing::gate::handle::Holder;
+use toolgate_routing::gate::key::HandleKey;
+use toolgate_routing::gate::standing::Standings;
+use toolgate_routing::router::Router;
+use toolgate_routing::router::intent::Intent;
+use toolgate_routing::router::query::{Options, RouteQuery};
+use toolgate_routing::router::route::Answer;
+use toolgate_routing::shard::shards::Shards;
+use toolgate_routing::usage::Ledger;
+use toolgate_store::{
+    ChangedTenant, Changes, Committed, ContentHash, Hour, KeyReading, KeyStore, MemoryBounds,
+    MemoryChanges, MemoryVersion, PastTool, PendingRequest, PolicyChange, RecordedRequest, Revise,
+    Revision, Sequence, ServerChange, ServerRecord, Store, StoreError, StoreFuture, StoredCatalog,
+    StoredEmbedding, StoredKey, StoredPolicy, StoredServer, StoredTool, TenantContent, ToolCursor,
+    ToolRecord, UsageAddition, UsageCount,
+};
+
+const SIZES: [usize; 4] = [100, 1_000, 10_000, 100_000];
+const DIMENSIONS: usize = 384;
+const TOOLS_OF_A_SERVER: usize = 50;
+
+/// Tools about one thing: their embeddings are near each other, as those of real tools are.
+const TOOLS_OF_A_TOPIC: usize = 20;
+
+/// Distinct conditions, and the tools that have them.
+const CONDITIONS: [usize; 4] = [0, 10, 100, 1_000];
+const CONDITIONS_TOOLS: usize = 1_000;
+
+/// What the locked nine tenths of the tools wait for.
+const MILESTONE: &str = "plan_approved";
+
+fn route(c: &mut Criterion) {
+    let runtime = Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let mut group = c.benchmark_group("route");
+    for tools in SIZES {
+        let plane = Plane::new(&runtime, FakeStore::new(tools));
+        for (name, state, known) in [
+            ("all_open", unlocked(), None),
+            ("nine_tenths_locked", AgentState::default(), None),
+            ("with_pool_revision", unlocked(), Some(1)),
+        ] {
+            let query = query(state, known);
+            let answer = runtime.block_on(plane.route(query.clone()));
+            assert!(!answer.active.is_empty(), "nothing was chosen");
+            print_stages(name, tools, &answer);
+            group.bench_with_input(BenchmarkId::new(name, tools), &query, |b, query| {
+                b.iter(|| black_box(runtime.block_on(plane.route(query.clone()))));
+            });
+        }
+    }
+    group.finish();
+}
+
+/// What distinct conditions add to a call: the tools share them evenly, and all of them hold.
+fn conditions(c: &mut Criterion) {
+    let runtime = Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let mut group = c.benchmark_group("conditions");
+    for conditions in CONDITIONS {
+        let plane = Plane::new(&runtime, FakeStore::new(CONDITIONS_TOOLS).under(conditions));
+        let query = query(unlocked(), None);
+        let answer = runtime.block_on(plane.route(query.clone()));
+        let standings = Standings::of(&answer.snapshot, &unlocked());
+        assert!(standings.open(&answer.snapshot).is_none(), "a condition does not hold");
+        print_stages("conditions", conditions, &answer);
+        group.bench_with_input(BenchmarkId::from_parameter(conditions), &query, |b, query| {
+            b.iter(|| black_box(runtime.block_on(plane.route(query.clone()))));
+        });
+    }
+    group.finish();
+}
+
+/// Where the time went, of one call.
+#[expect(clippy::print_stderr, reason = "a bench talks to whoever runs it")]
+fn print_stages(name: &str, tools: usize, answer: &Answer) {
+    let stages: Vec<_> =
+        answer.timings.iter().map(|(stage, micros)| format!("{stage} {micros} us")).collect();
+    eprintln!("{name}/{tools}, one call: {}", stages.join(", "));
+}
+
+fn unlocked() -> AgentState {
+    AgentState { milestones: [MILESTONE.to_owned()].into(), ..AgentState::default() }
+}
+
+fn query(state: AgentState, known_pool_revision: Option<Revision>) -> RouteQuery {
+    let text = "find what changed since friday".to_owned();
+    RouteQuery {
+        state,
+        known_pool_revision,
+        options: Options { context_window: Some(200_000), ..Options::default() },
+        ..RouteQuery::of(vec![Intent::new(text, 1.0)])
+    }
+}
+
+/// A router with one tenant whose shard is complete.
+struct Plane {
+    router: Router,
+    tenant: TenantId,
+}
+
+impl Plane {
+    fn new(runtime: &Runtime, store: FakeStore) -> Self {
+        let tools = store.catalog.tools.len();
+        let store = Arc::new(store);
+        let encoder: Arc<dyn Encoder> = Arc::new(FakeEncoder(embedding(tools / 2)));
+        let usage = Arc::new(Ledger::new(Arc::clone(&store) as _));
+        let shards = Arc::new(Shards::new(store, Arc::clone(&encoder), 4 << 30));
+        let key = HandleKey::from_bytes(&[7; 32]).expect("32 bytes");
+        let intents = Encoders::bare(&encoder).intents;
+        let router = Router::new(shards, intents, usage, key, Duration::from_secs(3_600));
+        let plane = Self { router, tenant: TenantId::parse("bench").expect("a tenant") };
+        runtime.block_on(async {
+            while plane.route(query(unlocked(), None)).await.snapshot.lacks_graph() {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+        });
+        plane
+    }
+
+    async fn route(&self, query: RouteQuery) -> Answer {
+        let holder = Holder { tenant: &self.tenant, principal: "" };
+        self.router.route(holder, query, None).await.expect("an answer")
+    }
+}
+
+/// Gives every text the same embedding.
+struct FakeEncoder(Vec<f32>);
+
+impl Encoder for FakeEncoder {
+    fn fingerprint(&self) -> &str {
+        "fake"
+    }
+
+    fn dimensions(&self) -> usize {
+        DIMENSIONS
+    }
+
+    fn embed(&self, texts: Vec<String>, _: Flow, _: Option<Instant>) -> EmbedFuture<'_> {
+        let embedded = Embedded { vector: self.0.clone(), truncated: false };
+        Box::pin(std::future::ready(Ok(vec![embedded; texts.len()])))
+    }
+}
+
+/// A catalog in memory, for reading only.
+struct FakeStore {
+    catalog: StoredCatalog,
+    embeddings: HashMap<ContentHash, Vec<f32>>,
+}
+
+impl FakeStore {
+    fn new(tools: usize) -> Self {
+        let template = template();
+        let tools: Vec<_> = (0..tools).map(|index| tool(&template, index)).collect();
+        let hash = |tool: &StoredTool| text_hash(&tool.record.summary);
+        let embeddings =
+            tools.iter().enumerate().map(|(index, tool)| (hash(tool), embedding(index))).collect();
+        let servers = (0..tools.len().div_ceil(TOOLS_OF_A_SERVER)).map(server).collect();
+        let revision = 1;
+        let pool_floor = 1;
+        let catalog =
+            StoredCatalog { revision, servers, tools, pool_floor, ..StoredCatalog::default() };
+        Self { catalog, embeddings }
+    }
+
+    /// The same tools, each with one of so many conditions instead of what it had.
+    fn under(mut self, conditions: usize) -> Self {
+        for (index, tool) in self.catalog.tools.iter_mut().enumerate() {
+            let source =
+                |n| format!("!('blocked-{n}' in state.milestones) && state.calls.size() < 9");
+            let cel = (conditions > 0).then(|| Precondition::Cel(source(index % conditions)));
+            tool.record.precondition = cel;
+        }
+        self
+    }
+}
+
+/// One tool as a registration makes it; the others differ in their names only.
+fn template() -> ToolRecord {
+    let text = r#"{"name": "search_log_0", "description": "Searches the log for entries of a time span.",
+        "inputSchema": {"type": "object", "required": ["since"], "properties": {
+            "since": {"type": "string", "description": "Where the span begins, in ISO 8601."},
+            "until": {"type": "string", "description": "Where it ends; now, when absent."},
+            "limit": {"type": "integer", "minimum": 1, "maximum": 500}}}}"#;
+    let server = server_name(0);
+    let (limits, settings) = (LimitsConfig::default(), HashMap::<String, ToolSettings>::new());
+    let check = ToolCheck {
+        server: &server,
+        settings: &settings,
+        limits: &limits,
+        is_trusted: false,
+        work: Work::default(),
+    };
+    check.check(0, text).expect("a good tool")
+}
+
+fn tool(template: &ToolRecord, index: usize) -> StoredTool {
+    let server = server_name(index / TOOLS_OF_A_SERVER);
+    let name = format!("search_log_{index}");
+    let locked = !index.is_multiple_of(10);
+    let record = ToolRecord {
+        model_name: format!("mcp__{}__{name}", server.as_str()),
+        summary: format!("search log {index}: Searches the log for entries of a time span."),
+        definition: template.definition.replace("search_log_0", &name),
+        hash: text_hash(&name),
+        precondition: locked.then(|| Precondition::MilestoneReached(MILESTONE.to_owned())),
+        name: ToolName::parse(&name).expect("a good name"),
+        server,
+        ..template.clone()
+    };
+    StoredTool { record, summary_revision: 1 }
+}
+
+fn server(index: usize) -> StoredServer {
+    let record = ServerRecord::new(server_name(index));
+    StoredServer { record, revision: 1, updated_ms: 0, tool_count: TOOLS_OF_A_SERVER as u32 }
+}
+
+fn server_name(index: usize) -> ServerName {
+    ServerName::parse(&format!("logs-{index}")).expect("a good name")
+}
+
+/// The same for the same tool on every run: its topic's direction, and as much of its own.
+fn embedding(index: usize) -> Vec<f32> {
+    let mut topic = Noise::new(index / TOOLS_OF_A_TOPIC);
+    let mut own = Noise::new(index + (1 << 32));
+    let mut vector: Vec<f32> = (0..DIMENSIONS).map(|_| topic.next() + own.next()).collect();
+    let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
+    vector.iter_mut().for_each(|x| *x /= length);
+    vector
+}
+
+/// Numbers in -1 to 1 (SplitMix64).
+struct Noise(u64);
+
+impl Noise {
+    fn new(seed: usize) -> Self {
+        Self((seed as u64).wrapping_mul(0xD134_2543_DE82_EF95))
+    }
+
+    fn next(&mut self) -> f32 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((mixed >> 40) as f32) / (1 << 23) as f32 - 1.0
+    }
+}
+
+/// What methods answer that a route never calls.
+fn unused<'a, T: Send + 'a>() -> StoreFuture<'a, T> {
+    let error = StoreError::Damaged("the bench's store is for reading".to_owned());
+    Box::pin(std::future::ready(Err(error)))
+}
+
+impl KeyStore for FakeStore {
+    fn create_key<'a>(&'a self, _: &'a StoredKey) -> StoreFuture<'a, ()> {
+        unused()
+    }
+
+    fn find_key<'a>(&'a self, _: &'a str) -> StoreFuture<'a, Option<KeyReading>> {
+        unused()
+    }
+
+    fn read_clock_ms(&self) -> StoreFuture<'_, i64> {
+        unused()
+    }
+
+    fn list_keys<'a>(&'a self, _: &'a str, _: u32) -> StoreFuture<'a, Vec<StoredKey>> {
+        unused()
+    }
+
+    fn revoke_key<'a>(&'a self, _: &'a str, _: i64) -> StoreFuture<'a, bool> {
+        unused()
+    }
+
+    fn mark_keys_used<'a>(&'a self, _: &'a [String], _: i64) -> StoreFuture<'a, ()> {
+        unused()
+    }
+}
+
+impl Store for FakeStore {
+    fn revision<'a>(&'a self, _: &'a TenantId) -> StoreFuture<'a, Option<Revision>> {
+        Box::pin(std::future::ready(Ok(Some(self.catalog.revision))))
+    }
+
+    fn changes<'a>(&'a self, _: &'a TenantId, _: Revision) -> StoreFuture<'a, Changes> {
+        unused()
+    }
+
+    fn load_catalog<'a>(&'a self, _: &'a TenantId) -> StoreFuture<'a, Option<StoredCatalog>> {
+        Box::pin(std::future::ready(Ok(Some(self.catalog.clone()))))
+    }
+
+    fn load_embeddings<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: &'a str,
+    ) -> StoreFuture<'a, HashMap<ContentHash, Vec<f32>>> {
+        Box::pin(std::future::ready(Ok(self.embeddings.clone())))
+    }
+
+    fn save_embeddings<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: &'a str,
+        _: &'a [StoredEmbedding],
+    ) -> StoreFuture<'a, ()> {
+        unused()
+    }
+
+    fn read_server<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: &'a ServerName,
+    ) -> StoreFuture<'a, Option<(StoredServer, Vec<StoredTool>)>> {
+        unused()
+    }
+
+    fn drop_embeddings<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: &'a str,
+        _: &'a [ContentHash],
+    ) -> StoreFuture<'a, ()> {
+        unused()
+    }
+
+    fn past_tools<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: &'a ServerName,
+    ) -> StoreFuture<'a, Vec<PastTool>> {
+        unused()
+    }
+
+    fn list_servers<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: Option<&'a str>,
+        _: u32,
+    ) -> StoreFuture<'a, Vec<StoredServer>> {
+        unused()
+    }
+
+    fn list_tools<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: Option<&'a ServerName>,
+        _: Option<&'a ToolCursor>,
+        _: u32,
+    ) -> StoreFuture<'a, Vec<StoredTool>> {
+        unused()
+    }
+
+    fn find_request<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: &'a str,
+    ) -> StoreFuture<'a, Option<RecordedRequest>> {
+        unused()
+    }
+
+    fn record_request<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: PendingRequest,
+    ) -> StoreFuture<'a, Committed> {
+        unused()
+    }
+
+    fn commit<'a>(&'a self, _: &'a TenantId, _: ServerChange) -> StoreFuture<'a, Committed> {
+        unused()
+    }
+
+    fn remove_server<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: &'a ServerName,
+        _: Revision,
+    ) -> StoreFuture<'a, Committed> {
+        unused()
+    }
+
+    fn add_usage<'a>(&'a self, _: &'a [UsageAddition]) -> StoreFuture<'a, ()> {
+        unused()
+    }
+
+    fn read_usage<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: Range<Hour>,
+        _: Hour,
+    ) -> StoreFuture<'a, Vec<UsageCount>> {
+        unused()
+    }
+
+    fn forget_usage(&self, _: Hour) -> StoreFuture<'_, ()> {
+        unused()
+    }
+
+    fn read_memory<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: MemoryVersion,
+    ) -> StoreFuture<'a, MemoryChanges> {
+        unused()
+    }
+
+    fn revise_memory<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: &'a [ToolId],
+        _: Revise<'a>,
+        _: MemoryBounds,
+    ) -> StoreFuture<'a, ()> {
+        unused()
+    }
+
+    fn clear_memory<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: Option<&'a ServerName>,
+        _: Option<&'a ToolName>,
+    ) -> StoreFuture<'a, u64> {
+        unused()
+    }
+
+    fn read_policy<'a>(&'a self, _: &'a TenantId) -> StoreFuture<'a, Option<StoredPolicy>> {
+        unused()
+    }
+
+    fn set_policy<'a>(&'a self, _: &'a TenantId, _: PolicyChange) -> StoreFuture<'a, Committed> {
+        unused()
+    }
+
+    fn ping(&self) -> StoreFuture<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn close(&self) -> StoreFuture<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn failures(&self) -> u64 {
+        0
+    }
+
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    fn clock_ms(&self) -> i64 {
+        0
+    }
+
+    fn hint(&self) -> StoreFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+
+    fn last_change(&self) -> StoreFuture<'_, Sequence> {
+        unused()
+    }
+
+    fn changed_tenants(&self, _: Sequence, _: u32) -> StoreFuture<'_, Vec<ChangedTenant>> {
+        unused()
+    }
+
+    fn read_content<'a>(&'a self, _: &'a TenantId) -> StoreFuture<'a, Option<TenantContent>> {
+        unused()
+    }
+
+    fn restore_content<'a>(&'a self, _: &'a TenantId, _: &'a TenantContent) -> StoreFuture<'a, ()> {
+        unused()
+    }
+
+    fn list_tenants<'a>(
+        &'a self,
+        _: Option<&'a TenantId>,
+        _: u32,
+    ) -> StoreFuture<'a, Vec<TenantId>> {
+        unused()
+    }
+}
+
+criterion_group!(benches, route, conditions);
+criterion_main!(benches);

@@ -1,0 +1,261 @@
+//! What a replica with many tenants needs: memory, processor time, and how long a shard takes that is loaded from the
+//! store. Real definitions (tests/data/servers), a real store, embeddings made of noise. `TENANTS` says how many tenants,
+//! 1,000 when absent. Prints a table.
+#![expect(clippy::print_stdout, reason = "a bench talks to whoever runs it")]
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use toolgate_app::plane::{Plane, PlaneConfig};
+use toolgate_config::{LimitsConfig, MemoryConfig};
+use toolgate_core::deferral::Policy;
+use toolgate_core::identity::{ServerName, TenantId};
+use toolgate_core::live::Live;
+use toolgate_routing::catalog::plan::Mode;
+use toolgate_routing::catalog::registration::Registration;
+use toolgate_routing::encoder::{EmbedFuture, Embedded, Encoder, Encoders, Flow};
+use toolgate_routing::gate::handle::Holder;
+use toolgate_routing::gate::key::HandleKey;
+use toolgate_routing::memory::MemoryMetrics;
+use toolgate_routing::router::intent::Intent;
+use toolgate_routing::router::query::RouteQuery;
+use toolgate_store::ServerRecord;
+use toolgate_store::sqlite::SqliteStore;
+
+const TOOLS_OF_A_TENANT: usize = 100;
+const DIMENSIONS: usize = 384;
+const CALLS: usize = 20_000;
+
+/// Where a process finds that all is registered.
+const REGISTERED: &str = "TOOLGATE_SCALE_REGISTERED";
+
+fn main() {
+    // `cargo test` runs benches too, to see that they work.
+    let is_test = std::env::args().any(|argument| argument == "--test");
+    let asked = std::env::var("TENANTS").ok().and_then(|tenants| tenants.parse().ok());
+    let tenants = asked.unwrap_or(if is_test { 3 } else { 1_000 });
+    let calls = if is_test { 10 } else { CALLS };
+    let runtime = Runtime::new().expect("a runtime");
+    if let Some(folder) = std::env::var_os(REGISTERED) {
+        runtime.block_on(measure(Path::new(&folder), tenants, calls));
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let registering = runtime.block_on(register_all(folder.path(), tenants));
+    println!("{tenants} tenants of {TOOLS_OF_A_TENANT} tools");
+    println!("registering a tenant (its embeddings apart): {registering:.1?}");
+    // Memory is told by a process that has registered nothing: what that freed would be used again, and not be seen.
+    let mut rest = Command::new(std::env::current_exe().expect("this program"));
+    rest.args(std::env::args_os().skip(1)).env(REGISTERED, folder.path());
+    assert!(rest.status().expect("a process").success(), "the rest failed");
+}
+
+async fn measure(folder: &Path, tenants: usize, calls: usize) {
+    // Another plane on the same store, as after a restart.
+    let plane = plane(folder).await;
+    let loaded = load_all(&plane, tenants).await;
+    let processor = processor_seconds();
+    let began = Instant::now();
+    for call in 0..calls {
+        route(&plane, call.wrapping_mul(7_919) % tenants, call).await;
+    }
+    let routing = processor_seconds() - processor;
+    let took = began.elapsed();
+
+    let per_thousand = |bytes: u64| bytes as f64 * 1e3 / tenants as f64 / f64::from(1 << 20);
+    let stored = size_of_files(folder);
+    let known = plane.shard_memory_bytes();
+    println!("store: {:.0} MiB for 1,000 tenants", per_thousand(stored));
+    println!("memory: {:.0} MiB for 1,000 tenants", per_thousand(loaded.memory));
+    println!("of which the budget knows: {:.0} MiB", per_thousand(known));
+    println!("a shard from the store: p50 {:.2?}, p99 {:.2?}", loaded.p50, loaded.p99);
+    println!("processor time of it: {:.2} ms", loaded.processor * 1e3 / tenants as f64);
+    println!(
+        "Route without its embedding: {:.0} us of processor time",
+        routing * 1e6 / calls as f64
+    );
+    println!("one after another: {:.0} us", took.as_secs_f64() * 1e6 / calls as f64);
+}
+
+/// How long one tenant takes.
+async fn register_all(folder: &Path, tenants: usize) -> Duration {
+    let catalogs = catalogs();
+    let plane = plane(folder).await;
+    let began = Instant::now();
+    for index in 0..tenants {
+        for (name, body) in tools_of(&catalogs, index) {
+            register(&plane, index, &name, body).await;
+        }
+    }
+    began.elapsed() / count(tenants)
+}
+
+/// What it took to have every tenant's shard.
+struct Loaded {
+    memory: u64,
+    /// Seconds of processor time.
+    processor: f64,
+    p50: Duration,
+    p99: Duration,
+}
+
+async fn load_all(plane: &Plane, tenants: usize) -> Loaded {
+    let resident = self::resident();
+    let processor = processor_seconds();
+    let mut cold: Vec<Duration> = Vec::with_capacity(tenants);
+    for index in 0..tenants {
+        let began = Instant::now();
+        route(plane, index, 0).await;
+        cold.push(began.elapsed());
+    }
+    cold.sort_unstable();
+    Loaded {
+        memory: self::resident().saturating_sub(resident),
+        processor: processor_seconds() - processor,
+        p50: cold[tenants / 2],
+        p99: cold[tenants * 99 / 100],
+    }
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).expect("as many as can be counted")
+}
+
+/// Definitions of real MCP servers: of each its name and tools.
+fn catalogs() -> Vec<(String, Vec<Value>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/servers");
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .expect("the catalogs")
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .collect();
+    files.sort();
+    let read = |path: &std::path::PathBuf| {
+        let text = fs::read_to_string(path).expect("a catalog");
+        let whole: Value = serde_json::from_str(&text).expect("JSON");
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        (name, whole["tools"].as_array().cloned().unwrap_or_default())
+    };
+    files.iter().map(read).collect()
+}
+
+/// As many tools as a tenant has, from another MCP server on with each tenant.
+fn tools_of(catalogs: &[(String, Vec<Value>)], tenant: usize) -> Vec<(String, Vec<Value>)> {
+    let mut taken = Vec::new();
+    let mut left = TOOLS_OF_A_TENANT;
+    for (name, tools) in catalogs.iter().cycle().skip(tenant % catalogs.len()) {
+        let tools: Vec<_> = tools.iter().take(left).cloned().collect();
+        left -= tools.len();
+        taken.push((name.clone(), tools));
+        if left == 0 {
+            return taken;
+        }
+    }
+    taken
+}
+
+fn tenant(index: usize) -> TenantId {
+    TenantId::parse(&format!("tenant-{index}")).expect("a tenant")
+}
+
+async fn plane(folder: &Path) -> Plane {
+    let store = SqliteStore::open(&folder.join("catalog.db")).await.expect("a store");
+    let encoder: Arc<dyn Encoder> = Arc::new(Noise);
+    let config = PlaneConfig {
+        max_watches: 1,
+        packs: None,
+        copies: None,
+        max_staleness: Duration::from_secs(900),
+        vetting: None,
+        memory: (MemoryConfig::default(), MemoryMetrics::default()),
+        limits: Arc::new(Live::new(LimitsConfig::default())),
+        memory_budget: 64 << 30,
+        handle_key: HandleKey::from_bytes(&[7; 32]).expect("a key"),
+        handle_ttl: Duration::from_secs(600),
+        deferral: Arc::new(Live::new(Policy::default())),
+    };
+    Plane::new(Arc::new(store), Encoders::bare(&encoder), config)
+}
+
+async fn register(plane: &Plane, index: usize, name: &str, tools: Vec<Value>) {
+    let registration = Registration {
+        server: ServerRecord::new(ServerName::parse(name).expect("a name")),
+        body: json!({ "tools": tools }).to_string().into_bytes().into(),
+        settings: HashMap::new(),
+        mode: Mode::Replace,
+        etag: String::new(),
+        request: None,
+        all_or_nothing: false,
+    };
+    plane.register(&tenant(index), registration, None).await.expect("a registration");
+}
+
+async fn route(plane: &Plane, index: usize, call: usize) {
+    let tenant = tenant(index);
+    let holder = Holder { tenant: &tenant, principal: "" };
+    let text = format!("show me the open change {call} of the repository");
+    let query = RouteQuery::of(vec![Intent::new(text, 1.0)]);
+    plane.router.route(holder, query, None).await.expect("an answer");
+}
+
+/// Embeds texts as noise of unit length, the same for the same text.
+struct Noise;
+
+impl Encoder for Noise {
+    fn fingerprint(&self) -> &str {
+        "noise"
+    }
+
+    fn dimensions(&self) -> usize {
+        DIMENSIONS
+    }
+
+    fn embed(&self, texts: Vec<String>, _: Flow, _: Option<Instant>) -> EmbedFuture<'_> {
+        let embedded = texts.iter().map(|text| Embedded { vector: noise(text), truncated: false });
+        Box::pin(std::future::ready(Ok(embedded.collect())))
+    }
+}
+
+fn noise(text: &str) -> Vec<f32> {
+    // FNV-1a for the seed, xorshift for the numbers.
+    let mut state = text.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
+    }) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        ((state >> 40) as f32) / (1 << 23) as f32 - 1.0
+    };
+    let mut vector: Vec<f32> = (0..DIMENSIONS).map(|_| next()).collect();
+    let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
+    vector.iter_mut().for_each(|x| *x /= length);
+    vector
+}
+
+fn size_of_files(folder: &Path) -> u64 {
+    let files = fs::read_dir(folder).expect("the folder");
+    files.filter_map(|entry| Some(entry.ok()?.metadata().ok()?.len())).sum()
+}
+
+/// Bytes that the process holds.
+fn resident() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0 kB");
+    line.trim().trim_end_matches("kB").trim().parse::<u64>().unwrap_or_default() << 10
+}
+
+/// Processor time of the process, on all cores.
+fn processor_seconds() -> f64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields: Vec<_> = stat.rsplit(')').next().unwrap_or_default().split(' ').collect();
+    let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<f64>().ok());
+    (ticks(12).unwrap_or_default() + ticks(13).unwrap_or_default()) / 100.0
+}

@@ -1,0 +1,235 @@
+//! Following what other replicas commit to a shared store: asked for at intervals, and at once where the store hints
+//! at a change. What is loaded is built again; those who watch are told.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::Plane;
+use toolgate_core::error::{Error, with_causes};
+use toolgate_core::identity::TenantId;
+use toolgate_store::{Revision, Sequence};
+
+/// Changed tenants that are asked for at a time.
+const PAGE: u32 = 500;
+
+/// Shards that are built again at a time.
+const BUILDS_AT_ONCE: usize = 2;
+
+/// How often it is written down that this replica is up to date.
+const MARKED_EVERY: Duration = Duration::from_secs(10);
+
+/// Between two questions, however many hints come.
+const LEAST_PAUSE: Duration = Duration::from_millis(10);
+
+/// How far this replica has followed.
+pub(super) struct Following {
+    /// When it last knew itself to be up to date.
+    up_to_date: Mutex<Instant>,
+    /// When it was last written down that it was.
+    marked: Mutex<Option<Instant>>,
+    /// Whether the store answered when it was last asked; `None` before.
+    reached: Mutex<Option<bool>>,
+    /// Shards to be built again, each to a revision at least.
+    builds: Mutex<HashMap<TenantId, Revision>>,
+    places: Semaphore,
+}
+
+impl Default for Following {
+    fn default() -> Self {
+        Self {
+            up_to_date: Mutex::new(Instant::now()),
+            marked: Mutex::default(),
+            reached: Mutex::default(),
+            builds: Mutex::default(),
+            places: Semaphore::new(BUILDS_AT_ONCE),
+        }
+    }
+}
+
+impl Following {
+    fn answered(&self) {
+        let before = locked(&self.reached).replace(true);
+        if before == Some(false) {
+            info!("the store can be reached again");
+        }
+        if locked(&self.builds).is_empty() {
+            *locked(&self.up_to_date) = Instant::now();
+        }
+    }
+
+    fn missed(&self, error: &Error) {
+        let before = locked(&self.reached).replace(false);
+        if before != Some(false) {
+            warn!(
+                error = with_causes(error),
+                "the store can't be reached: what is loaded, or copied here, is served; nothing can be changed"
+            );
+        }
+    }
+}
+
+/// Nothing panics while it holds one of the locks.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Plane {
+    /// Follows a shared store, asked about each `every`, until `over`. A store of this process's own has nothing to
+    /// follow.
+    pub async fn keep_up(self: Arc<Self>, every: Duration, over: CancellationToken) {
+        if !self.store.is_shared() {
+            return;
+        }
+        let mut seen = self.begin_after_mark();
+        loop {
+            let asked = Instant::now();
+            match self.catch_up(&mut seen).await {
+                Ok(()) => {
+                    self.following.answered();
+                    self.shards.freshness().answered(asked);
+                    self.mark(seen.unwrap_or_default()).await;
+                }
+                Err(error) => {
+                    self.shards.freshness().missed();
+                    self.following.missed(&error);
+                }
+            }
+            tokio::select! {
+                biased;
+                () = over.cancelled() => return,
+                _ = self.store.hint() => sleep(LEAST_PAUSE).await,
+                () = sleep(jittered(every)) => {}
+            }
+        }
+    }
+
+    /// Begins where the process before this one ended: what copies are worth, and the change that it had followed.
+    fn begin_after_mark(&self) -> Option<Sequence> {
+        let mark = self.shards.copies()?.followed_before()?;
+        if let Some(at) = Instant::now().checked_sub(mark.age) {
+            self.shards.freshness().answered(at);
+        }
+        Some(mark.sequence)
+    }
+
+    /// Writes down now and then, for the next process, that this one is up to date.
+    async fn mark(&self, followed: Sequence) {
+        let Some(copies) = self.shards.copies() else { return };
+        let is_due = locked(&self.following.marked).is_none_or(|at| at.elapsed() >= MARKED_EVERY);
+        if !is_due {
+            return;
+        }
+        *locked(&self.following.marked) = Some(Instant::now());
+        let copies = Arc::clone(copies);
+        let note = move || copies.note_followed(followed);
+        if let Ok(Err(error)) = tokio::task::spawn_blocking(note).await {
+            warn!(%error, "it can't be written down how far the store was followed");
+        }
+    }
+
+    /// How long ago this replica knew itself to be up to date; nothing where no other writes.
+    #[must_use]
+    pub fn lag(&self) -> Duration {
+        match self.store.is_shared() {
+            true => locked(&self.following.up_to_date).elapsed(),
+            false => Duration::ZERO,
+        }
+    }
+
+    /// Whether the shared store answered when it was last asked.
+    #[must_use]
+    pub fn reaches_store(&self) -> bool {
+        *locked(&self.following.reached) != Some(false)
+    }
+
+    /// Calls of the store that failed.
+    #[must_use]
+    pub fn store_failures(&self) -> u64 {
+        self.store.failures()
+    }
+
+    /// Takes note of what changed after the change of number `seen`.
+    async fn catch_up(self: &Arc<Self>, seen: &mut Option<Sequence>) -> Result<(), Error> {
+        let last = self.store.last_change().await?;
+        let mut after = match *seen {
+            Some(seen) if last >= seen => seen,
+            Some(_) => {
+                warn!("the store is older than it was: everything is loaded anew");
+                self.shards.forget_all();
+                last
+            }
+            None => {
+                // What was loaded until now may be older than the change of this number.
+                self.refresh(self.shards.loaded()).await?;
+                last
+            }
+        };
+        while after < last {
+            let page = self.store.changed_tenants(after, PAGE).await?;
+            let Some(latest) = page.last() else { break };
+            after = latest.sequence;
+            for changed in page {
+                self.changed(changed.tenant, changed.revision);
+            }
+        }
+        *seen = Some(after);
+        self.refresh(self.shards.borrowed()).await
+    }
+
+    /// Has loaded shards be what the store has.
+    async fn refresh(self: &Arc<Self>, tenants: Vec<(TenantId, bool)>) -> Result<(), Error> {
+        for (tenant, is_borrowed) in tenants {
+            let revision = self.store.revision(&tenant).await?;
+            if is_borrowed || self.shards.served(&tenant) != revision {
+                self.shards.forget(&tenant);
+            }
+            self.changed(tenant, revision.unwrap_or_default());
+        }
+        Ok(())
+    }
+
+    /// Has the tenant's shard built again where it is loaded, and those told who watch.
+    fn changed(self: &Arc<Self>, tenant: TenantId, revision: Revision) {
+        let is_behind = self.shards.served(&tenant).is_some_and(|served| served < revision);
+        if !is_behind {
+            self.shards.throw_away_older(&tenant, revision);
+            self.watchers.tell(&tenant, revision);
+            return;
+        }
+        // Until it is built, what is served is not what the store has: building may take long.
+        let freshness = self.shards.freshness();
+        freshness.fell_behind(&tenant, revision, Instant::now());
+        if let Some(served) = self.shards.served(&tenant) {
+            // It may have been built meanwhile.
+            freshness.caught_up(&tenant, served);
+        }
+        let before = locked(&self.following.builds).insert(tenant.clone(), revision);
+        if before.is_some() {
+            // It waits already, and will be built to this revision.
+            return;
+        }
+        let plane = Arc::clone(self);
+        tokio::spawn(async move {
+            let Ok(_place) = plane.following.places.acquire().await else { return };
+            let wanted = locked(&plane.following.builds).remove(&tenant);
+            plane.follow(&tenant, wanted.unwrap_or(revision)).await;
+        });
+    }
+}
+
+/// Replicas that started together do not ask together.
+fn jittered(every: Duration) -> Duration {
+    let mut byte = [128];
+    // Without chance, all ask at the interval.
+    let _ = getrandom::fill(&mut byte);
+    every.mul_f64(0.75 + f64::from(byte[0]) / 512.0)
+}
+
+#[cfg(test)]
+mod tests;

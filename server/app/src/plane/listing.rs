@@ -1,0 +1,87 @@
+//! The tools of a catalog, page by page: all of them, or those that an agent may see.
+
+use super::Plane;
+use toolgate_core::error::Error;
+use toolgate_core::identity::{ServerName, TenantId, ToolId};
+use toolgate_core::state::AgentState;
+use toolgate_routing::catalog::verify::is_served;
+use toolgate_store::{StoredTool, ToolCursor};
+
+/// Which tools, and how many of them.
+#[derive(Debug, Clone)]
+pub struct ToolPage {
+    /// Only this MCP server's.
+    pub server: Option<ServerName>,
+    /// Those after this one, by server and name.
+    pub after: Option<ToolCursor>,
+    /// At most so many.
+    pub size: u32,
+}
+
+impl Plane {
+    /// A page of tools by server and name; of those that `agent` may see, when there is one.
+    ///
+    /// # Errors
+    /// No such tenant or server, or none that the agent may see; a store that can't be read.
+    pub async fn list_tools(
+        &self,
+        tenant: &TenantId,
+        page: ToolPage,
+        agent: Option<AgentState>,
+    ) -> Result<Vec<StoredTool>, Error> {
+        let Some(agent) = agent else { return self.read_shown(tenant, page, |_| true).await };
+        let view = self.router.view(tenant, agent).await?;
+        page.server.as_ref().map_or(Ok(()), |server| view.require_server(server))?;
+        self.read_shown(tenant, page, |row| view.has(&id(row))).await
+    }
+
+    /// Reads on until the page is full: where it ends must not tell of what is hidden, and a damaged row ends nothing.
+    async fn read_shown(
+        &self,
+        tenant: &TenantId,
+        mut page: ToolPage,
+        is_shown: impl Fn(&StoredTool) -> bool,
+    ) -> Result<Vec<StoredTool>, Error> {
+        let mut seen = Vec::new();
+        loop {
+            let mut rows = self.read(tenant, &page).await?;
+            let is_last = rows.len() < page.size as usize;
+            page.after = rows.last().map(cursor);
+            rows.retain(&is_shown);
+            seen.extend(without_damaged(tenant, rows).await?);
+            if is_last || seen.len() >= page.size as usize {
+                seen.truncate(page.size as usize);
+                return Ok(seen);
+            }
+        }
+    }
+
+    async fn read(&self, tenant: &TenantId, page: &ToolPage) -> Result<Vec<StoredTool>, Error> {
+        let server = page.server.as_ref();
+        let after = page.after.as_ref();
+        self.catalog.tools(tenant, server, after, page.size).await
+    }
+}
+
+/// Leaves out tools whose definition is not the one that was registered.
+async fn without_damaged(
+    tenant: &TenantId,
+    mut rows: Vec<StoredTool>,
+) -> Result<Vec<StoredTool>, Error> {
+    let tenant = tenant.clone();
+    let sift = move || {
+        rows.retain(|row| is_served(&tenant, &row.record));
+        rows
+    };
+    // Hashing a page of long definitions takes milliseconds.
+    tokio::task::spawn_blocking(sift).await.map_err(Error::internal)
+}
+
+fn id(row: &StoredTool) -> ToolId {
+    ToolId { server: row.record.server.clone(), name: row.record.name.clone() }
+}
+
+fn cursor(row: &StoredTool) -> ToolCursor {
+    let ToolId { server, name } = id(row);
+    ToolCursor { server: server.as_str().to_owned(), name: name.as_str().to_owned() }
+}

@@ -1,0 +1,152 @@
+//! Policies: set, and checked against a state before they are.
+
+use std::sync::Arc;
+
+use super::Plane;
+use toolgate_core::error::Error;
+use toolgate_core::identity::{TenantId, ToolId};
+use toolgate_core::policy::{Policy, Rule};
+use toolgate_core::state::AgentState;
+use toolgate_routing::catalog::policies::parse;
+use toolgate_routing::gate::standing::{Standing, Standings};
+use toolgate_routing::gate::verdict::RefusalCode;
+use toolgate_routing::shard::requirements::Demand;
+use toolgate_routing::shard::ruled::RuledCatalog;
+use toolgate_routing::shard::snapshot::policy_of;
+use toolgate_store::{StoredCatalog, StoredPolicy};
+
+/// What a policy and a state make of one tool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolVerdict {
+    /// Which tool.
+    pub id: ToolId,
+    /// Why it may not run; `None` when it may.
+    pub refused: Option<RefusalCode>,
+    /// The rule that decided; `None` when the registration refuses, or nothing does.
+    pub rule: Option<Arc<str>>,
+    /// What would unlock it: each of them is needed.
+    pub unlock: Vec<String>,
+}
+
+/// How far a rule reaches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Coverage {
+    /// Its name.
+    pub rule: Arc<str>,
+    /// Tools of the catalog that it matches.
+    pub tools: u32,
+    /// What may be wrong with it; empty when nothing seems to be.
+    pub hint: String,
+}
+
+/// What a policy makes of a catalog.
+#[derive(Debug, Clone)]
+pub struct PolicyCheck {
+    /// Of each tool, by MCP server and name.
+    pub verdicts: Vec<ToolVerdict>,
+    /// Of each rule, in the document's order.
+    pub coverage: Vec<Coverage>,
+}
+
+impl Plane {
+    /// Replaces the tenant's policy; when it returns, every answer goes by it. Says how far its rules reach.
+    ///
+    /// # Errors
+    /// As [`toolgate_routing::catalog::Catalog::set_policy`]; a policy that makes too much of the catalog.
+    pub async fn set_policy(
+        &self,
+        tenant: &TenantId,
+        document: String,
+        etag: &str,
+    ) -> Result<(StoredPolicy, Vec<Coverage>), Error> {
+        let catalog = self.catalog.whole(tenant).await;
+        let catalog = match catalog {
+            // A policy may be there before the first MCP server.
+            Err(Error::TenantNotFound(_)) => StoredCatalog::default(),
+            other => other?,
+        };
+        let text = document.clone();
+        let cover = move || {
+            let policy = Arc::new(parse(&text)?);
+            let ruled = ruled(catalog, &policy)?;
+            Ok::<_, Error>(coverage(&policy, &ruled))
+        };
+        let coverage = tokio::task::spawn_blocking(cover).await.map_err(Error::internal)??;
+        let stored = self.catalog.set_policy(tenant, document, etag).await?;
+        self.follow(tenant, stored.revision).await;
+        Ok((stored, coverage))
+    }
+
+    /// What a document, or the stored policy for `None`, makes of each tool, and how far its rules reach.
+    ///
+    /// # Errors
+    /// A document that is wrong or makes too much of the catalog, no such tenant, a store that can't be reached.
+    pub async fn check_policy(
+        &self,
+        tenant: &TenantId,
+        document: Option<String>,
+        state: AgentState,
+    ) -> Result<PolicyCheck, Error> {
+        let catalog = self.catalog.whole(tenant).await?;
+        let check = move || {
+            let policy = match document {
+                Some(document) => Arc::new(parse(&document)?),
+                None => policy_of(catalog.policy.as_ref())?,
+            };
+            let ruled = ruled(catalog, &policy)?;
+            let coverage = coverage(&policy, &ruled);
+            Ok(PolicyCheck { verdicts: verdicts(&ruled, &policy, &state), coverage })
+        };
+        tokio::task::spawn_blocking(check).await.map_err(Error::internal)?
+    }
+}
+
+fn ruled(catalog: StoredCatalog, policy: &Arc<Policy>) -> Result<RuledCatalog, Error> {
+    let ruled = RuledCatalog::new(catalog.servers, catalog.tools, policy);
+    if ruled.unjudged == 0 {
+        return Ok(ruled);
+    }
+    let problem = format!(
+        "makes too much of this catalog: {} of its tools would be left out; give it fewer rules, patterns or \
+         conditions on `tool`, or let them match fewer tools",
+        ruled.unjudged
+    );
+    Err(Error::field("document", problem))
+}
+
+fn coverage(policy: &Policy, ruled: &RuledCatalog) -> Vec<Coverage> {
+    let rules = policy.rules.iter().zip(&ruled.matched);
+    let cover = |(rule, tools): (&Rule, &u32)| Coverage {
+        rule: Arc::clone(&rule.name),
+        tools: *tools,
+        hint: rule.hint(*tools),
+    };
+    rules.map(cover).collect()
+}
+
+fn verdicts(ruled: &RuledCatalog, policy: &Policy, state: &AgentState) -> Vec<ToolVerdict> {
+    let standings = Standings::under(&ruled.requirements, state);
+    let verdict = |tool: &toolgate_routing::shard::tool::Tool| {
+        let group = &ruled.requirements.groups[tool.group as usize];
+        let decider = standings.decider(group);
+        let rule = decider.and_then(|need| need.rule);
+        ToolVerdict {
+            id: tool.id.clone(),
+            refused: match (standings.group(tool.group), decider.map(|need| need.demand)) {
+                (Standing::Open, _) => None,
+                (Standing::Hidden, Some(Demand::Denied)) => Some(RefusalCode::UnknownTool),
+                (Standing::Hidden, _) => Some(RefusalCode::ScopeMissing),
+                (Standing::Locked, _) => Some(RefusalCode::PreconditionUnmet),
+            },
+            rule: rule.map(|rule| Arc::clone(&policy.rules[rule as usize].name)),
+            unlock: standings.unlock_of(&ruled.requirements, tool.group),
+        }
+    };
+    let mut verdicts: Vec<_> = ruled.tools.iter().map(verdict).collect();
+    verdicts.sort_by(|a, b| key(&a.id).cmp(&key(&b.id)));
+    verdicts
+}
+
+fn key(id: &ToolId) -> (&str, &str) {
+    (id.server.as_str(), id.name.as_str())
+}

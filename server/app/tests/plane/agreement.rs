@@ -1,0 +1,117 @@
+//! Generated states, policies and catalogs: what Route shows, what Gate says, and what a slow evaluator says
+//! that shares no code with either (the `cel` crate's interpreter, plain loops) must be the same for every
+//! tool. `TOOLGATE_AGREEMENT_CASES` sets how many cases there are.
+
+mod generate;
+mod reference;
+
+use std::collections::BTreeMap;
+
+use toolgate_core::state::AgentState;
+use toolgate_routing::gate::calls::Call;
+use toolgate_routing::gate::verdict::RefusalCode;
+use toolgate_routing::router::query::{Options, RouteQuery};
+
+use crate::support::{World, ask, call, options};
+use generate::{Case, Random};
+use reference::Reference;
+
+const CASES_DEFAULT: usize = 5_000;
+
+/// States that each pair of a policy and a catalog is asked about.
+const STATES: usize = 50;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stands {
+    Open,
+    Locked,
+    Hidden,
+}
+
+type Standings = BTreeMap<String, Stands>;
+
+#[tokio::test]
+async fn route_gate_and_a_reference_agree() {
+    let cases = std::env::var("TOOLGATE_AGREEMENT_CASES").ok();
+    let cases = cases.map_or(CASES_DEFAULT, |text| text.parse().expect("a number"));
+    let world = World::new().await;
+    let mut random = Random::new(20_261_120);
+    let mut seen: BTreeMap<Stands, usize> = BTreeMap::new();
+    for n in 0..cases.div_ceil(STATES) {
+        let tenant = format!("t{n}");
+        let case = Case::generate(&mut random);
+        for registration in case.registrations() {
+            world.register(&tenant, registration).await;
+        }
+        let document = case.document();
+        if let Err(error) = world.set_policy(&tenant, &document, "").await {
+            panic!("{document}\n{error}");
+        }
+        let everything = handle_of_all(&world, &tenant, &case).await;
+        let reference = Reference::new(&case);
+        for _ in 0..STATES {
+            let state = random.state();
+            let expected = reference.standings(&state);
+            let routed = routed(&world, &tenant, &state, &case).await;
+            assert_eq!(routed, expected, "Route\n{document}\n{state:?}");
+            let gated = gated(&world, &tenant, &everything, &state, &case).await;
+            assert_eq!(gated, expected, "Gate\n{document}\n{state:?}");
+            expected.values().for_each(|stands| *seen.entry(*stands).or_default() += 1);
+        }
+    }
+    // Cases that are all alike would show nothing.
+    let tools: usize = seen.values().sum();
+    assert!(seen.len() == 3 && seen.values().all(|count| count * 20 > tools), "{seen:?}");
+}
+
+/// A handle under which every tool was shown: made before the policy was there, so to speak.
+async fn handle_of_all(world: &World, tenant: &str, case: &Case) -> String {
+    let document = case.document();
+    world.set_policy(tenant, "{}", "").await.unwrap();
+    let unlocked = Random::everything();
+    let names: Vec<_> = case.tools.iter().map(|tool| tool.model_name()).collect();
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    let found = world.schemas(tenant, &names, &unlocked, "").await.unwrap();
+    assert_eq!(found.tools.len(), names.len(), "{:?}", found.refusals);
+    world.set_policy(tenant, &document, "").await.unwrap();
+    found.handle
+}
+
+async fn routed(world: &World, tenant: &str, state: &AgentState, case: &Case) -> Standings {
+    let options = Options { explain: true, threshold: -1.0, top_k: 100, ..options() };
+    let query = RouteQuery { options, state: state.clone(), ..ask("tool") };
+    let answer = world.route(tenant, query).await;
+    let name = |slot: u32| answer.snapshot.tool(slot).model_name.to_string();
+    let mut standings: Standings =
+        case.tools.iter().map(|tool| (tool.model_name(), Stands::Hidden)).collect();
+    for active in &answer.active {
+        standings.insert(name(active.chosen.slot), Stands::Open);
+    }
+    for refusal in &answer.refusals {
+        assert_eq!(refusal.code, RefusalCode::PreconditionUnmet);
+        assert!(!refusal.unlock.is_empty());
+        standings.insert(name(refusal.slot.expect("a known tool")), Stands::Locked);
+    }
+    standings
+}
+
+async fn gated(
+    world: &World,
+    tenant: &str,
+    handle: &str,
+    state: &AgentState,
+    case: &Case,
+) -> Standings {
+    let names: Vec<_> = case.tools.iter().map(|tool| tool.model_name()).collect();
+    let calls: Vec<Call> = names.iter().map(|name| call(name)).collect();
+    let (_, verdicts) = world.gate(tenant, handle, calls, state.clone()).await;
+    let stands = |verdict: &toolgate_routing::gate::verdict::Verdict| match verdict {
+        Ok(_) => Stands::Open,
+        Err(refused) => match refused.code {
+            RefusalCode::PreconditionUnmet => Stands::Locked,
+            RefusalCode::ScopeMissing | RefusalCode::UnknownTool => Stands::Hidden,
+            other => panic!("{other:?}: {}", refused.message),
+        },
+    };
+    names.into_iter().zip(verdicts.iter().map(stands)).collect()
+}

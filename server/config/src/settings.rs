@@ -1,0 +1,292 @@
+//! One value per key: flags over environment over file over default. Every source is checked, so that a
+//! mistake is found even where another source overrides it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use toolgate_model_hub::KnownModel;
+
+use super::file;
+use super::key::{Fallback, Key};
+use super::mistake::{ConfigErrors, Mistake, Source};
+use super::table::{KEYS, find};
+use super::value::{Raw, Value};
+use toolgate_core::nearest::nearest;
+
+/// Variables that begin as ours do but are no keys: of the command line and of the model hub.
+const OTHER_VARIABLES: [&str; 9] = [
+    super::load::CONFIG_FILE_ENV,
+    "TOOLGATE_ENDPOINT",
+    "TOOLGATE_TENANT",
+    "TOOLGATE_API_KEY",
+    "TOOLGATE_API_KEY_FILE",
+    "TOOLGATE_CA_FILE",
+    "TOOLGATE_CLIENT_CERT",
+    "TOOLGATE_CLIENT_KEY",
+    "TOOLGATE_MODEL_HUB",
+];
+const PREFIX: &str = "TOOLGATE_";
+
+/// Variables of encoder workers, which get the environment of the server that starts them.
+const WORKER_VARIABLES: [&str; 2] = ["TOOLGATE_WORKER_", "TOOLGATE_FAULT"];
+
+/// Everything a configuration is made of.
+#[derive(Debug, Clone, Default)]
+pub struct Inputs {
+    /// The file, when there is one.
+    pub file: Option<SourceFile>,
+    /// The environment. An empty value counts as none.
+    pub environment: BTreeMap<String, String>,
+    /// What the command line sets, the last of a key's winning.
+    pub flags: Vec<FlagValue>,
+}
+
+/// A configuration file's text and name.
+#[derive(Debug, Clone)]
+pub struct SourceFile {
+    /// The name to report mistakes under.
+    pub path: PathBuf,
+    /// TOML.
+    pub text: String,
+}
+
+/// One key set by the command line.
+#[derive(Debug, Clone)]
+pub struct FlagValue {
+    /// The flag as the user knows it, such as `--listen`.
+    pub flag: String,
+    /// The key it sets.
+    pub key: String,
+    /// The value as given.
+    pub value: String,
+}
+
+/// A key's value and where it came from.
+#[derive(Debug, Clone)]
+pub struct Setting {
+    /// The key.
+    pub key: &'static Key,
+    /// Its value.
+    pub value: Value,
+    /// Who said so.
+    pub source: Source,
+}
+
+/// One setting per key, in the order of the table.
+#[derive(Debug, Clone)]
+pub struct Settings(Vec<Setting>);
+
+/// What one source says of one key.
+pub(super) struct Said {
+    pub(super) source: Source,
+    pub(super) key: String,
+    pub(super) raw: Raw,
+}
+
+/// Merges the sources; the oddities found on the way come beside the settings.
+pub(super) fn gather(inputs: &Inputs) -> Result<(Settings, Vec<Mistake>), ConfigErrors> {
+    let mut mistakes = Vec::new();
+    let mut warnings = Vec::new();
+    let mut said = Vec::new();
+    if let Some(file) = &inputs.file {
+        said.extend(file::read(file, &mut mistakes));
+    }
+    said.extend(read_environment(&inputs.environment, &mut mistakes, &mut warnings));
+    said.extend(inputs.flags.iter().map(|flag| Said {
+        source: Source::Flag(flag.flag.clone()),
+        key: flag.key.clone(),
+        raw: Raw::Untyped(flag.value.clone()),
+    }));
+    let mut settings = Settings::defaults();
+    for one in said {
+        if let Err(mistake) = settings.apply(one, &inputs.environment) {
+            mistakes.push(mistake);
+        }
+    }
+    settings.place_defaults(&inputs.environment, &mut mistakes);
+    mistakes.sort_by_key(|mistake| mistake.source.line());
+    ConfigErrors::unless_empty(mistakes)?;
+    Ok((settings, warnings))
+}
+
+impl Settings {
+    /// Every setting, in the order of the table.
+    pub fn iter(&self) -> impl Iterator<Item = &Setting> {
+        self.0.iter()
+    }
+
+    /// Defaults only; directories that depend on the user are still absent.
+    pub(super) fn defaults() -> Self {
+        let default = |key: &'static Key| Setting {
+            key,
+            value: match key.default {
+                Fallback::Text(text) => Raw::Untyped(text.into())
+                    .parse(&key.kind)
+                    .expect("the table's defaults are valid, as its test shows"),
+                _ => Value::Absent,
+            },
+            source: Source::Default,
+        };
+        Self(KEYS.iter().map(default).collect())
+    }
+
+    /// Gives the directories that nobody named a place below `directory`.
+    pub(super) fn place_directories(&mut self, directory: &Path) {
+        for setting in &mut self.0 {
+            match (setting.key.default, &setting.value) {
+                (Fallback::DataDirectory, Value::Absent) => {
+                    setting.value = Value::Path(directory.join("data"));
+                }
+                (Fallback::ModelDirectory, Value::Absent) => {
+                    setting.value = Value::Path(directory.join("model"));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The setting of a key that the table has.
+    pub(super) fn get(&self, name: &str) -> &Setting {
+        let found = self.0.iter().find(|setting| setting.key.name == name);
+        found.expect("only names of the table are asked for, as the tests show")
+    }
+
+    fn apply(&mut self, said: Said, environment: &BTreeMap<String, String>) -> Result<(), Mistake> {
+        let Some(key) = find(&said.key) else {
+            return Err(unknown_key(said.source, &said.key));
+        };
+        let value = said.raw.parse(&key.kind).map_err(|problem| Mistake {
+            source: said.source.clone(),
+            key: Some(key.name.into()),
+            problem,
+        })?;
+        let value = expand_home(value, environment);
+        for setting in self.0.iter_mut().filter(|setting| setting.key.name == key.name) {
+            setting.value = value.clone();
+            setting.source = said.source.clone();
+        }
+        Ok(())
+    }
+
+    /// Flags win: one that names a model does so over a directory that the environment or the file names, and the
+    /// other way round.
+    fn let_a_flag_choose_the_model(&mut self) {
+        let by_flag = |name| matches!(self.get(name).source, Source::Flag(_));
+        let loser = match (by_flag("encoder.model"), by_flag("encoder.model_dir")) {
+            (true, false) => "encoder.model_dir",
+            (false, true) => "encoder.model",
+            _ => return,
+        };
+        let defaults = Self::defaults();
+        for setting in self.0.iter_mut().filter(|setting| setting.key.name == loser) {
+            *setting = defaults.get(loser).clone();
+        }
+    }
+
+    fn place_defaults(
+        &mut self,
+        environment: &BTreeMap<String, String>,
+        mistakes: &mut Vec<Mistake>,
+    ) {
+        self.let_a_flag_choose_the_model();
+        let model = KnownModel::named(self.choice("encoder.model")).unwrap_or_default();
+        let model = model.place_in_cache();
+        for setting in &mut self.0 {
+            let (variable, home_part, below) = match (setting.key.default, &setting.value) {
+                (Fallback::DataDirectory, Value::Absent) => {
+                    ("XDG_DATA_HOME", ".local/share", Path::new("toolgate"))
+                }
+                (Fallback::ModelDirectory, Value::Absent) => {
+                    ("XDG_CACHE_HOME", ".cache", model.as_path())
+                }
+                _ => continue,
+            };
+            match user_directory(environment, variable, home_part) {
+                Some(directory) => setting.value = Value::Path(directory.join(below)),
+                None => mistakes.push(Mistake {
+                    source: Source::Default,
+                    key: Some(setting.key.name.into()),
+                    problem: format!(
+                        "neither {variable} nor HOME says where it would be: set {}",
+                        setting.key.env()
+                    ),
+                }),
+            }
+        }
+    }
+}
+
+/// A directory of the XDG specification, which says that a relative one is to be ignored.
+pub(super) fn user_directory(
+    environment: &BTreeMap<String, String>,
+    variable: &str,
+    home_part: &str,
+) -> Option<PathBuf> {
+    let named = environment.get(variable).map(PathBuf::from);
+    named.filter(|path| path.is_absolute()).or_else(|| {
+        let home = environment.get("HOME").filter(|home| !home.is_empty())?;
+        Some(Path::new(home).join(home_part))
+    })
+}
+
+/// The shell does this for flags and variables; nobody does it for the file.
+fn expand_home(value: Value, environment: &BTreeMap<String, String>) -> Value {
+    let Value::Path(path) = &value else {
+        return value;
+    };
+    match (path.strip_prefix("~"), environment.get("HOME")) {
+        (Ok(rest), Some(home)) => Value::Path(Path::new(home).join(rest)),
+        _ => value,
+    }
+}
+
+fn read_environment(
+    environment: &BTreeMap<String, String>,
+    mistakes: &mut Vec<Mistake>,
+    warnings: &mut Vec<Mistake>,
+) -> Vec<Said> {
+    let mut said = Vec::new();
+    for (name, value) in environment.iter().filter(|(name, _)| name.starts_with(PREFIX)) {
+        if let Some(key) = KEYS.iter().find(|key| key.env() == *name) {
+            if !value.is_empty() {
+                said.push(Said {
+                    source: Source::Environment(name.clone()),
+                    key: key.name.into(),
+                    raw: Raw::Untyped(value.clone()),
+                });
+            }
+        } else if !OTHER_VARIABLES.contains(&name.as_str())
+            && !WORKER_VARIABLES.iter().any(|prefix| name.starts_with(prefix))
+        {
+            unknown_variable(name, mistakes, warnings);
+        }
+    }
+    said
+}
+
+/// A near miss is a mistake; anything else may belong to somebody else (Kubernetes makes variables such as
+/// TOOLGATE_PORT for a Service of that name) and only gets a warning.
+fn unknown_variable(name: &str, mistakes: &mut Vec<Mistake>, warnings: &mut Vec<Mistake>) {
+    let known: Vec<String> = KEYS.iter().map(Key::env).collect();
+    let near = nearest(name, known.iter().map(String::as_str));
+    let (list, problem) = match near {
+        Some(near) => (mistakes, format!("no such setting; did you mean {near}?")),
+        None => (warnings, "no such setting; it has no effect".to_owned()),
+    };
+    list.push(Mistake { source: Source::Environment(name.into()), key: None, problem });
+}
+
+/// An unknown key, with the one that was probably meant.
+pub(super) fn unknown_key(source: Source, name: &str) -> Mistake {
+    let short = name.rsplit('.').next().unwrap_or(name);
+    let moved = KEYS.iter().find(|key| key.short_name() == short).map(|key| key.name);
+    let near = nearest(name, KEYS.iter().map(|key| key.name)).or(moved);
+    Mistake {
+        source,
+        key: Some(name.into()),
+        problem: match near {
+            Some(near) => format!("no such key; did you mean {near}?"),
+            None => "no such key; `toolgate config example` lists all".into(),
+        },
+    }
+}

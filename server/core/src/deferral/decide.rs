@@ -1,0 +1,209 @@
+//! The decision for one turn: what was chosen by whom, what speaks against it, and why.
+
+use super::{Mode, Policy};
+use crate::identity::TenantId;
+
+/// What one request says.
+#[derive(Debug, Clone, Default)]
+pub struct Asked {
+    /// The mode; `None` to leave it to the operator.
+    pub mode: Option<Mode>,
+    /// The host that the model is called at; `None` when the request doesn't say.
+    pub model_host: Option<String>,
+}
+
+/// Who chose the mode. The wire's `DeferralSource` has the same names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// Nobody.
+    Default,
+    /// The operator.
+    Server,
+    /// The operator, for this tenant.
+    Tenant,
+    /// The request.
+    Request,
+}
+
+/// Why tools are deferred, or not. The wire's `DeferralReason` has the same names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// The mode says so.
+    Mode,
+    /// The operator turned deferral off for everybody.
+    KillSwitch,
+    /// The model can't search.
+    ModelUnsupported,
+    /// The host is unknown, and nobody chose a mode.
+    UnknownProxy,
+    /// The definitions reach the share of the window.
+    OverThreshold,
+    /// They stay below it.
+    UnderThreshold,
+    /// There is no window to take a share of.
+    NoWindow,
+}
+
+/// What was decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decision {
+    /// The mode that was chosen.
+    pub mode: Mode,
+    /// By whom.
+    pub source: Source,
+    /// Whether tools are deferred.
+    pub deferred: bool,
+    /// Why.
+    pub reason: Reason,
+    /// What deferrable tools cost, in tokens.
+    pub cost: u64,
+    /// From where on they are deferred, when that was asked.
+    pub threshold: Option<u64>,
+}
+
+impl Policy {
+    /// Decides for one turn, in this order: the kill switch, a mode that is off, the model, an unknown host,
+    /// the mode. `cost` is what deferrable tools cost.
+    #[must_use]
+    pub fn decide(
+        &self,
+        tenant: &TenantId,
+        asked: &Asked,
+        (model, window): (&str, Option<u32>),
+        cost: u64,
+    ) -> Decision {
+        let (mode, source) = self.chosen(tenant, asked);
+        let cost = cost.saturating_sub(self.overhead_tokens);
+        let not =
+            |reason| Decision { mode, source, deferred: false, reason, cost, threshold: None };
+        if self.kill_switch {
+            return not(Reason::KillSwitch);
+        }
+        if mode == Mode::Off {
+            return not(Reason::Mode);
+        }
+        if self.denied_models.iter().any(|pattern| pattern.is_within(model)) {
+            return not(Reason::ModelUnsupported);
+        }
+        if source == Source::Default && !self.knows(asked.model_host.as_deref()) {
+            return not(Reason::UnknownProxy);
+        }
+        match (mode, window) {
+            (Mode::Auto(percent), Some(window)) if percent > 0 => {
+                let threshold = u64::from(window) * u64::from(percent) / 100;
+                let deferred = cost >= threshold;
+                let reason = if deferred { Reason::OverThreshold } else { Reason::UnderThreshold };
+                Decision { deferred, threshold: Some(threshold), ..not(reason) }
+            }
+            (Mode::Auto(percent), None) if percent > 0 => not(Reason::NoWindow),
+            _ => Decision { deferred: true, ..not(Reason::Mode) },
+        }
+    }
+
+    fn chosen(&self, tenant: &TenantId, asked: &Asked) -> (Mode, Source) {
+        let request = asked.mode.map(|mode| (mode, Source::Request));
+        let of_tenant = || self.tenants.get(tenant).map(|mode| (*mode, Source::Tenant));
+        let of_server = || self.mode.map(|mode| (mode, Source::Server));
+        request.or_else(of_tenant).or_else(of_server).unwrap_or((Mode::Always, Source::Default))
+    }
+
+    fn knows(&self, host: Option<&str>) -> bool {
+        host.is_none_or(|host| self.known_hosts.iter().any(|known| known.matches(host)))
+    }
+}
+
+impl Decision {
+    /// The same for a reader.
+    #[must_use]
+    pub fn message(&self) -> String {
+        let Self { mode, cost, .. } = self;
+        match self.reason {
+            Reason::Mode if self.deferred => format!("deferred: the mode is {mode}"),
+            Reason::Mode => format!("not deferred: the mode is {mode}"),
+            Reason::KillSwitch => "not deferred: the server's kill switch is on".to_owned(),
+            Reason::ModelUnsupported => "not deferred: the model is on the deny list".to_owned(),
+            Reason::UnknownProxy => {
+                "not deferred: the model is called at a host that the server does \
+                                     not know; choose a mode to defer all the same"
+                    .to_owned()
+            }
+            Reason::OverThreshold | Reason::UnderThreshold => {
+                let verb = self.deferred;
+                let threshold = self.threshold.unwrap_or(0);
+                let verb = if verb { "deferred" } else { "not deferred" };
+                format!("{verb}: {cost} tokens of definitions, and {mode} begins at {threshold}")
+            }
+            Reason::NoWindow => {
+                format!("not deferred: the mode is {mode}, and the request has no context_window")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deferral::Pattern;
+
+    fn tenant() -> TenantId {
+        TenantId::parse("acme").expect("a tenant")
+    }
+
+    fn policy() -> Policy {
+        Policy { known_hosts: vec![Pattern::new("api.known.example")], ..Policy::default() }
+    }
+
+    fn decide(policy: &Policy, mode: Option<Mode>, host: &str, cost: u64) -> Decision {
+        let model_host = (!host.is_empty()).then(|| host.to_owned());
+        policy.decide(&tenant(), &Asked { mode, model_host }, ("haiku-1", Some(1_000)), cost)
+    }
+
+    #[test]
+    fn the_nearest_word_counts() {
+        let mut policy = policy();
+        let who = |policy: &Policy, mode| {
+            let decision = decide(policy, mode, "", 0);
+            (decision.mode, decision.source, decision.deferred)
+        };
+        assert_eq!(who(&policy, None), (Mode::Always, Source::Default, true));
+        policy.mode = Some(Mode::Off);
+        assert_eq!(who(&policy, None), (Mode::Off, Source::Server, false));
+        policy.tenants.insert(tenant(), Mode::Always);
+        assert_eq!(who(&policy, None), (Mode::Always, Source::Tenant, true));
+        assert_eq!(who(&policy, Some(Mode::Off)), (Mode::Off, Source::Request, false));
+    }
+
+    #[test]
+    fn the_kill_switch_wins_over_all() {
+        let policy = Policy { kill_switch: true, ..policy() };
+        for mode in [None, Some(Mode::Always), Some(Mode::Auto(0)), Some(Mode::Off)] {
+            let decision = decide(&policy, mode, "", u64::MAX);
+            assert_eq!((decision.deferred, decision.reason), (false, Reason::KillSwitch));
+        }
+    }
+
+    #[test]
+    fn denied_models_and_unknown_hosts_get_everything() {
+        let policy = Policy { denied_models: vec![Pattern::new("Haiku")], ..policy() };
+        let decision = decide(&policy, Some(Mode::Always), "", 0);
+        assert_eq!((decision.deferred, decision.reason), (false, Reason::ModelUnsupported));
+        let policy = self::policy();
+        let reason = |mode, host| decide(&policy, mode, host, 0).reason;
+        assert_eq!(reason(None, "proxy.example"), Reason::UnknownProxy);
+        assert_eq!(reason(None, "API.known.example"), Reason::Mode);
+        assert_eq!(reason(Some(Mode::Always), "proxy.example"), Reason::Mode);
+    }
+
+    #[test]
+    fn auto_compares_what_is_left_of_the_cost() {
+        let policy = Policy { overhead_tokens: 50, ..policy() };
+        for (cost, deferred) in [(0, false), (149, false), (150, true), (u64::MAX, true)] {
+            let decision = decide(&policy, Some(Mode::AUTO), "", cost);
+            assert_eq!((decision.deferred, decision.threshold), (deferred, Some(100)), "{cost}");
+        }
+        assert!(decide(&policy, Some(Mode::Auto(0)), "", 0).deferred, "0% is always reached");
+        let asked = Asked { mode: Some(Mode::AUTO), model_host: None };
+        let decision = policy.decide(&tenant(), &asked, ("", None), u64::MAX);
+        assert_eq!((decision.deferred, decision.reason), (false, Reason::NoWindow));
+    }
+}

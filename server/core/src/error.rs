@@ -1,0 +1,216 @@
+//! What can go wrong inside the service, as one closed set. `api` maps each to a gRPC status in one
+//! place; nothing here knows of the wire.
+
+use std::error::Error as StdError;
+use std::time::Duration;
+
+/// Cause of an error, kept for the log.
+pub type Cause = Box<dyn StdError + Send + Sync>;
+
+/// One field that was wrong, and what would be right.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldViolation {
+    /// The field's path in the request, such as `intents[2].text`.
+    pub field: String,
+    /// What was wrong and what would be right.
+    pub problem: String,
+}
+
+impl FieldViolation {
+    /// A violation of `field`.
+    pub fn new(field: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self { field: field.into(), problem: problem.into() }
+    }
+}
+
+/// Why a call failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Fields are malformed or out of range.
+    #[error("{}", list(.0))]
+    InvalidFields(Vec<FieldViolation>),
+    /// The request is larger than it may ever be.
+    #[error("{limit}: {actual} is more than the {maximum} allowed")]
+    LimitExceeded {
+        /// The limit's name in the configuration, such as `limits.intent_bytes`.
+        limit: &'static str,
+        /// The most that is allowed.
+        maximum: u64,
+        /// What was sent.
+        actual: u64,
+    },
+    /// The tenant's stock is full.
+    #[error("{limit}: the tenant would have {actual}, more than the {maximum} allowed")]
+    StockExceeded {
+        /// The limit's name in the configuration.
+        limit: &'static str,
+        /// The most that is allowed.
+        maximum: u64,
+        /// What the tenant would have.
+        actual: u64,
+    },
+    /// The answer can't be cut, and is larger than a message may be.
+    #[error(
+        "{limit}: the answer has {actual} bytes, more than the {maximum} of a message: {instead}"
+    )]
+    AnswerTooLarge {
+        /// The limit's name in the configuration.
+        limit: &'static str,
+        /// The most that is allowed, in bytes.
+        maximum: u64,
+        /// What the answer has.
+        actual: u64,
+        /// What to ask for in its place.
+        instead: &'static str,
+    },
+    /// The body of `tools/list` is not JSON, or not of MCP's shape.
+    #[error("tools_list_json, line {line}, column {column}: {problem}")]
+    MalformedCatalog {
+        /// Line of the mistake, from 1; 0 when the mistake has no place.
+        line: usize,
+        /// Column of the mistake, from 1; 0 when the mistake has no place.
+        column: usize,
+        /// What was wrong and what would be right.
+        problem: String,
+    },
+    /// No MCP server was ever registered for the tenant.
+    #[error("tenant {0:?} has no catalog: register an MCP server first")]
+    TenantNotFound(String),
+    /// The tenant has no MCP server of this name.
+    #[error("there is no MCP server {0:?}")]
+    ServerNotFound(String),
+    /// The stored version is another one.
+    #[error("the etag is {actual:?}, not {expected:?}: read it again, then retry")]
+    EtagMismatch {
+        /// The etag that the caller expected.
+        expected: String,
+        /// The stored etag; empty when nothing is stored.
+        actual: String,
+    },
+    /// Others changed the same thing at each of several tries.
+    #[error("others change the same thing at the same time: read it again, then retry")]
+    Contended,
+    /// The request id stands for another request.
+    #[error("request_id {0:?} was used for another request within 24 hours: choose a new one")]
+    RequestIdReused(String),
+    /// `all_or_nothing` was set, and tools were rejected.
+    #[error("all_or_nothing: nothing was stored, because {}", list(.0))]
+    ToolsRejected(Vec<FieldViolation>),
+    /// The active-set handle is not ours, not this tenant's or not this principal's, or has expired.
+    #[error("active_set_handle: {0}: call Route without it to begin a new one")]
+    HandleInvalid(&'static str),
+    /// The page token is not ours.
+    #[error("page_token: not issued for this listing: begin again without it")]
+    PageTokenInvalid,
+    /// The call carries no good credential.
+    #[error("{0}")]
+    Unauthenticated(&'static str),
+    /// The credential does not allow this RPC or this tenant.
+    #[error("{0}")]
+    PermissionDenied(String),
+    /// The service is at capacity.
+    #[error("at capacity: retry after the delay given")]
+    Overloaded,
+    /// The tenant uses as much as it may.
+    #[error("{limit}: the tenant uses as much as it may: retry after the delay given")]
+    TenantLimited {
+        /// The limit's name in the configuration.
+        limit: &'static str,
+        /// When a call is worth trying again.
+        retry_after: Duration,
+    },
+    /// The service is draining.
+    #[error("the server is stopping: retry, and another replica answers")]
+    Draining,
+    /// The caller's deadline has passed or can't be met.
+    #[error("the deadline passed before the answer was ready")]
+    DeadlineExceeded,
+    /// The encoder can't take texts now.
+    #[error("the encoder is not available")]
+    EncoderUnavailable(#[source] Cause),
+    /// The store can't be read or written now.
+    #[error("the store is not available")]
+    StoreUnavailable(#[source] Cause),
+    /// What is stored can't be read back.
+    #[error(
+        "the stored catalog is damaged: `toolgate store verify` says what of it; put a backup back, or register again \
+         what is lost (or set the policy again if it is that)"
+    )]
+    StoreDamaged(#[source] Cause),
+    /// The disk of the store is full.
+    #[error(
+        "the disk of the store is full, and nothing was changed: make room there; what is deleted needs some room too"
+    )]
+    StoreFull(#[source] Cause),
+    /// The catalog was not compared with the store for longer than a verdict may rest on it.
+    #[error(
+        "this replica could not compare its catalog with the store {}, and store.max_staleness is {bound:?}: \
+         ask another replica, or again when the store is back",
+        since(*.age)
+    )]
+    CatalogUnvouched {
+        /// How long ago it was; `None` for not since it was started.
+        age: Option<Duration>,
+        /// The longest that is allowed.
+        bound: Duration,
+    },
+    /// The audit file can't be written now.
+    #[error("the audit file can't be written: nothing was changed")]
+    AuditUnavailable(#[source] Cause),
+    /// The disk of the audit file is full.
+    #[error(
+        "the disk of the audit file is full, and nothing was changed: make room there; what is deleted needs some room too"
+    )]
+    AuditFull(#[source] Cause),
+    /// The catalog has not reached the revision that the caller asked for.
+    #[error("min_revision {wanted}: this replica has seen revision {seen}")]
+    RevisionNotReached {
+        /// The revision asked for.
+        wanted: u64,
+        /// The newest revision here.
+        seen: u64,
+    },
+    /// Part of the contract that this version does not serve.
+    #[error("{0} is not served by this version")]
+    NotImplemented(&'static str),
+    /// A defect of the service.
+    #[error("internal error")]
+    Internal(#[source] Cause),
+}
+
+impl Error {
+    /// One field that was wrong.
+    pub fn field(field: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self::InvalidFields(vec![FieldViolation::new(field, problem)])
+    }
+
+    /// A defect, with the cause for the log.
+    pub fn internal(cause: impl Into<Cause>) -> Self {
+        Self::Internal(cause.into())
+    }
+}
+
+/// An error and its causes, each after what it caused.
+#[must_use]
+pub fn with_causes(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+fn since(age: Option<Duration>) -> String {
+    match age {
+        Some(age) => format!("for {} s", age.as_secs()),
+        None => "since it was started".to_owned(),
+    }
+}
+
+fn list(violations: &[FieldViolation]) -> String {
+    let lines: Vec<_> = violations.iter().map(|v| format!("{}: {}", v.field, v.problem)).collect();
+    lines.join("; ")
+}

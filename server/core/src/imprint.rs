@@ -1,0 +1,129 @@
+//! An intent's embedding as it is carried in handles and remembered: a byte a dimension, and which encoder made it.
+//! What it is worth to a ranking is no concern here.
+
+use sha2::{Digest, Sha256};
+
+/// The most dimensions of one.
+pub const DIMENSIONS_MAX: usize = 4_096;
+
+/// Stands for an encoder's fingerprint: embeddings of different encoders never mix.
+pub type EncoderKey = [u8; 8];
+
+/// An embedding in whole numbers from -127 to 127. Its length carries nothing: only directions are compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Imprint {
+    encoder: EncoderKey,
+    values: Box<[i8]>,
+    /// The dot product with itself.
+    square: i32,
+}
+
+/// The key of an encoder.
+#[must_use]
+pub fn encoder_key(fingerprint: &str) -> EncoderKey {
+    let digest: [u8; 32] = Sha256::digest(fingerprint.as_bytes()).into();
+    digest.first_chunk().copied().unwrap_or_default()
+}
+
+impl Imprint {
+    /// The imprint of an embedding; `None` of one that is no direction, or has more than [`DIMENSIONS_MAX`].
+    #[must_use]
+    pub fn of(encoder: EncoderKey, embedding: &[f32]) -> Option<Self> {
+        let most = embedding.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
+        let is_finite = embedding.iter().all(|value| value.is_finite());
+        if !is_finite || most <= f32::MIN_POSITIVE {
+            return None;
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "from -127 to 127 by the scale")]
+        let byte = |value: &f32| (value / most * 127.0).round() as i8;
+        Self::checked(encoder, embedding.iter().map(byte).collect())
+    }
+
+    /// Reads one from its bytes; `None` of what no imprint has.
+    #[must_use]
+    pub fn read(encoder: EncoderKey, bytes: &[u8]) -> Option<Self> {
+        Self::checked(encoder, bytes.iter().map(|byte| byte.cast_signed()).collect())
+    }
+
+    fn checked(encoder: EncoderKey, values: Box<[i8]>) -> Option<Self> {
+        let fits = values.len() <= DIMENSIONS_MAX;
+        let square = if fits { dot(&values, &values) } else { 0 };
+        (square > 0).then_some(Self { encoder, values, square })
+    }
+
+    /// Who made it.
+    #[must_use]
+    pub fn encoder(&self) -> EncoderKey {
+        self.encoder
+    }
+
+    /// Its values, as [`Imprint::read`] takes them.
+    pub fn bytes(&self) -> impl ExactSizeIterator<Item = u8> + '_ {
+        self.values.iter().map(|value| value.cast_unsigned())
+    }
+
+    /// The cosine with another; `None` when they are of different encoders.
+    #[must_use]
+    pub fn cosine(&self, other: &Self) -> Option<f32> {
+        let alike = self.encoder == other.encoder && self.values.len() == other.values.len();
+        alike.then(|| {
+            let squares = f64::from(self.square) * f64::from(other.square);
+            (f64::from(dot(&self.values, &other.values)) / squares.sqrt()) as f32
+        })
+    }
+}
+
+/// At most [`DIMENSIONS_MAX`] x 128 x 128, which 32 bits hold.
+fn dot(a: &[i8], b: &[i8]) -> i32 {
+    a.iter().zip(b).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ENCODER: EncoderKey = [1; 8];
+
+    fn cosine(a: &[f32], b: &[f32]) -> f32 {
+        let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
+        dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
+    }
+
+    #[test]
+    fn what_is_no_direction_has_no_imprint() {
+        for embedding in [vec![], vec![0.0; 4], vec![f32::NAN, 1.0], vec![f32::INFINITY, 1.0]] {
+            assert_eq!(Imprint::of(ENCODER, &embedding), None, "{embedding:?}");
+        }
+        assert_eq!(Imprint::of(ENCODER, &vec![1.0; DIMENSIONS_MAX + 1]), None);
+        assert!(Imprint::of(ENCODER, &vec![1.0; DIMENSIONS_MAX]).is_some());
+        for bytes in [vec![], vec![0; 8], vec![1; DIMENSIONS_MAX + 1]] {
+            assert_eq!(Imprint::read(ENCODER, &bytes), None);
+        }
+    }
+
+    #[test]
+    fn encoders_do_not_mix() {
+        let of = |encoder| Imprint::of(encoder, &[1.0, 0.5]).expect("a direction");
+        assert_eq!(of(ENCODER).cosine(&of([2; 8])), None);
+        assert_eq!(of(ENCODER).cosine(&Imprint::of(ENCODER, &[1.0]).expect("a direction")), None);
+        assert_ne!(encoder_key("a"), encoder_key("b"));
+    }
+
+    proptest! {
+        #[test]
+        fn cosines_are_kept_and_bytes_read_back(
+            a in prop::collection::vec(-1.0_f32..1.0, 64),
+            b in prop::collection::vec(-1.0_f32..1.0, 64),
+        ) {
+            let of = |embedding: &[f32]| Imprint::of(ENCODER, embedding).expect("a direction");
+            let one = of(&a);
+            let other = of(&b);
+            let near = one.cosine(&other).expect("of one encoder");
+            prop_assert!((near - cosine(&a, &b)).abs() < 0.02, "{near}");
+            let bytes: Vec<u8> = one.bytes().collect();
+            prop_assert_eq!(Imprint::read(ENCODER, &bytes), Some(one));
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The domain without a runtime: identities, errors, conditions, policies, schemas and the reading of texts.
+
+pub mod condition;
+pub mod deferral;
+pub mod error;
+pub mod identity;
+pub mod imprint;
+pub mod live;
+pub mod metrics;
+pub mod nearest;
+pub mod policy;
+pub mod precondition;
+pub mod role;
+pub mod safety;
+pub mod schema;
+pub mod state;
+pub mod tokens;

@@ -1,0 +1,221 @@
+//! Rules ready to be held against texts: the shipped ones, and an operator's over them. A rule's patterns are one set,
+//! gone through together; one set of all of them would need automata beyond all bounds for texts that are made for it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
+
+use super::finding::{Finding, Severity, excerpt};
+use super::pieces::Part;
+use super::reading::Reading;
+pub use super::rule_file::{Detector, RuleMistake};
+use super::rule_file::{Document, RuleText};
+
+/// The rules that come with the program.
+pub const SHIPPED: &str = include_str!("rules.yaml");
+
+/// Bytes that one pattern may take when it is compiled, and those of one rule together.
+const PATTERN_SIZE: usize = 1 << 20;
+const SET_SIZE: usize = 8 << 20;
+/// Bytes that going through a text with one rule may take for what it remembers.
+const DFA_SIZE: usize = 1 << 20;
+/// Levels of groups within a pattern.
+const NESTING: u32 = 32;
+/// Places of one pattern in one text that are looked at.
+const PLACES_MAX: usize = 32;
+/// Bytes around a match in which an `unless` counts.
+const AROUND: usize = 80;
+
+/// One rule.
+#[derive(Debug)]
+pub struct Rule {
+    /// Its name.
+    pub id: Arc<str>,
+    /// How bad what it finds is.
+    pub severity: Severity,
+    /// Why that matters.
+    pub why: Arc<str>,
+    /// What would be right.
+    pub right: Arc<str>,
+    parts: Vec<Part>,
+    /// All patterns together, and each, in the same order.
+    set: RegexSet,
+    patterns: Vec<Regex>,
+    unless: Vec<Regex>,
+    lines: bool,
+}
+
+/// All rules.
+#[derive(Debug)]
+pub struct Rules {
+    rules: Vec<Rule>,
+    detectors: HashMap<Detector, usize>,
+}
+
+impl Rules {
+    /// The rules that come with the program.
+    ///
+    /// # Panics
+    /// Never: a test compiles them.
+    #[must_use]
+    pub fn shipped() -> Self {
+        Self::with("").expect("the shipped rules are right")
+    }
+
+    /// The shipped rules with an operator's file over them; an empty one changes nothing.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the file.
+    pub fn with(file: &str) -> Result<Self, Vec<RuleMistake>> {
+        let shipped = Document::parse(SHIPPED)?;
+        let own = if file.trim().is_empty() { Document::default() } else { Document::parse(file)? };
+        let texts = merged(shipped, own)?;
+        Self::compile(texts)
+    }
+
+    /// The rules, in the order of their files.
+    pub fn all(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.iter()
+    }
+
+    /// What patterns find in one text, one finding a rule; `place` writes where the text stands.
+    pub fn find(
+        &self,
+        (reading, part): (&Reading, Part),
+        place: &dyn Fn() -> String,
+        known: &HashSet<Arc<str>>,
+    ) -> Vec<Finding> {
+        let wanted = |rule: &&Rule| rule.is_for(part) && !known.contains(&rule.id);
+        let finding = |rule: &Rule| {
+            let (start, end) = rule.first(reading)?;
+            Some(rule.finding(place(), excerpt(&reading.flat, start, end)))
+        };
+        self.rules.iter().filter(wanted).filter_map(finding).collect()
+    }
+
+    /// A finding of what no pattern finds; `None` where that rule is switched off.
+    #[must_use]
+    pub fn detected(&self, what: Detector, field: String, excerpt: String) -> Option<Finding> {
+        let rule = &self.rules[*self.detectors.get(&what)?];
+        Some(rule.finding(field, excerpt))
+    }
+
+    fn compile(texts: Vec<RuleText>) -> Result<Self, Vec<RuleMistake>> {
+        let mut rules = Vec::new();
+        let mut mistakes = Vec::new();
+        let mut detectors = HashMap::new();
+        for text in texts {
+            if let Some(what) = text.detects {
+                detectors.insert(what, rules.len());
+            }
+            match Rule::new(text) {
+                Ok(rule) => rules.push(rule),
+                Err(mistake) => mistakes.push(mistake),
+            }
+        }
+        if mistakes.is_empty() { Ok(Self { rules, detectors }) } else { Err(mistakes) }
+    }
+}
+
+impl Rule {
+    fn new(text: RuleText) -> Result<Self, RuleMistake> {
+        let wrong = |problem: String| mistake(&text.id, problem);
+        let all = |patterns: &[String]| -> Result<Vec<Regex>, RuleMistake> {
+            patterns.iter().map(|one| compiled(one, text.case).map_err(wrong)).collect()
+        };
+        let patterns = all(&text.patterns)?;
+        let unless = all(&text.unless)?;
+        let set = RegexSetBuilder::new(text.patterns.iter().map(|one| flagged(one, text.case)))
+            .unicode(false)
+            .size_limit(SET_SIZE)
+            .dfa_size_limit(DFA_SIZE)
+            .nest_limit(NESTING)
+            .build()
+            .map_err(|error| wrong(format!("its patterns together: {error}")))?;
+        Ok(Self {
+            set,
+            patterns,
+            unless,
+            id: text.id.into(),
+            severity: text.severity,
+            why: text.why.trim().into(),
+            right: text.right.trim().into(),
+            parts: text.parts,
+            lines: text.lines,
+        })
+    }
+
+    /// A finding of this rule.
+    #[must_use]
+    pub fn finding(&self, field: String, excerpt: String) -> Finding {
+        Finding {
+            rule: Arc::clone(&self.id),
+            severity: self.severity,
+            field,
+            excerpt,
+            why: Arc::clone(&self.why),
+            right: Arc::clone(&self.right),
+        }
+    }
+
+    fn is_for(&self, part: Part) -> bool {
+        self.parts.is_empty() || self.parts.contains(&part)
+    }
+
+    /// The first place that counts, of the first pattern that has one.
+    fn first(&self, reading: &Reading) -> Option<(usize, usize)> {
+        let text = reading.flat.as_bytes();
+        let counts = |start: usize, end: usize| {
+            let begins_line = || reading.line_starts().any(|line| line == start);
+            let around = &text[start.saturating_sub(AROUND)..(end + AROUND).min(text.len())];
+            (!self.lines || begins_line()) && !self.unless.iter().any(|not| not.is_match(around))
+        };
+        let matched = self.set.matches(text);
+        let places = |at: usize| self.patterns[at].find_iter(text).take(PLACES_MAX);
+        let found = matched.iter().flat_map(places).map(|found| (found.start(), found.end()));
+        found.into_iter().find(|(start, end)| counts(*start, *end))
+    }
+}
+
+/// The operator's rules over the shipped ones.
+fn merged(shipped: Document, own: Document) -> Result<Vec<RuleText>, Vec<RuleMistake>> {
+    let mut texts: Vec<RuleText> = shipped.rules.into_iter().map(|rule| rule.value).collect();
+    for rule in own.rules {
+        let rule = rule.value;
+        match texts.iter_mut().find(|known| known.id == rule.id) {
+            Some(known) => *known = rule,
+            None => texts.push(rule),
+        }
+    }
+    let is_known = |id: &str| texts.iter().any(|rule| rule.id == id);
+    let named = own.off.iter().chain(own.severities.keys());
+    let unknown: Vec<_> = named.filter(|id| !is_known(id)).collect();
+    if !unknown.is_empty() {
+        let problem = |id: &&String| mistake(id, "there is no such rule".to_owned());
+        return Err(unknown.iter().map(problem).collect());
+    }
+    texts.retain(|rule| !own.off.contains(&rule.id));
+    for rule in &mut texts {
+        rule.severity = own.severities.get(&rule.id).copied().unwrap_or(rule.severity);
+    }
+    Ok(texts)
+}
+
+fn flagged(pattern: &str, case: bool) -> String {
+    if case { format!("(?:{pattern})") } else { format!("(?i:{pattern})") }
+}
+
+fn compiled(pattern: &str, case: bool) -> Result<Regex, String> {
+    RegexBuilder::new(&flagged(pattern, case))
+        .unicode(false)
+        .size_limit(PATTERN_SIZE)
+        .dfa_size_limit(PATTERN_SIZE)
+        .nest_limit(NESTING)
+        .build()
+        .map_err(|error| format!("the pattern {pattern:?}: {error}"))
+}
+
+fn mistake(rule: &str, problem: String) -> RuleMistake {
+    RuleMistake { rule: rule.to_owned(), line: 0, problem }
+}

@@ -1,0 +1,234 @@
+//! `CatalogService`.
+
+use std::collections::HashMap;
+
+use tonic::{Request, Response, Status};
+use toolgate_proto::v1::catalog_service_server::CatalogService;
+use toolgate_proto::v1::{
+    ApproveToolsRequest, ApproveToolsResponse, GetServerRequest, GetServerResponse,
+    ListServersRequest, ListServersResponse, ListToolsRequest, ListToolsResponse,
+    RegisterServerRequest, RegisterServerResponse, Tool, UnregisterServerRequest,
+    UnregisterServerResponse, WatchCatalogRequest,
+};
+
+use super::edge::{Edge, change, withdrawal};
+use super::listing::{self, Place};
+use super::{approve, bounded, register, render_catalog, state, watch};
+use toolgate_access::audit::Effect;
+use toolgate_access::auth::Caller;
+use toolgate_app::plane::listing::ToolPage;
+use toolgate_core::error::Error;
+use toolgate_core::identity::{ServerName, TenantId};
+use toolgate_core::role::{Role, Roles};
+use toolgate_routing::catalog::approval::Approved;
+use toolgate_routing::catalog::outcome::OutcomeKind;
+use toolgate_routing::catalog::registration::Registered;
+use toolgate_store::{Committed, StoredTool};
+
+/// The catalog's face.
+pub(super) struct Catalogs {
+    pub(super) edge: Edge,
+}
+
+#[tonic::async_trait]
+impl CatalogService for Catalogs {
+    async fn register_server(
+        &self,
+        call: Request<RegisterServerRequest>,
+    ) -> Result<Response<RegisterServerResponse>, Status> {
+        let edge = &self.edge;
+        let plane = &self.edge.plane;
+        let work = |caller: Caller, message: RegisterServerRequest, deadline| async move {
+            let tenant = caller.tenant(&message.tenant)?;
+            // Compiling expressions takes a core for a while, so it leaves the async threads.
+            let parse = move || register::parse(message);
+            let registration =
+                tokio::task::spawn_blocking(parse).await.map_err(Error::internal)??;
+            let of = registration.server.name.clone();
+            let change = change("CatalogService/RegisterServer", &caller, &tenant, of.as_str());
+            let register = plane.register(&tenant, registration, Some(deadline));
+            let registered = edge.change(change, register, effect).await?;
+            let answer = render_catalog::registered(&tenant, &registered);
+            Ok(bounded::registered(answer, edge.limits.now().max_message_bytes))
+        };
+        self.edge.call("CatalogService/RegisterServer", call, work).await
+    }
+
+    async fn unregister_server(
+        &self,
+        call: Request<UnregisterServerRequest>,
+    ) -> Result<Response<UnregisterServerResponse>, Status> {
+        let edge = &self.edge;
+        let plane = &self.edge.plane;
+        let work = |caller: Caller, message: UnregisterServerRequest, _| async move {
+            let tenant = caller.tenant(&message.tenant)?;
+            let server = ServerName::parse(&message.server)?;
+            let change =
+                withdrawal("CatalogService/UnregisterServer", &caller, &tenant, server.as_str());
+            let unregister = plane.unregister(&tenant, &server, &message.etag);
+            let effect = |(committed, removed): &(Committed, u32)| Effect {
+                revision: Some(committed.revision),
+                removed: *removed as usize,
+                ..Effect::default()
+            };
+            let (committed, removed_tools) = edge.change(change, unregister, effect).await?;
+            let catalog_revision = committed.revision;
+            Ok(UnregisterServerResponse { catalog_revision, removed_tools })
+        };
+        self.edge.call("CatalogService/UnregisterServer", call, work).await
+    }
+
+    async fn get_server(
+        &self,
+        call: Request<GetServerRequest>,
+    ) -> Result<Response<GetServerResponse>, Status> {
+        let plane = &self.edge.plane;
+        let work = |caller: Caller, message: GetServerRequest, _| async move {
+            let tenant = caller.tenant(&message.tenant)?;
+            let server = ServerName::parse(&message.server)?;
+            let stored = plane.catalog.server(&tenant, &server).await?;
+            Ok(GetServerResponse { server: Some(render_catalog::server(&tenant, &stored)) })
+        };
+        self.edge.call("CatalogService/GetServer", call, work).await
+    }
+
+    async fn list_servers(
+        &self,
+        call: Request<ListServersRequest>,
+    ) -> Result<Response<ListServersResponse>, Status> {
+        let plane = &self.edge.plane;
+        let work = |caller: Caller, message: ListServersRequest, _| async move {
+            let tenant = caller.tenant(&message.tenant)?;
+            let size = listing::page_size(message.page_size)?;
+            let after = listing::after_server(&message.page_token)?;
+            let page = plane.catalog.servers(&tenant, after.as_deref(), size + 1).await?;
+            let rows = page.iter().take(size as usize);
+            let mut servers: Vec<_> = rows.map(|s| render_catalog::server(&tenant, s)).collect();
+            let most = self.edge.limits.now().max_message_bytes;
+            servers.truncate(listing::within_bytes(&servers, most));
+            let last = servers.last().filter(|_| page.len() > servers.len());
+            let place = last.map(|server| Place::Server { name: server.name.clone() });
+            Ok(ListServersResponse { next_page_token: token(place.as_ref())?, servers })
+        };
+        self.edge.call("CatalogService/ListServers", call, work).await
+    }
+
+    async fn list_tools(
+        &self,
+        call: Request<ListToolsRequest>,
+    ) -> Result<Response<ListToolsResponse>, Status> {
+        let work = |caller: Caller, message: ListToolsRequest, _| async move {
+            self.tools(&caller, message).await
+        };
+        self.edge.call("CatalogService/ListTools", call, work).await
+    }
+
+    type WatchCatalogStream = watch::Answers;
+
+    async fn watch_catalog(
+        &self,
+        request: Request<WatchCatalogRequest>,
+    ) -> Result<Response<Self::WatchCatalogStream>, Status> {
+        self.edge.open("CatalogService/WatchCatalog", request, watch::open)
+    }
+
+    async fn approve_tools(
+        &self,
+        call: Request<ApproveToolsRequest>,
+    ) -> Result<Response<ApproveToolsResponse>, Status> {
+        let edge = &self.edge;
+        let plane = &self.edge.plane;
+        let work = |caller: Caller, message: ApproveToolsRequest, _| async move {
+            let tenant = caller.tenant(&message.tenant)?;
+            let (server, approvals) = approve::parse(message)?;
+            let change = change("CatalogService/ApproveTools", &caller, &tenant, server.as_str());
+            let approve = plane.approve(&tenant, &server, &approvals);
+            let effect = |approved: &Approved| Effect {
+                revision: Some(approved.revision),
+                approved: approved.approved.len(),
+                rejected: approved.refused.len(),
+                ..Effect::default()
+            };
+            Ok(approve::render(edge.change(change, approve, effect).await?))
+        };
+        self.edge.call("CatalogService/ApproveTools", call, work).await
+    }
+}
+
+impl Catalogs {
+    async fn tools(
+        &self,
+        caller: &Caller,
+        message: ListToolsRequest,
+    ) -> Result<ListToolsResponse, Error> {
+        let tenant = caller.tenant(&message.tenant)?;
+        let filter = &message.server;
+        let server = if filter.is_empty() { None } else { Some(ServerName::parse(filter)?) };
+        let size = listing::page_size(message.page_size)?;
+        let after = listing::after_tool(&message.page_token, filter)?;
+        if message.as_agent.is_none() {
+            // An agent sees what its own agent sees.
+            let writers = Roles::of(&[Role::CatalogWriter]);
+            let rpc = "CatalogService/ListTools without as_agent";
+            self.edge.guard.authenticator().require(caller, writers, rpc)?;
+        }
+        let limits = self.edge.limits.now();
+        let is_agents = message.as_agent.is_some();
+        let agent = message.as_agent.map(|agent| state::parse(Some(agent), &limits, caller));
+        let page = ToolPage { server, after, size: size + 1 };
+        let mut page = self.edge.plane.list_tools(&tenant, page, agent.transpose()?).await?;
+        let read = page.len();
+        let lengths = page.iter().map(|tool| tool.record.definition.len());
+        page.truncate(listing::fitting(lengths, limits.max_message_bytes).min(size as usize));
+        let mut tools = self.render(&tenant, page, is_agents).await?;
+        tools.truncate(listing::within_bytes(&tools, limits.max_message_bytes));
+        let place = tools.last().filter(|_| tools.len() < read).map(|tool| Place::Tool {
+            of: filter.clone(),
+            server: tool.server.clone(),
+            name: tool.name.clone(),
+        });
+        Ok(ListToolsResponse { next_page_token: token(place.as_ref())?, tools })
+    }
+
+    async fn render(
+        &self,
+        tenant: &TenantId,
+        page: Vec<StoredTool>,
+        is_agents: bool,
+    ) -> Result<Vec<Tool>, Error> {
+        let mut servers = HashMap::new();
+        let mut tools = Vec::with_capacity(page.len());
+        for tool in page {
+            if is_agents && !tool.record.status.is_shown() {
+                tools.push(render_catalog::waiting(tenant, &tool.record));
+                continue;
+            }
+            let name = tool.record.server.clone();
+            if !servers.contains_key(&name) {
+                let server = self.edge.plane.catalog.server(tenant, &name).await?;
+                servers.insert(name.clone(), server.record);
+            }
+            tools.extend(servers.get(&name).map(|s| render_catalog::tool(tenant, s, &tool)));
+        }
+        Ok(tools)
+    }
+}
+
+/// What a registration did, in numbers. An answer that was given before changed nothing now.
+fn effect(registered: &Registered) -> Effect {
+    let outcomes = registered.outcomes.iter().filter(|_| !registered.replayed);
+    let count = |kind| outcomes.clone().filter(|outcome| outcome.kind == kind).count();
+    Effect {
+        revision: Some(registered.revision),
+        accepted: count(OutcomeKind::Accepted),
+        changed: count(OutcomeKind::Changed),
+        removed: count(OutcomeKind::Removed),
+        rejected: count(OutcomeKind::Rejected),
+        quarantined: count(OutcomeKind::Quarantined),
+        approved: 0,
+    }
+}
+
+fn token(place: Option<&Place>) -> Result<String, Error> {
+    place.map_or_else(|| Ok(String::new()), Place::token)
+}

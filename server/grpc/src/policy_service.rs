@@ -1,0 +1,143 @@
+//! `PolicyService`.
+
+use prost_types::Timestamp;
+use tonic::{Request, Response, Status};
+use toolgate_proto::v1;
+use toolgate_proto::v1::policy_service_server::PolicyService;
+use toolgate_proto::v1::{
+    CheckPolicyRequest, CheckPolicyResponse, GetPolicyRequest, GetPolicyResponse, SetPolicyRequest,
+    SetPolicyResponse,
+};
+
+use super::edge::{Edge, withdrawal};
+use super::listing::{self, Place};
+use super::{bounded, render, state};
+use toolgate_access::audit::Effect;
+use toolgate_access::auth::Caller;
+use toolgate_app::plane::policies::{Coverage, PolicyCheck, ToolVerdict};
+use toolgate_core::error::Error;
+use toolgate_store::{StoredPolicy, ToolCursor};
+
+/// What page tokens of verdicts say that they are of. No MCP server has this name.
+const LISTING: &str = "policy check";
+
+/// The policies' face.
+pub(super) struct Policies {
+    pub(super) edge: Edge,
+}
+
+#[tonic::async_trait]
+impl PolicyService for Policies {
+    async fn set_policy(
+        &self,
+        call: Request<SetPolicyRequest>,
+    ) -> Result<Response<SetPolicyResponse>, Status> {
+        let edge = &self.edge;
+        let plane = &self.edge.plane;
+        let work = |caller: Caller, message: SetPolicyRequest, _| async move {
+            let tenant = caller.tenant(&message.tenant)?;
+            let change = withdrawal("PolicyService/SetPolicy", &caller, &tenant, "");
+            let set = plane.set_policy(&tenant, message.document, &message.etag);
+            let effect = |(stored, _): &(StoredPolicy, Vec<Coverage>)| Effect {
+                revision: Some(stored.revision),
+                ..Effect::default()
+            };
+            let (stored, rules) = edge.change(change, set, effect).await?;
+            let answer =
+                SetPolicyResponse { policy: Some(policy(stored)), rules: coverage(&rules) };
+            Ok(bounded::policy_set(answer, edge.limits.now().max_message_bytes))
+        };
+        self.edge.call("PolicyService/SetPolicy", call, work).await
+    }
+
+    async fn get_policy(
+        &self,
+        call: Request<GetPolicyRequest>,
+    ) -> Result<Response<GetPolicyResponse>, Status> {
+        let plane = &self.edge.plane;
+        let work = |caller: Caller, message: GetPolicyRequest, _| async move {
+            let stored = plane.catalog.policy(&caller.tenant(&message.tenant)?).await?;
+            let policy = stored.map_or_else(v1::Policy::default, policy);
+            Ok(GetPolicyResponse { policy: Some(policy) })
+        };
+        self.edge.call("PolicyService/GetPolicy", call, work).await
+    }
+
+    async fn check_policy(
+        &self,
+        call: Request<CheckPolicyRequest>,
+    ) -> Result<Response<CheckPolicyResponse>, Status> {
+        let edge = &self.edge;
+        let work = |caller: Caller, message: CheckPolicyRequest, _| async move {
+            let tenant = caller.tenant(&message.tenant)?;
+            let size = listing::page_size(message.page_size)?;
+            let after = listing::after_tool(&message.page_token, LISTING)?;
+            let state = state::parse(message.state, &edge.limits.now(), &caller)?;
+            let document = Some(message.document).filter(|document| !document.is_empty());
+            let check = edge.plane.check_policy(&tenant, document, state).await?;
+            let most = edge.limits.now().max_message_bytes;
+            page(&check, after.as_ref(), size as usize, most)
+        };
+        self.edge.call("PolicyService/CheckPolicy", call, work).await
+    }
+}
+
+fn policy(stored: StoredPolicy) -> v1::Policy {
+    let seconds = stored.updated_ms.div_euclid(1_000);
+    let millis = stored.updated_ms.rem_euclid(1_000);
+    let nanos = i32::try_from(millis * 1_000_000).unwrap_or(0);
+    v1::Policy {
+        etag: stored.etag(),
+        document: stored.document,
+        revision: stored.revision,
+        update_time: Some(Timestamp { seconds, nanos }),
+    }
+}
+
+/// A page of so many verdicts at most, which fits an answer of so many bytes.
+fn page(
+    check: &PolicyCheck,
+    after: Option<&ToolCursor>,
+    size: usize,
+    message_max: usize,
+) -> Result<CheckPolicyResponse, Error> {
+    let is_before = |verdict: &ToolVerdict| {
+        let server = verdict.id.server.as_str();
+        let name = verdict.id.name.as_str();
+        after.is_some_and(|cursor| (server, name) <= (&cursor.server, &cursor.name))
+    };
+    let verdicts = &check.verdicts;
+    let rest = &verdicts[verdicts.partition_point(is_before)..];
+    let mut page: Vec<_> = rest.iter().take(size).map(verdict).collect();
+    page.truncate(listing::within_bytes(&page, message_max));
+    let last = page.last().filter(|_| page.len() < rest.len()).map(|last| Place::Tool {
+        of: LISTING.to_owned(),
+        server: last.server.clone(),
+        name: last.name.clone(),
+    });
+    let next_page_token = last.map_or_else(|| Ok(String::new()), |place| place.token())?;
+    let rules = if after.is_none() { coverage(&check.coverage) } else { Vec::new() };
+    // The rows take the other half, and the token some of this one.
+    let rules = bounded::rules(rules, listing::page_bytes(message_max) / 2);
+    Ok(CheckPolicyResponse { verdicts: page, next_page_token, rules })
+}
+
+fn coverage(rules: &[Coverage]) -> Vec<v1::RuleCoverage> {
+    let rule = |of: &Coverage| v1::RuleCoverage {
+        rule: of.rule.to_string(),
+        tools: of.tools,
+        hint: of.hint.clone(),
+    };
+    rules.iter().map(rule).collect()
+}
+
+fn verdict(verdict: &ToolVerdict) -> v1::PolicyVerdict {
+    v1::PolicyVerdict {
+        server: verdict.id.server.as_str().to_owned(),
+        name: verdict.id.name.as_str().to_owned(),
+        allowed: verdict.refused.is_none(),
+        code: verdict.refused.map_or(0, |code| render::code(code) as i32),
+        rule: verdict.rule.as_deref().unwrap_or_default().to_owned(),
+        unlock: verdict.unlock.clone(),
+    }
+}

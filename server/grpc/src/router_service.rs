@@ -1,0 +1,124 @@
+//! `RouterService`.
+
+use tonic::{Request, Response, Status};
+use toolgate_proto::v1::router_service_server::RouterService;
+use toolgate_proto::v1::{
+    BatchGetToolSchemasRequest, BatchGetToolSchemasResponse, GateRequest, GateResponse,
+    GetSummaryPoolRequest, GetSummaryPoolResponse, RouteRequest, RouteResponse, SearchToolsRequest,
+    SearchToolsResponse,
+};
+
+use super::edge::Edge;
+use super::{bounded, render, request, state};
+use toolgate_config::RouterConfig;
+use toolgate_routing::gate::handle::Holder;
+use toolgate_routing::router::lookups::{GateQuery, PoolQuery};
+
+/// The router's face.
+pub(super) struct Routing {
+    pub(super) edge: Edge,
+    pub(super) defaults: RouterConfig,
+}
+
+#[tonic::async_trait]
+impl RouterService for Routing {
+    async fn route(&self, call: Request<RouteRequest>) -> Result<Response<RouteResponse>, Status> {
+        let edge = &self.edge;
+        edge.call("RouterService/Route", call, |caller, message, deadline| async move {
+            let tenant = caller.tenant(&message.tenant)?;
+            let limits = edge.limits.now();
+            let query = request::route(message, &limits, &self.defaults, &caller)?;
+            let holder = Holder { tenant: &tenant, principal: caller.principal() };
+            let answer = edge.plane.router.route(holder, query, Some(deadline)).await?;
+            edge.metrics.stages(&answer.timings);
+            for degraded in &answer.degraded {
+                edge.metrics.degraded(degraded.name());
+            }
+            let account = &answer.account;
+            edge.metrics.tokens(account.full_catalog, account.phase1, account.phase2);
+            Ok(bounded::route(render::route(&tenant, &answer), limits.max_message_bytes))
+        })
+        .await
+    }
+
+    async fn gate(&self, call: Request<GateRequest>) -> Result<Response<GateResponse>, Status> {
+        let edge = &self.edge;
+        edge.call("RouterService/Gate", call, |caller, message, deadline| async move {
+            let tenant = caller.tenant(&message.tenant)?;
+            let calls = request::calls(&message.calls)?;
+            request::require_handle(&message.active_set_handle)?;
+            let state = state::parse(message.state, &edge.limits.now(), &caller)?;
+            let holder = Holder { tenant: &tenant, principal: caller.principal() };
+            let query = GateQuery {
+                handle: message.active_set_handle,
+                calls,
+                state,
+                min_revision: message.min_revision,
+            };
+            let gated = edge.plane.router.gate(holder, query, Some(deadline)).await?;
+            let answers = message.calls.iter().zip(&gated.verdicts);
+            let verdicts = answers.map(|(wire, verdict)| {
+                let code =
+                    verdict.as_ref().map_or_else(|refused| refused.code.name(), |_| "ALLOWED");
+                edge.metrics.decision(code);
+                render::verdict(&gated.snapshot, &wire.call_id, verdict)
+            });
+            let verdicts = verdicts.collect();
+            let catalog_revision = gated.snapshot.revision;
+            let answer = GateResponse { verdicts, catalog_revision };
+            Ok(bounded::gate(answer, edge.limits.now().max_message_bytes))
+        })
+        .await
+    }
+
+    async fn search_tools(
+        &self,
+        call: Request<SearchToolsRequest>,
+    ) -> Result<Response<SearchToolsResponse>, Status> {
+        let edge = &self.edge;
+        edge.call("RouterService/SearchTools", call, |caller, message, deadline| async move {
+            let tenant = caller.tenant(&message.tenant)?;
+            let query = request::search(message, &edge.limits.now(), &self.defaults, &caller)?;
+            let holder = Holder { tenant: &tenant, principal: caller.principal() };
+            let answer = edge.plane.router.search(holder, query, Some(deadline)).await?;
+            let answer = render::search(&tenant, &answer);
+            Ok(bounded::search(answer, edge.limits.now().max_message_bytes))
+        })
+        .await
+    }
+
+    async fn get_summary_pool(
+        &self,
+        call: Request<GetSummaryPoolRequest>,
+    ) -> Result<Response<GetSummaryPoolResponse>, Status> {
+        let edge = &self.edge;
+        edge.call("RouterService/GetSummaryPool", call, |caller, message, _| async move {
+            let tenant = caller.tenant(&message.tenant)?;
+            let state = state::parse(message.state, &edge.limits.now(), &caller)?;
+            let holder = Holder { tenant: &tenant, principal: caller.principal() };
+            let router = &edge.plane.router;
+            let since = message.since_revision;
+            let names_only = message.names_only;
+            let query = PoolQuery { state, since, names_only, render: message.render };
+            let (snapshot, delta) = router.summary_pool(holder, query).await?;
+            Ok(GetSummaryPoolResponse { pool: Some(render::pool(&snapshot, &delta)) })
+        })
+        .await
+    }
+
+    async fn batch_get_tool_schemas(
+        &self,
+        call: Request<BatchGetToolSchemasRequest>,
+    ) -> Result<Response<BatchGetToolSchemasResponse>, Status> {
+        let edge = &self.edge;
+        edge.call("RouterService/BatchGetToolSchemas", call, |caller, message, _| async move {
+            let tenant = caller.tenant(&message.tenant)?;
+            let query = request::schemas(message, &edge.limits.now(), &caller)?;
+            let holder = Holder { tenant: &tenant, principal: caller.principal() };
+            let found = edge.plane.router.schemas(holder, &query).await?;
+            let answer = render::schemas(&tenant, &found);
+            Ok(bounded::schemas(answer, edge.limits.now().max_message_bytes))
+        })
+        .await
+    }
+}

@@ -1,0 +1,296 @@
+//! The gRPC server: which services it has, how connections are bounded, and how it drains.
+
+use std::sync::Arc;
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tonic::transport::Error as TransportError;
+use tonic::transport::server::Router;
+use tonic_health::pb::FILE_DESCRIPTOR_SET as HEALTH_DESCRIPTORS;
+use tonic_health::server::{HealthReporter, health_reporter};
+use toolgate_proto::v1::FILE_DESCRIPTOR_SET;
+use toolgate_proto::v1::catalog_service_server::CatalogServiceServer;
+use toolgate_proto::v1::encoder_service_server::EncoderServiceServer;
+use toolgate_proto::v1::memory_service_server::MemoryServiceServer;
+use toolgate_proto::v1::policy_service_server::PolicyServiceServer;
+use toolgate_proto::v1::router_service_server::RouterServiceServer;
+use toolgate_proto::v1::usage_service_server::UsageServiceServer;
+use toolgate_serving::{
+    AtDoor, BodyPace, BoundAnswers, BoundRequests, ConnectionLimits, Connections, DoorRefusal,
+    ExplainUndecoded, Stage, Tls, drained_or_cut, ending_after, transport,
+};
+use tower::layer::util::{Identity, Stack};
+
+use super::catalog_service::Catalogs;
+use super::edge::{Edge, REGISTER_DEADLINE, is_prompt};
+use super::guard::Guard;
+use super::memory_service::Memories;
+use super::policy_service::Policies;
+use super::router_service::Routing;
+use super::unserved::Unserved;
+use super::usage_service::Ledgers;
+use super::web::{WebFaces, WebLimits};
+use toolgate_access::admission::Admission;
+use toolgate_access::audit::Audit;
+use toolgate_access::auth::Authenticator;
+use toolgate_app::plane::Plane;
+use toolgate_app::telemetry::{Metrics, Rejection};
+use toolgate_config::{LimitsConfig, RouterConfig, ServerConfig};
+use toolgate_core::live::Live;
+
+/// What the face needs.
+#[derive(Clone)]
+pub struct ApiConfig {
+    /// Listening, admission and draining.
+    pub server: ServerConfig,
+    /// What input is held to; may change while it is served.
+    pub limits: Arc<Live<LimitsConfig>>,
+    /// Defaults of Route's options.
+    pub router: RouterConfig,
+    /// Says who may begin a call.
+    pub admission: Admission,
+    /// Tells who calls.
+    pub authenticator: Arc<Authenticator>,
+    /// Where changes are told.
+    pub audit: Arc<Audit>,
+    /// The certificates, where gRPC is served over TLS.
+    pub tls: Option<Arc<Tls>>,
+}
+
+/// Serves until `stop`, then drains: no new calls, health says NOT_SERVING, calls in progress have
+/// `drain_timeout` to end. What is left then is cut off: tonic itself would wait for ever (hyper#4170).
+///
+/// # Errors
+/// The transport fails.
+pub async fn serve(
+    listener: TcpListener,
+    plane: Arc<Plane>,
+    metrics: Arc<Metrics>,
+    config: ApiConfig,
+    stop: CancellationToken,
+) -> Result<(), TransportError> {
+    let drain_timeout = config.server.drain_timeout;
+    let connection_metrics = Arc::clone(&metrics);
+    let (reporter, health) = health_reporter();
+    set_health(&reporter, true).await;
+    let edge = Edge {
+        guard: Guard::new(Arc::clone(&config.authenticator), Arc::clone(&metrics)),
+        audit: Arc::clone(&config.audit),
+        plane,
+        metrics,
+        limits: Arc::clone(&config.limits),
+        admission: config.admission.clone(),
+        max_deadline: config.server.max_deadline,
+        draining: stop.clone(),
+    };
+    let router = services(edge, &config).add_service(health);
+    let refused = move |why| connection_metrics.rejected(Rejection::from(why));
+    let incoming = Connections::new(listener, connection_limits(&config.server), refused)
+        .over_tls(config.tls.clone());
+    let drain = {
+        let stop = stop.clone();
+        async move {
+            stop.cancelled().await;
+            set_health(&reporter, false).await;
+        }
+    };
+    let serving = router.serve_with_incoming_shutdown(incoming, drain);
+    drained_or_cut(serving, &stop, drain_timeout).await.unwrap_or(Ok(()))
+}
+
+/// After which a connection is closed over which nobody has made an authenticated call.
+const UNPROVEN_IDLE: Duration = Duration::from_secs(30);
+
+fn connection_limits(config: &ServerConfig) -> ConnectionLimits {
+    ConnectionLimits {
+        max: config.max_connections,
+        max_per_address: Some(config.max_connections_per_address),
+        idle: config.max_connection_idle,
+        unproven_idle: Some(UNPROVEN_IDLE),
+    }
+}
+
+/// What a body may take beyond the longest deadline: who is translated for is told in words of its own then.
+const BODY_MARGIN: Duration = Duration::from_secs(1);
+
+/// Requests under way for each call that may be in progress: some are still being read, and some refused.
+const REQUESTS_A_CALL: usize = 2;
+
+type Bounds = Stack<BoundAnswers, Stack<BoundRequests, Identity>>;
+type Layers = Stack<ExplainUndecoded, Stack<Guard, Stack<WebFaces, Bounds>>>;
+
+fn services(edge: Edge, config: &ApiConfig) -> Router<Layers> {
+    let metrics = Arc::clone(&edge.metrics);
+    let requests = request_bounds(config, &metrics);
+    let answers = answer_bounds(&config.server, &metrics);
+    let guard = edge.guard.clone();
+    let max = config.limits.now().max_message_bytes;
+    let web = WebLimits {
+        max_message_bytes: max,
+        max_concurrent_calls: config.server.admission.max_calls,
+        max_deadline: config.server.max_deadline,
+        admin_port: config.server.admin_listen.port(),
+    };
+    let reflection = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(HEALTH_DESCRIPTORS)
+    };
+    let routing = Routing { edge: edge.clone(), defaults: config.router };
+    let catalogs = Catalogs { edge: edge.clone() };
+    let policy = PolicyServiceServer::new(Policies { edge: edge.clone() });
+    let memory = MemoryServiceServer::new(Memories { edge: edge.clone() });
+    let usage = UsageServiceServer::new(Ledgers { edge: edge.clone() });
+    let encoder = EncoderServiceServer::new(Unserved { edge });
+    let aging = |age| ending_after(transport(), age, REGISTER_DEADLINE);
+    let transport = config.server.max_connection_age.map_or_else(transport, aging);
+    transport
+        // Browsers, and callers without HTTP/2.
+        .accept_http1(true)
+        // More than can be worked on are turned away before they cost anything.
+        .layer(requests)
+        // Callers who don't read must not fill the memory.
+        .layer(answers)
+        // Who speaks no gRPC is translated for.
+        .layer(WebFaces::new(&web, &config.server.cors_origins, guard.clone(), metrics))
+        // Nothing is read of a call before it is known whose it is.
+        .layer(guard)
+        // What the transport refuses by itself still gets a reason.
+        .layer(ExplainUndecoded { max_message_bytes: max, limit_name: "limits.max_message_size" })
+        .add_service(RouterServiceServer::new(routing).max_decoding_message_size(max))
+        .add_service(CatalogServiceServer::new(catalogs).max_decoding_message_size(max))
+        .add_service(policy.max_decoding_message_size(max))
+        .add_service(memory.max_decoding_message_size(max))
+        .add_service(usage.max_decoding_message_size(max))
+        .add_service(encoder.max_decoding_message_size(max))
+        .add_optional_service(reflection().build_v1().ok())
+        .add_optional_service(reflection().build_v1alpha().ok())
+}
+
+/// Bounds of the requests that come in.
+fn request_bounds(config: &ApiConfig, metrics: &Arc<Metrics>) -> BoundRequests {
+    let requests = config.server.admission.max_calls.saturating_mul(REQUESTS_A_CALL);
+    let pace = BodyPace::within(config.server.max_deadline + BODY_MARGIN);
+    let metrics = Arc::clone(metrics);
+    let admission = config.admission.clone();
+    let refused = move |why| metrics.rejected(Rejection::from(why));
+    let cores = available_parallelism().map_or(1, usize::from);
+    BoundRequests::new(requests, pace, refused)
+        .in_turns(cores)
+        .asking(move |request: &AtDoor<'_>| let_in(&admission, request))
+}
+
+/// Lets a request in whose caller still waits for it, and whose like have not waited too long for a while.
+fn let_in(admission: &Admission, request: &AtDoor<'_>) -> Result<(), DoorRefusal> {
+    if request.asked.is_some_and(|asked| request.waited >= asked) {
+        return Err(DoorRefusal::Late);
+    }
+    if !is_prompt(request.path) {
+        return Ok(());
+    }
+    let is_in_time = match request.stage {
+        Stage::Came { queue } => admission.may_queue(request.connection, queue),
+        Stage::Begins => admission.is_in_time(request.connection, request.waited),
+    };
+    if is_in_time { Ok(()) } else { Err(DoorRefusal::Waited) }
+}
+
+/// Bounds of the answers that go out.
+fn answer_bounds(config: &ServerConfig, metrics: &Arc<Metrics>) -> BoundAnswers {
+    let metrics = Arc::clone(metrics);
+    let refused = move || metrics.rejected(Rejection::UnsentAnswers);
+    BoundAnswers::new(config.unsent_bytes, refused)
+}
+
+async fn set_health(reporter: &HealthReporter, serving: bool) {
+    macro_rules! set {
+        ($($service:ty),*) => {
+            $(if serving {
+                reporter.set_serving::<$service>().await;
+            } else {
+                reporter.set_not_serving::<$service>().await;
+            })*
+        };
+    }
+    set!(
+        RouterServiceServer<Routing>,
+        CatalogServiceServer<Catalogs>,
+        PolicyServiceServer<Policies>,
+        MemoryServiceServer<Memories>,
+        UsageServiceServer<Ledgers>
+    );
+    let whole = if serving {
+        tonic_health::ServingStatus::Serving
+    } else {
+        tonic_health::ServingStatus::NotServing
+    };
+    reporter.set_service_status("", whole).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::Instant;
+
+    use super::*;
+    use toolgate_config::AdmissionConfig;
+    use toolgate_config::Config;
+
+    const ROUTE: &str = "/toolgate.v1.RouterService/Route";
+    const REGISTER: &str = "/toolgate.v1.CatalogService/RegisterServer";
+
+    /// After a moment in which most calls waited long, calls that did are refused.
+    fn admission() -> Admission {
+        Admission::new(AdmissionConfig {
+            max_calls: 8,
+            max_calls_per_tenant: None,
+            calls_per_second_per_tenant: None,
+            max_wait: Some(Duration::from_millis(1)),
+        })
+    }
+
+    fn waited(path: &str, millis: u64) -> AtDoor<'_> {
+        let waited = Duration::from_millis(millis);
+        let stage = Stage::Begins;
+        AtDoor { path, connection: None, waited, stage, asked: None }
+    }
+
+    #[test]
+    fn who_is_out_of_time_is_late() {
+        let admission = admission();
+        for path in [ROUTE, REGISTER] {
+            let ask = |millis| {
+                let asked = Some(Duration::from_millis(100));
+                let_in(&admission, &AtDoor { asked, ..waited(path, millis) })
+            };
+            for millis in [100, 101] {
+                assert_eq!(ask(millis), Err(DoorRefusal::Late), "{path} after {millis} ms");
+            }
+            assert_ne!(ask(99), Err(DoorRefusal::Late), "{path}");
+        }
+    }
+
+    #[test]
+    fn calls_that_wait_in_a_standing_queue_are_refused_and_registrations_never() {
+        let admission = admission();
+        assert_eq!(let_in(&admission, &waited(ROUTE, 200)), Ok(()), "it may be for a moment");
+        let next = || let_in(&admission, &waited(ROUTE, 200));
+        let until = Instant::now() + Duration::from_secs(20);
+        let mut asked = std::iter::repeat_with(next).take_while(|_| Instant::now() < until);
+        assert_eq!(asked.find_map(Result::err), Some(DoorRefusal::Waited));
+        assert_eq!(let_in(&admission, &waited(REGISTER, 200)), Ok(()));
+        assert_eq!(let_in(&admission, &waited(ROUTE, 0)), Ok(()), "it did not wait");
+    }
+
+    #[test]
+    fn connections_are_bounded_in_all_ways_by_default() {
+        let config = Config::in_directory(Path::new("data")).server;
+        let limits = connection_limits(&config);
+        assert_eq!(limits.max, 1_024);
+        assert_eq!(limits.max_per_address, Some(512));
+        assert_eq!(limits.idle, Some(Duration::from_secs(300)));
+        assert_eq!(limits.unproven_idle, Some(UNPROVEN_IDLE));
+    }
+}

@@ -1,0 +1,130 @@
+//! `CatalogService/WatchCatalog` as a stream.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::{Instant, interval, sleep_until};
+use tokio_stream::Stream;
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Response, Status};
+use toolgate_proto::v1::{WatchCatalogRequest, WatchCatalogResponse};
+use toolgate_serving::time_asked;
+
+use super::edge::{Edge, caller_of};
+use super::{bounded, status};
+use toolgate_access::auth::{Authenticator, Caller};
+use toolgate_app::plane::watching::{CatalogWatch, Watched};
+use toolgate_config::LimitsConfig;
+use toolgate_core::error::Error;
+use toolgate_core::live::Live;
+use toolgate_core::role::{Role, Roles};
+use toolgate_store::Changes;
+
+pub(super) type Answers = Pin<Box<dyn Stream<Item = Result<WatchCatalogResponse, Status>> + Send>>;
+
+/// How often the credential of an open stream is looked at again.
+const LOOKED_AT_EVERY: Duration = Duration::from_secs(2);
+
+/// Opens a watch that ends with the caller, with its deadline if it has one, with its credential, or when the service
+/// drains.
+pub(super) fn open(
+    edge: &Edge,
+    request: Request<WatchCatalogRequest>,
+) -> Result<Response<Answers>, Error> {
+    let until = time_asked(request.metadata()).map(|asked| Instant::now() + asked);
+    let caller = caller_of(&request)?;
+    let message = request.into_inner();
+    let tenant = caller.tenant(&message.tenant)?;
+    let watch = edge.plane.watch(&tenant, message.since_revision, watched(&caller))?;
+    // One answer waits for its reader; what is committed meanwhile comes together in the next.
+    let (sender, receiver) = mpsc::channel(1);
+    let credential = Credential { caller, authenticator: Arc::clone(edge.guard.authenticator()) };
+    let watcher = Watcher { answers: sender, limits: Arc::clone(&edge.limits) };
+    tokio::spawn(tell(watch, watcher, until, credential, edge.draining.clone()));
+    Ok(Response::new(Box::pin(ReceiverStream::new(receiver))))
+}
+
+/// Who keeps the catalog sees all of it; an agent's credential says what its agents may have at most.
+fn watched(caller: &Caller) -> Watched {
+    let keepers = Roles::of(&[Role::CatalogWriter, Role::Admin]);
+    match caller.roles().meets(keepers) {
+        true => Watched::All,
+        false => Watched::AsAgent { scopes: caller.scopes().cloned() },
+    }
+}
+
+/// Who is told.
+struct Watcher {
+    answers: mpsc::Sender<Result<WatchCatalogResponse, Status>>,
+    limits: Arc<Live<LimitsConfig>>,
+}
+
+/// What let the watcher in.
+struct Credential {
+    caller: Caller,
+    authenticator: Arc<Authenticator>,
+}
+
+impl Credential {
+    /// Ready when it is no longer good.
+    async fn ended(&self) {
+        if !self.authenticator.is_on() {
+            return std::future::pending().await;
+        }
+        let mut turns = interval(LOOKED_AT_EVERY);
+        loop {
+            turns.tick().await;
+            if !self.authenticator.is_still_good(&self.caller).await {
+                return;
+            }
+        }
+    }
+}
+
+async fn tell(
+    mut watch: CatalogWatch,
+    Watcher { answers, limits }: Watcher,
+    until: Option<Instant>,
+    credential: Credential,
+    draining: CancellationToken,
+) {
+    let mut ended = std::pin::pin!(credential.ended());
+    loop {
+        let over = async {
+            match until {
+                Some(until) => sleep_until(until).await,
+                None => std::future::pending().await,
+            }
+        };
+        let next = tokio::select! {
+            biased;
+            () = answers.closed() => return,
+            () = draining.cancelled() => Err(Error::Draining),
+            () = over => Err(Error::DeadlineExceeded),
+            () = &mut ended => {
+                Err(Error::Unauthenticated("the credential is no longer good: it expired, was revoked, or the issuer has other keys now"))
+            }
+            next = watch.next() => next,
+        };
+        let ends = next.is_err();
+        let most = limits.now().max_message_bytes;
+        let answer = next
+            .map(|changes| bounded::watched(render(changes), most))
+            .map_err(|failure| status::of(&failure));
+        if answers.send(answer).await.is_err() || ends {
+            return;
+        }
+    }
+}
+
+fn render(changes: Changes) -> WatchCatalogResponse {
+    WatchCatalogResponse {
+        catalog_revision: changes.revision,
+        servers: changes.servers,
+        policy_changed: changes.policy,
+        reset: !changes.told,
+    }
+}

@@ -1,0 +1,53 @@
+//! Second attempts: they help, and they never become a storm.
+
+use std::time::{Duration, Instant};
+
+use toolgate_config::PoolConfig;
+
+use crate::setup::{Setup, config};
+use crate::worker::{Mode, Worker};
+
+#[tokio::test]
+async fn a_late_worker_is_hedged_within_the_budget() {
+    let quick = Worker::start("cpu-int8");
+    let slow = Worker::start("cpu-int8");
+    let config = PoolConfig { hedge: true, ..config(&[&quick, &slow]) };
+    let setup = Setup::with(config, 2, true).await;
+    // What is usual, and a budget that is full.
+    for i in 0..300 {
+        setup.embed(&format!("warm up {i}")).await.expect("embedded");
+    }
+    slow.set(Mode::Slow(450));
+    let mut helped = 0;
+    for i in 0..20 {
+        let began = Instant::now();
+        setup.embed(&format!("intent {i}")).await.expect("embedded");
+        helped += usize::from(began.elapsed() < Duration::from_millis(400));
+    }
+    assert_eq!(helped, 20, "none waited for the slow one");
+    let won = setup.metric("toolgate_embed_hedges_total{winner=\"second\"}");
+    // On a busy machine the quick one may be late once or twice as well.
+    assert!((5.0..=15.0).contains(&won), "the slow one was asked first every other time: {won}");
+    assert_eq!(setup.here.take_count(), 0, "another worker is asked before this process");
+}
+
+#[tokio::test]
+async fn failures_are_not_answered_with_a_storm() {
+    let workers = [Worker::start("cpu-int8"), Worker::start("cpu-int8")];
+    let setup = Setup::of(&[&workers[0], &workers[1]]).await;
+    // They refuse, and so stay in use: every request is failed by whoever it is sent to.
+    workers.iter().for_each(|worker| worker.set(Mode::Full));
+    workers.iter().for_each(|worker| drop(worker.take_requests()));
+    let calls = 1_000;
+    let began = Instant::now();
+    for i in 0..calls {
+        setup.embed(&format!("intent {i}")).await.expect("from this process");
+    }
+    let seconds = began.elapsed().as_secs() as usize + 1;
+    let attempts: usize = workers.iter().map(|worker| worker.take_requests().len()).sum();
+    // A tenth, what was saved up, and canaries of both workers.
+    let most = calls + calls / 10 + 20 + seconds * 2 * 12;
+    assert!(attempts <= most, "{attempts} attempts for {calls} calls in {seconds} s");
+    assert_eq!(setup.here.take_count(), calls);
+    assert!(setup.metric("toolgate_embed_over_budget_total{attempt=\"retry\"}") > 800.0);
+}

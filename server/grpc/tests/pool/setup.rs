@@ -1,0 +1,86 @@
+//! A pool over workers, and what is asked of it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use toolgate_app::telemetry::{Metrics, ShardsReading};
+use toolgate_config::{PoolConfig, WorkerAddress};
+use toolgate_core::error::Error;
+use toolgate_routing::encoder::pool::Reference;
+use toolgate_routing::encoder::{Encoder, EncoderPool, Flow, Prefixes};
+
+use crate::here::{Here, embedding};
+use crate::worker::Worker;
+
+/// Longer than anything here takes, also on a machine with much else to do.
+pub const SOON: Duration = Duration::from_secs(30);
+
+pub struct Setup {
+    pub pool: Arc<EncoderPool>,
+    pub here: Arc<Here>,
+    pub metrics: Metrics,
+}
+
+pub fn config(workers: &[&Worker]) -> PoolConfig {
+    let address = |worker: &&Worker| WorkerAddress::One(worker.address.to_string());
+    PoolConfig {
+        workers: workers.iter().map(address).collect(),
+        local: Vec::new(),
+        attempt_timeout: Duration::from_secs(1),
+        hedge: false,
+        health_interval: Duration::from_millis(100),
+        compare_one_in: 0,
+    }
+}
+
+impl Setup {
+    /// A pool with the in-process encoder, whose workers are all in use.
+    pub async fn of(workers: &[&Worker]) -> Self {
+        Self::with(config(workers), workers.len(), true).await
+    }
+
+    pub async fn with(config: PoolConfig, in_use: usize, in_process: bool) -> Self {
+        let here = Here::new();
+        let metrics = Metrics::default();
+        let reference =
+            Reference::of(here.as_ref(), &Prefixes::default()).await.expect("a reference");
+        let comparer = Arc::clone(&here) as Arc<dyn Encoder>;
+        let encoder = in_process.then(|| Arc::clone(&comparer));
+        let pool = EncoderPool::new(&config, reference, encoder, Some(comparer), metrics.encoder());
+        let pool = Arc::new(pool);
+        let setup = Self { pool, here, metrics };
+        setup.until_in_use(in_use).await;
+        setup.here.take_count();
+        setup
+    }
+
+    /// Waits until so many workers are in use; how long that took.
+    pub async fn until_in_use(&self, workers: usize) -> Duration {
+        let began = Instant::now();
+        while self.pool.workers_in_use() != workers {
+            assert!(began.elapsed() < SOON, "{} in use", self.pool.workers_in_use());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        began.elapsed()
+    }
+
+    /// Embeds one text within `within`; the answer is held to be right.
+    pub async fn embed_within(&self, text: &str, within: Duration) -> Result<(), Error> {
+        let deadline = Some(Instant::now() + within);
+        let embedded = self.pool.embed(vec![text.to_owned()], Flow::ALONE, deadline).await?;
+        assert_eq!(embedded.len(), 1);
+        assert_eq!(embedded[0].vector, embedding(text), "{text}");
+        Ok(())
+    }
+
+    pub async fn embed(&self, text: &str) -> Result<(), Error> {
+        self.embed_within(text, Duration::from_secs(5)).await
+    }
+
+    /// One sample of the exposition; 0 when it is not there.
+    pub fn metric(&self, sample: &str) -> f64 {
+        let text = self.metrics.expose(ShardsReading::default());
+        let line = text.lines().find_map(|line| line.strip_prefix(sample));
+        line.map_or(0.0, |value| value.trim().parse().expect("a number"))
+    }
+}

@@ -1,0 +1,318 @@
+//! How well a catalog's tools are found: labelled queries go the product's own way from a catalog file to
+//! ranked candidates, in this process, and what comes out is measured. No server, no store, and no
+//! ranking of its own.
+
+pub mod abstention;
+pub mod baseline;
+pub mod bootstrap;
+pub mod catalog_file;
+pub mod comparison;
+pub mod conversation;
+pub mod embeddings;
+pub mod fits;
+pub mod formats;
+pub mod forms;
+pub mod input_error;
+pub mod latency;
+pub mod learning;
+pub mod measured;
+pub mod metrics;
+pub mod per_query;
+pub mod query_file;
+pub mod random;
+pub mod randomisation;
+pub mod ranking;
+pub mod report;
+pub mod sample;
+pub mod stock;
+#[cfg(test)]
+mod tests;
+pub mod visible;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use toolgate_config::{LimitsConfig, RouterConfig};
+use toolgate_core::error::Error;
+use toolgate_routing::encoder::Encoder;
+use toolgate_routing::packs::{Attached, Packs};
+use toolgate_routing::router::background::Background;
+use toolgate_routing::router::intent::Intent;
+use toolgate_routing::router::query::Options;
+use toolgate_routing::shard::snapshot::Snapshot;
+use toolgate_store::StoredCatalog;
+
+pub use catalog_file::CatalogServer;
+pub use embeddings::{Progress, Sides};
+pub use input_error::InputError;
+pub use query_file::LabelledQuery;
+pub use report::Report;
+
+use abstention::Abstention;
+use bootstrap::Bootstrap;
+use comparison::Comparison;
+use conversation::{Conversation, Scene};
+use embeddings::Embeddings;
+use latency::Latency;
+use measured::{Field, Measured, groups};
+use ranking::{Answer, Ranked, Ranking, Way};
+use report::{Counts, Times, TokenTax};
+use sample::Samples;
+use stock::Stock;
+use visible::VisibleRow;
+
+/// What of the ranking can be left out, and how it ranks then.
+pub const ABLATIONS: [(&str, Way); 3] = [
+    ("without clauses", Way::Undivided),
+    ("without overlap", Way::WordsAlone),
+    ("without words", Way::OverlapAlone),
+];
+
+/// How long the requests of packs may take: all of them, on a slow machine.
+const PACKS_WITHIN: Duration = Duration::from_mins(10);
+
+/// What is to be evaluated.
+#[derive(Debug, Clone)]
+pub struct Evaluation {
+    /// The MCP servers with their tools.
+    pub servers: Vec<CatalogServer>,
+    /// The queries, in the order of the answer.
+    pub queries: Vec<LabelledQuery>,
+    /// More queries, which need no tool.
+    pub no_tool: Vec<LabelledQuery>,
+    /// What registered tools are held to.
+    pub limits: LimitsConfig,
+    /// Where rankings are cut.
+    pub router: RouterConfig,
+    /// What people say who want well-known tools, where tools are found by it.
+    pub packs: Option<Arc<Packs>>,
+    /// What the intervals are made of.
+    pub bootstrap: Bootstrap,
+    /// Also rank by plain summaries ([`baseline::plain_summary`]), for comparison.
+    pub with_baseline: bool,
+    /// Also rank each query with its clauses as intents of one turn, for comparison.
+    pub with_clauses: bool,
+    /// Also rank with a part of the ranking left out, one after another ([`ABLATIONS`]), for comparison.
+    pub with_ablations: bool,
+    /// Also look at what so many tokens show, split one way or another.
+    pub with_visible: bool,
+    /// Play so many queries as one conversation; 0 for none.
+    pub conversation: usize,
+}
+
+/// What came out.
+#[derive(Debug, Clone)]
+pub struct Evaluated {
+    /// One ranking per query, in their order, before any cut; of the queries alone, without those that were
+    /// given as needing no tool.
+    pub ranked: Vec<Ranked>,
+    /// What was measured, query by query.
+    pub samples: Samples,
+    /// Everything measured.
+    pub report: Report,
+}
+
+/// A catalog and its queries, embedded.
+#[derive(Clone, Copy)]
+struct Embedded<'a> {
+    stock: &'a Stock,
+    embeddings: &'a Embeddings,
+    packs: &'a Attached,
+    encoder: &'a dyn Encoder,
+    queries: &'a [&'a LabelledQuery],
+    options: &'a Options,
+    /// Whether the clauses of a query count.
+    clauses: bool,
+}
+
+impl Embedded<'_> {
+    /// Every query's answer from a catalog.
+    fn answers(&self, catalog: StoredCatalog, way: Way) -> Result<Vec<Answer>, Error> {
+        let dimensions = self.encoder.dimensions();
+        let known = (self.embeddings.vectors(), self.packs);
+        let snapshot = Snapshot::build_with(catalog, known, dimensions)?;
+        // Large shards are served exactly only until their graph is there.
+        snapshot.build_graph();
+        let names = &self.stock.names;
+        let embeddings = self.embeddings;
+        let options = self.options;
+        let clauses = self.clauses;
+        let ranking = Ranking { embeddings, names, options, clauses, way, memory: None };
+        ranking.answer(&snapshot, self.queries)
+    }
+
+    /// The same, measured.
+    fn samples(&self, catalog: StoredCatalog, way: Way) -> Result<Samples, Error> {
+        Ok(Samples::of(&self.answers(catalog, way)?, self.queries))
+    }
+}
+
+/// Answers to all queries, and what other ways of answering them came to.
+struct Found {
+    answers: Vec<Answer>,
+    samples: Samples,
+    baseline: Option<Samples>,
+    clauses: Option<Samples>,
+    ablations: Vec<(&'static str, Samples)>,
+    visible: Vec<VisibleRow>,
+    conversation: Option<Conversation>,
+}
+
+impl Found {
+    fn others(&self) -> impl Iterator<Item = (&'static str, &Samples)> {
+        let baseline = self.baseline.iter().map(|samples| ("plain", samples));
+        let clauses = self.clauses.iter().map(|samples| ("by clauses", samples));
+        let ablations = self.ablations.iter().map(|(name, samples)| (*name, samples));
+        baseline.chain(clauses).chain(ablations)
+    }
+}
+
+/// What packs have for a catalog's tools; nothing where there are none.
+pub async fn attached(packs: Option<&Packs>, stock: &Stock, encoders: Sides<'_>) -> Attached {
+    match packs {
+        Some(packs) => packs.attach(&stock.catalog, encoders.queries, PACKS_WITHIN).await,
+        None => Attached::default(),
+    }
+}
+
+impl Evaluation {
+    /// Checks, embeds, indexes, ranks and measures; `progress` hears of each batch that was embedded.
+    ///
+    /// # Errors
+    /// [`Error::EncoderUnavailable`], or a defect.
+    pub async fn run(&self, encoders: Sides<'_>, progress: &Progress) -> Result<Evaluated, Error> {
+        let began = Instant::now();
+        let stock = Stock::check(&self.servers, &self.limits);
+        let plain = self.with_baseline.then(|| baseline::plain(&stock.catalog));
+        let check = began.elapsed();
+        let queries = self.all_queries();
+        let summaries = summaries(&stock.catalog, plain.as_ref());
+        let texts = texts(queries.iter().map(|query| query.text.as_str()));
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let embeddings = Embeddings::of(encoders, &summaries, &texts, progress).await?;
+        let packs = attached(self.packs.as_deref(), &stock, encoders).await;
+        let embed = began.elapsed().saturating_sub(check);
+
+        let options = options(&self.router);
+        let embedded = Embedded {
+            stock: &stock,
+            embeddings: &embeddings,
+            packs: &packs,
+            encoder: encoders.passages,
+            queries: &queries,
+            options: &options,
+            clauses: self.router.clauses,
+        };
+        let published = Embedded { packs: &Attached::default(), ..embedded };
+        let answers = embedded.answers(stock.catalog.clone(), Way::Router)?;
+        let found = Found {
+            samples: Samples::of(&answers, &queries),
+            answers,
+            baseline: plain.map(|plain| published.samples(plain, Way::OverlapAlone)).transpose()?,
+            clauses: self.by_clauses(&embedded)?,
+            ablations: self.ablations(&embedded)?,
+            visible: self.visible(&embedded)?,
+            conversation: self.play(&embedded)?,
+        };
+        let mut report = self.report(&embedded, &found);
+        report.times = Times { check, embed, whole: began.elapsed() };
+        let Found { answers, samples, .. } = found;
+        let ranked = answers.into_iter().take(self.queries.len()).map(|answer| answer.ranked);
+        Ok(Evaluated { ranked: ranked.collect(), samples, report })
+    }
+
+    /// All queries, those that were given as needing no tool at the end.
+    fn all_queries(&self) -> Vec<&LabelledQuery> {
+        self.queries.iter().chain(&self.no_tool).collect()
+    }
+
+    /// What was found, measured; the times are not known yet.
+    fn report(&self, embedded: &Embedded<'_>, found: &Found) -> Report {
+        let Embedded { stock, embeddings, queries, .. } = *embedded;
+        let answers = &found.answers;
+        let bootstrap = &self.bootstrap;
+        let measured = |samples: &Samples| Measured::of(&samples.labelled, bootstrap);
+        let ablated = |(name, samples): &(&'static str, Samples)| Some((*name, measured(samples)?));
+        let compared = |(name, other): (&str, &Samples)| {
+            Comparison::of(name, &found.samples, other, bootstrap)
+        };
+        Report {
+            encoder: embedded.encoder.fingerprint().to_owned(),
+            router: self.router,
+            counts: Counts::new(self, embedded),
+            bootstrap: *bootstrap,
+            metrics: measured(&found.samples),
+            no_tool: Measured::of(&found.samples.no_tool, bootstrap),
+            baseline: found.baseline.as_ref().and_then(measured),
+            clauses: found.clauses.as_ref().and_then(measured),
+            ablations: found.ablations.iter().filter_map(ablated).collect(),
+            comparisons: found.others().map(compared).collect(),
+            abstention: Abstention::of(answers, queries, bootstrap),
+            fits: fits::fits(answers, queries, bootstrap),
+            kinds: groups(answers, queries, Field::Kind, bootstrap),
+            languages: groups(answers, queries, Field::Language, bootstrap),
+            visible: found.visible.clone(),
+            conversation: found.conversation.clone(),
+            tokens: TokenTax::of(&stock.catalog),
+            latency: Latency::of(answers, embeddings.of_summaries, embeddings.of_queries),
+            times: Times::default(),
+            rejected: stock.rejected.clone(),
+            renamed: stock.renamed.clone(),
+        }
+    }
+
+    fn by_clauses(&self, embedded: &Embedded<'_>) -> Result<Option<Samples>, Error> {
+        let catalog = || embedded.stock.catalog.clone();
+        self.with_clauses.then(|| embedded.samples(catalog(), Way::Clauses)).transpose()
+    }
+
+    fn ablations(&self, embedded: &Embedded<'_>) -> Result<Vec<(&'static str, Samples)>, Error> {
+        let ways = ABLATIONS.iter().filter(|_| self.with_ablations);
+        let sampled = |(name, way): &(&'static str, Way)| {
+            Ok((*name, embedded.samples(embedded.stock.catalog.clone(), *way)?))
+        };
+        ways.map(sampled).collect()
+    }
+
+    fn visible(&self, embedded: &Embedded<'_>) -> Result<Vec<VisibleRow>, Error> {
+        let rows = self.with_visible.then(|| visible::visible(embedded, &self.bootstrap));
+        rows.transpose().map(Option::unwrap_or_default)
+    }
+
+    fn play(&self, embedded: &Embedded<'_>) -> Result<Option<Conversation>, Error> {
+        let turns = &self.queries[..self.conversation.min(self.queries.len())];
+        let Embedded { stock, embeddings, packs, encoder, options, .. } = *embedded;
+        let catalog = &stock.catalog;
+        let dimensions = encoder.dimensions();
+        let scene = Scene { catalog, packs, embeddings, dimensions, options };
+        let play = || Conversation::play(scene, turns);
+        (!turns.is_empty()).then(play).transpose()
+    }
+}
+
+/// What Route goes by when a request says nothing.
+fn options(router: &RouterConfig) -> Options {
+    Options {
+        top_k: router.top_k,
+        threshold: router.threshold,
+        ratio: Some(router.ratio).filter(|ratio| *ratio > 0.0),
+        ..Options::default()
+    }
+}
+
+/// Every summary to embed; those that occur twice are for the embedder to notice.
+fn summaries<'a>(catalog: &'a StoredCatalog, plain: Option<&'a StoredCatalog>) -> Vec<&'a str> {
+    let tools = catalog.tools.iter().chain(plain.into_iter().flat_map(|catalog| &catalog.tools));
+    tools.map(|tool| tool.record.summary.as_str()).collect()
+}
+
+/// Every text to embed for these queries: as Route reads them and as they stand, and the background that tells
+/// when no tool fits.
+pub fn texts<'a>(queries: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let read = |query: &str| {
+        let whole = Intent::new(query.to_owned(), 1.0);
+        whole.texts().chain([query.to_owned()]).collect::<Vec<_>>()
+    };
+    let background = Background::texts().iter().map(|text| (*text).to_owned());
+    queries.flat_map(read).chain(background).collect()
+}

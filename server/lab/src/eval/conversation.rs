@@ -1,0 +1,423 @@
+//! How much of a conversation's prompts a provider's cache can serve, by the way tools are put into them and by what
+//! stands behind the tools when it begins. The queries are the turns, each with one call; halfway, one more tool is
+//! registered. Nothing is sent anywhere: a cache serves what a prompt has in common with the beginning of the one before
+//! it, and parts are tokenised apart.
+
+mod prompt;
+
+use toolgate_core::error::Error;
+use toolgate_core::state::{AgentState, CallStatus, PriorCall};
+use toolgate_routing::gate::handle::ActiveSet;
+use toolgate_routing::gate::standing::Standings;
+use toolgate_routing::packs::Attached;
+use toolgate_routing::router::allow::Allowed;
+use toolgate_routing::router::choose::{Choice, Chosen};
+use toolgate_routing::router::intent::{self, Intent};
+use toolgate_routing::router::level::Level;
+use toolgate_routing::router::query::{Options, RouteQuery};
+use toolgate_routing::router::rank::Embedded;
+use toolgate_routing::shard::snapshot::Snapshot;
+use toolgate_store::StoredCatalog;
+
+use super::embeddings::Embeddings;
+use super::query_file::LabelledQuery;
+
+use prompt::{Part, Prompts};
+
+/// What a turn's call, its result and the model's answer come to, in tokens. An assumption: queries come
+/// without answers.
+pub const ANSWER_TOKENS: u32 = 300;
+
+/// Tokens of messages that a conversation begins with, such as a document or an earlier conversation.
+pub const HISTORIES: [u32; 4] = [0, 5_000, 20_000, 60_000];
+
+/// Candidates that a set is chosen from: as many as Route ranks, whatever its `top_k`.
+const CANDIDATES: usize = 100;
+
+/// One way to put tools into prompts, over a whole conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Layout {
+    /// Its name.
+    pub name: &'static str,
+    /// Tokens of all prompts.
+    pub tokens: u64,
+    /// Those that the prompt before begins with.
+    pub cached: u64,
+    /// The most tools of one prompt.
+    pub tools: usize,
+    /// The most tokens of schemas of one prompt.
+    pub schema_tokens: u64,
+    /// Turns without any of their right tools.
+    pub missed: usize,
+}
+
+impl Layout {
+    /// The share of all tokens that a cache serves.
+    #[must_use]
+    pub fn hit_rate(&self) -> f64 {
+        self.cached as f64 / (self.tokens as f64).max(1.0)
+    }
+
+    /// Tokens at the price of uncached ones: a cached one costs a tenth.
+    #[must_use]
+    pub fn priced(&self) -> f64 {
+        (self.tokens - self.cached) as f64 + self.cached as f64 / 10.0
+    }
+}
+
+/// A conversation in every layout, with so much behind the tools when it begins.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Played {
+    /// Tokens that it begins with.
+    pub history: u32,
+    /// Every schema, before the history.
+    pub all: Layout,
+    /// Each turn's set anew, before the history.
+    pub anew: Layout,
+    /// All summaries in the prefix, behind them each turn's set anew, before the history: the paper's layout where a
+    /// provider takes definitions in `tools[]` only.
+    pub paper_first: Layout,
+    /// Each turn's set anew, directly before the message. Nothing else is listed.
+    pub anew_last: Layout,
+    /// All summaries in the prefix, each turn's set anew directly before the message (Tool Attention).
+    pub paper: Layout,
+    /// The set that Route keeps, before the history, whose length it is told.
+    pub kept_first: Layout,
+    /// The set that Route keeps, directly before the message, told that nothing cached stands behind it. Nothing else is
+    /// listed.
+    pub kept_last: Layout,
+    /// The set that Route keeps by default, before the history: it is not told what stands behind the tools.
+    pub default_first: Layout,
+    /// The set that Route keeps by default, directly before the message. Nothing else is listed.
+    pub default_last: Layout,
+}
+
+impl Played {
+    /// Returns the layouts, the most naive first.
+    #[must_use]
+    pub fn layouts(&self) -> [&Layout; 9] {
+        [
+            &self.all,
+            &self.paper_first,
+            &self.anew,
+            &self.default_first,
+            &self.kept_first,
+            &self.paper,
+            &self.anew_last,
+            &self.default_last,
+            &self.kept_last,
+        ]
+    }
+
+    /// Returns true if a set that is kept is dearer than the cheaper of the paper's layout and routing anew at the same
+    /// place, before the history or directly before the message. Held to it are the sets of which Route knows what stands
+    /// behind them: of what a set keeps, nobody else can say whether it pays.
+    #[must_use]
+    pub fn is_dearer(&self) -> bool {
+        let is_dearer = |kept: &Layout, others: [&Layout; 2]| {
+            others.iter().any(|other| kept.priced() > other.priced())
+        };
+        is_dearer(&self.kept_first, [&self.paper_first, &self.anew])
+            || is_dearer(&self.kept_last, [&self.paper, &self.anew_last])
+    }
+}
+
+/// A conversation in every layout, with each of [`HISTORIES`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conversation {
+    /// Its turns.
+    pub turns: usize,
+    /// One for each history.
+    pub played: Vec<Played>,
+}
+
+/// What a conversation is played over.
+#[derive(Clone, Copy)]
+pub struct Scene<'a> {
+    /// The catalog.
+    pub catalog: &'a StoredCatalog,
+    /// What packs have for its tools.
+    pub packs: &'a Attached,
+    /// Of summaries and queries.
+    pub embeddings: &'a Embeddings,
+    /// Of the embeddings.
+    pub dimensions: usize,
+    /// How each turn is routed.
+    pub options: &'a Options,
+}
+
+impl Conversation {
+    /// Plays `queries`, one after another.
+    ///
+    /// # Errors
+    /// A defect of the index.
+    pub fn play(scene: Scene<'_>, queries: &[LabelledQuery]) -> Result<Self, Error> {
+        let known = (scene.embeddings.vectors(), scene.packs);
+        let after = Snapshot::build_with(scene.catalog.clone(), known, scene.dimensions)?;
+        let before = Snapshot::build_with(without_one(scene.catalog), known, scene.dimensions)?;
+        let play = |history: u32| -> Result<Played, Error> {
+            let mut stage = Stage::new(scene, history);
+            for (turn, query) in queries.iter().enumerate() {
+                let snapshot = if turn < queries.len() / 2 { &before } else { &after };
+                stage.turn(snapshot, turn, query)?;
+            }
+            Ok(stage.played(history))
+        };
+        let played = HISTORIES.into_iter().map(play).collect::<Result<_, _>>()?;
+        Ok(Self { turns: queries.len(), played })
+    }
+
+    /// Returns true if the default is dearer than it should be with any history.
+    #[must_use]
+    pub fn is_dearer(&self) -> bool {
+        self.played.iter().any(Played::is_dearer)
+    }
+}
+
+/// The catalog before the tool in its middle was registered.
+fn without_one(catalog: &StoredCatalog) -> StoredCatalog {
+    let mut catalog = catalog.clone();
+    if catalog.tools.len() > 1 {
+        catalog.tools.remove(catalog.tools.len() / 2);
+    }
+    catalog
+}
+
+/// The prompts so far in every layout.
+struct Stage<'a> {
+    scene: Scene<'a>,
+    background: Vec<Vec<f32>>,
+    all: Prompts,
+    paper_first: Prompts,
+    anew: Prompts,
+    paper: Prompts,
+    anew_last: Prompts,
+    kept_first: Kept,
+    kept_last: Kept,
+    default_first: Kept,
+    default_last: Kept,
+    /// What stands behind the tools.
+    history: Vec<Part>,
+    history_tokens: u32,
+}
+
+/// A layout whose set is kept.
+#[derive(Default)]
+struct Kept {
+    prompts: Prompts,
+    turns: Turns,
+}
+
+/// What is known of the turns before, where the set is kept.
+#[derive(Default)]
+struct Turns {
+    shown: Option<ActiveSet>,
+    calls: Vec<PriorCall>,
+    /// What a scan of the history says was discovered: each tool that a call to succeeded.
+    discovered: Vec<String>,
+}
+
+/// A turn that is played.
+#[derive(Clone, Copy)]
+struct Turn<'a> {
+    snapshot: &'a Snapshot,
+    number: usize,
+    query: &'a LabelledQuery,
+    message: Part,
+}
+
+impl<'a> Stage<'a> {
+    fn new(scene: Scene<'a>, history: u32) -> Self {
+        Self {
+            scene,
+            background: scene.embeddings.background(),
+            all: Prompts::default(),
+            paper_first: Prompts::default(),
+            anew: Prompts::default(),
+            paper: Prompts::default(),
+            anew_last: Prompts::default(),
+            kept_first: Kept::default(),
+            kept_last: Kept::default(),
+            default_first: Kept::default(),
+            default_last: Kept::default(),
+            history: vec![Part::history(history)],
+            history_tokens: history,
+        }
+    }
+
+    fn turn(
+        &mut self,
+        snapshot: &Snapshot,
+        turn: usize,
+        query: &LabelledQuery,
+    ) -> Result<(), Error> {
+        let message = Part::message(turn, toolgate_core::tokens::count(&query.text));
+        let answer = Part::answer(turn, ANSWER_TOKENS);
+        let all: Vec<Part> = snapshot.tools.iter().map(Part::schema).collect();
+        let pool: Vec<Part> = snapshot.tools.iter().map(Part::summary).collect();
+        let anew = self.route(snapshot, query, &Turns::default(), None)?;
+        let best = schemas(snapshot, &anew);
+        let told = Some(self.history_tokens);
+        let kept_first = self.route(snapshot, query, &self.kept_first.turns, told)?;
+        let kept_last = self.route(snapshot, query, &self.kept_last.turns, Some(0))?;
+        let default_first = self.route(snapshot, query, &self.default_first.turns, None)?;
+        let default_last = self.route(snapshot, query, &self.default_last.turns, None)?;
+
+        self.all.push(&all, [&all, &self.history, &[message]]);
+        self.paper_first.push(&best, [&pool, &best, &self.history, &[message]]);
+        self.anew.push(&best, [&best, &self.history, &[message]]);
+        self.paper.push(&best, [&pool, &self.history, &best, &[message]]);
+        self.anew_last.push(&best, [&self.history, &best, &[message]]);
+        if !query.relevant.is_empty() {
+            let of_anew =
+                [&mut self.paper_first, &mut self.anew, &mut self.paper, &mut self.anew_last];
+            for prompts in of_anew {
+                prompts.miss_unless(has_right(snapshot, query, &anew));
+            }
+        }
+        let now = Turn { snapshot, number: turn, query, message };
+        self.kept_first.end(now, &kept_first, [&[], &self.history]);
+        self.kept_last.end(now, &kept_last, [&self.history, &[]]);
+        self.default_first.end(now, &default_first, [&[], &self.history]);
+        self.default_last.end(now, &default_last, [&self.history, &[]]);
+        self.history.extend([message, answer]);
+        self.history_tokens += message.tokens() + answer.tokens();
+        Ok(())
+    }
+
+    /// The set that Route chooses after the turns before.
+    fn route(
+        &self,
+        snapshot: &Snapshot,
+        query: &LabelledQuery,
+        before: &Turns,
+        history_tokens: Option<u32>,
+    ) -> Result<Vec<Chosen>, Error> {
+        let intents = vec![Intent::new(query.text.clone(), 1.0)];
+        let route = RouteQuery {
+            options: Options { history_tokens, ..self.scene.options.clone() },
+            state: before.state(),
+            ..RouteQuery::of(intents)
+        };
+        let texts = intent::texts(&route.intents);
+        let vectors = texts.iter().filter_map(|text| self.scene.embeddings.vector(text));
+        let vectors: Vec<_> = vectors.map(<[f32]>::to_vec).collect();
+        let standings = Standings::of(snapshot, &route.state);
+        let allowed = Allowed::new(snapshot, standings, &route.options, &[])?;
+        let asked = (&*route.intents, &route.options);
+        let level = Level::of(snapshot, asked, &self.background, allowed.slots.as_ref());
+        let embedded = Embedded { level, ..Embedded::new(&route.intents, &vectors) };
+        let candidates = embedded.rank(snapshot, CANDIDATES, allowed.slots.as_ref())?;
+        let choice = Choice::new(snapshot, &allowed, &embedded, &route, level);
+        Ok(choice.make(before.shown.as_ref(), &candidates, true).active)
+    }
+
+    fn played(&self, history: u32) -> Played {
+        Played {
+            history,
+            all: self.all.total("all schemas first"),
+            paper_first: self
+                .paper_first
+                .total("summaries first, schemas anew behind them (the paper's in tools[])"),
+            anew: self.anew.total("the best schemas first, anew each turn"),
+            kept_first: self.kept_first.prompts.total("the kept set first"),
+            default_first: self.default_first.prompts.total("the default's set first"),
+            paper: self
+                .paper
+                .total("summaries first, schemas anew before the message (the paper's)"),
+            anew_last: self.anew_last.total("the best schemas before the message, anew each turn"),
+            kept_last: self.kept_last.prompts.total("the kept set before the message"),
+            default_last: self.default_last.prompts.total("the default's set before the message"),
+        }
+    }
+}
+
+impl Kept {
+    /// Ends a turn that was played with `set`, between what of the history stands before and behind it.
+    fn end(&mut self, turn: Turn<'_>, set: &[Chosen], [before, behind]: [&[Part]; 2]) {
+        let Turn { snapshot, number, query, message } = turn;
+        let tools = schemas(snapshot, set);
+        self.prompts.push(&tools, [before, &tools, behind, &[message]]);
+        if !query.relevant.is_empty() {
+            self.prompts.miss_unless(has_right(snapshot, query, set));
+        }
+        self.turns.end(snapshot, number, query, set);
+    }
+}
+
+impl Turns {
+    /// Returns what an integration says of the conversation.
+    fn state(&self) -> AgentState {
+        let calls = self.calls.clone();
+        let discovered = self.discovered.clone();
+        AgentState { calls, discovered, ..AgentState::default() }
+    }
+
+    /// The turn's call was of the first right tool that was there.
+    fn end(&mut self, snapshot: &Snapshot, turn: usize, query: &LabelledQuery, set: &[Chosen]) {
+        let called =
+            set.iter().find(|one| is_right(snapshot, query, one)).map(|chosen| PriorCall {
+                tool: snapshot.tool(chosen.slot).model_name.to_string(),
+                status: CallStatus::Succeeded,
+                turn: u32::try_from(turn).unwrap_or(u32::MAX),
+            });
+        if let Some(call) = called {
+            if !self.discovered.contains(&call.tool) {
+                self.discovered.push(call.tool.clone());
+            }
+            self.calls.push(call);
+        }
+        let tools = set.iter().map(|chosen| chosen.shown(snapshot)).collect();
+        let revision = snapshot.revision;
+        self.shown = Some(ActiveSet { revision, expires: u64::MAX, tools, imprint: None });
+    }
+}
+
+fn schemas(snapshot: &Snapshot, tools: &[Chosen]) -> Vec<Part> {
+    tools.iter().map(|tool| Part::schema(snapshot.tool(tool.slot))).collect()
+}
+
+fn is_right(snapshot: &Snapshot, query: &LabelledQuery, chosen: &Chosen) -> bool {
+    let id = &snapshot.tool(chosen.slot).id;
+    query.relevant.contains(&format!("{}/{}", id.server.as_str(), id.name.as_str()))
+}
+
+fn has_right(snapshot: &Snapshot, query: &LabelledQuery, set: &[Chosen]) -> bool {
+    set.iter().any(|chosen| is_right(snapshot, query, chosen))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn priced(tokens: u64) -> Layout {
+        Layout { name: "x", tokens, cached: 0, tools: 0, schema_tokens: 0, missed: 0 }
+    }
+
+    /// With these kept before the history and before the message, and these there by default.
+    fn played(
+        [kept_first, kept_last]: [u64; 2],
+        [default_first, default_last]: [u64; 2],
+    ) -> Played {
+        Played {
+            history: 0,
+            all: priced(900),
+            paper_first: priced(200),
+            anew: priced(100),
+            kept_first: priced(kept_first),
+            paper: priced(70),
+            anew_last: priced(50),
+            kept_last: priced(kept_last),
+            default_first: priced(default_first),
+            default_last: priced(default_last),
+        }
+    }
+
+    #[test]
+    fn a_kept_set_is_held_against_what_stands_at_the_same_place() {
+        assert!(!played([100, 50], [100, 50]).is_dearer());
+        assert!(played([101, 50], [100, 50]).is_dearer());
+        assert!(played([100, 51], [100, 50]).is_dearer());
+        assert!(!played([100, 50], [101, 51]).is_dearer(), "nobody said what stands behind it");
+    }
+}

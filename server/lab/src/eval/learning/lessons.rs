@@ -1,0 +1,165 @@
+//! Which calls a memory is taught by: who makes them, when, and of which tools.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{Answer, Class, Company, LabelledQuery};
+use crate::eval::random::Random;
+use toolgate_core::identity::ToolId;
+use toolgate_core::imprint::Imprint;
+use toolgate_routing::memory::{Observation, learn, now_ms};
+use toolgate_store::{Exemplar, PrincipalKey};
+
+/// One call in so many is wrong.
+const ONE_WRONG_IN: usize = 10;
+
+/// Calls of one who floods, and the days over which they are made.
+const FLOOD_CALLS: i64 = 1_000;
+const FLOOD_DAYS: i64 = 30;
+
+const MILLIS_OF_A_DAY: i64 = 86_400_000;
+
+/// Who floods.
+const FLOODER: PrincipalKey = [255; 8];
+
+/// The queries of one round.
+pub(super) struct Split {
+    /// Places of queries that are measured: each of their tools is observed.
+    pub(super) measured: Vec<usize>,
+    /// Places of queries that are observed, by tool as the labels have it.
+    pub(super) observed: BTreeMap<String, Vec<usize>>,
+}
+
+impl Split {
+    /// Half of the labelled queries each, as the seed has it.
+    pub(super) fn new(queries: &[LabelledQuery], seed: u64) -> Self {
+        let labelled = |place: &usize| !queries[*place].relevant.is_empty();
+        let mut places: Vec<usize> = (0..queries.len()).filter(labelled).collect();
+        let mut random = Random::new(seed);
+        for at in (1..places.len()).rev() {
+            places.swap(at, random.below(at + 1));
+        }
+        let (observed, measured) = places.split_at(places.len() / 2);
+        let mut by_tool: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for place in observed {
+            for tool in &queries[*place].relevant {
+                by_tool.entry(tool.clone()).or_default().push(*place);
+            }
+        }
+        let is_known =
+            |place: &&usize| queries[**place].relevant.iter().all(|t| by_tool.contains_key(t));
+        let mut measured: Vec<usize> = measured.iter().filter(is_known).copied().collect();
+        measured.sort_unstable();
+        Self { measured, observed: by_tool }
+    }
+}
+
+/// What was learned.
+#[derive(Clone, Default)]
+pub(super) struct Taught {
+    pub(super) exemplars: BTreeMap<ToolId, Vec<Exemplar>>,
+    /// Calls of right tools that were observed, wrong ones in their place included.
+    pub(super) calls: usize,
+}
+
+/// The lessons of one round.
+pub(super) struct Lessons<'a> {
+    pub(super) split: &'a Split,
+    /// Answers without any memory, by place.
+    pub(super) plain: &'a [Answer],
+    pub(super) class: &'a Class<'a>,
+    pub(super) seed: u64,
+}
+
+impl Lessons<'_> {
+    /// Teaches so many calls of each tool, every one by somebody else and today, and what the company calls.
+    pub(super) fn teach(&self, company: Company, calls: usize) -> Taught {
+        let ids = self.ids();
+        let mut taught = Taught::default();
+        let mut random = Random::new(self.seed);
+        if company == Company::Flood {
+            self.flood(&mut taught, &ids, &mut random);
+        }
+        for (tool, places) in &self.split.observed {
+            for place in places.iter().take(calls) {
+                taught.calls += 1;
+                let is_wrong = company == Company::Wrong && random.below(ONE_WRONG_IN) == 0;
+                let called = if is_wrong { self.wrong(*place) } else { Some(tool.as_str()) };
+                let id = called.and_then(|tool| ids.get(tool)).copied();
+                let (Some(id), Some(imprint)) = (id, self.imprint(*place)) else { continue };
+                let principal = (taught.calls as u64).to_be_bytes();
+                self.call(&mut taught, id, imprint, (principal, now_ms()));
+            }
+        }
+        taught
+    }
+
+    /// The same after somebody has aimed at one query.
+    pub(super) fn aim(&self, taught: &Taught, place: usize) -> Taught {
+        let mut aimed = taught.clone();
+        let ids = self.ids();
+        let wrong = self.wrong(place).and_then(|tool| ids.get(tool)).copied();
+        if let (Some(id), Some(imprint)) = (wrong, self.imprint(place)) {
+            for at_ms in over_a_month() {
+                self.call(&mut aimed, id, imprint.clone(), (FLOODER, at_ms));
+            }
+        }
+        aimed
+    }
+
+    fn flood(&self, taught: &mut Taught, ids: &HashMap<String, &ToolId>, random: &mut Random) {
+        let tools = &self.class.stock.catalog.tools;
+        let places: Vec<usize> = self.split.observed.values().flatten().copied().collect();
+        if tools.is_empty() || places.is_empty() {
+            return;
+        }
+        let mut named: Vec<&&ToolId> = ids.values().collect();
+        named.sort();
+        let id = *named[random.below(named.len())];
+        for at_ms in over_a_month() {
+            if let Some(imprint) = self.imprint(places[random.below(places.len())]) {
+                self.call(taught, id, imprint, (FLOODER, at_ms));
+            }
+        }
+    }
+
+    fn call(
+        &self,
+        taught: &mut Taught,
+        tool: &ToolId,
+        imprint: Imprint,
+        (principal, at_ms): (PrincipalKey, i64),
+    ) {
+        let exemplars = taught.exemplars.entry(tool.clone()).or_default();
+        let seen = Observation { tool: tool.clone(), imprint, principal, at_ms };
+        learn(exemplars, &seen, self.class.curves.half_life);
+    }
+
+    /// The best ranked tool that is not right.
+    fn wrong(&self, place: usize) -> Option<&str> {
+        let relevant = &self.class.curves.queries[place].relevant;
+        let ranked = self.plain[place].ranked.ranked.iter();
+        ranked.map(String::as_str).find(|tool| !relevant.contains(*tool))
+    }
+
+    fn imprint(&self, place: usize) -> Option<Imprint> {
+        self.class.imprint(&self.class.curves.queries[place].text)
+    }
+
+    /// Tools by the names that labels have.
+    fn ids(&self) -> HashMap<String, &ToolId> {
+        let known = self.class.snapshot.tools.iter().map(|tool| &tool.id);
+        let named = |id: &ToolId| {
+            format!("{}/{}", self.class.stock.names.in_file(&id.server), id.name.as_str())
+        };
+        known.map(|id| (named(id), id)).collect()
+    }
+}
+
+/// The moments of a flood, which ends now.
+fn over_a_month() -> impl Iterator<Item = i64> {
+    let now = now_ms();
+    (0..FLOOD_CALLS).map(move |call| {
+        let days_ago = FLOOD_DAYS - 1 - call * FLOOD_DAYS / FLOOD_CALLS;
+        now - days_ago * MILLIS_OF_A_DAY
+    })
+}

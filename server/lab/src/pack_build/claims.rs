@@ -1,0 +1,49 @@
+//! Which requests are taken already: the same one is of no use for two tools.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use toolgate_routing::packs::lint::words;
+
+/// The words of requests, and whose they are.
+#[derive(Debug, Default)]
+pub struct Claims(Mutex<HashMap<String, String>>);
+
+impl Claims {
+    /// Takes a request for a tool.
+    ///
+    /// # Errors
+    /// The tool that has it already.
+    pub fn take(&self, request: &str, tool: &str) -> Result<(), String> {
+        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match taken.get(&words(request)) {
+            Some(other) => Err(other.clone()),
+            None => {
+                taken.insert(words(request), tool.to_owned());
+                Ok(())
+            }
+        }
+    }
+
+    /// Gives back all that a tool has.
+    pub fn give_back(&self, tool: &str) {
+        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.retain(|_, other| other != tool);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_for_one_tool() {
+        let claims = Claims::default();
+        assert_eq!(claims.take("What changed?", "a"), Ok(()));
+        assert_eq!(claims.take("what changed", "b"), Err("a".to_owned()));
+        claims.give_back("b");
+        assert!(claims.take("what changed", "b").is_err());
+        claims.give_back("a");
+        assert_eq!(claims.take("what changed", "b"), Ok(()));
+    }
+}

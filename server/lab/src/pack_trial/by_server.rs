@@ -1,0 +1,130 @@
+//! What packs do for servers that have none, and for those that do: packs of a part of the servers are left out in
+//! turn.
+
+use std::collections::BTreeSet;
+
+use super::bed::{Ask, Bed, Placed};
+use super::hits::{Pair, hits, mean};
+use super::left_out::leave_out;
+use super::requests::Requests;
+use crate::eval::random::Random;
+use toolgate_core::error::Error;
+use toolgate_core::identity::ToolId;
+
+/// A labelled intent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Query {
+    /// The text.
+    pub text: String,
+    /// The tools that serve it; any of them is a hit.
+    pub relevant: Vec<ToolId>,
+}
+
+/// Hits of texts for servers whose packs are left out, and for the others.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct ByServer {
+    /// Each text while the packs of its servers are left out.
+    pub(super) left_out: Vec<Pair>,
+    /// Each text while they are there, and those of others are not.
+    pub(super) others: Vec<Pair>,
+    /// Queries that serve servers without a pack, or of several parts, and so can't be told apart.
+    pub(super) passed_over: usize,
+}
+
+/// Leaves the packs of a part of the servers out in turn, as many parts as `folds`, dealt by `seed`. What is asked are
+/// the requests of the packs, none of which is in its tool's row and words then, or the `queries` where there are any.
+/// `without` are the requests' or the queries' places without any pack.
+///
+/// # Errors
+/// A defect of the index.
+pub(super) async fn by_server(
+    bed: &Bed<'_>,
+    requests: &Requests,
+    (queries, without): (&[Query], &[Placed]),
+    (folds, seed): (usize, u64),
+) -> Result<ByServer, Error> {
+    let parts = deal(requests.packs(), folds, seed);
+    if queries.is_empty() {
+        of_requests(bed, requests, without, (&parts, folds)).await
+    } else {
+        of_queries(bed, requests, (queries, without), (&parts, folds)).await
+    }
+}
+
+/// The part of each pack.
+fn deal(packs: usize, folds: usize, seed: u64) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..packs).collect();
+    let mut random = Random::new(seed);
+    for last in (1..packs).rev() {
+        order.swap(last, random.below(last + 1));
+    }
+    let mut parts = vec![0; packs];
+    for (place, pack) in order.into_iter().enumerate() {
+        parts[pack] = place % folds;
+    }
+    parts
+}
+
+async fn of_requests(
+    bed: &Bed<'_>,
+    requests: &Requests,
+    without: &[Placed],
+    (parts, folds): (&[usize], usize),
+) -> Result<ByServer, Error> {
+    let mut found = ByServer::default();
+    let mut others = vec![None; requests.all.len()];
+    for part in 0..folds {
+        let has_pack = |pack: usize| parts[pack] != part;
+        let snapshot = bed.snapshot(&requests.kept(has_pack, |_| true)).await?;
+        let own = requests.all.iter().zip(without).filter(|(one, _)| !has_pack(one.pack));
+        let (asked, before): (Vec<Ask<'_>>, Vec<&Placed>) =
+            own.map(|(one, before)| ((one.text.as_str(), &*one.own), before)).unzip();
+        let placed = bed.places(&snapshot, &asked)?;
+        found.left_out.extend(before.iter().zip(&placed).map(|(before, now)| pair(before, now)));
+        // Those of the part before are asked while this one is left out: each once.
+        let is_next = |pack: usize| (parts[pack] + 1) % folds == part;
+        leave_out(bed, requests, (&has_pack, &|one| is_next(one.pack)), &mut others).await?;
+    }
+    let placed = without.iter().zip(&others);
+    found.others = placed.filter_map(|(before, now)| Some(pair(before, now.as_ref()?))).collect();
+    Ok(found)
+}
+
+fn pair(without: &Placed, with: &Placed) -> Pair {
+    Pair { without: hits(without), with: hits(with) }
+}
+
+async fn of_queries(
+    bed: &Bed<'_>,
+    requests: &Requests,
+    (queries, without): (&[Query], &[Placed]),
+    (parts, folds): (&[usize], usize),
+) -> Result<ByServer, Error> {
+    let of_query = |query: &Query| -> Option<BTreeSet<usize>> {
+        let pack = |id: &ToolId| requests.pack_of(&id.server).map(|pack| parts[pack]);
+        query.relevant.iter().map(pack).collect()
+    };
+    let asked: Vec<Ask<'_>> =
+        queries.iter().map(|query| (query.text.as_str(), &*query.relevant)).collect();
+    let mut placed = Vec::with_capacity(folds);
+    for part in 0..folds {
+        let kept = requests.kept(|pack| parts[pack] != part, |_| true);
+        placed.push(bed.places(&bed.snapshot(&kept).await?, &asked)?);
+    }
+    let mut found = ByServer::default();
+    for (place, (query, before)) in queries.iter().zip(without).enumerate() {
+        let own = of_query(query).filter(|own| own.len() == 1);
+        let Some(own) = own else {
+            found.passed_over += 1;
+            continue;
+        };
+        let of = |is_left_out: bool| -> Vec<_> {
+            let wanted = (0..folds).filter(|part| own.contains(part) == is_left_out);
+            wanted.map(|part| hits(&placed[part][place])).collect()
+        };
+        let pair = |with| Pair { without: hits(before), with };
+        found.left_out.extend(mean(&of(true)).map(pair));
+        found.others.extend(mean(&of(false)).map(pair));
+    }
+    Ok(found)
+}

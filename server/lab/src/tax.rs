@@ -1,0 +1,269 @@
+//! The paper's benchmark ("Tool Attention Is All You Need"): what tools cost in prompts, method by method, on a
+//! synthetic testbed and on a catalog of one's own. A module beside `eval`, whose parts it uses: `eval` asks
+//! whether the right tool is found, this asks what the prompt pays.
+
+mod ablations;
+mod bed;
+mod cli_lazy;
+mod comparison;
+mod methods;
+pub mod paper;
+pub mod poison;
+mod projections;
+mod random;
+pub mod report;
+mod scaling;
+mod tally;
+mod tasks;
+mod testbed;
+#[cfg(test)]
+mod tests;
+mod tfidf;
+
+use std::collections::HashMap;
+
+use crate::eval;
+use crate::eval::embeddings::Embeddings;
+use crate::eval::stock::Stock;
+use crate::eval::{CatalogServer, LabelledQuery, Progress, Sides};
+use toolgate_config::LimitsConfig;
+use toolgate_core::error::Error;
+use toolgate_routing::catalog::definition::Definition;
+use toolgate_routing::encoder::Encoder as _;
+use toolgate_store::StoredCatalog;
+
+pub use report::Report;
+
+use ablations::Variants;
+use bed::{Bed, Rule};
+use comparison::Comparison;
+use methods::{Routed, play};
+use report::{Table, grouped};
+use tasks::Task;
+use testbed::Testbed;
+use tfidf::TfIdf;
+
+/// The fewest tasks: every tenth is a long conversation, and the first of them reaches turn 30.
+pub const TASKS_MIN: usize = 10;
+
+/// The benchmark.
+#[derive(Debug, Clone)]
+pub struct Bench {
+    /// Decides the testbed and its tasks.
+    pub seed: u64,
+    /// Tasks on the testbed, at least [`TASKS_MIN`].
+    pub tasks: usize,
+    /// A real catalog with queries, measured as well.
+    pub catalog: Option<Labelled>,
+}
+
+/// A catalog, and what people ask of it.
+#[derive(Debug, Clone)]
+pub struct Labelled {
+    /// The MCP servers.
+    pub servers: Vec<CatalogServer>,
+    /// The queries, each with the tools that it takes.
+    pub queries: Vec<LabelledQuery>,
+}
+
+/// A testbed and its tasks.
+struct Played {
+    bed: Testbed,
+    tasks: Vec<Task>,
+}
+
+/// Everything that is measured, before it is embedded.
+struct Prepared {
+    /// The paper's testbed.
+    main: Played,
+    /// Catalogs of other sizes; the paper's own is among them.
+    sizes: Vec<Played>,
+    /// The real catalog.
+    real: Option<(StoredCatalog, Vec<Task>)>,
+    warnings: Vec<String>,
+}
+
+/// Embeddings of every text that any table needs.
+struct Encoded {
+    embeddings: Embeddings,
+    dimensions: usize,
+}
+
+impl Bench {
+    /// Generates, embeds, plays and measures; `progress` hears of each batch that was embedded.
+    ///
+    /// # Errors
+    /// [`Error::EncoderUnavailable`], or a defect.
+    pub async fn run(&self, encoder: Sides<'_>, progress: &Progress) -> Result<Report, Error> {
+        let prepared = self.prepare()?;
+        let encoded = prepared.embed(encoder, progress).await?;
+        let Played { bed, tasks } = &prepared.main;
+        let lexical = Encoded::by_words(&bed.catalog, tasks).await?;
+        let mut tables = prepared.main.tables(&encoded, &lexical, self.seed)?;
+        tables.push(scaling(&prepared.sizes, &encoded)?);
+        tables.extend(prepared.poison(&encoded)?);
+        tables.extend(prepared.real(&encoded).await?);
+        tables.push(projections::table());
+        Ok(Report {
+            seed: self.seed,
+            tasks: self.tasks,
+            encoder: encoder.passages.fingerprint().to_owned(),
+            tables,
+            warnings: prepared.warnings,
+        })
+    }
+
+    fn prepare(&self) -> Result<Prepared, Error> {
+        let played = |tools: usize, tasks: usize| {
+            let bed = Testbed::new(self.seed, tools)?;
+            let tasks = tasks::generate(&bed, tasks, self.seed);
+            Ok::<_, Error>(Played { bed, tasks })
+        };
+        let fewer = (self.tasks / 5).max(TASKS_MIN);
+        let sizes = scaling::SIZES.iter().map(|size| played(*size, fewer));
+        let mut warnings = Vec::new();
+        let real = self.catalog.as_ref().map(|labelled| labelled.check(&mut warnings));
+        Ok(Prepared {
+            main: played(paper::TOOLS, self.tasks)?,
+            sizes: sizes.collect::<Result<_, _>>()?,
+            real,
+            warnings,
+        })
+    }
+}
+
+impl Labelled {
+    /// What a store would hold, and each query as a task of one turn.
+    fn check(&self, warnings: &mut Vec<String>) -> (StoredCatalog, Vec<Task>) {
+        let stock = Stock::check(&self.servers, &LimitsConfig::default());
+        for refused in &stock.rejected {
+            let what = &refused.rejection;
+            warnings.push(format!("rejected: {}: {}: {}", refused.server, what.name, what.problem));
+        }
+        let names: HashMap<String, String> = stock
+            .catalog
+            .tools
+            .iter()
+            .map(|tool| {
+                let record = &tool.record;
+                let server = stock.names.in_file(&record.server);
+                (format!("{server}/{}", record.name.as_str()), record.model_name.clone())
+            })
+            .collect();
+        let labels = self.queries.iter().flat_map(|query| &query.relevant);
+        let missing = labels.filter(|label| !names.contains_key(*label));
+        warnings.extend(missing.map(|label| format!("{label}: no such tool; it counts as missed")));
+        let tasks = tasks::of_queries(&self.queries, |label| names.get(label).cloned());
+        (stock.catalog, tasks)
+    }
+}
+
+impl Prepared {
+    async fn embed(&self, encoder: Sides<'_>, progress: &Progress) -> Result<Encoded, Error> {
+        let (poisoned, poison_intents) = poison::texts();
+        let definitions = [Some(&self.main.bed.catalog), self.real.as_ref().map(|(c, _)| c)];
+        let definitions: Vec<StoredCatalog> =
+            definitions.into_iter().flatten().map(by_definition).collect();
+        let mut texts = summaries(&self.main.bed.catalog);
+        texts.extend(self.sizes.iter().flat_map(|played| summaries(&played.bed.catalog)));
+        texts.extend(self.real.iter().flat_map(|(catalog, _)| summaries(catalog)));
+        texts.extend(definitions.iter().flat_map(summaries));
+        texts.extend(poisoned.iter().map(String::as_str));
+        let tasks = self.sizes.iter().chain([&self.main]).flat_map(|played| &played.tasks);
+        let tasks = tasks.chain(self.real.iter().flat_map(|(_, tasks)| tasks));
+        let mut intents: Vec<&str> = tasks.flatten().map(|turn| turn.text.as_str()).collect();
+        intents.extend(poison_intents);
+        let intents = eval::texts(intents.into_iter());
+        let intents: Vec<&str> = intents.iter().map(String::as_str).collect();
+        let embeddings = Embeddings::of(encoder, &texts, &intents, progress).await?;
+        Ok(Encoded { embeddings, dimensions: encoder.passages.dimensions() })
+    }
+
+    fn poison(&self, encoded: &Encoded) -> Result<[Table; 2], Error> {
+        let Played { bed, tasks } = &self.main;
+        let outcomes = poison::trials(&bed.catalog, encoded)?;
+        let exposure = poison::exposure(&bed.catalog, encoded, tasks)?;
+        Ok([poison::table(&outcomes), exposure])
+    }
+
+    async fn real(&self, encoded: &Encoded) -> Result<Option<Table>, Error> {
+        let Some((catalog, tasks)) = &self.real else { return Ok(None) };
+        let lexical = Encoded::by_words(catalog, tasks).await?;
+        let by_words = lexical.bed(catalog.clone())?;
+        let tfidf = play(&mut Routed::new(&by_words, Rule::paper(0.28, 10)), tasks)?;
+        let bed = encoded.bed(catalog.clone())?;
+        let comparison = Comparison::play(&bed, &encoded.bed(by_definition(catalog))?, tasks)?;
+        let tools = catalog.tools.len();
+        let servers = catalog.servers.len();
+        let title = format!("A real catalog: {tools} tools of {servers} MCP servers");
+        let says = format!(
+            "The same methods over {} intents, each a conversation of one turn; nobody signs in. *found* is the \
+             share of the tools that were labelled by hand. rho is for {} tokens of task, as above. The paper has no \
+             real catalog.",
+            tasks.len(),
+            grouped(paper::TASK_TOKENS)
+        );
+        Ok(Some(comparison.catalog_table(title, says, tfidf)))
+    }
+}
+
+impl Played {
+    /// The main results, the ablations and the check of calls.
+    fn tables(&self, encoded: &Encoded, lexical: &Encoded, seed: u64) -> Result<Vec<Table>, Error> {
+        let Self { bed: Testbed { catalog, .. }, tasks } = self;
+        let bed = encoded.bed(catalog.clone())?;
+        let definitions = encoded.bed(by_definition(catalog))?;
+        let open = encoded.bed(testbed::without_preconditions(catalog))?;
+        let tfidf = lexical.bed(catalog.clone())?;
+        let turns: usize = tasks.iter().map(Vec::len).sum();
+        let title = format!("Tokens a turn: {} tasks, {turns} turns", tasks.len());
+        let comparison = Comparison::play(&bed, &definitions, tasks)?;
+        Ok(vec![
+            comparison.testbed_table(title),
+            Variants { bed: &bed, open: &open, tfidf: &tfidf }.table(tasks)?,
+            ablations::call_check(&bed, tasks, seed)?,
+        ])
+    }
+}
+
+impl Encoded {
+    /// Summaries and intents by TF-IDF.
+    async fn by_words(catalog: &StoredCatalog, tasks: &[Task]) -> Result<Self, Error> {
+        let texts = summaries(catalog);
+        let encoder = TfIdf::of(texts.iter().copied());
+        let intents = eval::texts(tasks.iter().flatten().map(|turn| turn.text.as_str()));
+        let intents: Vec<&str> = intents.iter().map(String::as_str).collect();
+        let sides = Sides { passages: &encoder, queries: &encoder };
+        let embeddings = Embeddings::of(sides, &texts, &intents, &|_, _| {}).await?;
+        Ok(Self { embeddings, dimensions: encoder.dimensions() })
+    }
+
+    fn bed(&self, catalog: StoredCatalog) -> Result<Bed<'_>, Error> {
+        Bed::new(catalog, &self.embeddings, self.dimensions)
+    }
+}
+
+fn scaling(sizes: &[Played], encoded: &Encoded) -> Result<Table, Error> {
+    let beds: Vec<(Bed<'_>, &[Task])> = sizes
+        .iter()
+        .map(|played| Ok((encoded.bed(played.bed.catalog.clone())?, played.tasks.as_slice())))
+        .collect::<Result<_, Error>>()?;
+    scaling::table(beds.iter().map(|(bed, tasks)| (bed, *tasks)))
+}
+
+/// The same catalog without state, found by its whole definitions: what simple retrieval embeds. The encoder
+/// reads the beginning of each, as far as it reads.
+fn by_definition(catalog: &StoredCatalog) -> StoredCatalog {
+    let mut catalog = testbed::without_preconditions(catalog);
+    for tool in &mut catalog.tools {
+        let record = &mut tool.record;
+        if let Ok(definition) = Definition::parse(&record.definition) {
+            record.summary = definition.prompt_form(&record.model_name);
+        }
+    }
+    catalog
+}
+
+fn summaries(catalog: &StoredCatalog) -> Vec<&str> {
+    catalog.tools.iter().map(|tool| tool.record.summary.as_str()).collect()
+}

@@ -1,0 +1,218 @@
+//! A catalog ready to be routed, and the product's own way from a turn to an active set: standings, ranking, cut
+//! and choice, and the check of calls afterwards. Nothing is decided here.
+
+use std::time::SystemTime;
+
+use serde_json::{Value, json};
+
+use super::tasks::Turn;
+use crate::eval::embeddings::Embeddings;
+use toolgate_core::error::Error;
+use toolgate_core::identity::TenantId;
+use toolgate_core::state::AgentState;
+use toolgate_routing::gate::calls::{Call, CallCheck};
+use toolgate_routing::gate::handle::{ActiveSet, ShownTool};
+use toolgate_routing::gate::schemas::Schemas;
+use toolgate_routing::gate::standing::Standings;
+use toolgate_routing::gate::verdict::Verdict;
+use toolgate_routing::router::allow::Allowed;
+use toolgate_routing::router::choose::Choice;
+use toolgate_routing::router::intent::{self, Intent};
+use toolgate_routing::router::level::Level;
+use toolgate_routing::router::query::{Options, RouteQuery};
+use toolgate_routing::router::rank::{Candidate, Embedded, FoundBy, Parts, Recent};
+use toolgate_routing::shard::Hit;
+use toolgate_routing::shard::snapshot::Snapshot;
+use toolgate_store::StoredCatalog;
+
+/// Candidates that are looked at, as Route does.
+const LOOK_AT: usize = 100;
+
+/// By what tools are ranked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// By overlap and nothing else, as the paper does.
+    Overlap,
+    /// As Route ranks.
+    Router,
+}
+
+/// How an active set is chosen.
+#[derive(Debug, Clone)]
+pub(super) struct Rule {
+    pub(super) order: Order,
+    pub(super) options: Options,
+}
+
+impl Rule {
+    /// The paper's: a threshold for each tool's overlap, and the best `top_k` beyond it.
+    pub(super) fn paper(threshold: f32, top_k: usize) -> Self {
+        let options = Options { threshold, top_k, ratio: None, ..Options::default() };
+        Self { order: Order::Overlap, options }
+    }
+
+    /// The product's, with its defaults.
+    pub(super) fn product() -> Self {
+        Self { order: Order::Router, options: Options::default() }
+    }
+}
+
+/// A catalog, indexed.
+pub(super) struct Bed<'a> {
+    pub(super) snapshot: Snapshot,
+    embeddings: &'a Embeddings,
+    background: Vec<Vec<f32>>,
+    schemas: Schemas,
+    tenant: TenantId,
+}
+
+impl<'a> Bed<'a> {
+    /// Indexes a catalog.
+    ///
+    /// # Errors
+    /// A defect of the index, or a policy that can't be read.
+    pub(super) fn new(
+        catalog: StoredCatalog,
+        embeddings: &'a Embeddings,
+        dimensions: usize,
+    ) -> Result<Self, Error> {
+        let snapshot = Snapshot::build(catalog, embeddings.vectors(), dimensions)?;
+        snapshot.build_graph();
+        let tenant = TenantId::parse("bench")?;
+        let background = embeddings.background();
+        Ok(Self { snapshot, embeddings, background, schemas: Schemas::default(), tenant })
+    }
+
+    /// The slots of a turn's active set, the tools of `previous` first.
+    ///
+    /// # Errors
+    /// A defect of the index.
+    pub(super) fn active(
+        &self,
+        turn: &Turn,
+        rule: &Rule,
+        previous: Option<&ActiveSet>,
+    ) -> Result<Vec<u32>, Error> {
+        let intent = match rule.order {
+            Order::Router => Intent::new(turn.text.clone(), 1.0),
+            Order::Overlap => Intent::undivided(turn.text.clone(), 1.0),
+        };
+        let query = RouteQuery {
+            options: rule.options.clone(),
+            state: turn.state.clone(),
+            ..RouteQuery::of(vec![intent])
+        };
+        let texts = match rule.order {
+            Order::Router => intent::texts(&query.intents),
+            Order::Overlap => vec![turn.text.clone()],
+        };
+        let vectors = texts.iter().filter_map(|text| self.embeddings.vector(text));
+        let vectors: Vec<_> = vectors.map(<[f32]>::to_vec).collect();
+        let standings = Standings::of(&self.snapshot, &query.state);
+        let allowed = Allowed::new(&self.snapshot, standings, &query.options, &[])?;
+        let asked = (&*query.intents, &query.options);
+        let allowed_slots = allowed.slots.as_ref();
+        let level = Level::of(&self.snapshot, asked, &self.background, allowed_slots);
+        let embedded = Embedded { level, ..Embedded::new(&query.intents, &vectors) };
+        let candidates = match rule.order {
+            Order::Router => embedded.rank(&self.snapshot, LOOK_AT, allowed_slots)?,
+            Order::Overlap => self.by_overlap(&vectors, &allowed)?,
+        };
+        let choice = Choice::new(&self.snapshot, &allowed, &embedded, &query, level);
+        let outcome = choice.make(previous, &candidates, true);
+        Ok(outcome.active.iter().map(|chosen| chosen.slot).collect())
+    }
+
+    fn by_overlap(&self, vectors: &[Vec<f32>], allowed: &Allowed) -> Result<Vec<Candidate>, Error> {
+        let (Some(index), Some(vector)) = (self.snapshot.vectors(), vectors.first()) else {
+            return Err(Error::internal("a turn was not embedded"));
+        };
+        let hits =
+            index.search(vector, LOOK_AT, allowed.slots.as_ref()).map_err(Error::internal)?;
+        let candidate = |hit: &Hit| Candidate {
+            slot: hit.slot,
+            overlap: hit.overlap,
+            score: hit.overlap,
+            found_by: FoundBy::Overlap,
+            parts: Parts { nearest: hit.overlap, ..Parts::default() },
+            leads: false,
+            recent: Recent::default(),
+            from_context: false,
+        };
+        Ok(hits.iter().map(candidate).collect())
+    }
+
+    /// What a handle for these tools says.
+    pub(super) fn shown(&self, slots: &[u32]) -> ActiveSet {
+        let tool = |slot: &u32| {
+            let tool = self.snapshot.tool(*slot);
+            ShownTool::new(tool.key, &tool.hash)
+        };
+        let tools = slots.iter().map(tool).collect();
+        ActiveSet { revision: self.snapshot.revision, expires: u64::MAX, tools, imprint: None }
+    }
+
+    /// Gate's verdicts on calls by these names, with arguments that satisfy their schemas.
+    pub(super) fn verdicts(
+        &self,
+        active: &[u32],
+        state: &AgentState,
+        names: &[&str],
+    ) -> Vec<Verdict> {
+        let call = |name: &&str| Call { tool: (*name).to_owned(), arguments: self.arguments(name) };
+        let calls: Vec<_> = names.iter().map(call).collect();
+        let check = CallCheck {
+            tenant: &self.tenant,
+            snapshot: &self.snapshot,
+            state,
+            active: &self.shown(active),
+            schemas: &self.schemas,
+            now: SystemTime::UNIX_EPOCH,
+            deadline: None,
+        };
+        check.verdicts(&calls).expect("nothing ends it without a deadline")
+    }
+
+    /// Something for each required parameter; `{}` for a tool that is not there.
+    fn arguments(&self, name: &str) -> String {
+        let slot = self.snapshot.names.model_name(name);
+        let schema = slot.map(|slot| self.snapshot.tool(slot).definition.input_schema());
+        let schema: Value =
+            schema.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        let required =
+            schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let of = |name: &str| (name.to_owned(), something(&schema["properties"][name]));
+        Value::Object(required.map(of).collect()).to_string()
+    }
+
+    /// The slot of the tool that the model sees under this name.
+    pub(super) fn slot(&self, model_name: &str) -> Option<u32> {
+        self.snapshot.names.model_name(model_name)
+    }
+
+    /// All slots.
+    pub(super) fn all(&self) -> Vec<u32> {
+        (0u32..).take(self.snapshot.tools.len()).collect()
+    }
+
+    /// Tokens of these tools' definitions.
+    pub(super) fn schema_tokens(&self, slots: &[u32]) -> u64 {
+        slots.iter().map(|slot| u64::from(self.snapshot.tool(*slot).schema_tokens)).sum()
+    }
+
+    /// Tokens of the summary pool.
+    pub(super) fn pool_tokens(&self) -> u64 {
+        self.snapshot.tools.iter().map(|tool| u64::from(tool.summary_tokens)).sum()
+    }
+}
+
+/// A value of a property's type.
+fn something(property: &Value) -> Value {
+    match property["type"].as_str() {
+        Some("integer" | "number") => json!(1),
+        Some("boolean") => json!(true),
+        Some("array") => json!([]),
+        Some("object") => json!({}),
+        _ => json!("x"),
+    }
+}

@@ -1,0 +1,117 @@
+//! CLI lazy discovery: the tools behind one command, whose `list` and `help` the model runs when it needs
+//! them. It is taken to run each once in a conversation and to choose right at once, which is the best case; what
+//! the command printed stays in the history.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::bed::Bed;
+use toolgate_core::tokens;
+use toolgate_routing::shard::tool::Tool;
+
+/// What the prompt says of the command.
+const PROMPT: &str = "\
+You have no tools but the shell command `mcp`. It reaches MCP servers:
+
+  mcp list                      the servers
+  mcp list SERVER               the tools of a server, one a line
+  mcp help SERVER TOOL          what a tool does and which parameters it takes
+  mcp call SERVER TOOL JSON     call a tool with a JSON object of arguments
+
+Look before you call: list the server that fits the task, read the help of the tool that you want to use, then \
+call it with every required parameter. Each call prints the tool's result, or an error that says what was \
+wrong. Never guess the name of a tool or of a parameter. Servers:
+";
+
+/// What the command prints, in tokens.
+#[derive(Debug)]
+pub(super) struct CommandLine {
+    prompt: u64,
+    /// By slot: its server, the server's list, its own help.
+    tools: Vec<(usize, u64, u64)>,
+}
+
+/// What a conversation has seen of it.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    servers: HashSet<usize>,
+    tools: HashSet<u32>,
+    tokens: u64,
+}
+
+impl CommandLine {
+    /// Counts what it prints of a catalog.
+    pub(super) fn new(bed: &Bed<'_>) -> Self {
+        let snapshot = &bed.snapshot;
+        let servers: Vec<&str> = snapshot.servers.keys().map(|name| name.as_str()).collect();
+        let mut tools = vec![(0, 0, 0); snapshot.tools.len()];
+        for (place, slots) in snapshot.servers.values().enumerate() {
+            let names = slots.iter().map(|slot| snapshot.tool(*slot).id.name.as_str());
+            let list = u64::from(tokens::count(&names.collect::<Vec<_>>().join("\n")));
+            for slot in slots {
+                let help = u64::from(tokens::count(&help(snapshot.tool(*slot))));
+                tools[*slot as usize] = (place, list, help);
+            }
+        }
+        let prompt = u64::from(tokens::count(&format!("{PROMPT}{}", servers.join(", "))));
+        Self { prompt, tools }
+    }
+
+    /// Tokens of the prompt.
+    pub(super) fn prompt(&self) -> u64 {
+        self.prompt
+    }
+}
+
+impl Seen {
+    /// Looks at the tools that a turn takes, and says what the history holds of the command by then.
+    pub(super) fn look(&mut self, line: &CommandLine, slots: &[u32]) -> u64 {
+        for slot in slots {
+            let (server, list, help) = line.tools[*slot as usize];
+            if self.servers.insert(server) {
+                self.tokens += list;
+            }
+            if self.tools.insert(*slot) {
+                self.tokens += help;
+            }
+        }
+        self.tokens
+    }
+
+    /// Tools whose help was read.
+    pub(super) fn tools(&self) -> usize {
+        self.tools.len()
+    }
+}
+
+/// What `mcp help` prints of a tool.
+fn help(tool: &Tool) -> String {
+    let schema: Value = serde_json::from_str(tool.definition.input_schema()).unwrap_or_default();
+    let required: Vec<&str> =
+        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let mut text = format!("{}\n\n{}\n", tool.id.name.as_str(), tool.definition.description());
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        let kind = property["type"].as_str().unwrap_or("any");
+        let mark = if required.contains(&name.as_str()) { " (required)" } else { "" };
+        let says = property["description"].as_str().unwrap_or_default();
+        text.push_str(&format!("  {name} {kind}{mark}  {says}\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_and_helps_are_paid_for_once() {
+        let line = CommandLine { prompt: 100, tools: vec![(0, 10, 5), (0, 10, 7), (1, 20, 9)] };
+        let mut seen = Seen::default();
+        assert_eq!(seen.look(&line, &[0]), 15);
+        assert_eq!(seen.look(&line, &[0]), 15);
+        assert_eq!(seen.look(&line, &[1]), 22);
+        assert_eq!(seen.look(&line, &[2, 1]), 51);
+        assert_eq!((seen.tools(), line.prompt()), (3, 100));
+    }
+}

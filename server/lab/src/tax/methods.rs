@@ -1,0 +1,160 @@
+//! The ways to put tools into prompts that are measured against each other. Each plays every task, turn by turn.
+
+use std::collections::HashMap;
+
+use super::bed::{Bed, Rule};
+use super::cli_lazy::{CommandLine, Seen};
+use super::paper::PRUNED_TO;
+use super::tally::{Measured, Sent, Tally};
+use super::tasks::{Task, Turn};
+use toolgate_core::error::Error;
+use toolgate_routing::gate::handle::ActiveSet;
+
+/// One way.
+pub(super) trait Method {
+    /// A conversation begins.
+    fn begin(&mut self) {}
+
+    /// What a turn's prompt has of the tools.
+    ///
+    /// # Errors
+    /// A defect of the index.
+    fn turn(&mut self, turn: &Turn) -> Result<Sent, Error>;
+}
+
+/// Plays all tasks.
+///
+/// # Errors
+/// As [`Method::turn`].
+pub(super) fn play(method: &mut dyn Method, tasks: &[Task]) -> Result<Measured, Error> {
+    let mut tally = Tally::default();
+    for task in tasks {
+        method.begin();
+        for (number, turn) in task.iter().enumerate() {
+            tally.add(number, method.turn(turn)?);
+        }
+    }
+    Ok(tally.measured())
+}
+
+/// The same definitions on every turn.
+pub(super) struct Fixed<'a, 'e> {
+    bed: &'a Bed<'e>,
+    slots: Vec<u32>,
+    tokens: u64,
+}
+
+impl<'a, 'e> Fixed<'a, 'e> {
+    /// All of them.
+    pub(super) fn full(bed: &'a Bed<'e>) -> Self {
+        Self::of(bed, bed.all())
+    }
+
+    /// The 30 tools that these very tasks take most often: no curator could choose better.
+    pub(super) fn pruned(bed: &'a Bed<'e>, tasks: &[Task]) -> Self {
+        let mut uses: HashMap<u32, usize> = HashMap::new();
+        let needs = tasks.iter().flatten().flat_map(|turn| &turn.needs);
+        for slot in needs.filter_map(|name| bed.slot(name)) {
+            *uses.entry(slot).or_default() += 1;
+        }
+        let mut slots = bed.all();
+        slots.sort_by_key(|slot| (std::cmp::Reverse(uses.get(slot).copied()), *slot));
+        slots.truncate(PRUNED_TO);
+        Self::of(bed, slots)
+    }
+
+    fn of(bed: &'a Bed<'e>, slots: Vec<u32>) -> Self {
+        let tokens = bed.schema_tokens(&slots);
+        Self { bed, slots, tokens }
+    }
+}
+
+impl Method for Fixed<'_, '_> {
+    fn turn(&mut self, turn: &Turn) -> Result<Sent, Error> {
+        let found = found(self.bed, turn, &self.slots);
+        Ok(Sent { standing: self.tokens, on_demand: 0, tools: self.slots.len(), found })
+    }
+}
+
+/// Definitions chosen turn by turn.
+pub(super) struct Routed<'a, 'e> {
+    bed: &'a Bed<'e>,
+    rule: Rule,
+    pool: u64,
+    /// The turn before, where a conversation keeps what it has.
+    shown: Option<ActiveSet>,
+    keeps: bool,
+}
+
+impl<'a, 'e> Routed<'a, 'e> {
+    /// Beside the summary pool, anew on each turn.
+    pub(super) fn new(bed: &'a Bed<'e>, rule: Rule) -> Self {
+        Self { bed, rule, pool: bed.pool_tokens(), shown: None, keeps: false }
+    }
+
+    /// Without the summary pool.
+    pub(super) fn without_pool(self) -> Self {
+        Self { pool: 0, ..self }
+    }
+
+    /// With the handle of the turn before: tools stay, within the bound of a set.
+    pub(super) fn with_handle(self) -> Self {
+        Self { keeps: true, ..self }
+    }
+}
+
+impl Method for Routed<'_, '_> {
+    fn begin(&mut self) {
+        self.shown = None;
+    }
+
+    fn turn(&mut self, turn: &Turn) -> Result<Sent, Error> {
+        let slots = self.bed.active(turn, &self.rule, self.shown.as_ref())?;
+        let sent = Sent {
+            standing: self.pool,
+            on_demand: self.bed.schema_tokens(&slots),
+            tools: slots.len(),
+            found: found(self.bed, turn, &slots),
+        };
+        if self.keeps {
+            self.shown = Some(self.bed.shown(&slots));
+        }
+        Ok(sent)
+    }
+}
+
+/// A command that the model asks.
+pub(super) struct CliLazy<'a, 'e> {
+    bed: &'a Bed<'e>,
+    line: CommandLine,
+    seen: Seen,
+}
+
+impl<'a, 'e> CliLazy<'a, 'e> {
+    /// Counts what the command prints.
+    pub(super) fn new(bed: &'a Bed<'e>) -> Self {
+        Self { bed, line: CommandLine::new(bed), seen: Seen::default() }
+    }
+}
+
+impl Method for CliLazy<'_, '_> {
+    fn begin(&mut self) {
+        self.seen = Seen::default();
+    }
+
+    fn turn(&mut self, turn: &Turn) -> Result<Sent, Error> {
+        let slots: Vec<u32> = turn.needs.iter().filter_map(|name| self.bed.slot(name)).collect();
+        Ok(Sent {
+            standing: self.line.prompt(),
+            on_demand: self.seen.look(&self.line, &slots),
+            tools: self.seen.tools(),
+            found: (slots.len(), turn.needs.len()),
+        })
+    }
+}
+
+/// Of the tools that a turn takes, those among the slots, and all.
+fn found(bed: &Bed<'_>, turn: &Turn, slots: &[u32]) -> (usize, usize) {
+    let is_there = |name: &&String| bed.slot(name).is_some_and(|slot| slots.contains(&slot));
+    (turn.needs.iter().filter(is_there).count(), turn.needs.len())
+}

@@ -1,0 +1,224 @@
+//! The tasks of the testbed: single steps, a few steps, and conversations of 15 to 40 turns, each turn with
+//! what the user says, the tool that it takes and the state of the agent. The paper says what kinds there are;
+//! their shares (6, 3 and 1 of 10) are ours.
+
+use std::collections::BTreeSet;
+
+use super::random::Random;
+use super::testbed::{BedTool, CONFIRMED, Effect, Testbed};
+use crate::eval::LabelledQuery;
+use toolgate_core::state::{AgentState, CallStatus, PriorCall};
+
+/// Turns of the longest tasks.
+const LONGEST: usize = 40;
+
+/// Prior calls that a state remembers, the last ones.
+const CALLS_KEPT: usize = 40;
+
+/// What users talk about.
+const TOPICS: [&str; 10] = [
+    "the login bug",
+    "the outage on Monday",
+    "the price change",
+    "customer complaints",
+    "the new onboarding",
+    "the summer release",
+    "slow checkouts",
+    "the security review",
+    "last week's numbers",
+    "the data migration",
+];
+
+/// What users say that takes no tool.
+const TALK: [&str; 6] = [
+    "thanks, that is what I wanted to know",
+    "sum up in two sentences what we have so far",
+    "hm, let me think about that for a moment",
+    "explain that as if I were new here",
+    "good, now say it more politely",
+    "what would you do next?",
+];
+
+/// One model step.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Turn {
+    /// What the user says.
+    pub(super) text: String,
+    /// Model-facing names of the tools that it takes; none for mere talk.
+    pub(super) needs: Vec<String>,
+    /// What the agent has done and may do.
+    pub(super) state: AgentState,
+}
+
+/// One conversation.
+pub(super) type Task = Vec<Turn>;
+
+/// `count` tasks over the testbed's tools.
+pub(super) fn generate(bed: &Testbed, count: usize, seed: u64) -> Vec<Task> {
+    // Not the sequence that wrote the definitions.
+    let mut random = Random::new(!seed);
+    (0..count).map(|task| Play::begin(bed, &mut random).play(turns(task))).collect()
+}
+
+/// Labelled queries as tasks of one turn each; `model_name` finds a tool by its label.
+pub(super) fn of_queries(
+    queries: &[LabelledQuery],
+    model_name: impl Fn(&str) -> Option<String>,
+) -> Vec<Task> {
+    let task = |query: &LabelledQuery| {
+        // A label that names nothing is a tool that is never found.
+        let needs = |label: &String| model_name(label).unwrap_or_else(|| label.clone());
+        let needs = query.relevant.iter().map(needs).collect();
+        vec![Turn { text: query.text.clone(), needs, state: AgentState::default() }]
+    };
+    queries.iter().map(task).collect()
+}
+
+/// The kind of the task with this number, and how its length is drawn.
+fn turns(task: usize) -> (usize, usize) {
+    match task % 10 {
+        0 => (if task == 0 { LONGEST } else { 15 }, LONGEST),
+        1..=3 => (2, 4),
+        _ => (1, 1),
+    }
+}
+
+/// A task while it is written.
+struct Play<'a> {
+    bed: &'a Testbed,
+    random: &'a mut Random,
+    /// Places of the MCP servers' tools that it is about.
+    tools: Vec<usize>,
+    state: AgentState,
+}
+
+impl<'a> Play<'a> {
+    /// A task about one to three MCP servers, by an agent that may read there and perhaps elsewhere.
+    fn begin(bed: &'a Testbed, random: &'a mut Random) -> Self {
+        let mut servers = BTreeSet::new();
+        for _ in 0..=random.below(3) {
+            servers.insert(random.pick(&bed.tools).domain.server);
+        }
+        let about = |place: &usize| servers.contains(bed.tools[*place].domain.server);
+        let tools = (0..bed.tools.len()).filter(about).collect();
+        let mut state = AgentState::default();
+        for tool in &bed.tools {
+            let server = tool.domain.server;
+            let scope = format!("{server}:read");
+            if !state.scopes.contains(&scope) && (servers.contains(server) || random.one_in(2)) {
+                state.scopes.insert(scope);
+            }
+        }
+        Self { bed, random, tools, state }
+    }
+
+    fn play(mut self, (least, most): (usize, usize)) -> Task {
+        let turns = least + self.random.below(most + 1 - least);
+        (0..turns).map(|turn| self.turn(turn, turns > 4)).collect()
+    }
+
+    /// In a long task every fifth turn is talk.
+    fn turn(&mut self, number: usize, may_talk: bool) -> Turn {
+        if may_talk && self.random.one_in(5) {
+            let text = (*self.random.pick(&TALK)).to_owned();
+            return Turn { text, needs: Vec::new(), state: self.state.clone() };
+        }
+        let bed = self.bed;
+        // The lower of two draws: some tools are used much more than others.
+        let draw = [(); 2].map(|()| self.random.below(self.tools.len()));
+        let tool = &bed.tools[self.tools[draw[0].min(draw[1])]];
+        self.prepare(tool, number);
+        let text = tool.intent(self.random, &TOPICS);
+        let turn = Turn { text, needs: vec![tool.model_name.clone()], state: self.state.clone() };
+        self.called(&tool.model_name, number);
+        turn
+    }
+
+    /// What must have happened before the tool is used has happened.
+    fn prepare(&mut self, tool: &BedTool, number: usize) {
+        if tool.verb.effect != Effect::Reads {
+            self.state.scopes.insert(format!("{}:write", tool.domain.server));
+        }
+        match tool.verb.effect {
+            Effect::Destroys => {
+                self.state.milestones.insert(CONFIRMED.to_owned());
+            }
+            Effect::Edits => {
+                let of_server = |other: &&BedTool| other.domain.server == tool.domain.server;
+                let mut others = self.bed.tools.iter().filter(of_server);
+                if let Some(reader) = others.find(|other| other.verb.effect == Effect::Reads) {
+                    self.called(&reader.model_name, number.saturating_sub(1));
+                }
+            }
+            Effect::Reads | Effect::Writes => {}
+        }
+    }
+
+    fn called(&mut self, tool: &str, turn: usize) {
+        let turn = u32::try_from(turn).unwrap_or(u32::MAX);
+        let call = PriorCall { tool: tool.to_owned(), status: CallStatus::Succeeded, turn };
+        self.state.calls.push(call);
+        let beyond = self.state.calls.len().saturating_sub(CALLS_KEPT);
+        self.state.calls.drain(..beyond);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolgate_core::condition::Fuel;
+
+    fn bed() -> Testbed {
+        Testbed::new(42, 120).expect("the testbed")
+    }
+
+    #[test]
+    fn the_kinds_of_tasks_have_their_lengths_and_shares() {
+        let tasks = generate(&bed(), 100, 42);
+        let of = |lengths: std::ops::RangeInclusive<usize>| {
+            tasks.iter().filter(|task| lengths.contains(&task.len())).count()
+        };
+        assert_eq!((of(1..=1), of(2..=4), of(15..=40), tasks.len()), (60, 30, 10, 100));
+        assert_eq!(tasks[0].len(), LONGEST);
+        let talk = tasks.iter().flatten().filter(|turn| turn.needs.is_empty()).count();
+        assert!(talk > 20, "{talk}");
+    }
+
+    #[test]
+    fn a_seed_names_one_set_of_tasks() {
+        let texts = |seed| {
+            let tasks = generate(&bed(), 20, seed);
+            tasks.into_iter().flatten().map(|turn| turn.text).collect::<Vec<_>>()
+        };
+        assert_eq!(texts(42), texts(42));
+        assert_ne!(texts(42), texts(7));
+        assert!(texts(42).iter().all(|text| !text.contains('{')), "a placeholder is left");
+    }
+
+    #[test]
+    fn the_tool_of_a_turn_is_open_to_its_agent() {
+        let bed = bed();
+        for turn in generate(&bed, 100, 42).iter().flatten() {
+            let needed = bed.tools.iter().filter(|tool| turn.needs.contains(&tool.model_name));
+            for precondition in needed.filter_map(BedTool::precondition) {
+                for condition in precondition.conditions().expect("conditions") {
+                    let holds = condition.holds(&turn.state, &mut Fuel::default());
+                    assert_eq!(holds.ok(), Some(true), "{}: {precondition}", turn.text);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn labels_become_names_and_unknown_ones_stay() {
+        let relevant = ["git/git_log".to_owned(), "git/gone".to_owned()].into();
+        let queries = [LabelledQuery {
+            text: "what happened?".to_owned(),
+            relevant,
+            ..LabelledQuery::default()
+        }];
+        let known = |label: &str| (label == "git/git_log").then(|| "mcp__git__git_log".to_owned());
+        let tasks = of_queries(&queries, known);
+        assert_eq!(tasks[0][0].needs, ["mcp__git__git_log", "git/gone"]);
+    }
+}

@@ -1,0 +1,153 @@
+//! Whole runs with TF-IDF as the encoder, whose figures are the same on every CPU.
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use super::report::{Cell, Kind};
+use super::*;
+use crate::eval::{catalog_file, query_file};
+
+static REPORT: LazyLock<Report> = LazyLock::new(run);
+
+fn run() -> Report {
+    let bed = Testbed::new(42, 240).expect("a testbed");
+    let encoder = TfIdf::of(summaries(&bed.catalog));
+    let bench = Bench { seed: paper::SEED, tasks: TASKS_MIN, catalog: Some(shipped()) };
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let sides = Sides { passages: &encoder, queries: &encoder };
+    runtime.block_on(bench.run(sides, &|_, _| {})).expect("a report")
+}
+
+fn shipped() -> Labelled {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data");
+    Labelled {
+        servers: catalog_file::read(&folder.join("servers")).expect("the shipped catalogs"),
+        queries: query_file::read(&folder.join("intents/tax.jsonl")).expect("their intents"),
+    }
+}
+
+fn table(id: &str) -> &'static Table {
+    REPORT.tables.iter().find(|table| table.id == id).expect("a table")
+}
+
+fn row(id: &str, name: &str) -> &'static [Cell] {
+    let row = table(id).rows.iter().find(|row| row[0] == Cell::Text(name.to_owned()));
+    row.expect("a row")
+}
+
+fn count(cell: &Cell) -> f64 {
+    match cell {
+        Cell::Count(number) | Cell::Mean(number) | Cell::Share(number) => *number,
+        other => panic!("{other:?} is no count"),
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes() {
+    let again = run();
+    assert_eq!(again.to_markdown(), REPORT.to_markdown());
+    assert_eq!(again.to_json(), REPORT.to_json());
+}
+
+#[test]
+fn the_papers_five_methods_stand_beside_its_figures() {
+    let full = row("methods", "full schemas");
+    assert_eq!((&full[3], &full[4]), (&Cell::Count(48_600.0), &Cell::Count(47_312.0)));
+    let retrieved = row("methods", "simple retrieval, top 10");
+    assert!((count(&retrieved[9]) - 10.0).abs() < 1e-9, "{retrieved:?}");
+    let pruned = row("methods", "static pruning to 30");
+    assert!((count(&pruned[9]) - 30.0).abs() < 1e-9, "{pruned:?}");
+    let published = [47_312, 11_865, 4_082, 480, 2_368];
+    for (measured, paper) in table("methods").rows.iter().zip(published) {
+        assert_eq!(measured[4], Cell::count(paper));
+        let parts = count(&measured[1]) + count(&measured[2]);
+        assert!((parts - count(&measured[3])).abs() < 1e-6, "{measured:?}");
+    }
+    let named: Vec<_> = table("methods").why.iter().map(|(row, _)| row.as_str()).collect();
+    assert!(paper::MAIN.iter().all(|row| named.contains(&row.name)), "{named:?}");
+}
+
+#[test]
+fn ablations_change_what_they_say() {
+    let phase_2 = |name: &str| count(&row("ablations", name)[2]);
+    let tools = |name: &str| count(&row("ablations", name)[4]);
+    assert!(tools("k = 5") <= 5.0 && tools("k = 20") <= 20.0);
+    assert!(phase_2("k = 5") < phase_2("Tool Attention"));
+    assert!(phase_2("threshold .40") < phase_2("threshold .20"));
+    assert!(phase_2("threshold .20") <= phase_2("threshold .15"));
+    assert!(phase_2("phase 1 only, k = 0 (the paper's is phase 1)") < 0.5);
+    assert_eq!(row("ablations", "no check of calls")[2], row("ablations", "Tool Attention")[2]);
+}
+
+#[test]
+fn what_was_not_sent_is_refused_and_what_was_sent_runs() {
+    for name in ["to any tool that was not sent", "to the right tool, where it was not sent"] {
+        let calls = row("call_check", name);
+        assert_eq!(calls[1], calls[3], "{calls:?}");
+    }
+    let sent = row("call_check", "to the best tool that was sent");
+    assert!(count(&sent[1]) > 10.0 && count(&sent[3]) < 0.5, "{sent:?}");
+}
+
+#[test]
+fn poisoned_tools_are_counted_by_family_and_a_policy_keeps_all_out() {
+    let Cell::Of(kept_out, 60) = row("poisoned", "all")[3] else { panic!("sixty of them") };
+    assert!(kept_out < 60, "crafted descriptions get in, or the test is none");
+    assert_eq!(row("poisoned", "all")[4], Cell::Of(60, 60));
+    assert_eq!(row("poisoned", "all")[7], Cell::Of(60, 60));
+    assert_eq!(row("poisoned", "all but the crafted")[2], Cell::Of(46, 50));
+    let locked = row("exposure", "Toolgate's defaults, under the policy");
+    assert!(count(&locked[2]) < 0.5, "{locked:?}");
+}
+
+#[test]
+fn larger_catalogs_cost_more_and_phase_2_does_not() {
+    let rows = &table("scaling").rows;
+    assert_eq!(rows.len(), scaling::SIZES.len());
+    for pair in rows.windows(2) {
+        assert!(count(&pair[0][1]) < count(&pair[1][1]), "{pair:?}");
+        assert!(count(&pair[0][4]) > count(&pair[1][4]), "{pair:?}");
+    }
+    assert!(rows.iter().all(|row| count(&row[5]) > 0.7), "{rows:?}");
+}
+
+#[test]
+fn only_what_the_paper_projects_is_a_projection() {
+    let of = |kind| REPORT.tables.iter().filter(move |table| table.kind == kind);
+    assert_eq!(of(Kind::Projection).map(|table| table.id).collect::<Vec<_>>(), ["projections"]);
+    assert!(REPORT.to_markdown().contains("\n## Projection: "));
+    for table in of(Kind::Measured) {
+        assert!(!table.columns.iter().any(|name| name.contains("US$")), "{}", table.id);
+    }
+}
+
+/// Figures differ with CPUs, so that only what does not is compared: columns, rows, and what is projected.
+#[test]
+fn the_page_in_the_docs_is_this_benchmarks() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tax.md");
+    let page = std::fs::read_to_string(path).expect("docs/tax.md");
+    let shape = |text: &str| -> Vec<String> {
+        let first = |line: &str| line.split(" | ").next().unwrap_or_default().to_owned();
+        let rows = text.lines().filter(|line| line.starts_with("| "));
+        rows.map(first).collect()
+    };
+    assert_eq!(shape(&page), shape(&REPORT.to_markdown()), "run `make docs-tax`");
+    for table in &REPORT.tables {
+        let columns = format!("| {} |", table.columns.join(" | "));
+        assert!(page.contains(&columns), "{}: run `make docs-tax`", table.id);
+    }
+    let projections = REPORT.to_markdown();
+    let projections = projections.split("\n## ").last().expect("the last table");
+    assert!(page.ends_with(projections), "run `make docs-tax`");
+}
+
+#[test]
+fn labels_that_name_nothing_are_told_and_count_as_missed() {
+    let mut labelled = shipped();
+    labelled.queries.truncate(1);
+    labelled.queries[0].relevant = ["git/gone".to_owned()].into();
+    let mut warnings = Vec::new();
+    let (_, tasks) = labelled.check(&mut warnings);
+    assert_eq!(warnings, ["git/gone: no such tool; it counts as missed"]);
+    assert_eq!(tasks[0][0].needs, ["git/gone"]);
+}

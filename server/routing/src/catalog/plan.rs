@@ -1,0 +1,122 @@
+//! From a checked body and the stored server to the change that a commit makes. Pure: no store, no
+//! encoder.
+
+use std::collections::{HashMap, HashSet};
+
+use sha2::{Digest, Sha256};
+
+use super::check::Rejection;
+use super::outcome::{Outcome, is_same};
+use super::verify::is_as_registered;
+use super::vetting::Vetted;
+use toolgate_core::identity::ToolName;
+use toolgate_store::{ContentHash, ServerRecord, StoredServer, StoredTool, ToolRecord};
+
+/// What happens to stored tools that the body does not name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// They are removed.
+    Replace,
+    /// They stay.
+    Merge,
+}
+
+/// One tool of the body after its check.
+pub type Checked = Result<ToolRecord, Rejection>;
+
+/// What a commit would change.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// Tools to insert or replace.
+    pub upserts: Vec<ToolRecord>,
+    /// Tools to remove.
+    pub removals: Vec<ToolName>,
+    /// Summaries without a stored embedding, each once.
+    pub new_summaries: Vec<String>,
+    /// The answer, tool by tool.
+    pub outcomes: Vec<Outcome>,
+    /// True when the server's own record differs.
+    pub server_changed: bool,
+    /// Tools of these that were not stored before.
+    pub added: usize,
+}
+
+/// The body, tool by tool, and what its texts mean for each.
+pub type Judged<'a> = (&'a [Checked], &'a [Vetted]);
+
+impl Plan {
+    /// Compares the body with what is stored.
+    #[must_use]
+    pub fn new(
+        server: &ServerRecord,
+        (checked, vetted): Judged<'_>,
+        stored: Option<&(StoredServer, Vec<StoredTool>)>,
+        mode: Mode,
+    ) -> Self {
+        let stored_tools = stored.map_or(&[][..], |(_, tools)| tools);
+        let mut plan = Self {
+            server_changed: stored.is_none_or(|(old, _)| old.record != *server),
+            ..Self::default()
+        };
+        let old: HashMap<_, _> = stored_tools.iter().map(|t| (t.record.name.as_str(), t)).collect();
+        let shown = stored_tools.iter().filter(|tool| tool.record.status.is_shown());
+        let known: HashSet<_> = shown.map(|tool| tool.record.summary.as_str()).collect();
+        for (tool, vetted) in checked.iter().zip(vetted) {
+            plan.add((tool, vetted), &old, &known);
+        }
+        if mode == Mode::Replace {
+            plan.remove_unnamed(checked, stored_tools);
+        }
+        plan
+    }
+
+    /// True when a commit would change nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.upserts.is_empty() && self.removals.is_empty() && !self.server_changed
+    }
+
+    fn add(
+        &mut self,
+        (tool, vetted): (&Checked, &Vetted),
+        old: &HashMap<&str, &StoredTool>,
+        known: &HashSet<&str>,
+    ) {
+        let record = match tool {
+            Err(rejection) => return self.outcomes.push(rejection.into()),
+            Ok(record) => ToolRecord { status: vetted.status, ..record.clone() },
+        };
+        let old = old.get(record.name.as_str()).copied();
+        self.outcomes.push(Outcome::stored(old, &record).because(vetted));
+        // One that was damaged since is stored again.
+        let is_whole = |old: &StoredTool| is_as_registered(&old.record);
+        if old.is_some_and(|old| is_same(&old.record, &record) && is_whole(old)) {
+            return;
+        }
+        // What waits for approval is not embedded.
+        if record.status.is_shown() && !known.contains(record.summary.as_str()) {
+            self.new_summaries.push(record.summary.clone());
+        }
+        self.added += usize::from(old.is_none());
+        self.upserts.push(record);
+    }
+
+    /// A rejected tool keeps its stored version: a broken update must not lose what worked.
+    fn remove_unnamed(&mut self, checked: &[Checked], stored: &[StoredTool]) {
+        let named: HashSet<&str> = checked
+            .iter()
+            .map(|tool| tool.as_ref().map_or_else(|r| r.name.as_str(), |t| t.name.as_str()))
+            .collect();
+        let gone = stored.iter().filter(|tool| !named.contains(tool.record.name.as_str()));
+        for tool in gone {
+            self.removals.push(tool.record.name.clone());
+            self.outcomes.push(Outcome::removed(tool));
+        }
+    }
+}
+
+/// SHA-256 of a text that is embedded.
+#[must_use]
+pub fn text_hash(text: &str) -> ContentHash {
+    Sha256::digest(text.as_bytes()).into()
+}

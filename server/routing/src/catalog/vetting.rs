@@ -1,0 +1,391 @@
+//! What the texts of a registration mean for its tools: which are shown, and which wait for approval. The rules and
+//! the decision are `safety`'s; here they meet what is stored.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use tracing::warn;
+
+use super::Catalog;
+use super::plan::{Checked, Judged, Mode, text_hash};
+use super::registration::Registration;
+use super::share::Behind;
+use crate::catalog::SafetyMetrics;
+use toolgate_core::error::Error;
+use toolgate_core::identity::{ServerName, TenantId, ToolName};
+use toolgate_core::live::Live;
+use toolgate_core::safety::decision::Before;
+use toolgate_core::safety::imitation::{Neighbours, Other, Subject};
+use toolgate_core::safety::rename::{Moving, renamed};
+use toolgate_core::safety::rules::Detector;
+use toolgate_core::safety::{Because, Beside, Finding, Scanner, Severity, Tier, finding};
+use toolgate_store::{
+    ContentHash, PastTool, ServerRecord, StoredCatalog, StoredServer, StoredTool, ToolRecord,
+    ToolStatus,
+};
+
+/// The wire's number of `TRUST_TIER_UNTRUSTED`, and of `TRUST_TIER_STANDARD`.
+const UNTRUSTED: i32 = 1;
+const STANDARD: i32 = 2;
+
+/// Suspicious tools of one registration that have a line of the log each.
+const LOGGED_MAX: usize = 20;
+
+/// How registrations are vetted.
+#[derive(Debug, Clone)]
+pub struct Vetting {
+    /// What texts are held against.
+    pub scanner: Arc<Live<Scanner>>,
+    /// Whether an MCP server is untrusted when its registration does not say.
+    pub untrusted_by_default: bool,
+    /// Where it is counted.
+    pub metrics: SafetyMetrics,
+}
+
+/// What became of one tool of the body.
+#[derive(Debug, Clone, Default)]
+pub struct Vetted {
+    /// Whether it is shown.
+    pub status: ToolStatus,
+    /// Why it is not.
+    pub because: Option<Because>,
+    /// What was found in it, the worst first.
+    pub findings: Vec<Finding>,
+}
+
+/// The body of a registration, checked once however often its commit is tried.
+pub(super) struct Body {
+    pub(super) checked: Vec<Checked>,
+    /// What was found in each tool's own texts; nothing without vetting.
+    pub(super) texts: Vec<Vec<Finding>>,
+}
+
+/// What is looked at beside the texts of one tool: the MCP server's other tools, and other MCP servers'.
+#[derive(Debug)]
+pub(super) struct Scene {
+    pub(super) server: ServerName,
+    pub(super) checked: Vec<Checked>,
+    pub(super) stored: Vec<StoredTool>,
+    pub(super) mode: Mode,
+    pub(super) catalog: StoredCatalog,
+}
+
+type Stored<'a> = Option<&'a (StoredServer, Vec<StoredTool>)>;
+
+/// Returns the tier of a registration that names none: the one that its MCP server has, or else the default.
+pub(super) fn tier_of_unnamed(stored: Option<i32>, vetting: Option<&Vetting>) -> i32 {
+    match (stored, vetting) {
+        (Some(tier), _) if tier != 0 => tier,
+        (_, Some(vetting)) if vetting.untrusted_by_default => UNTRUSTED,
+        _ => STANDARD,
+    }
+}
+
+impl Vetting {
+    /// What is found in each tool's own texts, and in its MCP server's.
+    pub(super) fn texts(&self, server: &ServerRecord, checked: &[Checked]) -> Vec<Vec<Finding>> {
+        let scanner = self.scanner.now();
+        let of_server = scanner.server(&server.description);
+        let is_trusted = Tier::of(server.trust_tier) == Tier::Trusted;
+        let of_tool = |(place, tool): (usize, &Checked)| {
+            let Ok(tool) = tool else { return Vec::new() };
+            let definition: Value = serde_json::from_str(&tool.definition).unwrap_or_default();
+            let beside = Beside { summary: &tool.summary, hint: &tool.search_hint };
+            let of = format!("tools[{place}]");
+            let mut found = scanner.tool(&of, &definition, beside);
+            found.extend(of_server.iter().cloned());
+            found.extend(scanner.claim(&of, &definition).filter(|_| !is_trusted));
+            found
+        };
+        checked.iter().enumerate().map(of_tool).collect()
+    }
+
+    /// What is found in the tools beside others, by place.
+    pub(super) fn beside(&self, scene: &Scene) -> Vec<(usize, Finding)> {
+        let parsed: Vec<(usize, &ToolRecord, Value)> = scene
+            .checked
+            .iter()
+            .enumerate()
+            .filter_map(|(place, tool)| Some((place, tool.as_ref().ok()?)))
+            .map(|(place, tool)| (place, tool, parse(&tool.definition)))
+            .collect();
+        let subjects: Vec<Subject<'_>> = parsed
+            .iter()
+            .map(|(place, tool, definition)| Subject {
+                place: *place,
+                name: tool.name.as_str(),
+                definition,
+            })
+            .collect();
+        let others = &scene.catalog.tools;
+        let others: Vec<_> =
+            others.iter().filter(|tool| tool.record.server != scene.server).collect();
+        let descriptions: Vec<String> =
+            others.iter().map(|tool| description(&tool.record)).collect();
+        let others: Vec<Other<'_>> =
+            others.iter().zip(&descriptions).map(|(tool, text)| other(tool, text)).collect();
+        let own = scene.stored.iter().map(|tool| tool.record.name.as_str());
+        let neighbours = Neighbours::new(&subjects, own, &others);
+        let found = neighbours.findings(self.scanner.now().rules());
+        let mut found: Vec<_> =
+            found.into_iter().map(|(at, finding)| (subjects[at].place, finding)).collect();
+        found.extend(self.renames(scene, &parsed));
+        found
+    }
+
+    fn renames(
+        &self,
+        scene: &Scene,
+        parsed: &[(usize, &ToolRecord, Value)],
+    ) -> Vec<(usize, Finding)> {
+        if scene.mode == Mode::Merge || scene.stored.is_empty() {
+            return Vec::new();
+        }
+        let names: HashSet<&ToolName> = parsed.iter().map(|(_, tool, _)| &tool.name).collect();
+        let known: HashSet<&ToolName> = scene.stored.iter().map(|tool| &tool.record.name).collect();
+        let gone = scene.stored.iter().filter(|tool| !names.contains(&tool.record.name));
+        let gone: Vec<(&str, Value)> =
+            gone.map(|tool| (tool.record.name.as_str(), parse(&tool.record.definition))).collect();
+        let went: Vec<_> = gone.iter().map(|(name, tool)| Moving::new(name, tool)).collect();
+        let new: Vec<_> =
+            parsed.iter().filter(|(_, tool, _)| !known.contains(&tool.name)).collect();
+        let came: Vec<_> =
+            new.iter().map(|(_, tool, value)| Moving::new(tool.name.as_str(), value)).collect();
+        let scanner = self.scanner.now();
+        let finding = |(at, was): (usize, &str)| {
+            let place = new[at].0;
+            let was = finding::excerpt(was, 0, was.len());
+            Some((
+                place,
+                scanner.rules().detected(Detector::Renamed, format!("tools[{place}].name"), was)?,
+            ))
+        };
+        renamed(&came, &went).into_iter().filter_map(finding).collect()
+    }
+}
+
+impl Catalog {
+    /// What becomes of each tool of the body, beside what is stored now.
+    pub(super) async fn vet(
+        &self,
+        tenant: &TenantId,
+        registration: &Registration,
+        body: &Body,
+        stored: Stored<'_>,
+    ) -> Result<Vec<Vetted>, Error> {
+        let server = &registration.server.name;
+        // What is stored of a tool says more than what is remembered of it.
+        let past = match brings_new(&body.checked, stored) {
+            true => self.store.past_tools(tenant, server).await?,
+            false => Vec::new(),
+        };
+        let known = Known { stored, past: &past };
+        let Some(vetting) = &self.vetting else {
+            return Ok(verdicts(None, &body.checked, &known, Vec::new()));
+        };
+        let tier = Tier::of(registration.server.trust_tier);
+        let mut findings = body.texts.clone();
+        if needs_scene(&body.checked, stored) {
+            let scene = Scene {
+                server: server.clone(),
+                checked: body.checked.clone(),
+                stored: stored.map_or_else(Vec::new, |(_, tools)| tools.clone()),
+                mode: registration.mode,
+                catalog: self.store.load_catalog(tenant).await?.unwrap_or_default(),
+            };
+            let vetting = vetting.clone();
+            let look = move || vetting.beside(&scene);
+            let beside = self.share.run(tenant, Behind::Embedding, look).await?;
+            beside.into_iter().for_each(|(place, finding)| findings[place].push(finding));
+        }
+        Ok(verdicts(Some(tier), &body.checked, &known, findings))
+    }
+
+    /// Which of the tools whose summaries were embedded now are near to everything, by place. It is told and holds nothing
+    /// back: what waits for approval is settled before anything is embedded.
+    pub(super) fn near_everything(
+        &self,
+        checked: &[Checked],
+        embedded: &HashMap<ContentHash, Vec<f32>>,
+    ) -> Vec<(usize, Finding)> {
+        let (Some(vetting), Some(hubs)) = (&self.vetting, &self.hubs) else { return Vec::new() };
+        let scanner = vetting.scanner.now();
+        let finding = |(place, tool): (usize, &Checked)| {
+            let tool = tool.as_ref().ok()?;
+            let summary = embedded.get(&text_hash(&tool.summary))?;
+            let field = format!("tools[{place}].summary");
+            let told = || scanner.rules().detected(Detector::NearEverything, field, String::new());
+            Some((place, hubs.is_one(summary).then(told)??))
+        };
+        checked.iter().enumerate().filter_map(finding).collect()
+    }
+
+    /// Counts and logs what was found in the tools that were written, and which of them wait for approval.
+    pub(super) fn report(
+        &self,
+        tenant: &TenantId,
+        server: &StoredServer,
+        written: &HashSet<ToolName>,
+        (checked, vetted): Judged<'_>,
+    ) {
+        let Some(vetting) = &self.vetting else { return };
+        let tools = checked.iter().zip(vetted);
+        let tools = tools.filter_map(|(tool, vetted)| Some((&tool.as_ref().ok()?.name, vetted)));
+        let mut waiting = 0;
+        let mut logged = 0;
+        for (name, vetted) in tools.filter(|(name, _)| written.contains(*name)) {
+            for finding in &vetted.findings {
+                vetting.metrics.found(finding.severity.as_str());
+            }
+            if let Some(because) = vetted.because {
+                vetting.metrics.quarantined(because.as_str());
+                waiting += 1;
+            }
+            let is_grave = vetted.findings.first().is_some_and(|f| f.severity > Severity::Low);
+            if (is_grave || vetted.because.is_some()) && logged < LOGGED_MAX {
+                logged += 1;
+                let rules: Vec<&str> = vetted.findings.iter().map(|f| &*f.rule).collect();
+                warn!(
+                    tenant = tenant.as_str(),
+                    server = server.record.name.as_str(),
+                    tool = name.as_str(),
+                    quarantined = vetted.because.map_or("no", Because::as_str),
+                    rules = rules.join(","),
+                    "a registered tool {}",
+                    if is_grave { "has suspicious texts" } else { "waits for approval" }
+                );
+            }
+        }
+        if waiting > 0 {
+            let tenant = tenant.as_str();
+            let server = server.record.name.as_str();
+            warn!(tenant, server, tools = waiting, "tools wait for approval");
+        }
+    }
+}
+
+/// Whether tools must be looked at beside others again: one that is as it was, and shown, was looked at then.
+pub(super) fn needs_scene(checked: &[Checked], stored: Stored<'_>) -> bool {
+    let known = by_name(stored);
+    let is_settled = |tool: &ToolRecord| {
+        let old = known.get(&tool.name);
+        old.is_some_and(|old| says_the_same(old, tool) && old.status.is_shown())
+    };
+    checked.iter().flatten().any(|tool| !is_settled(tool))
+}
+
+/// Returns true if a tool of the body is not stored.
+fn brings_new(checked: &[Checked], stored: Stored<'_>) -> bool {
+    let known = by_name(stored);
+    checked.iter().flatten().any(|tool| !known.contains_key(&tool.name))
+}
+
+/// What is known of the MCP server from before.
+pub(super) struct Known<'a> {
+    /// The MCP server and its tools.
+    pub(super) stored: Stored<'a>,
+    /// Tools of it that were removed; nothing when the body brings none that is not stored.
+    pub(super) past: &'a [PastTool],
+}
+
+impl Known<'_> {
+    /// What is known of each tool of the body, by place.
+    fn before(&self, checked: &[Checked]) -> Vec<Before> {
+        let stored = by_name(self.stored);
+        let past: HashMap<&ToolName, &PastTool> =
+            self.past.iter().map(|tool| (&tool.name, tool)).collect();
+        let is_empty = |(server, tools): &(StoredServer, Vec<StoredTool>)| {
+            server.record.pending && tools.is_empty()
+        };
+        let is_first = past.is_empty() && self.stored.is_none_or(is_empty);
+        let before = |tool: &ToolRecord| match (stored.get(&tool.name), past.get(&tool.name)) {
+            (Some(old), _) => status_before(says_the_same(old, tool), old.status),
+            (None, Some(past)) => status_before(said_the_same(past, tool), past.status),
+            (None, None) if is_first => Before::NoServer,
+            (None, None) => Before::NoTool,
+        };
+        let before = |tool: &Checked| tool.as_ref().map_or(Before::NoTool, before);
+        checked.iter().map(before).collect()
+    }
+}
+
+/// What becomes of each tool of the body. Without vetting nothing new is quarantined; what was stays so.
+pub(super) fn verdicts(
+    tier: Option<Tier>,
+    checked: &[Checked],
+    known: &Known<'_>,
+    findings: Vec<Vec<Finding>>,
+) -> Vec<Vetted> {
+    let mut findings = findings.into_iter();
+    let verdict = |(tool, before): (&Checked, Before)| {
+        let mut findings = findings.next().unwrap_or_default();
+        finding::sort(&mut findings);
+        if tool.is_err() {
+            return Vetted::default();
+        }
+        let because = match tier {
+            Some(tier) => tier.quarantine(before, &findings),
+            None => (before == Before::Quarantined).then_some(Because::Waiting),
+        };
+        let status = match (because, before) {
+            (Some(_), _) => ToolStatus::Quarantined,
+            (None, Before::Approved) => ToolStatus::Approved,
+            (None, _) => ToolStatus::Active,
+        };
+        Vetted { status, because, findings }
+    };
+    checked.iter().zip(known.before(checked)).map(verdict).collect()
+}
+
+fn by_name<'a>(stored: Stored<'a>) -> HashMap<&'a ToolName, &'a ToolRecord> {
+    let tools = stored.map_or(&[][..], |(_, tools)| tools);
+    tools.iter().map(|tool| (&tool.record.name, &tool.record)).collect()
+}
+
+fn status_before(is_same: bool, status: ToolStatus) -> Before {
+    match status {
+        _ if !is_same => Before::Otherwise,
+        ToolStatus::Active => Before::Shown,
+        ToolStatus::Quarantined => Before::Quarantined,
+        ToolStatus::Approved => Before::Approved,
+    }
+}
+
+/// Returns true if a tool that was removed had the texts of `new`.
+fn said_the_same(past: &PastTool, new: &ToolRecord) -> bool {
+    past.hash == new.hash
+        && past.summary_hash == text_hash(&new.summary)
+        && past.search_hint == new.search_hint
+}
+
+/// Whether two versions of a tool have the same texts, whatever else is set for it.
+fn says_the_same(old: &ToolRecord, new: &ToolRecord) -> bool {
+    old.hash == new.hash && old.summary == new.summary && old.search_hint == new.search_hint
+}
+
+fn parse(definition: &str) -> Value {
+    serde_json::from_str(definition).unwrap_or_default()
+}
+
+fn other<'a>(tool: &'a StoredTool, description: &'a str) -> Other<'a> {
+    Other {
+        server: tool.record.server.as_str(),
+        name: tool.record.name.as_str(),
+        model_name: &tool.record.model_name,
+        description,
+    }
+}
+
+/// All that is read of a definition here: catalogs are large.
+#[derive(Deserialize)]
+struct Described {
+    description: Option<String>,
+}
+
+fn description(tool: &ToolRecord) -> String {
+    let read = serde_json::from_str::<Described>(&tool.definition);
+    read.ok().and_then(|read| read.description).unwrap_or_default()
+}

@@ -1,0 +1,140 @@
+//! Intents, each embedded once while it is remembered. Registration does not come this way: what it embeds
+//! is stored.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::cache::{Cache, Found, Key, Place};
+use super::{Embedded, Encoder, Flow, flow_of_intents};
+use crate::encoder::EncoderMetrics;
+use toolgate_core::error::Error;
+use toolgate_core::identity::TenantId;
+
+/// How long texts that are nobody's are waited for.
+const APART_WITHIN: Duration = Duration::from_secs(5);
+
+/// An encoder of what is searched for.
+pub struct Intents {
+    encoder: Arc<dyn Encoder>,
+    cache: Option<Cache>,
+    metrics: EncoderMetrics,
+}
+
+impl Intents {
+    /// Intents embedded by `encoder`, about `cache_memory` bytes of which are remembered; 0 for none.
+    #[must_use]
+    pub fn new(encoder: Arc<dyn Encoder>, cache_memory: u64, metrics: EncoderMetrics) -> Self {
+        let cache = (cache_memory > 0).then(|| Cache::new(cache_memory));
+        Self { encoder, cache, metrics }
+    }
+
+    /// Embeds intents, one embedding each, in their order. An intent that another call of this tenant is
+    /// embedding just now is waited for; when that call fails or leaves, this one embeds it.
+    ///
+    /// # Errors
+    /// As [`Encoder::embed`].
+    pub async fn embed(
+        &self,
+        tenant: &TenantId,
+        texts: Vec<String>,
+        deadline: Option<Instant>,
+    ) -> Result<Vec<Embedded>, Error> {
+        let flow = flow_of_intents(tenant);
+        let Some(cache) = &self.cache else {
+            return self.encoder.embed(texts, flow, deadline).await;
+        };
+        let fingerprint = self.encoder.fingerprint();
+        let keys: Vec<_> = texts.iter().map(|text| Key::new(tenant, fingerprint, text)).collect();
+        let mut embedded: Vec<Option<Embedded>> = vec![None; texts.len()];
+        let mut ours = Vec::new();
+        let mut others = Vec::new();
+        for (i, key) in keys.iter().enumerate() {
+            match cache.look(key) {
+                Found::Here(found) => embedded[i] = Some(found),
+                Found::Missing(place) => ours.push((i, place)),
+                Found::UnderWay => others.push(i),
+            }
+        }
+        self.count(&texts, &ours, &others);
+        for (i, made) in self.fill(&texts, ours, flow, deadline).await? {
+            embedded[i] = Some(made);
+        }
+        // Only now, with no place of ours open: two calls that wait for each other would wait for ever.
+        for i in others {
+            embedded[i] = Some(self.follow(cache, (&keys[i], &texts[i]), flow, deadline).await?);
+        }
+        self.metrics.cache_memory(self.cache_memory());
+        Ok(embedded.into_iter().flatten().collect())
+    }
+
+    /// Embeds texts that are nobody's intents: nothing is remembered, no tenant is charged.
+    ///
+    /// # Errors
+    /// As [`Encoder::embed`].
+    pub async fn embed_apart(&self, texts: Vec<String>) -> Result<Vec<Embedded>, Error> {
+        let deadline = Instant::now() + APART_WITHIN;
+        let embedding = self.encoder.embed(texts, Flow::ALONE, Some(deadline));
+        let embedded = tokio::time::timeout_at(deadline.into(), embedding).await;
+        embedded.unwrap_or(Err(Error::DeadlineExceeded))
+    }
+
+    /// The encoder itself, for what is like an intent and nobody's.
+    #[must_use]
+    pub fn encoder(&self) -> &dyn Encoder {
+        &*self.encoder
+    }
+
+    /// Bytes that remembered embeddings take, about.
+    #[must_use]
+    pub fn cache_memory(&self) -> u64 {
+        self.cache.as_ref().map_or(0, Cache::memory)
+    }
+
+    /// Embeds what nobody has yet. When it fails or this call is dropped, the places are free again.
+    async fn fill(
+        &self,
+        texts: &[String],
+        places: Vec<(usize, Place<'_>)>,
+        flow: Flow,
+        deadline: Option<Instant>,
+    ) -> Result<Vec<(usize, Embedded)>, Error> {
+        if places.is_empty() {
+            return Ok(Vec::new());
+        }
+        let wanted = places.iter().map(|(i, _)| texts[*i].clone()).collect();
+        let embedded = self.encoder.embed(wanted, flow, deadline).await?;
+        let filled = places.into_iter().zip(embedded).map(|((i, place), made)| {
+            place.fill(made.clone());
+            (i, made)
+        });
+        Ok(filled.collect())
+    }
+
+    async fn follow(
+        &self,
+        cache: &Cache,
+        (key, text): (&Key, &str),
+        flow: Flow,
+        deadline: Option<Instant>,
+    ) -> Result<Embedded, Error> {
+        let place = match cache.wait(key).await {
+            Ok(embedded) => return Ok(embedded),
+            Err(place) => place,
+        };
+        let mut made = self.encoder.embed(vec![text.to_owned()], flow, deadline).await?;
+        let made = made.pop().ok_or_else(|| Error::internal("the encoder left a text out"))?;
+        place.fill(made.clone());
+        Ok(made)
+    }
+
+    fn count(&self, texts: &[String], ours: &[(usize, Place<'_>)], others: &[usize]) {
+        let misses = ours.len() as u64;
+        let shared = others.len() as u64;
+        let hits = texts.len() as u64 - misses - shared;
+        for (result, intents) in [("hit", hits), ("miss", misses), ("shared", shared)] {
+            if intents > 0 {
+                self.metrics.cache_lookups(result, intents);
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The way of one request: the best worker; a second one when the first is late; another when it failed,
+//! as far as the budget goes; this process when no worker is left.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::Inner;
+use super::member::{Failed, Load, Member};
+use super::roster::tier_name;
+use crate::encoder::{Embedded, Flow};
+use toolgate_core::error::Error;
+
+/// Texts that the attempt timeout is meant for; more have more time.
+const TEXTS_IN_TIME: usize = 8;
+
+/// Returns the time that a worker has for so many texts at most, where it has `timeout` for a few.
+pub(super) fn usual_time(timeout: Duration, texts: usize) -> Duration {
+    let times = texts.div_ceil(TEXTS_IN_TIME).max(1);
+    timeout.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX))
+}
+
+/// The longest that texts without a deadline are worked on.
+const NO_DEADLINE: Duration = Duration::from_secs(120);
+
+/// Bytes of a token, and tokens that every text has beside its own: a guess is enough for balancing.
+const BYTES_OF_A_TOKEN: usize = 4;
+const TOKENS_OF_A_TEXT: usize = 2;
+
+/// What is asked.
+pub(super) struct Ask {
+    texts: Vec<String>,
+    flow: Flow,
+    tokens: u64,
+    deadline: Option<Instant>,
+    until: Instant,
+}
+
+/// What came of it, and who gave it.
+struct Answer {
+    embedded: Vec<Embedded>,
+    by: &'static str,
+}
+
+/// What was done so far.
+#[derive(Default)]
+struct Progress {
+    tried: Vec<Arc<Member>>,
+    hedged: bool,
+    failure: Option<Error>,
+}
+
+/// Who is asked beside a worker that is late.
+enum Second {
+    Worker(Load),
+    Here,
+}
+
+impl Ask {
+    pub(super) fn new(texts: Vec<String>, flow: Flow, deadline: Option<Instant>) -> Self {
+        let of = |text: &String| text.len() / BYTES_OF_A_TOKEN + TOKENS_OF_A_TEXT;
+        let tokens = texts.iter().map(of).sum::<usize>() as u64;
+        let until = deadline.unwrap_or_else(|| Instant::now() + NO_DEADLINE);
+        Self { texts, flow, tokens, deadline, until }
+    }
+
+    /// Whether somebody waits for it, and it says something about how quick workers are.
+    fn is_short(&self) -> bool {
+        self.texts.len() <= TEXTS_IN_TIME
+    }
+}
+
+impl Inner {
+    /// Embeds up to a message full of texts.
+    pub(super) async fn answer(&self, ask: &Ask) -> Result<Vec<Embedded>, Error> {
+        self.budget.earn(Instant::now());
+        let mut progress = Progress::default();
+        while let Some(load) = self.next(ask, &progress) {
+            match self.race(ask, load, &mut progress).await {
+                Ok(answer) => {
+                    self.metrics.answered(answer.by);
+                    return Ok(answer.embedded);
+                }
+                Err(failure) => progress.failure = Some(failure),
+            }
+        }
+        let answer = self.fall_back(ask, progress.failure).await;
+        self.metrics.answered(answer.as_ref().map_or("none", |answer| answer.by));
+        Ok(answer?.embedded)
+    }
+
+    /// The next worker to ask. The first is free, each after it is a retry.
+    fn next(&self, ask: &Ask, progress: &Progress) -> Option<Load> {
+        let now = Instant::now();
+        if now >= ask.until {
+            return None;
+        }
+        let load = self.roster.pick(ask.tokens, &progress.tried)?;
+        if progress.tried.is_empty() {
+            return Some(load);
+        }
+        if !self.budget.spend(now) {
+            self.metrics.over_budget("retry");
+            return None;
+        }
+        self.metrics.failover("worker");
+        Some(load)
+    }
+
+    /// Asks a worker, and somebody else as well when it is late.
+    async fn race(&self, ask: &Ask, load: Load, progress: &mut Progress) -> Result<Answer, Error> {
+        progress.tried.push(Arc::clone(&load.member));
+        let first = self.attempt(ask, load);
+        tokio::pin!(first);
+        if !self.hedge || progress.hedged || !ask.is_short() {
+            return first.await;
+        }
+        tokio::select! {
+            answer = &mut first => return answer,
+            () = tokio::time::sleep(self.latency.hedge_delay()) => {}
+        }
+        let Some(second) = self.second(ask, progress) else { return first.await };
+        let second = self.ask_second(ask, second);
+        tokio::pin!(second);
+        // Whoever is first with an answer; a failure has to wait for the other one.
+        let (answer, winner) = tokio::select! {
+            answer = &mut first => match answer {
+                Err(_) => (second.await, "second"),
+                answer => (answer, "first"),
+            },
+            answer = &mut second => match answer {
+                Err(_) => (first.await, "first"),
+                answer => (answer, "second"),
+            },
+        };
+        self.metrics.hedge(if answer.is_ok() { winner } else { "none" });
+        answer
+    }
+
+    fn second(&self, ask: &Ask, progress: &mut Progress) -> Option<Second> {
+        let load = self.roster.pick(ask.tokens, &progress.tried);
+        if load.is_none() && self.in_process.is_none() {
+            return None;
+        }
+        if !self.budget.spend(Instant::now()) {
+            self.metrics.over_budget("hedge");
+            return None;
+        }
+        progress.hedged = true;
+        let Some(load) = load else { return Some(Second::Here) };
+        progress.tried.push(Arc::clone(&load.member));
+        Some(Second::Worker(load))
+    }
+
+    async fn ask_second(&self, ask: &Ask, second: Second) -> Result<Answer, Error> {
+        match second {
+            Second::Worker(load) => self.attempt(ask, load).await,
+            Second::Here => self.fall_back(ask, None).await,
+        }
+    }
+
+    async fn attempt(&self, ask: &Ask, load: Load) -> Result<Answer, Error> {
+        let began = Instant::now();
+        let within = self.time_for(ask);
+        let embedded =
+            load.member.embed((ask.texts.clone(), ask.flow), &self.reference, within).await?;
+        if ask.is_short() {
+            self.latency.record(began.elapsed());
+        }
+        if let Some(comparisons) = &self.comparisons {
+            comparisons.offer(&load.member, &ask.texts, &embedded);
+        }
+        Ok(Answer { embedded, by: tier_name(load.member.tier()) })
+    }
+
+    /// Where nobody else could answer a worker has all the time that is left, otherwise half of it.
+    fn time_for(&self, ask: &Ask) -> Duration {
+        let left = ask.until.saturating_duration_since(Instant::now());
+        let alone = self.in_process.is_none() && self.roster.serving() <= 1;
+        let share = if alone { left } else { left / 2 };
+        share.min(usual_time(self.attempt_timeout, ask.texts.len()))
+    }
+
+    /// No worker is left. This process is always there for a request that workers failed: it costs them
+    /// nothing, so that no budget holds it back.
+    async fn fall_back(&self, ask: &Ask, failure: Option<Error>) -> Result<Answer, Error> {
+        let Some(encoder) = &self.in_process else {
+            return Err(match failure {
+                _ if Instant::now() >= ask.until => Error::DeadlineExceeded,
+                Some(failure) => failure,
+                None => Error::EncoderUnavailable("no encoder worker is in use".into()),
+            });
+        };
+        if failure.is_some() {
+            self.metrics.failover("in_process");
+        }
+        let embedded = encoder.embed(ask.texts.clone(), ask.flow, ask.deadline).await?;
+        Ok(Answer { embedded, by: "in_process" })
+    }
+}
+
+impl From<Failed> for Error {
+    fn from(failed: Failed) -> Self {
+        Self::EncoderUnavailable(Box::new(failed))
+    }
+}

@@ -1,0 +1,128 @@
+//! Answers of workers, compared with this process: some of them, drawn by chance and after the call has its answer. A
+//! worker that answers what it is checked with and lies to everybody else is found by this alone.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio_util::sync::CancellationToken;
+
+use super::canaries::KnownText;
+use super::member::Member;
+use super::random::below;
+use super::reference::{COMPARED_COSINE_MIN, Reference};
+use crate::encoder::EncoderMetrics;
+use crate::encoder::{Embedded, Encoder, Flow};
+
+/// Answers that may wait. They are compared one after another: where this process is too slow for more, fewer are.
+const WAITING_MAX: usize = 8;
+
+/// Bytes of the longest text that is compared: the model reads less of any.
+const TEXT_MAX: usize = 16 * 1024;
+
+/// The longest that this process may take for one.
+const TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Comparisons wait for each other and for nobody else.
+const FLOW: u64 = u64::MAX;
+
+/// Draws answers to compare.
+pub(super) struct Comparisons {
+    /// One text in so many.
+    one_in: usize,
+    waiting: Sender<Answer>,
+    metrics: EncoderMetrics,
+}
+
+/// A worker's answer for one text.
+struct Answer {
+    member: Arc<Member>,
+    text: String,
+    vector: Vec<f32>,
+}
+
+/// Compares answers with what a trusted encoder says.
+struct Comparing {
+    encoder: Arc<dyn Encoder>,
+    reference: Arc<Reference>,
+    metrics: EncoderMetrics,
+}
+
+impl Comparisons {
+    /// Compares one text in `one_in` with `encoder`, until `stop`. Needs a tokio runtime.
+    pub(super) fn start(
+        one_in: usize,
+        encoder: Arc<dyn Encoder>,
+        reference: Arc<Reference>,
+        metrics: EncoderMetrics,
+        stop: &CancellationToken,
+    ) -> Self {
+        let (sender, receiver) = channel(WAITING_MAX);
+        let comparing = Comparing { encoder, reference, metrics: metrics.clone() };
+        tokio::spawn(stop.clone().run_until_cancelled_owned(comparing.run(receiver)));
+        Self { one_in, waiting: sender, metrics }
+    }
+
+    /// Takes one of the request's texts to compare, if chance wants it: the more texts, the more often, so that whoever
+    /// lies about large requests only is found as soon. Doesn't wait.
+    pub(super) fn offer(&self, member: &Arc<Member>, texts: &[String], embedded: &[Embedded]) {
+        if !is_drawn(self.one_in, texts.len()) {
+            return;
+        }
+        let drawn = below(texts.len());
+        let Some((text, one)) = texts.get(drawn).zip(embedded.get(drawn)) else { return };
+        if text.len() > TEXT_MAX {
+            return;
+        }
+        let member = Arc::clone(member);
+        let vector = one.vector.clone();
+        if self.waiting.try_send(Answer { member, text: text.clone(), vector }).is_err() {
+            self.metrics.compared("skipped");
+        }
+    }
+}
+
+/// Draws whether a request of so many texts is compared, where one text in `one_in` is.
+fn is_drawn(one_in: usize, texts: usize) -> bool {
+    below(one_in) < texts
+}
+
+impl Comparing {
+    async fn run(self, mut answers: Receiver<Answer>) {
+        while let Some(answer) = answers.recv().await {
+            let result = self.compare(answer).await;
+            self.metrics.compared(result);
+        }
+    }
+
+    async fn compare(&self, answer: Answer) -> &'static str {
+        let Answer { member, text, vector } = answer;
+        let deadline = Some(Instant::now() + TIME_MAX);
+        let embedded = self.encoder.embed(vec![text.clone()], Flow::new(FLOW), deadline).await;
+        // This process is busy, or stops: that says nothing of the worker.
+        let Some(trusted) = embedded.ok().and_then(|mut embedded| embedded.pop()) else {
+            return "skipped";
+        };
+        let trusted = KnownText { text, vector: trusted.vector, cosine_min: COMPARED_COSINE_MIN };
+        if self.reference.agree(&trusted, &vector) {
+            return "same";
+        }
+        member.contradicted(trusted);
+        "different"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_drawn_in_proportion_to_their_texts() {
+        assert!((0..1_000).all(|_| is_drawn(64, 64) && is_drawn(64, 100)));
+        // The bounds are 12 standard deviations wide.
+        for (texts, least, most) in [(1, 155, 626), (64, 23_350, 26_650)] {
+            let drawn = (0..100_000).filter(|_| is_drawn(256, texts)).count();
+            assert!((least..most).contains(&drawn), "{drawn} with {texts} texts");
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! One worker: its connection, what it has to do, and its health. Asks it one thing at a time; what follows
+//! a failure is decided elsewhere.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use toolgate_client::{
+    Code, EmbedOptions, EncoderClient, EncoderOptions, Error as ClientError, TraceContext,
+};
+use toolgate_telemetry::{CallSpan, trace_headers};
+use tracing::{Instrument as _, info, warn};
+
+use super::canaries::KnownText;
+use super::health::{Health, State};
+use super::random::{number, unit};
+use super::reference::Reference;
+use super::watch::Rounds;
+use crate::encoder::WorkerMetrics;
+use crate::encoder::{Embedded, Flow};
+
+/// Requests that one worker may have at a time.
+const IN_FLIGHT_MAX: usize = 256;
+
+/// Texts that a worker is remembered to have answered wrongly.
+const CAUGHT_MAX: usize = 8;
+
+/// A worker that had less time than this and did not answer may be in order.
+const FAIR_TIME: Duration = Duration::from_millis(250);
+
+/// Who is asked first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Tier {
+    Gpu,
+    Cpu,
+}
+
+/// Why a worker did not answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failed {
+    /// It has enough to do.
+    #[error("worker {0} is busy")]
+    Busy(String),
+    /// Not in time.
+    #[error("worker {0} did not answer in time")]
+    Late(String),
+    /// It can't be reached, or failed.
+    #[error("worker {0} failed")]
+    Broken(String, #[source] ClientError),
+    /// Its answer makes no sense.
+    #[error("worker {0} gave an answer that makes no sense")]
+    Garbage(String),
+    /// It will not embed this.
+    #[error("worker {0} refused the request")]
+    Refused(String, #[source] ClientError),
+    /// It has another model.
+    #[error("worker {0} has another model")]
+    OtherModel(String),
+}
+
+/// One worker.
+pub(super) struct Member {
+    pub(super) address: String,
+    client: EncoderClient,
+    health: Mutex<Health>,
+    tier: Mutex<Tier>,
+    tokens: AtomicU64,
+    in_flight: AtomicUsize,
+    said_absent: AtomicBool,
+    /// What it answered wrongly though its checks were right; oldest first.
+    caught: Mutex<Vec<KnownText>>,
+    metrics: WorkerMetrics,
+}
+
+/// What a member was given to do; it has that much less to do when this is dropped.
+pub(super) struct Load {
+    pub(super) member: Arc<Member>,
+    tokens: u64,
+}
+
+impl Load {
+    pub(super) fn new(member: Arc<Member>, tokens: u64) -> Self {
+        let before = member.tokens.fetch_add(tokens, Ordering::Relaxed);
+        member.in_flight.fetch_add(1, Ordering::Relaxed);
+        member.metrics.outstanding(before + tokens);
+        Self { member, tokens }
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        let before = self.member.tokens.fetch_sub(self.tokens, Ordering::Relaxed);
+        self.member.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.member.metrics.outstanding(before.saturating_sub(self.tokens));
+    }
+}
+
+impl Member {
+    /// A worker that is not known yet.
+    pub(super) fn new(
+        address: &str,
+        options: &EncoderOptions,
+        metrics: WorkerMetrics,
+    ) -> Result<Self, ClientError> {
+        metrics.state("new");
+        Ok(Self {
+            address: address.to_owned(),
+            client: EncoderClient::lazy(address, options)?,
+            health: Mutex::new(Health::new()),
+            tier: Mutex::new(Tier::Cpu),
+            tokens: AtomicU64::new(0),
+            in_flight: AtomicUsize::new(0),
+            said_absent: AtomicBool::new(false),
+            caught: Mutex::default(),
+            metrics,
+        })
+    }
+
+    /// Its tier, when it can take one request more.
+    pub(super) fn usable(&self) -> Option<Tier> {
+        let has_room = self.in_flight.load(Ordering::Relaxed) < IN_FLIGHT_MAX;
+        (has_room && self.is_serving()).then(|| self.tier())
+    }
+
+    pub(super) fn is_serving(&self) -> bool {
+        self.state() == State::Serving
+    }
+
+    fn state(&self) -> State {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner).state()
+    }
+
+    pub(super) fn tier(&self) -> Tier {
+        *self.tier.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tokens that it was sent and has not answered.
+    pub(super) fn tokens(&self) -> u64 {
+        self.tokens.load(Ordering::Relaxed)
+    }
+
+    /// Embeds, once.
+    pub(super) async fn embed(
+        &self,
+        texts: (Vec<String>, Flow),
+        reference: &Reference,
+        within: Duration,
+    ) -> Result<Vec<Embedded>, Failed> {
+        let began = Instant::now();
+        let call = CallSpan::asked("EncoderService/Embed", &self.address);
+        let asking = async {
+            let trace = trace_headers().map(|headers| TraceContext {
+                traceparent: headers.traceparent,
+                tracestate: headers.tracestate,
+            });
+            self.ask(texts, reference, within, trace.as_ref()).await
+        };
+        let answer = asking.instrument(call.span().clone()).await;
+        if let Err(failed) = &answer {
+            call.failed(failed.result());
+        }
+        let now = Instant::now();
+        self.metrics.request(answer.as_ref().map_or_else(Failed::result, |_| "ok"));
+        match &answer {
+            Ok(_) => {
+                self.metrics.took((now - began).as_secs_f64());
+                self.change("ok", |health| health.answered(now));
+            }
+            Err(failed) => self.note(failed, within),
+        }
+        answer
+    }
+
+    fn note(&self, failed: &Failed, within: Duration) {
+        let now = Instant::now();
+        let spread = unit();
+        let result = failed.result();
+        match failed {
+            Failed::Busy(_) | Failed::Refused(..) => {}
+            Failed::Late(_) if within < FAIR_TIME => {}
+            Failed::Late(_) | Failed::Broken(..) => {
+                self.change(result, |health| health.failed(now, spread));
+            }
+            Failed::Garbage(_) => self.change(result, |health| health.misbehaved(now, spread)),
+            Failed::OtherModel(_) => self.change(result, Health::other_model),
+        }
+    }
+
+    /// Takes it out of use for an answer that this process contradicts. It has to answer that text rightly to return.
+    pub(super) fn contradicted(&self, text: KnownText) {
+        {
+            let mut caught = self.caught.lock().unwrap_or_else(PoisonError::into_inner);
+            if caught.len() == CAUGHT_MAX {
+                caught.remove(0);
+            }
+            caught.push(text);
+        }
+        let now = Instant::now();
+        let spread = unit();
+        self.change("different", |health| health.contradicted(now, spread));
+    }
+
+    /// Has it embed known texts; one that is not in use says first what it is.
+    pub(super) async fn check(&self, reference: &Reference, rounds: &Rounds) {
+        let sent = Instant::now();
+        let checked = self.canary(reference, rounds).await;
+        let now = Instant::now();
+        let spread = unit();
+        match &checked {
+            Ok(()) => self.change("ok", |health| health.canary_passed(now)),
+            Err(Failed::Busy(_)) if self.is_serving() => {}
+            Err(failed @ Failed::Late(_)) => {
+                self.change(failed.result(), |health| health.canary_late(sent, now, spread));
+            }
+            Err(failed @ Failed::OtherModel(_)) => {
+                self.change(failed.result(), Health::other_model);
+            }
+            Err(failed) => {
+                self.change(failed.result(), |health| health.misbehaved(now, spread));
+            }
+        }
+        if let Err(failed) = &checked {
+            self.say_absent(failed);
+        }
+    }
+
+    /// A wrong address must be found in the log; a worker that loads its model is no news every second.
+    fn say_absent(&self, failed: &Failed) {
+        let is_new = self.state() == State::New;
+        if is_new && !self.said_absent.swap(true, Ordering::Relaxed) {
+            let cause = std::error::Error::source(failed).map(ToString::to_string);
+            info!(worker = self.address, %failed, cause, "the encoder worker is not ready yet");
+        }
+    }
+
+    /// How long until the next check.
+    pub(super) fn next_check(&self, interval: Duration) -> Duration {
+        let health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        // A pause has its jitter already, and nothing is asked before its end.
+        health.next_canary(Instant::now(), interval.mul_f64(0.9 + 0.1 * unit()))
+    }
+
+    async fn canary(&self, reference: &Reference, rounds: &Rounds) -> Result<(), Failed> {
+        if !self.is_serving() {
+            let described = self.client.describe(rounds.patience(1)).await;
+            let described = described.map_err(|error| self.failure(error))?;
+            if described.fingerprint != reference.fingerprint {
+                return Err(Failed::OtherModel(self.address.clone()));
+            }
+            let tier = if described.backend.starts_with("cuda") { Tier::Gpu } else { Tier::Cpu };
+            *self.tier.lock().unwrap_or_else(PoisonError::into_inner) = tier;
+        }
+        let caught = self.caught.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let check = reference.draw_check(&caught);
+        let trace = unsampled_trace();
+        // A flow as those of tenants: nothing tells a check from traffic.
+        let asked = (check.texts.clone(), Flow::new(number()));
+        let texts = check.texts.len();
+        let asking = self.ask(asked, reference, rounds.told(texts), trace.as_ref());
+        let embedded = tokio::time::timeout(rounds.patience(texts), asking).await;
+        let embedded = embedded.map_err(|_| Failed::Late(self.address.clone()))??;
+        if reference.passes(&check, &embedded) {
+            return Ok(());
+        }
+        Err(Failed::Garbage(self.address.clone()))
+    }
+
+    async fn ask(
+        &self,
+        (texts, flow): (Vec<String>, Flow),
+        reference: &Reference,
+        within: Duration,
+        trace: Option<&TraceContext>,
+    ) -> Result<Vec<Embedded>, Failed> {
+        let count = texts.len();
+        let options = EmbedOptions { flow: flow.number(), trace };
+        let answer = self.client.embed(texts, &reference.fingerprint, within, options).await;
+        let answer = answer.map_err(|error| self.failure(error))?;
+        let embedded: Vec<_> = answer
+            .into_iter()
+            .map(|one| Embedded { vector: one.vector, truncated: one.truncated })
+            .collect();
+        if reference.is_sound(count, &embedded) {
+            return Ok(embedded);
+        }
+        Err(Failed::Garbage(self.address.clone()))
+    }
+
+    fn failure(&self, error: ClientError) -> Failed {
+        let address = self.address.clone();
+        let code = error.answer().map(|call| call.code);
+        match (&error, code) {
+            // Who cancels is a time limit, here or in the worker: nobody else can.
+            (ClientError::Deadline { .. }, _)
+            | (_, Some(Code::DeadlineExceeded | Code::Cancelled)) => Failed::Late(address),
+            (ClientError::Answer { .. }, _) => Failed::Garbage(address),
+            (_, Some(Code::ResourceExhausted)) => Failed::Busy(address),
+            (_, Some(Code::FailedPrecondition)) => Failed::OtherModel(address),
+            (_, Some(Code::InvalidArgument | Code::OutOfRange)) => Failed::Refused(address, error),
+            _ => Failed::Broken(address, error),
+        }
+    }
+
+    /// Changes the health, and says so where people look.
+    fn change(&self, result: &'static str, change: impl FnOnce(&mut Health)) {
+        let (before, after) = {
+            let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = health.state();
+            change(&mut health);
+            (before, health.state())
+        };
+        if before == after {
+            return;
+        }
+        let worker = self.address.as_str();
+        match after {
+            State::New => self.metrics.state("new"),
+            State::Serving => {
+                info!(worker, tier = ?self.tier(), "the encoder worker is in use");
+                self.metrics.state("serving");
+            }
+            State::Ejected(_) => {
+                if before == State::Serving {
+                    warn!(worker, result, "the encoder worker is out of use for now");
+                    self.metrics.ejected(result);
+                }
+                self.metrics.state("ejected");
+            }
+            State::OtherModel => {
+                warn!(worker, "the encoder worker has another model: it is not used");
+                self.metrics.state("other_model");
+            }
+        }
+    }
+}
+
+/// A place in no trace that anybody sees, where calls have a place in one.
+fn unsampled_trace() -> Option<TraceContext> {
+    trace_headers().map(|_| TraceContext {
+        traceparent: format!("00-{:016x}{:016x}-{:016x}-00", number() | 1, number(), number() | 1),
+        tracestate: String::new(),
+    })
+}
+
+impl Failed {
+    /// The result's name in metrics.
+    fn result(&self) -> &'static str {
+        match self {
+            Self::Busy(_) => "busy",
+            Self::Late(_) => "late",
+            Self::Broken(..) => "broken",
+            Self::Garbage(_) => "garbage",
+            Self::Refused(..) => "refused",
+            Self::OtherModel(_) => "other_model",
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! May these calls run? The handle says what was shown, the state is asked again, and arguments are held
+//! against the schema. Every doubt refuses.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::time::{Instant, SystemTime};
+
+use super::envelope::Arguments;
+use super::handle::{ActiveSet, ShownTool};
+use super::names;
+use super::schemas::{Compiled, Schemas};
+use super::standing::{Standing, Standings};
+use super::verdict::{Allowed, RefusalCode, Refused, Verdict};
+use crate::shard::quarantine::Quarantined;
+use crate::shard::snapshot::Snapshot;
+use crate::shard::tool::Tool;
+use toolgate_core::error::Error;
+use toolgate_core::identity::{TenantId, ToolKey};
+use toolgate_core::schema::Violation;
+use toolgate_core::state::AgentState;
+
+/// Model-facing names in one refusal, at most.
+const AVAILABLE_MAX: usize = 64;
+
+/// Unknown names of one request that a nearer one is looked for.
+const SUGGESTIONS_MAX: usize = 4;
+
+/// Characters of an unknown name that are repeated.
+const NAME_MAX: usize = 128;
+
+/// One call that a model asks for.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// The name as the model wrote it.
+    pub tool: String,
+    /// The arguments as the model sent them; see [`Arguments`].
+    pub arguments: String,
+}
+
+/// One Gate call: everything that its verdicts depend on.
+pub struct CallCheck<'a> {
+    /// The tenant.
+    pub tenant: &'a TenantId,
+    /// The tenant's shard.
+    pub snapshot: &'a Snapshot,
+    /// The agent's state now.
+    pub state: &'a AgentState,
+    /// What the handle says.
+    pub active: &'a ActiveSet,
+    /// Compiled schemas.
+    pub schemas: &'a Schemas,
+    /// The time.
+    pub now: SystemTime,
+    /// When the caller no longer waits; `None` for never.
+    pub deadline: Option<Instant>,
+}
+
+/// What the calls of one request are held against.
+struct Seen<'a> {
+    standings: Standings,
+    shown: HashMap<ToolKey, &'a ShownTool>,
+    suggestions: Cell<usize>,
+}
+
+impl CallCheck<'_> {
+    /// The verdicts, in the calls' order. Schemas that are not compiled are compiled now.
+    ///
+    /// # Errors
+    /// [`Error::DeadlineExceeded`].
+    pub fn verdicts(&self, calls: &[Call]) -> Result<Vec<Verdict>, Error> {
+        let mut verdicts = vec![None; calls.len()];
+        self.judge(calls, &mut verdicts, usize::MAX)?;
+        Ok(verdicts.into_iter().flatten().collect())
+    }
+
+    /// Judges the calls that have no verdict yet. Begins to compile schemas until those of this time took so many
+    /// units of some 100 ns: with 0 none. Calls of tools whose schemas are not compiled then stay without a verdict.
+    ///
+    /// # Errors
+    /// [`Error::DeadlineExceeded`].
+    pub fn judge(
+        &self,
+        calls: &[Call],
+        verdicts: &mut [Option<Verdict>],
+        most_units: usize,
+    ) -> Result<(), Error> {
+        let left = calls.iter().zip(verdicts).filter(|(_, verdict)| verdict.is_none());
+        if self.active.has_expired(self.now) {
+            let message =
+                "The active set has expired: ask for the tools again, then repeat the call.";
+            let refused = Box::new(Refused::new(RefusalCode::HandleExpired, message));
+            left.for_each(|(_, verdict)| *verdict = Some(Err(refused.clone())));
+            return Ok(());
+        }
+        let standings = Standings::of(self.snapshot, self.state);
+        let shown = self.active.tools.iter().map(|tool| (tool.id, tool)).collect();
+        let suggestions = Cell::new(SUGGESTIONS_MAX);
+        let seen = Seen { standings, shown, suggestions };
+        let mut units = 0;
+        for (call, verdict) in left {
+            self.must_be_in_time()?;
+            *verdict = match self.open(call, &seen) {
+                Err(refused) => Some(Err(refused)),
+                Ok(slot) => {
+                    let schema = self.schema(slot, &mut units, most_units)?;
+                    schema.map(|schema| self.check_arguments(slot, &schema, &call.arguments))
+                }
+            };
+        }
+        Ok(())
+    }
+
+    fn must_be_in_time(&self) -> Result<(), Error> {
+        let is_late = self.deadline.is_some_and(|deadline| deadline <= Instant::now());
+        if is_late { Err(Error::DeadlineExceeded) } else { Ok(()) }
+    }
+
+    /// The compiled schema of a tool; `None` where it is not compiled, and there are no units left to do so.
+    fn schema(
+        &self,
+        slot: u32,
+        units: &mut usize,
+        most_units: usize,
+    ) -> Result<Option<Compiled>, Error> {
+        let tool = self.snapshot.tool(slot);
+        let kept = self.schemas.kept(self.tenant, tool);
+        if kept.is_some() || *units >= most_units {
+            return Ok(kept);
+        }
+        self.must_be_in_time()?;
+        let compiled = self.schemas.compile(self.tenant, tool);
+        *units = units.saturating_add(compiled.units());
+        Ok(Some(compiled))
+    }
+
+    /// The slot of the tool that a call may go to, if its arguments are right.
+    fn open(&self, call: &Call, seen: &Seen<'_>) -> Result<u32, Box<Refused>> {
+        let slot = self.find(&call.tool, seen)?;
+        let tool = self.snapshot.tool(slot);
+        match (seen.standings.tool(self.snapshot, slot), seen.shown.get(&tool.key)) {
+            (Standing::Hidden, None) => Err(Box::new(self.unknown(&call.tool, seen))),
+            (Standing::Hidden, Some(_)) if seen.standings.is_denied(self.snapshot, slot) => {
+                Err(Box::new(self.unknown(&call.tool, seen)))
+            }
+            (Standing::Hidden, Some(_)) => {
+                Err(Box::new(self.locked(slot, RefusalCode::ScopeMissing, seen)))
+            }
+            (Standing::Locked, _) => {
+                Err(Box::new(self.locked(slot, RefusalCode::PreconditionUnmet, seen)))
+            }
+            (Standing::Open, None) => Err(Box::new(self.not_available(tool, seen))),
+            (Standing::Open, Some(shown)) if !shown.is_of(&tool.hash) => {
+                Err(Box::new(changed(tool)))
+            }
+            (Standing::Open, Some(_)) => Ok(slot),
+        }
+    }
+
+    /// By the name as it was written. Of several tools with the same MCP name, the active set decides.
+    fn find(&self, name: &str, seen: &Seen<'_>) -> Result<u32, Box<Refused>> {
+        // What was denied since it was shown is as if it had been unregistered.
+        let is_shown = |slot: u32| {
+            seen.shown.contains_key(&self.snapshot.tool(slot).key)
+                && !seen.standings.is_denied(self.snapshot, slot)
+        };
+        let known = |slot| is_shown(slot) || self.is_visible(slot, seen);
+        let slots = names::find(self.snapshot, name, known);
+        if let [slot] = slots[..] {
+            return Ok(slot);
+        }
+        let shown: Vec<u32> = slots.iter().copied().filter(|slot| is_shown(*slot)).collect();
+        match (&shown[..], slots.first()) {
+            ([slot], _) => Ok(*slot),
+            (_, None) => Err(Box::new(self.absent(name, seen))),
+            (_, Some(first)) => Err(Box::new(self.ambiguous(self.snapshot.tool(*first), seen))),
+        }
+    }
+
+    fn is_visible(&self, slot: u32, seen: &Seen<'_>) -> bool {
+        seen.standings.tool(self.snapshot, slot) != Standing::Hidden
+    }
+
+    /// Allows a call with the arguments to call with, where those that were sent came in an envelope.
+    fn check_arguments(&self, slot: u32, schema: &Compiled, sent: &str) -> Verdict {
+        let tool = self.snapshot.tool(slot);
+        let refused = |message: String| Refused::new(RefusalCode::ArgumentsInvalid, message);
+        let schema = schema.schema().map_err(|problem| {
+            let message = format!("The schema of {} can't be checked: {problem}", tool.model_name);
+            Box::new(refused(message))
+        })?;
+        let violations = match Arguments::read(sent) {
+            Ok(Arguments { value, text }) => match schema.check(&value) {
+                Ok(()) => return Ok(Allowed { slot, arguments: text }),
+                Err(violations) => violations,
+            },
+            Err(problem) => vec![Violation { pointer: String::new(), problem }],
+        };
+        let message = format!(
+            "The arguments of {} do not satisfy its schema: correct them and call again.",
+            tool.model_name
+        );
+        let input_schema = tool.definition.sent_schema().to_owned();
+        Err(Box::new(Refused { input_schema, violations, ..refused(message) }))
+    }
+
+    /// A name that no tool has. One that waits for approval is named to those who could have seen it.
+    fn absent(&self, name: &str, seen: &Seen<'_>) -> Refused {
+        let knows = |tool: &&Quarantined| match seen.standings.group(tool.group) {
+            Standing::Open | Standing::Locked => true,
+            Standing::Hidden => {
+                seen.shown.contains_key(&tool.key)
+                    && !seen.standings.denies(self.snapshot, tool.group)
+            }
+        };
+        match self.snapshot.quarantine.named(names::bare(name)).find(knows) {
+            Some(tool) => self.quarantined(tool, seen),
+            None => self.unknown(name, seen),
+        }
+    }
+
+    fn quarantined(&self, tool: &Quarantined, seen: &Seen<'_>) -> Refused {
+        let message = format!(
+            "{} waits for the approval of whoever keeps the catalog and may not run: do without it.",
+            tool.model_name
+        );
+        let available = self.available(seen);
+        Refused { available, ..Refused::new(RefusalCode::Quarantined, message) }
+    }
+
+    fn unknown(&self, name: &str, seen: &Seen<'_>) -> Refused {
+        let shown: String = name.chars().take(NAME_MAX).collect();
+        let message = format!("There is no tool {shown:?}.");
+        let code = RefusalCode::UnknownTool;
+        let available = self.available(seen);
+        match self.nearest(name, seen) {
+            None => {
+                let message = format!("{message} Call one of the available tools.");
+                Refused { available, ..Refused::new(code, message) }
+            }
+            Some(near) => {
+                let nearest = near.model_name.to_string();
+                let search = format!("select:{nearest}");
+                let is_loaded = seen.shown.contains_key(&near.key);
+                let what = if is_loaded {
+                    "it is loaded: call it".to_owned()
+                } else {
+                    format!("search for {search:?} first, then call it")
+                };
+                let message = format!("{message} Did you mean {nearest}? If so, {what}.");
+                let search = if is_loaded { String::new() } else { search };
+                Refused { available, nearest, search, ..Refused::new(code, message) }
+            }
+        }
+    }
+
+    /// For the first few unknown names of a request: looking takes a while in a large catalog.
+    fn nearest(&self, name: &str, seen: &Seen<'_>) -> Option<&Tool> {
+        let left = seen.suggestions.get().checked_sub(1)?;
+        seen.suggestions.set(left);
+        let near = names::suggest(self.snapshot, name, |slot| self.is_visible(slot, seen));
+        near.map(|slot| self.snapshot.tool(slot))
+    }
+
+    fn ambiguous(&self, one: &Tool, seen: &Seen<'_>) -> Refused {
+        let name = one.id.name.as_str();
+        let search = format!("select:{name}");
+        let message = format!(
+            "Several MCP servers have a tool {name:?}: search for {search:?}, then call one by its whole name."
+        );
+        let available = self.available(seen);
+        Refused { available, search, ..Refused::new(RefusalCode::ToolNotAvailable, message) }
+    }
+
+    fn not_available(&self, tool: &Tool, seen: &Seen<'_>) -> Refused {
+        let search = format!("select:{}", tool.model_name);
+        let message = format!(
+            "The schema of {} was not loaded: search for {search:?} first, then call it.",
+            tool.model_name
+        );
+        let available = self.available(seen);
+        Refused { available, search, ..Refused::new(RefusalCode::ToolNotAvailable, message) }
+    }
+
+    fn locked(&self, slot: u32, code: RefusalCode, seen: &Seen<'_>) -> Refused {
+        let tool = self.snapshot.tool(slot);
+        let unlock = seen.standings.unlock(self.snapshot, slot);
+        let message =
+            format!("{} may not run yet: needs {}.", tool.model_name, unlock.join(" and "));
+        Refused { unlock, ..Refused::new(code, message) }
+    }
+
+    fn available(&self, seen: &Seen<'_>) -> Vec<String> {
+        let slots = self.active.tools.iter().filter_map(|t| self.snapshot.names.key(&t.id));
+        let is_open = |slot: &u32| seen.standings.tool(self.snapshot, *slot) == Standing::Open;
+        let open = slots.filter(is_open);
+        open.map(|slot| self.snapshot.tool(slot).model_name.to_string())
+            .take(AVAILABLE_MAX)
+            .collect()
+    }
+}
+
+fn changed(tool: &Tool) -> Refused {
+    let message = format!(
+        "The definition of {} changed since it was shown: ask for the tools again, read it, and call \
+         it anew.",
+        tool.model_name
+    );
+    Refused {
+        search: format!("select:{}", tool.model_name),
+        ..Refused::new(RefusalCode::SchemaChanged, message)
+    }
+}
+
+#[cfg(test)]
+mod tests;

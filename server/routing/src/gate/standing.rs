@@ -1,0 +1,197 @@
+//! How each tool stands under an agent's state: open, locked by a precondition, or hidden for want of a
+//! scope or by the policy. Every surface asks here, so that they agree.
+
+use fixedbitset::FixedBitSet;
+
+use crate::shard::requirements::{Demand, Group, Need, Requirements};
+use crate::shard::snapshot::Snapshot;
+use toolgate_core::condition::{Fault, Fuel};
+use toolgate_core::state::AgentState;
+
+/// How a tool stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// May be shown and called.
+    Open,
+    /// Known to the caller, but a precondition does not hold, or could not be evaluated.
+    Locked,
+    /// A scope is missing, or the policy denies it: to this caller the tool does not exist.
+    Hidden,
+}
+
+/// The standing of all tools of a snapshot under one state.
+#[derive(Debug)]
+pub struct Standings {
+    by_group: Vec<Standing>,
+    granted: FixedBitSet,
+    holding: FixedBitSet,
+    /// Conditions that have no answer, by place.
+    faults: Vec<(u32, Fault)>,
+}
+
+/// Tokens of the tools that are not hidden.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VisibleTokens {
+    /// Their definitions.
+    pub schemas: u64,
+    /// Their lines of the summary pool.
+    pub pool: u64,
+}
+
+impl Standings {
+    /// Evaluates each distinct scope and condition once.
+    #[must_use]
+    pub fn of(snapshot: &Snapshot, state: &AgentState) -> Self {
+        Self::under(&snapshot.requirements, state)
+    }
+
+    /// The same for requirements without a snapshot around them.
+    #[must_use]
+    pub fn under(requirements: &Requirements, state: &AgentState) -> Self {
+        let granted = requirements.scopes.iter().enumerate();
+        let granted = granted.filter(|(_, scope)| state.scopes.contains(&***scope));
+        let mut standings = Self {
+            by_group: Vec::with_capacity(requirements.groups.len()),
+            granted: granted.map(|(place, _)| place).collect(),
+            holding: FixedBitSet::with_capacity(requirements.conditions.len()),
+            faults: Vec::new(),
+        };
+        let mut fuel = Fuel::default();
+        for (place, condition) in (0u32..).zip(&requirements.conditions) {
+            match condition.holds(state, &mut fuel) {
+                Ok(holds) => standings.holding.set(place as usize, holds),
+                Err(fault) => standings.faults.push((place, fault)),
+            }
+        }
+        for group in &requirements.groups {
+            let standing = standings.of_group(group);
+            standings.by_group.push(standing);
+        }
+        standings
+    }
+
+    /// The standing of the tool at `slot`.
+    #[must_use]
+    pub fn tool(&self, snapshot: &Snapshot, slot: u32) -> Standing {
+        self.group(snapshot.tool(slot).group)
+    }
+
+    /// The standing of a group's tools.
+    #[must_use]
+    pub fn group(&self, group: u32) -> Standing {
+        self.by_group[group as usize]
+    }
+
+    /// The open tools; `None` when all are, so that searches need no bitmap.
+    #[must_use]
+    pub fn open(&self, snapshot: &Snapshot) -> Option<FixedBitSet> {
+        if self.by_group.iter().all(|standing| *standing == Standing::Open) {
+            return None;
+        }
+        let mut open = FixedBitSet::with_capacity(snapshot.tools.len());
+        for (group, standing) in snapshot.requirements.groups.iter().zip(&self.by_group) {
+            if *standing == Standing::Open {
+                open.extend(group.slots.iter().map(|slot| *slot as usize));
+            }
+        }
+        Some(open)
+    }
+
+    /// How many tools stand so.
+    #[must_use]
+    pub fn count(&self, snapshot: &Snapshot, standing: Standing) -> usize {
+        let groups = snapshot.requirements.groups.iter().zip(&self.by_group);
+        groups.filter(|(_, of)| **of == standing).map(|(group, _)| group.slots.len()).sum()
+    }
+
+    /// Tokens of the tools that are not hidden.
+    #[must_use]
+    pub fn visible_tokens(&self, snapshot: &Snapshot) -> VisibleTokens {
+        let groups = snapshot.requirements.groups.iter().zip(&self.by_group);
+        let visible = groups.filter(|(_, standing)| **standing != Standing::Hidden);
+        visible.fold(VisibleTokens { schemas: 0, pool: 0 }, |sum, (group, _)| VisibleTokens {
+            schemas: sum.schemas + group.schema_tokens,
+            pool: sum.pool + group.summary_tokens,
+        })
+    }
+
+    /// Whether the policy denies the tool at `slot` to everybody.
+    #[must_use]
+    pub fn is_denied(&self, snapshot: &Snapshot, slot: u32) -> bool {
+        self.denies(snapshot, snapshot.tool(slot).group)
+    }
+
+    /// Whether the policy denies a group's tools to everybody.
+    #[must_use]
+    pub fn denies(&self, snapshot: &Snapshot, group: u32) -> bool {
+        let group = &snapshot.requirements.groups[group as usize];
+        group.needs.iter().any(|need| need.demand == Demand::Denied)
+    }
+
+    /// What would unlock the tool at `slot`: each of them is needed. Empty when it is open, or when nothing
+    /// would.
+    #[must_use]
+    pub fn unlock(&self, snapshot: &Snapshot, slot: u32) -> Vec<String> {
+        self.unlock_of(&snapshot.requirements, snapshot.tool(slot).group)
+    }
+
+    /// The same for a group's tools.
+    #[must_use]
+    pub fn unlock_of(&self, requirements: &Requirements, group: u32) -> Vec<String> {
+        let needs = &requirements.groups[group as usize].needs;
+        let mut unlock = Vec::new();
+        for need in needs.iter().filter(|need| !self.is_met(need)) {
+            let text = match need.demand {
+                Demand::Denied => return Vec::new(),
+                Demand::Scope(place) => format!("scope {:?}", requirements.scopes[place as usize]),
+                Demand::Condition(place) => self.condition(requirements, place),
+            };
+            if !unlock.contains(&text) {
+                unlock.push(text);
+            }
+        }
+        unlock
+    }
+
+    /// The first need that decided against a group's tools, in the order in which needs count.
+    #[must_use]
+    pub fn decider(&self, group: &Group) -> Option<Need> {
+        let unmet = |of: fn(&Demand) -> bool| {
+            group.needs.iter().find(|need| of(&need.demand) && !self.is_met(need)).copied()
+        };
+        unmet(|demand| *demand == Demand::Denied)
+            .or_else(|| unmet(|demand| matches!(demand, Demand::Scope(_))))
+            .or_else(|| unmet(|demand| matches!(demand, Demand::Condition(_))))
+    }
+
+    fn condition(&self, requirements: &Requirements, place: u32) -> String {
+        let mut condition = requirements.conditions[place as usize].to_string();
+        // What is needed is joined by "and", which binds closer than these.
+        if condition.contains("||") || condition.contains('?') {
+            condition = format!("({condition})");
+        }
+        match self.faults.iter().find(|(faulty, _)| *faulty == place) {
+            Some((_, fault)) => format!("{condition} (which can't be evaluated: {fault})"),
+            None => condition,
+        }
+    }
+
+    fn of_group(&self, group: &Group) -> Standing {
+        let mut standing = Standing::Open;
+        for need in group.needs.iter().filter(|need| !self.is_met(need)) {
+            match need.demand {
+                Demand::Denied | Demand::Scope(_) => return Standing::Hidden,
+                Demand::Condition(_) => standing = Standing::Locked,
+            }
+        }
+        standing
+    }
+
+    fn is_met(&self, need: &Need) -> bool {
+        match need.demand {
+            Demand::Denied => false,
+            Demand::Scope(place) => self.granted.contains(place as usize),
+            Demand::Condition(place) => self.holding.contains(place as usize),
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! The heart: catalogs, utterance packs, embedding, shards, Gate, Route, feedback and usage.
+
+pub mod catalog;
+pub mod encoder;
+pub mod gate;
+pub mod memory;
+pub mod packs;
+pub mod router;
+pub mod shard;
+pub mod usage;

@@ -1,0 +1,293 @@
+//! Memory of what worked: for tenants that opted in, the intents that tools were called for, as embeddings and never as
+//! text. Gate observes, the store keeps, Route asks. A loop of its own writes and reads: no call waits for the store.
+
+mod keeper;
+mod learn;
+mod metrics;
+mod observed;
+mod recall;
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use tokio::sync::Notify;
+
+use toolgate_config::MemoryConfig;
+use toolgate_core::error::Error;
+use toolgate_core::identity::{ServerName, TenantId, ToolId, ToolName};
+use toolgate_core::imprint::{EncoderKey, Imprint, encoder_key};
+use toolgate_store::{MemoryBounds, Store};
+
+pub use keeper::keep;
+pub use learn::{EXEMPLARS_A_TOOL, MADE_A_DAY, NOBODY, Outcome, SHARE, learn};
+pub use metrics::MemoryMetrics;
+pub use observed::{Observation, WAITING_MAX};
+pub use recall::{Recalled, Remembered};
+
+/// The most exemplars of one tenant.
+pub const EXEMPLARS_A_TENANT: u32 = 20_000;
+
+/// Bytes that the memories of all tenants may take together; those used longest ago are read again when needed.
+const HELD_BYTES: u64 = 256 << 20;
+
+/// Tenants that the cache is laid out for; more are fine.
+const TENANTS_EXPECTED: usize = 100;
+
+/// Tools whose exemplars one transaction changes: others wait to write meanwhile.
+const TOOLS_AT_ONCE: usize = 256;
+
+/// What is remembered of all tenants that opted in.
+pub struct Memory {
+    store: Arc<dyn Store>,
+    tenants: HashSet<TenantId>,
+    half_life: Duration,
+    encoder: EncoderKey,
+    waiting: Mutex<Vec<(TenantId, Observation)>>,
+    held: Cache<TenantId, Arc<Remembered>, ByMemory>,
+    /// Tenants that somebody asked for and that are not held.
+    wanted: Mutex<HashSet<TenantId>>,
+    wake: Notify,
+    /// One of writing, reading and forgetting at a time: what is forgotten must not come back from one under way.
+    turn: tokio::sync::Mutex<()>,
+    trimmed_hour: AtomicU64,
+    metrics: MemoryMetrics,
+}
+
+/// Weighs a tenant's memory by the bytes that it takes.
+#[derive(Debug, Clone)]
+struct ByMemory;
+
+impl Weighter<TenantId, Arc<Remembered>> for ByMemory {
+    fn weight(&self, _: &TenantId, remembered: &Arc<Remembered>) -> u64 {
+        remembered.memory_bytes() as u64
+    }
+}
+
+/// How much is remembered of one tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolStats {
+    /// Which tool.
+    pub tool: ToolId,
+    /// Its exemplars.
+    pub exemplars: u32,
+    /// When the last call that counted was made, in milliseconds since 1970 (UTC).
+    pub seen_ms: i64,
+}
+
+impl Memory {
+    /// What `config` says, kept in `store`; embeddings are of the encoder with this fingerprint.
+    #[must_use]
+    pub fn new(
+        store: Arc<dyn Store>,
+        config: MemoryConfig,
+        fingerprint: &str,
+        metrics: MemoryMetrics,
+    ) -> Self {
+        Self {
+            store,
+            tenants: config.tenants.into_iter().collect(),
+            half_life: config.half_life,
+            encoder: encoder_key(fingerprint),
+            waiting: Mutex::default(),
+            held: Cache::with_weighter(TENANTS_EXPECTED, HELD_BYTES, ByMemory),
+            wanted: Mutex::default(),
+            wake: Notify::new(),
+            turn: tokio::sync::Mutex::default(),
+            trimmed_hour: AtomicU64::new(0),
+            metrics,
+        }
+    }
+
+    /// Whether calls of the tenant are remembered.
+    #[must_use]
+    pub fn is_on(&self, tenant: &TenantId) -> bool {
+        self.tenants.contains(tenant)
+    }
+
+    /// The imprint of an intent, for the handle that it is answered with; `None` where nothing is remembered.
+    #[must_use]
+    pub fn imprint(&self, tenant: &TenantId, embedding: Option<&[f32]>) -> Option<Imprint> {
+        let embedding = embedding.filter(|_| self.is_on(tenant))?;
+        Imprint::of(self.encoder, embedding)
+    }
+
+    /// What is remembered of the tenant, as far as this process has read it; it is read soon where it was not.
+    #[must_use]
+    pub fn of(&self, tenant: &TenantId) -> Option<Arc<Remembered>> {
+        if !self.is_on(tenant) {
+            return None;
+        }
+        let held = self.held.get(tenant);
+        if held.is_none() && locked(&self.wanted).insert(tenant.clone()) {
+            self.wake.notify_one();
+        }
+        held.filter(|remembered| !remembered.is_empty())
+    }
+
+    /// Takes note of a call that may run. Never waits: what finds no room is counted and dropped.
+    pub fn observe(&self, tenant: &TenantId, observation: Observation) {
+        if !self.is_on(tenant) || observation.imprint.encoder() != self.encoder {
+            return;
+        }
+        let mut waiting = locked(&self.waiting);
+        if waiting.len() < WAITING_MAX {
+            waiting.push((tenant.clone(), observation));
+            self.metrics.observed();
+        } else {
+            self.metrics.dropped(1);
+        }
+    }
+
+    /// Writes what was observed. What a store that fails did not take is dropped and counted: it would be worth little by
+    /// the time that the store is back.
+    ///
+    /// # Errors
+    /// The store can't be written.
+    pub async fn flush(&self) -> Result<(), Error> {
+        let _turn = self.turn.lock().await;
+        let observed = std::mem::take(&mut *locked(&self.waiting));
+        let mut failure = Ok(());
+        for (tenant, by_tool) in observed::grouped(observed) {
+            let tools: Vec<ToolId> = by_tool.keys().cloned().collect();
+            for tools in tools.chunks(TOOLS_AT_ONCE) {
+                if let Err(error) = self.write(&tenant, tools, &by_tool).await {
+                    let lost = tools.iter().filter_map(|tool| by_tool.get(tool)).map(Vec::len);
+                    self.metrics.dropped(lost.sum::<usize>() as u64);
+                    failure = Err(error);
+                }
+            }
+        }
+        failure
+    }
+
+    async fn write(
+        &self,
+        tenant: &TenantId,
+        tools: &[ToolId],
+        observed: &BTreeMap<ToolId, Vec<Observation>>,
+    ) -> Result<(), Error> {
+        let half_life = self.half_life;
+        let metrics = &self.metrics;
+        let revise = |tool: &ToolId, exemplars: &mut Vec<_>| {
+            for observation in observed.get(tool).into_iter().flatten() {
+                metrics.learned(learn(exemplars, observation, half_life).name());
+            }
+        };
+        Ok(self.store.revise_memory(tenant, tools, &revise, self.bounds()).await?)
+    }
+
+    /// Reads what other replicas, and this one, have written since it was last read.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub async fn refresh(&self) -> Result<(), Error> {
+        let _turn = self.turn.lock().await;
+        // Who can't be read yet stays among them, so that nobody wakes the loop for it again.
+        let wanted = locked(&self.wanted).clone();
+        let held: HashSet<TenantId> = self.held.iter().map(|(tenant, _)| tenant).collect();
+        let mut failure = Ok(());
+        for tenant in held.union(&wanted) {
+            if let Err(error) = self.refresh_one(tenant).await {
+                failure = Err(error);
+            }
+        }
+        let exemplars = self.held.iter().map(|(_, remembered)| remembered.len()).sum();
+        self.metrics.held(exemplars);
+        failure
+    }
+
+    async fn refresh_one(&self, tenant: &TenantId) -> Result<(), Error> {
+        let held = self.held.get(tenant);
+        let is_new = held.is_none();
+        let known = held.unwrap_or_default();
+        let changes = self.store.read_memory(tenant, known.version()).await?;
+        if is_new || changes.version != known.version() {
+            let half_life = self.half_life;
+            let with = move || Arc::new(known.with(changes, half_life));
+            let remembered = tokio::task::spawn_blocking(with).await.map_err(Error::internal)?;
+            self.held.insert(tenant.clone(), remembered);
+        }
+        locked(&self.wanted).remove(tenant);
+        Ok(())
+    }
+
+    /// What has faded is told by the store's clock: a replica whose own is ahead must not forget for the others.
+    fn bounds(&self) -> MemoryBounds {
+        MemoryBounds { now_ms: self.store.clock_ms(), most: EXEMPLARS_A_TENANT }
+    }
+
+    /// Drops what has faded of the tenants that opted in, once an hour.
+    async fn trim(&self) -> Result<(), Error> {
+        let hour = now_ms().unsigned_abs() / 3_600_000;
+        if self.trimmed_hour.swap(hour, Ordering::Relaxed) == hour {
+            return Ok(());
+        }
+        for tenant in &self.tenants {
+            self.store.revise_memory(tenant, &[], &|_, _| {}, self.bounds()).await?;
+        }
+        Ok(())
+    }
+
+    /// Forgets what is remembered of the tenant, of one MCP server's tools, or of one tool; how many exemplars.
+    ///
+    /// # Errors
+    /// The store can't be written.
+    pub async fn clear(
+        &self,
+        tenant: &TenantId,
+        server: Option<&ServerName>,
+        tool: Option<&ToolName>,
+    ) -> Result<u64, Error> {
+        let is_meant = |one: &ToolId| {
+            server.is_none_or(|server| one.server == *server)
+                && tool.is_none_or(|tool| one.name == *tool)
+        };
+        let _turn = self.turn.lock().await;
+        locked(&self.waiting).retain(|(of, seen)| of != tenant || !is_meant(&seen.tool));
+        let gone = self.store.clear_memory(tenant, server, tool).await?;
+        // Route forgets before the caller is told that all is forgotten.
+        self.held.remove(tenant);
+        Ok(gone)
+    }
+
+    /// How much is remembered of the tenant's tools, or of one server's, those with most first.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub async fn stats(
+        &self,
+        tenant: &TenantId,
+        server: Option<&ServerName>,
+    ) -> Result<Vec<ToolStats>, Error> {
+        let changes = self.store.read_memory(tenant, 0).await?;
+        let mut stats: Vec<ToolStats> = Vec::new();
+        for (tool, exemplar) in changes.exemplars {
+            match stats.last_mut().filter(|last| last.tool == tool) {
+                Some(last) => {
+                    last.exemplars += 1;
+                    last.seen_ms = last.seen_ms.max(exemplar.seen_ms);
+                }
+                None => stats.push(ToolStats { tool, exemplars: 1, seen_ms: exemplar.seen_ms }),
+            }
+        }
+        stats.retain(|one| server.is_none_or(|server| one.tool.server == *server));
+        stats.sort_by(|a, b| b.exemplars.cmp(&a.exemplars).then_with(|| a.tool.cmp(&b.tool)));
+        Ok(stats)
+    }
+}
+
+/// Milliseconds since 1970 (UTC).
+#[must_use]
+pub fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Nothing in here panics with a lock held, and what is locked is whole between statements anyway.
+fn locked<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,209 @@
+//! What is remembered of one tenant, as Route asks it: which tools were called for intents like this one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::learn::strength_at;
+use toolgate_core::identity::{ToolId, ToolKey};
+use toolgate_core::imprint::{DIMENSIONS_MAX, Imprint};
+use toolgate_store::{Exemplar, MemoryChanges, MemoryVersion};
+
+/// An exemplar says nothing of an intent below this cosine, and all that it can from the next one on: docs/memory.md has
+/// what others came to.
+const RAMP: (f32, f32) = (0.3, 0.7);
+
+/// What a single call says, of 1; the rest grows with the logarithm of the calls, up to this many.
+const SINGLE: f32 = 0.6;
+const CALLS_ENOUGH: f32 = 8.0;
+
+/// What is remembered of one tenant at one version.
+#[derive(Debug, Clone, Default)]
+pub struct Remembered {
+    version: MemoryVersion,
+    tools: BTreeMap<ToolId, Arc<OfTool>>,
+    half_life: Duration,
+    exemplars: usize,
+}
+
+#[derive(Debug, Clone)]
+struct OfTool {
+    key: ToolKey,
+    exemplars: Vec<Exemplar>,
+}
+
+/// What calls for intents like this one say of a tool.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Recalled {
+    /// Which tool.
+    pub tool: ToolKey,
+    /// How much they speak for it, above 0, at most 1.
+    pub weight: f32,
+    /// The cosine with the nearest of them.
+    pub nearest: f32,
+}
+
+impl Remembered {
+    /// The version that this is of; 0 when nothing was ever remembered.
+    #[must_use]
+    pub fn version(&self) -> MemoryVersion {
+        self.version
+    }
+
+    /// How many exemplars there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.exemplars
+    }
+
+    /// Whether nothing is remembered.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.exemplars == 0
+    }
+
+    /// This with what changed since. What did not change is shared.
+    #[must_use]
+    pub fn with(&self, changes: MemoryChanges, half_life: Duration) -> Self {
+        let mut tools = if changes.whole { BTreeMap::new() } else { self.tools.clone() };
+        let mut came: BTreeMap<ToolId, Vec<Exemplar>> = BTreeMap::new();
+        for (tool, exemplar) in changes.exemplars {
+            came.entry(tool).or_default().push(exemplar);
+        }
+        for (tool, came) in came {
+            let known = tools.get(&tool).map_or(&[][..], |of| &of.exemplars);
+            let is_kept = |one: &&Exemplar| came.iter().all(|new| new.place != one.place);
+            let exemplars = known.iter().filter(is_kept).cloned().chain(came.clone()).collect();
+            let key = tool.key();
+            tools.insert(tool, Arc::new(OfTool { key, exemplars }));
+        }
+        let exemplars = tools.values().map(|of| of.exemplars.len()).sum();
+        Self { version: changes.version, tools, half_life, exemplars }
+    }
+
+    /// What is remembered of intents like this one, in no order that means anything.
+    #[must_use]
+    pub fn recall(&self, intent: &Imprint, now_ms: i64) -> Vec<Recalled> {
+        let of_tool = |of: &Arc<OfTool>| self.of_tool(of, intent, now_ms);
+        self.tools.values().filter_map(of_tool).collect()
+    }
+
+    /// The exemplar that says most decides. Were all of them added up, tools that are called for much would go before their
+    /// siblings that are called for just this, and whoever has many callers act for them would have it easier.
+    fn of_tool(&self, of: &OfTool, intent: &Imprint, now_ms: i64) -> Option<Recalled> {
+        let mut nearest = f32::NEG_INFINITY;
+        let mut weight = 0.0_f32;
+        for exemplar in &of.exemplars {
+            let Some(cosine) = exemplar.imprint.cosine(intent).filter(|cosine| *cosine > RAMP.0)
+            else {
+                continue;
+            };
+            nearest = nearest.max(cosine);
+            let left = strength_at(exemplar, now_ms, self.half_life);
+            weight = weight.max(ramp(cosine) * damped(left));
+        }
+        (weight > 0.0).then_some(Recalled { tool: of.key, weight, nearest })
+    }
+
+    /// Bytes that this holds, about.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let width = |of: &Arc<OfTool>| {
+            let imprints =
+                of.exemplars.iter().map(|one| one.imprint.bytes().len().min(DIMENSIONS_MAX));
+            imprints.sum::<usize>() + of.exemplars.len() * (size_of::<Exemplar>() + 32)
+        };
+        size_of::<Self>() + self.tools.values().map(|of| width(of) + 256).sum::<usize>()
+    }
+}
+
+fn ramp(cosine: f32) -> f32 {
+    ((cosine - RAMP.0) / (RAMP.1 - RAMP.0)).clamp(0.0, 1.0)
+}
+
+/// By the logarithm: the first call says most. What is left of a call that fades says as much less.
+fn damped(strength: f32) -> f32 {
+    if strength < 1.0 {
+        return SINGLE * strength;
+    }
+    (SINGLE + (1.0 - SINGLE) * strength.ln() / CALLS_ENOUGH.ln()).min(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolgate_core::identity::{ServerName, ToolName};
+
+    const DAY: i64 = 86_400_000;
+    const MONTH: Duration = Duration::from_secs(30 * 86_400);
+
+    fn tool(name: &str) -> ToolId {
+        let server = ServerName::parse("s").expect("a name");
+        ToolId { server, name: ToolName::parse(name).expect("a name") }
+    }
+
+    /// An intent at this cosine with `[1, 0]`.
+    fn at(cosine: f32) -> Imprint {
+        Imprint::of([1; 8], &[cosine, (1.0 - cosine * cosine).sqrt()]).expect("a direction")
+    }
+
+    fn exemplar(place: u8, cosine: f32, strength: f32, owner: u8) -> Exemplar {
+        let (owner, imprint) = ([owner; 8], at(cosine));
+        let seen_ms = 0;
+        let fades_ms = 1;
+        let made = 0;
+        let voters = vec![];
+        Exemplar { place, imprint, strength, seen_ms, fades_ms, owner, made, voters }
+    }
+
+    fn remembered(exemplars: Vec<Exemplar>) -> Remembered {
+        let exemplars = exemplars.into_iter().map(|one| (tool("t"), one)).collect();
+        let changes = MemoryChanges { version: 1, whole: true, exemplars };
+        Remembered::default().with(changes, MONTH)
+    }
+
+    fn weight(exemplars: Vec<Exemplar>, now_ms: i64) -> f32 {
+        let recalled = remembered(exemplars).recall(&at(1.0), now_ms);
+        recalled.first().map_or(0.0, |one| one.weight)
+    }
+
+    fn is(actual: f32, wanted: f32) {
+        assert!((actual - wanted).abs() < 0.02, "{actual}, not {wanted}");
+    }
+
+    #[test]
+    fn nearer_more_and_fresher_calls_say_more() {
+        let one = |cosine, strength| vec![exemplar(0, cosine, strength, 1)];
+        is(weight(one(1.0, 1.0), 0), SINGLE);
+        is(weight(one(0.5, 1.0), 0), SINGLE / 2.0);
+        is(weight(one(0.29, 64.0), 0), 0.0);
+        is(weight(one(1.0, CALLS_ENOUGH), 0), 1.0);
+        is(weight(one(1.0, 64.0), 0), 1.0);
+        is(weight(one(1.0, 1.0), 30 * DAY), SINGLE / 2.0);
+        assert!(weight(one(1.0, 2.0), 0) < 2.0 * SINGLE, "by the logarithm");
+    }
+
+    #[test]
+    fn the_exemplar_that_says_most_decides() {
+        let far = || (1..9).map(|place| exemplar(place, 0.5, 1.0, place));
+        is(weight(far().collect(), 0), SINGLE / 2.0);
+        is(weight(far().chain([exemplar(0, 0.7, 1.0, 1)]).collect(), 0), SINGLE);
+    }
+
+    #[test]
+    fn changes_are_put_over_what_is_known() {
+        let first = remembered(vec![exemplar(0, 1.0, 1.0, 1), exemplar(1, 0.9, 1.0, 1)]);
+        let came =
+            vec![(tool("t"), exemplar(1, 0.8, 1.0, 1)), (tool("u"), exemplar(0, 1.0, 1.0, 1))];
+        let changes = MemoryChanges { version: 2, whole: false, exemplars: came.clone() };
+        let second = first.with(changes, MONTH);
+        assert_eq!((second.version(), second.len(), first.len()), (2, 3, 2));
+        assert!(second.memory_bytes() > first.memory_bytes());
+        let changes = MemoryChanges { version: 3, whole: true, exemplars: came };
+        assert_eq!(second.with(changes, MONTH).len(), 2);
+        let gone = MemoryChanges { version: 4, whole: true, exemplars: vec![] };
+        assert!(second.with(gone, MONTH).is_empty());
+        let foreign = Imprint::of([2; 8], &[1.0, 0.0]).expect("a direction");
+        assert_eq!(second.recall(&foreign, 0), []);
+    }
+}

@@ -1,0 +1,153 @@
+//! What packs have for the tools of one catalog.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::lines::Lines;
+use toolgate_core::identity::ToolId;
+
+/// What a summary's embedding counts beside the mean of those of requests. Recall at 1 / 5 of 250 intents of people, and of
+/// 735 prompts that were made of descriptions (Azure, 190 of 235 tools with packs): .563/.852 and .854/.993 with a tenth;
+/// .550/.854 and .899/.995 with .4; .552/.841 and .914/.995 with .8; without packs .258/.559 and .899/.981.
+const OWN: f32 = 0.4;
+
+/// Requests and, where they were embedded, the mean of their embeddings, by tool.
+#[derive(Debug, Default)]
+pub struct Attached {
+    tools: HashMap<ToolId, Given>,
+    everyday: Option<Arc<[f32]>>,
+}
+
+/// How a row was made of a summary and requests.
+#[derive(Debug, Clone)]
+pub struct Mixed {
+    mean: Arc<[f32]>,
+    /// What the sum was divided by.
+    length: f32,
+}
+
+/// What one tool has.
+#[derive(Debug)]
+pub(super) struct Given {
+    pub(super) lines: Arc<Lines>,
+    pub(super) mean: Option<Arc<[f32]>>,
+}
+
+impl Attached {
+    pub(super) fn new(tools: HashMap<ToolId, Given>, everyday: Option<Arc<[f32]>>) -> Self {
+        Self { tools, everyday }
+    }
+
+    /// The mean of everybody's requests; `None` while it could not be embedded.
+    #[must_use]
+    pub fn everyday(&self) -> Option<&Arc<[f32]>> {
+        self.everyday.as_ref()
+    }
+
+    /// The mean overlap of a vector with everybody's requests; 0 while that is not known.
+    #[must_use]
+    pub fn nearness(&self, vector: &[f32]) -> f32 {
+        let everyday = self.everyday.as_deref().unwrap_or_default();
+        vector.iter().zip(everyday).map(|(value, mean)| value * mean).sum()
+    }
+
+    /// The requests for a tool.
+    #[must_use]
+    pub fn lines(&self, tool: &ToolId) -> Option<&Arc<Lines>> {
+        self.tools.get(tool).map(|given| &given.lines)
+    }
+
+    /// Tools that have requests.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.tools.len()
+    }
+
+    /// Whether all requests were embedded, and the sample of everybody's.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        let is_measured = self.tools.is_empty() || self.everyday.is_some();
+        is_measured && self.tools.values().all(|given| given.mean.is_some())
+    }
+
+    /// A tool's row of the dense index, and how it was mixed: the mean of its requests' embeddings and .4 of its summary's,
+    /// at unit length; the summary's where there are none.
+    #[must_use]
+    pub fn row<'a>(&self, tool: &ToolId, summary: &'a [f32]) -> (Cow<'a, [f32]>, Option<Mixed>) {
+        let Some(Given { mean: Some(mean), .. }) = self.tools.get(tool) else {
+            return (Cow::Borrowed(summary), None);
+        };
+        let sum: Vec<f32> =
+            summary.iter().zip(&**mean).map(|(own, mean)| OWN * own + mean).collect();
+        let length = sum.iter().map(|value| value * value).sum::<f32>().sqrt();
+        // Rows must be of unit length, whatever an encoder answers.
+        if mean.len() == summary.len() && length.is_finite() && length > f32::EPSILON {
+            let row = sum.into_iter().map(|value| value / length).collect();
+            (Cow::Owned(row), Some(Mixed { mean: Arc::clone(mean), length }))
+        } else {
+            (Cow::Borrowed(summary), None)
+        }
+    }
+}
+
+impl Mixed {
+    #[cfg(test)]
+    pub(crate) fn new(mean: Arc<[f32]>, length: f32) -> Self {
+        Self { mean, length }
+    }
+
+    /// The mean of the tool's requests.
+    #[must_use]
+    pub fn mean(&self) -> &[f32] {
+        &self.mean
+    }
+
+    /// The cosine of a query and the summary, where `overlap` is that of the query and the row, and `with_mean` the dot
+    /// product of the query and [`Self::mean`]: rows need not be kept twice for it.
+    #[must_use]
+    pub fn of_summary(&self, overlap: f32, with_mean: f32) -> f32 {
+        ((overlap * self.length - with_mean) / OWN).clamp(-1.0, 1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_made_of_requests_and_the_summary() {
+        let id = |name: &str| ToolId {
+            server: toolgate_core::identity::ServerName::parse("s").expect("a name"),
+            name: toolgate_core::identity::ToolName::parse(name).expect("a name"),
+        };
+        let lines = Arc::new(Lines::new(["a", "b", "c"].map(str::to_owned).into_iter()));
+        let given = |mean: Option<Vec<f32>>| Given {
+            lines: Arc::clone(&lines),
+            mean: mean.map(Into::into),
+        };
+        let attached = Attached::new(
+            HashMap::from([
+                (id("known"), given(Some(vec![0.0, 1.0]))),
+                (id("unembedded"), given(None)),
+                (id("broken"), given(Some(vec![f32::NAN, 0.0]))),
+                (id("short"), given(Some(vec![0.5]))),
+                (id("opposite"), given(Some(vec![-OWN, 0.0]))),
+            ]),
+            None,
+        );
+        let row = |name: &str| attached.row(&id(name), &[1.0, 0.0]).0.into_owned();
+        let length = OWN.hypot(1.0);
+        let wanted = [OWN / length, 1.0 / length];
+        assert!(row("known").iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-6));
+        for name in ["unembedded", "broken", "short", "opposite", "unknown"] {
+            assert_eq!(row(name), [1.0, 0.0], "{name}");
+        }
+        let (row, mixed) = attached.row(&id("known"), &[1.0, 0.0]);
+        let query = [0.6, 0.8];
+        let with_query = |row: &[f32]| row.iter().zip(query).map(|(row, query)| row * query).sum();
+        let mixed = mixed.expect("it has requests");
+        let own = mixed.of_summary(with_query(&row), with_query(mixed.mean()));
+        assert!((own - 0.6).abs() < 1e-6, "{own}");
+    }
+}

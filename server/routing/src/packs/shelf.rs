@@ -1,0 +1,456 @@
+//! All packs that a server has, and which of them is for a registered MCP server.
+
+use std::collections::{HashMap, HashSet};
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tracing::warn;
+
+use super::attached::{Attached, Given};
+use super::document::Pack;
+use super::everyday;
+use super::lines::Lines;
+use super::means::{self, MEANS_FILE, Mean, MeanKey};
+use super::shipped::{self, SHIPPED_MEANS};
+use crate::catalog::Hubs;
+use crate::encoder::{Encoder, Flow};
+use toolgate_core::error::Error;
+use toolgate_core::identity::{ServerName, ToolId};
+use toolgate_store::StoredCatalog;
+
+/// Texts in one call to the encoder.
+const CHUNK: usize = 256;
+
+/// A pack is for a server of another name when it knows so many of its tools, and half of them.
+const TOOLS_MIN: usize = 3;
+
+/// The packs, and the means of the embeddings of their requests and of everybody's, once they were made: they are the same
+/// for all tenants.
+#[derive(Debug, Default)]
+pub struct Packs {
+    packs: Vec<Pack>,
+    means: Mutex<HashMap<MeanKey, Mean>>,
+    /// MCP servers whose pack is not used.
+    without: Vec<String>,
+    /// The encoder that made the shipped means, by its fingerprint.
+    shipped_by: Option<String>,
+}
+
+impl Packs {
+    /// Those that come with the product.
+    #[must_use]
+    pub fn shipped() -> Self {
+        let packs = Self::of(shipped::packs());
+        match means::read(SHIPPED_MEANS) {
+            Ok(means) => {
+                let shipped_by = means.keys().next().map(|(fingerprint, _)| fingerprint.clone());
+                Self { shipped_by, ..packs.with_means(means) }
+            }
+            Err(problem) => {
+                warn!(problem, "the means of the shipped packs can't be read");
+                packs
+            }
+        }
+    }
+
+    /// These; the first one that fits a server is its pack.
+    #[must_use]
+    pub fn of(packs: Vec<Pack>) -> Self {
+        Self { packs, ..Self::default() }
+    }
+
+    /// The same, with none for the MCP servers of these names.
+    #[must_use]
+    pub fn without(self, servers: Vec<String>) -> Self {
+        Self { without: servers, ..self }
+    }
+
+    /// The same with the packs of these MCP servers alone.
+    ///
+    /// # Errors
+    /// The first name that no pack has.
+    pub fn only(mut self, servers: &[String]) -> Result<Self, String> {
+        let has =
+            |pack: &Pack, name: &str| pack.servers.iter().any(|own| plain(own) == plain(name));
+        let is_unknown = |name: &&String| !self.packs.iter().any(|pack| has(pack, name));
+        if let Some(unknown) = servers.iter().find(is_unknown) {
+            return Err(unknown.clone());
+        }
+        self.packs.retain(|pack| servers.iter().any(|name| has(pack, name)));
+        Ok(self)
+    }
+
+    fn with_means(self, means: HashMap<MeanKey, Mean>) -> Self {
+        self.means.lock().unwrap_or_else(PoisonError::into_inner).extend(means);
+        self
+    }
+
+    /// The same with those of a directory (`*.yaml`) before them, and the means that it has of them.
+    ///
+    /// # Errors
+    /// A file that can't be read or is no pack, by name.
+    pub fn with_directory(mut self, directory: &Path) -> Result<Self, String> {
+        let problem = |error: std::io::Error| format!("{}: {error}", directory.display());
+        let mut paths = Vec::new();
+        for entry in std::fs::read_dir(directory).map_err(problem)? {
+            let path = entry.map_err(problem)?.path();
+            if path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml") {
+                paths.push(path);
+            }
+        }
+        paths.sort();
+        let mut own = Vec::with_capacity(paths.len() + self.packs.len());
+        for path in paths {
+            let text = std::fs::read_to_string(&path)
+                .map_err(|error| format!("{}: {error}", path.display()))?;
+            own.push(Pack::parse(&text).map_err(|mistakes| {
+                let first = mistakes.first().map(ToString::to_string).unwrap_or_default();
+                format!("{}: {first}", path.display())
+            })?);
+        }
+        own.append(&mut self.packs);
+        self.packs = own;
+        let path = directory.join(MEANS_FILE);
+        match std::fs::read(&path) {
+            Ok(content) => {
+                let means = means::read(&content);
+                let means = means.map_err(|error| format!("{}: {error}", path.display()))?;
+                Ok(self.with_means(means))
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(self),
+            Err(error) => Err(format!("{}: {error}", path.display())),
+        }
+    }
+
+    /// Each pack.
+    #[must_use]
+    pub fn all(&self) -> &[Pack] {
+        &self.packs
+    }
+
+    /// The pack of an MCP server: one that has its name, or else the one that knows most of its tools.
+    #[must_use]
+    pub fn of_server(&self, name: &str, tools: &HashSet<&str>) -> Option<&Pack> {
+        let common = |pack: &Pack| pack.tools.keys().filter(|t| tools.contains(t.as_str())).count();
+        let wanted = plain(name);
+        let is_named = |pack: &&Pack| {
+            pack.servers.iter().any(|server| plain(server) == wanted) && common(pack) > 0
+        };
+        self.packs.iter().find(is_named).or_else(|| {
+            let enough =
+                |(count, _): &(usize, &Pack)| *count >= TOOLS_MIN && 2 * count >= tools.len();
+            // Of equals the first: `max_by_key` would give the last.
+            let counted = self.packs.iter().rev().map(|pack| (common(pack), pack)).filter(enough);
+            counted.max_by_key(|(count, _)| *count).map(|(_, pack)| pack)
+        })
+    }
+
+    /// What tells which tools are near to everything; `None` for an encoder that it was not measured for.
+    #[must_use]
+    pub fn hubs(&self, fingerprint: &str) -> Option<Hubs> {
+        self.shipped_by.as_deref().filter(|shipped_by| *shipped_by == fingerprint)?;
+        let means = self.means.lock().unwrap_or_else(PoisonError::into_inner);
+        let everyday = means.get(&everyday::key(fingerprint))?;
+        Some(Hubs::new(Arc::clone(everyday), everyday::NEAR_EVERYTHING))
+    }
+
+    /// What the packs have for the tools of a catalog. Requests that are not embedded `within` this time, or can't be,
+    /// still lend their words; what was embedded is there the next time.
+    pub async fn attach(
+        &self,
+        catalog: &StoredCatalog,
+        encoder: &dyn Encoder,
+        within: Duration,
+    ) -> Attached {
+        let lines = self.lines(catalog);
+        let embed = async {
+            self.embed(lines.iter().map(|(_, lines)| lines), encoder, &|_, _| {}).await?;
+            if lines.is_empty() { Ok(()) } else { self.embed_everyday(encoder).await }
+        };
+        let embedded = tokio::time::timeout(within, embed).await;
+        if let Err(error) = embedded.unwrap_or(Err(Error::DeadlineExceeded)) {
+            warn!(%error, "some requests of packs are not embedded yet: they lend their words only");
+        }
+        let fingerprint = encoder.fingerprint();
+        let means = self.means.lock().unwrap_or_else(PoisonError::into_inner);
+        let everyday = means.get(&everyday::key(fingerprint)).cloned();
+        let given = |(id, lines): (ToolId, Arc<Lines>)| {
+            let mean = means.get(&(fingerprint.to_owned(), lines.hash())).cloned();
+            (id, Given { lines, mean })
+        };
+        let tools = lines.into_iter().map(given).collect();
+        Attached::new(tools, everyday)
+    }
+
+    /// Embeds the sample of everybody's requests, where that was not done before.
+    async fn embed_everyday(&self, encoder: &dyn Encoder) -> Result<(), Error> {
+        let key = everyday::key(encoder.fingerprint());
+        let known = || self.means.lock().unwrap_or_else(PoisonError::into_inner);
+        if known().contains_key(&key) {
+            return Ok(());
+        }
+        let texts = everyday::texts().to_vec();
+        let count = texts.len();
+        let embedded = encoder.embed(texts, Flow::ALONE, None).await?;
+        let vectors: Vec<Vec<f32>> = embedded.into_iter().map(|one| one.vector).collect();
+        let mean = everyday::mean(&vectors).filter(|_| vectors.len() == count);
+        let mean = mean.ok_or_else(|| Error::internal("the encoder left texts out"))?;
+        known().insert(key, mean);
+        Ok(())
+    }
+
+    fn lines(&self, catalog: &StoredCatalog) -> Vec<(ToolId, Arc<Lines>)> {
+        let mut tools: HashMap<&ServerName, HashSet<&str>> = HashMap::new();
+        for tool in &catalog.tools {
+            tools.entry(&tool.record.server).or_default().insert(tool.record.name.as_str());
+        }
+        let packs: HashMap<&ServerName, &Pack> = tools
+            .iter()
+            .filter(|(server, _)| !self.without.iter().any(|name| name == server.as_str()))
+            .filter_map(|(server, tools)| Some((*server, self.of_server(server.as_str(), tools)?)))
+            .collect();
+        let of_tool = |record: &toolgate_store::ToolRecord| {
+            let packed = packs.get(&record.server)?.tools.get(record.name.as_str())?;
+            let id = ToolId { server: record.server.clone(), name: record.name.clone() };
+            Some((id, Arc::clone(&packed.lines)))
+        };
+        catalog.tools.iter().filter_map(|tool| of_tool(&tool.record)).collect()
+    }
+
+    /// A file of the means of all requests and of everybody's ([`MEANS_FILE`]), all of them embedded anew. `progress` is told
+    /// how many tools are done, of how many.
+    ///
+    /// # Errors
+    /// The encoder's; there is no pack.
+    pub async fn means_file(
+        &self,
+        encoder: &dyn Encoder,
+        progress: &(dyn Fn(usize, usize) + Send + Sync),
+    ) -> Result<Vec<u8>, Error> {
+        self.means.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let lines: Vec<&Arc<Lines>> = self
+            .packs
+            .iter()
+            .flat_map(|pack| pack.tools.values())
+            .map(|tool| &tool.lines)
+            .collect();
+        self.embed(lines.iter().copied(), encoder, progress).await?;
+        self.embed_everyday(encoder).await?;
+        let fingerprint = encoder.fingerprint();
+        let means = self.means.lock().unwrap_or_else(PoisonError::into_inner);
+        let keys = lines.iter().map(|lines| (fingerprint.to_owned(), lines.hash()));
+        let means = keys
+            .chain([everyday::key(fingerprint)])
+            .filter_map(|key| means.get_key_value(&key))
+            .map(|(key, mean)| (key.clone(), Arc::clone(mean)));
+        means::write(fingerprint, &means.collect()).map_err(Error::internal)
+    }
+
+    /// Embeds what was not embedded before.
+    async fn embed(
+        &self,
+        lines: impl Iterator<Item = &Arc<Lines>> + Send,
+        encoder: &dyn Encoder,
+        progress: &(dyn Fn(usize, usize) + Send + Sync),
+    ) -> Result<(), Error> {
+        let fingerprint = encoder.fingerprint();
+        let missing: Vec<&Arc<Lines>> = {
+            let means = self.means.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_missing =
+                |lines: &&Arc<Lines>| !means.contains_key(&(fingerprint.to_owned(), lines.hash()));
+            lines.filter(is_missing).collect()
+        };
+        let mut rest = &missing[..];
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(fitting(rest));
+            let texts = now.iter().flat_map(|lines| lines.all()).map(|line| line.to_string());
+            let texts: Vec<String> = texts.collect();
+            let count = texts.len();
+            let vectors = encoder.embed(texts, Flow::ALONE, None).await?;
+            if vectors.len() != count {
+                return Err(Error::internal("the encoder left texts out"));
+            }
+            let mut vectors = vectors.into_iter().map(|embedded| embedded.vector);
+            let mut means = self.means.lock().unwrap_or_else(PoisonError::into_inner);
+            for lines in now {
+                let own: Vec<Vec<f32>> = vectors.by_ref().take(lines.all().len()).collect();
+                means.insert((fingerprint.to_owned(), lines.hash()), mean(&own));
+            }
+            rest = later;
+            progress(missing.len() - rest.len(), missing.len());
+        }
+        Ok(())
+    }
+}
+
+/// How many of the first can be embedded in one call; one at least.
+fn fitting(lines: &[&Arc<Lines>]) -> usize {
+    let mut texts = 0;
+    let fits = |one: &&&Arc<Lines>| {
+        texts += one.all().len();
+        texts <= CHUNK
+    };
+    lines.iter().take_while(fits).count().max(1)
+}
+
+fn mean(vectors: &[Vec<f32>]) -> Mean {
+    let mut sum = vectors.first().cloned().unwrap_or_default();
+    for vector in vectors.iter().skip(1) {
+        sum.iter_mut().zip(vector).for_each(|(sum, value)| *sum += value);
+    }
+    sum.iter_mut().for_each(|value| *value /= vectors.len().max(1) as f32);
+    sum.into()
+}
+
+/// A server's name without what says only that it is one: `mcp-server-git` is `git`.
+fn plain(name: &str) -> String {
+    let lower = name.to_lowercase();
+    let words = lower.split(|c: char| !c.is_alphanumeric());
+    let said: Vec<&str> =
+        words.filter(|word| !word.is_empty() && !matches!(*word, "mcp" | "server")).collect();
+    said.join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Instant;
+
+    use super::super::shipped::SHIPPED;
+    use super::*;
+    use crate::catalog::check::{ToolCheck, Work};
+    use crate::encoder::{EmbedFuture, Embedded};
+    use toolgate_store::{ContentHash, StoredTool};
+
+    fn pack(server: &str, tools: &[&str]) -> Pack {
+        let tools: String =
+            tools.iter().map(|tool| format!("  {tool}: {{terse: [do {tool}]}}\n")).collect();
+        Pack::parse(&format!("servers: [{server}]\ntools:\n{tools}")).expect("a pack")
+    }
+
+    #[test]
+    fn a_server_has_the_pack_of_its_name_or_of_its_tools() {
+        let packs = Packs::of(vec![
+            pack("git", &["log", "diff", "add"]),
+            pack("own", &["log", "diff", "add", "push"]),
+            pack("chat", &["send", "read", "list", "delete"]),
+        ]);
+        let found = |name: &str, tools: &[&str]| {
+            let pack = packs.of_server(name, &tools.iter().copied().collect());
+            pack.map(|pack| pack.servers[0].clone())
+        };
+        assert_eq!(found("mcp-server-git", &["log"]).as_deref(), Some("git"));
+        assert_eq!(found("Git", &["other"]), None, "none of its tools");
+        assert_eq!(found("mine", &["log", "diff", "add"]).as_deref(), Some("git"), "the first");
+        assert_eq!(found("mine", &["log", "diff", "add", "push"]).as_deref(), Some("own"));
+        assert_eq!(found("mine", &["send", "read"]), None, "too few");
+        assert_eq!(found("mine", &["send", "read", "list", "a", "b", "c", "d"]), None, "not half");
+    }
+
+    #[test]
+    fn every_shipped_pack_can_be_read_and_was_embedded() {
+        let packs = Packs::shipped();
+        assert_eq!(packs.all().len(), SHIPPED.len());
+        let means = packs.means.lock().expect("not poisoned");
+        let embedded: HashSet<ContentHash> = means.keys().map(|(_, hash)| *hash).collect();
+        for (name, tool) in packs.all().iter().flat_map(|pack| &pack.tools) {
+            assert!(embedded.contains(&tool.lines.hash()), "{name} changed: `make packs`");
+        }
+        drop(means);
+        let shipped_by = packs.shipped_by.clone().expect("the default encoder");
+        assert!(packs.hubs(&shipped_by).is_some() && packs.hubs("another").is_none());
+    }
+
+    #[test]
+    fn the_packs_of_some_servers_are_taken_by_name() {
+        let packs = || Packs::of(vec![pack("git", &["log"]), pack("my-chat", &["send"])]);
+        let only = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+            packs().only(&names).map(|packs| packs.all().len())
+        };
+        assert_eq!(only(&["My Chat"]), Ok(1));
+        assert_eq!(only(&["git", "my-chat"]), Ok(2));
+        assert_eq!(only(&["git", "other"]), Err("other".into()));
+    }
+
+    #[test]
+    fn own_packs_come_before_the_shipped_ones() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let write = |name: &str, text: &str| {
+            std::fs::write(directory.path().join(name), text).expect("written");
+        };
+        write("b.yaml", "servers: [git]\ntools:\n  log: {terse: [x y]}\n");
+        write("notes.txt", "no pack");
+        let packs = Packs::default().with_directory(directory.path()).expect("read");
+        assert_eq!(packs.all().len(), 1);
+        write("a.yaml", "servers: [git]\n");
+        let error = Packs::default().with_directory(directory.path()).expect_err("no tools");
+        assert!(error.contains("a.yaml: ") && error.contains("tools"), "{error}");
+    }
+    /// Hangs at first, then leaves a text out, then works.
+    #[derive(Default)]
+    struct Late(AtomicUsize);
+
+    impl Encoder for Late {
+        fn fingerprint(&self) -> &str {
+            "late"
+        }
+
+        fn dimensions(&self) -> usize {
+            2
+        }
+
+        fn embed(&self, texts: Vec<String>, _: Flow, _: Option<Instant>) -> EmbedFuture<'_> {
+            let before = self.0.fetch_add(1, Ordering::SeqCst);
+            Box::pin(async move {
+                if before == 0 {
+                    std::future::pending::<()>().await;
+                }
+                let embedded = Embedded { vector: vec![0.0, 1.0], truncated: false };
+                Ok(vec![embedded; texts.len() - usize::from(before == 1)])
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn an_encoder_that_hangs_is_not_waited_for_and_asked_again() {
+        let tool = r#"{"name": "log", "inputSchema": {"type": "object"}}"#;
+        let server = ServerName::parse("git").expect("a name");
+        let settings = HashMap::new();
+        let limits = toolgate_config::LimitsConfig::default();
+        let check = ToolCheck {
+            server: &server,
+            settings: &settings,
+            limits: &limits,
+            is_trusted: false,
+            work: Work::default(),
+        };
+        let record = check.check(0, tool).expect("a tool");
+        let tools = vec![StoredTool { record, summary_revision: 1 }];
+        let catalog = StoredCatalog { tools, ..StoredCatalog::default() };
+        let packs = Packs::of(vec![pack("git", &["log"])]);
+        let encoder = Late::default();
+        let soon = Duration::from_millis(20);
+        let first = packs.attach(&catalog, &encoder, soon).await;
+        let id = ToolId { server, name: catalog.tools[0].record.name.clone() };
+        let has_row = |attached: &Attached| attached.row(&id, &[1.0, 0.0]).1.is_some();
+        assert!(first.lines(&id).is_some() && !has_row(&first) && !first.is_complete());
+        let short = packs.attach(&catalog, &encoder, 100 * soon).await;
+        assert!(!has_row(&short), "an answer that is short says nothing of any text");
+        let second = packs.attach(&catalog, &encoder, 100 * soon).await;
+        assert!(has_row(&second) && second.is_complete());
+        assert!(second.everyday().is_some() && short.everyday().is_none());
+        drop(packs.attach(&catalog, &encoder, soon).await);
+        // The row is (.4, 1) at unit length, the summary (1, 0), and everybody asks for (0, 1).
+        let (row, mixed) = second.row(&id, &[1.0, 0.0]);
+        let nearer = second.nearness(&row) - second.nearness(&[1.0, 0.0]);
+        assert!((nearer - 1.0 / 0.4_f32.hypot(1.0)).abs() < 1e-6, "{nearer}");
+        let with_query = |row: &[f32]| 0.6 * row[0] + 0.8 * row[1];
+        let mixed = mixed.expect("it was mixed");
+        let own = mixed.of_summary(with_query(&row), with_query(mixed.mean()));
+        assert!((own - 0.6).abs() < 1e-5, "{own}");
+        assert_eq!(encoder.0.load(Ordering::SeqCst), 4, "embedded once");
+    }
+}

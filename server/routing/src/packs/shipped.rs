@@ -1,0 +1,46 @@
+//! The packs that come with the product, in `server/routing/packs`.
+
+use tracing::warn;
+
+use super::document::Pack;
+
+/// The means of their requests' embeddings by the default encoder (`make packs`).
+pub(super) const SHIPPED_MEANS: &[u8] = include_bytes!("../../packs/means.safetensors");
+
+/// By file.
+pub(super) const SHIPPED: &[(&str, &str)] = &[
+    ("atlassian", include_str!("../../packs/atlassian.yaml")),
+    ("azure", include_str!("../../packs/azure.yaml")),
+    ("chrome-devtools", include_str!("../../packs/chrome-devtools.yaml")),
+    ("context7", include_str!("../../packs/context7.yaml")),
+    ("everything", include_str!("../../packs/everything.yaml")),
+    ("fetch", include_str!("../../packs/fetch.yaml")),
+    ("filesystem", include_str!("../../packs/filesystem.yaml")),
+    ("firecrawl", include_str!("../../packs/firecrawl.yaml")),
+    ("git", include_str!("../../packs/git.yaml")),
+    ("gitlab", include_str!("../../packs/gitlab.yaml")),
+    ("hubspot", include_str!("../../packs/hubspot.yaml")),
+    ("kubernetes", include_str!("../../packs/kubernetes.yaml")),
+    ("mapbox", include_str!("../../packs/mapbox.yaml")),
+    ("memory", include_str!("../../packs/memory.yaml")),
+    ("mongodb", include_str!("../../packs/mongodb.yaml")),
+    ("notion", include_str!("../../packs/notion.yaml")),
+    ("playwright", include_str!("../../packs/playwright.yaml")),
+    ("sequential-thinking", include_str!("../../packs/sequential-thinking.yaml")),
+    ("slack", include_str!("../../packs/slack.yaml")),
+    ("tavily", include_str!("../../packs/tavily.yaml")),
+    ("time", include_str!("../../packs/time.yaml")),
+];
+
+/// Those that can be read, which is each of them.
+pub(super) fn packs() -> Vec<Pack> {
+    let parsed = SHIPPED.iter().filter_map(|(name, text)| match Pack::parse(text) {
+        Ok(pack) => Some(pack),
+        Err(mistakes) => {
+            let problem = mistakes.first().map(ToString::to_string);
+            warn!(pack = name, problem, "a shipped pack can't be read");
+            None
+        }
+    });
+    parsed.collect()
+}

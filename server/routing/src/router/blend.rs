@@ -1,0 +1,246 @@
+//! How overlap, words, memory and clauses make one score for an intent.
+
+use std::collections::BTreeMap;
+
+use fixedbitset::FixedBitSet;
+
+use super::fuse::{Fused, Slots, Weights, fuse};
+use super::intent::Intent;
+use super::level::Level;
+use super::parts::Part;
+use super::rank::Parts;
+use super::recall::Recall;
+use crate::shard::Dense;
+use crate::shard::snapshot::Snapshot;
+use toolgate_core::error::Error;
+
+/// What a clause takes of the score, where there are clauses.
+const CLAUSE: f32 = 0.5;
+
+/// A clause counts when its best overlap is at least this share of the whole intent's: others only lead up to
+/// what is asked ("I am new here").
+const CLAUSE_REACH: f32 = 0.8;
+
+/// The weights of a score. `toolgate eval --ablations` shows what each of them is worth.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Blend {
+    /// Of words beside overlap, 0 to 1. With 0, .3, .4 and .5, recall at 5: azure .973, .992, .989, .988; MetaTool
+    /// .756, .802, .788, .765; its two-tool queries .602, .731, .729, .727; StableToolBench .526, .651, .671, .689;
+    /// Seal-Tools .583, .767, .809, .837. Above .4, what is said in other words begins to lose.
+    pub words: f32,
+    /// Whether clauses count.
+    pub clauses: bool,
+    /// Of memory beside overlap and words, 0 to 1: docs/memory.md has what others came to. At .5 a wrong memory could
+    /// take half of a right tool's score, which is where the set is cut.
+    pub memory: f32,
+}
+
+impl Default for Blend {
+    /// As the product ranks.
+    fn default() -> Self {
+        Self { words: 0.4, clauses: true, memory: 0.4 }
+    }
+}
+
+/// What is searched.
+pub(super) struct Among<'a> {
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) index: Dense<'a>,
+    pub(super) allowed: Option<&'a FixedBitSet>,
+    /// The same, part by part, with how many of each ranking are fused.
+    pub(super) parts: &'a [Part<'a>],
+    /// What is remembered of the tenant's calls.
+    pub(super) recall: Option<&'a Recall>,
+    /// What the best overlap must reach for any tool to fit.
+    pub(super) level: Level,
+}
+
+/// A tool as one intent ranks it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Found {
+    pub(super) slot: u32,
+    /// 0 to 1.
+    pub(super) score: f32,
+    pub(super) parts: Parts,
+    /// The best of the whole, or of a clause.
+    pub(super) leads: bool,
+}
+
+impl Blend {
+    /// Every tool that the intent or one of its clauses finds, best first but for untrusted tools that were lowered; ties by
+    /// slot. `vectors` are those of [`Intent::texts`].
+    pub(super) fn rank(
+        &self,
+        among: &Among<'_>,
+        intent: &Intent,
+        vectors: &[Vec<f32>],
+    ) -> Result<Vec<Found>, Error> {
+        let Some((whole_vector, clause_vectors)) = vectors.split_first() else {
+            return Ok(Vec::new());
+        };
+        let whole = self.fused(among, whole_vector, &intent.text)?;
+        let reach = CLAUSE_REACH * whole.best_overlap;
+        let mut clauses = Vec::new();
+        for (vector, text) in clause_vectors.iter().zip(intent.clauses()).filter(|_| self.clauses) {
+            let clause = self.fused(among, vector, text)?;
+            if clause.best_overlap >= reach {
+                clauses.push(clause);
+            }
+        }
+        let mut found: Vec<Found> = whole.ranked.iter().map(Found::of_whole).collect();
+        found.iter_mut().take(1).for_each(|best| best.leads = true);
+        let is_untrusted = |slot| among.snapshot.tool(slot).untrusted;
+        if let Some(best) = found.iter_mut().find(|one| !is_untrusted(one.slot)) {
+            best.leads = true;
+        }
+        if !clauses.is_empty() {
+            let overlap = |slot| among.index.overlap(whole_vector, slot).unwrap_or(0.0);
+            found = with_clauses(
+                found,
+                clauses,
+                Slots { overlap, sets_scale: |slot| !is_untrusted(slot) },
+            );
+        }
+        lower(&mut found, among.level, is_untrusted);
+        Ok(found)
+    }
+
+    fn fused(&self, among: &Among<'_>, vector: &[f32], text: &str) -> Result<Ranking, Error> {
+        let Among { snapshot, index, allowed, parts, recall, .. } = among;
+        let mut near = Vec::new();
+        let mut worded = Vec::new();
+        for Part { allowed, pool } in *parts {
+            let hits = index.search(vector, *pool, allowed.as_deref()).map_err(Error::internal)?;
+            near.extend(hits.iter().map(|hit| (hit.slot, hit.overlap)));
+            let hits = snapshot.words.search(text, *pool, allowed.as_deref());
+            worded.extend(hits);
+        }
+        let overlap = |slot| index.overlap(vector, slot).unwrap_or(0.0);
+        let best_overlap = near.first().map_or(0.0, |(_, overlap)| *overlap);
+        let known = recall.map_or_else(Vec::new, |recall| recall.tools(snapshot, vector, *allowed));
+        let weights = Weights { words: self.words, memory: self.memory };
+        let sets_scale = |slot| !snapshot.tool(slot).untrusted;
+        let slots = Slots { overlap, sets_scale };
+        let mut ranked = fuse(&near, &worded, &known, slots, weights);
+        ranked.iter_mut().for_each(|one| one.nearest += index.given_back(one.slot));
+        Ok(Ranking { ranked, best_overlap })
+    }
+}
+
+/// What one text finds.
+struct Ranking {
+    ranked: Vec<Fused>,
+    best_overlap: f32,
+}
+
+/// Lowers untrusted tools to the best score of the others, where one of those reaches the level: a third party that
+/// describes its tool by what people ask does not put it before a tool that fits.
+fn lower(found: &mut [Found], level: Level, is_untrusted: impl Fn(u32) -> bool) {
+    let others = || found.iter().filter(|one| !is_untrusted(one.slot));
+    // Without a level nothing says that one of the others fits.
+    if level == Level::NONE || !others().any(|one| level.is_reached_by(one.parts.nearest)) {
+        return;
+    }
+    let best = others().map(|one| one.score).fold(0.0, f32::max);
+    for one in found.iter_mut().filter(|one| is_untrusted(one.slot) && one.score > best) {
+        one.parts.lowered = one.score - best;
+        one.score = best;
+    }
+}
+
+/// What the whole found with what its clauses did, best first; ties by slot. The best of a clause leads, and the best
+/// of it that sets the scale. `slots` has the overlap of a slot with the whole.
+fn with_clauses(
+    found: Vec<Found>,
+    clauses: Vec<Ranking>,
+    slots: Slots<impl Fn(u32) -> f32, impl Fn(u32) -> bool>,
+) -> Vec<Found> {
+    let Slots { overlap, sets_scale } = slots;
+    let unclaused = |one: Found| {
+        let parts = Parts { clause: 0.0, ..one.parts };
+        (one.slot, Found { parts, ..one })
+    };
+    let mut found: BTreeMap<u32, Found> = found.into_iter().map(unclaused).collect();
+    for clause in clauses {
+        let first = clause.ranked.iter().position(|fused| sets_scale(fused.slot));
+        for (place, fused) in clause.ranked.into_iter().enumerate() {
+            let slot = fused.slot;
+            let one = found.entry(slot).or_insert_with(|| Found::unseen(slot, overlap(slot)));
+            one.parts.clause = one.parts.clause.max(fused.score);
+            one.parts.nearest = one.parts.nearest.max(fused.nearest);
+            one.parts.word_share = one.parts.word_share.max(fused.word_share);
+            one.parts.memory = one.parts.memory.max(fused.memory);
+            one.leads |= place == 0 || Some(place) == first;
+        }
+    }
+    let mut found: Vec<Found> = found.into_values().map(Found::with_clause).collect();
+    found.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.slot.cmp(&b.slot)));
+    found
+}
+
+impl Found {
+    /// Of an intent of one clause.
+    fn of_whole(fused: &Fused) -> Self {
+        let Fused { slot, words, word_share, memory, nearest, score, .. } = *fused;
+        let whole = score;
+        let clause = score;
+        let said = Parts { words, word_share, nearest, memory, ..Parts::default() };
+        let parts = Parts { whole, clause, ..said };
+        Self { slot, score, parts, leads: false }
+    }
+
+    /// What the whole did not find.
+    fn unseen(slot: u32, overlap: f32) -> Self {
+        let parts = Parts { nearest: overlap, ..Parts::default() };
+        Self { slot, score: 0.0, parts, leads: false }
+    }
+
+    /// Half of what the whole makes of it, half of what the best of whole and clauses does.
+    fn with_clause(self) -> Self {
+        let Parts { whole, clause, .. } = self.parts;
+        Self { score: (1.0 - CLAUSE) * whole + CLAUSE * clause.max(whole), ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fused(slot: u32, score: f32) -> Fused {
+        let [words, word_share, memory] = [0.0; 3];
+        Fused { slot, overlap: score, words, word_share, memory, nearest: score, score }
+    }
+
+    /// Slot 9 and above are untrusted.
+    fn is_untrusted(slot: u32) -> bool {
+        slot >= 9
+    }
+
+    #[test]
+    fn a_clause_is_led_by_its_best_tool_that_is_not_untrusted_too() {
+        let whole = [fused(1, 0.9), fused(2, 0.3)];
+        let ranked = vec![fused(9, 0.8), fused(10, 0.7), fused(2, 0.6), fused(3, 0.5)];
+        let clause = Ranking { ranked, best_overlap: 0.8 };
+        let slots = Slots { overlap: |_| 0.1, sets_scale: |slot| !is_untrusted(slot) };
+        let found = with_clauses(whole.iter().map(Found::of_whole).collect(), vec![clause], slots);
+        let leading = found.iter().filter(|one| one.leads).map(|one| one.slot);
+        assert_eq!(leading.collect::<Vec<_>>(), [2, 9]);
+    }
+
+    #[test]
+    fn untrusted_tools_are_lowered_to_the_best_of_the_others_where_one_fits() {
+        let scores = |level: f32| {
+            let all = [fused(9, 1.0), fused(10, 0.8), fused(1, 0.6), fused(11, 0.5)];
+            let mut found: Vec<Found> = all.iter().map(Found::of_whole).collect();
+            lower(&mut found, Level(level), is_untrusted);
+            found.iter().map(|one| (one.score, one.parts.lowered)).collect::<Vec<_>>()
+        };
+        let lowered = scores(0.6);
+        assert_eq!(
+            lowered.iter().map(|(score, _)| *score).collect::<Vec<_>>(),
+            [0.6, 0.6, 0.6, 0.5]
+        );
+        assert!(lowered[0].1 > lowered[1].1 && lowered[3].1 == 0.0, "{lowered:?}");
+        assert_eq!(scores(0.7)[0], (1.0, 0.0), "none of the others fits");
+    }
+}

@@ -1,0 +1,97 @@
+//! Deferral as one Route call meets it: what the tools that may be deferred cost, and what follows.
+
+use std::sync::Arc;
+
+use fixedbitset::FixedBitSet;
+use quick_cache::sync::Cache;
+use sha2::{Digest, Sha256};
+
+use super::allow::Allowed;
+use super::query::Options;
+use crate::shard::snapshot::Snapshot;
+use toolgate_core::deferral::{Decision, Policy};
+use toolgate_core::identity::TenantId;
+use toolgate_store::{ContentHash, Revision};
+
+/// Sets of tools whose costs are remembered, over all tenants.
+const COSTS_KEPT: usize = 10_000;
+
+/// What sets of deferrable tools cost, by tenant, revision and set.
+pub(super) struct Costs(Cache<(TenantId, Revision, ContentHash), u64>);
+
+impl Default for Costs {
+    fn default() -> Self {
+        Self(Cache::new(COSTS_KEPT))
+    }
+}
+
+/// What a call needs to decide on deferral.
+pub(super) struct Deferring {
+    pub(super) tenant: TenantId,
+    pub(super) policy: Arc<Policy>,
+    pub(super) costs: Arc<Costs>,
+}
+
+/// What was decided, and what it leaves to search for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deferral {
+    /// The decision.
+    pub decision: Decision,
+    /// Tools that may be shown, loaded or not.
+    allowed: usize,
+    /// Of these, the ones that are not in the active set.
+    pub deferred_tools: usize,
+}
+
+impl Deferring {
+    /// Decides for one call.
+    pub(super) fn decide(
+        &self,
+        snapshot: &Snapshot,
+        allowed: &Allowed,
+        options: &Options,
+    ) -> Deferral {
+        let cost = self.cost(snapshot, allowed.slots.as_ref());
+        let model = (options.model.as_str(), options.context_window);
+        let decision = self.policy.decide(&self.tenant, &options.deferral, model, cost);
+        Deferral { decision, allowed: allowed.count(snapshot), deferred_tools: 0 }
+    }
+
+    /// Each tool was counted when it was registered; the sum is remembered by the set.
+    fn cost(&self, snapshot: &Snapshot, allowed: Option<&FixedBitSet>) -> u64 {
+        let key = (self.tenant.clone(), snapshot.revision, name_of(allowed));
+        if let Some(cost) = self.costs.0.get(&key) {
+            return cost;
+        }
+        let tokens = &snapshot.deferrable_tokens;
+        let cost = match allowed {
+            None => tokens.iter().map(|tokens| u64::from(*tokens)).sum(),
+            Some(set) => set.ones().map(|slot| u64::from(tokens[slot])).sum(),
+        };
+        self.costs.0.insert(key, cost);
+        cost
+    }
+}
+
+impl Deferral {
+    /// Whether every tool that may be shown is in the active set because nothing is deferred.
+    #[must_use]
+    pub fn sends_everything(&self) -> bool {
+        !self.decision.deferred && self.deferred_tools == 0
+    }
+
+    /// The same once it is known how many tools are in the active set.
+    pub(super) fn with_active(self, active: usize) -> Self {
+        Self { deferred_tools: self.allowed.saturating_sub(active), ..self }
+    }
+}
+
+fn name_of(set: Option<&FixedBitSet>) -> ContentHash {
+    let mut hasher = Sha256::new();
+    for block in set.into_iter().flat_map(FixedBitSet::as_slice) {
+        hasher.update(block.to_le_bytes());
+    }
+    // All tools, and none of them, are different sets.
+    hasher.update([u8::from(set.is_some())]);
+    hasher.finalize().into()
+}

@@ -1,0 +1,61 @@
+//! One Gate call on its way: what its verdicts depend on, owned, so that it can go to other threads. Schemas that are
+//! compiled take no turn; the others are compiled in the share of the cores for it, in pieces.
+
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use super::warmer::{PIECE_UNITS, Warmer};
+use crate::catalog::share::Behind;
+use crate::gate::calls::{Call, CallCheck};
+use crate::gate::handle::ActiveSet;
+use crate::gate::schemas::Schemas;
+use crate::gate::verdict::Verdict;
+use crate::shard::snapshot::Snapshot;
+use toolgate_core::error::Error;
+use toolgate_core::identity::TenantId;
+use toolgate_core::state::AgentState;
+
+/// Calls, and the verdicts that they have so far.
+pub(super) struct Judging {
+    pub(super) tenant: TenantId,
+    pub(super) snapshot: Arc<Snapshot>,
+    pub(super) state: AgentState,
+    pub(super) active: ActiveSet,
+    pub(super) schemas: Arc<Schemas>,
+    pub(super) now: SystemTime,
+    pub(super) deadline: Option<Instant>,
+    pub(super) calls: Vec<Call>,
+    pub(super) verdicts: Vec<Option<Verdict>>,
+}
+
+impl Judging {
+    /// The verdicts, in the calls' order.
+    ///
+    /// # Errors
+    /// [`Error::DeadlineExceeded`].
+    pub(super) async fn verdicts(self, warmer: &Warmer) -> Result<Vec<Verdict>, Error> {
+        // Matching a long argument may take milliseconds.
+        let at_once = tokio::task::spawn_blocking(move || self.go_on(0));
+        let mut judging = at_once.await.map_err(Error::internal)??;
+        while judging.verdicts.iter().any(Option::is_none) {
+            let tenant = judging.tenant.clone();
+            let piece = move || judging.go_on(PIECE_UNITS);
+            judging = warmer.share().run(&tenant, Behind::Answers, piece).await??;
+        }
+        Ok(judging.verdicts.into_iter().flatten().collect())
+    }
+
+    fn go_on(mut self, most_units: usize) -> Result<Self, Error> {
+        let check = CallCheck {
+            tenant: &self.tenant,
+            snapshot: &self.snapshot,
+            state: &self.state,
+            active: &self.active,
+            schemas: &self.schemas,
+            now: self.now,
+            deadline: self.deadline,
+        };
+        check.judge(&self.calls, &mut self.verdicts, most_units)?;
+        Ok(self)
+    }
+}

@@ -1,0 +1,306 @@
+//! What a conversation asks beside Route: verdicts on calls, the summary pool, schemas by name.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::Router;
+use super::account;
+use super::answer_size::AnswerSize;
+use super::aside::aside;
+use super::choose::Chosen;
+use super::event;
+use super::explain::{self, Refusal};
+use super::judging::Judging;
+use super::left_out::LeftOut;
+use super::pool::{self, PoolDelta};
+use super::query::Detail;
+use super::rank::FoundBy;
+use super::route::Active;
+use crate::gate::calls::Call;
+use crate::gate::handle::{ActiveSet, HELD_MAX, Holder, ShownTool, TOOLS_MAX};
+use crate::gate::standing::{Standing, Standings};
+use crate::gate::verdict::{RefusalCode, Refused, Verdict};
+use crate::memory::{Observation, now_ms};
+use crate::shard::snapshot::Snapshot;
+use crate::shard::tool::Tool;
+use crate::usage::Amounts;
+use toolgate_core::error::Error;
+use toolgate_core::identity::TenantId;
+use toolgate_core::state::AgentState;
+use toolgate_store::Revision;
+
+/// What Gate is asked.
+#[derive(Debug, Clone)]
+pub struct GateQuery {
+    /// The handle that Route gave for this turn.
+    pub handle: String,
+    /// The model's calls.
+    pub calls: Vec<Call>,
+    /// The agent's state now.
+    pub state: AgentState,
+    /// The revision that the answer must at least be based on.
+    pub min_revision: Revision,
+}
+
+/// The verdicts of one Gate call.
+pub struct Verdicts {
+    /// The snapshot that every slot here is of.
+    pub snapshot: Arc<Snapshot>,
+    /// One per call.
+    pub verdicts: Vec<Verdict>,
+}
+
+/// Asks for the summary pool.
+#[derive(Debug, Clone, Default)]
+pub struct PoolQuery {
+    /// What the agent has done and may do.
+    pub state: AgentState,
+    /// The revision that the client holds; `None` for the whole pool.
+    pub since: Option<Revision>,
+    /// Names without summaries.
+    pub names_only: bool,
+    /// Also as text for a prompt.
+    pub render: bool,
+}
+
+/// Asks for tools by name.
+#[derive(Debug, Clone)]
+pub struct SchemasQuery {
+    /// Model-facing names or `server/name`.
+    pub names: Vec<String>,
+    /// How much of each tool is sent.
+    pub detail: Detail,
+    /// What the agent has done and may do.
+    pub state: AgentState,
+    /// The handle to add the tools to; empty for a new one.
+    pub previous: String,
+    /// Bytes of the largest answer.
+    pub message_max: usize,
+}
+
+/// Tools by name.
+pub struct Found {
+    /// The snapshot that every slot here is of.
+    pub snapshot: Arc<Snapshot>,
+    /// The tools found, in the order asked.
+    pub tools: Vec<Active>,
+    /// How much of each tool is sent.
+    pub detail: Detail,
+    /// The names that were not had.
+    pub refusals: Vec<Refusal>,
+    /// Names the active set with these tools added.
+    pub handle: String,
+    /// When it expires, in seconds since 1970 (UTC).
+    pub handle_expires: u64,
+}
+
+impl Router {
+    /// May these calls run?
+    ///
+    /// # Errors
+    /// An unknown tenant, a revision not reached, a store that can't be read, a snapshot that nobody can vouch for. A handle that is not this
+    /// holder's refuses every call instead.
+    pub async fn gate(
+        &self,
+        holder: Holder<'_>,
+        query: GateQuery,
+        deadline: Option<Instant>,
+    ) -> Result<Verdicts, Error> {
+        let started = Instant::now();
+        let gated = self.judge(holder, query, deadline).await?;
+        let counted = counted(&gated.verdicts);
+        event::gate(holder.tenant, gated.snapshot.revision, &counted, started.elapsed());
+        self.usage.count(holder.tenant, &counted);
+        Ok(gated)
+    }
+
+    async fn judge(
+        &self,
+        holder: Holder<'_>,
+        query: GateQuery,
+        deadline: Option<Instant>,
+    ) -> Result<Verdicts, Error> {
+        let GateQuery { handle, calls, state, min_revision } = query;
+        let snapshot = self.shards.reach(holder.tenant, min_revision, deadline).await?;
+        let currency = self.shards.currency(holder.tenant, &snapshot);
+        self.shards.freshness().vouch(currency)?;
+        let Ok(mut active) = ActiveSet::open(&handle, &self.key, holder) else {
+            let message = "The active-set handle is not valid: ask for the tools again.";
+            let refused = Box::new(Refused::new(RefusalCode::HandleInvalid, message));
+            let verdicts = calls.iter().map(|_| Err(refused.clone())).collect();
+            return Ok(Verdicts { snapshot, verdicts });
+        };
+        let imprint = active.imprint.take();
+        let judging = Judging {
+            tenant: holder.tenant.clone(),
+            snapshot: Arc::clone(&snapshot),
+            schemas: Arc::clone(&self.schemas),
+            now: self.shards.clock(),
+            verdicts: vec![None; calls.len()],
+            state,
+            active,
+            deadline,
+            calls,
+        };
+        let verdicts = judging.verdicts(&self.warmer).await?;
+        if let (Some(memory), Some(imprint)) = (&self.memory, imprint) {
+            let principal = holder.principal_key(&self.key);
+            let at_ms = now_ms();
+            for allowed in verdicts.iter().flatten() {
+                let tool = snapshot.tool(allowed.slot).id.clone();
+                let imprint = imprint.clone();
+                memory.observe(holder.tenant, Observation { tool, imprint, principal, at_ms });
+            }
+        }
+        Ok(Verdicts { snapshot, verdicts })
+    }
+
+    /// Has the schemas of the tools that are shown compiled, before they are called.
+    pub(super) fn warm_schemas(
+        &self,
+        tenant: &TenantId,
+        snapshot: &Arc<Snapshot>,
+        shown: &[Active],
+    ) {
+        self.warmer.want(tenant, snapshot, shown.iter().map(|tool| tool.chosen.slot));
+    }
+
+    /// Waits until the schemas of what was shown are compiled. For tests: calls don't wait for it.
+    pub async fn schemas_are_warm(&self) {
+        self.warmer.idle().await;
+    }
+
+    /// Returns how many schemas were compiled for Gate since the start.
+    #[must_use]
+    pub fn schema_compilations(&self) -> u64 {
+        self.schemas.compilations()
+    }
+
+    /// The summary pool, whole or since a revision.
+    ///
+    /// # Errors
+    /// As [`Router::gate`].
+    pub async fn summary_pool(
+        &self,
+        holder: Holder<'_>,
+        query: PoolQuery,
+    ) -> Result<(Arc<Snapshot>, PoolDelta), Error> {
+        let snapshot = self.shards.get(holder.tenant, 0).await?;
+        let shard = Arc::clone(&snapshot);
+        let read = move || {
+            let standings = Standings::of(&shard, &query.state);
+            let mut delta = pool::delta(&shard, &standings, query.since);
+            if query.names_only {
+                delta = delta.with_names_only(&shard, &standings);
+            }
+            Ok(if query.render { delta.with_text(&shard) } else { delta })
+        };
+        let delta = aside(&snapshot, read).await?;
+        Ok((snapshot, delta))
+    }
+
+    /// Tools by name, and a handle that covers them beside what `previous` covers.
+    ///
+    /// # Errors
+    /// As [`Router::gate`], and a handle that is not this holder's.
+    pub async fn schemas(&self, holder: Holder<'_>, query: &SchemasQuery) -> Result<Found, Error> {
+        let SchemasQuery { names, detail, state, previous, message_max } = query;
+        let detail = *detail;
+        let previous = self.previous(holder, previous)?;
+        let snapshot = self.shards.get(holder.tenant, 0).await?;
+        let shard = Arc::clone(&snapshot);
+        let state = state.clone();
+        let standings = aside(&snapshot, move || Ok(Standings::of(&shard, &state))).await?;
+        // Kept tools stay with the definitions that were shown: only what is asked for now is shown anew.
+        let (mut shown, imprint) =
+            previous.map_or_else(Default::default, |set| (set.tools, set.imprint));
+        let mut tools = Vec::new();
+        let mut left_out = Vec::new();
+        let mut size = AnswerSize::new(*message_max, detail);
+        for name in names {
+            match find(&snapshot, &standings, name) {
+                Ok(slot) if !size.take(snapshot.tool(slot), false) => {
+                    left_out.push(LeftOut::over_size(slot, 0.0));
+                }
+                Ok(slot) => {
+                    let chosen = chosen(slot, show(&mut shown, snapshot.tool(slot), detail));
+                    tools.push(account::active(&snapshot, chosen, detail));
+                }
+                Err(refused) => left_out.push(refused),
+            }
+        }
+        check_room(&shown)?;
+        self.warm_schemas(holder.tenant, &snapshot, &tools);
+        self.usage.count(holder.tenant, &account::looked_up(&tools));
+        let (handle, handle_expires) = self.seal(holder, snapshot.revision, (shown, imprint));
+        let refusals = explain::refusals(&snapshot, &standings, left_out);
+        Ok(Found { snapshot, tools, detail, refusals, handle, handle_expires })
+    }
+}
+
+/// What the ledger counts of verdicts.
+fn counted(verdicts: &[Verdict]) -> Amounts {
+    let mut counted = Amounts::default();
+    for verdict in verdicts {
+        match verdict {
+            Ok(_) => counted.allowed_calls += 1,
+            Err(refused) => *counted.refused.entry(refused.code.name().into()).or_default() += 1,
+        }
+    }
+    counted
+}
+
+fn find(snapshot: &Snapshot, standings: &Standings, name: &str) -> Result<u32, LeftOut> {
+    let slot = snapshot.names.requested(name, &snapshot.tools);
+    let standing = slot.map(|slot| standings.tool(snapshot, slot));
+    let refused = |slot, code| LeftOut::named(slot, name, code);
+    match (slot, standing) {
+        (Some(slot), Some(Standing::Open)) => Ok(slot),
+        (Some(_), Some(Standing::Locked)) => Err(refused(slot, RefusalCode::PreconditionUnmet)),
+        _ => Err(refused(None, RefusalCode::UnknownTool)),
+    }
+}
+
+/// Refuses more tools than a handle can name.
+pub(super) fn check_room(shown: &[ShownTool]) -> Result<(), Error> {
+    if shown.len() <= TOOLS_MAX {
+        return Ok(());
+    }
+    let limit = "active set";
+    let maximum = TOOLS_MAX as u64;
+    let actual = shown.len() as u64;
+    Err(Error::LimitExceeded { limit, maximum, actual })
+}
+
+/// Adds the tool as it is now, to stay for the next Route calls; true when this definition was not shown before. What
+/// stands there as a signature stays one where no full definition is sent.
+pub(super) fn show(shown: &mut Vec<ShownTool>, tool: &Tool, detail: Detail) -> bool {
+    let now = ShownTool::new(tool.key, &tool.hash).held_for(HELD_MAX);
+    match shown.iter_mut().find(|before| before.id == now.id) {
+        Some(before) => {
+            let was_shown = before.is_of(&tool.hash);
+            let stays_brief = before.is_signature_of(&tool.hash) && !detail.has_schemas();
+            let is_whole = was_shown && !before.is_signature_of(&tool.hash);
+            let brief = || ShownTool::by_signature(tool.key, &tool.hash).held_for(HELD_MAX);
+            *before = if stays_brief { brief() } else { now };
+            !(is_whole || stays_brief)
+        }
+        None => {
+            shown.push(now);
+            true
+        }
+    }
+}
+
+fn chosen(slot: u32, newly_promoted: bool) -> Chosen {
+    let found_by = FoundBy::Name;
+    Chosen {
+        slot,
+        overlap: 0.0,
+        score: 0.0,
+        found_by,
+        newly_promoted,
+        is_brief: false,
+        held_for: 0,
+    }
+}

@@ -1,0 +1,383 @@
+//! The way of one Route call, stage by stage.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tracing::Instrument as _;
+
+use super::account::{self, Account};
+use super::aside::aside;
+use super::background::Background;
+use super::choose::Chosen;
+use super::continuity::Change;
+use super::decision::{Case, Decision};
+use super::deferring::{Costs, Deferral, Deferring};
+use super::event;
+use super::explain::{self, Refusal};
+use super::fit::Fit;
+use super::intent;
+use super::level::Level;
+use super::pool::{self, PoolDelta};
+use super::query::{Detail, Listing, RouteQuery};
+use super::rank::Candidate;
+use super::recall::Recall;
+use super::stages::Stages;
+use super::warmer::Warmer;
+use crate::catalog::signature::Signature;
+use crate::encoder::Intents;
+use crate::gate::handle::{ActiveSet, Holder, ShownTool};
+use crate::gate::key::HandleKey;
+use crate::gate::schemas::Schemas;
+use crate::memory::Memory;
+use crate::shard::freshness::Currency;
+use crate::shard::shards::Shards;
+use crate::shard::snapshot::Snapshot;
+use crate::usage::Ledger;
+use toolgate_core::deferral::Policy;
+use toolgate_core::error::Error;
+use toolgate_core::identity::TenantId;
+use toolgate_core::imprint::{Imprint, encoder_key};
+use toolgate_core::live::Live;
+use toolgate_store::Revision;
+
+/// The longest that the encoder is waited for when the caller would wait longer.
+const PATIENCE_MAX: Duration = Duration::from_secs(5);
+
+/// In what way an answer is worse than usual. The wire's `DegradedReason` has the same names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Degraded {
+    /// Ranked by words alone.
+    LexicalOnly,
+    /// The store could not be reached: there may be a newer catalog.
+    StaleCatalog,
+    /// An intent was longer than the encoder reads.
+    IntentTruncated,
+}
+
+impl Degraded {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::LexicalOnly, Self::StaleCatalog, Self::IntentTruncated];
+
+    /// Its name on the wire and in metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::LexicalOnly => "LEXICAL_ONLY",
+            Self::StaleCatalog => "STALE_CATALOG",
+            Self::IntentTruncated => "INTENT_TRUNCATED",
+        }
+    }
+}
+
+/// A tool of the answer.
+#[derive(Debug, Clone)]
+pub struct Active {
+    /// Which, and how it came here.
+    pub chosen: Chosen,
+    /// The one-line signature, when asked for.
+    pub signature: Option<Signature>,
+    /// Tokens at the asked detail.
+    pub tokens: u32,
+}
+
+/// How tools were ranked.
+#[derive(Debug, Clone)]
+pub struct Ranking {
+    /// What the best overlap must reach.
+    pub level: Level,
+    /// The best, chosen or not.
+    pub candidates: Vec<Candidate>,
+}
+
+/// The active set of one turn.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The snapshot that every slot here is of.
+    pub snapshot: Arc<Snapshot>,
+    /// How much of each tool is sent.
+    pub detail: Detail,
+    /// The tools, in their places.
+    pub active: Vec<Active>,
+    /// The handle.
+    pub handle: String,
+    /// When it expires, in seconds since 1970 (UTC).
+    pub handle_expires: u64,
+    /// What changed in the summary pool.
+    pub pool: Option<PoolDelta>,
+    /// How the set differs from that of the turn before.
+    pub change: Change,
+    /// What was left out.
+    pub refusals: Vec<Refusal>,
+    /// How tools were ranked, when that was asked for.
+    pub ranking: Option<Ranking>,
+    /// How well the best tool fits.
+    pub fit: Fit,
+    /// Tokens.
+    pub account: Account,
+    /// Whether tools were deferred, and why.
+    pub deferral: Deferral,
+    /// MCP servers that are announced and have no tools yet.
+    pub pending: Vec<String>,
+    /// In what way it is worse than usual.
+    pub degraded: Vec<Degraded>,
+    /// Microseconds by stage.
+    pub timings: Vec<(&'static str, u64)>,
+}
+
+/// Routes the calls of all tenants.
+pub struct Router {
+    pub(super) shards: Arc<Shards>,
+    pub(super) intents: Arc<Intents>,
+    pub(super) usage: Arc<Ledger>,
+    pub(super) key: HandleKey,
+    pub(super) handle_ttl: Duration,
+    pub(super) schemas: Arc<Schemas>,
+    pub(super) warmer: Warmer,
+    pub(super) memory: Option<Arc<Memory>>,
+    deferral: Arc<Live<Policy>>,
+    costs: Arc<Costs>,
+    background: Background,
+}
+
+impl Router {
+    /// A router over `shards`, which counts in `usage`, whose handles are signed with `key` and live for
+    /// `handle_ttl`.
+    #[must_use]
+    pub fn new(
+        shards: Arc<Shards>,
+        intents: Arc<Intents>,
+        usage: Arc<Ledger>,
+        key: HandleKey,
+        handle_ttl: Duration,
+    ) -> Self {
+        let schemas = Arc::<Schemas>::default();
+        let warmer = Warmer::new(Arc::clone(&schemas));
+        let deferral = Arc::default();
+        let costs = Arc::default();
+        let background = Background::default();
+        let memory = None;
+        Self {
+            shards,
+            intents,
+            usage,
+            key,
+            handle_ttl,
+            schemas,
+            warmer,
+            memory,
+            deferral,
+            costs,
+            background,
+        }
+    }
+
+    /// The same router, which remembers what was called for what.
+    #[must_use]
+    pub fn with_memory(self, memory: Arc<Memory>) -> Self {
+        Self { memory: Some(memory), ..self }
+    }
+
+    /// The same router under an operator's policy on deferral.
+    #[must_use]
+    pub fn with_deferral(self, deferral: Arc<Live<Policy>>) -> Self {
+        Self { deferral, ..self }
+    }
+
+    /// Has the encoder embed what the level of "no tool fits" is told by, before the first call wants it.
+    pub fn warm(&self) {
+        self.background.begin(&self.intents);
+    }
+
+    /// The active set for one turn.
+    ///
+    /// # Errors
+    /// An unknown tenant or server filter, a handle that is not this holder's, a deadline that passed, a
+    /// revision not reached, a store that can't be read. An encoder that can't be reached is not an
+    /// error: words decide then.
+    pub async fn route(
+        &self,
+        holder: Holder<'_>,
+        query: RouteQuery,
+        deadline: Option<Instant>,
+    ) -> Result<Answer, Error> {
+        let mut stages = Stages::begin("admit");
+        let previous = self.previous(holder, &query.previous)?;
+        let snapshot = self.shards.reach(holder.tenant, query.min_revision, deadline).await?;
+        stages.next("embed");
+        let texts = intent::texts(&query.intents);
+        let embedding = self.embed(holder.tenant, texts, deadline).instrument(stages.span());
+        let (vectors, degraded) = embedding.await?;
+        let options = query.options.under(&snapshot.policy);
+        // Where words decide, or each tool must reach the threshold, no level is asked for.
+        let needs_level = !vectors.is_empty() && options.ratio.is_some();
+        let background = match needs_level {
+            true => self.background.get(&self.intents, patience(deadline).into()).await,
+            false => None,
+        };
+        stages.next("gate");
+        let query = Arc::new(RouteQuery { options, ..query });
+        let deferring = self.deferring(holder.tenant);
+        let recall = self.recall(holder.tenant);
+        let decide = {
+            let snapshot = Arc::clone(&snapshot);
+            let query = Arc::clone(&query);
+            move || {
+                let snapshot = &*snapshot;
+                let query = &*query;
+                let previous = previous.as_ref();
+                let background = background.as_deref().map_or(&[][..], Vec::as_slice);
+                let deferring = &deferring;
+                let recall = recall.as_ref();
+                let case = Case { snapshot, query, deferring, previous, background, recall };
+                case.decide(vectors, &mut stages).map(|decision| (decision, stages))
+            }
+        };
+        let (decision, mut stages) = aside(&snapshot, decide).await?;
+        let mut answer = self.promote(holder, snapshot, &query, &decision);
+        self.warm_schemas(holder.tenant, &answer.snapshot, &answer.active);
+        stages.end();
+        answer.degraded.extend(degraded);
+        answer.timings = stages.timings;
+        self.usage.count(holder.tenant, &account::counted(&answer));
+        let texts = query.intents.iter().map(|intent| intent.text.as_str());
+        event::intents(holder.tenant, &query.turn_id, texts);
+        event::route(holder.tenant, &query, &answer, &decision);
+        Ok(answer)
+    }
+
+    /// An expired handle still says what was shown, in which places: Route renews it.
+    pub(super) fn previous(
+        &self,
+        holder: Holder<'_>,
+        text: &str,
+    ) -> Result<Option<ActiveSet>, Error> {
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let opened = ActiveSet::open(text, &self.key, holder);
+        let invalid = |_| Error::HandleInvalid("not issued by this service for this tenant");
+        opened.map(Some).map_err(invalid)
+    }
+
+    /// That an answer from this snapshot may be older than the store.
+    pub(super) fn staleness(&self, tenant: &TenantId, snapshot: &Snapshot) -> Option<Degraded> {
+        let is_current = self.shards.currency(tenant, snapshot) == Currency::Current;
+        (!is_current).then_some(Degraded::StaleCatalog)
+    }
+
+    /// The handle of an active set that begins to live now, and when it expires.
+    pub(super) fn seal(
+        &self,
+        holder: Holder<'_>,
+        revision: Revision,
+        (shown, imprint): (Vec<ShownTool>, Option<Imprint>),
+    ) -> (String, u64) {
+        let set = ActiveSet::new(revision, shown, self.shards.clock(), self.handle_ttl);
+        let set = set.with_imprint(imprint);
+        (set.seal(&self.key, holder), set.expires)
+    }
+
+    fn deferring(&self, tenant: &TenantId) -> Deferring {
+        let policy = self.deferral.now();
+        let costs = Arc::clone(&self.costs);
+        Deferring { tenant: tenant.clone(), policy, costs }
+    }
+
+    /// What is remembered of the tenant's calls.
+    pub(super) fn recall(&self, tenant: &TenantId) -> Option<Recall> {
+        let remembered = self.memory.as_ref()?.of(tenant)?;
+        Some(Recall::new(remembered, encoder_key(self.intents.encoder().fingerprint())))
+    }
+
+    /// What the tools of an answer are wanted for; `None` where calls are not remembered.
+    pub(super) fn imprint(
+        &self,
+        tenant: &TenantId,
+        embedding: Option<&Vec<f32>>,
+    ) -> Option<Imprint> {
+        self.memory.as_ref()?.imprint(tenant, embedding.map(Vec::as_slice))
+    }
+
+    /// The texts' embeddings; none when the encoder can't be had, so that words decide.
+    pub(super) async fn embed(
+        &self,
+        tenant: &TenantId,
+        texts: Vec<String>,
+        deadline: Option<Instant>,
+    ) -> Result<(Vec<Vec<f32>>, Vec<Degraded>), Error> {
+        let until = patience(deadline);
+        let embedding = self.intents.embed(tenant, texts, Some(until));
+        let embedded = tokio::time::timeout_at(until.into(), embedding).await;
+        match embedded.unwrap_or(Err(Error::DeadlineExceeded)) {
+            Ok(embedded) => {
+                let truncated = embedded.iter().any(|e| e.truncated);
+                let degraded = truncated.then_some(Degraded::IntentTruncated);
+                let vectors = embedded.into_iter().map(|e| e.vector).collect();
+                Ok((vectors, degraded.into_iter().collect()))
+            }
+            Err(_) if deadline.is_some_and(|deadline| deadline <= Instant::now()) => {
+                Err(Error::DeadlineExceeded)
+            }
+            Err(error) => {
+                tracing::warn!(%error, "no embedding: ranking by words");
+                Ok((Vec::new(), Vec::new()))
+            }
+        }
+    }
+
+    fn promote(
+        &self,
+        holder: Holder<'_>,
+        snapshot: Arc<Snapshot>,
+        query: &RouteQuery,
+        decision: &Decision,
+    ) -> Answer {
+        let detail = query.options.detail;
+        let active = |chosen: &Chosen| account::active(&snapshot, *chosen, detail);
+        let active: Vec<Active> = decision.active.iter().map(active).collect();
+        let shown = decision.active.iter().map(|chosen| chosen.shown(&snapshot)).collect();
+        let main = intent::main(&query.intents, &decision.vectors);
+        let shown = (shown, self.imprint(holder.tenant, main));
+        let (handle, handle_expires) = self.seal(holder, snapshot.revision, shown);
+        let phase2 = active.iter().map(|tool| u64::from(tool.tokens)).sum();
+        let mut visible = decision.standings.visible_tokens(&snapshot);
+        visible.pool = match query.listed(decision.deferral.sends_everything()) {
+            Listing::None => 0,
+            Listing::Names => pool::name_tokens(&snapshot, &decision.standings),
+            Listing::Summaries => visible.pool,
+        };
+        let lexical = decision.words_only.then_some(Degraded::LexicalOnly);
+        let stale = self.staleness(holder.tenant, &snapshot);
+        let known = query.known_pool_revision;
+        let pool = known.map(|since| pool::delta(&snapshot, &decision.standings, Some(since)));
+        Answer {
+            detail,
+            active,
+            handle,
+            handle_expires,
+            pool: pool.filter(|delta| !delta.is_empty()),
+            change: decision.change.clone(),
+            refusals: explain::refusals(&snapshot, &decision.standings, decision.left_out.clone()),
+            ranking: query.options.explain.then(|| Ranking {
+                level: decision.level,
+                candidates: decision.candidates.clone(),
+            }),
+            account: Account::new(visible, phase2, &query.options),
+            deferral: decision.deferral,
+            fit: decision.fit.clone(),
+            pending: decision.pending.clone(),
+            degraded: lexical.into_iter().chain(stale).collect(),
+            timings: Vec::new(),
+            snapshot,
+        }
+    }
+}
+
+/// Until when the encoder is waited for: three quarters of the time that is left, so that an encoder that
+/// hangs or is late leaves words the time to decide.
+fn patience(deadline: Option<Instant>) -> Instant {
+    let now = Instant::now();
+    let left =
+        deadline.map_or(PATIENCE_MAX, |deadline| deadline.saturating_duration_since(now) * 3 / 4);
+    now + left.min(PATIENCE_MAX)
+}

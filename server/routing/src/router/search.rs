@@ -1,0 +1,344 @@
+//! Explicit discovery: a query in the grammar of the contract, answered from the tools that the state
+//! allows. What words alone can settle is settled without the encoder.
+
+mod empty;
+pub mod grammar;
+mod keywords;
+mod lookup;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use toolgate_telemetry::part;
+use tracing::Instrument as _;
+
+use super::Router;
+use super::account;
+use super::answer_size::AnswerSize;
+use super::aside::aside;
+use super::caps::{Caps, UntrustedCaps};
+use super::choose::Chosen;
+use super::event;
+use super::explain::{self, Refusal};
+use super::fuse::POOL;
+use super::intent::{self, Intent};
+use super::left_out::LeftOut;
+use super::level::Level;
+use super::lookups::{check_room, show};
+use super::pending;
+use super::query::Detail;
+use super::rank::{Candidate, Embedded, FoundBy};
+use super::route::{Active, Degraded};
+use crate::gate::handle::{Holder, ShownTool};
+use crate::gate::standing::Standings;
+use crate::shard::snapshot::Snapshot;
+use empty::Nothing;
+use grammar::Query;
+use lookup::Looked;
+use toolgate_core::error::Error;
+use toolgate_core::identity::TenantId;
+use toolgate_core::imprint::Imprint;
+use toolgate_core::state::AgentState;
+use toolgate_store::Revision;
+
+/// Pending servers that a message names.
+const PENDING_NAMED: usize = 10;
+
+/// What SearchTools is asked.
+#[derive(Debug, Clone)]
+pub struct SearchQuery {
+    /// What for.
+    pub query: Query,
+    /// The most tools of the answer; `select:` is answered whole.
+    pub max_results: usize,
+    /// How much of each tool is sent.
+    pub detail: Detail,
+    /// The least overlap of a tool that natural language finds, where the policy says no threshold.
+    pub least_overlap: f32,
+    /// How many tools of untrusted MCP servers are found, but for those that the query names.
+    pub untrusted: UntrustedCaps,
+    /// What the agent has done and may do.
+    pub state: AgentState,
+    /// The handle to add the tools to; empty for a new one.
+    pub previous: String,
+    /// The revision that the answer must at least be based on.
+    pub min_revision: Revision,
+    /// Bytes of the largest answer.
+    pub message_max: usize,
+}
+
+/// How a query was read. The wire's `SearchForm` has the same names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// As names.
+    Select,
+    /// As the beginning of names, or a server's name.
+    Prefix,
+    /// As keywords.
+    Keywords,
+    /// As natural language.
+    Natural,
+}
+
+/// What SearchTools answers.
+#[derive(Debug, Clone)]
+pub struct SearchAnswer {
+    /// The snapshot that every slot here is of.
+    pub snapshot: Arc<Snapshot>,
+    /// How the query was read.
+    pub form: Form,
+    /// How much of each tool is sent.
+    pub detail: Detail,
+    /// The tools, best first.
+    pub tools: Vec<Active>,
+    /// Names the active set with these tools added.
+    pub handle: String,
+    /// When it expires, in seconds since 1970 (UTC).
+    pub handle_expires: u64,
+    /// Names that were not had, and locked tools that would have been found.
+    pub refusals: Vec<Refusal>,
+    /// Why there is nothing, or not everything, for the model; empty when there is.
+    pub message: String,
+    /// Tools that were searched.
+    pub searched: usize,
+    /// Tools that match a term but not every required one, when nothing was found.
+    pub lacking_required: u32,
+    /// MCP servers that are announced and have no tools yet.
+    pub pending: Vec<String>,
+    /// In what way it is worse than usual.
+    pub degraded: Vec<Degraded>,
+}
+
+/// The tools that a handle covers, and what they are wanted for.
+type Covered = (Vec<ShownTool>, Option<Imprint>);
+
+/// What was found, before anything is rendered.
+#[derive(Debug)]
+struct Findings {
+    form: Form,
+    tools: Vec<Candidate>,
+    left_out: Vec<LeftOut>,
+    message: String,
+    searched: usize,
+    lacking_required: u32,
+}
+
+/// What was found by meaning.
+struct Meant {
+    findings: Findings,
+    degraded: Vec<Degraded>,
+    /// Of the text.
+    imprint: Option<Imprint>,
+}
+
+impl Router {
+    /// Finds tools.
+    ///
+    /// # Errors
+    /// An unknown tenant, a handle that is not this holder's or has no room left, a revision not reached,
+    /// a deadline that passed, a store that can't be read. Without the encoder, words decide.
+    pub async fn search(
+        &self,
+        holder: Holder<'_>,
+        query: SearchQuery,
+        deadline: Option<Instant>,
+    ) -> Result<SearchAnswer, Error> {
+        event::intents(holder.tenant, "", query.query.text().into_iter());
+        let previous = self.previous(holder, &query.previous)?;
+        let snapshot = self.shards.reach(holder.tenant, query.min_revision, deadline).await?;
+        let (standings, looked, query) = {
+            let shard = Arc::clone(&snapshot);
+            let look = move || {
+                let standings = Standings::of(&shard, &query.state);
+                let looked = lookup::look(&shard, &query, &standings);
+                Ok((Arc::new(standings), looked, Arc::new(query)))
+            };
+            aside(&snapshot, look).await?
+        };
+        let mut degraded = Vec::new();
+        let mut searched_for = None;
+        let findings = match looked {
+            Looked::Settled(findings) => findings,
+            Looked::AskEncoder(text) => {
+                let asked = (holder.tenant, deadline);
+                let meant = self.by_meaning(asked, &snapshot, (&query, &standings), text).await?;
+                (degraded, searched_for) = (meant.degraded, meant.imprint);
+                meant.findings
+            }
+        };
+        // What the turn is for says more than what was searched for on the way.
+        let shown = match previous {
+            Some(set) => (set.tools, set.imprint.or(searched_for)),
+            None => (Vec::new(), searched_for),
+        };
+        degraded.extend(self.staleness(holder.tenant, &snapshot));
+        let pending = pending::visible(&snapshot, &standings, &query.state);
+        let mut answer = self.shown(holder, snapshot, &query, (findings, &standings, shown))?;
+        answer.message = with_pending(answer.message, answer.tools.is_empty(), &pending);
+        (answer.pending, answer.degraded) = (pending, degraded);
+        self.usage.count(holder.tenant, &account::looked_up(&answer.tools));
+        event::log_search(holder.tenant, &answer);
+        Ok(answer)
+    }
+
+    /// What the encoder makes of a text that names nothing.
+    async fn by_meaning(
+        &self,
+        (tenant, deadline): (&TenantId, Option<Instant>),
+        snapshot: &Arc<Snapshot>,
+        (query, standings): (&Arc<SearchQuery>, &Arc<Standings>),
+        text: String,
+    ) -> Result<Meant, Error> {
+        let intents = [Intent::new(text, 1.0)];
+        let texts = intent::texts(&intents);
+        let embedding = self.embed(tenant, texts, deadline).instrument(part("embed"));
+        let (vectors, mut degraded) = embedding.await?;
+        if vectors.is_empty() || snapshot.vectors().is_none() {
+            degraded.push(Degraded::LexicalOnly);
+        }
+        let imprint = self.imprint(tenant, vectors.first());
+        let recall = self.recall(tenant);
+        let shard = Arc::clone(snapshot);
+        let query = Arc::clone(query);
+        let standings = Arc::clone(standings);
+        let meaning = move || {
+            let embedded = Embedded::new(&intents, &vectors);
+            let level = Level(query.least_overlap);
+            let embedded = Embedded { recall: recall.as_ref(), level, ..embedded };
+            natural(&shard, &query, &standings, &embedded)
+        };
+        let findings = aside(snapshot, meaning).await?;
+        Ok(Meant { findings, degraded, imprint })
+    }
+
+    /// The answer with its handle. Names alone are not enough to call a tool, so they add none.
+    fn shown(
+        &self,
+        holder: Holder<'_>,
+        snapshot: Arc<Snapshot>,
+        query: &SearchQuery,
+        (mut findings, standings, (mut shown, imprint)): (Findings, &Standings, Covered),
+    ) -> Result<SearchAnswer, Error> {
+        let mut tools = Vec::with_capacity(findings.tools.len());
+        let mut size = AnswerSize::new(query.message_max, query.detail);
+        for found in &findings.tools {
+            if !size.take(snapshot.tool(found.slot), false) {
+                findings.left_out.push(LeftOut::over_size(found.slot, found.overlap));
+                continue;
+            }
+            let newly_promoted = query.detail != Detail::Names
+                && show(&mut shown, snapshot.tool(found.slot), query.detail);
+            let Candidate { slot, overlap, score, found_by, .. } = *found;
+            let chosen = Chosen {
+                slot,
+                overlap,
+                score,
+                found_by,
+                newly_promoted,
+                is_brief: false,
+                held_for: 0,
+            };
+            tools.push(account::active(&snapshot, chosen, query.detail));
+        }
+        check_room(&shown)?;
+        if query.detail != Detail::Names {
+            self.warm_schemas(holder.tenant, &snapshot, &tools);
+        }
+        let left_over = findings.tools.len() - tools.len();
+        if left_over > 0 {
+            let more =
+                format!("{left_over} more do not fit in one answer: ask for fewer at a time.");
+            findings.message = format!("{} {more}", findings.message).trim_start().to_owned();
+        }
+        let (handle, handle_expires) = self.seal(holder, snapshot.revision, (shown, imprint));
+        Ok(SearchAnswer {
+            form: findings.form,
+            detail: query.detail,
+            handle,
+            handle_expires,
+            refusals: explain::refusals(&snapshot, standings, findings.left_out),
+            message: findings.message,
+            pending: Vec::new(),
+            searched: findings.searched,
+            lacking_required: findings.lacking_required,
+            degraded: Vec::new(),
+            tools,
+            snapshot,
+        })
+    }
+}
+
+/// An empty answer names the servers that may yet have what was looked for.
+fn with_pending(message: String, is_empty: bool, pending: &[String]) -> String {
+    if !is_empty || pending.is_empty() {
+        return message;
+    }
+    let (named, more) = pending.split_at(pending.len().min(PENDING_NAMED));
+    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+    let names = named.join(", ") + &more;
+    format!("{message} These MCP servers are still connecting: {names}. Search again in a while.")
+}
+
+/// The least overlap of a tool that is found by meaning: half of what the policy says, or else the query's.
+fn least_overlap(snapshot: &Snapshot, query: &SearchQuery, slot: u32) -> f32 {
+    let said = snapshot.tool(slot).threshold.or(snapshot.policy.defaults.threshold);
+    // Below zero, half would be more.
+    said.map_or(query.least_overlap, |threshold| threshold.min(threshold / 2.0))
+}
+
+/// Tells the model that caps left places empty though more tools fit; empty where they did not.
+fn beyond_caps(chosen: usize, fitting: usize, places: usize) -> String {
+    if chosen == fitting.min(places) {
+        return String::new();
+    }
+    "More tools of these MCP servers fit: search for a server's name (mcp__NAME) to list all its tools."
+        .to_owned()
+}
+
+/// The tools nearest to a sentence, as Route ranks them and within its caps; by words when nothing was embedded.
+fn natural(
+    snapshot: &Snapshot,
+    query: &SearchQuery,
+    standings: &Standings,
+    embedded: &Embedded<'_>,
+) -> Result<Findings, Error> {
+    let by_words = embedded.is_words_only(snapshot);
+    let allowed = standings.open(snapshot);
+    let fits = |found: &Candidate| match found.found_by {
+        FoundBy::Name | FoundBy::Memory => true,
+        _ if by_words => found.score > 0.0,
+        // A tool may be found by the requests of its pack, which its summary says nothing of.
+        _ => found.overlap.max(found.parts.nearest) >= least_overlap(snapshot, query, found.slot),
+    };
+    let rank = |k: usize, allowed: Option<&_>| -> Result<Vec<Candidate>, Error> {
+        let look_at = if Caps::exist(snapshot) { k.max(POOL) } else { k };
+        let ranked = embedded.rank(snapshot, look_at, allowed)?;
+        Ok(ranked.into_iter().filter(fits).collect())
+    };
+    let capped = |fitting: &[Candidate], k: usize| {
+        let caps = Caps::new(&snapshot.policy, query.untrusted, k);
+        caps.share(snapshot, fitting.iter().copied(), k)
+    };
+    let fitting = rank(query.max_results, allowed.as_ref())?;
+    let tools = capped(&fitting, query.max_results);
+    let searched = allowed.as_ref().map_or(snapshot.tools.len(), |set| set.count_ones(..));
+    let mut nothing = Nothing::default();
+    if tools.is_empty() {
+        let locked = lookup::locked(snapshot, standings);
+        let fitting = rank(empty::LOCKED_MAX, Some(&locked))?;
+        nothing.locked =
+            capped(&fitting, empty::LOCKED_MAX).iter().map(|found| found.slot).collect();
+    }
+    Ok(Findings {
+        form: Form::Natural,
+        left_out: nothing.left_out(),
+        message: if tools.is_empty() {
+            nothing.message(snapshot, standings)
+        } else {
+            beyond_caps(tools.len(), fitting.len(), query.max_results)
+        },
+        tools,
+        searched,
+        lacking_required: 0,
+    })
+}

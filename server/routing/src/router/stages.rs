@@ -1,0 +1,42 @@
+//! The stages of a call: what each takes, and its span where the call is traced.
+
+use std::time::Instant;
+
+use toolgate_telemetry::part;
+use tracing::Span;
+
+/// Times stages; each ends where the next begins.
+pub(super) struct Stages {
+    stage: &'static str,
+    span: Span,
+    started: Instant,
+    /// Microseconds by stage.
+    pub(super) timings: Vec<(&'static str, u64)>,
+}
+
+impl Stages {
+    /// Begins the first one.
+    pub(super) fn begin(stage: &'static str) -> Self {
+        let timings = Vec::with_capacity(5);
+        Self { stage, span: part(stage), started: Instant::now(), timings }
+    }
+
+    /// Ends one, and begins the next.
+    pub(super) fn next(&mut self, stage: &'static str) {
+        self.end();
+        (self.stage, self.span) = (stage, part(stage));
+    }
+
+    /// Ends the last one.
+    pub(super) fn end(&mut self) {
+        let now = Instant::now();
+        let micros = (now - self.started).as_micros();
+        self.timings.push((self.stage, u64::try_from(micros).unwrap_or(u64::MAX)));
+        (self.started, self.span) = (now, Span::none());
+    }
+
+    /// The span of the stage under way, for work that has spans of its own.
+    pub(super) fn span(&self) -> Span {
+        self.span.clone()
+    }
+}

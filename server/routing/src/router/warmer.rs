@@ -1,0 +1,150 @@
+//! Compiles the schemas of the tools that models are shown, before a call needs them: beside the calls, on threads that
+//! give way, and in pieces, so that no tenant's heavy schemas keep another's waiting.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use tokio::sync::Notify;
+use tracing::warn;
+
+use crate::catalog::share::{Behind, Share};
+use crate::gate::schemas::Schemas;
+use crate::shard::snapshot::Snapshot;
+use toolgate_core::identity::TenantId;
+
+/// Units of some 100 ns after which a piece of work begins no further schema: ten milliseconds.
+pub(super) const PIECE_UNITS: usize = 100_000;
+
+/// Answers whose schemas wait to be compiled, over all tenants and of one; those of more are compiled when they are
+/// called.
+const WAITING_MAX: usize = 256;
+const WAITING_OF_ONE_MAX: usize = 8;
+
+/// Compiles schemas in the background. Dropping it ends this after the piece in hand.
+pub(super) struct Warmer(Arc<Work>);
+
+struct Work {
+    schemas: Arc<Schemas>,
+    share: Share,
+    queue: Mutex<Queue>,
+    idle: Notify,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Wanted>,
+    /// Whether a task works on it.
+    is_at_work: bool,
+}
+
+/// Tools of one answer whose schemas are not compiled. They keep no outdated shard in memory.
+struct Wanted {
+    tenant: TenantId,
+    snapshot: Weak<Snapshot>,
+    /// The slots, the last one first.
+    slots: Vec<u32>,
+}
+
+impl Warmer {
+    pub(super) fn new(schemas: Arc<Schemas>) -> Self {
+        let share = Share::default();
+        let queue = Mutex::default();
+        let idle = Notify::new();
+        Self(Arc::new(Work { schemas, share, queue, idle }))
+    }
+
+    /// The share of the cores in which schemas are compiled.
+    pub(super) fn share(&self) -> &Share {
+        &self.0.share
+    }
+
+    /// Has the schemas compiled that are not yet, if there is room.
+    pub(super) fn want(
+        &self,
+        tenant: &TenantId,
+        snapshot: &Arc<Snapshot>,
+        slots: impl DoubleEndedIterator<Item = u32>,
+    ) {
+        let is_missing = |slot: &u32| self.0.schemas.kept(tenant, snapshot.tool(*slot)).is_none();
+        let slots: Vec<u32> = slots.rev().filter(is_missing).collect();
+        if slots.is_empty() {
+            return;
+        }
+        let wanted = Wanted { tenant: tenant.clone(), snapshot: Arc::downgrade(snapshot), slots };
+        if self.0.queue().add(wanted) {
+            tokio::spawn(go_on(Arc::downgrade(&self.0)));
+        }
+    }
+
+    /// Waits until nothing is left to compile.
+    pub(super) async fn idle(&self) {
+        loop {
+            let mut idle = std::pin::pin!(self.0.idle.notified());
+            idle.as_mut().enable();
+            if !self.0.queue().is_at_work {
+                return;
+            }
+            idle.await;
+        }
+    }
+}
+
+impl Queue {
+    /// Adds what is wanted where there is room. Returns true where nobody works on the queue yet: the caller sees to it.
+    fn add(&mut self, wanted: Wanted) -> bool {
+        let of_tenant = self.waiting.iter().filter(|other| other.tenant == wanted.tenant).count();
+        if self.waiting.len() >= WAITING_MAX || of_tenant >= WAITING_OF_ONE_MAX {
+            return false;
+        }
+        self.waiting.push_back(wanted);
+        !std::mem::replace(&mut self.is_at_work, true)
+    }
+
+    /// Takes what waits longest. Where nothing does, nobody works on it any more.
+    fn next(&mut self) -> Option<Wanted> {
+        let next = self.waiting.pop_front();
+        self.is_at_work = next.is_some();
+        next
+    }
+}
+
+impl Work {
+    /// Nothing panics while it holds the lock.
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Compiles until nothing waits or nobody wants it any more, a piece of each answer in turn.
+async fn go_on(work: Weak<Work>) {
+    while let Some(work) = work.upgrade() {
+        let next = work.queue().next();
+        let Some(wanted) = next else {
+            work.idle.notify_waiters();
+            return;
+        };
+        let tenant = wanted.tenant.clone();
+        let schemas = Arc::clone(&work.schemas);
+        match work.share.run(&tenant, Behind::Answers, move || wanted.piece(&schemas)).await {
+            Ok(None) => {}
+            // It is not refused for want of room: it had its place.
+            Ok(Some(rest)) => work.queue().waiting.push_back(rest),
+            Err(error) => warn!(%error, "schemas are compiled when they are called"),
+        }
+    }
+}
+
+impl Wanted {
+    /// Compiles schemas for a while, and returns what is left of them.
+    fn piece(mut self, schemas: &Schemas) -> Option<Self> {
+        let snapshot = self.snapshot.upgrade()?;
+        let mut units = 0;
+        while units < PIECE_UNITS {
+            let tool = snapshot.tool(self.slots.pop()?);
+            if schemas.kept(&self.tenant, tool).is_none() {
+                units += schemas.compile(&self.tenant, tool).units();
+            }
+        }
+        (!self.slots.is_empty()).then_some(self)
+    }
+}

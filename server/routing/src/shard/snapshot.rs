@@ -1,0 +1,304 @@
+//! One tenant's catalog at one revision, parsed and indexed. Immutable: readers share it, a change makes
+//! a new one.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use fixedbitset::FixedBitSet;
+
+use super::dense::{Dense, Footing};
+use super::fields;
+use super::names::NameIndex;
+use super::noise::Noise;
+use super::pending::PendingServer;
+use super::quarantine::Quarantine;
+use super::requirements::Requirements;
+use super::ruled::RuledCatalog;
+use super::tool::Tool;
+use super::{IndexOptions, VectorIndex, WordIndex};
+use crate::catalog::plan::text_hash;
+use crate::packs::{Attached, Mixed};
+use toolgate_core::error::Error;
+use toolgate_core::identity::ServerName;
+use toolgate_core::policy::Policy;
+use toolgate_store::{ContentHash, RemovedTool, Revision, StoredCatalog, StoredPolicy};
+
+/// A tenant's shard at one revision.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// The catalog revision.
+    pub revision: Revision,
+    /// The tools by slot: the summary pool's order.
+    pub tools: Vec<Tool>,
+    /// Tools by name.
+    pub names: NameIndex,
+    /// Slots by MCP server, ascending.
+    pub servers: BTreeMap<ServerName, Vec<u32>>,
+    /// What the tools ask of the state.
+    pub requirements: Requirements,
+    /// The policy of the same revision.
+    pub policy: Arc<Policy>,
+    /// The revision of the policy's last change; `None` when none was ever set.
+    pub policy_revision: Option<Revision>,
+    /// By slot, what deferring the tool saves: tokens of its definition, 0 for one that is never deferred.
+    pub deferrable_tokens: Box<[u32]>,
+    /// Slots of the tools that are never deferred: the agent's own, then those of MCP servers, untrusted ones last.
+    pub always_load: Vec<u32>,
+    /// Slots of the tools that the policy pins.
+    pub pinned: Vec<u32>,
+    /// The dense index; `None` while the embeddings can't be had.
+    exact: Option<VectorIndex>,
+    /// What the rows of the index are made of.
+    footing: Footing,
+    /// The same with its graph, once that is built: a large shard is served before.
+    with_graph: OnceLock<VectorIndex>,
+    noise: OnceLock<Noise>,
+    /// The index of words.
+    pub words: WordIndex,
+    /// MCP servers whose tools are not registered yet, by name.
+    pub pending: Vec<PendingServer>,
+    /// Slots of the tools of untrusted MCP servers.
+    pub untrusted: FixedBitSet,
+    /// Tools that wait for approval.
+    pub quarantine: Quarantine,
+    /// Tools removed since `pool_floor`, by revision.
+    pub removed: Vec<RemovedTool>,
+    /// The oldest revision that a delta of the summary pool can start from.
+    pub pool_floor: Revision,
+    /// When it was read from the store; `None` for one of a copy.
+    pub read_at: Option<Instant>,
+    memory_bytes: usize,
+}
+
+/// What is known of tools beside their definitions: the embeddings of summaries, by hash, and what packs have.
+pub type Known<'a> = (&'a HashMap<ContentHash, Vec<f32>>, &'a Attached);
+
+impl Snapshot {
+    /// Indexes a catalog under its policy. `embeddings` are by hash of the summary; with one missing there is
+    /// no dense index.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] when the index can't be built; [`Error::StoreDamaged`] when the policy can't be read:
+    /// who may see what is not known then.
+    pub fn build(
+        catalog: StoredCatalog,
+        embeddings: &HashMap<ContentHash, Vec<f32>>,
+        dimensions: usize,
+    ) -> Result<Self, Error> {
+        Self::build_with(catalog, (embeddings, &Attached::default()), dimensions)
+    }
+
+    /// As [`Snapshot::build`], with what packs have for the tools.
+    ///
+    /// # Errors
+    /// As [`Snapshot::build`].
+    pub fn build_with(
+        catalog: StoredCatalog,
+        known: Known<'_>,
+        dimensions: usize,
+    ) -> Result<Self, Error> {
+        let policy = policy_of(catalog.policy.as_ref())?;
+        Self::build_under(policy, catalog, known, dimensions)
+    }
+
+    /// As [`Snapshot::build_with`], under the catalog's policy as it was parsed before.
+    ///
+    /// # Errors
+    /// As [`Snapshot::build`].
+    pub fn build_under(
+        policy: Arc<Policy>,
+        catalog: StoredCatalog,
+        (embeddings, packs): Known<'_>,
+        dimensions: usize,
+    ) -> Result<Self, Error> {
+        let policy_revision = catalog.policy.as_ref().map(|stored| stored.revision);
+        let pending = PendingServer::all(&catalog.servers, &policy);
+        let RuledCatalog { tools, requirements, pinned, quarantine, .. } =
+            RuledCatalog::beside(catalog.servers, (catalog.tools, catalog.quarantined), &policy);
+        let mut footing = Footing::default();
+        let vectors = match rows(&tools, (embeddings, packs), dimensions) {
+            Some(Rows { rows, mixed, nearer }) => {
+                footing = Footing::new(mixed, nearer);
+                let exact = VectorIndex::build_exact(dimensions, rows, &IndexOptions::default());
+                Some(exact.map_err(Error::internal)?)
+            }
+            None => None,
+        };
+        let words =
+            WordIndex::build(tools.iter().map(|tool| fields::of(tool, packs.lines(&tool.id))));
+        let mut snapshot = Self {
+            revision: catalog.revision,
+            names: NameIndex::build(&tools),
+            servers: by_server(&tools),
+            requirements,
+            policy,
+            policy_revision,
+            pinned,
+            deferrable_tokens: tools.iter().map(deferrable_tokens).collect(),
+            always_load: always_loaded(&tools),
+            exact: vectors,
+            footing,
+            with_graph: OnceLock::new(),
+            noise: OnceLock::new(),
+            words,
+            pending,
+            untrusted: untrusted(&tools),
+            quarantine,
+            removed: catalog.removed,
+            pool_floor: catalog.pool_floor,
+            tools,
+            read_at: None,
+            memory_bytes: 0,
+        };
+        snapshot.memory_bytes = snapshot.measure();
+        Ok(snapshot)
+    }
+
+    /// The same as it was read from the store at this moment.
+    #[must_use]
+    pub fn read_at(self, read_at: Option<Instant>) -> Self {
+        Self { read_at, ..self }
+    }
+
+    /// The tool at a slot of this snapshot.
+    ///
+    /// # Panics
+    /// When the slot is of another snapshot.
+    #[must_use]
+    pub fn tool(&self, slot: u32) -> &Tool {
+        &self.tools[slot as usize]
+    }
+
+    /// How near the tools are to `background`, measured once; `None` without a dense index or a background. Every
+    /// call of one process has the same background.
+    #[must_use]
+    pub fn noise(&self, background: &[Vec<f32>]) -> Option<&Noise> {
+        let index = self.vectors().filter(|_| !background.is_empty())?;
+        Some(self.noise.get_or_init(|| {
+            // What third parties register moves the level of nobody else's tools.
+            let mut others = self.untrusted.clone();
+            others.toggle_range(..);
+            let among = (!others.is_clear()).then_some(&others);
+            Noise::measure(&index, background, among)
+        }))
+    }
+
+    /// The dense index; `None` while the embeddings can't be had.
+    #[must_use]
+    pub fn vectors(&self) -> Option<Dense<'_>> {
+        let index = self.with_graph.get().or(self.exact.as_ref())?;
+        Some(Dense::new(index, &self.footing))
+    }
+
+    /// Whether the shard is large enough for a graph and has none yet.
+    #[must_use]
+    pub fn lacks_graph(&self) -> bool {
+        self.vectors().is_some_and(|dense| dense.index().lacks_graph())
+    }
+
+    /// Builds the graph, for as long as that takes; searches go on meanwhile.
+    pub fn build_graph(&self) {
+        if let Some(exact) = self.exact.as_ref().filter(|_| self.lacks_graph()) {
+            // A second builder's graph is as good as the first one's, and dropped.
+            drop(self.with_graph.set(exact.with_graph()));
+        }
+    }
+
+    /// Bytes that this holds, about.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.memory_bytes
+    }
+
+    fn measure(&self) -> usize {
+        let tools: usize = self.tools.iter().map(Tool::memory_bytes).sum();
+        let vectors = self.exact.as_ref().map_or(0, VectorIndex::memory_bytes);
+        let removed: usize = self.removed.iter().map(|r| r.model_name.len() + 32).sum();
+        let pending = self.pending.len() * size_of::<PendingServer>() * 2;
+        let slots = self.tools.len() * 4 * size_of::<u32>();
+        let indexes = vectors
+            + self.footing.memory_bytes()
+            + self.words.memory_bytes()
+            + self.names.memory_bytes();
+        let aside = self.quarantine.memory_bytes() + self.requirements.memory_bytes();
+        tools + indexes + removed + pending + slots + aside
+    }
+}
+
+/// The stored policy, parsed; one that says nothing when none was ever set.
+///
+/// # Errors
+/// [`Error::StoreDamaged`] when it can't be read: it was checked when it was set.
+pub fn policy_of(stored: Option<&StoredPolicy>) -> Result<Arc<Policy>, Error> {
+    let Some(stored) = stored else { return Ok(Arc::default()) };
+    let policy = Policy::parse(&stored.document).map_err(|mistakes| {
+        let first = mistakes.first().map(ToString::to_string).unwrap_or_default();
+        Error::StoreDamaged(format!("the stored policy can't be read: {first}").into())
+    })?;
+    Ok(Arc::new(policy))
+}
+
+/// The rows of the dense index.
+struct Rows {
+    /// One after another.
+    rows: Vec<f32>,
+    /// How those of packs were mixed, by slot.
+    mixed: HashMap<u32, Mixed>,
+    /// How much nearer than their summaries the latter stand to everybody's requests, in the mean.
+    nearer: Option<f32>,
+}
+
+fn rows(tools: &[Tool], (embeddings, packs): Known<'_>, dimensions: usize) -> Option<Rows> {
+    let mut rows = Vec::with_capacity(tools.len() * dimensions);
+    let mut mixed = HashMap::new();
+    let mut nearer = 0.0;
+    let mut measured = 0_u32;
+    for (slot, tool) in (0u32..).zip(tools) {
+        let summary = embeddings.get(&text_hash(&tool.summary))?;
+        let (row, mix) = packs.row(&tool.id, summary);
+        rows.extend(row.iter());
+        if let Some(mix) = mix {
+            mixed.insert(slot, mix);
+            // What third parties write moves what is taken off nobody's tools.
+            if !tool.untrusted {
+                nearer += packs.nearness(&row) - packs.nearness(summary);
+                measured += 1;
+            }
+        }
+    }
+    let known = packs.everyday().filter(|_| measured > 0);
+    let nearer = known.map(|_| nearer / measured as f32);
+    Some(Rows { rows, mixed, nearer })
+}
+
+fn deferrable_tokens(tool: &Tool) -> u32 {
+    if tool.deferrable { tool.schema_tokens } else { 0 }
+}
+
+fn always_loaded(tools: &[Tool]) -> Vec<u32> {
+    let mut always = slots(tools, |tool| !tool.deferrable);
+    always.sort_by_key(|slot| {
+        let tool = &tools[*slot as usize];
+        (!tool.built_in, tool.untrusted)
+    });
+    always
+}
+
+fn untrusted(tools: &[Tool]) -> FixedBitSet {
+    let mut untrusted = FixedBitSet::with_capacity(tools.len());
+    untrusted.extend(slots(tools, |tool| tool.untrusted).into_iter().map(|slot| slot as usize));
+    untrusted
+}
+
+fn by_server(tools: &[Tool]) -> BTreeMap<ServerName, Vec<u32>> {
+    let mut servers: BTreeMap<_, Vec<u32>> = BTreeMap::new();
+    for (slot, tool) in (0u32..).zip(tools) {
+        servers.entry(tool.id.server.clone()).or_default().push(slot);
+    }
+    servers
+}
+
+fn slots(tools: &[Tool], wanted: impl Fn(&Tool) -> bool) -> Vec<u32> {
+    (0u32..).zip(tools).filter(|(_, tool)| wanted(tool)).map(|(slot, _)| slot).collect()
+}

@@ -1,0 +1,361 @@
+//! The lexical index of one shard: BM25 over the terms of each slot's text. It ranks when there is
+//! no embedding to rank by. How a text becomes terms is `terms`' business.
+
+pub mod language;
+mod stop_words;
+pub mod terms;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use fixedbitset::FixedBitSet;
+
+use language::Languages;
+
+/// Saturation of repeated terms and weight of a text's length, as commonly set for BM25
+/// (S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond",
+/// Foundations and Trends in Information Retrieval 3(4), 2009).
+const K1: f32 = 1.2;
+const B: f32 = 0.75;
+
+/// A field's times are in halves: how often its terms count, twice over.
+const HALVES: f32 = 2.0;
+
+/// Terms of a query that are looked up, the first ones: about as much as the encoder reads of a text.
+const QUERY_TERMS: usize = 256;
+
+/// One search result.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WordHit {
+    /// Position of the text, as given to [`WordIndex::build`].
+    pub slot: u32,
+    /// BM25 score, above 0; comparable within one answer only.
+    pub score: f32,
+    /// The part of the query's terms that the text has, each weighed by its rarity; 0 to 1. Terms that no text has count.
+    pub share: f32,
+}
+
+/// A term's occurrences in one slot.
+#[derive(Debug, Clone, Copy)]
+struct Posting {
+    slot: u32,
+    halves: u32,
+}
+
+/// A part of a slot's text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field<'a> {
+    /// The text.
+    pub text: Cow<'a, str>,
+    /// How often each of its terms counts, in halves: 2 is once.
+    pub halves: u32,
+    /// What its words may be.
+    pub languages: Languages,
+}
+
+impl<'a> Field<'a> {
+    /// A text in these languages that counts so many halves.
+    pub fn new(halves: u32, languages: Languages, text: impl Into<Cow<'a, str>>) -> Self {
+        Self { text: text.into(), halves, languages }
+    }
+}
+
+/// Texts by slot, searched by their words. Immutable, shared between threads by reference.
+#[derive(Debug, Default)]
+pub struct WordIndex {
+    postings: HashMap<Box<str>, Box<[Posting]>>,
+    slots: Vec<Slot>,
+}
+
+/// The text of a slot.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    /// Terms, in halves.
+    length: u32,
+    languages: Languages,
+}
+
+impl WordIndex {
+    /// Indexes the fields of each slot, slot 0 first.
+    pub fn build<'a>(slots: impl Iterator<Item = Vec<Field<'a>>>) -> Self {
+        let mut gathered: HashMap<Box<str>, Vec<Posting>> = HashMap::new();
+        let mut indexed = Vec::new();
+        for (slot, fields) in (0..).zip(slots) {
+            let mut text = Slot::default();
+            for field in fields {
+                text.languages = text.languages | field.languages;
+                terms::each(&field.text, field.languages, |term| {
+                    text.length += field.halves;
+                    match gathered.get_mut(term) {
+                        Some(postings) => count(postings, slot, field.halves),
+                        None => {
+                            gathered
+                                .insert(term.into(), vec![Posting { slot, halves: field.halves }]);
+                        }
+                    }
+                });
+            }
+            indexed.push(text);
+        }
+        let postings = gathered.into_iter().map(|(term, list)| (term, list.into()));
+        Self { postings: postings.collect(), slots: indexed }
+    }
+
+    /// The `k` best of the allowed slots (`None`: of all) that share a term with `query`, best
+    /// first, equals by slot. Bits of `allowed` beyond the last slot are ignored. Texts that are not allowed
+    /// count nowhere, so that scores don't tell of them.
+    #[must_use]
+    pub fn search(&self, query: &str, k: usize, allowed: Option<&FixedBitSet>) -> Vec<WordHit> {
+        let is_allowed = |slot: usize| allowed.is_none_or(|bits| bits.contains(slot));
+        let texts = Texts::of(&self.slots, is_allowed);
+        let mut sums = vec![Sums::default(); self.slots.len()];
+        let mut asked = 0.0;
+        for postings in self.postings_of(query, texts.languages) {
+            let found = || postings.iter().filter(|posting| is_allowed(posting.slot as usize));
+            let rarity = texts.rarity(found().count());
+            asked += rarity;
+            for posting in found() {
+                let slot = posting.slot as usize;
+                let times = posting.halves as f32 / HALVES;
+                let damping = texts.damping(self.slots[slot].length);
+                sums[slot].score += rarity * times * (K1 + 1.0) / (times + damping);
+                sums[slot].had += rarity;
+            }
+        }
+        let hit = |(slot, Sums { score, had })| WordHit { slot, score, share: had / asked };
+        let mut hits: Vec<WordHit> =
+            (0..).zip(sums).filter(|(_, sums)| sums.score > 0.0).map(hit).collect();
+        let best_first =
+            |a: &WordHit, b: &WordHit| b.score.total_cmp(&a.score).then(a.slot.cmp(&b.slot));
+        // A word that every tool has makes hits of all of them: only the best are put in order.
+        if k < hits.len() {
+            hits.select_nth_unstable_by(k, best_first);
+            hits.truncate(k);
+        }
+        hits.sort_unstable_by(best_first);
+        hits
+    }
+
+    /// Number of slots.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether there are no texts.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Resident bytes, for the memory budget; the hash table's slack is estimated.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let entry = size_of::<(Box<str>, Box<[Posting]>)>() + 1;
+        let texts: usize = self.postings.keys().map(|term| term.len()).sum();
+        let lists: usize = self.postings.values().map(|list| size_of_val(&**list)).sum();
+        size_of::<Self>()
+            + self.postings.capacity() * entry
+            + texts
+            + lists
+            + self.slots.capacity() * size_of::<Slot>()
+    }
+
+    /// The postings of each distinct term that `query` has in these languages, none of one that no text has, in the order in which sums are the
+    /// same on every run.
+    fn postings_of(&self, query: &str, languages: Languages) -> Vec<&[Posting]> {
+        let mut distinct: Vec<String> = Vec::new();
+        terms::each(query, languages.of_query(query), |term| {
+            if distinct.len() < QUERY_TERMS {
+                distinct.push(term.to_owned());
+            }
+        });
+        distinct.sort_unstable();
+        distinct.dedup();
+        let postings = |term: &String| self.postings.get(term.as_str()).map(AsRef::as_ref);
+        distinct.iter().map(|term| postings(term).unwrap_or_default()).collect()
+    }
+}
+
+/// What is summed up over a query's terms for one slot.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    score: f32,
+    /// The rarity of the terms that it has.
+    had: f32,
+}
+
+/// The texts that are searched.
+struct Texts {
+    count: usize,
+    mean_length: f32,
+    languages: Languages,
+}
+
+impl Texts {
+    fn of(slots: &[Slot], is_allowed: impl Fn(usize) -> bool) -> Self {
+        let mut count = 0_usize;
+        let mut total = 0_u64;
+        let mut languages = Languages::default();
+        for (_, slot) in slots.iter().enumerate().filter(|(slot, _)| is_allowed(*slot)) {
+            count += 1;
+            total += u64::from(slot.length);
+            languages = languages | slot.languages;
+        }
+        Self { count, mean_length: (total as f32 / count.max(1) as f32).max(1.0), languages }
+    }
+
+    /// BM25's inverse document frequency, in the form that never falls below 0.
+    fn rarity(&self, having: usize) -> f32 {
+        let all = self.count as f32;
+        let having = having as f32;
+        (1.0 + (all - having + 0.5) / (having + 0.5)).ln()
+    }
+
+    /// K1 times the length part of BM25's denominator.
+    fn damping(&self, length: u32) -> f32 {
+        K1 * (1.0 - B + B * length as f32 / self.mean_length)
+    }
+}
+
+/// Texts come in order of slot, so that only the last posting can be this slot's.
+fn count(postings: &mut Vec<Posting>, slot: u32, halves: u32) {
+    match postings.last_mut() {
+        Some(last) if last.slot == slot => last.halves += halves,
+        _ => postings.push(Posting { slot, halves }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use language::Language;
+
+    fn of_texts<'a>(texts: impl IntoIterator<Item = &'a str>) -> WordIndex {
+        let field = |text| vec![Field::new(2, Language::of(text).into(), text)];
+        WordIndex::build(texts.into_iter().map(field))
+    }
+
+    const TEXTS: [&str; 5] = [
+        "createIssue: open a new issue in a GitHub repository",
+        "list_pull_requests: list the pull requests of a repository",
+        "send-email: send an e-mail to one or more people",
+        "s3_upload_object: upload an object to an S3 bucket",
+        "天気予報を取得する: weather forecast for a city",
+    ];
+
+    fn index() -> WordIndex {
+        of_texts(TEXTS)
+    }
+
+    fn slots(query: &str, k: usize, allowed: Option<&FixedBitSet>) -> Vec<u32> {
+        index().search(query, k, allowed).iter().map(|hit| hit.slot).collect()
+    }
+
+    #[test]
+    fn finds_by_parts_of_names_in_any_case() {
+        assert_eq!(slots("please CREATE an ISSUE", 3, None), [0]);
+        assert_eq!(slots("pull request list", 1, None), [1]);
+        assert_eq!(slots("new github issue", 1, None), [0]);
+        assert_eq!(slots("put a file into S3", 3, None), [3]);
+        assert_eq!(slots("repository", 9, None), [1, 0]);
+    }
+
+    #[test]
+    fn other_languages_are_found_by_their_stems() {
+        let german = "Sucht die Rechnungen eines Kunden nach Zeitraum oder Betrag";
+        let index = of_texts([german, "search notes by their title"]);
+        let slots = |query, allowed| -> Vec<u32> {
+            index.search(query, 9, allowed).iter().map(|hit| hit.slot).collect()
+        };
+        assert_eq!(slots("welche Rechnung war das?", None), [0]);
+        assert_eq!(slots("note titles", None), [1]);
+        assert!(slots("nach der und die", None).is_empty(), "stop words of German");
+        // The words of a text that may not be seen are not looked for either.
+        let english: FixedBitSet = (1..2).collect();
+        assert_eq!(
+            index.search("notiere die title", 9, Some(&english)),
+            of_texts(["", "search notes by their title"]).search(
+                "notiere die title",
+                9,
+                Some(&english)
+            )
+        );
+    }
+
+    #[test]
+    fn scripts_without_spaces_are_found_by_their_characters() {
+        assert_eq!(slots("明日の天気は?", 3, None), [4]);
+    }
+
+    #[test]
+    fn the_score_is_bm25() {
+        let index = of_texts(["apple apple pear", "pear", "plum"]);
+        let hits = index.search("apple", 9, None);
+        let rarity = (1.0_f32 + (3.0 - 1.0 + 0.5) / (1.0 + 0.5)).ln();
+        let mean = 5.0 / 3.0;
+        let expected = rarity * 2.0 * 2.2 / (2.0 + 1.2 * (0.25 + 0.75 * 3.0 / mean));
+        assert_eq!(hits.len(), 1);
+        assert!((hits[0].score - expected).abs() < 1e-5, "{} for {expected}", hits[0].score);
+    }
+
+    #[test]
+    fn a_share_counts_terms_that_no_text_has() {
+        let index = of_texts(["apple pear", "pear", "plum"]);
+        let shares = |query| -> Vec<(u32, f32)> {
+            index.search(query, 9, None).iter().map(|hit| (hit.slot, hit.share)).collect()
+        };
+        assert_eq!(shares("apple apple pear"), [(0, 1.0), (1, shares("pear apple")[1].1)]);
+        let of_one = shares("plum");
+        let of_two = shares("plum airport");
+        assert_eq!((of_one.len(), of_two.len()), (1, 1));
+        assert!((of_one[0].1 - 1.0).abs() < 1e-6 && of_two[0].1 < 0.5, "{of_one:?} {of_two:?}");
+    }
+
+    #[test]
+    fn equals_come_by_slot_and_k_is_kept() {
+        let index = of_texts(["same words"; 6]);
+        let hits = index.search("words", 4, None);
+        assert_eq!(hits.iter().map(|hit| hit.slot).collect::<Vec<_>>(), [0, 1, 2, 3]);
+        assert!(index.search("words", 0, None).is_empty());
+        assert_eq!(index.search("words", usize::MAX, None).len(), 6);
+    }
+
+    #[test]
+    fn only_allowed_slots_are_found() {
+        let mut allowed = FixedBitSet::with_capacity(64);
+        allowed.insert(0);
+        allowed.insert(63);
+        assert_eq!(slots("repository", 9, Some(&allowed)), [0]);
+        assert!(slots("repository", 9, Some(&FixedBitSet::new())).is_empty());
+    }
+
+    #[test]
+    fn the_beginning_of_a_long_query_counts() {
+        let index = of_texts(["zebra"]);
+        let after = |words: usize| format!("{} zebra", "plum ".repeat(words));
+        assert_eq!(index.search(&after(QUERY_TERMS - 1), 9, None).len(), 1);
+        assert!(index.search(&after(QUERY_TERMS), 9, None).is_empty());
+    }
+
+    #[test]
+    fn scores_do_not_tell_of_texts_that_are_not_allowed() {
+        let seen = ["zebra card", "plum"];
+        let hidden = ["zebra zebra", "a long zebra text of many words"];
+        let alone = of_texts(seen);
+        let both = of_texts(seen.into_iter().chain(hidden));
+        let allowed: FixedBitSet = (0..2).collect();
+        assert_eq!(both.search("zebra", 9, Some(&allowed)), alone.search("zebra", 9, None));
+    }
+
+    #[test]
+    fn nothing_in_common_is_no_hit() {
+        assert!(slots("", 9, None).is_empty());
+        assert!(slots("the of a", 9, None).is_empty());
+        assert!(slots("🦀 !?", 9, None).is_empty());
+        let empty = of_texts([]);
+        assert!(empty.is_empty() && empty.search("issue", 9, None).is_empty());
+        assert_eq!(of_texts([""]).search("issue", 9, None), []);
+        assert!(index().memory_bytes() > TEXTS.iter().map(|text| text.len()).sum());
+    }
+}

@@ -1,0 +1,226 @@
+//! The language of a tool's texts, and what its words are in it. Most catalogs are English; a tool that is not is
+//! indexed by the stems of its own language, and intents that are not clearly English are looked
+//! up by the stems of every language that the catalog has, since they are too short to tell theirs.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::ops::BitOr;
+use std::sync::LazyLock;
+
+use rust_stemmers::{Algorithm, Stemmer};
+use whatlang::{Detector, Lang};
+
+use super::stop_words;
+
+/// Bytes of a text that tell its language.
+const READ_MAX: usize = 300;
+
+/// Function words that make a text English without a further look, as a share of its words.
+const ENGLISH_SHARE: f32 = 0.2;
+
+/// The same for a language that the detector takes for likely, and not for certain; and how many there must be.
+const OTHER_SHARE: f32 = 0.25;
+const OTHER_MIN: usize = 3;
+
+/// A language with stems and stop words: a place among those that are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Language(u8);
+
+/// What is known of a language.
+struct Known {
+    lang: Lang,
+    /// ISO 639-1.
+    code: &'static str,
+    algorithm: Algorithm,
+}
+
+const fn known(lang: Lang, code: &'static str, algorithm: Algorithm) -> Known {
+    Known { lang, code, algorithm }
+}
+
+/// Those for which there is a Snowball stemmer; English first.
+const KNOWN: [Known; 18] = [
+    known(Lang::Eng, "en", Algorithm::English),
+    known(Lang::Ara, "ar", Algorithm::Arabic),
+    known(Lang::Dan, "da", Algorithm::Danish),
+    known(Lang::Nld, "nl", Algorithm::Dutch),
+    known(Lang::Fin, "fi", Algorithm::Finnish),
+    known(Lang::Fra, "fr", Algorithm::French),
+    known(Lang::Deu, "de", Algorithm::German),
+    known(Lang::Ell, "el", Algorithm::Greek),
+    known(Lang::Hun, "hu", Algorithm::Hungarian),
+    known(Lang::Ita, "it", Algorithm::Italian),
+    known(Lang::Nob, "no", Algorithm::Norwegian),
+    known(Lang::Por, "pt", Algorithm::Portuguese),
+    known(Lang::Ron, "ro", Algorithm::Romanian),
+    known(Lang::Rus, "ru", Algorithm::Russian),
+    known(Lang::Spa, "es", Algorithm::Spanish),
+    known(Lang::Swe, "sv", Algorithm::Swedish),
+    known(Lang::Tam, "ta", Algorithm::Tamil),
+    known(Lang::Tur, "tr", Algorithm::Turkish),
+];
+
+static DETECTOR: LazyLock<Detector> =
+    LazyLock::new(|| Detector::with_allowlist(KNOWN.map(|one| one.lang).to_vec()));
+
+static STOP_WORDS: LazyLock<[HashSet<&str>; KNOWN.len()]> = LazyLock::new(|| {
+    KNOWN.map(|one| match one.lang {
+        Lang::Eng => stop_words::ENGLISH.into(),
+        _ => ::stop_words::lookup(one.code).into_iter().flatten().copied().collect(),
+    })
+});
+
+impl Language {
+    /// English.
+    pub const ENGLISH: Self = Self(0);
+
+    /// What a text is most likely written in; English in doubt. Of the 7,997 tools of the labelled and the shipped
+    /// catalogs, 18 are told to be in others, 16 of them rightly.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        let text = &text[..text.floor_char_boundary(READ_MAX)];
+        // Detection takes a hundred times as long.
+        if is_english(text, Languages::ALL) {
+            return Self::ENGLISH;
+        }
+        let Some(found) = DETECTOR.detect(text) else { return Self::ENGLISH };
+        let place = KNOWN.iter().position(|one| one.lang == found.lang());
+        let language = Self(place.and_then(|place| u8::try_from(place).ok()).unwrap_or(0));
+        if found.is_reliable() || language.is_likely(text) { language } else { Self::ENGLISH }
+    }
+
+    /// Whether a text has so many of its stop words, and more of them than of English's.
+    fn is_likely(self, text: &str) -> bool {
+        let words = lower_words(text);
+        let own = self.stops(&words);
+        let english = Self::ENGLISH.stops(&words);
+        own >= OTHER_MIN && own > english && own as f32 >= OTHER_SHARE * words.len() as f32
+    }
+
+    /// What a word and its forms have in common; `None` for a stop word.
+    pub(super) fn stem(self, word: &str) -> Option<Cow<'_, str>> {
+        if self.stop_words().contains(word) {
+            return None;
+        }
+        // Words with other letters are no English words.
+        if self == Self::ENGLISH && !word.is_ascii() {
+            return Some(Cow::Borrowed(word));
+        }
+        Some(Stemmer::create(KNOWN[usize::from(self.0)].algorithm).stem(word))
+    }
+
+    /// How many of these words are its stop words.
+    fn stops(self, words: &[String]) -> usize {
+        words.iter().filter(|word| self.stop_words().contains(word.as_str())).count()
+    }
+
+    fn stop_words(self) -> &'static HashSet<&'static str> {
+        &STOP_WORDS[usize::from(self.0)]
+    }
+}
+
+/// Whether a text is English beyond doubt: it has so many of English's stop words, and more of them than of any
+/// other of the languages.
+fn is_english(text: &str, languages: Languages) -> bool {
+    if !text.is_ascii() {
+        return false;
+    }
+    let words = lower_words(text);
+    let english = Language::ENGLISH.stops(&words);
+    let mut others = languages.iter().filter(|language| *language != Language::ENGLISH);
+    english as f32 >= ENGLISH_SHARE * words.len() as f32
+        && others.all(|language| language.stops(&words) < english)
+}
+
+fn lower_words(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect()
+}
+
+/// Some languages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Languages(u32);
+
+impl Languages {
+    /// English alone.
+    pub const ENGLISH: Self = Self(1);
+
+    const ALL: Self = Self((1 << KNOWN.len()) - 1);
+
+    /// Those of them whose stems a query is looked up by: English alone for an English one, which has nothing to find
+    /// in another language but chance; all of them for any other.
+    pub(super) fn of_query(self, query: &str) -> Self {
+        let query = &query[..query.floor_char_boundary(READ_MAX)];
+        if self == Self::ENGLISH || is_english(query, self) { Self::ENGLISH } else { self }
+    }
+
+    /// Each, English first.
+    pub(super) fn iter(self) -> impl Iterator<Item = Language> {
+        (0..KNOWN.len() as u8).filter(move |place| self.0 >> place & 1 == 1).map(Language)
+    }
+
+    pub(super) fn are_several(self) -> bool {
+        self.0.count_ones() > 1
+    }
+}
+
+impl From<Language> for Languages {
+    fn from(language: Language) -> Self {
+        Self(1 << language.0)
+    }
+}
+
+impl BitOr for Languages {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_tools_are_told_apart() {
+        for (text, code) in [
+            ("List the pull requests of a repository.", "en"),
+            ("get_user", "en"),
+            ("Your AI powered ad assistant!", "en"),
+            ("Get user details", "en"),
+            ("", "en"),
+            ("Sucht Rechnungen eines Kunden nach Zeitraum, Betrag oder Status.", "de"),
+            ("Suit l'avancement d'un dossier déposé auprès des services.", "fr"),
+            ("Atualiza a morada e o telefone de um paciente. Nova morada", "pt"),
+            ("Продлевает срок возврата взятой книги.", "ru"),
+            ("天気予報を取得する", "en"),
+        ] {
+            let Language(place) = Language::of(text);
+            assert_eq!(KNOWN[usize::from(place)].code, code, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_query_that_is_not_english_beyond_doubt_may_be_any() {
+        let all = Languages::ALL;
+        for (query, is_english) in [
+            ("what is the weather in Paris", true),
+            ("show me the open issues of this repo", true),
+            ("was will er in Hamburg", false),
+            ("Rechnung Weber", false),
+            ("weather Paris", false),
+            ("où est mon dossier", false),
+        ] {
+            let wanted = if is_english { Languages::ENGLISH } else { all };
+            assert_eq!(all.of_query(query), wanted, "{query}");
+            assert_eq!(Languages::ENGLISH.of_query(query), Languages::ENGLISH);
+        }
+    }
+
+    #[test]
+    fn every_language_has_stop_words() {
+        assert!(STOP_WORDS.iter().all(|words| words.len() > 40));
+        assert_eq!(Languages::ENGLISH, Language::ENGLISH.into());
+    }
+}

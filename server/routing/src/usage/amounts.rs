@@ -1,0 +1,191 @@
+//! What is counted, and under which names the store keeps it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use toolgate_store::AMOUNT_MAX;
+
+/// What precedes a refusal's code in the store.
+const REFUSED: &str = "refused.";
+
+/// Counts of calls and tokens. Sums stop at [`AMOUNT_MAX`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Amounts {
+    /// Route calls answered.
+    pub route_calls: u64,
+    /// Calls that Gate allowed.
+    pub allowed_calls: u64,
+    /// Definitions of all tools that callers might see.
+    pub full_tokens: u64,
+    /// Summary pools.
+    pub phase1_tokens: u64,
+    /// Active sets at the asked detail.
+    pub phase2_tokens: u64,
+    /// The part of active sets that the turn before did not show.
+    pub new_tokens: u64,
+    /// SearchTools and BatchGetToolSchemas calls answered.
+    pub lookup_calls: u64,
+    /// Tools that those calls sent.
+    pub on_demand_tokens: u64,
+    /// Calls that Gate refused, by the code's name.
+    pub refused: BTreeMap<Cow<'static, str>, u64>,
+}
+
+impl Amounts {
+    /// Adds `other` to it.
+    pub fn add(&mut self, other: &Self) {
+        let fixed = other.named().into_iter().zip(self.fixed());
+        for ((_, amount), sum) in fixed {
+            add_to(sum, amount);
+        }
+        for (code, calls) in &other.refused {
+            // Looked up first: most codes are there, and need no copy.
+            match self.refused.get_mut(code) {
+                Some(sum) => add_to(sum, *calls),
+                None => drop(self.refused.insert(code.clone(), *calls)),
+            }
+        }
+    }
+
+    /// Calls that Gate refused, whatever the reason.
+    #[must_use]
+    pub fn refused_calls(&self) -> u64 {
+        let mut sum = 0;
+        self.refused.values().for_each(|calls| add_to(&mut sum, *calls));
+        sum
+    }
+
+    /// What sending promoted schemas alone saved against sending every schema.
+    #[must_use]
+    pub fn saved_gross(&self) -> i64 {
+        signed(self.full_tokens).saturating_sub(signed(self.phase2_tokens))
+    }
+
+    /// The same less the summary pools and what was sent on demand; negative when deferral did not pay.
+    #[must_use]
+    pub fn saved_net(&self) -> i64 {
+        let beside = self.phase1_tokens.saturating_add(self.on_demand_tokens);
+        self.saved_gross().saturating_sub(signed(beside))
+    }
+
+    /// What is not 0, under the store's names.
+    #[must_use]
+    pub fn items(&self) -> Vec<(String, u64)> {
+        let fixed = self.named().into_iter().map(|(name, amount)| (name.to_owned(), amount));
+        let refused = self.refused.iter().map(|(code, n)| (format!("{REFUSED}{code}"), *n));
+        fixed.chain(refused).filter(|(_, amount)| *amount > 0).collect()
+    }
+
+    /// Adds what the store keeps under `name`; a name that this version does not know is passed over.
+    pub fn add_item(&mut self, name: &str, amount: u64) {
+        if let Some(code) = name.strip_prefix(REFUSED) {
+            add_to(self.refused.entry(Cow::Owned(code.to_owned())).or_default(), amount);
+            return;
+        }
+        let known = self.named().into_iter().position(|(item, _)| item == name);
+        if let Some(place) = known {
+            add_to(self.fixed()[place], amount);
+        }
+    }
+
+    /// In the order of [`Amounts::fixed`].
+    fn named(&self) -> [(&'static str, u64); 8] {
+        [
+            ("route_calls", self.route_calls),
+            ("allowed_calls", self.allowed_calls),
+            ("full_tokens", self.full_tokens),
+            ("phase1_tokens", self.phase1_tokens),
+            ("phase2_tokens", self.phase2_tokens),
+            ("new_tokens", self.new_tokens),
+            ("lookup_calls", self.lookup_calls),
+            ("on_demand_tokens", self.on_demand_tokens),
+        ]
+    }
+
+    fn fixed(&mut self) -> [&mut u64; 8] {
+        [
+            &mut self.route_calls,
+            &mut self.allowed_calls,
+            &mut self.full_tokens,
+            &mut self.phase1_tokens,
+            &mut self.phase2_tokens,
+            &mut self.new_tokens,
+            &mut self.lookup_calls,
+            &mut self.on_demand_tokens,
+        ]
+    }
+}
+
+fn add_to(sum: &mut u64, amount: u64) {
+    *sum = sum.saturating_add(amount).min(AMOUNT_MAX);
+}
+
+fn signed(amount: u64) -> i64 {
+    i64::try_from(amount).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusals(of: &[(&'static str, u64)]) -> BTreeMap<Cow<'static, str>, u64> {
+        of.iter().map(|(code, calls)| (Cow::Borrowed(*code), *calls)).collect()
+    }
+
+    fn each() -> Amounts {
+        Amounts {
+            route_calls: 1,
+            allowed_calls: 2,
+            full_tokens: 100,
+            phase1_tokens: 30,
+            phase2_tokens: 50,
+            new_tokens: 40,
+            lookup_calls: 5,
+            on_demand_tokens: 10,
+            refused: refusals(&[("UNKNOWN_TOOL", 3), ("SCOPE_MISSING", 4)]),
+        }
+    }
+
+    #[test]
+    fn every_amount_is_added() {
+        let mut sum = each();
+        sum.add(&each());
+        sum.add(&Amounts { refused: refusals(&[("HANDLE_EXPIRED", 1)]), ..Amounts::default() });
+        let doubled = Amounts {
+            route_calls: 2,
+            allowed_calls: 4,
+            full_tokens: 200,
+            phase1_tokens: 60,
+            phase2_tokens: 100,
+            new_tokens: 80,
+            lookup_calls: 10,
+            on_demand_tokens: 20,
+            refused: refusals(&[("HANDLE_EXPIRED", 1), ("SCOPE_MISSING", 8), ("UNKNOWN_TOOL", 6)]),
+        };
+        assert_eq!(sum, doubled);
+        assert_eq!((sum.refused_calls(), sum.saved_gross(), sum.saved_net()), (15, 100, 20));
+    }
+
+    #[test]
+    fn what_is_stored_is_read_back() {
+        let mut back = Amounts::default();
+        for (name, amount) in each().items() {
+            back.add_item(&name, amount);
+        }
+        assert_eq!(back, each());
+        back.add_item("of_a_later_version", 7);
+        assert_eq!(back, each());
+        assert!(Amounts::default().items().is_empty());
+    }
+
+    #[test]
+    fn sums_stop_at_their_most() {
+        let mut sum = Amounts { full_tokens: u64::MAX, phase1_tokens: u64::MAX, ..each() };
+        sum.refused = refusals(&[("A", u64::MAX), ("B", u64::MAX)]);
+        assert_eq!(sum.refused_calls(), AMOUNT_MAX);
+        sum.add(&sum.clone());
+        assert_eq!((sum.full_tokens, sum.refused["A"]), (AMOUNT_MAX, AMOUNT_MAX));
+        let spent = Amounts { phase1_tokens: u64::MAX, phase2_tokens: u64::MAX, ..each() };
+        assert_eq!(spent.saved_net(), i64::MIN, "no overflow the other way either");
+    }
+}

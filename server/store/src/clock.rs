@@ -1,0 +1,67 @@
+//! The store's clock. What is stamped by one process and judged by another is stamped and judged by this one clock,
+//! so that a host whose own clock is wrong neither shortens nor prolongs anything.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Tells the time by the store's clock, from this process's clock and how far the two were apart when the store last said.
+#[derive(Debug, Default)]
+pub(super) struct StoreClock {
+    /// Milliseconds by which the store's clock is ahead of this process's.
+    ahead_ms: AtomicI64,
+}
+
+impl StoreClock {
+    /// Learns what the store's clock said while this process's went from `asked_ms` to `answered_ms`. Wrong by half of that
+    /// time at most.
+    pub(super) fn learn(&self, store_ms: i64, asked_ms: i64, answered_ms: i64) {
+        let took = answered_ms.saturating_sub(asked_ms).max(0);
+        let here = asked_ms.saturating_add(took / 2);
+        self.ahead_ms.store(store_ms.saturating_sub(here), Ordering::Relaxed);
+    }
+
+    /// Returns the store's time in milliseconds since 1970, while this process's clock says `here_ms`.
+    pub(super) fn at_ms(&self, here_ms: i64) -> i64 {
+        here_ms.saturating_add(self.ahead_ms.load(Ordering::Relaxed))
+    }
+}
+
+/// Returns the time by this process's clock, in milliseconds since 1970.
+pub(super) fn here_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Returns the moment of so many milliseconds since 1970; 1970 for those before.
+#[must_use]
+pub fn moment(ms: i64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(u64::try_from(ms).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: i64 = 60_000;
+
+    #[test]
+    fn a_skewed_host_tells_the_store_s_time() {
+        for skew in [-10 * MINUTE, 0, 10 * MINUTE] {
+            let clock = StoreClock::default();
+            let store = 1_000 * MINUTE;
+            let here = 1_000 * MINUTE + skew;
+            clock.learn(store, here - 20, here + 20);
+            assert_eq!(clock.at_ms(here), store);
+            assert_eq!(clock.at_ms(here + MINUTE), store + MINUTE);
+        }
+        let clock = StoreClock::default();
+        assert_eq!(clock.at_ms(7), 7, "before the store has said anything");
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_while_asking_changes_nothing_else() {
+        let clock = StoreClock::default();
+        clock.learn(5_000, 9_000, 4_000);
+        assert_eq!(clock.at_ms(9_000), 5_000);
+    }
+}

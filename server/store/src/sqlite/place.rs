@@ -1,0 +1,74 @@
+//! Whether the database is still where it was opened. SQLite goes on writing into a file that was deleted
+//! or replaced, and all of that is gone with the process.
+
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+
+use super::failure::OpenFailure;
+use crate::StoreError;
+
+/// The database file as it was opened.
+#[derive(Debug)]
+pub(super) struct Place {
+    path: PathBuf,
+    file: FileId,
+    log: PathBuf,
+    /// The write-ahead log, which is there while the database is open.
+    log_file: Option<FileId>,
+}
+
+/// Device and inode.
+type FileId = (u64, u64);
+
+impl Place {
+    pub(super) fn of(path: &Path) -> Result<Self, StoreError> {
+        let found = path.metadata();
+        let found = found.map_err(|cause| OpenFailure::io(path, "can't be looked at", cause))?;
+        let mut log = path.as_os_str().to_owned();
+        log.push("-wal");
+        let log = PathBuf::from(log);
+        let log_file = log.metadata().ok().map(|found| id(&found));
+        Ok(Self { path: path.to_owned(), file: id(&found), log, log_file })
+    }
+
+    /// Refuses when the database or its write-ahead log is no longer the file that was opened. Two `stat`: microseconds.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        let problem = match self.path.metadata() {
+            Ok(found) if id(&found) == self.file => return self.check_log(),
+            Ok(_) => "the database was replaced by another file while it was in use",
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
+                "the database was deleted or moved while it was in use"
+            }
+            Err(cause) => return Err(OpenFailure::io(&self.path, "can't be looked at", cause)),
+        };
+        Err(OpenFailure::of(&self.path, format!("{problem}: put it back, or restart the server")))
+    }
+
+    /// What is committed goes to the log first: in one that was deleted it would be gone with the process.
+    fn check_log(&self) -> Result<(), StoreError> {
+        let Some(log_file) = self.log_file else { return Ok(()) };
+        let problem = match self.log.metadata() {
+            Ok(found) if id(&found) == log_file => return Ok(()),
+            Ok(_) => "the write-ahead log was replaced by another file while it was in use",
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
+                "the write-ahead log was deleted or moved while it was in use"
+            }
+            Err(cause) => return Err(OpenFailure::io(&self.log, "can't be looked at", cause)),
+        };
+        let remedy = "put it back if it was moved; if it is gone, restart the server and import what \
+                      was exported before (`toolgate store import`)";
+        Err(OpenFailure::of(&self.log, format!("{problem}: {remedy}")))
+    }
+}
+
+#[cfg(unix)]
+fn id(file: &Metadata) -> FileId {
+    use std::os::unix::fs::MetadataExt as _;
+    (file.dev(), file.ino())
+}
+
+/// Elsewhere an open file can't be deleted.
+#[cfg(not(unix))]
+fn id(_: &Metadata) -> FileId {
+    (0, 0)
+}

@@ -1,0 +1,144 @@
+//! The trace that a call belongs to, as W3C Trace Context has it: read from what a caller sends, and given
+//! to whom is called.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use http::HeaderMap;
+use opentelemetry::Context;
+use opentelemetry::propagation::{Extractor, TextMapPropagator as _};
+use opentelemetry::trace::{SpanContext, TraceContextExt as _};
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+
+/// The parent of what is not sampled.
+const NOBODYS: &str = "00-00000000000000000000000000000001-0000000000000001-00";
+
+const PARENT: &str = "traceparent";
+const STATE: &str = "tracestate";
+
+/// Bytes of a caller's `tracestate`: what everybody must pass on. A longer one is left out.
+const STATE_MAX: usize = 512;
+
+/// Whether spans are recorded. Known for good once the process has begun; `tracing::enabled!` would be
+/// right too, and unsettle the filters of the layers for the next record.
+static RECORDED: AtomicBool = AtomicBool::new(false);
+
+/// Spans are recorded from now on.
+pub(super) fn record_from_now() {
+    RECORDED.store(true, Relaxed);
+}
+
+fn are_recorded() -> bool {
+    RECORDED.load(Relaxed)
+}
+
+/// The headers that say where a call belongs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceHeaders {
+    /// The trace, the span that calls, and whether it is sampled.
+    pub traceparent: String,
+    /// What tracing systems add to it; often empty.
+    pub tracestate: String,
+}
+
+/// The headers for a call that is made now; `None` where no spans are recorded. What nobody's call asks
+/// for, such as texts that a process embeds for itself, is not sampled anywhere.
+#[must_use]
+pub fn trace_headers() -> Option<TraceHeaders> {
+    if !are_recorded() {
+        return None;
+    }
+    let context = Context::current();
+    let mut headers = HashMap::new();
+    TraceContextPropagator::new().inject_context(&context, &mut headers);
+    let traceparent = headers.remove(PARENT).unwrap_or_else(|| NOBODYS.to_owned());
+    Some(TraceHeaders { traceparent, tracestate: headers.remove(STATE).unwrap_or_default() })
+}
+
+/// The trace of the call under way, in hexadecimal, when it is sampled.
+#[must_use]
+pub fn sampled_trace() -> Option<String> {
+    sampled_ids().map(|(trace, _)| trace)
+}
+
+/// Trace and innermost span of the call under way, when it is sampled.
+pub(super) fn sampled_ids() -> Option<(String, String)> {
+    let ids =
+        |context: &SpanContext| (context.trace_id().to_string(), context.span_id().to_string());
+    of_current(|context| context.is_sampled().then(|| ids(context)))
+}
+
+pub(super) fn is_sampled() -> bool {
+    of_current(|context| context.is_sampled().then_some(())).is_some()
+}
+
+fn of_current<T>(read: impl FnOnce(&SpanContext) -> Option<T>) -> Option<T> {
+    if !are_recorded() {
+        return None;
+    }
+    Context::map_current(|context| read(context.span().span_context()))
+}
+
+/// What a caller says of the trace that its call belongs to; `None` when it says nothing, or nothing that
+/// can be read.
+pub(super) fn sent(headers: &HeaderMap) -> Option<Context> {
+    headers.get(PARENT)?;
+    let context =
+        TraceContextPropagator::new().extract_with_context(&Context::new(), &Sent(headers));
+    context.has_active_span().then_some(context)
+}
+
+/// The two headers, and nothing else.
+struct Sent<'a>(&'a HeaderMap);
+
+impl Extractor for Sent<'_> {
+    fn get(&self, key: &str) -> Option<&str> {
+        let value = self.0.get(key)?.to_str().ok()?;
+        (key != STATE || value.len() <= STATE_MAX).then_some(value)
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        vec![PARENT, STATE]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+    fn headers(parent: &str, state: &str) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(PARENT, parent.parse().expect("a header"));
+        headers.insert(STATE, state.parse().expect("a header"));
+        headers
+    }
+
+    #[test]
+    fn what_callers_send_is_read() {
+        let context = sent(&headers(GOOD, "a=b")).expect("a parent");
+        let span = context.span().span_context().clone();
+        assert_eq!(span.trace_id().to_string(), "0af7651916cd43dd8448eb211c80319c");
+        assert!(span.is_sampled() && span.is_remote());
+        assert_eq!(span.trace_state().header(), "a=b");
+        let unsampled = sent(&headers(&GOOD.replace("-01", "-00"), "")).expect("a parent");
+        assert!(!unsampled.span().span_context().is_sampled());
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_no_parent() {
+        let zero = "00-00000000000000000000000000000000-b7ad6b7169203331-01";
+        for parent in ["", "00", zero, "ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"] {
+            assert!(sent(&headers(parent, "")).is_none(), "{parent}");
+        }
+        assert!(sent(&HeaderMap::new()).is_none());
+    }
+
+    #[test]
+    fn a_long_state_is_left_out() {
+        let long = format!("a={}", "b".repeat(STATE_MAX));
+        let context = sent(&headers(GOOD, &long)).expect("a parent");
+        assert_eq!(context.span().span_context().trace_state().header(), "");
+    }
+}

@@ -1,0 +1,127 @@
+//! Logs and traces of a process, set up once and for both: log lines on standard error, and, where a collector is
+//! named, spans that are exported to it (OTLP over gRPC). Spans cost a call nothing when no collector is named, and
+//! no call waits for a collector, or for whoever reads the log.
+
+mod calls;
+mod context;
+mod exporting;
+mod lines;
+mod metrics;
+mod process;
+
+use std::io;
+use std::time::Duration;
+
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Layer, Registry};
+
+pub use calls::{CallSpan, SPANS, part, sampled_span};
+pub use context::{TraceHeaders, sampled_trace, trace_headers};
+pub use exporting::Exporting;
+use exporting::Outlet;
+pub use lines::LogFilter;
+use lines::WaitingLines;
+pub use metrics::{RpcMethod, TraceLabel, register_process};
+
+/// The target of decision events: one record for each call that decides something.
+pub const DECISIONS: &str = "toolgate::decision";
+
+/// The target of log records that hold an intent. No span has them.
+pub const INTENTS: &str = "toolgate::intents";
+
+type AnyLayer = Box<dyn Layer<Registry> + Send + Sync>;
+
+/// Which records are logged, and in what form.
+#[derive(Debug, Clone)]
+pub struct LogOptions {
+    /// Targets and their levels, as `tracing_subscriber::EnvFilter` reads them.
+    pub filter: String,
+    /// One JSON object a line; text for people otherwise.
+    pub json: bool,
+}
+
+/// Where spans go, and which calls have some.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TraceOptions {
+    /// The collector, such as `http://127.0.0.1:4317`.
+    pub endpoint: String,
+    /// What this service is called in traces.
+    pub service_name: String,
+    /// The share of calls that are sampled, from 0 to 1, where the caller has not decided.
+    pub sample_ratio: f64,
+    /// How long the collector may take to accept a batch.
+    pub timeout: Duration,
+}
+
+/// Logging, and spans that wait to be exported.
+pub struct Telemetry {
+    outlet: Option<Outlet>,
+    filter: LogFilter,
+    lines: WaitingLines,
+}
+
+/// Starts logging, and the recording of spans where `traces` says where they go. A second call changes
+/// nothing.
+#[must_use]
+pub fn start(log: &LogOptions, traces: Option<&TraceOptions>) -> Telemetry {
+    let (writers, lines) = lines::writers(io::stderr(), lines::ROOM);
+    let (layer, filter) = lines::layer(log, writers, traces.is_some());
+    let mut layers: Vec<AnyLayer> = vec![layer];
+    let outlet = traces.map(|options| {
+        let (layer, outlet) = exporting::prepare(options);
+        layers.push(layer);
+        outlet
+    });
+    let started = tracing_subscriber::registry().with(layers).try_init();
+    if started.is_ok() {
+        lines.show_dropped();
+        if outlet.is_some() {
+            context::record_from_now();
+        }
+    }
+    Telemetry { outlet, filter, lines }
+}
+
+impl Telemetry {
+    /// Decides what is logged from now on.
+    #[must_use]
+    pub fn filter(&self) -> LogFilter {
+        self.filter.clone()
+    }
+
+    /// Begins to export. Needs a tokio runtime.
+    #[must_use]
+    pub fn export(self) -> Exporting {
+        Exporting::begin(self.outlet, self.lines)
+    }
+}
+
+/// What is wrong with a collector's address, if anything.
+#[must_use]
+pub fn endpoint_mistake(endpoint: &str) -> Option<&'static str> {
+    let rest = endpoint.strip_prefix("http://").or_else(|| endpoint.strip_prefix("https://"));
+    match rest {
+        None => Some("it must begin with http:// or https://"),
+        Some(_) if endpoint.parse::<http::Uri>().is_err() => {
+            Some("it is no address of a collector")
+        }
+        Some(rest) if rest.starts_with([':', '/']) => Some("the host is missing"),
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_collectors_address_has_scheme_and_host() {
+        for good in ["http://127.0.0.1:4317", "https://otel.example:4317", "http://[::1]:4317"] {
+            assert_eq!(endpoint_mistake(good), None, "{good}");
+        }
+        for bad in ["", "127.0.0.1:4317", "grpc://a:1", "http://", "http://:4317", "http://a b"] {
+            assert!(endpoint_mistake(bad).is_some(), "{bad}");
+        }
+    }
+}
