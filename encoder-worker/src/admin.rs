@@ -1,4 +1,4 @@
-//! The admin port: metrics and probes over plain HTTP, apart from the port that embeds.
+//! Admin port: metrics and probes over plain HTTP, separate from the port that embeds.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use super::telemetry::Metrics;
 /// Content type of the exposition text (OpenMetrics 1.0).
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What the admin port shows.
+/// Shared state of the admin port's routes.
 #[derive(Clone)]
 pub(super) struct Admin {
     pub(super) standing: Arc<Standing>,
     pub(super) metrics: Arc<Metrics>,
 }
 
-/// Serves `/metrics`, `/healthz` (the process answers) and `/readyz` (it takes calls) until `over`.
+/// Serves `/metrics`, `/healthz` (the process responds) and `/readyz` (it takes calls) until `over` is cancelled.
 pub(super) async fn serve(listener: TcpListener, admin: Admin, over: CancellationToken) {
     let routes = Router::new()
         .route("/metrics", get(expose))

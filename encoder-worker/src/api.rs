@@ -1,5 +1,5 @@
-//! The gRPC face: the only module of this crate that knows tonic and the messages. Limits are checked here,
-//! and errors become statuses in one place.
+//! gRPC API of the worker: the only module of this crate that depends on tonic and the messages. Limits are checked
+//! here, and errors become statuses in one place.
 
 mod call_error;
 mod health;

@@ -1,4 +1,4 @@
-//! From nothing to a serving encoder, and then the watch over it: load, warm up, first canary, serve.
+//! Startup and supervision of the encoder: load, warm up, run the first canary, serve, then watch.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,13 +13,14 @@ use super::standing::Standing;
 use super::telemetry::Metrics;
 use toolgate_encoder::{EncoderConfig, EncoderHandle, Flow, ModelDescription};
 
-/// A device that is not warm by then will not be: compiling a GPU's kernels takes seconds.
+/// Longest time for the warm-up. A device that is not warm by then has failed: compiling a GPU's kernels takes seconds.
 const WARM_UP_MAX: Duration = Duration::from_secs(120);
 
-/// Texts of each warm-up batch, short and long: a device sets itself up for shapes when it meets them.
+/// Warm-up batches as (texts, words of each). Both short and long, because a device prepares for shapes when it meets
+/// them.
 const WARM_UP: [(usize, usize); 6] = [(1, 1), (1, 40), (8, 4), (2, 400), (32, 12), (1, 1)];
 
-/// Brings the encoder up and watches it. Returns only when the worker can't go on.
+/// Starts the encoder and watches it. Returns only when the worker can't continue.
 pub(super) async fn and_watch(
     config: &WorkerConfig,
     standing: &Standing,
@@ -32,7 +33,7 @@ pub(super) async fn and_watch(
     };
     standing.serve_with(encoder.clone());
     announce(encoder.model(), started.elapsed());
-    watch(&encoder, &canary, config.canary, (standing, metrics)).await.into()
+    watch(&encoder, &canary, config.canary, standing, metrics).await.into()
 }
 
 async fn bring_up(config: &WorkerConfig) -> Result<(EncoderHandle, Canary), WorkerError> {
@@ -52,8 +53,8 @@ fn announce(model: &ModelDescription, took: Duration) {
     );
 }
 
-/// Loads off the async threads: it takes a core for a while. Only the `served` encoder can be faulty by
-/// request.
+/// Loads the model outside the async threads, because it occupies a core for a while. Only the `served` encoder can get
+/// an injected fault.
 async fn load(
     dir: &Path,
     encoder: EncoderConfig,
@@ -72,7 +73,7 @@ type Around = Box<
     dyn FnOnce(Box<dyn toolgate_encoder::Backend>) -> Box<dyn toolgate_encoder::Backend> + Send,
 >;
 
-/// What the served model is wrapped in: in debug builds, the fault that the environment asks for.
+/// Returns the wrapper around the served model: in debug builds, the fault that the environment requests.
 fn around() -> Result<Around, WorkerError> {
     #[cfg(debug_assertions)]
     if let Some(fault) = super::fault::from_environment().map_err(WorkerError::Arguments)? {
@@ -92,8 +93,8 @@ async fn warm_up(encoder: &EncoderHandle) -> Result<(), WorkerError> {
     Ok(())
 }
 
-/// The references: by an f32 encoder on the CPU, which goes away again. When that is what the worker itself
-/// runs, its first answers.
+/// Computes the reference embeddings with an f32 encoder on the CPU, which is dropped afterwards. If the worker itself
+/// runs on that, its first answers become the references.
 async fn canary(config: &WorkerConfig, encoder: &EncoderHandle) -> Result<Canary, WorkerError> {
     let until = Instant::now() + WARM_UP_MAX;
     let texts = || TEXTS.map(String::from).to_vec();
@@ -115,12 +116,13 @@ async fn canary(config: &WorkerConfig, encoder: &EncoderHandle) -> Result<Canary
     Ok(canary)
 }
 
-/// Runs the canary on its timer, and at once whenever the device failed a call, until it fails.
+/// Runs the canary on its timer, and at once whenever the device failed a call. Returns when the canary fails.
 async fn watch(
     encoder: &EncoderHandle,
     canary: &Canary,
     when: CanaryConfig,
-    (standing, metrics): (&Standing, &Metrics),
+    standing: &Standing,
+    metrics: &Metrics,
 ) -> CanaryError {
     loop {
         tokio::select! {

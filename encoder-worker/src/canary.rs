@@ -1,11 +1,11 @@
-//! Texts whose embeddings are known: a device that answers them otherwise answers everything otherwise.
+//! Texts with known embeddings. A device that embeds them wrongly can't be trusted with any text.
 
 use std::time::{Duration, Instant};
 
 use super::error::CanaryError;
 use toolgate_encoder::{Embedding, EncoderHandle};
 
-/// Short, long, not ASCII; none of them anybody's.
+/// Canary texts: short, long and not ASCII. None of them comes from a user.
 pub(super) const TEXTS: [&str; 5] = [
     "git",
     "list the open issues of a repository",
@@ -17,24 +17,24 @@ pub(super) const TEXTS: [&str; 5] = [
      name in the same folder and ask before reading it. Do not change anything.",
 ];
 
-/// The least cosine between a reference and an answer. Number formats move it by .005 at most.
+/// Smallest cosine between a reference and an answer, -1 to 1. Number formats move it by .005 at most.
 const COSINE_MIN: f64 = 0.99;
 
-/// The references.
+/// Reference embeddings of the canary texts.
 #[derive(Debug)]
 pub(super) struct Canary {
     references: Vec<Vec<f32>>,
 }
 
 impl Canary {
-    /// The canary whose right answers are these.
+    /// Creates a canary from the correct embeddings.
     pub(super) fn new(right: Vec<Embedding>) -> Result<Self, CanaryError> {
         let canary = Self { references: right.into_iter().map(|one| one.vector).collect() };
         canary.compare(canary.references.iter().map(Vec::as_slice))?;
         Ok(canary)
     }
 
-    /// Asks before all that waits; the lowest cosine when all are right.
+    /// Embeds the canary texts ahead of all waiting requests; returns the lowest cosine if all are right.
     pub(super) async fn run(
         &self,
         encoder: &EncoderHandle,
@@ -45,7 +45,7 @@ impl Canary {
         self.judge(&answer.map_err(CanaryError::NoAnswer)?)
     }
 
-    /// The lowest cosine when all are right.
+    /// Compares embeddings with the references; returns the lowest cosine if all are right.
     pub(super) fn judge(&self, answer: &[Embedding]) -> Result<f64, CanaryError> {
         self.compare(answer.iter().map(|one| one.vector.as_slice()))
     }
@@ -59,7 +59,7 @@ impl Canary {
                 return Err(CanaryError::Shape { text, expected, found });
             }
             let cosine = cosine(found, right);
-            // A NaN is not less than anything.
+            // Comparisons with NaN are false.
             if cosine.is_nan() || cosine < COSINE_MIN {
                 return Err(CanaryError::Wrong { text, cosine, minimum: COSINE_MIN });
             }
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn what_is_near_is_right() {
         assert!(verdict(&[[1.0, 0.0], [0.6, 0.8]]).is_ok_and(|lowest| lowest > 0.999_999));
-        // A length of its own is no fault: some models don't normalise.
+        // A different length is no fault: some models don't normalise.
         assert!(verdict(&[[2.0, 0.02], [0.6, 0.8]]).is_ok_and(|lowest| lowest < 0.999_999));
     }
 

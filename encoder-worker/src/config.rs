@@ -1,4 +1,4 @@
-//! What a worker is told.
+//! Configuration of a worker.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -6,30 +6,30 @@ use std::time::Duration;
 
 use toolgate_encoder::EncoderConfig;
 
-/// Everything a worker needs to know.
+/// Complete configuration of a worker.
 #[derive(Debug, Clone)]
 pub struct WorkerConfig {
-    /// Where gRPC is served; port 0 takes a free one.
+    /// Address of the gRPC port; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// Where metrics and probes are served; port 0 takes a free one.
+    /// Address of the port for metrics and probes; port 0 takes a free one.
     pub admin_listen: SocketAddr,
     /// The model directory.
     pub model_dir: PathBuf,
     /// Device, number format, queue and batches.
     pub encoder: EncoderConfig,
-    /// How long calls in progress may take to end once the worker is told to stop.
+    /// Time that calls in progress may take after a stop signal.
     pub drain: Duration,
-    /// Whether the end of standard input stops the worker, as a signal does.
+    /// True if the end of standard input stops the worker, as a signal does.
     pub until_stdin_ends: bool,
-    /// How the device is watched.
+    /// Supervision of the device.
     pub canary: CanaryConfig,
 }
 
-/// When the canary texts are embedded.
+/// Timing of the canary runs.
 #[derive(Debug, Clone, Copy)]
 pub struct CanaryConfig {
-    /// Time from one run's end to the next one's begin.
+    /// Time from the end of one run to the beginning of the next.
     pub interval: Duration,
-    /// How long a run may take.
+    /// Longest time for one run.
     pub timeout: Duration,
 }

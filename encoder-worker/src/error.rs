@@ -1,4 +1,4 @@
-//! Why a worker did not start, or ended, and the exit code that says so to its supervisor.
+//! Errors that keep a worker from starting or end it, and the exit codes that report them to its supervisor.
 
 use std::error::Error as StdError;
 use std::io;
@@ -10,10 +10,10 @@ use toolgate_encoder::LoadError;
 /// Cause of an error, kept for the log.
 pub(super) type Cause = Box<dyn StdError + Send + Sync>;
 
-/// Why a worker did not start, or ended.
+/// Reason that a worker did not start, or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
-    /// The arguments make no sense together.
+    /// The arguments contradict each other.
     #[error("{0}")]
     Arguments(String),
     /// The model can't be loaded onto the device.
@@ -21,68 +21,68 @@ pub enum WorkerError {
     Model {
         /// The model directory.
         folder: String,
-        /// Why.
+        /// Cause of the failure.
         #[source]
         source: LoadError,
     },
-    /// The model's loading panicked.
+    /// The loading of the model panicked.
     #[error("the model can't be loaded")]
     LoadPanic(#[source] Cause),
-    /// An address can't be listened on.
+    /// The worker can't listen on an address.
     #[error("{address} can't be listened on; another process may have it ({flag} sets another)")]
     Listen {
         /// The address.
         address: SocketAddr,
         /// The flag that sets it.
         flag: &'static str,
-        /// Why.
+        /// Cause of the failure.
         #[source]
         source: io::Error,
     },
-    /// The device did not get through its warm-up.
+    /// The device failed during its warm-up.
     #[error("the device did not get through its warm-up")]
     WarmUp(#[source] EmbedError),
-    /// The device answered the canary wrong, or not.
+    /// The device answered the canary wrongly, or not at all.
     #[error("the canary found the device unfit")]
     Canary(#[from] CanaryError),
     /// The gRPC transport failed.
     #[error("the gRPC transport failed")]
     Transport(#[source] Cause),
-    /// The process could not get its threads.
+    /// The process could not start its threads.
     #[error("the process can't start its threads")]
     Runtime(#[source] io::Error),
 }
 
-/// What was wrong with a canary's answer. Texts are named by their place in the list of canaries.
+/// Defect of a canary's answer. Texts are identified by their index in the list of canaries.
 #[derive(Debug, thiserror::Error)]
 pub enum CanaryError {
     /// There was no answer, or none in time.
     #[error("there was no answer")]
     NoAnswer(#[source] EmbedError),
-    /// The answer is no list of embeddings of the expected lengths.
+    /// An embedding has the wrong length.
     #[error("canary {text}: the embedding has {found} values, expected {expected}")]
     Shape {
-        /// The canary.
+        /// Index of the canary text.
         text: usize,
         /// Values expected.
         expected: usize,
         /// Values found.
         found: usize,
     },
-    /// The embedding is not that of the text.
+    /// The embedding does not belong to the text.
     #[error("canary {text}: the cosine to its reference is {cosine:.4}, below {minimum}")]
     Wrong {
-        /// The canary.
+        /// Index of the canary text.
         text: usize,
-        /// The cosine found; NaN when the embedding is not finite.
+        /// Cosine found, -1 to 1; NaN when the embedding is not finite.
         cosine: f64,
-        /// The least that is right.
+        /// Smallest cosine that is accepted.
         minimum: f64,
     },
 }
 
 impl WorkerError {
-    /// The process's exit code, as `--help` lists them.
+    /// Returns the process's exit code, as listed by `--help`.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -94,7 +94,7 @@ impl WorkerError {
         }
     }
 
-    /// The error and its causes, each after what it caused.
+    /// Returns the error followed by its causes, outermost first.
     pub(super) fn with_causes(&self) -> String {
         let mut text = self.to_string();
         let mut source = self.source();

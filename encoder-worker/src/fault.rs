@@ -1,14 +1,14 @@
-//! Faults on demand, for tests with real processes. Debug builds only: the module is not in a release.
+//! Fault injection for tests with real processes. It exists in debug builds only.
 //!
-//! `TOOLGATE_FAULT` is a kind and, after commas, when it is on:
+//! `TOOLGATE_FAULT` is a kind, followed by conditions after commas:
 //!
-//! - `garbage` (unit vectors that have nothing to do with the text), `lie` (the same, except for texts that came before
-//!   the fault was on: as from a worker that has learnt which texts it is checked with), `slow:MILLISECONDS`, `hang` (no answer
-//!   ever), `fail` (every device call), `panic`;
-//! - `after=N`: from the batch after the Nth, warm-up and canaries included;
-//! - `while=PATH`: as long as the file exists.
+//! - `garbage` (unit vectors unrelated to the text), `lie` (the same, except for texts that came before the fault was
+//!   on, like a worker that has learnt the texts it is checked with), `slow:MILLISECONDS`, `hang` (never answers),
+//!   `fail` (every device call fails), `panic`;
+//! - `after=N`: on after the Nth batch, warm-up and canaries included;
+//! - `while=PATH`: on as long as the file exists.
 //!
-//! Such as `garbage,while=/tmp/garbage` or `slow:300,after=100`.
+//! Examples: `garbage,while=/tmp/garbage` and `slow:300,after=100`.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -19,10 +19,10 @@ use toolgate_encoder::{Backend, BackendError, Batch};
 
 const ENVIRONMENT: &str = "TOOLGATE_FAULT";
 
-/// Texts that a worker that lies has learnt.
+/// Most texts that a lying worker remembers.
 const LEARNT_MAX: usize = 100_000;
 
-/// A fault and when it is on.
+/// Fault with the conditions under which it is on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fault {
     kind: Kind,
@@ -40,7 +40,7 @@ enum Kind {
     Panic,
 }
 
-/// The fault that the environment asks for.
+/// Reads the fault that the environment requests.
 pub(super) fn from_environment() -> Result<Option<Fault>, String> {
     let Some(text) = std::env::var_os(ENVIRONMENT).filter(|text| !text.is_empty()) else {
         return Ok(None);
@@ -108,7 +108,7 @@ impl Faulty {
     }
 }
 
-/// The tokens of each text.
+/// Returns the tokens of each text.
 fn texts(batch: &Batch) -> impl Iterator<Item = &[u32]> {
     batch.bounds().windows(2).map(|bounds| &batch.token_ids()[bounds[0]..bounds[1]])
 }
@@ -152,7 +152,7 @@ impl Backend for Faulty {
     }
 }
 
-/// Random values, scaled to length 1.
+/// Overwrites a vector with random values of length 1.
 fn spoil(vector: &mut [f32], seed: u64) {
     let mut state = seed;
     for value in vector.iter_mut() {

@@ -1,6 +1,6 @@
-//! The encoder worker: a process that serves one encoder over gRPC, watches itself, and ends with an exit
-//! code that tells its supervisor why. Everything but the parsing of the command line is here, so that
-//! another binary can be a worker too.
+//! The encoder worker: a process that serves one encoder over gRPC, checks itself, and ends with an exit code that
+//! tells its supervisor why. Everything but the parsing of the command line is here, so that another binary can be a
+//! worker too.
 
 mod admin;
 mod api;
@@ -39,13 +39,13 @@ use api::Face;
 use standing::{Phase, Standing};
 use telemetry::Metrics;
 
-/// Threads that answer calls; the encoder has its own.
+/// Number of threads that answer calls; the encoder has its own.
 const CALL_THREADS: usize = 2;
 
-/// How long the collector may take to accept the last spans, once all calls are over.
+/// Time within which the collector must accept the last spans, once all calls are over.
 const LAST_SPANS_MAX: Duration = Duration::from_secs(1);
 
-/// The whole life of a worker process: logging, runtime, [`run`], exit code.
+/// Runs a worker process from start to end: logging, runtime, [`run`], exit code.
 #[must_use]
 pub fn main(arguments: WorkerArguments) -> ExitCode {
     let spans = arguments.spans();
@@ -70,7 +70,7 @@ fn live(config: WorkerConfig, telemetry: Telemetry) -> Result<(), WorkerError> {
         exporting.stop(LAST_SPANS_MAX).await;
         outcome
     });
-    // The drain is over: whatever still runs, a device that hangs included, is not waited for.
+    // The drain is over: tasks that still run, such as a device that hangs, are not awaited.
     runtime.shutdown_background();
     outcome
 }
@@ -78,9 +78,9 @@ fn live(config: WorkerConfig, telemetry: Telemetry) -> Result<(), WorkerError> {
 /// Serves until SIGINT or SIGTERM (or, if so configured, until standard input ends), then drains.
 ///
 /// # Errors
-/// What kept it from starting, or ended it.
+/// The reason that it could not start, or that ended it.
 pub async fn run(config: WorkerConfig) -> Result<(), WorkerError> {
-    // Its log may be a file.
+    // The log may be a file.
     outlive_file_size_limit();
     open_as_many_files_as_allowed();
     let stop = CancellationToken::new();
@@ -91,7 +91,7 @@ pub async fn run(config: WorkerConfig) -> Result<(), WorkerError> {
     serve_until(config, stop).await
 }
 
-/// On a thread of its own: a read of standard input can't be called off.
+/// Waits for the end of standard input on its own thread, because such a read can't be cancelled.
 fn stop_with_stdin(stop: CancellationToken) -> Result<(), WorkerError> {
     let wait = move || {
         // An input that can't be read has ended too.
@@ -103,11 +103,11 @@ fn stop_with_stdin(stop: CancellationToken) -> Result<(), WorkerError> {
     spawned.map(drop).map_err(WorkerError::Runtime)
 }
 
-/// Serves until `stop`, then drains. The ports are open before the model is loaded; health says
+/// Serves until `stop` is cancelled, then drains. The ports are open before the model is loaded. Health reports
 /// NOT_SERVING until the encoder is warm and its first canary was right.
 ///
 /// # Errors
-/// As [`run`].
+/// The same as [`run`].
 pub async fn serve_until(config: WorkerConfig, stop: CancellationToken) -> Result<(), WorkerError> {
     let listener = listen(config.listen, "--listen").await?;
     let admin_listener = listen(config.admin_listen, "--admin-listen").await?;
@@ -155,7 +155,7 @@ async fn listen(address: SocketAddr, flag: &'static str) -> Result<TcpListener, 
     bound.map_err(|source| WorkerError::Listen { address, flag, source })
 }
 
-/// The line that a supervisor reads to learn the ports.
+/// Prints the line from which a supervisor reads the ports.
 fn announce(listener: &TcpListener, admin: &TcpListener) {
     let text = |bound: io::Result<SocketAddr>| bound.map_or_else(|_| "?".into(), |a| a.to_string());
     let grpc = listener.local_addr();

@@ -27,7 +27,7 @@ pub enum LogLevel {
     Trace,
 }
 
-/// Starts both; a second call changes nothing.
+/// Starts logs and spans; a second call has no effect.
 pub(super) fn start(format: LogFormat, level: LogLevel, spans: Option<&TraceOptions>) -> Telemetry {
     let level = match level {
         LogLevel::Error => "error",
@@ -36,7 +36,8 @@ pub(super) fn start(format: LogFormat, level: LogLevel, spans: Option<&TraceOpti
         LogLevel::Debug => "debug",
         LogLevel::Trace => "trace",
     };
-    // Libraries are heard when they warn, all crates of ours at the level asked for: targets are matched by their beginnings.
+    // Libraries are logged from level warn on, the crates of this project at the requested level. Targets are matched
+    // by prefix.
     let filter = format!("warn,toolgate={level}");
     telemetry::start(&LogOptions { filter, json: format == LogFormat::Json }, spans)
 }

@@ -1,4 +1,4 @@
-//! The `toolgate-encoder-worker` binary. Everything is in the library.
+//! The `toolgate-encoder-worker` binary. The library holds everything else.
 
 use std::process::ExitCode;
 

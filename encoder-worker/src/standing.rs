@@ -1,4 +1,4 @@
-//! What the worker is at: one value that health, readiness and every call look at.
+//! Phase of the worker: one value that health, readiness and every call read.
 
 use std::sync::OnceLock;
 
@@ -6,32 +6,32 @@ use tokio::sync::{Notify, watch};
 
 use toolgate_encoder::EncoderHandle;
 
-/// Where in its life a worker is. It never goes back.
+/// Phase in the life of a worker. It never goes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
     /// The model is being loaded or warmed up.
     Starting,
     /// Calls are answered.
     Serving,
-    /// Asked to stop: calls in progress end, new ones are refused.
+    /// Shutdown has begun: calls in progress may end, new ones are refused.
     Draining,
-    /// The device can't be trusted: no call is answered, those in progress neither.
+    /// The device can't be trusted: no call is answered, not even those in progress.
     Broken,
 }
 
 impl Phase {
-    /// Whether the process is about to end.
+    /// Returns true if the process is about to end.
     pub(super) fn is_last(self) -> bool {
         self >= Self::Draining
     }
 }
 
-/// Shared by everything in the process.
+/// Phase and encoder, shared by everything in the process.
 #[derive(Debug)]
 pub(super) struct Standing {
     phase: watch::Sender<Phase>,
     encoder: OnceLock<EncoderHandle>,
-    /// Rung when the device failed a call: the canary shall not wait for its turn.
+    /// Signal that the device failed a call, so that the canary runs at once.
     pub(super) suspicion: Notify,
 }
 
@@ -54,7 +54,7 @@ impl Standing {
         self.phase.subscribe()
     }
 
-    /// Goes on to `phase`, unless it is past it.
+    /// Moves on to `phase`; does nothing if the worker is past it.
     pub(super) fn enter(&self, phase: Phase) {
         self.phase.send_if_modified(|now| {
             let forward = *now < phase;
@@ -63,21 +63,21 @@ impl Standing {
         });
     }
 
-    /// Serves with this encoder from now on.
+    /// Starts to serve with this encoder.
     pub(super) fn serve_with(&self, encoder: EncoderHandle) {
         self.encoder.get_or_init(|| encoder);
         self.enter(Phase::Serving);
     }
 
-    /// The encoder, once there is a warm one.
+    /// Returns the encoder, once there is a warm one.
     pub(super) fn encoder(&self) -> Option<&EncoderHandle> {
         self.encoder.get()
     }
 
-    /// Returns once `phase` or a later one is entered.
+    /// Waits until `phase` or a later one is entered.
     pub(super) async fn reached(&self, phase: Phase) {
         let mut watch = self.watch();
-        // The sender lives as long as `self`, so there is always somebody to wait for.
+        // The sender lives as long as `self`, so the wait can't fail.
         let _ = watch.wait_for(|now| *now >= phase).await;
     }
 }

@@ -1,5 +1,5 @@
-//! The worker's metrics, under the names that dashboards know (OpenTelemetry's for calls, `toolgate_*` for
-//! our own). Canaries and warm-ups are texts like others, and counted with them.
+//! Metrics of the worker. Their names are those that dashboards know: OpenTelemetry's for calls, `toolgate_*` for our
+//! own. Canary and warm-up texts are counted like all others.
 
 mod device;
 
@@ -20,27 +20,27 @@ use toolgate_telemetry::{RpcMethod, TraceLabel, register_process, sampled_trace}
 use super::standing::Standing;
 use device::DeviceCollector;
 
-/// Upper bounds in seconds: most calls take less than 5 ms.
+/// Upper bounds of the buckets in seconds; most calls take less than 5 ms.
 const BUCKETS: [f64; 14] =
     [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
 
-/// The method of a call and how it ended.
+/// Labels of a call: its method and its outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CallLabels {
-    /// Always `grpc`.
+    /// RPC system; always `grpc`.
     rpc_system_name: &'static str,
     /// Package, service and method.
     rpc_method: RpcMethod,
     /// The gRPC code, such as `OK`.
     rpc_response_status_code: &'static str,
-    /// The error's reason; empty when there was none.
+    /// Error reason; empty on success.
     error_type: &'static str,
 }
 
 type CallTimes = HistogramWithExemplars<TraceLabel>;
 type Calls = Family<CallLabels, CallTimes, fn() -> CallTimes>;
 
-/// What was counted, and the registry that shows it.
+/// Counters and the registry that exposes them.
 pub(super) struct Metrics {
     registry: Registry,
     calls: Calls,
@@ -81,7 +81,8 @@ impl Metrics {
         r.register("toolgate_canary_lowest_cosine", lowest, self.canary_lowest.clone());
     }
 
-    /// A call that ended, told within its span; `error` is the reason's name, empty when there was none.
+    /// Counts a call that ended; must be called within its span. `error_type` is the name of the reason, empty on
+    /// success.
     pub(super) fn call(
         &self,
         rpc_method: &'static str,
@@ -99,12 +100,12 @@ impl Metrics {
         self.calls.get_or_create(&labels).observe(seconds, trace, at);
     }
 
-    /// A connection that was closed at once.
+    /// Counts a connection that was closed at once.
     pub(super) fn connection_refused(&self) {
         self.connections_refused.inc();
     }
 
-    /// A run of the canary: its lowest cosine, or `None` when it failed.
+    /// Counts a run of the canary, with its lowest cosine, or `None` when it failed.
     pub(super) fn canary(&self, lowest: Option<f64>) {
         self.canary_runs.inc();
         match lowest {
@@ -113,7 +114,7 @@ impl Metrics {
         }
     }
 
-    /// The exposition text (OpenMetrics 1.0).
+    /// Returns the exposition text (OpenMetrics 1.0).
     pub(super) fn expose(&self) -> String {
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("writing to a String does not fail");

@@ -1,6 +1,8 @@
-//! Answers that were made and not yet taken by their callers. The transport holds them for as long as a
-//! caller likes not to read, so their bytes are bounded over the process, and shared out by connection and by tenant:
-//! an answer beyond is refused at once, and what a caller leaves lying is thrown away.
+//! Bounds on the bytes of answers that callers have not read yet.
+//!
+//! The transport buffers an answer for as long as its caller does not read. The total is therefore bounded for the
+//! whole process and shared out by connection and by tenant. An answer beyond the bound is refused at once, and an
+//! answer that its caller leaves unread is discarded.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -26,23 +28,23 @@ mod room;
 #[cfg(test)]
 mod tests;
 
-/// How long an answer may lie without a piece (16 KiB) of it being taken; then it is thrown away, and after
-/// as long again its connection is closed. A line of 10 kbit/s is fast enough.
+/// Longest time that an answer may wait without a piece (16 KiB) of it being read. After that it is discarded, and
+/// after the same time again its connection is closed. A line of 10 kbit/s is fast enough.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a caller is told whose answer finds no room.
+/// Error message for a caller whose answer does not fit.
 const UNREAD: &str = "too many answers wait for their callers to read them";
 
-/// Bounds the bytes of untaken answers of all services below it.
+/// Layer that bounds the bytes of unread answers of all services below it.
 #[derive(Clone)]
 pub struct BoundAnswers {
     room: Arc<Room>,
 }
 
 impl BoundAnswers {
-    /// At most `bytes` of untaken answers, of which a connection or a tenant gets four fifths at most; `refused` is told of
-    /// each answer beyond. To be called within a runtime, which then looks after the answers for as long as the layer or one
-    /// of them is there.
+    /// Allows at most `bytes` of unread answers, of which one connection or tenant gets at most four fifths. Calls
+    /// `refused` for each answer beyond. Must be called within a tokio runtime, where a task then watches the answers
+    /// for as long as the layer or one of them exists.
     pub fn new(bytes: usize, refused: impl Fn() + Send + Sync + 'static) -> Self {
         Self::with_patience(PATIENCE, bytes, refused)
     }
@@ -58,7 +60,7 @@ impl BoundAnswers {
     }
 }
 
-/// The service under [`BoundAnswers`].
+/// Service that [`BoundAnswers`] wraps around another.
 #[derive(Clone)]
 pub struct Bounded<S> {
     inner: S,
@@ -90,7 +92,7 @@ where
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
         let peer = request.extensions().get::<Peer>().cloned();
-        // Without a door before this, the connection alone is known.
+        // Without `BoundRequests` in front, only the connection is known.
         let owner = request.extensions().get::<RequestOwner>().cloned();
         let under_way = peer.as_ref().map(Peer::begin_request);
         let content = request.headers().get(CONTENT_TYPE).cloned();
@@ -102,8 +104,8 @@ where
             let owner =
                 owner.map_or_else(|| RequestOwner::of(peer.as_ref()).now(), |owner| owner.now());
             let mut opened = Some((For { peer, owner, request: under_way, grpc }, body));
-            // A unary answer is there at once. Asked for here, it can be refused before any header of
-            // success is sent, so that clients may try again.
+            // A unary answer is ready at once. Polled here, it can be refused before any header of success is sent, so
+            // that clients may try again.
             let open = poll_fn(|cx| {
                 let opened = opened.take();
                 Poll::Ready(opened.and_then(|(caller, body)| Answer::open(&room, caller, body, cx)))
@@ -116,7 +118,7 @@ where
     }
 }
 
-/// Whether it is gRPC itself, and not gRPC-Web.
+/// Returns true for native gRPC; gRPC-Web does not count.
 fn is_grpc(content: &HeaderValue) -> bool {
     let kind = content.as_bytes().strip_prefix(b"application/grpc");
     kind.is_some_and(|rest| !rest.starts_with(b"-web"))

@@ -1,26 +1,26 @@
-//! When a request came: from then on its caller waits, whatever it is that the process does meanwhile.
+//! Arrival times of requests. The caller waits from that moment on, whatever the process does meanwhile.
 
 use std::time::{Duration, Instant};
 
 use tonic::codegen::http::Extensions;
 
-/// When a request came. Requests carry it in their extensions.
+/// Arrival of a request. Requests carry it in their extensions.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival {
-    /// When its first bytes could be read.
+    /// Time at which its first bytes could be read.
     pub at: Instant,
-    /// How long it took from then until anything was done for it; its body is no part of this.
+    /// Time from `at` until processing began; excludes the time that the body takes.
     pub waited: Duration,
 }
 
 impl Arrival {
-    /// Something that came just now.
+    /// Returns the arrival of a request that came just now.
     #[must_use]
     pub fn now() -> Self {
         Self { at: Instant::now(), waited: Duration::ZERO }
     }
 
-    /// Returns when the request of these extensions came; now, where nobody saw it come.
+    /// Returns the arrival stored in these extensions, or the present time if none was recorded.
     #[must_use]
     pub fn of(extensions: &Extensions) -> Self {
         extensions.get().copied().unwrap_or_else(Self::now)

@@ -1,5 +1,5 @@
-//! What is read of certificates: whom one names, and until when it is good. Whether it can be trusted is for rustls, which
-//! has refused what is malformed.
+//! Reader of the fields that the server needs of a client certificate: names and expiry. It does not verify trust:
+//! rustls has done that and has refused malformed certificates.
 
 use rustls::pki_types::CertificateDer;
 use sha2::{Digest as _, Sha256};
@@ -12,21 +12,21 @@ use self::der::{Element, Reader};
 /// `id-at-commonName` (2.5.4.3).
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 
-/// A client's certificate, which was verified.
+/// Verified client certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerCertificate {
-    /// The URIs among its alternative names.
+    /// URIs among its subject alternative names.
     pub uris: Vec<String>,
-    /// The common name of its subject, where there is one and no second.
+    /// Common name of its subject; `None` unless there is exactly one.
     pub common_name: Option<String>,
-    /// When it expires, in milliseconds since 1970 (UTC).
+    /// Expiry, in milliseconds since 1970 (UTC).
     pub not_after_ms: i64,
-    /// SHA-256 of it.
+    /// SHA-256 of the DER bytes.
     pub sha256: [u8; 32],
 }
 
 impl PeerCertificate {
-    /// Reads a certificate (DER); `None` when it can't be read.
+    /// Reads a DER certificate; returns `None` when it can't be parsed.
     #[must_use]
     pub fn read(der: &CertificateDer<'_>) -> Option<Self> {
         let certificate = EndEntityCert::try_from(der).ok()?;
@@ -39,7 +39,7 @@ impl PeerCertificate {
     }
 }
 
-/// The one common name of a subject: a sequence of sets of pairs.
+/// Returns the only common name of a subject, which is a sequence of sets of pairs.
 fn common_name(subject: &[u8]) -> Option<String> {
     let mut found = None;
     for set in Reader::new(subject) {
@@ -57,13 +57,13 @@ fn common_name(subject: &[u8]) -> Option<String> {
     is_text.then(|| String::from_utf8(content.to_vec()).ok())?
 }
 
-/// The end of a certificate's validity, in seconds since 1970 (RFC 5280, 4.1).
+/// Returns the end of a certificate's validity, in seconds since 1970 (RFC 5280, 4.1).
 fn not_after(certificate: &[u8]) -> Option<i64> {
     let whole = Reader::new(certificate).next()?;
     let signed = Reader::new(whole.content).next()?;
     let mut fields = Reader::new(signed.content);
     let first = fields.next()?;
-    // The version is there from version 2 on; then serial number, algorithm, issuer.
+    // The version field exists from version 2 on; then come serial number, algorithm and issuer.
     let before_validity = if first.tag == der::VERSION { 3 } else { 2 };
     let validity = fields.nth(before_validity)?;
     let end = Reader::new(validity.content).nth(1)?;

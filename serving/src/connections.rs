@@ -1,7 +1,9 @@
-//! Connections, bounded in number: beyond the limit, one that never made an authenticated call is closed for the new one,
-//! or the new one is, at once, so that its client hears of it and tries another replica instead of waiting in the kernel's
-//! queue. One that never begins to speak, or asks nothing for long, is closed too, and others can be closed from outside.
-//! One that sends too much of what is cheap is read slowly.
+//! Connections, bounded in number and in behaviour.
+//!
+//! Beyond the limit, a connection that never made an authenticated call is closed in favour of the new one. If there is
+//! none, the new connection is closed at once, so that its client notices and tries another replica instead of waiting
+//! in the kernel's queue. A connection that never begins to speak, or makes no request for long, is closed too. Others
+//! can be closed from outside. A connection that sends too many cheap frames is read slowly.
 
 use std::io;
 use std::net::SocketAddr;
@@ -33,34 +35,34 @@ mod readable;
 mod registry;
 mod stream;
 
-/// After an error of the listener itself.
+/// Pause after an error of the listener itself.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// How long a peer may take to begin: several round trips on a bad line. The transport pings only peers that
-/// have begun HTTP/2, so that without this silent ones would keep their places for ever; of HTTP/1.1, where
-/// it is taken, it waits half a minute for the head of each request.
+/// Time within which a peer must begin: several round trips on a bad line. The transport pings only peers that have
+/// begun HTTP/2, so silent ones would otherwise keep their places for ever. Over HTTP/1.1, where it is accepted, the
+/// transport waits half a minute for the head of each request.
 const OPENING_MAX: Duration = Duration::from_secs(10);
 
-/// After which a peer that says nothing is asked whether it is there.
+/// Time without traffic after which a peer is probed.
 #[cfg(unix)]
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// What a peer sends first: the preface of HTTP/2 (RFC 9113, 3.4), and the head of a SETTINGS frame. No
-/// request of HTTP/1.1 that asks for anything is shorter.
+/// Bytes that a peer sends first: the preface of HTTP/2 (RFC 9113, 3.4) and the head of a SETTINGS frame. No useful
+/// request of HTTP/1.1 is shorter.
 const OPENING_BYTES: usize = 24 + 9;
 
-/// A connection that gives its place back when it is closed.
+/// Accepted connection, which frees its place when it is closed.
 pub struct Connection {
     stream: Bytes,
     peer: Peer,
     limits: ConnectionLimits,
-    /// Until the peer has begun to speak.
+    /// Opening state; `None` once the peer has begun to speak.
     opening: Option<Opening>,
-    /// When to look whether anything is asked.
+    /// Time of the next check for idleness.
     idle: Option<Pin<Box<Sleep>>>,
     frames: Frames,
     readable: Readable,
-    /// While nothing is read.
+    /// Pause during which nothing is read.
     pause: Option<Pin<Box<Sleep>>>,
     closed: Pin<Box<WaitForCancellationFutureOwned>>,
     _place: Place,
@@ -71,7 +73,7 @@ struct Opening {
     missing: usize,
 }
 
-/// The listener's connections, at most some number at a time.
+/// Stream of accepted connections, bounded in number.
 pub struct Connections<F> {
     listener: TcpListener,
     registry: Arc<Registry>,
@@ -82,25 +84,25 @@ pub struct Connections<F> {
 }
 
 impl<F: Fn(ConnectionRefusal)> Connections<F> {
-    /// Connections of `listener` within `limits`, each of which has to begin in time; `refused` is told of each one that
-    /// is not let in, or closed for another.
+    /// Accepts connections of `listener` within `limits`. Each must begin to speak within a few seconds. Calls
+    /// `refused` for each connection that is not let in, or is closed in favour of another.
     pub fn new(listener: TcpListener, limits: ConnectionLimits, refused: F) -> Self {
         Self { opening_max: Some(OPENING_MAX), ..Self::of_any_kind(listener, limits, refused) }
     }
 
-    /// Connections whose protocol is somebody else's concern.
+    /// Accepts connections without requiring that the peer speaks first.
     pub(crate) fn of_any_kind(listener: TcpListener, limits: ConnectionLimits, refused: F) -> Self {
         let registry = Registry::new(limits);
         Self { listener, registry, refused, opening_max: None, handshakes: None, pause: None }
     }
 
-    /// The same over TLS, if that is wanted. A handshake has a few seconds from its first byte on.
+    /// Adds TLS, if configured. A handshake has a few seconds from its first byte on.
     #[must_use]
     pub fn over_tls(self, tls: Option<Arc<Tls>>) -> Self {
         Self { handshakes: tls.map(Handshakes::new), ..self }
     }
 
-    /// The same with handshakes of `limit` at the most.
+    /// Limits TLS handshakes to `limit`.
     #[cfg(test)]
     pub(crate) fn with_handshake_max(mut self, limit: Duration) -> Self {
         if let Some(handshakes) = &mut self.handshakes {
@@ -109,7 +111,7 @@ impl<F: Fn(ConnectionRefusal)> Connections<F> {
         self
     }
 
-    /// Ready when the pause after an error is over.
+    /// Returns `Ready` when the pause after an error is over.
     fn rested(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Some(pause) = &mut self.pause {
             ready!(pause.as_mut().poll(cx));
@@ -129,7 +131,7 @@ impl<F: Fn(ConnectionRefusal)> Connections<F> {
         if admitted.replaced {
             (self.refused)(ConnectionRefusal::Replaced);
         }
-        // Small answers must not wait for more bytes (Nagle).
+        // Nagle's algorithm would delay small answers.
         if let Err(error) = stream.set_nodelay(true) {
             debug!(%error, "a connection without TCP_NODELAY");
         }
@@ -157,8 +159,8 @@ impl<F: Fn(ConnectionRefusal)> Connections<F> {
 }
 
 impl Connection {
-    /// Pending for as long as the connection may go on. Asked before each step: a peer that keeps us busy
-    /// must not escape it.
+    /// Returns `Ready` with the reason once the connection must end. Checked before each read and write, so that a peer
+    /// which keeps the connection busy can't escape it.
     fn ended(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         let late =
             self.opening.as_mut().is_some_and(|opening| opening.until.as_mut().poll(cx).is_ready());
@@ -175,7 +177,7 @@ impl Connection {
         Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, why))
     }
 
-    /// Returns whether nothing was asked for longer than may be.
+    /// Returns true if no request came for longer than the limits allow.
     fn is_idle(&mut self, cx: &mut Context<'_>) -> bool {
         while let Some(idle) = &mut self.idle {
             if idle.as_mut().poll(cx).is_pending() {
@@ -202,7 +204,7 @@ impl Connection {
         }
     }
 
-    /// Ready when bytes may be read.
+    /// Returns `Ready` when bytes may be read.
     fn rested(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Some(pause) = &mut self.pause {
             ready!(pause.as_mut().poll(cx));
@@ -220,7 +222,7 @@ impl<F: Fn(ConnectionRefusal) + Unpin> Stream for Connections<F> {
             ready!(self.rested(cx));
             match ready!(self.listener.poll_accept(cx)) {
                 Err(error) if is_of_one_connection(&error) => {}
-                // Such as no file descriptors: the next try would fail at once again.
+                // For example, no file descriptors are left: the next attempt would fail at once again.
                 Err(error) => {
                     warn!(%error, "no connection can be accepted for now");
                     self.pause = Some(Box::pin(sleep(PAUSE)));
@@ -235,7 +237,7 @@ impl<F: Fn(ConnectionRefusal) + Unpin> Stream for Connections<F> {
     }
 }
 
-/// Has the kernel ask a silent peer for a sign of life: HTTP/1.1 has no pings.
+/// Has the kernel probe a silent peer (TCP keepalive), because HTTP/1.1 has no pings.
 #[cfg(unix)]
 fn notice_the_gone(stream: &TcpStream) -> rustix::io::Result<()> {
     use rustix::net::sockopt::{set_socket_keepalive, set_tcp_keepidle, set_tcp_keepintvl};
@@ -244,7 +246,7 @@ fn notice_the_gone(stream: &TcpStream) -> rustix::io::Result<()> {
     set_socket_keepalive(stream, true)
 }
 
-/// Whether the peer went away before it was accepted.
+/// Returns true if the error concerns only a peer that went away before it was accepted.
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)

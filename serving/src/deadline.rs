@@ -1,24 +1,24 @@
-//! How long a caller waits, from the metadata of its call.
+//! Deadlines of callers, read from the metadata of their calls.
 
 use std::time::Duration;
 
 use tonic::codegen::http::HeaderMap;
 use tonic::metadata::MetadataMap;
 
-/// The caller's deadline (`grpc-timeout`) less a fiftieth, so that the answer gets there before it;
-/// `None` when the caller named none, or none that can be read.
+/// Returns the caller's deadline (`grpc-timeout`) less a fiftieth, so that the answer arrives before it. Returns `None`
+/// when the header is missing or can't be parsed.
 #[must_use]
 pub fn time_asked(metadata: &MetadataMap) -> Option<Duration> {
     time_left(metadata.as_ref())
 }
 
-/// The same from the headers of a request.
+/// Returns the same as [`time_asked`], from the headers of a request.
 pub(crate) fn time_left(headers: &HeaderMap) -> Option<Duration> {
     let asked = timeout(headers.get("grpc-timeout")?.to_str().ok()?)?;
     Some(asked - asked / 50)
 }
 
-/// Reads `grpc-timeout` (gRPC over HTTP/2, "Requests": at most 8 digits and a unit).
+/// Parses `grpc-timeout` (gRPC over HTTP/2, "Requests": at most 8 digits and a unit).
 fn timeout(text: &str) -> Option<Duration> {
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     if digits.is_empty() || digits.len() > 8 || !digits.bytes().all(|b| b.is_ascii_digit()) {

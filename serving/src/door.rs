@@ -1,7 +1,9 @@
-//! Requests under way, from their first header to that of their answer: bounded in number and shared out by connection and
-//! by tenant, so that one beyond is refused before anything of it is read. The others begin in turns. One that has waited
-//! too long for its turn is refused, and so is one that would: at once, by the task that reads its connection. Bodies have
-//! to come on, so that one who never sends his keeps no place.
+//! Admission of requests at the transport, before their bodies are read.
+//!
+//! Requests in progress, from their first header to the header of their answer, are bounded in number and shared out by
+//! connection and by tenant. A request beyond the bound is refused before its body is read. The others begin in turns.
+//! A request that has waited too long for its turn is refused. A request that would wait too long is refused at once,
+//! by the task that reads its connection. Bodies must keep coming, so that a caller who never sends one holds no place.
 
 use std::future::{poll_fn, ready};
 use std::pin::{Pin, pin};
@@ -27,37 +29,38 @@ use crate::shares::Shares;
 mod body;
 mod turns;
 
-/// Who asks whether we are well must not be turned away because we are busy.
+/// Path of the health service, which must answer even when the server is busy.
 const HEALTH: &str = "/grpc.health.v1.Health/";
 
-/// What a caller is told who finds no place.
+/// Error message when no place is free.
 const FULL: &str = "too many requests are under way";
 
-/// What a caller is told whose request came to lie for too long.
+/// Error message for a request that waited too long.
 const WAITED: &str = "requests wait too long for their turn";
 
-/// The queue of requests that come over no connection of ours.
+/// Queue for requests that carry no connection of this crate.
 const NO_CONNECTION: u64 = u64::MAX;
 
-/// How fast a request's body has to come.
+/// Required pace of a request's body.
 #[derive(Debug, Clone, Copy)]
 pub struct BodyPace {
-    /// The most that it may take.
+    /// Longest time for the whole body.
     pub within: Duration,
-    /// How long it may be without a byte, beyond what its bytes have earned.
+    /// Time without any byte that is allowed on top of the time earned by the bytes received.
     pub grace: Duration,
-    /// Bytes that earn a second.
+    /// Bytes that earn one more second.
     pub bytes_per_second: usize,
 }
 
 impl BodyPace {
-    /// Whole within this time, and no slower than a bad line: 4 KiB a second after the first five seconds.
+    /// Requires the whole body within this time, and at least the speed of a bad line: 4 KiB a second after the first
+    /// five seconds.
     #[must_use]
     pub fn within(within: Duration) -> Self {
         Self { within, grace: Duration::from_secs(5), bytes_per_second: 4 << 10 }
     }
 
-    /// Returns how long after its beginning a body may wait for more once `bytes` of it have come.
+    /// Returns the time, from its beginning, that a body may take once `bytes` of it have come.
     fn allowed(self, bytes: usize) -> Duration {
         let earned =
             Duration::from_secs(1).mul_f64(bytes as f64 / self.bytes_per_second.max(1) as f64);
@@ -65,48 +68,48 @@ impl BodyPace {
     }
 }
 
-/// A request that is about to be looked at.
+/// Request about to be admitted or refused.
 #[derive(Debug, Clone, Copy)]
 pub struct AtDoor<'a> {
-    /// The RPC's path.
+    /// Path of the RPC.
     pub path: &'a str,
-    /// The number of its connection.
+    /// Number of its connection.
     pub connection: Option<u64>,
-    /// How long it has waited since its first bytes could be read.
+    /// Time since its first bytes could be read.
     pub waited: Duration,
-    /// Its stage.
+    /// Stage at which the question is asked.
     pub stage: Stage,
-    /// The time that its caller gave it.
+    /// Time that its caller allows, from `grpc-timeout`.
     pub asked: Option<Duration>,
 }
 
-/// A request's stage on its way in.
+/// Stage of a request on its way in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// It was read, and would wait for its turn behind others of its connection, if there are some.
+    /// The head was read. The request would now wait behind earlier requests of its connection, if any.
     Came {
         /// Time that the first of these has waited.
         queue: Duration,
     },
-    /// It has its turn.
+    /// The request has its turn.
     Begins,
 }
 
-/// Why a request is not let in.
+/// Reason to refuse a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DoorRefusal {
-    /// As many are under way as may be, or its connection has what is due to it.
+    /// Too many requests are in progress, or its connection or tenant has its whole share.
     Full,
-    /// Requests wait longer than they may, and have for a while.
+    /// Requests have waited longer than allowed for a while.
     Waited,
-    /// Its caller's deadline has passed.
+    /// The caller's deadline has passed.
     Late,
 }
 
-/// What is asked at the door.
+/// Callback that decides on a request.
 type LetIn = Arc<dyn Fn(&AtDoor<'_>) -> Result<(), DoorRefusal> + Send + Sync>;
 
-/// Bounds the requests under way of all services below it.
+/// Layer that bounds the requests in progress of all services below it.
 #[derive(Clone)]
 pub struct BoundRequests {
     places: Shares,
@@ -117,8 +120,8 @@ pub struct BoundRequests {
 }
 
 impl BoundRequests {
-    /// At most `max` requests, of which a connection or a tenant gets four fifths at most, and whose bodies come at
-    /// `pace`; `refused` is told of each request that is not let in.
+    /// Allows at most `max` requests, of which one connection or tenant gets at most four fifths, and requires that
+    /// bodies come at `pace`. Calls `refused` for each request that is not let in.
     pub fn new(
         max: usize,
         pace: BodyPace,
@@ -129,14 +132,15 @@ impl BoundRequests {
         Self { places: Shares::new(max), pace, turns, let_in, refused: Arc::new(refused) }
     }
 
-    /// Has `at_a_time` requests begin at a time: from their turn until they wait for something, or are answered.
+    /// Lets at most `at_a_time` requests begin at once. A turn lasts until the request waits for something or is
+    /// answered.
     #[must_use]
     pub fn in_turns(self, at_a_time: usize) -> Self {
         Self { turns: Turns::new(at_a_time.max(1)), ..self }
     }
 
-    /// Has `let_in` say whether a request may still come in, given how long it has waited. It is asked when the request
-    /// has come and when it has its turn.
+    /// Sets `let_in`, which decides whether a request may still come in, given how long it has waited. It is asked
+    /// twice: when the request has come and when it has its turn.
     #[must_use]
     pub fn asking(
         self,
@@ -145,7 +149,7 @@ impl BoundRequests {
         Self { let_in: Arc::new(let_in), ..self }
     }
 
-    /// The answer to a request that is not let in.
+    /// Builds the answer to a request that is not let in.
     fn refuse<B: Default>(
         &self,
         refusal: DoorRefusal,
@@ -160,7 +164,7 @@ impl BoundRequests {
     }
 }
 
-/// The service under [`BoundRequests`].
+/// Service that [`BoundRequests`] wraps around another.
 #[derive(Clone)]
 pub struct Doored<S> {
     inner: S,
@@ -218,13 +222,13 @@ where
             return Box::pin(ready(Ok(self.door.refuse(refusal, content))));
         }
         let ticket = self.door.turns.take(flow, now);
-        // The one that was asked whether it is ready is the one to call.
+        // `poll_ready` was called on this instance, so this is the one to call.
         let waiting = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, waiting);
         let door = self.door.clone();
         Box::pin(async move {
             let turn = ticket.turn().await;
-            // What has come meanwhile gets into the queues first, or is refused; and connections are read.
+            // Requests that came meanwhile enter the queues first, or are refused, and connections are read.
             yield_now().await;
             let waited = at.elapsed();
             let path = request.uri().path();
@@ -241,7 +245,7 @@ where
     }
 }
 
-/// Goes through with a call whose turn ends when it waits for something.
+/// Runs a call to its end; its turn ends when it first waits for something.
 async fn begin<F: Future>(call: F, mut turn: Option<Turn>) -> F::Output {
     let mut call = pin!(call);
     poll_fn(|cx| {

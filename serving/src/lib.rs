@@ -1,6 +1,6 @@
-//! What every process of Toolgate that serves gRPC shares: connections bounded in number and in what
-//! each may take, deadlines read from the wire, reasons for what the transport refuses, and an end that
-//! comes in time; and how each logs, and is traced. No service lives here.
+//! Shared foundations of every process of Toolgate that serves gRPC: bounded connections, bounds on the resources of
+//! each, deadlines read from the wire, reasons for errors of the transport, a shutdown that ends in time, logging and
+//! tracing. The services themselves live elsewhere.
 
 mod answers;
 mod arrival;

@@ -1,13 +1,13 @@
-//! What the system lets the process have (`ulimit`), and what callers must not notice of it.
+//! Limits that the system sets for the process (`ulimit`). Callers must not notice them.
 
 #[cfg(unix)]
 use rustix::process::{Resource, Signal, getrlimit, setrlimit};
 #[cfg(unix)]
 use tokio::signal::unix::{SignalKind, signal};
 
-/// From now on, a write beyond the limit on file sizes (`ulimit -f`, RLIMIT_FSIZE) fails as one to a full
-/// disk does, instead of ending the process: that is what SIGXFSZ does to one that does not handle it. To
-/// be called within a runtime; its handler stays for the life of the process.
+/// Makes a write beyond the limit on file sizes (`ulimit -f`, RLIMIT_FSIZE) fail like a write to a full disk. Without
+/// this, SIGXFSZ ends the process. Must be called within a tokio runtime; the handler stays for the life of the
+/// process.
 pub fn outlive_file_size_limit() {
     #[cfg(unix)]
     if let Err(error) = signal(SignalKind::from_raw(Signal::XFSZ.as_raw())) {
@@ -15,9 +15,9 @@ pub fn outlive_file_size_limit() {
     }
 }
 
-/// Has the process, and what it starts from now on, open as many files as the system allows it (`ulimit -Hn`,
-/// RLIMIT_NOFILE). Each connection is one; where nobody said otherwise, a process begins with 1,024, for the sake
-/// of programs that call select(2). A refusal is logged.
+/// Raises the number of open files to the most that the system allows (`ulimit -Hn`, RLIMIT_NOFILE), for the process
+/// and for the processes that it starts. Each connection takes one file. By default a process begins with 1,024, for
+/// the sake of programs that call select(2). A failure is logged.
 pub fn open_as_many_files_as_allowed() {
     #[cfg(unix)]
     {

@@ -1,12 +1,12 @@
-//! Whose a request is: its connection's from the beginning, and a tenant's once that is known. The place that it holds at
-//! the door counts for both.
+//! Owners of requests: the connection from the beginning, and the tenant once it is known. The place that a request
+//! holds in [`BoundRequests`](crate::BoundRequests) counts for both.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::connections::Peer;
 use crate::shares::{Owner, Share};
 
-/// Whose a request is. Requests carry it in their extensions.
+/// Owner of a request. Requests carry it in their extensions.
 #[derive(Debug, Clone)]
 pub struct RequestOwner {
     state: Arc<Mutex<State>>,
@@ -18,23 +18,24 @@ struct State {
     place: Option<Share>,
 }
 
-/// Gives the place back when it is dropped, whoever else still knows whose the request was.
+/// Guard that gives the place back when it is dropped, even while other clones of the owner exist.
 pub(crate) struct Leaves(RequestOwner);
 
 impl RequestOwner {
-    /// The owner of requests that come from `peer`.
+    /// Returns the owner of requests that come from `peer`.
     pub(crate) fn of(peer: Option<&Peer>) -> Self {
         let owner = Owner { connection: peer.map(Peer::connection), tenant: None };
         Self { state: Arc::new(Mutex::new(State { owner, place: None })) }
     }
 
-    /// Has it hold `place` until what is returned is dropped.
+    /// Stores `place` until the returned guard is dropped.
     pub(crate) fn hold(&self, place: Share) -> Leaves {
         self.state().place = Some(place);
         Leaves(self.clone())
     }
 
-    /// Counts the request for the tenant whose credential it shows; false when that tenant has as many as are due to it.
+    /// Counts the request for the tenant whose credential it carries; returns false when that tenant has its whole
+    /// share.
     #[must_use]
     pub fn count_for(&self, tenant: &str) -> bool {
         let tenant: Arc<str> = tenant.into();
@@ -46,19 +47,19 @@ impl RequestOwner {
         true
     }
 
-    /// Notes the tenant that the request names, for its answer.
+    /// Records the tenant that the request names, which its answer then counts for.
     pub fn name(&self, tenant: &str) {
         self.state().owner.tenant.get_or_insert_with(|| tenant.into());
     }
 
-    /// Returns what is known.
+    /// Returns the owner as far as it is known now.
     #[must_use]
     pub fn now(&self) -> Owner {
         self.state().owner.clone()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it holds the lock.
+        // The lock is never held across a panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,5 +1,5 @@
-//! The admin port of a process: pages over plain HTTP, within bounds of its own. It shares the process'
-//! file descriptors with gRPC, which must not run out because of it.
+//! Admin port of a process: pages over plain HTTP, with limits of its own. It shares the process's file descriptors
+//! with gRPC and must not exhaust them.
 
 use std::time::Duration;
 
@@ -16,17 +16,17 @@ use tracing::debug;
 
 use crate::connections::{Connection, ConnectionLimits, ConnectionRefusal, Connections};
 
-/// Connections at a time: some scrapers, some probes, a person.
+/// Most connections at a time: some scrapers, some probes, a person.
 const CONNECTIONS_MAX: usize = 64;
 
-/// From a connection's beginning until its page is sent: pages are small and made at once, so that who
-/// takes longer is stuck, or means to be.
+/// Longest time from a connection's beginning until its page is sent. Pages are small and made at once, so a client
+/// that takes longer is stuck or malicious.
 const PAGE_MAX: Duration = Duration::from_secs(10);
 
-/// Bytes of a request's line and headers.
+/// Most bytes of a request's line and headers.
 const HEADERS_MAX: usize = 16 << 10;
 
-/// Serves `routes` until `over`. A connection carries one request: idle ones would hold places.
+/// Serves `routes` until `over` is cancelled. A connection carries one request, because idle ones would hold places.
 pub async fn serve_pages(listener: TcpListener, routes: Router, over: CancellationToken) {
     serve_within(PAGE_MAX, listener, routes, over).await;
 }
@@ -42,7 +42,7 @@ async fn serve_within(
     };
     let limits = ConnectionLimits::of(CONNECTIONS_MAX);
     let mut incoming = Connections::of_any_kind(listener, limits, refused);
-    // Dropped at the end, and all connections with it: a peer that stays must not keep the process.
+    // Dropped at the end together with all connections: a peer that stays must not keep the process alive.
     let mut open = JoinSet::new();
     loop {
         tokio::select! {
@@ -94,10 +94,10 @@ mod tests {
         stream
     }
 
-    /// What comes until the connection is closed.
+    /// Returns all bytes until the connection is closed.
     async fn rest(mut stream: TcpStream) -> String {
         let mut bytes = Vec::new();
-        // A reset is an end as well.
+        // A reset also ends the connection.
         drop(stream.read_to_end(&mut bytes).await);
         String::from_utf8(bytes).expect("text")
     }

@@ -1,4 +1,4 @@
-//! What a caller is told for whom there is no room, in whatever it speaks, before any service has seen the call.
+//! Answers to callers that are refused before any service has seen the call, over gRPC, gRPC-Web and plain HTTP.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use tonic_types::{ErrorDetails, StatusExt};
 use toolgate_proto::ERROR_DOMAIN;
 use toolgate_proto::v1::ErrorReason;
 
-/// When a refused call is worth trying again.
+/// Delay after which a refused call is worth trying again.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
-/// The answer to a request of this content that finds no room, because of `why`; with what web pages need of the
-/// headers of the answer that was meant.
+/// Builds the refusal of a request of this content type for lack of room, with `why` as its message. Copies the CORS
+/// headers of `meant`, the headers of the intended answer.
 pub(crate) fn refused<B: Default>(
     content: Option<HeaderValue>,
     meant: &HeaderMap,
@@ -28,13 +28,13 @@ pub(crate) fn refused<B: Default>(
             response
         }
     };
-    // Without them a web page may not read why.
+    // Without these headers a web page may not read the message.
     let of_pages = meant.iter().filter(|(name, _)| name.as_str().starts_with("access-control-"));
     response.headers_mut().extend(of_pages.map(|(name, value)| (name.clone(), value.clone())));
     response
 }
 
-/// The answer to a request of this content whose caller's deadline has passed.
+/// Builds the answer to a request of this content type whose deadline has passed.
 pub(crate) fn late<B: Default>(content: Option<HeaderValue>) -> Response<B> {
     if let Some(content) = content.filter(is_grpc) {
         let mut details = ErrorDetails::new();
@@ -47,19 +47,19 @@ pub(crate) fn late<B: Default>(content: Option<HeaderValue>) -> Response<B> {
     response
 }
 
-/// Whether it is gRPC or gRPC-Web.
+/// Returns true for gRPC and gRPC-Web.
 fn is_grpc(content: &HeaderValue) -> bool {
     content.as_bytes().starts_with(b"application/grpc")
 }
 
-/// A status in the headers, which is understood over gRPC-Web too.
+/// Puts a status into the headers, which gRPC-Web understands too.
 fn told<B: Default>(status: &Status, content: HeaderValue) -> Response<B> {
     let mut response = status.clone().into_http();
     response.headers_mut().insert(CONTENT_TYPE, content);
     response
 }
 
-/// The status of a refusal.
+/// Builds the gRPC status of a refusal.
 pub(crate) fn overloaded(why: &'static str) -> Status {
     let mut details = ErrorDetails::new();
     details.set_error_info(ErrorReason::Overloaded.name(), ERROR_DOMAIN, []);

@@ -1,25 +1,25 @@
-//! Something of which there is only so much, such as places or bytes, shared out by connection and by tenant: neither can
-//! take it from the others, whoever comes first.
+//! Division of a limited amount, such as places or bytes, by connection and by tenant. No connection and no tenant can
+//! take all of it, not even the first.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many times as much as is left free an owner may hold: dynamic thresholds (Choudhury and Hahne, IEEE/ACM
-/// Transactions on Networking 6(2), 1998), as admission shares out calls. One alone gets four fifths, and there is
-/// always some for an owner who holds nothing.
+/// Ratio of an owner's share to the amount that is still free, at most: dynamic thresholds (Choudhury and Hahne,
+/// IEEE/ACM Transactions on Networking 6(2), 1998), the rule that admission uses for calls. One owner alone gets four
+/// fifths, and an owner that holds nothing always finds some.
 const OF_WHAT_IS_FREE: usize = 4;
 
-/// Who holds a share, as far as it is known.
+/// Holder of a share, as far as it is known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Owner {
-    /// The connection's number.
+    /// Number of the connection.
     pub connection: Option<u64>,
-    /// The tenant whose credential was shown.
+    /// Tenant whose credential the request carries.
     pub tenant: Option<Arc<str>>,
 }
 
-/// An amount that owners share.
+/// Amount that owners share.
 #[derive(Debug, Clone)]
 pub struct Shares {
     state: Arc<Mutex<State>>,
@@ -32,7 +32,7 @@ struct State {
     of_tenants: HashMap<Arc<str>, usize>,
 }
 
-/// A part of it, which is given back when it is dropped.
+/// Part of the amount; dropping it gives it back.
 #[derive(Debug)]
 pub struct Share {
     state: Arc<Mutex<State>>,
@@ -41,7 +41,7 @@ pub struct Share {
 }
 
 impl Shares {
-    /// So much, of which all is free.
+    /// Creates an amount that is entirely free.
     #[must_use]
     pub fn new(total: usize) -> Self {
         let state =
@@ -49,7 +49,7 @@ impl Shares {
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Takes `amount` for `owner`; `None` when there is not so much, or when the owner has what is due to it.
+    /// Takes `amount` for `owner`; returns `None` when less is free, or when the owner has its whole share.
     #[must_use]
     pub fn take(&self, owner: &Owner, amount: usize) -> Option<Share> {
         let mut state = locked(&self.state);
@@ -60,7 +60,7 @@ impl Shares {
         Some(Share { state: Arc::clone(&self.state), owner: owner.clone(), amount })
     }
 
-    /// Returns what nobody holds.
+    /// Returns the amount that is free.
     #[must_use]
     pub fn free(&self) -> usize {
         locked(&self.state).free
@@ -68,13 +68,13 @@ impl Shares {
 }
 
 impl Share {
-    /// Returns how much it is.
+    /// Returns the amount that this share holds.
     #[must_use]
     pub fn amount(&self) -> usize {
         self.amount
     }
 
-    /// Makes it larger by `more`; false when it can't be, and then it stays as it is.
+    /// Grows the share by `more`. Returns false, and changes nothing, when the limit forbids it.
     pub fn grow(&mut self, more: usize) -> bool {
         let mut state = locked(&self.state);
         let grown = state.may_take(&self.owner, more);
@@ -85,7 +85,7 @@ impl Share {
         grown
     }
 
-    /// Splits `amount` off, or all of it when it is less.
+    /// Splits off `amount`, or everything if it holds less.
     #[must_use]
     pub fn split(&mut self, amount: usize) -> Self {
         let amount = amount.min(self.amount);
@@ -93,14 +93,15 @@ impl Share {
         Self { state: Arc::clone(&self.state), owner: self.owner.clone(), amount }
     }
 
-    /// Counts it for `tenant` too; false when that tenant has what is due to it. One that is a tenant's stays so.
+    /// Counts the share for `tenant` too; returns false when that tenant has its whole share. A share that already
+    /// counts for a tenant does not change.
     pub fn count_for(&mut self, tenant: &Arc<str>) -> bool {
         if self.owner.tenant.is_some() {
             return true;
         }
         let mut state = locked(&self.state);
         let held = state.of_tenants.get(tenant).copied().unwrap_or_default();
-        // What this share has taken would be free for another.
+        // The amount of this share would be free without it.
         let free = state.free.saturating_add(self.amount);
         if held >= free.saturating_mul(OF_WHAT_IS_FREE) {
             return false;
@@ -147,7 +148,7 @@ impl State {
     }
 }
 
-/// Who holds nothing is forgotten.
+/// Lessens what `owner` holds, and removes an owner that holds nothing.
 fn lessen<K: Hash + Eq>(held: &mut HashMap<K, usize>, owner: &K, amount: usize) {
     if let Some(known) = held.get_mut(owner) {
         *known = known.saturating_sub(amount);
@@ -157,7 +158,7 @@ fn lessen<K: Hash + Eq>(held: &mut HashMap<K, usize>, owner: &K, amount: usize) 
     }
 }
 
-/// Nothing panics while it holds the lock.
+/// Locks the state. Poisoning is ignored, because nothing panics while it holds the lock.
 fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }

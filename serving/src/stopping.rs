@@ -1,12 +1,12 @@
-//! When to stop, and when to stop waiting.
+//! Shutdown: stop signals, and the limit on the time for draining.
 
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-/// What `serving` ends with; `None` when it still runs `drain` after `stop`: tonic itself would wait for
-/// its peers for ever (hyper#4170).
+/// Returns the result of `serving`, or `None` if it still runs `drain` after `stop` is cancelled. Tonic itself would
+/// wait for its peers for ever (hyper#4170).
 pub async fn drained_or_cut<T>(
     serving: impl Future<Output = T>,
     stop: &CancellationToken,
@@ -25,8 +25,8 @@ pub async fn drained_or_cut<T>(
     }
 }
 
-/// Cancels `stop` on SIGINT or SIGTERM, which is to drain; a second signal, from somebody who won't wait,
-/// ends the process with code 130.
+/// Cancels `stop` on SIGINT or SIGTERM, so that the process drains. A second signal ends the process at once, with code
+/// 130.
 pub async fn stop_on_signal(stop: CancellationToken) {
     signal().await;
     info!("stopping: draining calls in progress; a second signal ends the process at once");
@@ -36,7 +36,7 @@ pub async fn stop_on_signal(stop: CancellationToken) {
     std::process::exit(130);
 }
 
-/// SIGINT or SIGTERM.
+/// Waits for SIGINT or SIGTERM.
 async fn signal() {
     let interrupt = tokio::signal::ctrl_c();
     #[cfg(unix)]

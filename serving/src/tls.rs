@@ -1,5 +1,5 @@
-//! TLS on a listener, by rustls: certificates from files, which may be replaced while the server runs. A pair that is no
-//! good leaves the one before it in force.
+//! TLS on a listener, by rustls. Certificates come from files that may be replaced while the server runs. If the new
+//! files are invalid, the previous certificate stays in force.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,58 +13,58 @@ use rustls::{RootCertStore, ServerConfig};
 
 use crate::certificate::PeerCertificate;
 
-/// HTTP/2 first; the web's callers may have HTTP/1.1.
+/// Protocols by ALPN: HTTP/2 first, and HTTP/1.1 for web clients.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
-/// Where the certificates are.
+/// Paths of the certificate files.
 #[derive(Debug, Clone)]
 pub struct TlsFiles {
-    /// The server's certificate, and those that it was signed with (PEM).
+    /// Server certificate, followed by its chain of issuers (PEM).
     pub certificate: PathBuf,
-    /// Its private key (PEM).
+    /// Private key of the server certificate (PEM).
     pub key: PathBuf,
-    /// The authorities of client certificates (PEM); `None` when none is asked for.
+    /// Authorities that client certificates must come from (PEM); `None` when no client certificate is requested.
     pub client_authorities: Option<PathBuf>,
-    /// Whether a client without a certificate is let in all the same.
+    /// True if a client without a certificate is let in too.
     pub client_certificate_optional: bool,
 }
 
-/// Why certificates can't be used.
+/// Reason that certificates can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file can't be read.
     #[error("{}: can't be read: {source}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// A file does not hold what it should.
+    /// A file has the wrong content.
     #[error("{}: {problem}", path.display())]
     Content {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the problem.
         problem: String,
     },
-    /// The certificate and the key can't be used together.
+    /// The certificate and the key don't belong together or are not supported.
     #[error("{} with {}: {problem}", certificate.display(), key.display())]
     Pair {
-        /// The certificate.
+        /// Path of the certificate.
         certificate: PathBuf,
-        /// The key.
+        /// Path of the key.
         key: PathBuf,
-        /// What is wrong with them.
+        /// Description of the problem.
         problem: String,
     },
 }
 
-/// The certificates in force. Connections take them when they begin.
+/// Certificates in force. A connection takes them when it begins.
 pub struct Tls {
     files: TlsFiles,
     present: RwLock<Present>,
-    /// What was read last, good or not, so that the same mistake is told once.
+    /// Content that was read last, valid or not, so that the same mistake is reported once.
     last: Mutex<Content>,
 }
 
@@ -84,17 +84,17 @@ impl Tls {
     /// Reads the files.
     ///
     /// # Errors
-    /// A file can't be read, or is not what it should be.
+    /// A file can't be read or is invalid.
     pub fn load(files: TlsFiles) -> Result<Self, TlsError> {
         let content = Content::read(&files)?;
         let present = RwLock::new(content.parse(&files)?);
         Ok(Self { files, present, last: Mutex::new(content) })
     }
 
-    /// Reads the files again; whether they changed and are in force now.
+    /// Reads the files again. Returns true if they changed and are now in force.
     ///
     /// # Errors
-    /// They changed and are not what they should be: what was in force stays. The same content is told of once.
+    /// The files changed and are invalid; the previous ones stay in force. The same content is reported once.
     pub fn reload(&self) -> Result<bool, TlsError> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let content = Content::read(&self.files)?;
@@ -107,7 +107,7 @@ impl Tls {
         Ok(true)
     }
 
-    /// When the certificate in force expires, in milliseconds since 1970 (UTC).
+    /// Returns the expiry of the certificate in force, in milliseconds since 1970 (UTC).
     #[must_use]
     pub fn not_after_ms(&self) -> i64 {
         self.present.read().unwrap_or_else(PoisonError::into_inner).not_after_ms
@@ -173,7 +173,7 @@ fn verifier(
     builder.build().map_err(|error| wrong(path, &error.to_string()))
 }
 
-/// At least one certificate.
+/// Parses a PEM file that must hold at least one certificate.
 fn certificates(pem: &[u8], path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let read = read.map_err(|error| wrong(path, &format!("no PEM: {error}")))?;

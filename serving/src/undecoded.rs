@@ -1,5 +1,5 @@
-//! Requests that the transport could not decode: it answers them by itself, before any of our code runs
-//! and without an `ErrorInfo`. This layer gives those answers the code and the reason of a bad request.
+//! Requests that the transport could not decode. It answers them itself, before any code of this crate runs and without
+//! an `ErrorInfo`. This layer gives those answers the code and the reason of a bad request.
 
 use std::collections::HashMap;
 use std::task::{Context, Poll};
@@ -11,16 +11,16 @@ use toolgate_proto::ERROR_DOMAIN;
 use toolgate_proto::v1::ErrorReason;
 use tower::{Layer, Service};
 
-/// Adds what the transport's own answers lack.
+/// Layer that adds the missing details to answers of the transport.
 #[derive(Clone, Copy)]
 pub struct ExplainUndecoded {
-    /// Bytes of one message.
+    /// Most bytes of one message.
     pub max_message_bytes: usize,
-    /// What that limit is called where it is set, such as `limits.max_message_size`.
+    /// Name of that limit in the configuration, such as `limits.max_message_size`.
     pub limit_name: &'static str,
 }
 
-/// The service under [`ExplainUndecoded`].
+/// Service that [`ExplainUndecoded`] wraps around another.
 #[derive(Clone)]
 pub struct Explained<S> {
     inner: S,
@@ -64,16 +64,17 @@ where
 }
 
 impl ExplainUndecoded {
-    /// Our own errors carry details and pass; a success has no status among its headers.
+    /// Returns a status with details for an answer of the transport. Errors of this crate's services carry details and
+    /// pass unchanged. A success has no status among its headers.
     fn explained(self, headers: &HeaderMap) -> Option<Status> {
         let status = Status::from_header_map(headers)?;
         if !status.details().is_empty() {
             return None;
         }
         let (reason, metadata) = match status.code() {
-            // What tonic says when the bytes are not the message: not protobuf, not UTF-8, too deep.
+            // Tonic uses this code when the bytes are not the message: not protobuf, not UTF-8, too deep.
             Code::Internal => (ErrorReason::InvalidField, HashMap::new()),
-            // What tonic says when the message is longer than the limit.
+            // Tonic uses this code when the message is longer than the limit.
             Code::OutOfRange => (ErrorReason::LimitExceeded, self.limit()),
             _ => return None,
         };

@@ -1,7 +1,7 @@
 """What every Python engine of the comparison shares: the workloads, the clock and the report.
 
-The counterpart of encoder-worker/encoder/examples/encoder_speed.rs: the same flags, the same workloads, the
-same way to time them and the same report.
+The counterpart of encoder-worker/encoder/examples/encoder_speed.rs: the same flags, the same
+workloads, the same way to time them and the same report.
 """
 
 import argparse

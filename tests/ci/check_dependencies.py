@@ -136,7 +136,8 @@ def _ban_problems(
         if rule is None:
             raise SystemExit(f"deny.toml: {ban['crate']!r} is neither NAME nor NAME@<X.Y.Z")
         for package in packages:
-            if package["name"] != rule["name"] or not _is_below(package["version"], rule["version"]):
+            is_named = package["name"] == rule["name"]
+            if not is_named or not _is_below(package["version"], rule["version"]):
                 continue
             if "wrappers" not in ban:
                 problems.append(f"{_name(package)}: banned: {ban['reason']}")

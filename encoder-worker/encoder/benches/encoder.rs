@@ -1,5 +1,5 @@
-//! Embedding through the handle, tokenization and queue included: short, medium and long texts, one
-//! at a time and 32 at a time. Throughput is in texts.
+//! Benchmark of embedding through the handle, tokenization and queue included: short, medium and long texts, one at a
+//! time and 32 at a time. Throughput is in texts.
 
 use std::hint::black_box;
 

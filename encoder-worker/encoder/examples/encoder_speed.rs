@@ -1,5 +1,5 @@
-//! One engine's row of the encoder comparison (`make bench-encoders`, tests/bench/README.md): reads
-//! the workloads, runs one number format with a number of threads, and prints one line of JSON.
+//! Measures one engine's row of the encoder comparison (`make bench-encoders`, tests/bench/README.md): reads the
+//! workloads, runs one number format with a number of threads, and prints one line of JSON.
 #![allow(clippy::print_stdout)]
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use toolgate_model_hub::default_model_dir;
 /// Calls before the clock starts, and the fewest that are timed.
 const WARM_UP_CALLS: usize = 2;
 const LEAST_CALLS: usize = 3;
-/// Calls of the tokenizer that are timed, in rounds of which the median counts.
+/// Rounds of tokenizer calls that are timed; the median counts.
 const TOKENIZER_ROUNDS: usize = 50;
 
 type Failure = Box<dyn Error>;
@@ -44,12 +44,12 @@ struct Workload {
     name: String,
     batch: usize,
     texts: Vec<String>,
-    /// What fp32 says about the texts; such a workload is compared and not timed.
+    /// Reference embeddings by fp32; a workload that has some is compared and not timed.
     #[serde(default)]
     embeddings: Vec<Vec<f32>>,
 }
 
-/// What tests/bench/encoders.py reads.
+/// Report that tests/bench/encoders.py reads.
 #[derive(Default, Serialize)]
 struct Report {
     engine: String,
@@ -94,7 +94,7 @@ fn load(arguments: &Arguments) -> Result<(LoadedModel, Report), Failure> {
         device: Device::Cpu,
         format: arguments.format,
         threads: Some(arguments.threads),
-        // The model that the other engines run, too.
+        // The same model that the other engines run.
         adapter: AdapterChoice::None,
         ..EncoderConfig::default()
     };
@@ -109,7 +109,7 @@ fn tokenize(model: &LoadedModel, texts: &[String]) -> Result<Vec<Vec<u32>>, Fail
     Ok(texts.iter().map(|text| model.tokenize(text)).collect::<Result<_, _>>()?)
 }
 
-/// Adds the workload's median: of the latency for single texts, of the throughput for batches.
+/// Adds the workload's median: the latency for single texts, the throughput for batches.
 fn time(
     model: &mut LoadedModel,
     workload: &Workload,
@@ -134,7 +134,7 @@ fn batch(texts: &[Vec<u32>]) -> Batch {
     batch
 }
 
-/// Runs the batches in turn until the time is over.
+/// Runs the batches in turn until the time is over; returns the median in seconds.
 fn median_seconds(
     model: &mut LoadedModel,
     batches: &[Batch],
@@ -161,7 +161,7 @@ fn median(mut samples: Vec<f64>) -> f64 {
     samples[samples.len() / 2]
 }
 
-/// One text at a time, as the reference was made.
+/// Returns the smallest cosine to the reference; embeds one text at a time, as the reference was made.
 fn least_cosine(
     model: &mut LoadedModel,
     ids: &[Vec<u32>],

@@ -1,6 +1,6 @@
-//! How fast the encoder is on one device, as JSON lines for `tests/gpu/table.py`: the time to load
-//! (twice: the first compiles the kernels where the driver has not kept them), then latency and
-//! throughput by texts a call and tokens a text. `gpu_speed [DEVICE]`; a GPU is `cuda:0`.
+//! Measures the encoder's speed on one device and prints JSON lines for `tests/gpu/table.py`. It prints the time to
+//! load (twice: the first load compiles the kernels if the driver has not kept them), then latency and throughput by
+//! texts a call and tokens a text. Usage: `gpu_speed [DEVICE]`; a GPU is `cuda:0`.
 
 use std::error::Error;
 use std::io::{Write, stdout};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use toolgate_encoder::{Device, EncoderConfig, EncoderHandle};
 use toolgate_model_hub::{Silent, Source, default_model_dir, fetch};
 
-/// Each is one token, so that a text's length is known.
+/// Words of one token each, so that a text's length is known.
 const WORDS: [&str; 8] = ["open", "issue", "find", "file", "note", "mail", "user", "team"];
 const TOKENS: [usize; 4] = [14, 50, 200, 256];
 const TEXTS: [usize; 5] = [1, 8, 32, 128, 512];
@@ -74,7 +74,7 @@ fn measure(
     }))
 }
 
-/// A text of that many tokens, the two special ones included.
+/// Makes a text of `tokens` tokens, the two special ones included.
 fn text_of(index: usize, tokens: usize) -> String {
     let words: Vec<&str> = (0..tokens - 2).map(|i| WORDS[(i * 3 + index) % WORDS.len()]).collect();
     words.join(" ")

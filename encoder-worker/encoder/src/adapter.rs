@@ -1,6 +1,6 @@
-//! Low-rank adapters (LoRA, Hu et al. 2021, arXiv:2106.09685): what fine-tuning changed of a model's linear layers, in
-//! a hundredth of the model's size. An adapter is merged into the weights when they are read, so that every backend
-//! has it and no call pays for it.
+//! Low-rank adapters (LoRA, Hu et al. 2021, arXiv:2106.09685): the changes that fine-tuning made to a model's linear
+//! layers, in a hundredth of the model's size. An adapter is merged into the weights when they are read, so it works
+//! with every backend and costs no time in a call.
 
 mod choice;
 mod file;
@@ -19,24 +19,24 @@ pub use choice::AdapterChoice;
 use crate::load_error::LoadError;
 use file::{Factors, Header};
 
-/// The adapters that come with the program, each for one model.
+/// Adapters that come with the program, each for one model.
 const SHIPPED: &[(&str, &[u8])] =
     &[("tools-v1", include_bytes!("../../adapters/tools-v1.safetensors"))];
 
-/// An adapter that fits a model.
+/// Adapter that fits a model.
 pub(crate) struct Adapter {
     name: String,
-    /// For messages.
+    /// Path for messages.
     path: PathBuf,
     sha256: String,
-    /// What the product of the factors is multiplied by.
+    /// Factor applied to the product of `b` and `a`.
     scale: f64,
-    /// By the module that they change, such as `encoder.layer.0.output.dense`.
+    /// Factors by the module that they change, such as `encoder.layer.0.output.dense`.
     factors: BTreeMap<String, Factors>,
 }
 
 impl Adapter {
-    /// The adapter that `choice` means for the weights of this SHA-256.
+    /// Returns the adapter that `choice` selects for the weights with this SHA-256.
     ///
     /// # Errors
     /// The chosen file can't be read, is no adapter, or was made for other weights.
@@ -89,17 +89,17 @@ impl Adapter {
         })
     }
 
-    /// The file's name without its ending.
+    /// Returns the file's name without its extension.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Hex SHA-256 of the file.
+    /// Returns the SHA-256 of the file in hex.
     pub(crate) fn sha256(&self) -> &str {
         &self.sha256
     }
 
-    /// Fails for a module that the model does not have: what such an adapter was made for is not known.
+    /// Fails if the adapter changes a module that the model does not have, because its intended model is then unknown.
     pub(crate) fn check(&self, has_module: impl Fn(&str) -> bool) -> Result<(), LoadError> {
         match self.factors.keys().find(|module| !has_module(module)) {
             None => Ok(()),
@@ -107,7 +107,7 @@ impl Adapter {
         }
     }
 
-    /// The weight `{module}.weight`, outputs x inputs, with what the adapter adds: `scale * B A`.
+    /// Returns the weight `{module}.weight` (outputs x inputs) with the adapter's part `scale * B A` added.
     ///
     /// # Errors
     /// The factors don't have its shape.

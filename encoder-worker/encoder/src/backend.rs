@@ -1,5 +1,5 @@
-//! The seam between the batching loop and whatever runs the model: this file knows no device, no
-//! tokenizer and no queue.
+//! Interface between the batching loop and the code that runs the model. This file depends on no device, no tokenizer
+//! and no queue.
 
 use thiserror::Error;
 
@@ -7,7 +7,7 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch {
     token_ids: Vec<u32>,
-    /// Where each text begins, and at last where the batch ends.
+    /// Start of each text, followed by the end of the batch.
     bounds: Vec<usize>,
 }
 
@@ -24,57 +24,57 @@ impl Batch {
         self.bounds.push(self.token_ids.len());
     }
 
-    /// All token ids.
+    /// Returns all token ids.
     #[must_use]
     pub fn token_ids(&self) -> &[u32] {
         &self.token_ids
     }
 
-    /// Where each text begins in [`Self::token_ids`]; one more entry says where the last one ends.
+    /// Returns the start of each text in [`Self::token_ids`], followed by the end of the last one.
     #[must_use]
     pub fn bounds(&self) -> &[usize] {
         &self.bounds
     }
 
-    /// Number of texts.
+    /// Returns the number of texts.
     #[must_use]
     pub fn texts(&self) -> usize {
         self.bounds.len() - 1
     }
 
-    /// Number of tokens.
+    /// Returns the number of tokens.
     #[must_use]
     pub fn tokens(&self) -> usize {
         self.token_ids.len()
     }
 
-    /// Whether no text was added.
+    /// Returns true if the batch holds no text.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.texts() == 0
     }
 }
 
-/// A device call failed.
+/// Error of a device call.
 #[derive(Debug, Clone, Error)]
 #[error("{0}")]
 pub struct BackendError(pub String);
 
-/// Runs one model on one device. Owned by one thread; never shared.
+/// Model loaded on one device. It is owned by one thread and never shared.
 pub trait Backend: Send {
-    /// The device and number format, such as `cpu-int8` or `cuda:0-bf16`.
+    /// Returns the device and number format, such as `cpu-int8` or `cuda:0-bf16`.
     fn name(&self) -> &str;
 
-    /// Readies the calling thread, which will make all further calls.
+    /// Prepares the calling thread, which will make all further calls.
     fn settle(&mut self) {}
 
-    /// Says that a batch is about to come, for devices that take time to wake.
+    /// Announces that a batch is about to come, for devices that take time to wake.
     fn rouse(&mut self) {}
 
-    /// One vector per text of `batch`, in order: pooled, and normalised when the model asks for it.
-    /// No text of a batch is empty or longer than the model's limit.
+    /// Embeds a batch and returns one vector per text, in order: pooled, and normalised when the model requires it. No
+    /// text of a batch is empty or longer than the model's limit.
     ///
     /// # Errors
-    /// When the device fails; the texts of this batch then get no embedding.
+    /// The device failed; the texts of this batch then get no embedding.
     fn forward(&mut self, batch: &Batch) -> Result<Vec<Vec<f32>>, BackendError>;
 }

@@ -1,6 +1,6 @@
-//! BERT on CPUs, in f32, bf16 or int8. Weights are packed once for the instructions that the CPU has;
-//! texts are packed without padding; a batch is spread over threads, of which none waits for one that has
-//! not come. Activations are kept in memory that only grows.
+//! BERT on CPUs, in f32, bf16 or int8. Weights are packed once for the instructions of the CPU. Texts are packed
+//! without padding. A batch is spread over threads that never wait for a thread that has not started. Activations are
+//! kept in memory that only grows.
 
 mod attention;
 #[cfg(target_arch = "x86_64")]
@@ -46,10 +46,10 @@ use pool::Ending;
 use team::{Member, Team};
 use vectors::Vectors;
 
-/// Tokens below which one more thread is not worth waking for a batch that all work on together.
+/// Fewest tokens for each additional thread when all threads work on a batch together; fewer are not worth a wakeup.
 const TOKENS_PER_MEMBER: usize = 16;
 
-/// Threads that work on the shortest text, where there are as many.
+/// Threads that work on the shortest text, if the team has as many.
 const FEWEST: usize = 2;
 
 /// Loads a model for the CPU; `threads` of `None` means one per core.
@@ -138,13 +138,13 @@ impl Loader<'_> {
     }
 }
 
-/// A loaded model with the threads it runs on.
+/// Loaded model with the threads that it runs on.
 struct CpuBert<K: Kernel> {
     name: &'static str,
     network: Network<K>,
-    /// What all threads work in when they work together.
+    /// Workspace of all threads when they work together.
     together: Workspace,
-    /// What each thread has for itself.
+    /// Workspace of each thread for itself.
     own: Vec<Mutex<Own<K>>>,
     team: Team,
 }

@@ -1,9 +1,8 @@
-//! BERT on an NVIDIA GPU: matrix products by cuBLAS, everything between them by our own kernels
-//! (`kernels/`), texts packed without padding. Nothing of NVIDIA's is linked: the libraries are looked
-//! for when a GPU is asked for.
+//! BERT on an NVIDIA GPU: matrix products by cuBLAS, everything between them by our own kernels (`kernels/`), texts
+//! packed without padding. No NVIDIA library is linked: they are searched for when a GPU is requested.
 //!
-//! What is said here about a forward pass (order, layouts, sizes) knows no GPU and is tested without
-//! one; the modules behind the feature only carry it out.
+//! The description of a forward pass here (order, layouts, sizes) does not depend on a GPU and is tested without one.
+//! The modules behind the feature only execute it.
 
 #[cfg(feature = "cuda")]
 mod bert;

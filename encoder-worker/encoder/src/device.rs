@@ -1,37 +1,37 @@
-//! What an encoder may be asked to run on, and in which number format.
+//! Devices that an encoder can run on, and number formats.
 
 use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
 
-/// A device to run a model on.
+/// Device to run a model on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Device {
-    /// The first GPU when there is one that works, the CPU otherwise.
+    /// The first GPU if there is one that works, or else the CPU.
     #[default]
     Auto,
     /// The CPU.
     Cpu,
-    /// The GPU with this index, or nothing.
+    /// The GPU with this index, without a fallback.
     Cuda(usize),
 }
 
-/// How weights are kept and multiplied.
+/// Number format in which weights are stored and multiplied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NumberFormat {
-    /// The fastest that keeps retrieval as good as f32: int8 on a CPU, bf16 on a GPU.
+    /// The fastest format that retrieves as well as f32: int8 on a CPU, bf16 on a GPU.
     #[default]
     Auto,
     /// 32-bit floats.
     F32,
-    /// 16-bit floats with an f32's exponent; sums in f32.
+    /// 16-bit floats with the exponent range of f32; sums are in f32.
     Bf16,
     /// 8-bit integers, scaled per output channel and per token. CPU only.
     Int8,
 }
 
-/// A name that is none of the known ones.
+/// Error for a name that is not known.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{found:?} is not {expected}")]
 pub struct UnknownName {

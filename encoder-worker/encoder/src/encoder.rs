@@ -1,5 +1,5 @@
-//! The encoder as callers see it: a cheap handle in front of one thread that owns the tokenizer and
-//! the model. Dropping the last handle stops the thread.
+//! Public interface of the encoder: a cheap handle to one thread that owns the tokenizer and the model. Dropping the
+//! last handle stops the thread.
 
 mod batch_budget;
 mod batch_spans;
@@ -40,21 +40,21 @@ use device_loop::DeviceLoop;
 use request::{LeftAt, Request, Waiting, Wanted, WantedTurn};
 use stats::Counters;
 
-/// How an encoder queues, batches and uses the machine.
+/// Settings for the encoder's queue, batches and device.
 #[derive(Debug, Clone)]
 pub struct EncoderConfig {
-    /// Requests that may wait or run at once; one more is refused with [`EmbedError::QueueFull`].
+    /// Most requests that may wait or run at once; one more is refused with [`EmbedError::QueueFull`].
     pub queue_capacity: usize,
-    /// Tokens that one batch holds at most (a single longer text still runs, alone); fewer where the device takes
-    /// long for so many, so that a short request passes a long one soon.
+    /// Most tokens in one batch. A single longer text still runs, alone. On a slow device batches hold fewer, so that a
+    /// short request soon passes a long one.
     pub max_batch_tokens: usize,
     /// Threads that one batch may use; `None` means one per core.
     pub threads: Option<NonZeroUsize>,
-    /// What to run on.
+    /// Device to run on.
     pub device: Device,
-    /// How weights are kept and multiplied.
+    /// Number format in which weights are stored and multiplied.
     pub format: NumberFormat,
-    /// What is merged into the weights.
+    /// Adapter to merge into the weights.
     pub adapter: AdapterChoice,
 }
 
@@ -71,34 +71,34 @@ impl Default for EncoderConfig {
     }
 }
 
-/// What an encoder is.
+/// Description of a loaded model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelDescription {
-    /// The model directory's name, and the adapter's after a `+`.
+    /// Name of the model directory; the adapter's name follows after a `+`.
     pub name: String,
     /// Length of every embedding.
     pub dimensions: usize,
     /// Longest input in tokens, special ones included; the rest of a text is cut off.
     pub max_tokens: usize,
-    /// Hex SHA-256 over the model's files and settings. Encoders with one fingerprint may stand in for
-    /// each other: device and number format move an embedding by a cosine of at most .005.
+    /// SHA-256 over the model's files and settings, in hex. Encoders with the same fingerprint are interchangeable:
+    /// device and number format move an embedding by a cosine of at most .005.
     pub fingerprint: String,
     /// Device and number format, such as `cpu-int8` or `cuda:0-bf16`.
     pub backend: String,
 }
 
-/// One text's embedding.
+/// Embedding of one text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Embedding {
-    /// The vector; of length 1 when the model asks for it.
+    /// Vector; of length 1 when the model requires it.
     pub vector: Vec<f32>,
     /// Tokens that the model saw, special ones included.
     pub tokens: u32,
-    /// Whether the text was longer than the model's limit, so that its end was not seen.
+    /// True if the text exceeded the model's limit, so that its end was cut off.
     pub truncated: bool,
 }
 
-/// A handle to a running encoder. Clones share it.
+/// Handle to a running encoder. Clones share it.
 #[derive(Clone)]
 pub struct EncoderHandle {
     shared: Arc<Shared>,
@@ -128,7 +128,7 @@ impl EncoderHandle {
         Self::spawn_around(dir, config, |backend| backend)
     }
 
-    /// [`Self::spawn`] with the loaded model passed through `around`.
+    /// Works like [`Self::spawn`], but passes the loaded model through `around`.
     ///
     /// # Errors
     /// As [`Self::spawn`].
@@ -153,14 +153,14 @@ impl EncoderHandle {
         Self::start(around(backend), tokenizer, description, config)
     }
 
-    /// Puts a loaded model on its thread.
+    /// Moves a loaded model to its thread.
     fn start(
         backend: Box<dyn Backend>,
         tokenizer: TextTokenizer,
         model: ModelDescription,
         config: &EncoderConfig,
     ) -> Result<Self, LoadError> {
-        // One more for the request that goes first.
+        // One more for a request that goes first.
         let (requests, waiting) = sync_channel(config.queue_capacity + 1);
         let counters = Arc::new(Counters::default());
         let device = DeviceLoop::new(
@@ -187,9 +187,8 @@ impl EncoderHandle {
         })
     }
 
-    /// Embeds `texts`, in order, when it is their turn: those of one `flow` wait for each other, and not for those of
-    /// others. Dropping the future withdraws the request. Needs a tokio runtime with its clock when a deadline is
-    /// given.
+    /// Embeds `texts` in order when it is their turn. Texts of one `flow` wait for each other, not for those of others.
+    /// Dropping the future withdraws the request. A deadline requires a tokio runtime with its timer.
     ///
     /// # Errors
     /// See [`EmbedError`]; either all texts are embedded or none.
@@ -202,8 +201,8 @@ impl EncoderHandle {
         self.wait_for(Wanted { texts, deadline, turn: WantedTurn::Of(flow) }).await
     }
 
-    /// [`Self::embed`], before everything that waits and though the queue be full: for the one caller
-    /// that asks whether the device still works.
+    /// Embeds like [`Self::embed`], but ahead of all waiting requests and even if the queue is full. It is for the
+    /// canary, which checks that the device still works.
     ///
     /// # Errors
     /// See [`EmbedError`].
@@ -221,7 +220,7 @@ impl EncoderHandle {
         }
         let deadline = wanted.deadline;
         let waiting = Waiting(LeftAt::default());
-        // Declared later, dropped earlier: as `Waiting` wants it.
+        // `answer` is declared later and so dropped earlier, as `Waiting` requires.
         let answer = self.submit(wanted, &waiting)?;
         let answer = match deadline {
             None => answer.await,
@@ -232,13 +231,13 @@ impl EncoderHandle {
         answer.unwrap_or(Err(EmbedError::Stopped))
     }
 
-    /// [`Self::embed`] for code outside any async runtime, without a deadline.
+    /// Embeds like [`Self::embed`], for code outside any async runtime, without a deadline.
     ///
     /// # Errors
-    /// As [`Self::embed`].
+    /// The same as [`Self::embed`].
     ///
     /// # Panics
-    /// When called on a thread that runs async tasks.
+    /// It was called on a thread that runs async tasks.
     pub fn embed_blocking(&self, texts: Vec<String>) -> Result<Vec<Embedding>, EmbedError> {
         if texts.is_empty() {
             return Ok(Vec::new());
@@ -249,19 +248,19 @@ impl EncoderHandle {
         answer.unwrap_or(Err(EmbedError::Stopped))
     }
 
-    /// What this encoder is.
+    /// Returns the description of the model.
     #[must_use]
     pub fn model(&self) -> &ModelDescription {
         &self.shared.model
     }
 
-    /// What it has done so far and what waits.
+    /// Returns counters of the work so far, and the present queue depth.
     #[must_use]
     pub fn stats(&self) -> EncoderStats {
         self.shared.counters.snapshot()
     }
 
-    /// Whether it still answers. It stops for good when the model panics.
+    /// Returns true if the encoder still answers. It stops for good when the model panics.
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.shared.counters.is_running()
@@ -288,7 +287,7 @@ impl EncoderHandle {
     }
 }
 
-/// Finds out at start whether the model runs at all.
+/// Checks at start that the model runs at all.
 fn run_once(backend: &mut dyn Backend, tokenizer: &TextTokenizer) -> Result<(), LoadError> {
     let failed = |cause: String| LoadError::FirstRun(crate::backend::BackendError(cause));
     let tokens = tokenizer

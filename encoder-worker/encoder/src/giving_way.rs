@@ -1,18 +1,19 @@
-//! Threads that give way to others where there are more threads than cores: those that embed to those that answer, since
-//! a batch takes milliseconds, and a refusal or a sign of life microseconds; and those whose work nobody waits for to both.
+//! Lower priority for threads when there are more threads than cores. Threads that embed yield to those that answer,
+//! since a batch takes milliseconds, but a refusal or a health check microseconds. Threads whose work no caller waits
+//! for yield to both.
 
-/// The threads that a thread gives way to.
+/// Threads that a thread yields to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behind {
-    /// Threads that answer: it counts for a third of one. Given way for good, calls that are refused in great number
-    /// would leave nothing for those that are served.
+    /// Threads that answer: the thread counts for a third of one. If it yielded completely, a flood of refused calls
+    /// would leave nothing for calls that are served.
     Answers,
-    /// Threads that embed as well: it counts for a ninth of one.
+    /// Threads that embed as well: the thread counts for a ninth of one.
     Embedding,
 }
 
 impl Behind {
-    /// The niceness of such a thread, which Linux takes for a weight (sched(7)).
+    /// Returns the niceness of such a thread, from which Linux derives a weight (sched(7)).
     #[cfg(target_os = "linux")]
     const fn niceness(self) -> i32 {
         match self {
@@ -22,9 +23,9 @@ impl Behind {
     }
 }
 
-/// Has the calling thread give way.
+/// Lowers the priority of the calling thread.
 pub fn give_way(behind: Behind) {
-    // Of one thread on Linux alone: elsewhere it would be of the whole process.
+    // Only Linux sets the niceness of one thread; elsewhere it would apply to the whole process.
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::nice(behind.niceness()) {
         tracing::debug!(%error, ?behind, "a thread does not give way");

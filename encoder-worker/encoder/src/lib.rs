@@ -1,5 +1,5 @@
-//! Sentence encoder of Toolgate: from a model directory to a handle that embeds texts. What a caller
-//! needs is re-exported here; this crate knows neither the wire nor the command line.
+//! Sentence encoder of Toolgate: loads a model directory and returns a handle that embeds texts. The public items are
+//! re-exported here. This crate depends on neither the wire protocol nor the command line.
 
 mod adapter;
 mod backend;

@@ -1,4 +1,4 @@
-//! From a model directory and a wish to a loaded model: the only place that knows all backends.
+//! Choice of the backend that loads a model: the only module that depends on all backends.
 
 use crate::backend::Backend;
 use crate::cpu;
@@ -20,7 +20,7 @@ pub(crate) fn load_backend(
     match config.device {
         Device::Cpu => load_cpu(),
         Device::Cuda(index) => load_cuda(model, weights, index, config.format),
-        // A GPU has no int8: who asks for it means the CPU.
+        // A GPU has no int8, so a request for int8 means the CPU.
         Device::Auto if !cfg!(feature = "cuda") || config.format == NumberFormat::Int8 => {
             load_cpu()
         }

@@ -1,4 +1,4 @@
-//! What can be wrong with a model directory. Every message names the file, and the key or tensor.
+//! Errors of loading a model directory. Every message names the file, and the key or tensor.
 
 #[cfg(test)]
 mod tests;
@@ -11,7 +11,7 @@ use thiserror::Error;
 use crate::backend::BackendError;
 use crate::device::{Device, NumberFormat};
 
-/// A model could not be loaded.
+/// Reason that a model could not be loaded.
 #[derive(Debug, Error)]
 pub enum LoadError {
     /// A file is missing or cannot be read.
@@ -19,15 +19,15 @@ pub enum LoadError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// A file is not the JSON it should be; the cause names the key.
+    /// A file is not valid JSON or has the wrong structure; the cause names the key.
     #[error("{}: {source}", path.display())]
     Json {
         /// The file.
         path: PathBuf,
-        /// What the parser said.
+        /// Error of the JSON parser.
         source: serde_json::Error,
     },
     /// A key holds something that this encoder does not support.
@@ -37,7 +37,7 @@ pub enum LoadError {
         path: PathBuf,
         /// The key in that file.
         key: String,
-        /// What is wrong with its value.
+        /// Problem with its value.
         problem: String,
     },
     /// The tokenizer file is not usable.
@@ -45,7 +45,7 @@ pub enum LoadError {
     Tokenizer {
         /// The file.
         path: PathBuf,
-        /// What the tokenizer said.
+        /// Error of the tokenizer.
         cause: String,
     },
     /// The weights file is damaged.
@@ -53,15 +53,15 @@ pub enum LoadError {
     Weights {
         /// The file.
         path: PathBuf,
-        /// What the reader said.
+        /// Error of the reader.
         cause: String,
     },
-    /// An adapter is not usable, or not with this model.
+    /// An adapter is invalid, or does not fit this model.
     #[error("adapter {}: {problem}", path.display())]
     Adapter {
-        /// The file, or the name of one that comes with the program.
+        /// Path of the file, or the name of a shipped adapter.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Problem with the adapter.
         problem: String,
     },
     /// The weights lack a tensor.
@@ -82,27 +82,27 @@ pub enum LoadError {
         path: PathBuf,
         /// The tensor's name.
         tensor: String,
-        /// Its shape by `config.json`.
+        /// Shape required by `config.json`.
         expected: Vec<usize>,
-        /// Its shape in the file.
+        /// Shape in the file.
         found: Vec<usize>,
     },
-    /// The device that was asked for cannot be used.
+    /// The requested device cannot be used.
     #[error("device {device} cannot be used: {cause}")]
     Device {
         /// The device.
         device: Device,
-        /// Why not.
+        /// Reason that it cannot be used.
         cause: String,
     },
-    /// The device cannot compute in the number format that was asked for.
+    /// The device does not support the requested number format.
     #[error("number format {format} is not available on {device}; there is {available}")]
     Format {
         /// The format.
         format: NumberFormat,
         /// The device.
         device: Device,
-        /// What the device can do.
+        /// Formats that the device supports.
         available: &'static str,
     },
     /// The model was read but does not run.

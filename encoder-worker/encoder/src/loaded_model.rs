@@ -1,4 +1,4 @@
-//! A model on its device, without the queue and the thread in front of it.
+//! Model on its device, without the queue and the thread of an encoder.
 
 use std::path::Path;
 
@@ -9,14 +9,14 @@ use crate::load_error::LoadError;
 use crate::model_dir::ModelDir;
 use crate::tokenize::TextTokenizer;
 
-/// A loaded model that one thread drives itself: for benchmarks, and for jobs that own a device.
+/// Loaded model that its owner drives directly: for benchmarks, and for jobs that own a device.
 pub struct LoadedModel {
     backend: Box<dyn Backend>,
     tokenizer: TextTokenizer,
 }
 
 impl LoadedModel {
-    /// Loads the model in `dir`; of `config`, only device, format, threads and adapter count.
+    /// Loads the model in `dir`. It uses only device, format, threads and adapter of `config`.
     ///
     /// # Errors
     /// Names the file and the key or tensor that is missing, damaged or unsupported.
@@ -27,16 +27,16 @@ impl LoadedModel {
         Ok(Self { backend, tokenizer })
     }
 
-    /// The device and number format, such as `cpu-int8`.
+    /// Returns the device and number format, such as `cpu-int8`.
     #[must_use]
     pub fn backend(&self) -> &str {
         self.backend.name()
     }
 
-    /// The token ids of `text`, special ones included; its end is cut off at the model's limit.
+    /// Returns the token ids of `text`, special ones included; its end is cut off at the model's limit.
     ///
     /// # Errors
-    /// When the tokenizer cannot handle the text.
+    /// The tokenizer cannot handle the text.
     pub fn tokenize(&self, text: &str) -> Result<Vec<u32>, BackendError> {
         let tokens =
             self.tokenizer.encode(text).map_err(|error| BackendError(error.to_string()))?;
@@ -46,7 +46,7 @@ impl LoadedModel {
     /// Embeds a batch: one vector per text, in order.
     ///
     /// # Errors
-    /// When the device fails.
+    /// The device failed.
     pub fn embed(&mut self, batch: &Batch) -> Result<Vec<Vec<f32>>, BackendError> {
         self.backend.forward(batch)
     }

@@ -1,5 +1,5 @@
-//! A sentence-transformers model directory: reads and checks its small files, so that everything
-//! after this works on values that are known to be right. The weights are only located here.
+//! Sentence-transformers model directory. This module reads and checks its small files, so that all later code works on
+//! valid values. It only locates the weights.
 
 mod bert_config;
 mod modules;
@@ -25,24 +25,24 @@ pub(crate) const WEIGHTS_FILE: &str = "model.safetensors";
 pub(crate) const CONFIG_FILE: &str = "config.json";
 const LIMITS_FILE: &str = "sentence_bert_config.json";
 
-/// Changes when the same files would give other embeddings because the code changed.
+/// Version of the code's effect on embeddings; changes when the same files would give other embeddings.
 const FINGERPRINT_VERSION: &str = "toolgate-encoder/3";
 
-/// A model directory whose configuration has been read and found supported.
+/// Model directory whose configuration has been read and is supported.
 #[derive(Debug, Clone)]
 pub struct ModelDir {
     path: PathBuf,
-    /// The network's shape.
+    /// Shape of the network.
     pub bert: BertConfig,
-    /// How token vectors become one.
+    /// Method that combines token vectors into one.
     pub pooling: Pooling,
-    /// Whether the result is scaled to length 1.
+    /// True if the result is scaled to length 1.
     pub normalise: bool,
     /// Longest input in tokens, special ones included.
     pub max_tokens: usize,
-    /// Whether texts are lower-cased before the tokenizer sees them.
+    /// True if texts are lower-cased before the tokenizer sees them.
     pub lowercase: bool,
-    /// The files read so far, in a fixed order.
+    /// Files read so far, in a fixed order.
     small_files: Vec<(String, Vec<u8>)>,
 }
 
@@ -54,7 +54,7 @@ struct Limits {
 }
 
 impl ModelDir {
-    /// Reads and checks everything but the tokenizer's and the weights' content.
+    /// Reads and checks everything except the content of the tokenizer and the weights.
     ///
     /// # Errors
     /// Names the file and the key that is missing, malformed or unsupported.
@@ -80,7 +80,7 @@ impl ModelDir {
         })
     }
 
-    /// The directory's own name, which is the model's.
+    /// Returns the name of the directory, which is also the model's name.
     #[must_use]
     pub fn name(&self) -> String {
         let absolute = self.path.canonicalize();
@@ -88,7 +88,7 @@ impl ModelDir {
         path.file_name().map_or_else(|| "model".into(), |name| name.to_string_lossy().into())
     }
 
-    /// The error for a value of `config.json` that cannot be used.
+    /// Returns the error for a value of `config.json` that cannot be used.
     pub(crate) fn config_error(&self, key: &str, problem: String) -> LoadError {
         key_error(&self.file(CONFIG_FILE), key, problem)
     }
@@ -104,13 +104,13 @@ impl ModelDir {
             .map_or(&[], |(_, content)| content)
     }
 
-    /// The weights file, and the adapter that `choice` means for it.
+    /// Reads the weights file, and the adapter that `choice` selects for it.
     pub(crate) fn read_weights(&self, choice: &AdapterChoice) -> Result<WeightsFile, LoadError> {
         WeightsFile::new(read_file(&self.file(WEIGHTS_FILE))?, choice)
     }
 
-    /// Hex SHA-256 over the model: its files, and what was made of them. Not over device and number
-    /// format: every backend stays within a small cosine of f32, so that one may stand in for another.
+    /// Returns the SHA-256 over the model's files and the settings derived from them, in hex. It excludes device and
+    /// number format: every backend stays within a small cosine of f32, so backends are interchangeable.
     pub(crate) fn fingerprint(&self, weights: &WeightsFile) -> String {
         let mut hash = Sha256::new();
         hash.update(format!(
@@ -126,7 +126,7 @@ impl ModelDir {
     }
 }
 
-/// The directory's small files, kept as read for the fingerprint.
+/// Small files of the directory, kept as read for the fingerprint.
 struct SmallFiles<'a> {
     directory: &'a Path,
     contents: Vec<(String, Vec<u8>)>,

@@ -1,4 +1,4 @@
-//! A model directory small enough to write in a test, and BERT in plain loops to hold it against.
+//! Model directory small enough to write in a test, and a reference BERT in plain loops to compare with.
 
 use std::collections::HashMap;
 use std::fs;
@@ -16,10 +16,10 @@ const VOCAB: usize = 12;
 pub const POSITIONS: usize = 40;
 const EPSILON: f64 = 1e-12;
 
-/// Tensors by name: shape and values.
+/// Tensors by name, with shape and values.
 pub type Tensors = HashMap<String, (Vec<usize>, Vec<f32>)>;
 
-/// A model directory that goes away with the test.
+/// Temporary model directory.
 pub struct TinyModel {
     pub dir: TempDir,
     pub tensors: Tensors,
@@ -42,7 +42,7 @@ impl TinyModel {
         model
     }
 
-    /// The same network as XLM-R has it: one segment, and rows for no position up to the padding token's,
+    /// Converts the network to the form of XLM-R: one segment, and unused position rows up to the padding token's,
     /// which must never be read.
     pub fn into_xlm_roberta(mut self, pad_token_id: usize) -> Self {
         let unread = pad_token_id + 1;
@@ -82,7 +82,7 @@ impl TinyModel {
         self.write(name, value.to_string().as_bytes());
     }
 
-    /// Writes `name` with some keys replaced; `null` removes a key.
+    /// Rewrites the JSON file `name` with some keys replaced; `null` removes a key.
     pub fn change(&self, name: &str, changes: &Value) {
         let text = fs::read(self.path().join(name)).expect("the file is there");
         let mut value: Value = serde_json::from_slice(&text).expect("it is JSON");
@@ -153,7 +153,7 @@ fn tokenizer() -> Value {
     })
 }
 
-/// The token ids that the tiny tokenizer gives for words `a` to `i`.
+/// Returns the token ids that the tiny tokenizer gives for words `a` to `i`.
 pub fn ids_of(text: &str) -> Vec<u32> {
     let words = text.split_whitespace();
     let ids = words.map(|word| u32::from(word.as_bytes()[0] - b'a') + 3);
@@ -198,7 +198,7 @@ fn random_tensors() -> Tensors {
     tensors
 }
 
-/// The token vectors of one text, computed in f64 the way the definition reads.
+/// Returns the token vectors of one text, computed in f64 directly from the definition.
 pub fn reference(tensors: &Tensors, ids: &[u32], activation: fn(f64) -> f64) -> Vec<Vec<f64>> {
     let net = Reference { tensors };
     let mut hidden: Vec<Vec<f64>> = ids

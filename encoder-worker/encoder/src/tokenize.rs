@@ -1,4 +1,4 @@
-//! From text to token ids, with truncation at the model's limit and never silently.
+//! Conversion of text to token ids. Truncation at the model's limit is always reported.
 
 mod ascii_word_piece;
 
@@ -9,22 +9,22 @@ use crate::load_error::LoadError;
 use crate::model_dir::{ModelDir, TOKENIZER_FILE};
 use ascii_word_piece::AsciiWordPiece;
 
-/// One text as the model will see it.
+/// Token ids of one text, as the model will see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tokens {
     pub(crate) ids: Vec<u32>,
     pub(crate) truncated: bool,
 }
 
-/// A text that the tokenizer could not handle.
+/// Error for a text that the tokenizer could not handle.
 #[derive(Debug, Clone, Error)]
 #[error("{0}")]
 pub(crate) struct TokenizeError(String);
 
-/// The model's tokenizer, set to the model's limit.
+/// Tokenizer of the model, with the model's limit.
 pub(crate) struct TextTokenizer {
     tokenizer: Tokenizer,
-    /// For the texts that it takes.
+    /// Fast path for the texts that it supports.
     ascii: Option<AsciiWordPiece>,
     max_tokens: usize,
     lowercase: bool,
@@ -36,11 +36,11 @@ impl TextTokenizer {
             |cause: String| LoadError::Tokenizer { path: model.file(TOKENIZER_FILE), cause };
         let mut tokenizer = Tokenizer::from_bytes(model.tokenizer_json())
             .map_err(|error| refuse(error.to_string()))?;
-        // The file's own padding and limit are those of whoever exported it.
+        // The file's own padding and limit are settings of its exporter.
         tokenizer.with_padding(None);
         tokenizer.with_truncation(None).map_err(|error| refuse(error.to_string()))?;
         let added = special_tokens(&tokenizer).map_err(|error| refuse(error.to_string()))?;
-        // A text's special tokens are the post-processor's, which may name ids that no vocabulary has.
+        // The special tokens come from the post-processor, which may use ids outside every vocabulary.
         let ids = tokenizer.get_vocab(true).into_values().chain(added.iter().copied());
         let largest = ids.max().unwrap_or_default();
         let rows = model.bert.vocab_size;
@@ -74,7 +74,7 @@ impl TextTokenizer {
         }
     }
 
-    /// By the tokenizers crate.
+    /// Tokenizes with the tokenizers crate.
     fn encode_any(&self, text: &str) -> Result<Tokens, TokenizeError> {
         let encoding = if self.lowercase {
             self.tokenizer.encode_fast(text.to_lowercase(), true)
@@ -92,7 +92,7 @@ impl TextTokenizer {
     }
 }
 
-/// The ids that are added to every text, by a tokenizer without padding and limit.
+/// Returns the ids that are added to every text; the tokenizer must be without padding and limit.
 fn special_tokens(tokenizer: &Tokenizer) -> tokenizers::Result<Vec<u32>> {
     Ok(tokenizer.encode_fast("", true)?.get_ids().to_vec())
 }
@@ -111,7 +111,7 @@ mod tests {
         TextTokenizer::load(&ModelDir::open(&dir).expect("it opens")).expect("it loads")
     }
 
-    /// Texts of words, word parts, marks, white space and control characters, by a fixed seed.
+    /// Returns texts of words, word parts, marks, white space and control characters, from a fixed seed.
     fn texts() -> impl Iterator<Item = String> {
         const PARTS: [&str; 24] = [
             "issue",
@@ -173,7 +173,7 @@ mod tests {
         }
     }
 
-    /// A multilingual model's: BERT or XLM-R with unigram pieces over words that begin with a mark.
+    /// Returns a multilingual tokenizer: BERT or XLM-R with unigram pieces over words that begin with a mark.
     fn unigram() -> (TinyModel, TextTokenizer) {
         let pieces = [
             ("<s>", 0.0),

@@ -1,5 +1,5 @@
-//! Reading named tensors from the weights file, each held to a shape. What a backend makes of them is
-//! its own affair, but for the positions, of which there is one reading.
+//! Reader of named tensors from the weights file, which checks each shape. Backends convert the tensors themselves,
+//! except for the positions, which are read in one way only.
 
 use candle_core::safetensors::{Load, SliceSafetensors};
 use candle_core::{DType, Device, Tensor};
@@ -12,34 +12,34 @@ use crate::model_dir::{ModelDir, WEIGHTS_FILE};
 
 const WORDS: &str = "embeddings.word_embeddings.weight";
 
-/// What names may start with: exports differ in whether they have the class's own prefix.
+/// Possible prefixes of tensor names: some exports include the prefix of the class.
 const PREFIXES: [&str; 3] = ["", "bert.", "roberta."];
 
 const WEIGHT: &str = ".weight";
 
-/// The weights file as it was read, and what is to be merged into it.
+/// Content of the weights file, and the adapter to merge into it.
 pub(crate) struct WeightsFile {
     content: Vec<u8>,
-    /// Hex.
+    /// SHA-256 of the content in hex.
     sha256: String,
     adapter: Option<Adapter>,
 }
 
 impl WeightsFile {
-    /// With the adapter that `choice` means for this content.
+    /// Finds the adapter that `choice` selects for this content.
     pub(crate) fn new(content: Vec<u8>, choice: &AdapterChoice) -> Result<Self, LoadError> {
         let sha256 = hex::encode(Sha256::digest(&content));
         let adapter = Adapter::find(choice, &sha256)?;
         Ok(Self { content, sha256, adapter })
     }
 
-    /// Differs where weights or adapter do.
+    /// Returns a string that differs if the weights or the adapter do.
     pub(crate) fn identity(&self) -> String {
         let adapter = self.adapter.as_ref().map_or("", Adapter::sha256);
         format!("weights={}\0adapter={adapter}\0", self.sha256)
     }
 
-    /// What `model` is called with these weights.
+    /// Returns the name of `model` with these weights.
     pub(crate) fn name_of(&self, model: &ModelDir) -> String {
         match &self.adapter {
             None => model.name(),
@@ -48,17 +48,17 @@ impl WeightsFile {
     }
 }
 
-/// The open weights file.
+/// Parsed weights file.
 pub(crate) struct Weights<'a> {
     model: &'a ModelDir,
     adapter: Option<&'a Adapter>,
     tensors: SliceSafetensors<'a>,
-    /// One of [`PREFIXES`].
+    /// Prefix of this file's tensors, one of [`PREFIXES`].
     prefix: &'static str,
 }
 
 impl<'a> Weights<'a> {
-    /// `file` is the weights file of `model`.
+    /// Opens `file`, the weights file of `model`.
     pub(crate) fn open(model: &'a ModelDir, file: &'a WeightsFile) -> Result<Self, LoadError> {
         let tensors = SliceSafetensors::new(&file.content).map_err(|error| LoadError::Weights {
             path: model.file(WEIGHTS_FILE),
@@ -73,15 +73,15 @@ impl<'a> Weights<'a> {
         Ok(Self { model, adapter, tensors, prefix })
     }
 
-    /// The model whose weights these are.
+    /// Returns the model that these weights belong to.
     pub(crate) fn model(&self) -> &'a ModelDir {
         self.model
     }
 
-    /// The tensor `name` (without the class's prefix) as f32 on the CPU, the adapter's part merged into it.
+    /// Returns the tensor `name` (without the prefix of the class) as f32 on the CPU, with the adapter merged into it.
     ///
     /// # Errors
-    /// When it is missing, or its shape is not `shape`.
+    /// It is missing, or its shape is not `shape`.
     fn tensor(&self, name: &str, shape: &[usize]) -> Result<Tensor, LoadError> {
         let module = name.strip_suffix(WEIGHT);
         let name = format!("{}{name}", self.prefix);
@@ -105,15 +105,15 @@ impl<'a> Weights<'a> {
         }
     }
 
-    /// The token embedding: a row a token.
+    /// Returns the token embedding, one row per token.
     pub(crate) fn words(&self) -> Result<Vec<f32>, LoadError> {
         let bert = &self.model.bert;
         self.values(WORDS, &[bert.vocab_size, bert.hidden_size])
     }
 
-    /// The position embedding, from the row of a text's first token on, with the segment's row added
-    /// already: all is segment 0. A text that holds the padding token spelt out (`<pad>`) counts it here
-    /// like any other; RoBERTa's own code gives it no position.
+    /// Returns the position embedding from the row of a text's first token on. The segment's row is already added,
+    /// because every text is segment 0. A padding token spelt out in a text (`<pad>`) gets a position here like any
+    /// other; RoBERTa's own code gives it none.
     pub(crate) fn positions(&self) -> Result<Vec<f32>, LoadError> {
         let bert = &self.model.bert;
         let table = |name: &str, rows: usize| {
@@ -128,14 +128,14 @@ impl<'a> Weights<'a> {
         Ok(positions)
     }
 
-    /// The values of the tensor `name`, row after row, as [`Self::tensor`] checks them.
+    /// Returns the values of the tensor `name`, row by row, checked like [`Self::tensor`].
     pub(crate) fn values(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
         let tensor = self.tensor(name, shape)?;
         let flat = tensor.flatten_all().and_then(|flat| flat.to_vec1());
         flat.map_err(|error| self.damaged(&error))
     }
 
-    /// The error for weights that were found but cannot be used.
+    /// Returns the error for weights that were found but cannot be used.
     fn damaged(&self, error: &candle_core::Error) -> LoadError {
         LoadError::Weights { path: self.model.file(WEIGHTS_FILE), cause: error.to_string() }
     }

@@ -1,5 +1,5 @@
-//! The real model, with and without its adapter, against sentence-transformers: embeddings, token counts and truncation
-//! of the golden texts (`tests/golden` at the top says how they were made).
+//! Tests of the real model, with and without its adapter, against sentence-transformers: embeddings, token counts and
+//! truncation of the golden texts (`tests/golden` at the top describes how they were made).
 
 use std::path::PathBuf;
 
@@ -11,8 +11,8 @@ use toolgate_model_hub::{Silent, Source, default_model_dir, fetch};
 
 const FORMATS: [NumberFormat; 3] = [NumberFormat::F32, NumberFormat::Bf16, NumberFormat::Int8];
 
-/// Returns the least cosine to the golden embeddings that a format must reach. What is measured is better
-/// (docs/figures.md); anything less means that an operation lost precision.
+/// Returns the smallest cosine to the golden embeddings that a format must reach. Measured values are better
+/// (docs/figures.md); a smaller one means that an operation lost precision.
 fn least_cosine(format: NumberFormat) -> f64 {
     match format {
         NumberFormat::F32 => 0.999_999,
@@ -22,8 +22,8 @@ fn least_cosine(format: NumberFormat) -> f64 {
     }
 }
 
-/// Returns true if the CPU multiplies 8-bit values without loss. AVX2 alone adds up two products in 16 bits, so
-/// that activations are kept in 7.
+/// Returns true if the CPU multiplies 8-bit values without loss. Plain AVX2 adds up two products in 16 bits, so
+/// activations have only 7 bits there.
 #[cfg(target_arch = "x86_64")]
 fn keeps_eight_bits() -> bool {
     let has_vnni = is_x86_feature_detected!("avx512vnni") || is_x86_feature_detected!("avxvnni");
@@ -44,10 +44,10 @@ struct Case {
     embedding: Vec<f32>,
 }
 
-/// What the shipped adapter adds to the model's name.
+/// Suffix that the shipped adapter adds to the model's name.
 const ADAPTED: &str = "+tools-v1";
 
-/// The adapters, with what each adds to the model's name and to that of its golden file.
+/// Adapters, each with its suffix to the model's name and to that of its golden file.
 const ADAPTERS: [(AdapterChoice, &str); 2] =
     [(AdapterChoice::Auto, ADAPTED), (AdapterChoice::None, "")];
 
@@ -58,7 +58,7 @@ fn cases(suffix: &str) -> Vec<Case> {
     serde_json::from_str(&text).expect("the golden file is a list of cases")
 }
 
-/// The cached model, fetched first when it is not there: this test never skips.
+/// Returns the directory of the cached model; fetches it first if it is missing, so this test never skips.
 fn model_dir() -> PathBuf {
     let dir = default_model_dir().expect("a home directory");
     fetch(&dir, &Source::online(), &mut Silent).expect("the model can be fetched");

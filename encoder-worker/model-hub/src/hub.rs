@@ -1,5 +1,5 @@
-//! The model from the hub: which addresses are asked, and how patiently. Every network call has a
-//! time limit. The downloading itself is in `hub/download.rs`.
+//! Source for models: the model hub, with its addresses and time limits. Every network call has a time limit. The
+//! download itself is in `hub/download.rs`.
 
 mod download;
 
@@ -13,7 +13,7 @@ use download::{Download, Shown};
 
 const DEFAULT_BASE_URL: &str = "https://huggingface.co";
 
-/// The model hub and how patient to be with it.
+/// Address of the model hub, with time limits.
 #[derive(Debug, Clone)]
 pub struct Hub {
     /// Base URL; files are at `BASE/OWNER/NAME/resolve/REVISION/PATH`.
@@ -33,7 +33,7 @@ impl Default for Hub {
 }
 
 impl Hub {
-    /// The hub at another base URL (a mirror), with the usual limits.
+    /// Returns the hub at another base URL (a mirror), with the usual limits.
     #[must_use]
     pub fn at(base_url: &str) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! The models that can be fetched by name.
+//! Models that can be fetched by name.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,13 +9,13 @@ use clap::builder::PossibleValue;
 use super::location::{model_dir_in_cache, models_in_cache};
 use super::manifest::ModelManifest;
 
-/// A model that can be fetched by name.
+/// Model that can be fetched by name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum KnownModel {
     /// The default: small, fast, trained on English.
     #[default]
     AllMiniLmL6V2,
-    /// For a hundred languages.
+    /// Trained on a hundred languages.
     MultilingualE5Small,
 }
 
@@ -23,10 +23,10 @@ impl KnownModel {
     /// Every model, the default first.
     pub const ALL: [Self; 2] = [Self::AllMiniLmL6V2, Self::MultilingualE5Small];
 
-    /// The names of [`KnownModel::ALL`].
+    /// Names of [`KnownModel::ALL`].
     pub const NAMES: [&str; 2] = ["all-MiniLM-L6-v2", "multilingual-e5-small"];
 
-    /// The model's name, which is that of its directory.
+    /// Returns the model's name, which is also the name of its directory.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -35,13 +35,13 @@ impl KnownModel {
         }
     }
 
-    /// The model of that name.
+    /// Returns the model with that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|model| model.name() == name)
     }
 
-    /// Its files, and where they come from.
+    /// Returns its files and their sources.
     #[must_use]
     pub fn manifest(self) -> ModelManifest {
         match self {
@@ -50,7 +50,7 @@ impl KnownModel {
         }
     }
 
-    /// The command that fetches it.
+    /// Returns the command that fetches it.
     #[must_use]
     pub fn fetch_command(self) -> String {
         if self == Self::default() {
@@ -59,14 +59,14 @@ impl KnownModel {
         format!("toolgate model fetch --model {self}")
     }
 
-    /// Its place under the user's cache directory, which `$XDG_CACHE_HOME` names; else it is `.cache` in the home
-    /// directory. `None` when there is no home directory either.
+    /// Returns its path in the user's cache directory: `$XDG_CACHE_HOME`, or `.cache` in the home directory. Returns
+    /// `None` when there is no home directory either.
     #[must_use]
     pub fn directory(self) -> Option<PathBuf> {
         model_dir_in_cache(self)
     }
 
-    /// Its place, relative to the user's cache directory.
+    /// Returns its path relative to the user's cache directory.
     #[must_use]
     pub fn place_in_cache(self) -> PathBuf {
         models_in_cache().join(self.name())

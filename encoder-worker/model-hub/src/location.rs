@@ -1,4 +1,4 @@
-//! Where models are kept on this machine.
+//! Locations of models on this machine.
 
 use std::env;
 use std::ffi::OsString;
@@ -9,13 +9,13 @@ use super::known::KnownModel;
 /// Environment variable that names the model directory itself.
 pub const MODEL_DIR_ENV: &str = "TOOLGATE_MODEL_DIR";
 
-/// The folder of all models, relative to the user's cache directory.
+/// Returns the folder of all models, relative to the user's cache directory.
 pub(super) fn models_in_cache() -> &'static Path {
     Path::new("toolgate/models")
 }
 
-/// The model directory: `$TOOLGATE_MODEL_DIR`, else the default model's place in the cache
-/// ([`KnownModel::directory`]). `None` when there is no home directory either.
+/// Returns the model directory: `$TOOLGATE_MODEL_DIR`, or else the default model's directory in the cache
+/// ([`KnownModel::directory`]). Returns `None` when there is no home directory either.
 #[must_use]
 pub fn default_model_dir() -> Option<PathBuf> {
     named(env::var_os(MODEL_DIR_ENV)).or_else(|| KnownModel::default().directory())
@@ -31,7 +31,7 @@ fn named(value: Option<OsString>) -> Option<PathBuf> {
 
 fn choose(model: KnownModel, cache: Option<OsString>, home: Option<PathBuf>) -> Option<PathBuf> {
     named(cache)
-        // The XDG specification: a relative path is to be ignored.
+        // The XDG specification says to ignore a relative path.
         .filter(|path| path.is_absolute())
         .or_else(|| home.map(|home| home.join(".cache")))
         .map(|cache| cache.join(model.place_in_cache()))

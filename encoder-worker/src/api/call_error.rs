@@ -1,22 +1,22 @@
-//! What can go wrong with a call, as one closed set.
+//! Closed set of errors that a call can end with.
 
 use toolgate_encoder::EmbedError;
 
-/// Why a call failed.
+/// Reason that a call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum CallError {
-    /// Fields are out of range: each with what would be right.
+    /// Fields are out of range: pairs of a field and its requirement.
     #[error("{}", list(.0))]
     InvalidFields(Vec<(String, String)>),
     /// The caller expects another model.
     #[error("the worker's fingerprint is {actual:?}, not {expected:?}")]
     FingerprintMismatch {
-        /// What the caller expects.
+        /// Fingerprint that the caller expects.
         expected: String,
-        /// The worker's.
+        /// Fingerprint of the worker's model.
         actual: String,
     },
-    /// As much waits as may.
+    /// The queue is full.
     #[error("at capacity: retry after the delay given, or at another worker")]
     Overloaded,
     /// The model is not loaded or not warm.
@@ -25,7 +25,7 @@ pub(super) enum CallError {
     /// The worker is about to end.
     #[error("the worker is stopping: use another one")]
     Draining,
-    /// The device failed, or can't be trusted.
+    /// The device failed or can't be trusted.
     #[error("the device failed: use another worker")]
     Device(String),
     /// The caller's deadline has passed.
@@ -40,7 +40,7 @@ impl From<EmbedError> for CallError {
             EmbedError::DeadlineExceeded => Self::DeadlineExceeded,
             EmbedError::Stopped => Self::Device("the encoder has stopped".into()),
             EmbedError::Backend(cause) => Self::Device(cause),
-            // The tokenizer's own words may hold some of the text.
+            // The tokenizer's own message may contain part of the text.
             EmbedError::Tokenize { index, .. } => {
                 Self::InvalidFields(vec![(format!("texts[{index}]"), "must have tokens".into())])
             }

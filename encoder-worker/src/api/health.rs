@@ -1,5 +1,5 @@
-//! `grpc.health.v1`, straight from the worker's standing. A watch ends once there is nothing more to come,
-//! so that watchers don't hold up the drain.
+//! Service `grpc.health.v1`, based on the worker's phase. A watch ends once the phase can't change any more, so that
+//! watchers don't delay the drain.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use toolgate_proto::v1::encoder_service_server::EncoderServiceServer;
 use super::service::Face;
 use crate::standing::{Phase, Standing};
 
-/// The health of the one service that is here.
+/// Health of the single service of this process.
 pub(super) struct WorkerHealth {
     pub(super) standing: Arc<Standing>,
 }
 
-/// A caller's watch.
+/// Stream of health changes for one caller.
 pub(super) struct Watch {
     phases: WatchStream<Phase>,
     ended: bool,

@@ -1,19 +1,19 @@
-//! What an Embed request is held to.
+//! Limits on Embed requests.
 
 use toolgate_proto::v1::EmbedRequest;
 
 use super::call_error::CallError;
 
-/// Texts of one request.
+/// Most texts in one request.
 pub(super) const TEXTS_MAX: usize = 256;
 
-/// Bytes of one text.
+/// Most bytes of one text.
 pub(super) const TEXT_BYTES_MAX: usize = 32 << 10;
 
-/// Bytes of one message: every text at its longest, and room for what protobuf adds.
+/// Most bytes of one message: all texts at their limit, and room for protobuf's overhead.
 pub(super) const MESSAGE_MAX: usize = TEXTS_MAX * TEXT_BYTES_MAX + (64 << 10);
 
-/// Violations that are named; a status travels in headers, which clients bound.
+/// Most violations that are reported. A status travels in headers, which clients limit.
 const VIOLATIONS_MAX: usize = 16;
 
 /// Checks a request against the limits and the worker's own `fingerprint`.

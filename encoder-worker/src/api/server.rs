@@ -1,4 +1,4 @@
-//! The gRPC server: which services it has, how connections are bounded, and how it drains.
+//! The gRPC server: its services, its limits on connections, and its drain.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,17 +19,17 @@ use super::request::MESSAGE_MAX;
 use super::service::Face;
 use crate::error::Cause;
 
-/// Connections at a time: routing planes, probes and people, not agents.
+/// Most connections at a time. They come from routing planes, probes and people, not from agents.
 const CONNECTIONS_MAX: usize = 1_024;
 
-/// Bytes of one answer: 256 embeddings of the longest kind there is, several times over.
+/// Most bytes of one answer: several times the size of 256 of the longest embeddings.
 const ANSWER_MAX: usize = 32 << 20;
 
-/// Bytes of answers that wait for their callers to read them: several of the longest.
+/// Most bytes of answers that wait for their callers to read them: several of the longest answers.
 const UNSENT_MAX: usize = 256 << 20;
 
-/// Serves until `drain`, which is to be cancelled after health says NOT_SERVING; calls in progress have
-/// `time` to end then.
+/// Serves until `drain` is cancelled, which must happen after health reports NOT_SERVING. Calls in progress then have
+/// `time` to end.
 pub(crate) async fn serve(
     listener: TcpListener,
     face: Face,
@@ -54,9 +54,9 @@ pub(crate) async fn serve(
         debug!("an answer beyond those that may wait to be read");
     });
     let router = transport()
-        // Callers who don't read must not fill the memory.
+        // Callers who don't read must not exhaust the memory.
         .layer(answers)
-        // What the transport refuses by itself still gets a reason.
+        // Errors of the transport itself also get a reason.
         .layer(ExplainUndecoded { max_message_bytes: MESSAGE_MAX, limit_name: "message" })
         .add_service(service)
         .add_service(health)

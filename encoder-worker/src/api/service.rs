@@ -1,4 +1,4 @@
-//! `EncoderService`.
+//! Implementation of `EncoderService`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,13 +20,13 @@ use toolgate_encoder::{Embedding, EncoderHandle, Flow, ModelDescription};
 const EMBED: &str = "EncoderService/Embed";
 const DESCRIBE: &str = "EncoderService/Describe";
 
-/// The longest a call may take, whatever its caller says.
+/// Longest time that a call may take, whatever deadline its caller sets.
 const DEADLINE_MAX: Duration = Duration::from_secs(60);
 
-/// KiB of text that may wait or run at once: a queue of large requests must not take the memory.
+/// Most KiB of text that may wait or run at once, so that a queue of large requests does not exhaust the memory.
 const WAITING_KIB_MAX: usize = 64 << 10;
 
-/// The encoder's face.
+/// Implementation of the encoder's gRPC service.
 pub(crate) struct Face {
     pub(super) standing: Arc<Standing>,
     pub(super) metrics: Arc<Metrics>,
@@ -38,7 +38,7 @@ impl Face {
         Self { standing, metrics, waiting_kib: Semaphore::new(WAITING_KIB_MAX) }
     }
 
-    /// Counts what a call came to, and gives it its status.
+    /// Records the outcome of a call, and converts it to a response or a status.
     fn answer<R>(
         &self,
         (method, call): (&'static str, &CallSpan),
@@ -55,7 +55,7 @@ impl Face {
         outcome.map(Response::new).map_err(|failure| status::of(&failure))
     }
 
-    /// The encoder, when calls are answered.
+    /// Returns the encoder if calls are answered in this phase.
     fn encoder(&self) -> Result<&EncoderHandle, CallError> {
         match self.standing.phase() {
             Phase::Starting => Err(CallError::Starting),
@@ -74,7 +74,7 @@ impl Face {
         request::check(&message, &encoder.model().fingerprint)?;
         let _room = self.room(&message.texts)?;
         let embedded = tokio::select! {
-            // An answer that came with the verdict is not to be trusted.
+            // If the answer and the canary's verdict come together, the answer is not trusted.
             biased;
             () = self.standing.reached(Phase::Broken) => Err(broken()),
             embedded = encoder.embed(message.texts, Flow::new(message.flow), Some(until)) => {
@@ -111,7 +111,7 @@ impl EncoderService for Face {
         _: Request<DescribeRequest>,
     ) -> Result<Response<DescribeResponse>, Status> {
         let outcome = self.encoder().map(|encoder| describe(encoder.model()));
-        // Servers ask again and again until the worker is ready.
+        // Servers poll until the worker is ready, which would fill traces.
         self.answer((DESCRIBE, &CallSpan::untraced()), Instant::now(), outcome)
     }
 }

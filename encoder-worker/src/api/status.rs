@@ -1,4 +1,4 @@
-//! From the closed set of call errors to gRPC statuses: the one place where they are mapped.
+//! Conversion from the closed set of call errors to gRPC statuses.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use toolgate_proto::v1::ErrorReason;
 
 use super::call_error::CallError;
 
-/// When a refused call is worth trying again.
+/// Delay after which a refused call is worth trying again.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
-/// The longest part of a caller's own words that is said back to it.
+/// Most bytes of a caller's own text that an error repeats.
 const ECHO_MAX: usize = 128;
 
-/// The status of an error, with `ErrorInfo` and what else the reason asks for. What the device said goes to
-/// the log, not to the caller.
+/// Builds the status of an error, with `ErrorInfo` and the other details that its reason requires. The device's message
+/// goes to the log, not to the caller.
 pub(super) fn of(failure: &CallError) -> Status {
     let (code, reason) = code_of(failure);
     let mut details = ErrorDetails::new();
@@ -36,7 +36,7 @@ pub(super) fn of(failure: &CallError) -> Status {
     Status::with_error_details(code, message, details)
 }
 
-/// The names of code and reason, for metrics.
+/// Returns the names of code and reason, for metrics.
 pub(super) fn names(failure: &CallError) -> (&'static str, &'static str) {
     let (code, reason) = code_of(failure);
     let code = match code {

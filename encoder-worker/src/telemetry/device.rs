@@ -1,4 +1,4 @@
-//! The encoder that serves, once there is one, and whether it does.
+//! Metrics of the encoder that serves, once there is one, and of its readiness.
 
 use std::fmt;
 use std::sync::Arc;

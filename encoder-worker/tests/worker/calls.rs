@@ -1,4 +1,4 @@
-//! Embed, Describe, health, reflection and the limits.
+//! Tests of Embed, Describe, health, reflection and the limits.
 
 use serde::Deserialize;
 use tokio_stream::StreamExt;
@@ -148,7 +148,7 @@ async fn limits_and_fingerprints_are_held_to() {
     }
     let longest = "x".repeat(32 << 10);
     client.embed(ask(&[longest.as_str(); 2])).await.expect("the longest texts embed");
-    // A message past every limit is refused before it is read.
+    // A message beyond every limit is refused before it is read.
     let status = refused(&mut client, ask(&[longest.as_str(); 300])).await;
     assert_eq!(
         (status.code(), reason(&status).as_str()),

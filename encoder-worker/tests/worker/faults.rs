@@ -1,4 +1,4 @@
-//! Devices that are slow, fail, hang or lie; callers that leave.
+//! Tests with devices that are slow, fail, hang or lie, and with callers that leave.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use toolgate_proto::v1::{DescribeRequest, EmbedRequest, EmbedResponse};
 
 use crate::process::{Worker, command};
 
-/// A worker with a fault that is off until the test switches it on.
+/// Worker with a fault that is off until the test switches it on.
 struct Faulty {
     worker: Worker,
     switch: PathBuf,
@@ -84,7 +84,7 @@ async fn a_full_queue_and_a_passed_deadline_are_told() {
     let faulty = Faulty::new("slow:3000", "--queue-capacity 2 --canary-interval 5m");
     faulty.switch_on();
     let client = faulty.worker.client().await;
-    // Until its batch is formed, which others could still be of.
+    // Waits until the batch is formed; until then, other texts could still join it.
     let formed = "toolgate_embed_queue_wait_seconds_count";
     let before = faulty.worker.metric(formed);
     let running = embed(&client, 1, None);
@@ -135,7 +135,7 @@ async fn nothing_is_embedded_for_callers_who_left() {
     let left = "toolgate_embed_abandoned_total";
     let expired = "toolgate_embed_expired_total";
     assert!(worker.metric(left) > 0.0 && worker.metric(expired) > 0.0);
-    // Most of those 1,400 texts were never worked on.
+    // Most of those 1,400 texts were never embedded.
     assert!(worker.metric("toolgate_embed_texts_total") < 1_000.0);
 }
 

@@ -1,4 +1,4 @@
-//! How a worker that does not get up, or is stopped, ends.
+//! Tests of workers that fail to start or are stopped.
 
 use std::process::Stdio;
 

@@ -1,4 +1,4 @@
-//! One life of the binary, started on free ports.
+//! One run of the binary, on free ports.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use tonic::transport::{Channel, Endpoint};
 use toolgate_model_hub::{Silent, Source, default_model_dir, fetch};
 use toolgate_proto::v1::encoder_service_client::EncoderServiceClient;
 
-/// Longer than anything takes on a machine that does other things too.
+/// Time limit that holds even on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Worker {
@@ -23,14 +23,14 @@ pub struct Worker {
     admin: String,
 }
 
-/// The cached model, fetched first when it is not there.
+/// Returns the directory of the cached model; fetches it first if it is missing.
 pub fn model_dir() -> PathBuf {
     let dir = default_model_dir().expect("a home directory");
     fetch(&dir, &Source::online(), &mut Silent).expect("the model can be fetched");
     dir
 }
 
-/// The binary with nothing of the environment that would change it. Flags given later win.
+/// Builds the command of the binary, without environment variables that would change it. Later flags win.
 pub fn command(flags: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_toolgate-encoder-worker"));
     let ours = std::env::vars_os().map(|(name, _)| name);
@@ -46,19 +46,19 @@ pub fn command(flags: &str) -> Command {
 }
 
 impl Worker {
-    /// A worker that answers calls.
+    /// Starts a worker and waits until it answers calls.
     pub fn serving(flags: &str) -> Self {
         Self::serving_as(command(&format!("--canary-timeout 20s {flags}")))
     }
 
-    /// [`Self::serving`], prepared by the test.
+    /// Starts a worker like [`Self::serving`], from a command prepared by the test.
     pub fn serving_as(command: Command) -> Self {
         let mut worker = Self::listening(command);
         worker.event("serving");
         worker
     }
 
-    /// A worker whose ports are open.
+    /// Starts a worker and waits until its ports are open.
     pub fn listening(mut command: Command) -> Self {
         let mut child = command.spawn().expect("the binary starts");
         let log = child.stderr.take().expect("it is piped");
@@ -74,7 +74,7 @@ impl Worker {
         worker
     }
 
-    /// The next log event of that message.
+    /// Returns the next log event with that message.
     pub fn event(&mut self, message: &str) -> Value {
         let mut said = Vec::new();
         loop {
@@ -97,7 +97,7 @@ impl Worker {
         EncoderServiceClient::new(self.channel().await)
     }
 
-    /// Status line and body of a GET on the admin port.
+    /// Returns the status line and the body of a GET on the admin port.
     pub fn get(&self, path: &str) -> (String, String) {
         let mut stream = TcpStream::connect(&self.admin).expect("the admin port is open");
         write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
@@ -108,7 +108,7 @@ impl Worker {
         (head.lines().next().unwrap_or_default().to_owned(), body.to_owned())
     }
 
-    /// One sample of `/metrics`.
+    /// Returns one sample of `/metrics`.
     pub fn metric(&self, sample: &str) -> f64 {
         let (_, text) = self.get("/metrics");
         let line = text.lines().find(|line| line.split(' ').next() == Some(sample));
@@ -116,7 +116,7 @@ impl Worker {
         value.unwrap_or_else(|| panic!("no {sample} in\n{text}"))
     }
 
-    /// Waits until a sample is at least that much.
+    /// Waits until a sample is at least `least`.
     pub async fn metric_reaches(&self, sample: &str, least: f64) {
         let limit = Instant::now() + PATIENCE;
         while self.metric(sample) < least {
@@ -125,18 +125,18 @@ impl Worker {
         }
     }
 
-    /// SIGTERM.
+    /// Sends SIGTERM.
     pub fn terminate(&self) {
         let kill = Command::new("kill").arg("-TERM").arg(self.child.id().to_string()).status();
         assert!(kill.expect("kill runs").success());
     }
 
-    /// Ends its standard input.
+    /// Closes the worker's standard input.
     pub fn close_stdin(&mut self) {
         drop(self.child.stdin.take());
     }
 
-    /// Its exit code, and how long it took to end from now.
+    /// Returns the exit code, and the time until the worker ended.
     pub async fn exit(&mut self) -> (Option<i32>, Duration) {
         let started = Instant::now();
         loop {

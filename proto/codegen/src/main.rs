@@ -1,5 +1,5 @@
-//! Regenerates `proto/src/gen` from the `.proto` files, without protoc. With `--check` nothing is
-//! written: a difference is an error, so that committed code can't fall behind the contract.
+//! Regenerates `proto/src/gen` from the `.proto` files, without protoc. With `--check` it writes nothing and reports a
+//! difference as an error, so that committed code can't fall behind the contract.
 
 use std::error::Error;
 use std::ffi::OsStr;

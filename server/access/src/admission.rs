@@ -1,6 +1,6 @@
-//! Who may begin a call. A call is admitted at once or refused at once: nothing waits here, so that a refusal costs
-//! microseconds however busy the process is. What is scarce is shared out by tenant: places for calls of all kinds, and
-//! for those that are answered promptly the fewer places that keep them so (`limit`).
+//! Admission of calls. A call is admitted or refused at once. Nothing waits here, so a refusal costs microseconds
+//! however busy the process is. Two scarce resources are shared among tenants: places for calls of all kinds, and the
+//! smaller number of places for prompt calls that keeps their answers fast (`limit`).
 
 mod demand;
 mod limit;
@@ -25,64 +25,69 @@ use rate::{Rate, Spent};
 use toolgate_config::AdmissionConfig;
 use toolgate_core::identity::TenantId;
 
-/// How many times as much as is left free a tenant may hold: dynamic thresholds (Choudhury and Hahne, "Dynamic Queue
-/// Length Thresholds for Shared-Memory Packet Switches", IEEE/ACM Transactions on Networking 6(2), 1998). One tenant
-/// alone gets 4 parts of 5, ten busy ones 4 of 41 each, and there is always a place for who holds none.
+/// Multiple of the free places that one tenant may hold. These are dynamic thresholds (Choudhury and Hahne, "Dynamic
+/// Queue Length Thresholds for Shared-Memory Packet Switches", IEEE/ACM Transactions on Networking 6(2), 1998). One
+/// tenant alone gets 4 parts of 5, ten busy tenants get 4 of 41 each, and a tenant that holds no place always finds
+/// one.
 const OF_WHAT_IS_FREE: usize = 4;
 
-/// What is left of the places while memory is short: some, since memory that was freed is not always given back.
+/// Divisor of the number of places while memory is short. Some calls continue, because freed memory is not always
+/// returned to the system.
 const WHILE_SHORT: usize = 16;
 
-/// Prompt calls that keep a core busy: one that runs and some that are about to. Below, nothing would be gained.
+/// Number of prompt calls that keep a core busy: one that runs and some that are about to. A lower limit would gain
+/// nothing.
 const OF_A_CORE: usize = 4;
 const LEAST: usize = 8;
 
-/// Multiple of the limit on prompt calls up to which tenants find places that have less than an equal share, or ask for little.
+/// Multiple of the limit on prompt calls up to which tenants find places if they have less than an equal share, or
+/// ask for little.
 const FOR_MODEST: usize = 2;
 
-/// Tenants that are remembered without looking whether anything is known of them.
+/// Number of tenants up to which idle ones are remembered.
 const REMEMBERED: usize = 1_024;
 
-/// What a call is like.
+/// Kind of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Its caller waits for it, and how long it takes tells how busy the process is.
+    /// Prompt call whose duration shows how busy the process is. Its caller waits for the answer.
     Measured(Measured),
-    /// Its caller waits for it.
+    /// Prompt call that is not measured. Its caller waits for the answer.
     Prompt,
-    /// It takes as long as it takes, such as a registration.
+    /// Call of any duration, such as a registration.
     Lasting,
 }
 
-/// A call that wants to begin.
+/// Request to begin a call.
 #[derive(Debug, Clone, Copy)]
 pub struct Wish {
-    /// What it is like.
+    /// Kind of the call.
     pub kind: Kind,
-    /// The time that its caller leaves it.
+    /// Time until the caller's deadline.
     pub left: Duration,
-    /// Time that it has waited until anything was done for it.
+    /// Time that the call waited before the server began to handle it.
     pub waited: Duration,
 }
 
-/// Why a call may not begin.
+/// Reason that a call may not begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// As many calls are in progress as may be, or the tenant has its share of them.
+    /// The maximum number of calls is in progress, or the tenant has its share of them.
     Busy,
-    /// As many prompt calls are in progress as are answered without a long wait, or the tenant has its share of them.
+    /// The maximum number of prompt calls that are answered without a long wait is in progress, or the tenant has its
+    /// share of them.
     Slow,
-    /// Its caller would have gone before it is answered, even if it were the only one, and others want the time.
+    /// The call would miss its deadline even if it ran alone, and other calls need the time.
     NoTime,
     /// Memory is short.
     MemoryShort,
-    /// The tenant has as many calls in progress as it may have.
+    /// The tenant has its maximum number of calls in progress.
     TenantBusy,
-    /// The tenant has begun as many calls in a second as it may, and may begin one again after this long.
+    /// The tenant has begun its maximum number of calls per second. It may begin the next one after this time.
     TenantTooOften(Duration),
 }
 
-/// Counts calls in progress, by tenant.
+/// Counter of the calls in progress, by tenant.
 #[derive(Debug, Clone)]
 pub struct Admission {
     inner: Arc<Inner>,
@@ -99,7 +104,7 @@ struct Inner {
 struct State {
     config: AdmissionConfig,
     under_way: usize,
-    /// Those of them that are prompt, and the tenants whose they are.
+    /// Number of prompt calls in progress, and the number of tenants that have one.
     prompt: usize,
     prompt_tenants: usize,
     limit: Limit,
@@ -114,7 +119,7 @@ struct Tenant {
     spent: Spent,
 }
 
-/// A call in progress. Dropping it ends the call.
+/// Call in progress. Dropping the permit ends the call.
 #[derive(Debug)]
 pub struct Permit {
     inner: Arc<Inner>,
@@ -123,28 +128,28 @@ pub struct Permit {
     answered: bool,
 }
 
-/// What is remembered of a call's beginning.
+/// Data about the beginning of a call.
 #[derive(Debug, Clone, Copy)]
 struct Begun {
     kind: Kind,
     at: Instant,
-    /// Whether little was going on.
+    /// True if few other calls were in progress.
     calm: bool,
 }
 
-/// What there is to see of admission.
+/// State of admission, for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
-    /// Calls in progress.
+    /// Number of calls in progress.
     pub under_way: usize,
-    /// Those of them that are prompt.
+    /// Number of prompt calls in progress.
     pub prompt: usize,
-    /// How many of these there may be.
+    /// Maximum number of prompt calls in progress.
     pub limit: usize,
 }
 
 impl Admission {
-    /// Nothing is in progress yet.
+    /// Creates the admission of a process without calls in progress.
     #[must_use]
     pub fn new(config: AdmissionConfig) -> Self {
         let now = Instant::now();
@@ -163,7 +168,7 @@ impl Admission {
         Self { inner: Arc::new(Inner { state, short_of_memory, queueing }) }
     }
 
-    /// Holds calls to something else from now on; those in progress go on.
+    /// Replaces the configuration. Calls in progress continue.
     pub fn reconfigure(&self, config: AdmissionConfig) {
         let mut state = self.inner.state();
         state.config = config;
@@ -172,27 +177,27 @@ impl Admission {
         self.inner.queueing().reconfigure(config.max_wait);
     }
 
-    /// Returns whether a prompt call of the connection that has waited this long until anything was done for it may still
-    /// begin. No call of those that wait before is in progress, so that the limit on these does not see them.
+    /// Returns true if a prompt call of the connection may still begin after it waited this long before it was
+    /// handled. The limit on prompt calls does not see such waiting calls, because they are not in progress yet.
     #[must_use]
     pub fn is_in_time(&self, connection: Option<u64>, waited: Duration) -> bool {
         self.inner.queueing().is_in_time(connection, waited, Instant::now())
     }
 
-    /// Returns whether a prompt call of the connection may wait for its turn behind others of the connection, of which the
-    /// first has waited this long.
+    /// Returns true if a prompt call of the connection may wait behind other calls of the connection, the first of
+    /// which has waited for `queue`.
     #[must_use]
     pub fn may_queue(&self, connection: Option<u64>, queue: Duration) -> bool {
         self.inner.queueing().may_queue(connection, queue, Instant::now())
     }
 
-    /// Says whether memory is short.
+    /// Returns the flag that is set while memory is short.
     #[must_use]
     pub fn memory_flag(&self) -> memory::Flag {
         self.inner.short_of_memory.clone()
     }
 
-    /// How things stand.
+    /// Returns the current counts and the limit.
     #[must_use]
     pub fn reading(&self) -> Reading {
         let state = self.inner.state();
@@ -202,7 +207,7 @@ impl Admission {
     /// Begins a call of the tenant.
     ///
     /// # Errors
-    /// Why it may not begin.
+    /// The reason that the call may not begin.
     pub fn begin(&self, tenant: &TenantId, wish: Wish) -> Result<Permit, Refusal> {
         self.begin_at(tenant, wish, Instant::now())
     }
@@ -216,32 +221,32 @@ impl Admission {
     }
 }
 
-/// Returns between which limits prompt calls are held.
+/// Returns the bounds of the limit on prompt calls.
 fn bounds(config: &AdmissionConfig) -> Bounds {
     let cores = available_parallelism().map_or(1, usize::from);
     let calm = cores.min(config.max_calls);
     let least = LEAST.max(cores.saturating_mul(OF_A_CORE)).min(config.max_calls);
     let most = config.max_calls;
     let wait = config.max_wait.unwrap_or_default();
-    // Without a bound on waiting there is nothing to move it.
+    // Without a bound on waiting, nothing moves the limit.
     let least = if config.max_wait.is_some() { least } else { most };
     Bounds { least, calm, most, wait }
 }
 
 impl Permit {
-    /// Ends the call, which was answered as its caller wanted.
+    /// Ends a call that was answered successfully.
     pub fn answered(mut self) {
         self.answered = true;
     }
 }
 
 impl Inner {
-    /// Nothing panics while it holds the lock.
+    /// Locks the queue's state. Nothing panics while it holds the lock.
     fn queueing(&self) -> MutexGuard<'_, Queueing> {
         self.queueing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nothing panics while it holds the lock.
+    /// Locks the counts. Nothing panics while it holds the lock.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -280,7 +285,7 @@ impl State {
         Ok(begun)
     }
 
-    /// Whether there is a place for one more call of any kind.
+    /// Checks that there is a place for one more call of any kind.
     fn find_place(&self, tenant: &TenantId, is_short: bool) -> Result<(), Refusal> {
         let AdmissionConfig { max_calls, max_calls_per_tenant, .. } = self.config;
         if is_short && self.under_way >= (max_calls / WHILE_SHORT).max(1) {
@@ -294,13 +299,13 @@ impl State {
         if known >= free.saturating_mul(OF_WHAT_IS_FREE) { Err(Refusal::Busy) } else { Ok(()) }
     }
 
-    /// Whether one more prompt call would be answered promptly.
+    /// Checks that one more prompt call would be answered promptly.
     fn find_turn(&mut self, tenant: &TenantId, wish: Wish, now: Instant) -> Result<(), Refusal> {
         let limit = self.limit.now();
         let known = self.tenants.get(tenant).map_or(0, |tenant| tenant.prompt);
         let free = limit.saturating_sub(self.prompt);
-        // The limit may be so low that what others have leaves nothing free. Those who ask for little are not who makes it low,
-        // and not the ones to hold down while the best durations are looked for.
+        // The limit may be so low that the calls of others leave nothing free. Tenants that ask for little do not
+        // make it low, so they are not held down while the best durations are measured again.
         let asks_for_little = self.demand.is_little(tenant, now);
         let has_less = known == 0 || known.saturating_mul(self.prompt_tenants) < limit;
         let most = if asks_for_little { self.limit.settled() } else { limit };
@@ -310,8 +315,8 @@ impl State {
             self.limit.refused();
             return Err(Refusal::Slow);
         }
-        // Where little is going on, a call that is tried in vain takes nobody's turn, and only so a best that was seen while
-        // all was cold is ever corrected.
+        // While few calls are in progress, a call that is tried in vain takes no place from others. Only such calls
+        // can correct a best duration that was measured on a cold process.
         if let Kind::Measured(kind) = wish.kind
             && !self.limit.is_calm(self.prompt)
             && self.limit.best(kind).is_some_and(|best| best > wish.left)
@@ -342,7 +347,7 @@ impl State {
         }
     }
 
-    /// Without authentication anybody may name any number of tenants.
+    /// Drops idle tenants, because without authentication a caller may name any number of tenants.
     fn forget_idle(&mut self, now: Instant) {
         if self.tenants.len() > REMEMBERED.max(4 * self.under_way) {
             self.tenants.retain(|_, tenant| tenant.under_way > 0 || tenant.spent.counts_at(now));

@@ -1,7 +1,7 @@
-//! Who changed what: one event for each change of a catalog, a policy, memory or an API key, in the log (target
-//! `toolgate::audit`) and, where one is named, in a file. Never what a definition or document says, and no secret.
+//! Audit trail: one event for each change to a catalog, a policy, memory or an API key. Events go to the log (target
+//! `toolgate::audit`) and to a file if one is configured. They contain no definitions, no documents and no secrets.
 //!
-//! A file gets two lines for a change: one before, without which there is no change, and one after.
+//! The file gets two lines for a change: one before it, without which the change is not made, and one after it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -19,81 +19,81 @@ use toolgate_store::reserve::{Reserve, is_full};
 
 mod moment;
 
-/// Bytes set aside beside the file: some hundred changes.
+/// Disk space reserved beside the file, in bytes: enough for some hundred changes.
 const RESERVE: u64 = 256 << 10;
 
-/// Who makes a change.
+/// Caller that makes a change.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Actor {
-    /// Who, within the tenant; empty while authentication is off.
+    /// Name of the caller within the tenant; empty while authentication is off.
     pub principal: String,
-    /// The credential's id, which is no secret.
+    /// Public id of the credential.
     pub credential: String,
-    /// How the caller was told.
+    /// Authentication method of the caller.
     pub method: &'static str,
 }
 
-/// A change as it is asked for.
+/// Change as requested.
 #[derive(Debug, Clone, Serialize)]
 pub struct Change {
-    /// What is called, such as `CatalogService/RegisterServer`, or `toolgate key create`.
+    /// Name of the call, such as `CatalogService/RegisterServer` or `toolgate key create`.
     pub act: &'static str,
-    /// Whose content changes; empty for that of no tenant.
+    /// Tenant whose content changes; empty if the content belongs to no tenant.
     pub tenant: String,
-    /// The MCP server or the API key concerned; empty for none.
+    /// MCP server or API key concerned; empty if there is none.
     pub of: String,
-    /// Who.
+    /// Caller that makes the change.
     #[serde(flatten)]
     pub actor: Actor,
-    /// Whether it takes content away or forbids something: where the disk is full it gets the room that was set aside.
+    /// True if the change deletes content or forbids something. On a full disk, its events get the reserved space.
     #[serde(skip)]
     pub withdraws: bool,
 }
 
-/// What came of a change.
+/// Result of a change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Effect {
-    /// The catalog revision, where there is one.
+    /// Catalog revision of the change, if it has one.
     pub revision: Option<u64>,
-    /// New tools.
+    /// Number of new tools.
     pub accepted: usize,
-    /// Changed tools.
+    /// Number of changed tools.
     pub changed: usize,
-    /// Removed tools, or exemplars forgotten.
+    /// Number of removed tools or deleted exemplars.
     pub removed: usize,
-    /// Tools that were not stored.
+    /// Number of tools that were not stored.
     pub rejected: usize,
-    /// Tools that wait for approval.
+    /// Number of tools that wait for approval.
     pub quarantined: usize,
-    /// Tools that waited for it until now.
+    /// Number of tools that were approved by the change.
     pub approved: usize,
 }
 
-/// Where changes are told.
+/// Audit trail of a server.
 pub struct Audit {
     file: Option<Arc<AuditFile>>,
     metrics: AuthMetrics,
 }
 
-/// The file of a server's changes.
+/// Audit file of a server.
 struct AuditFile {
     path: PathBuf,
     open: Mutex<Open>,
-    /// `None` for what is no regular file, such as a pipe.
+    /// Reserved disk space; `None` if the path is not a regular file, for example a pipe.
     reserve: Option<Reserve>,
 }
 
 struct Open {
     file: File,
-    /// Whether the last line may not be whole.
+    /// True if the last line may be incomplete.
     torn: bool,
 }
 
-/// One line of the file.
+/// Line of the file.
 #[derive(Serialize)]
 struct Line<'a> {
     time: String,
-    /// The same for both lines of a change.
+    /// Id that both lines of a change share.
     id: &'a str,
     event: &'static str,
     #[serde(flatten)]
@@ -104,7 +104,7 @@ struct Line<'a> {
     effect: Option<Effect>,
 }
 
-/// A change that was written down before it is made. Dropped before [`Begun::ends`], it counts as cut off.
+/// Change that was recorded before it is made. Dropped before [`Begun::ends`], it is recorded as cut off.
 pub struct Begun {
     id: String,
     change: Change,
@@ -114,7 +114,7 @@ pub struct Begun {
 }
 
 impl Audit {
-    /// Tells the log, and this file if there is one.
+    /// Opens an audit trail to the log, and to this file if there is one.
     ///
     /// # Errors
     /// The file can't be opened for appending.
@@ -123,10 +123,10 @@ impl Audit {
         Ok(Self { file: file.map(Arc::new), metrics })
     }
 
-    /// Writes down that a change begins.
+    /// Records that a change begins.
     ///
     /// # Errors
-    /// The file can't be written: the change must not be made.
+    /// The file can't be written. The change must not be made then.
     pub async fn begin(&self, change: Change) -> Result<Begun, Error> {
         let mut id = [0; 8];
         getrandom::fill(&mut id).map_err(Error::internal)?;
@@ -155,7 +155,7 @@ impl Audit {
         }
     }
 
-    /// Opens the file again on hangups, as who rotates it asks for, until `over`.
+    /// Opens the file again on hangups, as log rotation requires, until `over` is cancelled.
     pub async fn keep(&self, mut hangups: watch::Receiver<()>, over: CancellationToken) {
         loop {
             tokio::select! {
@@ -178,7 +178,7 @@ impl Audit {
 }
 
 impl Begun {
-    /// Tells what came of the change: an effect, or the reason why there is none.
+    /// Records the result of the change: an effect, or the reason that there is none.
     pub async fn ends(mut self, came: Result<Effect, &'static str>) {
         let (outcome, effect) = match came {
             Ok(effect) => ("done", effect),
@@ -187,7 +187,7 @@ impl Begun {
         self.is_told = true;
         let writing = self.tell(outcome, effect);
         if let Some(writing) = writing {
-            // Who asked is told when it is on disk.
+            // Answer the caller only after the line is on disk.
             writing.await.ok();
         }
     }
@@ -223,7 +223,8 @@ impl Begun {
     }
 }
 
-/// Cut off: by its deadline, its caller who left, or the server's end. Whether it was made is for the catalog to say.
+/// Records a change that was cut off by its deadline, by a caller that left, or by the end of the server. The catalog
+/// shows if the change was made.
 impl Drop for Begun {
     fn drop(&mut self) {
         if !self.is_told && tokio::runtime::Handle::try_current().is_ok() {
@@ -242,7 +243,7 @@ impl AuditFile {
         Ok(opened)
     }
 
-    /// The line is on disk when this returns.
+    /// Writes a line. The line is on disk when this returns.
     fn write(&self, line: &[u8], withdraws: bool) -> io::Result<()> {
         with_room(self.reserve.as_ref().filter(|_| withdraws), || write(&self.open, line))
     }
@@ -254,7 +255,7 @@ impl AuditFile {
     }
 }
 
-/// Does the work, and does it again with what `reserve` gives back if it finds no room.
+/// Runs the work. If the disk is full, releases `reserve` and runs it again.
 fn with_room(
     reserve: Option<&Reserve>,
     mut work: impl FnMut() -> io::Result<()>,
@@ -273,7 +274,7 @@ fn append_to(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// The line is on disk when this returns.
+/// Writes a line. The line is on disk when this returns.
 fn write(open: &Mutex<Open>, line: &[u8]) -> io::Result<()> {
     let mut open = open.lock().unwrap_or_else(PoisonError::into_inner);
     if open.torn {

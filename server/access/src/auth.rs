@@ -1,5 +1,5 @@
-//! Who calls: from what the transport saw of a credential to a [`Caller`], or a refusal with its reason. The wire is
-//! for `toolgate_grpc`; what a caller may do is in one table, [`access`].
+//! Authentication: turns the credentials that the transport received into a [`Caller`], or into a refusal with its
+//! reason. `toolgate_grpc` handles the wire. One table, [`access`], holds the permissions of a caller.
 
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -36,18 +36,18 @@ use self::failures::Failures;
 use self::key_ring::KeyRing;
 use self::tokens::Tokens;
 
-/// What the transport saw of a caller's credentials.
+/// Credentials of a caller, as the transport received them.
 #[derive(Debug, Clone, Copy)]
 pub struct Presented<'a> {
-    /// The header `authorization`.
+    /// Content of the header `authorization`.
     pub authorization: Authorization<'a>,
-    /// The certificate of a TLS client, which the transport has verified.
+    /// Certificate of a TLS client, already verified by the transport.
     pub certificate: Option<&'a PeerCertificate>,
-    /// Where the caller is; `None` for this host.
+    /// Network of the caller; `None` for this host.
     pub network: Option<Network>,
 }
 
-/// Tells who calls.
+/// Authentication of callers by API key, token or client certificate.
 pub struct Authenticator {
     keys: Option<Arc<KeyRing>>,
     tokens: Option<Tokens>,
@@ -56,23 +56,24 @@ pub struct Authenticator {
 }
 
 impl Authenticator {
-    /// One that takes everybody for anybody: authentication is off.
+    /// Creates an authenticator that accepts every call without a credential: authentication is off.
     #[must_use]
     pub fn off() -> Self {
         let failures = Failures::new(AuthMetrics::default());
         Self { keys: None, tokens: None, certificates: None, failures }
     }
 
-    /// Whether calls need a credential.
+    /// Returns true if calls need a credential.
     #[must_use]
     pub fn is_on(&self) -> bool {
         self.keys.is_some() || self.tokens.is_some() || self.certificates.is_some()
     }
 
-    /// The caller with these credentials. A credential that is given and is not good is refused, whatever else is given.
+    /// Returns the caller with these credentials. An invalid credential is refused, even if another one is present
+    /// too.
     ///
     /// # Errors
-    /// Why the credentials are not good, counted and logged here.
+    /// The reason that the credentials are invalid. It is counted and logged here.
     pub async fn authenticate(&self, presented: Presented<'_>) -> Result<Caller, Error> {
         if !self.is_on() {
             return Ok(Caller::anybody());
@@ -96,10 +97,10 @@ impl Authenticator {
         told.map_err(|refusal| self.failures.note(refusal))
     }
 
-    /// Refuses a caller who may not do this, which is counted and logged too.
+    /// Checks that the caller has a role for the RPC. A refusal is counted and logged.
     ///
     /// # Errors
-    /// The caller has none of these roles.
+    /// The caller has none of the allowed roles.
     pub fn require(&self, caller: &Caller, allowed: Roles, rpc: &str) -> Result<(), Error> {
         if !self.is_on() || caller.roles().has(Role::Admin) || caller.roles().meets(allowed) {
             return Ok(());
@@ -112,8 +113,8 @@ impl Authenticator {
         )))
     }
 
-    /// Whether a credential that was good when a stream began is good still. In doubt, as when the store can't be
-    /// asked, what was known last counts.
+    /// Returns true if a credential that was valid when a stream began is still valid. In doubt, for instance while
+    /// the store can't be asked, the last known state counts.
     pub async fn is_still_good(&self, caller: &Caller) -> bool {
         let now = Now::read();
         if caller.good_until_ms().is_some_and(|until| until <= now.ms) {
@@ -124,7 +125,7 @@ impl Authenticator {
                 Some(keys) => keys.is_still_good(id, now).await,
                 None => true,
             },
-            // Whether the token's own key is among the new ones is told when the client comes again.
+            // A client that reconnects learns if its token's own key is among the new keys.
             CredentialId::Jwt { generation, .. } => {
                 self.tokens.as_ref().is_none_or(|tokens| tokens.generation() == *generation)
             }
@@ -133,12 +134,12 @@ impl Authenticator {
     }
 }
 
-/// One reading of the clock for all of a call's decisions.
+/// Reading of the clock that all decisions about a call share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Now {
     /// Milliseconds since 1970 (UTC).
     pub(crate) ms: i64,
-    /// The same on the clock that never jumps.
+    /// Same time on the monotonic clock.
     pub(crate) moment: Instant,
 }
 
@@ -149,7 +150,7 @@ impl Now {
         Self { ms, moment: Instant::now() }
     }
 
-    /// That moment on the calendar.
+    /// Creates a reading with this calendar time and the current monotonic time.
     #[cfg(test)]
     pub(crate) fn at_ms(ms: i64) -> Self {
         Self { ms, moment: Instant::now() }

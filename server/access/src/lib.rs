@@ -1,4 +1,4 @@
-//! Who may call, how many calls there may be, and the audit trail.
+//! Authentication, admission of calls, and the audit trail.
 
 pub mod admission;
 pub mod audit;

@@ -121,7 +121,7 @@ impl Lint {
         let snapshot = trial.snapshot(&Written::new())?;
         let by_summary = trial.rank(&snapshot, &asked.summaries.queries)?;
         let by_intent = trial.rank(&snapshot, &asked.intents.queries)?;
-        let found = findables(&tools, &asked, (&by_summary, &by_intent), &mut findings);
+        let found = findables(&tools, &asked, &by_summary, &by_intent, &mut findings);
         findings.extend(twins::check(&tools, &snapshot, &embeddings)?);
         let suggestions = asked.try_out(&trial, (&tools, suggested), &by_intent, &findings)?;
         finding::sort(&mut findings);
@@ -189,7 +189,8 @@ fn suggestions(tools: &[Tool<'_>], boilerplate: &Boilerplate<'_>) -> Vec<String>
 fn findables(
     tools: &[Tool<'_>],
     asked: &Asked,
-    (by_summary, by_intent): (&[Ranked], &[Ranked]),
+    by_summary: &[Ranked],
+    by_intent: &[Ranked],
     findings: &mut Vec<Finding>,
 ) -> Vec<Findable> {
     let one = |(place, tool): (usize, &Tool<'_>)| {

@@ -1,5 +1,5 @@
-//! From intents to an active set: embed, gate, search, choose, promote, account. Knows nothing of the
-//! wire.
+//! Path from intents to an active set: embed, gate, search, choose, promote, account. It does not depend on the wire
+//! format.
 
 pub mod account;
 pub mod active_set;

@@ -1,36 +1,36 @@
-//! What changed in a catalog, for those who watch it; and in which catalogs something changed, for those who
-//! serve many.
+//! Changes within one catalog, for watchers of it, and the list of catalogs that changed, for processes that serve
+//! many tenants.
 
 use super::Revision;
 use toolgate_core::identity::TenantId;
 
-/// Counts the changes of all tenants' catalogs together, in the order in which they were committed, from 1.
+/// Number of changes to the catalogs of all tenants together, counted from 1 in commit order.
 pub type Sequence = u64;
 
-/// A tenant whose catalog changed.
+/// Tenant whose catalog changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedTenant {
-    /// Which.
+    /// Tenant that owns the catalog.
     pub tenant: TenantId,
-    /// Its catalog's revision.
+    /// Revision of the tenant's catalog.
     pub revision: Revision,
-    /// The number of its last change.
+    /// Number of the tenant's last change.
     pub sequence: Sequence,
 }
 
-/// The most removed MCP servers that a catalog keeps; what changed before them can't be told.
+/// Maximum number of removed MCP servers that a catalog keeps. Older changes can't be listed any more.
 pub const REMOVED_SERVERS_KEPT: u32 = 1_000;
 
-/// What changed in a catalog since some revision.
+/// Changes in a catalog since a revision.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// The catalog's revision now; 0 when the tenant never had one.
+    /// Current revision of the catalog; 0 if the tenant never had one.
     pub revision: Revision,
-    /// The MCP servers that came, changed or went, by name. One that came and went is among them.
+    /// MCP servers that were added, changed or removed, by name. A server that was added and removed again is listed.
     pub servers: Vec<String>,
-    /// Whether the policy changed.
+    /// True if the policy changed.
     pub policy: bool,
-    /// False when what changed can't be told any more, or the revision was never reached; the rest is empty
-    /// then.
+    /// False if the changes are no longer known or the revision was never reached. The other fields except `revision`
+    /// are empty then.
     pub told: bool,
 }

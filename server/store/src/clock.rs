@@ -1,10 +1,10 @@
-//! The store's clock. What is stamped by one process and judged by another is stamped and judged by this one clock,
-//! so that a host whose own clock is wrong neither shortens nor prolongs anything.
+//! Clock of the store. Timestamps that one process writes and another compares all come from this one clock, so that
+//! a host with a wrong clock neither shortens nor prolongs anything.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Tells the time by the store's clock, from this process's clock and how far the two were apart when the store last said.
+/// Clock of the store, derived from this process's clock and the last known difference between the two.
 #[derive(Debug, Default)]
 pub(super) struct StoreClock {
     /// Milliseconds by which the store's clock is ahead of this process's.
@@ -12,27 +12,27 @@ pub(super) struct StoreClock {
 }
 
 impl StoreClock {
-    /// Learns what the store's clock said while this process's went from `asked_ms` to `answered_ms`. Wrong by half of that
-    /// time at most.
+    /// Records that the store's clock read `store_ms` while this process's clock went from `asked_ms` to
+    /// `answered_ms`. The error is at most half of that interval.
     pub(super) fn learn(&self, store_ms: i64, asked_ms: i64, answered_ms: i64) {
         let took = answered_ms.saturating_sub(asked_ms).max(0);
         let here = asked_ms.saturating_add(took / 2);
         self.ahead_ms.store(store_ms.saturating_sub(here), Ordering::Relaxed);
     }
 
-    /// Returns the store's time in milliseconds since 1970, while this process's clock says `here_ms`.
+    /// Returns the store's time for the local time `here_ms`, both in milliseconds since 1970 (UTC).
     pub(super) fn at_ms(&self, here_ms: i64) -> i64 {
         here_ms.saturating_add(self.ahead_ms.load(Ordering::Relaxed))
     }
 }
 
-/// Returns the time by this process's clock, in milliseconds since 1970.
+/// Returns the time by this process's clock, in milliseconds since 1970 (UTC).
 pub(super) fn here_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Returns the moment of so many milliseconds since 1970; 1970 for those before.
+/// Converts milliseconds since 1970 (UTC) to a point in time. Negative values give 1970.
 #[must_use]
 pub fn moment(ms: i64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(u64::try_from(ms).unwrap_or(0))

@@ -1,5 +1,5 @@
-//! What every backend must do, as functions over `&dyn Store`; `conformance_tests!` makes a backend's
-//! tests of them. Each function is given an empty store.
+//! Conformance tests for all backends, as functions over `&dyn Store`. `conformance_tests!` turns them into tests of
+//! one backend. Each function gets an empty store.
 
 use super::{
     ContentHash, PendingRequest, PolicyChange, Revision, ServerChange, ServerRecord, Store,
@@ -40,7 +40,7 @@ pub(super) use reads::*;
 pub(super) use requests::*;
 pub(super) use usage::*;
 
-/// One test for each function of the suite. `$open` answers a fixture with a field `store`.
+/// Defines a test for each function of the suite. `$open` returns a fixture with a field `store`.
 macro_rules! conformance_tests {
     ($open:path) => {
         $crate::conformance::conformance_tests!($open:
@@ -196,12 +196,12 @@ pub(super) fn hash_of(text: &str) -> ContentHash {
     Sha256::digest(text.as_bytes()).into()
 }
 
-/// Commits and answers the revision.
+/// Commits a change and returns its revision.
 pub(super) async fn commit(store: &dyn Store, to: &TenantId, change: ServerChange) -> Revision {
     store.commit(to, change).await.expect("a commit").revision
 }
 
-/// The error that a commit ends in.
+/// Returns the error of a commit that must fail.
 async fn refusal(store: &dyn Store, to: &TenantId, change: ServerChange) -> StoreError {
     store.commit(to, change).await.expect_err("a refusal")
 }

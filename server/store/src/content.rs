@@ -1,5 +1,6 @@
-//! All that is stored of one tenant, for moving it elsewhere and for looking through it, and its form as lines of
-//! JSON: a line that begins a tenant, one for each thing of it, one that ends it and says how many there were.
+//! Everything stored for one tenant, for moving it to another store and for checking it. Its text form is lines of
+//! JSON: a line that begins the tenant, one line for each part, and a line that ends the tenant with the number of
+//! parts.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,95 +12,95 @@ use super::{
 use toolgate_core::identity::{ServerName, ToolId, ToolName};
 use toolgate_core::imprint::Imprint;
 
-/// All that is stored of a tenant, but for the ids of requests, which are forgotten after a day anyway.
+/// Everything stored for a tenant, except request ids, which expire after a day anyway.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TenantContent {
-    /// The catalog.
+    /// Catalog of the tenant.
     pub catalog: StoredCatalog,
-    /// Whether the policy hides tools from some callers.
+    /// True if the policy hides tools from some callers.
     pub hides: bool,
-    /// What changed up to this revision can't be told any more.
+    /// Revision up to which changes can't be listed any more.
     pub changes_floor: Revision,
-    /// The MCP servers that were removed since then.
+    /// MCP servers that were removed after `changes_floor`.
     pub removed_servers: Vec<RemovedServer>,
-    /// What is remembered of tools that were removed.
+    /// Records of removed tools.
     pub past_tools: Vec<PastTool>,
-    /// Embeddings by the fingerprint of their encoder.
+    /// Embeddings, each with the fingerprint of its encoder.
     pub embeddings: Vec<(String, StoredEmbedding)>,
-    /// The version of the memory, and of its last change that took exemplars away.
+    /// Version of the memory, and version of its last change that removed exemplars.
     pub memory: (MemoryVersion, MemoryVersion),
-    /// What is remembered, each with the version of its last change.
+    /// Exemplars, each with the version of its last change.
     pub exemplars: Vec<(ToolId, Exemplar, MemoryVersion)>,
-    /// The counters of usage.
+    /// Usage counters.
     pub usage: Vec<UsageCount>,
-    /// What could not be read, in words; what it was is missing above.
+    /// Descriptions of content that could not be read. That content is missing from the other fields.
     pub damage: Vec<String>,
 }
 
-/// An MCP server that is gone.
+/// Removed MCP server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemovedServer {
-    /// Its name.
+    /// Name of the server.
     pub name: ServerName,
-    /// The revision that removed it.
+    /// Catalog revision that removed the server.
     pub revision: Revision,
 }
 
-/// One thing of a tenant, as a line.
+/// Part of a tenant's content, written as one line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// An MCP server.
+    /// MCP server of the catalog.
     Server(StoredServer),
-    /// A tool.
+    /// Shown or quarantined tool of the catalog.
     Tool(StoredTool),
-    /// A tool that is gone.
+    /// Removed tool, for deltas of the summary pool.
     RemovedTool(RemovedTool),
-    /// An MCP server that is gone.
+    /// Removed MCP server, for lists of changes.
     RemovedServer(RemovedServer),
-    /// What is remembered of a tool that was removed.
+    /// Record of a removed tool.
     PastTool(PastTool),
-    /// The policy.
+    /// Policy of the tenant.
     Policy {
-        /// As it is stored.
+        /// Policy as stored.
         #[serde(flatten)]
         policy: StoredPolicy,
-        /// Whether it hides tools from some callers.
+        /// True if the policy hides tools from some callers.
         hides: bool,
     },
-    /// An embedding.
+    /// Embedding of one text by one encoder.
     Embedding {
-        /// Of the encoder.
+        /// Fingerprint of the encoder.
         fingerprint: String,
-        /// Of the text.
+        /// SHA-256 of the text.
         #[serde(with = "hex")]
         text_hash: ContentHash,
-        /// Little-endian `f32`.
+        /// Embedding as little-endian `f32` values.
         #[serde(with = "base64_text")]
         vector: Vec<u8>,
     },
-    /// Something remembered.
+    /// Exemplar of the memory.
     Exemplar(KeptExemplar),
-    /// A counter of usage.
+    /// Usage counter.
     Usage(UsageCount),
 }
 
-/// What stands in the line that begins a tenant.
+/// Numbers in the line that begins a tenant.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
-    /// The catalog's revision.
+    /// Catalog revision.
     pub revision: Revision,
-    /// The oldest revision that a delta of the summary pool can start from.
+    /// Oldest revision that a delta of the summary pool can start from.
     pub pool_floor: Revision,
-    /// What changed up to this revision can't be told any more.
+    /// Revision up to which changes can't be listed any more.
     pub changes_floor: Revision,
-    /// The memory's version.
+    /// Version of the memory.
     pub memory_version: MemoryVersion,
-    /// The version of the last change that took exemplars away.
+    /// Version of the memory's last change that removed exemplars.
     pub memory_floor: MemoryVersion,
 }
 
-/// An exemplar, as a line.
+/// Exemplar in its form as a line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KeptExemplar {
     server: ServerName,
@@ -121,7 +122,7 @@ pub struct KeptExemplar {
 }
 
 impl TenantContent {
-    /// What begins it.
+    /// Returns the numbers for the line that begins the tenant.
     #[must_use]
     pub fn counters(&self) -> Counters {
         Counters {
@@ -133,7 +134,7 @@ impl TenantContent {
         }
     }
 
-    /// Nothing yet but what begins it.
+    /// Creates content that holds only the numbers of the line that begins the tenant.
     #[must_use]
     pub fn begun(counters: Counters) -> Self {
         let Counters { revision, pool_floor, changes_floor, memory_version, memory_floor } =
@@ -146,7 +147,7 @@ impl TenantContent {
         }
     }
 
-    /// Its parts, in an order in which they can be taken in again.
+    /// Returns the parts in an order in which [`TenantContent::take`] accepts them.
     pub fn into_parts(self) -> impl Iterator<Item = Part> {
         let hides = self.hides;
         let StoredCatalog { servers, tools, quarantined, removed, policy, .. } = self.catalog;
@@ -166,10 +167,10 @@ impl TenantContent {
             .chain(self.usage.into_iter().map(Part::Usage))
     }
 
-    /// Takes in a part; what is wrong with it, in words.
+    /// Adds a part.
     ///
     /// # Errors
-    /// A part that nothing stored would have.
+    /// A description of the problem if no stored content could have this part.
     pub fn take(&mut self, part: Part) -> Result<(), &'static str> {
         let catalog = &mut self.catalog;
         match part {
@@ -232,12 +233,12 @@ impl KeptExemplar {
     }
 }
 
-/// An embedding as bytes: `f32`, little-endian.
+/// Encodes an embedding as little-endian `f32` values.
 pub(super) fn to_bytes(vector: &[f32]) -> Vec<u8> {
     vector.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// An embedding from its bytes; `None` of what is none.
+/// Decodes an embedding from its bytes; `None` if the length is 0 or not a multiple of 4 bytes.
 pub(super) fn from_bytes(bytes: &[u8]) -> Option<Vec<f32>> {
     let (values, rest) = bytes.as_chunks::<4>();
     let is_whole = !values.is_empty() && rest.is_empty();

@@ -1,6 +1,6 @@
-//! This replica's own copies of the catalogs that it serves, on its disk, for when the shared store can't be
-//! reached. Each is one file, written whole beside its name and then renamed. A copy that is not whole, not of
-//! the tenant, or of another version is never served.
+//! Local copies of the catalogs that this replica serves, on its disk, for times when the shared store can't be
+//! reached. Each copy is one file, written to a draft beside it and then renamed. A copy is never served if it is
+//! incomplete, belongs to another tenant or has another format version.
 
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File, FileTimes, OpenOptions};
@@ -20,22 +20,22 @@ mod mark;
 
 pub use mark::FollowedMark;
 
-/// What a copy begins with: what it is, and the version of its form.
+/// First bytes of a copy: the file type and the format version.
 const MAGIC: &[u8; 8] = b"TGCOPY\x00\x02";
 
-/// Of the folder below the data directory.
+/// Name of the folder in the data directory.
 const FOLDER: &str = "snapshots";
 
-/// What a copy is named by, after the hash of its tenant.
+/// File extension of a copy. The file name is the hash of the tenant.
 const ENDING: &str = "copy";
 
-/// Bytes before the content: the magic, its hash, the length of its JSON.
+/// Number of bytes before the content: magic, content hash, length of the JSON.
 const HEAD: usize = 8 + 32 + 8;
 
 /// Embeddings by the hash of their text.
 pub type Embeddings = HashMap<ContentHash, Vec<f32>>;
 
-/// What a copy holds beside vectors.
+/// Content of a copy apart from the vectors.
 #[derive(Serialize, Deserialize)]
 struct Described<C> {
     tenant: String,
@@ -44,28 +44,28 @@ struct Described<C> {
     catalog: C,
 }
 
-/// The copies of one replica.
+/// Copies that one replica keeps.
 #[derive(Debug)]
 pub struct Copies {
     data_directory: PathBuf,
     folder: PathBuf,
-    /// What the process before this one left.
+    /// Mark that the previous process left.
     mark: Option<FollowedMark>,
-    /// The most bytes of all together.
+    /// Maximum size of all copies together, in bytes.
     budget: u64,
     kept: Mutex<HashMap<String, Kept>>,
 }
 
-/// A copy as it lies there.
+/// Copy on the disk.
 #[derive(Debug, Clone, Copy)]
 struct Kept {
     bytes: u64,
     used: SystemTime,
-    /// As far as this process knows.
+    /// Catalog revision of the copy as far as this process knows; 0 if the previous process wrote it.
     revision: Revision,
 }
 
-/// A copy in memory, ready to be written.
+/// Copy in memory, ready to be written.
 #[derive(Debug)]
 pub struct Packed {
     name: String,
@@ -74,10 +74,10 @@ pub struct Packed {
 }
 
 impl Copies {
-    /// The copies below the data directory; those of other versions are thrown away. Blocks on the file system.
+    /// Opens the copies in the data directory, and deletes unfinished drafts. Blocks on the file system.
     ///
     /// # Errors
-    /// A folder that can't be made or read.
+    /// The folder can't be created or read.
     pub fn open(data_directory: &Path, budget: u64) -> io::Result<Self> {
         let folder = data_directory.join(FOLDER);
         let mut private = DirBuilder::new();
@@ -95,7 +95,7 @@ impl Copies {
                 let used = found.modified().unwrap_or(SystemTime::UNIX_EPOCH);
                 kept.insert(name.to_owned(), Kept { bytes: found.len(), used, revision: 0 });
             } else if found.is_file() {
-                // A draft of a process that was ended.
+                // This is a draft of a process that ended before it was renamed.
                 fs::remove_file(&path)?;
             }
         }
@@ -106,7 +106,8 @@ impl Copies {
         Ok(copies)
     }
 
-    /// A copy of a catalog and the embeddings that one encoder made of it.
+    /// Packs a catalog and the embeddings that one encoder made for it. Returns `None` if the catalog can't be
+    /// serialized.
     #[must_use]
     pub fn pack(
         tenant: &TenantId,
@@ -135,11 +136,11 @@ impl Copies {
         Some(Packed { name, bytes, revision: catalog.revision })
     }
 
-    /// Keeps a copy in the place of an older one, and makes room by throwing away those used longest ago.
-    /// Blocks on the file system.
+    /// Writes a copy over an older one, and deletes the least recently used copies to stay within the budget. Skips a
+    /// copy that exceeds the whole budget. Blocks on the file system.
     ///
     /// # Errors
-    /// A disk that can't be written. The copy before it is whole then.
+    /// The disk can't be written. The previous copy is intact then.
     pub fn keep(&self, packed: &Packed) -> io::Result<()> {
         let bytes = packed.bytes.len() as u64;
         if bytes > self.budget {
@@ -151,7 +152,7 @@ impl Copies {
         options.write(true).create(true).truncate(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        // One writer at a time, for the draft has one name.
+        // Only one writer at a time, because all drafts of a copy have the same name.
         let mut kept = self.kept();
         if kept.get(&packed.name).is_some_and(|copy| copy.revision > packed.revision) {
             return Ok(());
@@ -172,14 +173,14 @@ impl Copies {
         Ok(())
     }
 
-    /// Whether there is a copy of the tenant's catalog, good or not.
+    /// Returns true if there is a copy of the tenant's catalog, valid or not.
     #[must_use]
     pub fn has(&self, tenant: &TenantId) -> bool {
         self.kept().contains_key(&name_of(tenant.as_str()))
     }
 
-    /// The copy of a tenant's catalog, with the embeddings if they are of this encoder; `None` when there is no good
-    /// one. Blocks on the file system.
+    /// Returns the copy of a tenant's catalog; `None` if there is no valid copy. The embeddings are included if this
+    /// encoder made them. Blocks on the file system.
     #[must_use]
     pub fn read(
         &self,
@@ -194,27 +195,29 @@ impl Copies {
             if let Some(kept) = self.kept().get_mut(&name) {
                 kept.used = now;
             }
-            // Only for the next process to know; a disk that takes no changes must not keep a copy from being read.
+            // The next process orders copies by this time. A disk that can't be written must not keep a copy from
+            // being read.
             drop(File::open(&path).and_then(|f| f.set_times(FileTimes::new().set_modified(now))));
         }
         unpacked
     }
 
-    /// Returns how far the process before this one had followed the store, and how long ago.
+    /// Returns the last change that the previous process had followed, and the time since then.
     #[must_use]
     pub fn followed_before(&self) -> Option<FollowedMark> {
         self.mark
     }
 
-    /// Notes that copies are worth what the store has at the change of number `sequence`. Blocks on the file system.
+    /// Records that this replica has followed the store up to the change with number `sequence`. Blocks on the file
+    /// system.
     ///
     /// # Errors
-    /// A disk that can't be written.
+    /// The disk can't be written.
     pub fn note_followed(&self, sequence: Sequence) -> io::Result<()> {
         mark::write(&self.data_directory, sequence)
     }
 
-    /// Throws a copy away that is older than what is committed. Blocks on the file system.
+    /// Deletes the copy of a tenant if it is older than the committed revision. Blocks on the file system.
     pub fn throw_away_older(&self, tenant: &TenantId, committed: Revision) {
         let name = name_of(tenant.as_str());
         let mut kept = self.kept();
@@ -224,7 +227,7 @@ impl Copies {
         }
     }
 
-    /// Throws all copies away: what they are of is no longer what the store has.
+    /// Deletes all copies, because they no longer match the store.
     pub fn clear(&self) {
         for (name, _) in self.kept().drain() {
             drop(fs::remove_file(self.folder.join(name)));
@@ -245,13 +248,13 @@ impl Copies {
         }
     }
 
-    /// Nothing panics while it holds the lock.
+    /// Locks the list of copies. Nothing panics while it holds the lock.
     fn kept(&self) -> MutexGuard<'_, HashMap<String, Kept>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// By a hash, so that a tenant's name is no path.
+/// Returns the file name of a tenant's copy. It is a hash, so that a tenant's name can't form a path.
 fn name_of(tenant: &str) -> String {
     format!("{}.{ENDING}", hex::encode(Sha256::digest(tenant.as_bytes())))
 }

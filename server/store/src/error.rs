@@ -1,40 +1,40 @@
-//! Why a store did not do what it was asked.
+//! Errors of a store.
 
 use toolgate_core::error::{Cause, Error};
 
-/// Why the store did not do it.
+/// Reason that a store call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// What is changed was changed since the change was prepared: prepare it again.
+    /// The target was changed after the change was prepared. Prepare the change again.
     #[error("it was changed meanwhile")]
     Conflict,
     /// Two tools of the tenant would have the same model-facing name.
     #[error("the model-facing name {0:?} is taken")]
     NameTaken(String),
-    /// The tenant would have more tools than it may.
+    /// The tenant would have more tools than allowed.
     #[error("the tenant would have {actual} tools")]
     TooManyTools {
-        /// The tools that the tenant would have.
+        /// Number of tools that the tenant would have.
         actual: u64,
     },
-    /// The tenant would have more MCP servers than it may.
+    /// The tenant would have more MCP servers than allowed.
     #[error("the tenant would have {actual} MCP servers")]
     TooManyServers {
-        /// The MCP servers that the tenant would have.
+        /// Number of MCP servers that the tenant would have.
         actual: u64,
     },
-    /// The request id stands for another request.
+    /// The request id was already used for another request.
     #[error("the request id was used for another request")]
     RequestIdReused,
-    /// The stored content can't be read back.
+    /// The stored content can't be read.
     #[error("stored content is damaged: {0}")]
     Damaged(String),
-    /// The database can't be reached, is full, or refused.
+    /// The database can't be reached, is full, or refused the call.
     #[error("the database failed")]
     Unavailable(#[source] Cause),
 }
 
-/// Why the database did not do it: it finds no room.
+/// Cause of a database failure on a full disk.
 #[derive(Debug, thiserror::Error)]
 #[error("the disk is full")]
 pub(super) struct DiskFull(#[source] pub(super) Cause);

@@ -1,46 +1,47 @@
-//! API keys as they are stored: never the secret, only its hash. What a key may do is for `toolgate_access::auth`. Keys are looked up
-//! before anybody knows whose call it is, so they are found by their own id and not by tenant.
+//! Stored API keys. The store holds only the hash of a secret, never the secret. `toolgate_access::auth` decides the
+//! permissions of a key. Keys are looked up before the tenant of a call is known, so they are found by their own id
+//! and not by tenant.
 
 use super::{ContentHash, StoreFuture};
 use toolgate_core::identity::TenantId;
 
-/// One API key.
+/// Stored API key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredKey {
-    /// Names the key; no secret.
+    /// Public name of the key; not secret.
     pub id: String,
-    /// SHA-256 of its secret.
+    /// SHA-256 of the key's secret.
     pub secret_hash: ContentHash,
-    /// Whose calls it may make; `None` for those of any tenant that a call names.
+    /// Tenant whose calls the key may make; `None` for any tenant that a call names.
     pub tenant: Option<TenantId>,
-    /// Who calls with it; stays when the key is rotated.
+    /// Principal that calls with the key; unchanged when the key is rotated.
     pub principal: String,
-    /// What it may do, by name.
+    /// Names of the roles that the key grants.
     pub roles: Vec<String>,
-    /// What people know it by.
+    /// Label for people.
     pub label: String,
-    /// When it was made, in milliseconds since 1970 (UTC) by the store's clock, as all moments here.
+    /// Creation time, in milliseconds since 1970 (UTC) by the store's clock, like all times here.
     pub created_ms: i64,
-    /// From when on it is no longer good; `None` for never.
+    /// Expiry time, from which the key is invalid; `None` if it never expires.
     pub expires_ms: Option<i64>,
-    /// From when on it is revoked.
+    /// Revocation time, from which the key is invalid.
     pub revoked_ms: Option<i64>,
-    /// When it was last used, at most an hour before it really was.
+    /// Recorded time of the last use, at most an hour before the actual last use.
     pub used_ms: Option<i64>,
 }
 
-/// An API key as it was read, and when.
+/// API key as read, with the time of the reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyReading {
-    /// The key.
+    /// API key.
     pub key: StoredKey,
-    /// The time of the reading by the store's clock: what the key's moments are compared with.
+    /// Time of the reading by the store's clock. The key's times are compared with it.
     pub now_ms: i64,
 }
 
 impl KeyReading {
-    /// Returns the key with its moments moved to a clock that said `here_ms` at the reading: whoever judges it later has
-    /// that clock only.
+    /// Returns the key with its times converted to a clock that read `here_ms` at the time of the reading. Use it if
+    /// the key is judged later by that clock only.
     #[must_use]
     pub fn by_clock(self, here_ms: i64) -> StoredKey {
         let moved = |at: i64| at.saturating_sub(self.now_ms).saturating_add(here_ms);
@@ -53,24 +54,25 @@ impl KeyReading {
     }
 }
 
-/// Stored API keys.
+/// Storage for API keys.
 pub trait KeyStore: Send + Sync + 'static {
-    /// Keeps a new key; [`Conflict`](super::StoreError::Conflict) when its id is taken.
+    /// Stores a new key. Returns [`Conflict`](super::StoreError::Conflict) if the id is taken.
     fn create_key<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, ()>;
 
-    /// The key of this id, whatever became of it.
+    /// Returns the key with this id, even if it is expired or revoked.
     fn find_key<'a>(&'a self, id: &'a str) -> StoreFuture<'a, Option<KeyReading>>;
 
-    /// Reads the store's clock, in milliseconds since 1970: what keys are stamped with. The clock of whoever makes or
-    /// revokes a key may be wrong.
+    /// Reads the store's clock, in milliseconds since 1970 (UTC). Keys get their times from it, because the clock of
+    /// a host that creates or revokes a key may be wrong.
     fn read_clock_ms(&self) -> StoreFuture<'_, i64>;
 
-    /// A page of keys, all tenants', by id, after `after`; "" for the first page.
+    /// Returns a page of keys of all tenants, by id, after `after`; "" gives the first page.
     fn list_keys<'a>(&'a self, after: &'a str, page_size: u32) -> StoreFuture<'a, Vec<StoredKey>>;
 
-    /// Ends a key at `at_ms` by the store's clock, unless it was to end before; whether there is such a key.
+    /// Revokes a key at `at_ms` by the store's clock; an earlier revocation time is kept. Returns true if the key
+    /// exists.
     fn revoke_key<'a>(&'a self, id: &'a str, at_ms: i64) -> StoreFuture<'a, bool>;
 
-    /// Notes that these keys were used at `at_ms`; those that are not there are passed over.
+    /// Records that these keys were used at `at_ms`. Unknown ids are ignored.
     fn mark_keys_used<'a>(&'a self, ids: &'a [String], at_ms: i64) -> StoreFuture<'a, ()>;
 }

@@ -1,5 +1,6 @@
-//! The truth behind every shard: what is stored, and the trait that SQL backends implement. Every method
-//! takes the tenant first. Indexes, snapshots and caches are derived and live elsewhere.
+//! Persistent data behind every shard: the stored types, and the [`Store`] trait that the SQL backends implement.
+//! Every method for one tenant takes the tenant first. Indexes, snapshots and caches are derived from this data and
+//! live elsewhere.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -48,42 +49,42 @@ pub use schema_state::SchemaState;
 pub use status::{ToolStatus, UNTRUSTED};
 pub use usage::{AMOUNT_MAX, Hour, UsageAddition, UsageCount};
 
-/// Counts the changes of one tenant's catalog, from 1.
+/// Number of changes to one tenant's catalog, counted from 1.
 pub type Revision = u64;
 
-/// SHA-256 of a canonical definition, or of a text that was embedded.
+/// SHA-256 of a canonical definition or of an embedded text.
 pub type ContentHash = [u8; 32];
 
-/// The most removed tools that a catalog keeps; beyond it `pool_floor` rises past whole revisions.
+/// Maximum number of removed tools that a catalog keeps. Beyond it, `pool_floor` rises past whole revisions.
 pub const REMOVED_KEPT: u32 = 10_000;
 
-/// What a store method returns.
+/// Boxed future that a store method returns.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
-/// What the registrant says of an MCP server.
+/// Registration data of an MCP server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerRecord {
-    /// Its name.
+    /// Name of the MCP server, unique within the tenant.
     pub name: ServerName,
-    /// What it is for.
+    /// Purpose of the MCP server, in words.
     pub description: String,
-    /// The wire's number of `TransportHint`; 0 when not said.
+    /// Wire number of `TransportHint`; 0 if unspecified.
     pub transport_hint: i32,
-    /// The wire's number of `TrustTier`.
+    /// Wire number of `TrustTier`.
     pub trust_tier: i32,
-    /// Holds for every tool of it.
+    /// Precondition that applies to every tool of the server.
     pub precondition: Option<Precondition>,
-    /// Every tool of it requires these.
+    /// Scopes that every tool of the server requires.
     pub required_scopes: Vec<String>,
-    /// Announced, and its tools not registered yet.
+    /// True if the server is announced and its tools are not registered yet.
     pub pending: bool,
 }
 
-/// The wire's number of `TRANSPORT_HINT_BUILT_IN`.
+/// Wire number of `TRANSPORT_HINT_BUILT_IN`.
 const BUILT_IN: i32 = 3;
 
 impl ServerRecord {
-    /// A server of which nothing is said but its name.
+    /// Creates a server with a name and no other data.
     #[must_use]
     pub fn new(name: ServerName) -> Self {
         Self {
@@ -97,58 +98,58 @@ impl ServerRecord {
         }
     }
 
-    /// Whether its tools are the agent's own, and no MCP server's.
+    /// Returns true if the tools are built into the agent, so that no MCP server offers them.
     #[must_use]
     pub fn is_built_in(&self) -> bool {
         self.transport_hint == BUILT_IN
     }
 }
 
-/// One tool as stored.
+/// Tool with its registration data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolRecord {
-    /// The MCP server that owns it.
+    /// MCP server that owns the tool.
     pub server: ServerName,
-    /// Its MCP name.
+    /// MCP name of the tool.
     pub name: ToolName,
-    /// The name the model sees; unique within the tenant.
+    /// Name that the model sees, unique within the tenant.
     pub model_name: String,
-    /// The text that is embedded and listed in the summary pool.
+    /// Text that is embedded and listed in the summary pool.
     pub summary: String,
-    /// Words that users say when they mean it.
+    /// Words that users say when they need the tool.
     pub search_hint: String,
-    /// The MCP definition, byte for byte as registered.
+    /// MCP definition, byte for byte as registered.
     pub definition: String,
     /// SHA-256 of the canonical definition (RFC 8785).
     #[serde(with = "text::hex")]
     pub hash: ContentHash,
-    /// Its own precondition, beside the server's.
+    /// Precondition of the tool itself, in addition to the server's.
     pub precondition: Option<Precondition>,
-    /// Its own scopes, beside the server's.
+    /// Scopes that the tool itself requires, in addition to the server's.
     pub required_scopes: Vec<String>,
-    /// Always part of the active set.
+    /// True if the tool is always part of the active set.
     pub always_load: bool,
-    /// Never deferred.
+    /// True if the tool is never deferred.
     pub critical: bool,
-    /// cl100k_base tokens of the minified definition.
+    /// Number of cl100k_base tokens in the minified definition.
     pub schema_tokens: u32,
-    /// cl100k_base tokens of the summary-pool line.
+    /// Number of cl100k_base tokens in the summary-pool line.
     pub summary_tokens: u32,
-    /// Whether it is shown and callable. Exports from before there was a quarantine say nothing of it.
+    /// Status that decides if the tool is shown and callable. Exports from before the quarantine existed lack it.
     #[serde(default)]
     pub status: ToolStatus,
 }
 
-/// A stored MCP server with what the store itself knows of it.
+/// Stored MCP server with the data that the store adds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredServer {
-    /// What was registered.
+    /// Registration data.
     pub record: ServerRecord,
-    /// The revision of its last change.
+    /// Catalog revision of the server's last change.
     pub revision: Revision,
-    /// When that was committed, in milliseconds since 1970 (UTC).
+    /// Commit time of that change, in milliseconds since 1970 (UTC).
     pub updated_ms: i64,
-    /// The number of its tools.
+    /// Number of the server's tools.
     pub tool_count: u32,
 }
 
@@ -160,116 +161,116 @@ impl StoredServer {
     }
 }
 
-/// A stored tool with what the store itself knows of it.
+/// Stored tool with the data that the store adds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredTool {
-    /// What was registered.
+    /// Registration data.
     pub record: ToolRecord,
-    /// The revision at which its line of the summary pool last changed, or came back: the pool's order.
+    /// Catalog revision at which the tool's summary-pool line last changed or came back. It orders the pool.
     pub summary_revision: Revision,
 }
 
-/// A tool that is gone, for deltas of the summary pool.
+/// Removed tool, for deltas of the summary pool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemovedTool {
-    /// The name the model saw.
+    /// Name that the model saw.
     pub model_name: String,
-    /// The revision that removed it.
+    /// Catalog revision that removed the tool.
     pub revision: Revision,
 }
 
-/// One tenant's catalog at one revision.
+/// Catalog of one tenant at one revision.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StoredCatalog {
-    /// The revision.
+    /// Catalog revision.
     pub revision: Revision,
-    /// The MCP servers, by name.
+    /// MCP servers, by name.
     pub servers: Vec<StoredServer>,
-    /// The shown tools in the summary pool's order: by summary revision, then server, then name.
+    /// Shown tools in the order of the summary pool: by summary revision, then server, then name.
     pub tools: Vec<StoredTool>,
-    /// The quarantined tools, by server and name.
+    /// Quarantined tools, by server and name.
     pub quarantined: Vec<StoredTool>,
-    /// The tools removed or quarantined since `pool_floor`, by revision, then name. A name that a shown tool without
-    /// scopes has again is not among them: that tool's `summary_revision` says the same and more.
+    /// Tools removed or quarantined since `pool_floor`, by revision, then name. A name is not listed if a shown tool
+    /// without scopes uses it again, because that tool's `summary_revision` already tells readers.
     pub removed: Vec<RemovedTool>,
-    /// The oldest revision that a delta of the summary pool can start from. It rises to the present one
-    /// when a change of scopes or of the policy, or the removal of a tool that not everybody sees, makes
-    /// callers see different tools.
+    /// Oldest revision that a delta of the summary pool can start from. It rises to the current revision when callers
+    /// start to see different tools: after a change of scopes or of the policy, or after the removal of a tool that
+    /// not every caller sees.
     pub pool_floor: Revision,
-    /// The policy at that revision; `None` when none was ever set.
+    /// Policy at that revision; `None` if none was ever set.
     pub policy: Option<StoredPolicy>,
 }
 
-/// An embedding and the text it is of.
+/// Embedding of a text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredEmbedding {
     /// SHA-256 of the text.
     pub text_hash: ContentHash,
-    /// The embedding, unit length.
+    /// Embedding vector of unit length.
     pub vector: Vec<f32>,
 }
 
-/// One MCP server's change, committed whole or not at all.
+/// Change to one MCP server. It is committed as a whole or not at all.
 #[derive(Debug, Clone)]
 pub struct ServerChange {
-    /// The server's revision that the change was prepared from; `None` when it was not stored.
+    /// Server revision that the change was prepared from; `None` if the server was not stored.
     pub base: Option<Revision>,
-    /// The server as it is to be.
+    /// Server data after the change.
     pub server: ServerRecord,
-    /// Tools to insert or replace; all of them are this server's.
+    /// Tools to insert or replace. All of them belong to this server.
     pub upserts: Vec<ToolRecord>,
-    /// Tools to remove. Those that are not stored, or are upserted as well, are passed over.
+    /// Tools to remove. Names that are not stored, or that are also in `upserts`, are ignored.
     pub removals: Vec<ToolName>,
-    /// Embeddings to keep, of the encoder with this fingerprint. They go with the last tool of the tenant
-    /// whose summary they are of.
+    /// Embeddings to keep, made by the encoder with this fingerprint. The store drops an embedding together with the
+    /// tenant's last tool that has the text as its summary.
     pub embeddings: Vec<StoredEmbedding>,
-    /// The fingerprint of the encoder that made them.
+    /// Fingerprint of the encoder that made the embeddings.
     pub fingerprint: String,
-    /// The most tools that the tenant may have afterwards.
+    /// Maximum number of tools that the tenant may have after the change.
     pub max_tools: u64,
-    /// The most MCP servers, announced ones among them, that the tenant may have afterwards.
+    /// Maximum number of MCP servers, including announced ones, that the tenant may have after the change.
     pub max_servers: u64,
-    /// What to remember of the request, once the revision is known.
+    /// Request to record with the change, once the revision is known.
     pub request: Option<PendingRequest>,
 }
 
-/// What a commit did.
+/// Result of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Committed {
-    /// The catalog revision that holds the change.
+    /// Catalog revision that contains the change.
     pub revision: Revision,
-    /// When it was committed, in milliseconds since 1970 (UTC).
+    /// Commit time, in milliseconds since 1970 (UTC).
     pub updated_ms: i64,
 }
 
-/// A place after which a page of tools begins.
+/// Position in a list of tools; the next page begins after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolCursor {
-    /// The last tool's server.
+    /// Server of the last tool on the page before.
     pub server: String,
-    /// The last tool's name.
+    /// Name of the last tool on the page before.
     pub name: String,
 }
 
-/// Stored catalogs. Backends differ in SQL only: one suite of tests holds for all of them.
+/// Storage for catalogs. Backends differ only in SQL, and all of them must pass the same test suite.
 pub trait Store: KeyStore + Send + Sync + 'static {
-    /// The tenant's catalog revision; `None` when it never had a catalog.
+    /// Returns the tenant's catalog revision; `None` if the tenant never had a catalog.
     fn revision<'a>(&'a self, tenant: &'a TenantId) -> StoreFuture<'a, Option<Revision>>;
 
-    /// What changed in the tenant's catalog after revision `since`.
+    /// Returns the changes in the tenant's catalog after revision `since`.
     fn changes<'a>(&'a self, tenant: &'a TenantId, since: Revision) -> StoreFuture<'a, Changes>;
 
-    /// The tenant's whole catalog at one revision; `None` when it never had one.
+    /// Returns the tenant's whole catalog at one revision; `None` if the tenant never had a catalog.
     fn load_catalog<'a>(&'a self, tenant: &'a TenantId) -> StoreFuture<'a, Option<StoredCatalog>>;
 
-    /// The tenant's embeddings made by one encoder, by hash of the text.
+    /// Returns the tenant's embeddings made by one encoder, by hash of the text.
     fn load_embeddings<'a>(
         &'a self,
         tenant: &'a TenantId,
         fingerprint: &'a str,
     ) -> StoreFuture<'a, HashMap<ContentHash, Vec<f32>>>;
 
-    /// Keeps embeddings that were missing, and drops those of texts that no tool has as its summary any longer.
+    /// Saves missing embeddings, and drops those of texts that are no longer the summary of any tool.
     fn save_embeddings<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -277,7 +278,7 @@ pub trait Store: KeyStore + Send + Sync + 'static {
         embeddings: &'a [StoredEmbedding],
     ) -> StoreFuture<'a, ()>;
 
-    /// Drops embeddings of these texts. Whoever loads the catalog next makes them anew.
+    /// Drops the embeddings of these texts. The next process that loads the catalog makes them again.
     fn drop_embeddings<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -285,21 +286,22 @@ pub trait Store: KeyStore + Send + Sync + 'static {
         texts: &'a [ContentHash],
     ) -> StoreFuture<'a, ()>;
 
-    /// One MCP server and its tools by name; `None` when it is not stored.
+    /// Returns one MCP server and its tools by name; `None` if it is not stored.
     fn read_server<'a>(
         &'a self,
         tenant: &'a TenantId,
         server: &'a ServerName,
     ) -> StoreFuture<'a, Option<(StoredServer, Vec<StoredTool>)>>;
 
-    /// What the tools of one MCP server were that were removed within [`PAST_TOOL_KEPT`] and are not there again, by name.
+    /// Returns the tools of one MCP server, by name, that were removed within [`PAST_TOOL_KEPT`] and are not
+    /// registered again.
     fn past_tools<'a>(
         &'a self,
         tenant: &'a TenantId,
         server: &'a ServerName,
     ) -> StoreFuture<'a, Vec<PastTool>>;
 
-    /// A page of MCP servers by name, after `after`.
+    /// Returns a page of MCP servers by name, after `after`.
     fn list_servers<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -307,7 +309,7 @@ pub trait Store: KeyStore + Send + Sync + 'static {
         page_size: u32,
     ) -> StoreFuture<'a, Vec<StoredServer>>;
 
-    /// A page of tools by server and name, after `after`, of one server or of all.
+    /// Returns a page of tools of one server or of all, by server and name, after `after`.
     fn list_tools<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -316,35 +318,35 @@ pub trait Store: KeyStore + Send + Sync + 'static {
         page_size: u32,
     ) -> StoreFuture<'a, Vec<StoredTool>>;
 
-    /// The request recorded under this id within [`REQUEST_KEPT`].
+    /// Returns the request recorded under this id within [`REQUEST_KEPT`].
     fn find_request<'a>(
         &'a self,
         tenant: &'a TenantId,
         id: &'a str,
     ) -> StoreFuture<'a, Option<RecordedRequest>>;
 
-    /// Records a request that changed nothing, answered at the tenant's present revision; 0 when it never
-    /// had a catalog. What was recorded of it before stands.
+    /// Records a request that changed nothing, at the tenant's current revision (0 if the tenant never had a
+    /// catalog). If the same request was recorded before, that record is kept and returned.
     fn record_request<'a>(
         &'a self,
         tenant: &'a TenantId,
         request: PendingRequest,
     ) -> StoreFuture<'a, Committed>;
 
-    /// Commits a change under the next revision. When it returns, the change survives a power cut; when
-    /// it fails, nothing of it is seen, unless the cause was a lost answer ([`StoreError::Unavailable`]).
+    /// Commits a change under the next revision. After a successful return, the change survives a power cut. After an
+    /// error, no part of the change is visible, except when the answer was lost ([`StoreError::Unavailable`]).
     ///
-    /// The first of these that holds is the error: [`StoreError::RequestIdReused`],
-    /// [`StoreError::Conflict`] (also when the same request was recorded meanwhile),
-    /// [`StoreError::TooManyTools`], [`StoreError::TooManyServers`], [`StoreError::NameTaken`].
+    /// If several errors apply, the first in this list is returned: [`StoreError::RequestIdReused`],
+    /// [`StoreError::Conflict`] (also if the same request was recorded meanwhile), [`StoreError::TooManyTools`],
+    /// [`StoreError::TooManyServers`], [`StoreError::NameTaken`].
     fn commit<'a>(
         &'a self,
         tenant: &'a TenantId,
         change: ServerChange,
     ) -> StoreFuture<'a, Committed>;
 
-    /// Removes an MCP server whose revision is still `base`, under the next revision; otherwise, or when
-    /// it is not stored, [`StoreError::Conflict`].
+    /// Removes an MCP server whose revision is still `base`, under the next revision. Returns
+    /// [`StoreError::Conflict`] if the revision differs or the server is not stored.
     fn remove_server<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -352,11 +354,11 @@ pub trait Store: KeyStore + Send + Sync + 'static {
         base: Revision,
     ) -> StoreFuture<'a, Committed>;
 
-    /// Adds to counters of usage, all of them or none. A counter stays at [`AMOUNT_MAX`].
+    /// Adds to usage counters, to all of them or to none. A counter does not exceed [`AMOUNT_MAX`].
     fn add_usage<'a>(&'a self, additions: &'a [UsageAddition]) -> StoreFuture<'a, ()>;
 
-    /// The tenant's counters of usage within `hours`, by hour and item; those of each `width` hours, at
-    /// least 1, counted from 1970, are added up under the first of them.
+    /// Returns the tenant's usage counters within `hours`, by hour and item. Each window of `width` hours (at least
+    /// 1), counted from 1970, is summed under its first hour.
     fn read_usage<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -364,19 +366,20 @@ pub trait Store: KeyStore + Send + Sync + 'static {
         width: Hour,
     ) -> StoreFuture<'a, Vec<UsageCount>>;
 
-    /// Forgets all tenants' counters of usage of hours before `hour`.
+    /// Deletes the usage counters of all tenants for hours before `hour`.
     fn forget_usage(&self, hour: Hour) -> StoreFuture<'_, ()>;
 
-    /// What came to be remembered after version `since`, or all of it where some is gone since; 0 for all.
+    /// Returns the exemplars that were added or changed after version `since`; returns all of them if `since` is 0 or
+    /// if any was removed since.
     fn read_memory<'a>(
         &'a self,
         tenant: &'a TenantId,
         since: MemoryVersion,
     ) -> StoreFuture<'a, MemoryChanges>;
 
-    /// Has `revise` change what is remembered of these tools, as one transaction; those that are not registered are
-    /// passed over. What it leaves out stays; a place that it fills again is another exemplar. Then the tenant's
-    /// memory is brought within `bounds`.
+    /// Lets `revise` change the exemplars of these tools in one transaction, then trims the tenant's memory to
+    /// `bounds`. Tools that are not registered are skipped. An exemplar that `revise` leaves out stays stored; a new
+    /// exemplar in a used place replaces the old one.
     fn revise_memory<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -385,7 +388,8 @@ pub trait Store: KeyStore + Send + Sync + 'static {
         bounds: MemoryBounds,
     ) -> StoreFuture<'a, ()>;
 
-    /// Forgets what is remembered of the tenant, of one MCP server's tools, or of those of one name; how many exemplars.
+    /// Deletes the exemplars of the tenant, of one MCP server's tools or of the tools with one name. Returns the
+    /// number of deleted exemplars.
     fn clear_memory<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -393,56 +397,57 @@ pub trait Store: KeyStore + Send + Sync + 'static {
         tool: Option<&'a ToolName>,
     ) -> StoreFuture<'a, u64>;
 
-    /// The tenant's policy; `None` when none was ever set.
+    /// Returns the tenant's policy; `None` if none was ever set.
     fn read_policy<'a>(&'a self, tenant: &'a TenantId) -> StoreFuture<'a, Option<StoredPolicy>>;
 
-    /// Replaces the policy under the next catalog revision, and begins deltas of the summary pool anew.
-    /// [`StoreError::Conflict`] when the policy's revision is no longer `base`.
+    /// Replaces the policy under the next catalog revision, and restarts deltas of the summary pool. Returns
+    /// [`StoreError::Conflict`] if the policy's revision is no longer `base`.
     fn set_policy<'a>(
         &'a self,
         tenant: &'a TenantId,
         change: PolicyChange,
     ) -> StoreFuture<'a, Committed>;
 
-    /// Answers when the store can be read.
+    /// Completes if the store can be read.
     fn ping(&self) -> StoreFuture<'_, ()>;
 
-    /// Closes the store after the calls under way. Further calls fail.
+    /// Closes the store after the calls in progress. Further calls fail.
     fn close(&self) -> StoreFuture<'_, ()>;
 
-    /// How many calls failed since the store could not be reached or read.
+    /// Returns the number of calls that failed because the store could not be reached or read.
     fn failures(&self) -> u64;
 
-    /// Whether other processes may change what is stored.
+    /// Returns true if other processes may change the stored data.
     fn is_shared(&self) -> bool;
 
-    /// Returns the time by the store's clock as far as this process knows it, in milliseconds since 1970. What another
-    /// process judges is stamped by it.
+    /// Returns the store's clock as far as this process knows it, in milliseconds since 1970 (UTC). Use it for
+    /// timestamps that another process compares.
     fn clock_ms(&self) -> i64;
 
-    /// Answers when another process may have changed something: a hint, which may be late, wrong, or never come.
+    /// Completes when another process may have changed something. The hint may be late, wrong, or never come.
     fn hint(&self) -> StoreFuture<'_, ()>;
 
-    /// The number of the last change of any tenant's catalog; 0 before the first.
+    /// Returns the number of the last change to any tenant's catalog; 0 before the first change.
     fn last_change(&self) -> StoreFuture<'_, Sequence>;
 
-    /// The tenants whose catalogs changed after the change of number `after`, at most so many, each once, in the
-    /// order of their last changes. Whoever has seen one change has seen all with lower numbers.
+    /// Returns up to `most` tenants whose catalogs changed after the change with number `after`. Each tenant is
+    /// listed once, in the order of last changes. A reader that has seen one change has seen all changes with lower
+    /// numbers.
     fn changed_tenants(&self, after: Sequence, most: u32) -> StoreFuture<'_, Vec<ChangedTenant>>;
 
-    /// All that is stored of a tenant but for the ids of requests; `None` when it never had a catalog. Of what can't
-    /// be read it says so in words instead.
+    /// Returns everything stored for a tenant except request ids; `None` if the tenant never had a catalog. Content
+    /// that can't be read is described in `damage` instead.
     fn read_content<'a>(&'a self, tenant: &'a TenantId) -> StoreFuture<'a, Option<TenantContent>>;
 
-    /// Stores what was read elsewhere, as it is, of a tenant that has no catalog; [`StoreError::Conflict`] of one that
-    /// has.
+    /// Stores content that was read from another store, unchanged, for a tenant without a catalog. Returns
+    /// [`StoreError::Conflict`] if the tenant has a catalog.
     fn restore_content<'a>(
         &'a self,
         tenant: &'a TenantId,
         content: &'a TenantContent,
     ) -> StoreFuture<'a, ()>;
 
-    /// A page of the tenants that have a catalog, by name, after `after`.
+    /// Returns a page of the tenants that have a catalog, by name, after `after`.
     fn list_tenants<'a>(
         &'a self,
         after: Option<&'a TenantId>,

@@ -1,57 +1,60 @@
-//! What is remembered of calls, as exemplars by tool. What makes one, and what it is worth, is for `toolgate_routing::memory`.
+//! Memory of calls, stored as exemplars by tool. `toolgate_routing::memory` decides when to make an exemplar and how
+//! to weigh it.
 
 use toolgate_core::identity::ToolId;
 use toolgate_core::imprint::Imprint;
 
-/// Counts the changes of one tenant's memory, from 1.
+/// Number of changes to one tenant's memory, counted from 1.
 pub type MemoryVersion = u64;
 
-/// Stands for a principal; all zero for nobody known.
+/// Key that stands for a principal; all zeros if the principal is unknown.
 pub type PrincipalKey = [u8; 8];
 
-/// Days since 1970 (UTC).
+/// Number of days since 1970 (UTC).
 pub type Day = u32;
 
-/// An intent that a tool was called for.
+/// Intent that a tool was called for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exemplar {
-    /// Tells it from the tool's others.
+    /// Place of the exemplar among the tool's exemplars.
     pub place: u8,
-    /// The intent.
+    /// Imprint of the intent.
     pub imprint: Imprint,
-    /// How many calls it stands for, those of long ago for less, at the moment of the last one.
+    /// Number of calls that the exemplar stands for, at the time of the last one. Older calls count for less.
     pub strength: f32,
-    /// When the last call that counted was made, in milliseconds since 1970 (UTC).
+    /// Time of the last call that counted, in milliseconds since 1970 (UTC).
     pub seen_ms: i64,
-    /// When it is forgotten, on the same scale; those that fade first make room for others.
+    /// Time at which the exemplar is deleted, in milliseconds since 1970 (UTC). The earliest is also the first to
+    /// make room.
     pub fades_ms: i64,
-    /// Whose call made it.
+    /// Principal whose call made the exemplar.
     pub owner: PrincipalKey,
-    /// On which day.
+    /// Day on which the exemplar was made.
     pub made: Day,
-    /// Whose calls counted on the last day on which any did.
+    /// Principals whose calls counted on the last day with any such call.
     pub voters: Vec<PrincipalKey>,
 }
 
-/// What changed in a tenant's memory.
+/// Changes in a tenant's memory.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MemoryChanges {
-    /// The version that this brings a reader to; 0 when nothing was ever remembered.
+    /// Version of the memory after these changes; 0 if nothing was ever stored.
     pub version: MemoryVersion,
-    /// Whether these are all exemplars, since some are gone; otherwise those that came or changed.
+    /// True if `exemplars` holds all exemplars, because some were removed; false if it holds only new and changed
+    /// ones.
     pub whole: bool,
-    /// The exemplars, by tool and place.
+    /// Exemplars, by tool and place.
     pub exemplars: Vec<(ToolId, Exemplar)>,
 }
 
-/// What a tenant's memory is kept to.
+/// Limits of a tenant's memory.
 #[derive(Debug, Clone, Copy)]
 pub struct MemoryBounds {
-    /// The time: what fades before it goes.
+    /// Current time, in milliseconds since 1970 (UTC). Exemplars that fade up to it are deleted.
     pub now_ms: i64,
-    /// The most exemplars: beyond it those that fade first go.
+    /// Maximum number of exemplars. Beyond it, those that fade first are deleted.
     pub most: u32,
 }
 
-/// Changes a tool's exemplars, which it is given by place.
+/// Function that changes the exemplars of a tool, given by place.
 pub type Revise<'a> = &'a (dyn Fn(&ToolId, &mut Vec<Exemplar>) + Send + Sync);

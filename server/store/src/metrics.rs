@@ -1,4 +1,4 @@
-//! Metrics of the store, read when they are asked for. Clones share what they show.
+//! Metrics of the store, computed when they are scraped. Clones share the same values.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -10,10 +10,10 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
-/// Answers how many calls of the store failed, and how long ago this process knew itself to be up to date.
+/// Function that returns the number of failed store calls, and the time since this process last was up to date.
 type Reading = Box<dyn Fn() -> (u64, Duration) + Send + Sync>;
 
-/// Metrics of the store.
+/// Metrics of the store: failed calls and the lag behind a shared store.
 #[derive(Clone, Default)]
 pub struct StoreMetrics {
     reading: Arc<OnceLock<Reading>>,
@@ -26,12 +26,12 @@ impl fmt::Debug for StoreMetrics {
 }
 
 impl StoreMetrics {
-    /// Registers all of them.
+    /// Registers all metrics of the store.
     pub fn register(&self, r: &mut Registry) {
         r.register_collector(Box::new(self.clone()));
     }
 
-    /// Shows what `reading` answers: failed calls, and the lag.
+    /// Sets the source of the values: the number of failed calls, and the lag. Only the first call has an effect.
     pub fn show(&self, reading: impl Fn() -> (u64, Duration) + Send + Sync + 'static) {
         drop(self.reading.set(Box::new(reading)));
     }

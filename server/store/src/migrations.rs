@@ -1,12 +1,12 @@
-//! Makes the migrations of a database from the SQL files beside its store. sqlx's own macro does so too, but brings
-//! both drivers a second time, compiled for the compiler: a tenth of the time that all dependencies take.
+//! Builds the migrations of a database from the SQL files beside its store. sqlx's own macro does this too, but it
+//! compiles both drivers a second time for the compiler, which adds a tenth to the build time of all dependencies.
 
 use sqlx::SqlSafeStr as _;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
-/// One file of a folder of migrations.
+/// SQL file of a folder of migrations.
 pub(super) struct File {
-    /// `NUMBER_WHAT_IT_ADDS.sql`. The number is that of its place, from 1.
+    /// File name in the form `NUMBER_WHAT_IT_ADDS.sql`. The number is the position of the file, from 1.
     pub(super) name: &'static str,
     pub(super) sql: &'static str,
 }
@@ -22,8 +22,8 @@ macro_rules! files {
 }
 pub(super) use files;
 
-/// Makes migrations as sqlx reads them from a folder: the same versions, descriptions and checksums, which are stored
-/// in databases.
+/// Builds migrations exactly as sqlx reads them from a folder. Databases store their versions, descriptions and
+/// checksums, so these must match.
 pub(super) fn migrator(files: &[File]) -> Migrator {
     let migration = |(version, file): (i64, &File)| {
         let words = file.name.split_once('_').map_or(file.name, |(_, words)| words);

@@ -1,4 +1,4 @@
-//! What is remembered of tools that were removed, so that removing a tool does not make its next version a first one.
+//! Records of removed tools. With them, a tool that is removed and registered again is not treated as new.
 
 use std::time::Duration;
 
@@ -7,18 +7,19 @@ use serde::{Deserialize, Serialize};
 use super::{ContentHash, ToolStatus, text};
 use toolgate_core::identity::{ServerName, ToolName};
 
-/// How long a removed tool is remembered.
+/// Time that the record of a removed tool is kept.
 pub const PAST_TOOL_KEPT: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
-/// The most removed tools that a tenant's catalog remembers. Beyond it the MCP server with the most gives up its oldest.
+/// Maximum number of removed tools that a tenant's catalog remembers. Beyond it, the MCP server with the most records
+/// loses its oldest ones.
 pub const PAST_TOOLS_KEPT: u32 = 10_000;
 
-/// A tool as it was when it was removed.
+/// Tool as it was at its removal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastTool {
-    /// The MCP server that owned it.
+    /// MCP server that owned the tool.
     pub server: ServerName,
-    /// Its MCP name.
+    /// MCP name of the tool.
     pub name: ToolName,
     /// SHA-256 of the canonical definition.
     #[serde(with = "text::hex")]
@@ -26,10 +27,10 @@ pub struct PastTool {
     /// SHA-256 of the summary.
     #[serde(with = "text::hex")]
     pub summary_hash: ContentHash,
-    /// Words that users said when they meant it.
+    /// Words that users said when they needed the tool.
     pub search_hint: String,
-    /// Whether it was shown.
+    /// Status of the tool at its removal.
     pub status: ToolStatus,
-    /// When it was removed, in milliseconds since 1970 (UTC).
+    /// Removal time, in milliseconds since 1970 (UTC).
     pub removed_ms: i64,
 }

@@ -1,17 +1,17 @@
-//! A tenant's policy, as it is kept beside the catalog.
+//! Policy of a tenant, stored beside the catalog.
 
 use serde::{Deserialize, Serialize};
 
 use super::Revision;
 
-/// A tenant's policy as stored.
+/// Stored policy of a tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredPolicy {
-    /// The document, byte for byte as it was set.
+    /// Policy document, byte for byte as it was set.
     pub document: String,
-    /// The catalog revision of its last change.
+    /// Catalog revision of the policy's last change.
     pub revision: Revision,
-    /// When that was committed, in milliseconds since 1970 (UTC).
+    /// Commit time of that change, in milliseconds since 1970 (UTC).
     pub updated_ms: i64,
 }
 
@@ -23,13 +23,13 @@ impl StoredPolicy {
     }
 }
 
-/// A change of a tenant's policy.
+/// Change to a tenant's policy.
 #[derive(Debug, Clone)]
 pub struct PolicyChange {
-    /// The revision of the policy that the change was prepared from; `None` when there was none.
+    /// Policy revision that the change was prepared from; `None` if there was no policy.
     pub base: Option<Revision>,
-    /// The document.
+    /// New policy document.
     pub document: String,
-    /// Whether it hides tools from some callers, so that a changed tool may come or go for them.
+    /// True if the policy hides tools from some callers. Changed tools may then appear or disappear for them.
     pub hides: bool,
 }

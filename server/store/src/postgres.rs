@@ -1,6 +1,6 @@
-//! The shared store: a PostgreSQL database that many replicas read and write. What is read and written is in
-//! `sql`; here is how the database is reached. Works through a pooler that gives each transaction another
-//! connection: no session state, no named statements.
+//! Shared store: a PostgreSQL database that many replicas read and write. The `sql` module holds the statements. This
+//! module connects to the database. It uses no session state and no prepared statements, so that it works through a
+//! pooler that gives each transaction another connection.
 
 use std::fmt;
 use std::str::FromStr as _;
@@ -33,32 +33,33 @@ mod transaction;
 #[cfg(test)]
 pub(super) use self::schema::MIGRATIONS;
 
-/// Reads see one state of the database throughout.
+/// Statement that begins a read, which sees one state of the database throughout.
 const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-/// Writers of one tenant wait for each other at its row, and then see what the other committed.
+/// Statement that begins a write. Writers of one tenant wait for each other at its row, and then see the other's
+/// commit.
 const BEGIN_WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
-/// The longest that a transaction waits for a lock.
+/// Maximum time that a transaction waits for a lock.
 const LOCK_LIMIT: Duration = Duration::from_secs(5);
-/// The longest that a transaction may stand idle: what a hanging replica holds of a tenant.
+/// Maximum time that a transaction may be idle. It bounds how long a replica that hangs blocks a tenant.
 const IDLE_LIMIT: Duration = Duration::from_secs(30);
-/// Connections that nobody used for so long are closed.
+/// Time after which an unused connection is closed.
 const UNUSED_LIMIT: Duration = Duration::from_secs(10 * 60);
-/// Connections are made anew after so long, so that a changed address or certificate takes effect.
+/// Lifetime of a connection. Reconnecting makes a changed address or certificate take effect.
 const CONNECTION_LIFE: Duration = Duration::from_secs(30 * 60);
 
-/// How a database is reached.
+/// Connection settings of a database.
 #[derive(Clone)]
 pub struct PostgresConfig {
-    /// `postgres://user:password@host/database?sslmode=...`: a secret.
+    /// URL of the form `postgres://user:password@host/database?sslmode=...`, a secret.
     pub url: String,
-    /// The most connections, beside one that listens.
+    /// Maximum number of connections, in addition to one that listens.
     pub max_connections: u32,
-    /// The longest that one statement may take.
+    /// Maximum time for one statement.
     pub statement_timeout: Duration,
-    /// The longest that a connection is waited for.
+    /// Maximum time to wait for a connection.
     pub connect_timeout: Duration,
-    /// Whether to listen for hints of changes.
+    /// True if the store listens for hints of changes.
     pub listen: bool,
 }
 
@@ -68,13 +69,13 @@ impl fmt::Debug for PostgresConfig {
     }
 }
 
-/// Catalogs in a PostgreSQL database.
+/// Store in a PostgreSQL database.
 pub struct PostgresStore {
     pool: PgPool,
     place: String,
     statement_timeout: Duration,
     reach: Reach,
-    /// Set once the schema was found or brought up to date.
+    /// Set after the schema was found current or was migrated.
     ready: OnceCell<()>,
     news: Arc<Notify>,
     failures: AtomicU64,
@@ -83,10 +84,10 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// The store at `config.url`, which need not be reachable yet: calls fail until it is.
+    /// Creates the store at `config.url`. The database need not be reachable yet: calls fail until it is.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`]: what `config.url` says can't be a database.
+    /// [`StoreError::Unavailable`] if `config.url` is not a valid PostgreSQL URL.
     pub fn new(config: &PostgresConfig) -> Result<Self, StoreError> {
         let options = options(&config.url)?;
         let place = place(&options);
@@ -114,41 +115,42 @@ impl PostgresStore {
         })
     }
 
-    /// The store at `config.url`, reached, its schema up to date.
+    /// Connects to the store at `config.url` and migrates its schema.
     ///
     /// # Errors
-    /// As [`PostgresStore::new`] and [`PostgresStore::prepare`].
+    /// Same as for [`PostgresStore::new`] and [`PostgresStore::prepare`].
     pub async fn open(config: &PostgresConfig) -> Result<Self, StoreError> {
         let store = Self::new(config)?;
         store.prepare().await?;
         Ok(store)
     }
 
-    /// Brings the schema up to date where that was not done yet. Replicas that start together wait for one.
+    /// Migrates the schema unless this store already has. Of replicas that start together, one migrates and the
+    /// others wait.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] with a cause that names the database, without its password, and what to mend.
+    /// [`StoreError::Unavailable`] with a cause that names the database, without its password, and the problem.
     pub async fn prepare(&self) -> Result<(), StoreError> {
         self.ready.get_or_try_init(|| self.bring_up_to_date()).await.copied()
     }
 
-    /// How the schema of the database stands to this version's.
+    /// Compares the schema of the database with this version's schema.
     ///
     /// # Errors
-    /// As [`PostgresStore::prepare`].
+    /// Same as for [`PostgresStore::prepare`].
     pub async fn schema(&self) -> Result<SchemaState, StoreError> {
         schema::state(&self.pool, &self.place).await
     }
 
-    /// Whether the user is bound by no row-level security: superuser, or with BYPASSRLS.
+    /// Returns true if row-level security does not bind the user: a superuser, or a user with BYPASSRLS.
     ///
     /// # Errors
-    /// A database that can't be read.
+    /// The database can't be read.
     pub async fn is_above_rows(&self) -> Result<bool, StoreError> {
         schema::is_above_rows(&self.pool).await.map_err(failed)
     }
 
-    /// The database in words, without its password.
+    /// Returns the address of the database for messages, without its password.
     #[must_use]
     pub fn place(&self) -> &str {
         &self.place
@@ -175,7 +177,7 @@ impl PostgresStore {
         Ok(())
     }
 
-    /// Begins a transaction and tells the database what it is for.
+    /// Begins a transaction and tells the database its scope. Fails at once during an outage.
     async fn begin(
         &self,
         statement: &'static str,
@@ -246,8 +248,8 @@ impl Backend for PostgresStore {
         Ok(transaction)
     }
 
-    /// A connection that is lost now leaves open whether it was committed: the caller's request id makes it safe
-    /// to ask again.
+    /// Commits. If the connection is lost meanwhile, the outcome is unknown; the caller's request id makes a retry
+    /// safe.
     async fn commit(&self, transaction: PgTransaction) -> Result<(), StoreError> {
         transaction.inner.commit().await.map_err(failed)
     }
@@ -281,16 +283,16 @@ impl Backend for PostgresStore {
     }
 }
 
-/// Whether a failure is of a database that can't be reached now, which may pass by itself.
+/// Returns true if the database can't be reached now, which may be temporary.
 #[must_use]
 pub fn is_outage(error: &StoreError) -> bool {
     failure::is_outage(error)
 }
 
-/// What the URL says, and what a pooler needs: no statement cache, no setting that it would refuse.
+/// Parses the URL and adds options for poolers: no statement cache, and no setting that a pooler would refuse.
 fn options(url: &str) -> Result<PgConnectOptions, StoreError> {
     let options = PgConnectOptions::from_str(url);
-    // The cause may repeat a part of the URL.
+    // The cause may contain a part of the URL.
     let options = options.map_err(|_| UseFailure::lasting("store.url", "not a PostgreSQL URL"))?;
     let named = options.get_application_name().is_some();
     let options = if named { options } else { options.application_name("toolgate") };

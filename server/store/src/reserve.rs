@@ -1,29 +1,29 @@
-//! Room on the disk that is set aside, so that content can still be taken away where the disk is full: a file beside the one
-//! that must be written for it, which is removed when it is needed.
+//! Reserved disk space, so that content can still be deleted on a full disk. The reserve is a file beside the
+//! database and is removed when its space is needed.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The least that is worth it, where more was wanted.
+/// Minimum reserve in bytes, unless fewer were requested.
 const BYTES_MIN: u64 = 1 << 20;
 
-/// Bytes that are written at a time where a file system can't be told to allocate.
+/// Number of bytes per write on file systems that can't preallocate.
 const CHUNK: usize = 1 << 20;
 
-/// The reserve of one file.
+/// Disk space reserved beside one file.
 #[derive(Debug)]
 pub struct Reserve {
     path: PathBuf,
-    /// What is wanted.
+    /// Requested size in bytes.
     bytes: u64,
-    /// Held while it is set aside or given back.
+    /// True if the reserve exists. Locked while the reserve is filled or released.
     is_there: Mutex<bool>,
 }
 
 impl Reserve {
-    /// The reserve of so many bytes beside `file`. Nothing is set aside yet.
+    /// Creates a reserve of `bytes` bytes beside `file`. It reserves no space yet.
     #[must_use]
     pub fn beside(file: &Path, bytes: u64) -> Self {
         let mut path = file.as_os_str().to_owned();
@@ -31,15 +31,15 @@ impl Reserve {
         Self { path: path.into(), bytes, is_there: Mutex::new(false) }
     }
 
-    /// Returns true if nothing is set aside, and nobody is about to do it. Doesn't wait.
+    /// Returns true if no space is reserved and no other thread is filling or releasing the reserve. Does not wait.
     #[must_use]
     pub fn is_missing(&self) -> bool {
         // Another process may have used it, such as one that revoked a key.
         self.is_there.try_lock().is_ok_and(|is_there| !*is_there || !self.path.exists())
     }
 
-    /// Sets the bytes aside, or the half or quarter that there is room for. Without any all works the same until the disk
-    /// is full. Blocks.
+    /// Reserves the requested bytes, or half, a quarter and so on if there is less room. Without a reserve,
+    /// everything works until the disk is full. Blocks on the file system.
     pub fn fill(&self) {
         let mut is_there = self.lock();
         *is_there &= self.path.exists();
@@ -53,14 +53,14 @@ impl Reserve {
         }
     }
 
-    /// Gives back what is set aside; returns true if there was anything.
+    /// Releases the reserved space. Returns true if there was any.
     pub fn release(&self) -> bool {
         let mut is_there = self.lock();
         *is_there = false;
         std::fs::remove_file(&self.path).is_ok()
     }
 
-    /// Nothing panics while it holds the lock.
+    /// Locks the state. Nothing panics while it holds the lock.
     fn lock(&self) -> MutexGuard<'_, bool> {
         self.is_there.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -78,7 +78,7 @@ impl Reserve {
     }
 }
 
-/// Gives the file blocks for so many bytes.
+/// Allocates blocks for `bytes` bytes to the file.
 fn extend(file: File, bytes: u64) -> Result<(), Error> {
     #[cfg(target_os = "linux")]
     {
@@ -92,13 +92,13 @@ fn extend(file: File, bytes: u64) -> Result<(), Error> {
     write_out(file, bytes)
 }
 
-/// Returns true if a write failed for want of room.
+/// Returns true if a write failed because there is no room or the quota is used up.
 #[must_use]
 pub fn is_full(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
-/// Writes what no file system stores as nothing.
+/// Writes pseudorandom bytes, which no file system stores as a hole or compresses away.
 fn write_out(mut file: File, bytes: u64) -> Result<(), Error> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut chunk = vec![0_u8; CHUNK.min(usize::try_from(bytes).unwrap_or(CHUNK))];

@@ -1,16 +1,16 @@
-//! How the schema of a database stands to the one that this program writes.
+//! Comparison of a database's schema with the schema that this program writes.
 
-/// Versions of a schema.
+/// Schema versions of a database and of this program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SchemaState {
-    /// The version that the database has; 0 when it has none.
+    /// Version of the database's schema; 0 if it has none.
     pub found: i64,
-    /// The version that this program writes.
+    /// Version of the schema that this program writes.
     pub wanted: i64,
 }
 
 impl SchemaState {
-    /// Whether nothing is to be done.
+    /// Returns true if the schema needs no migration.
     #[must_use]
     pub fn is_current(&self) -> bool {
         self.found == self.wanted

@@ -1,5 +1,5 @@
-//! What the SQL backends do alike. Each has one text for a statement, over the small face of a transaction
-//! that is below; how a database is reached, locked and brought up to date is each backend's own.
+//! Common part of the SQL backends. It holds one text for each statement, over the small transaction interface below.
+//! Each backend decides how its database is connected, locked and migrated.
 
 use std::borrow::Cow;
 use std::sync::atomic::AtomicU64;
@@ -23,24 +23,24 @@ mod tools;
 pub(super) mod transaction;
 mod usage;
 
-/// What a transaction is for. Where the database holds tenants apart by itself, it is told so.
+/// Purpose of a transaction. A database that isolates tenants itself is told the purpose.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Scope<'a> {
-    /// One tenant's content.
+    /// Access to the content of one tenant.
     Tenant(&'a str),
-    /// Which tenants there are, and which of them changed: no content.
+    /// Access to the list of tenants and their changes, without content.
     Following,
-    /// Counters of usage, added to for many tenants at once.
+    /// Additions to the usage counters of many tenants at once.
     Counting,
-    /// Old counters of usage of all tenants, to be forgotten.
+    /// Deletion of old usage counters of all tenants.
     Forgetting,
-    /// API keys, which are looked up before the tenant is known.
+    /// Access to API keys, which are looked up before the tenant is known.
     Keys,
 }
 
-/// A database that holds catalogs.
+/// Database that stores catalogs.
 pub(super) trait Backend: Send + Sync + 'static {
-    /// A transaction; dropped without a commit, it leaves nothing.
+    /// Transaction of this database. Dropped without a commit, it changes nothing.
     type Transaction: Transaction;
 
     /// Begins a transaction that sees one state of the database throughout.
@@ -49,58 +49,59 @@ pub(super) trait Backend: Send + Sync + 'static {
         scope: Scope<'_>,
     ) -> impl Future<Output = Result<Self::Transaction, StoreError>> + Send;
 
-    /// Begins a transaction that writes. Those of one tenant wait for each other.
+    /// Begins a transaction that writes. Write transactions of one tenant wait for each other.
     fn begin_write(
         &self,
         scope: Scope<'_>,
     ) -> impl Future<Output = Result<Self::Transaction, StoreError>> + Send;
 
-    /// Commits: what is acknowledged survives a power cut.
+    /// Commits a transaction. After it returns, the changes survive a power cut.
     fn commit(
         &self,
         transaction: Self::Transaction,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Closes the database, after the calls under way.
+    /// Closes the database after the calls in progress.
     fn close(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Whether the database undid a transaction for others' sake, so that it may be tried again.
+    /// Returns true if the database rolled a transaction back because of a conflict with others, so that it may be
+    /// retried.
     fn was_undone(error: &StoreError) -> bool;
 
-    /// Gives room back that was set aside, if `error` is a full disk; returns true if there was any.
+    /// Releases reserved disk space if `error` is a full disk. Returns true if there was any.
     fn make_room(&self, _error: &StoreError) -> bool {
         false
     }
 
-    /// Counts the calls that failed.
+    /// Returns the counter of failed calls.
     fn failures(&self) -> &AtomicU64;
 
-    /// Whether other processes may change what is stored.
+    /// Returns true if other processes may change the stored data.
     fn is_shared(&self) -> bool;
 
-    /// Returns the time by the store's clock as far as it is known, in milliseconds since 1970.
+    /// Returns the time by the store's clock as far as it is known, in milliseconds since 1970 (UTC).
     fn clock_ms(&self) -> i64;
 
-    /// Answers when something may have changed; never where nobody tells.
+    /// Completes when something may have changed. Never completes if the backend has no notifications.
     fn hint(&self) -> StoreFuture<'_, ()>;
 }
 
 /// Statements within one transaction.
 pub(super) trait Transaction: Send {
-    /// What a query finds.
+    /// Row that a query returns.
     type Row: Row + Send;
 
-    /// Returns when the transaction began by the store's clock, in milliseconds since 1970.
+    /// Returns the start time of the transaction by the store's clock, in milliseconds since 1970 (UTC).
     fn now_ms(&self) -> i64;
 
-    /// All rows of a query.
+    /// Returns all rows of a query.
     fn all(
         &mut self,
         sql: Sql,
         values: &[Value<'_>],
     ) -> impl Future<Output = Result<Vec<Self::Row>, StoreError>> + Send;
 
-    /// Gives each row of a query to `take`, without holding all of them.
+    /// Passes each row of a query to `take`, without holding all rows in memory.
     fn each(
         &mut self,
         sql: Sql,
@@ -108,21 +109,21 @@ pub(super) trait Transaction: Send {
         take: impl FnMut(&Self::Row) -> Result<(), StoreError> + Send,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// The row of a query, if there is one.
+    /// Returns the row of a query, if there is one.
     fn optional(
         &mut self,
         sql: Sql,
         values: &[Value<'_>],
     ) -> impl Future<Output = Result<Option<Self::Row>, StoreError>> + Send;
 
-    /// Runs a statement; how many rows it changed.
+    /// Runs a statement and returns the number of rows that it changed.
     fn run(
         &mut self,
         sql: Sql,
         values: &[Value<'_>],
     ) -> impl Future<Output = Result<u64, StoreError>> + Send;
 
-    /// Inserts rows, many a statement: a registration may bring thousands.
+    /// Inserts rows, many in one statement, because a registration may contain thousands.
     fn insert(
         &mut self,
         insert: &Insert,
@@ -130,73 +131,73 @@ pub(super) trait Transaction: Send {
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
-/// The columns of a row by their names. What no commit wrote is [`StoreError::Damaged`].
+/// Columns of a row by name. A value that no commit could have written gives [`StoreError::Damaged`].
 pub(super) trait Row {
-    /// A text.
+    /// Returns a text column.
     fn text(&self, column: &str) -> Result<Cow<'_, str>, StoreError>;
-    /// A text, if there is one.
+    /// Returns a text column that may be NULL.
     fn optional_text(&self, column: &str) -> Result<Option<Cow<'_, str>>, StoreError>;
-    /// An integer.
+    /// Returns an integer column.
     fn integer(&self, column: &str) -> Result<i64, StoreError>;
-    /// True or false.
+    /// Returns a boolean column.
     fn flag(&self, column: &str) -> Result<bool, StoreError>;
-    /// A number with a fraction.
+    /// Returns a floating-point column.
     fn real(&self, column: &str) -> Result<f32, StoreError>;
-    /// Bytes.
+    /// Returns a column of bytes.
     fn bytes(&self, column: &str) -> Result<&[u8], StoreError>;
 }
 
-/// A statement in each backend's words, with parameters `$1`, `$2` and so on. Made by `sql!`.
+/// Statement in the dialect of each backend, with parameters `$1`, `$2` and so on. Use `sql!` to make one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sql {
-    /// For SQLite.
+    /// Text for SQLite.
     pub(super) sqlite: &'static str,
-    /// For PostgreSQL.
+    /// Text for PostgreSQL.
     pub(super) postgres: &'static str,
 }
 
-/// A statement that inserts rows.
+/// Statement that inserts rows.
 #[derive(Debug)]
 pub(super) struct Insert {
-    /// `table (columns)`.
+    /// Table and columns, as `table (columns)`.
     pub(super) into: &'static str,
-    /// What each column holds.
+    /// Types of the columns.
     pub(super) columns: &'static [Column],
-    /// What comes after the rows: what to do about those that are there.
+    /// Clause after the rows, which resolves conflicts with existing rows.
     pub(super) then: &'static str,
 }
 
-/// What a column holds.
+/// Type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Column {
-    /// Texts, which may be missing.
+    /// Text, which may be NULL.
     Text,
-    /// Integers.
+    /// 64-bit integer.
     Integer,
-    /// True or false.
+    /// Boolean.
     Flag,
-    /// Numbers with a fraction.
+    /// Floating-point number.
     Real,
-    /// Bytes.
+    /// Byte string.
     Bytes,
 }
 
-/// A statement's parameter.
+/// Parameter of a statement.
 #[derive(Debug, Clone)]
 pub(super) enum Value<'a> {
-    /// A text, which may be missing.
+    /// Text, which may be NULL.
     Text(Option<Cow<'a, str>>),
-    /// An integer.
+    /// 64-bit integer.
     Integer(i64),
-    /// True or false.
+    /// Boolean.
     Flag(bool),
-    /// A number with a fraction.
+    /// Floating-point number.
     Real(f32),
-    /// Bytes.
+    /// Byte string.
     Bytes(Cow<'a, [u8]>),
-    /// Texts to look for.
+    /// List of texts to look for.
     Texts(Vec<&'a str>),
-    /// Hashes to look for.
+    /// List of hashes to look for.
     Hashes(Vec<&'a ContentHash>),
 }
 
@@ -278,8 +279,8 @@ impl From<Vec<u8>> for Value<'_> {
     }
 }
 
-/// A statement's text, in pieces: texts that both backends read alike; `[texts 3]` and `[hashes 3]`, a subquery
-/// of the list that is the third parameter; `[either "a", "b"]`, SQLite's words and PostgreSQL's.
+/// Builds a statement from pieces: a text that both backends share; `[texts 3]` and `[hashes 3]`, a subquery of the
+/// list in the third parameter; `[either "a", "b"]`, a text for SQLite and one for PostgreSQL.
 macro_rules! sql {
     (@sqlite [texts $n:literal]) => { concat!("(SELECT value FROM json_each($", $n, "))") };
     (@postgres [texts $n:literal]) => { concat!("(SELECT unnest($", $n, "))") };
@@ -296,7 +297,7 @@ macro_rules! sql {
     };
 }
 
-/// Parameters in their order.
+/// Builds the array of a statement's parameters, in order.
 macro_rules! values {
     ($($value:expr),* $(,)?) => { [$($crate::sql::Value::from($value)),*] };
 }

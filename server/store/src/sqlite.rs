@@ -1,5 +1,5 @@
-//! The embedded store: one SQLite file with a write-ahead log, one connection that writes and a few that
-//! read. What is read and written is in `sql`; here is how the file is opened, locked and closed.
+//! Embedded store: one SQLite file with a write-ahead log, one connection for writes and a few for reads. The `sql`
+//! module holds the statements. This module opens, locks and closes the file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,59 +29,61 @@ mod transaction;
 #[cfg(test)]
 pub(super) use self::open::SCHEMA;
 
-/// What is set aside: the write-ahead log of a change that removes an MCP server of some thousand tools.
+/// Reserved disk space in bytes. It holds the write-ahead log of a change that removes an MCP server with some
+/// thousand tools.
 const RESERVE: u64 = 32 << 20;
 
-/// Catalogs in one SQLite file. Several processes may open it at once.
+/// Store in one SQLite file. Several processes may open the file at once.
 #[derive(Debug)]
 pub struct SqliteStore {
     writer: SqlitePool,
     readers: SqlitePool,
     place: Place,
     reserve: Arc<Reserve>,
-    /// Milliseconds by which the store's clock is ahead of this process's: not 0 in tests alone.
+    /// Milliseconds by which the store's clock is ahead of this process's clock; not 0 only in tests.
     ahead_ms: i64,
     failures: AtomicU64,
 }
 
 impl SqliteStore {
-    /// Opens the database at `path`, makes it when it is missing (folders 0700, file 0600), and brings
-    /// its schema up to date.
+    /// Opens the database at `path` and migrates its schema. Creates a missing database (folders with mode 0700, file
+    /// with mode 0600).
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] with a cause that names the path and what to mend: a folder, no
-    /// database, another application's, a newer version's, read-only, or locked by another process.
+    /// [`StoreError::Unavailable`] with a cause that names the path and the problem: a folder, not a database, a
+    /// database of another application or of a newer version, read-only, or locked by another process.
     pub async fn open(path: &Path) -> Result<Self, StoreError> {
         Self::open_with(path, Tuning::default()).await
     }
 
-    /// As [`SqliteStore::open`], with a clock that is so many milliseconds ahead of this process's.
+    /// Opens the database as [`SqliteStore::open`] does, with a clock that is `ahead_ms` milliseconds ahead of this
+    /// process's clock.
     ///
     /// # Errors
-    /// As [`SqliteStore::open`].
+    /// Same as for [`SqliteStore::open`].
     #[doc(hidden)]
     pub async fn open_with_clock(path: &Path, ahead_ms: i64) -> Result<Self, StoreError> {
         Ok(Self { ahead_ms, ..Self::open(path).await? })
     }
 
-    /// How the schema of the database at `path` stands to this version's. Changes nothing; one that is not there has
-    /// none.
+    /// Compares the schema of the database at `path` with this version's schema. Changes nothing; a missing database
+    /// has no schema.
     ///
     /// # Errors
-    /// As [`SqliteStore::open`].
+    /// Same as for [`SqliteStore::open`].
     pub async fn schema(path: &Path) -> Result<SchemaState, StoreError> {
         open::schema(path).await
     }
 
-    /// Looks through the database's pages and indexes.
+    /// Checks the database's pages and indexes for damage.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] with what was found first.
+    /// [`StoreError::Damaged`] with the first problem found.
     pub async fn quick_check(&self) -> Result<(), StoreError> {
         open::quick_check(&self.readers).await
     }
 
-    /// Looks through the database at `path` and changes nothing.
+    /// Checks the database at `path` for damage, without changing it.
     ///
     /// # Errors
     /// [`StoreError::Damaged`], or as [`SqliteStore::open`].
@@ -91,7 +93,7 @@ impl SqliteStore {
 
     async fn open_with(path: &Path, tuning: Tuning) -> Result<Self, StoreError> {
         let reserve = Arc::new(Reserve::beside(path, RESERVE));
-        // Opening takes some of it where the disk is full.
+        // On a full disk, opening needs some of the reserve.
         reserve.release();
         let Connections { writer, readers, place } = open::open(path, tuning).await?;
         let store =
@@ -100,7 +102,7 @@ impl SqliteStore {
         Ok(store)
     }
 
-    /// Sets room aside, off the async threads.
+    /// Fills the disk reserve on a blocking thread, off the async threads.
     fn fill_reserve(&self) -> JoinHandle<()> {
         let reserve = Arc::clone(&self.reserve);
         tokio::task::spawn_blocking(move || reserve.fill())
@@ -118,15 +120,15 @@ impl Backend for SqliteStore {
         Ok(self.started(self.readers.begin().await.map_err(failed)?))
     }
 
-    /// Holds the write lock from the start: it never fails for a reader that became a writer.
+    /// Takes the write lock at the start, so that it never fails by upgrading a read transaction.
     async fn begin_write(&self, _: Scope<'_>) -> Result<SqliteTransaction, StoreError> {
-        // Before anything is changed that readers would see and a restart would lose.
+        // Check before readers see a change that a restart would lose.
         self.place.check()?;
         let begun = self.writer.begin_with("BEGIN IMMEDIATE".into_sql_str()).await;
         Ok(self.started(begun.map_err(failed)?))
     }
 
-    /// Makes sure that what is acknowledged is where the next process looks.
+    /// Commits, then checks that the next process will find the committed data.
     async fn commit(&self, transaction: SqliteTransaction) -> Result<(), StoreError> {
         transaction.inner.commit().await.map_err(failed)?;
         if self.reserve.is_missing() {
@@ -135,7 +137,7 @@ impl Backend for SqliteStore {
         self.place.check()
     }
 
-    /// Merges the write-ahead log into the database first. Where that fails, nothing committed is lost.
+    /// Merges the write-ahead log into the database first. If that fails, no committed data is lost.
     async fn close(&self) -> Result<(), StoreError> {
         self.readers.close().await;
         let merge = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)");
@@ -161,7 +163,7 @@ impl Backend for SqliteStore {
         false
     }
 
-    /// The database and whoever has it open are on one host.
+    /// Returns this process's clock, because every process that opens the database runs on the same host.
     fn clock_ms(&self) -> i64 {
         here_ms().saturating_add(self.ahead_ms)
     }

@@ -1,44 +1,45 @@
-//! Whether a stored tool is shown and callable: the one thing that decides both. And whose texts are a third party's.
+//! Status of a stored tool, the one thing that decides if it is shown and callable; and trust in the texts of a
+//! server.
 
 use serde::{Deserialize, Serialize};
 
 use super::{ServerRecord, StoredCatalog, StoredTool};
 
-/// The wire's number of `TRUST_TIER_UNTRUSTED`.
+/// Wire number of `TRUST_TIER_UNTRUSTED`.
 pub const UNTRUSTED: i32 = 1;
 
 impl ServerRecord {
-    /// Whether its texts are a third party's.
+    /// Returns true if the server's texts come from an untrusted third party.
     #[must_use]
     pub fn is_untrusted(&self) -> bool {
         self.trust_tier == UNTRUSTED
     }
 }
 
-/// How a stored tool stands with whoever keeps the catalog.
+/// Review status of a stored tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolStatus {
-    /// Shown and callable.
+    /// The tool is shown and callable.
     #[default]
     Active,
-    /// Neither shown nor callable until somebody approves it.
+    /// The tool is neither shown nor callable until an administrator approves it.
     Quarantined,
-    /// Shown and callable because somebody approved it as it is.
+    /// The tool is shown and callable because an administrator approved its present definition.
     Approved,
 }
 
 impl ToolStatus {
-    /// All of them.
+    /// All statuses.
     pub const ALL: [Self; 3] = [Self::Active, Self::Quarantined, Self::Approved];
 
-    /// Whether the tool is shown and callable.
+    /// Returns true if the tool is shown and callable.
     #[must_use]
     pub fn is_shown(self) -> bool {
         self != Self::Quarantined
     }
 
-    /// As backends write it.
+    /// Returns the status as backends store it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -48,7 +49,7 @@ impl ToolStatus {
         }
     }
 
-    /// What [`ToolStatus::as_str`] wrote; `None` for anything else.
+    /// Parses a text that [`ToolStatus::as_str`] returned; `None` for any other text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == text)
@@ -56,13 +57,13 @@ impl ToolStatus {
 }
 
 impl StoredCatalog {
-    /// The tools that are shown, and those that are not.
+    /// Splits tools into the shown ones and the quarantined ones.
     #[must_use]
     pub fn apart(tools: Vec<StoredTool>) -> (Vec<StoredTool>, Vec<StoredTool>) {
         tools.into_iter().partition(|tool| tool.record.status.is_shown())
     }
 
-    /// All of its tools: the shown ones first, then the quarantined ones.
+    /// Returns all tools: the shown ones first, then the quarantined ones.
     pub fn all_tools(&self) -> impl Iterator<Item = &StoredTool> {
         self.tools.iter().chain(&self.quarantined)
     }

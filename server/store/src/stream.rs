@@ -1,71 +1,71 @@
-//! Stored content as one stream of lines of JSON, whole tenants one after another: what is exported from one store
-//! and imported into another. A stream that was cut off is told from a whole one.
+//! Stored content as a stream of JSON lines, one whole tenant after another, for export from one store and import
+//! into another. A reader detects a stream that was cut off.
 
 use serde::{Deserialize, Serialize};
 
 use super::content::{Counters, Part, TenantContent};
 use toolgate_core::identity::TenantId;
 
-/// The version of the stream's form. In form 1, tools had no status: all of them were shown. Until form 2, removed tools
-/// were not remembered.
+/// Version of the stream's format. Format 1 had no tool status: all tools were shown. Formats 1 and 2 had no records
+/// of removed tools.
 const FORM: u32 = 3;
 
-/// The oldest that is read. What a later form has in addition, an older one says nothing of.
+/// Oldest format that can be read. Fields that only later formats have are absent from older streams.
 const OLDEST: u32 = 1;
 
-/// One line.
+/// Line of a stream.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
-    /// The first.
+    /// First line of the stream.
     ToolgateStore {
-        /// The version of the form.
+        /// Version of the format.
         form: u32,
     },
-    /// Begins a tenant.
+    /// First line of a tenant.
     Tenant {
-        /// Its name.
+        /// Name of the tenant.
         name: String,
         #[serde(flatten)]
         counters: Counters,
     },
-    /// A part of the tenant that was begun.
+    /// Part of the tenant that was begun.
     Part(Part),
-    /// Ends a tenant.
+    /// Last line of a tenant.
     EndOfTenant {
-        /// How many parts it had.
+        /// Number of parts of the tenant.
         parts: u64,
     },
-    /// The last.
+    /// Last line of the stream.
     End {
-        /// How many tenants there were.
+        /// Number of tenants in the stream.
         tenants: u64,
     },
 }
 
-/// Why a stream can't be read.
+/// Reason that a stream can't be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
-    /// A line is not what it should be.
+    /// A line is invalid.
     #[error("line {line}: {problem}")]
     Line {
-        /// Which, from 1.
+        /// Number of the line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// Description of the problem.
         problem: String,
     },
-    /// There is no end.
+    /// The stream ends after this number of lines, without its last line.
     #[error("it was cut off after line {0}: what it began last is not all there")]
     CutOff(u64),
 }
 
-/// The line that begins a stream.
+/// Returns the first line of a stream.
 #[must_use]
 pub fn head() -> String {
     text(&Line::ToolgateStore { form: FORM })
 }
 
-/// The lines of a tenant.
+/// Returns the lines of a tenant.
 pub fn lines(tenant: &TenantId, content: TenantContent) -> impl Iterator<Item = String> {
     let name = tenant.as_str().to_owned();
     let counters = content.counters();
@@ -82,7 +82,7 @@ pub fn lines(tenant: &TenantId, content: TenantContent) -> impl Iterator<Item = 
     }))
 }
 
-/// The line that ends a stream of so many tenants.
+/// Returns the last line of a stream with this number of tenants.
 #[must_use]
 pub fn end(tenants: u64) -> String {
     text(&Line::End { tenants })
@@ -94,7 +94,7 @@ fn text(line: &Line) -> String {
     text
 }
 
-/// Reads a stream, line by line.
+/// Reader of a stream, line by line.
 #[derive(Debug, Default)]
 pub struct Reader {
     line: u64,
@@ -105,19 +105,19 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Takes the next line; answers a tenant when it was the last of it.
+    /// Reads the next line. Returns the tenant if the line was its last.
     ///
     /// # Errors
-    /// A line that does not belong there.
+    /// The line is invalid at this position.
     pub fn take(&mut self, line: &str) -> Result<Option<(TenantId, TenantContent)>, StreamError> {
         self.line += 1;
         self.read(line).map_err(|problem| StreamError::Line { line: self.line, problem })
     }
 
-    /// Whether that was all of it.
+    /// Checks that the stream was complete.
     ///
     /// # Errors
-    /// [`StreamError::CutOff`] when it was not.
+    /// [`StreamError::CutOff`] if the last line is missing.
     pub fn finish(&self) -> Result<(), StreamError> {
         if self.is_over { Ok(()) } else { Err(StreamError::CutOff(self.line)) }
     }

@@ -1,9 +1,9 @@
-//! Bytes as text, for what is written down as JSON.
+//! Bytes as text, for JSON.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// Hashes and keys, in hexadecimal.
+/// Serialization of hashes and keys in hexadecimal.
 pub(super) mod hex {
     use serde::de::Error as _;
     use serde::{Deserialize as _, Deserializer, Serializer};
@@ -23,7 +23,7 @@ pub(super) mod hex {
     }
 }
 
-/// Anything longer, in base64.
+/// Serialization of longer byte strings in base64.
 pub(super) mod base64_text {
     use serde::de::Error as _;
     use serde::{Deserialize as _, Deserializer, Serializer};

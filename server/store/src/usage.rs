@@ -1,31 +1,31 @@
-//! What tenants used, as counters by hour. What an item means is the ledger's business (`toolgate_routing::usage`).
+//! Usage of tenants, as counters by hour. `toolgate_routing::usage` defines the counted items.
 
 use serde::{Deserialize, Serialize};
 
 use toolgate_core::identity::TenantId;
 
-/// Whole hours since 1970 (UTC).
+/// Number of whole hours since 1970 (UTC).
 pub type Hour = u32;
 
-/// The most that a counter holds; it stays there.
+/// Maximum value of a counter, at which it stays.
 pub const AMOUNT_MAX: u64 = i64::MAX as u64;
 
-/// Something to add to one counter.
+/// Amount to add to one counter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageAddition {
-    /// Whose.
+    /// Tenant that owns the counter.
     pub tenant: TenantId,
-    /// What is counted, and when.
+    /// Counter and amount to add.
     pub count: UsageCount,
 }
 
-/// One counter.
+/// Usage counter of one item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsageCount {
-    /// The hour, or the first one of several.
+    /// Hour of the counter, or the first of several hours.
     pub hour: Hour,
-    /// What is counted, such as `route_calls`.
+    /// Counted item, such as `route_calls`.
     pub item: String,
-    /// How much; what is above [`AMOUNT_MAX`] is cut.
+    /// Counted amount, capped at [`AMOUNT_MAX`].
     pub amount: u64,
 }

@@ -1,5 +1,5 @@
-//! Registrations by a process that is killed, or that may not write, at any moment: what it acknowledged
-//! is there afterwards, and nothing is there by half. The process is this very test binary.
+//! Test of a process that registers tools and is killed, or may not write, at any moment. Everything that it
+//! acknowledged exists afterwards, and nothing exists in part. The process is this test binary itself.
 #![cfg(unix)]
 
 use std::collections::HashMap;
@@ -21,13 +21,12 @@ use toolgate_store::{
 
 const DATABASE: &str = "TOOLGATE_TEST_KILL_DATABASE";
 const KILLS: u32 = 220;
-/// Every so many kills the database is read from end to end.
+/// Number of kills after which the database is read completely.
 const READ_EVERY: u32 = 5;
 const SERVERS: u64 = 6;
 const ENCODER: &str = "encoder";
 
-/// What the child's lines said: the newest generation and revision of each server, and the newest
-/// revision of all.
+/// Acknowledgements of the child: the newest generation and revision of each server, and the newest revision of all.
 #[derive(Debug, Default)]
 struct Acknowledged {
     generations: HashMap<u64, (u64, Revision)>,
@@ -35,11 +34,11 @@ struct Acknowledged {
     commits: u64,
 }
 
-/// The child: commits registrations for ever and says so after each. Without the variable it is no test.
+/// Runs as the child: commits registrations forever and reports each one. Without the variable it tests nothing.
 #[tokio::test]
 async fn store_child() {
     let Ok(path) = std::env::var(DATABASE) else { return };
-    // The test harness has begun a line of its own.
+    // The test harness has begun a line of its own, so end it first.
     say("");
     let store = match SqliteStore::open(Path::new(&path)).await {
         Ok(store) => store,
@@ -83,7 +82,7 @@ async fn store_survives_kill_9() {
     for kill in 1..=KILLS {
         random =
             random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        // From before the database is open to well into the loop.
+        // Delays range from before the database is open to well into the loop.
         let delay = Duration::from_micros((random >> 33) % 60_000);
         let wait_for_commit = !kill.is_multiple_of(4);
         kill_child(child(&path, None), wait_for_commit, delay, &mut acknowledged);
@@ -112,14 +111,14 @@ async fn store_survives_a_refused_write() {
     assert!(acknowledged.commits > 10, "{acknowledged:?}");
 }
 
-/// Starts the child; with `blocks` of 512 bytes as the most that a file may have.
+/// Starts the child. `blocks` limits the size of its files, in blocks of 512 bytes.
 fn child(path: &Path, blocks: Option<u32>) -> Child {
     let binary = std::env::current_exe().expect("this binary");
     let mut command = match blocks {
         None => Command::new(binary),
         Some(blocks) => {
             let mut shell = Command::new("sh");
-            // Ignored, the signal becomes an error of the write.
+            // While the signal is ignored, the write returns an error instead.
             let limited = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
             shell.args(["-c", &limited]).arg(binary);
             shell
@@ -129,7 +128,7 @@ fn child(path: &Path, blocks: Option<u32>) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a child")
 }
 
-/// Kills the child `delay` after its first commit or after its start, and notes what it said until then.
+/// Kills the child `delay` after its first commit or after its start, and records what it reported until then.
 fn kill_child(mut child: Child, wait_for_commit: bool, delay: Duration, noted: &mut Acknowledged) {
     let output = child.stdout.take().expect("the child's output");
     let (sender, lines) = mpsc::channel();
@@ -148,7 +147,7 @@ fn kill_child(mut child: Child, wait_for_commit: bool, delay: Duration, noted: &
 }
 
 impl Acknowledged {
-    /// Whether the line told of a commit.
+    /// Records a line of the child. Returns true if it reports a commit.
     fn note(&mut self, line: &str) -> bool {
         let mut words = line.split(' ');
         if words.next() != Some("committed") {
@@ -164,7 +163,7 @@ impl Acknowledged {
     }
 }
 
-/// Every acknowledged registration is there, whole, or a newer one in its place.
+/// Checks that every acknowledged registration, or a newer one, is stored completely.
 async fn check(path: &Path, acknowledged: &Acknowledged) {
     let store = SqliteStore::open(path).await.expect("a store");
     let Some(catalog) = store.load_catalog(&tenant()).await.expect("a read") else {
@@ -229,7 +228,7 @@ fn registration(server: u64, before: Option<(Revision, u64)>, generation: u64) -
     }
 }
 
-/// The tools of a generation: their number and names change with it.
+/// Returns the tools of a generation. Their number and names depend on the generation.
 fn tools_of(server: u64, generation: u64) -> Vec<ToolRecord> {
     let tool = |n: u64| ToolRecord {
         server: server_name(server),

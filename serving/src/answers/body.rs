@@ -1,4 +1,4 @@
-//! The body of an answer as the transport takes it: in pieces whose bytes are counted.
+//! Answer body that the transport reads in pieces whose bytes are counted.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,32 +14,32 @@ use crate::connections::{Peer, UnderWay};
 use crate::refusal::overloaded;
 use crate::shares::Owner;
 
-/// What an answer of a service becomes under `BoundAnswers`; empty by default.
+/// Answer of a service below `BoundAnswers`; empty by default.
 pub struct Answer<B: Body> {
     open: Option<Open<B>>,
 }
 
 struct Open<B: Body> {
-    /// Until it has ended.
+    /// Body of the service; `None` once it has ended.
     inner: Option<B>,
-    /// Whether there was no room for the rest.
+    /// True if there was no room for the rest.
     refused: bool,
-    /// How it ended: the frame or the error that comes after all bytes.
+    /// Final frame or error, which comes after all bytes.
     last: Option<Result<Frame<Bytes>, B::Error>>,
     untaken: Arc<Untaken>,
     room: Arc<Room>,
-    /// Whether the caller reads how it ended in trailers. Others would take what came for the whole.
+    /// True if the caller reads the final status in trailers. Other callers would take a partial answer for the whole.
     grpc: bool,
-    /// The connection is not idle while the answer is under way.
+    /// Guard that keeps the connection from counting as idle while the answer is in progress.
     _request: Option<UnderWay>,
 }
 
-/// Whose answer it is.
+/// Recipient of an answer.
 pub(super) struct For {
     pub(super) peer: Option<Peer>,
     pub(super) owner: Owner,
     pub(super) request: Option<UnderWay>,
-    /// Whether the caller speaks gRPC itself.
+    /// True if the caller speaks native gRPC.
     pub(super) grpc: bool,
 }
 
@@ -52,7 +52,7 @@ impl<B: Body> Default for Answer<B> {
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Answer<B> {
-    /// The answer of `inner`, with what is there of it already; `None` when there is no room for that.
+    /// Opens the answer of `inner` with the bytes that are ready; returns `None` when there is no room for them.
     pub(super) fn open(
         room: &Arc<Room>,
         caller: For,
@@ -77,8 +77,8 @@ impl<B: Body<Data = Bytes> + Unpin> Answer<B> {
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Open<B> {
-    /// Takes what the service has ready; false when there is no room for it. Two frames: what follows the
-    /// bytes of a unary answer is its end, which frees the buffer that they were encoded in.
+    /// Takes the frames that the service has ready; returns false when there is no room for them. It takes two frames:
+    /// the second frame of a unary answer is its end, which frees the encoding buffer.
     fn fill(&mut self, cx: &mut Context<'_>) -> bool {
         for _ in 0..2 {
             let Some(inner) = &mut self.inner else { return true };
@@ -117,7 +117,7 @@ impl<B: Body<Data = Bytes> + Unpin> Open<B> {
         Poll::Ready(Some(frame))
     }
 
-    /// Ends an answer of which not all can be sent, so that its caller knows.
+    /// Ends an answer that can't be sent in full, so that its caller notices.
     fn cut(&self) -> Polled<B> {
         if self.grpc {
             return Poll::Ready(Some(Ok(refusal())));
@@ -153,7 +153,7 @@ where
     }
 }
 
-/// The trailers of a call whose answer has begun and can't go on.
+/// Returns the trailers of a call whose answer has begun and can't continue.
 fn refusal() -> Frame<Bytes> {
     let mut trailers = HeaderMap::new();
     overloaded(UNREAD).add_header(&mut trailers).expect("a status of ours fits headers");

@@ -1,4 +1,4 @@
-//! The room that untaken answers share, and what becomes of those that nobody takes.
+//! Memory budget that unread answers share, and the removal of answers that nobody reads.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -11,14 +11,14 @@ use tracing::debug;
 use crate::connections::Peer;
 use crate::shares::{Owner, Share, Shares};
 
-/// The transport takes an answer piece by piece. What it has taken can't be taken back from it, but by
-/// closing the connection: hence small.
+/// Bytes of a piece. The transport takes an answer piece by piece. A piece that it holds can be freed only by closing
+/// the connection, so pieces are small.
 const PIECE: usize = 16 << 10;
 
-/// Bytes that an open answer counts for besides its own: its stream, its task, the buffer it is encoded in.
+/// Bytes that an open answer counts for in addition to its own: its stream, its task, its encoding buffer.
 pub const OPEN_COST: usize = 16 << 10;
 
-/// Room for bytes, shared out by connection and by tenant, and the answers that are in it.
+/// Budget of bytes, shared out by connection and by tenant, with the answers that use it.
 pub(super) struct Room {
     free: Shares,
     open: Mutex<Vec<Weak<Untaken>>>,
@@ -30,7 +30,7 @@ impl Room {
         Self { free: Shares::new(bytes), open: Mutex::default(), refused }
     }
 
-    /// Opens an answer to `owner` on the connection of `peer`; `None` when there is no room.
+    /// Opens an answer to `owner` on the connection of `peer`; returns `None` when there is no room.
     pub(super) fn open(self: &Arc<Self>, peer: Option<Peer>, owner: Owner) -> Option<Arc<Untaken>> {
         let cost = self.take(&owner, OPEN_COST)?;
         let state = State { rest: VecDeque::new(), out: 0, moved: Instant::now(), gone: false };
@@ -49,7 +49,7 @@ impl Room {
     }
 }
 
-/// One answer, from its first byte until the transport has let go of its last one.
+/// Answer, from its first byte until the transport has released its last one.
 pub(super) struct Untaken {
     state: Mutex<State>,
     peer: Option<Peer>,
@@ -58,40 +58,40 @@ pub(super) struct Untaken {
 }
 
 struct State {
-    /// What the transport has not asked for yet.
+    /// Bytes that the transport has not asked for yet.
     rest: VecDeque<Held>,
-    /// Pieces that the transport has and has not sent.
+    /// Pieces that the transport holds and has not sent.
     out: usize,
-    /// When a piece was sent last, or there was nothing to send.
+    /// Time when a piece was sent last, or when there was nothing to send.
     moved: Instant,
-    /// Whether the rest was thrown away.
+    /// True if the rest was discarded.
     gone: bool,
 }
 
-/// Bytes and their room.
+/// Bytes with their share of the budget.
 struct Held {
     bytes: Bytes,
     _room: Share,
 }
 
-/// What comes next of an answer.
+/// Next part of an answer.
 pub(super) enum Next {
     Piece(Bytes),
-    /// Nothing that was added is left.
+    /// No added bytes are left.
     Nothing,
-    /// It was thrown away.
+    /// The answer was discarded.
     Gone,
 }
 
 impl Untaken {
-    /// Adds bytes to what is to be sent; false when there is no room for them.
+    /// Queues bytes to send; returns false when there is no room for them.
     pub(super) fn add(&self, room: &Room, mut bytes: Bytes) -> bool {
         let Some(mut share) = room.take(&self.owner, bytes.len()) else { return false };
         let mut state = locked(&self.state);
         if state.rest.is_empty() && state.out == 0 {
             state.moved = Instant::now();
         }
-        // Copies: a slice would keep the whole in memory until its last piece is sent.
+        // Copied, because a slice would keep the whole buffer in memory until its last piece is sent.
         while bytes.len() > PIECE {
             let piece = bytes.split_to(PIECE);
             let room = share.split(PIECE);
@@ -111,7 +111,7 @@ impl Untaken {
         Next::Piece(Bytes::from_owner(Piece { held, answer: Arc::clone(self) }))
     }
 
-    /// Closes its connection.
+    /// Closes the connection of the answer.
     pub(super) fn close(&self) {
         if let Some(peer) = &self.peer {
             peer.close();
@@ -123,7 +123,8 @@ impl Untaken {
         state.gone || !state.rest.is_empty()
     }
 
-    /// Acts on an answer of which nothing was sent for `patience`, or for twice that.
+    /// Discards the rest of the answer if nothing was sent for `patience`, and closes its connection after twice that
+    /// time.
     fn look_after(&self, patience: Duration) {
         let mut state = locked(&self.state);
         if state.rest.is_empty() && state.out == 0 && !state.gone {
@@ -135,14 +136,14 @@ impl Untaken {
             state.gone = true;
             state.rest = VecDeque::new();
         }
-        // The transport keeps a piece of it, which nothing but this frees.
+        // The transport still holds a piece, which only this frees.
         if still >= patience * 2 {
             self.close();
         }
     }
 }
 
-/// Bytes in the transport's hands; it drops them when they are sent.
+/// Bytes that the transport holds; it drops them once they are sent.
 struct Piece {
     held: Held,
     answer: Arc<Untaken>,
@@ -162,7 +163,7 @@ impl Drop for Piece {
     }
 }
 
-/// Looks after the answers of a room until it is gone.
+/// Checks the answers of a room at intervals until the room is dropped.
 pub(super) async fn sweep(room: Weak<Room>, patience: Duration) {
     loop {
         sleep(patience / 20).await;
@@ -176,14 +177,14 @@ pub(super) async fn sweep(room: Weak<Room>, patience: Duration) {
     }
 }
 
-/// Nothing panics while it holds a lock, and what was written is whole.
+/// Locks a mutex. Poisoning is ignored: nothing panics while it holds a lock, and each write is complete.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 impl Room {
-    /// Bytes that are free.
+    /// Returns the number of free bytes.
     pub(super) fn free(&self) -> usize {
         self.free.free()
     }

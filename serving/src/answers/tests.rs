@@ -1,4 +1,4 @@
-//! Against a raw HTTP/2 client, which decides itself what it reads.
+//! Tests against a raw HTTP/2 client, which controls what it reads.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use tonic_types::StatusExt as _;
 use super::*;
 use crate::{BodyPace, BoundRequests, ConnectionLimits, Connections, transport};
 
-/// Bytes of each answer, in several pieces and one that is not whole.
+/// Bytes of each answer: several pieces, the last of them partial.
 const ANSWER: usize = 100_000;
 const ROOM: usize = 1 << 20;
 const LONG: Duration = Duration::from_secs(20);
@@ -27,7 +27,7 @@ struct Served {
     refused: Arc<AtomicUsize>,
 }
 
-/// A server whose every answer has `ANSWER` bytes, to the tenant that the path names.
+/// Starts a server whose every answer has `ANSWER` bytes and counts for the tenant that the path names.
 async fn start(patience: Duration) -> Served {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("bound");
@@ -53,12 +53,12 @@ async fn start(patience: Duration) -> Served {
 
 struct Peer {
     requests: SendRequest<Bytes>,
-    /// Until the connection is closed.
+    /// Task that runs until the connection is closed.
     connection: tokio::task::JoinHandle<()>,
 }
 
 impl Served {
-    /// A peer that lets each stream send `window` bytes.
+    /// Connects a peer that grants each stream a window of `window` bytes.
     async fn peer(&self, window: u32) -> Peer {
         let stream = TcpStream::connect(self.address).await.expect("it listens");
         let mut builder = h2::client::Builder::new();
@@ -83,7 +83,7 @@ impl Peer {
         self.call_of("").await
     }
 
-    /// A call of that tenant; of none for "".
+    /// Makes a call for that tenant; for no tenant if empty.
     async fn call_of(&mut self, tenant: &str) -> ResponseFuture {
         let mut requests = self.requests.clone().ready().await.expect("a stream");
         let request = Request::builder()
@@ -96,7 +96,7 @@ impl Peer {
     }
 }
 
-/// The status that an answer has among its headers, and its body.
+/// Returns the status among the headers of an answer, and its body.
 async fn head(answer: ResponseFuture) -> (Option<Status>, h2::RecvStream) {
     let answer = timeout(LONG, answer).await.expect("in time").expect("an answer");
     (Status::from_header_map(answer.headers()), answer.into_body())
@@ -122,7 +122,7 @@ async fn answers_beyond_the_room_are_refused_at_once_and_those_within_are_not() 
     let fit = ROOM / (ANSWER + (16 << 10));
     assert!((fit / 2..fit).contains(&open.len()), "{} of {fit}", open.len());
     assert_eq!((refused, served.refused.load(Ordering::Relaxed)), (20 - open.len(), refused));
-    // What is left is for others, who read or don't.
+    // The remaining room is for others, whether they read or not.
     let mut other = served.peer(0).await;
     let (status, body) = head(other.call().await).await;
     assert!(status.is_none(), "{status:?}");
@@ -152,7 +152,7 @@ async fn a_tenant_has_its_share_of_the_room_over_all_its_connections() {
 #[tokio::test]
 async fn what_nobody_takes_is_thrown_away_and_its_connection_closed() {
     let patience = Duration::from_millis(500);
-    // Nothing, and a little, of each answer is taken.
+    // The client reads nothing, or only a little, of each answer.
     for window in [0, 1, 20_000] {
         let served = start(patience).await;
         let mut peer = served.peer(window).await;
@@ -210,7 +210,7 @@ async fn who_reads_slowly_gets_the_whole_answer() {
         let data = data.expect("it is there");
         assert!(data.iter().all(|byte| *byte == 7));
         bytes += data.len();
-        // A piece in little more than a third of the time that there is for it.
+        // Each piece takes a little more than a third of the time allowed for it.
         let due = patience.mul_f64(bytes as f64 / 50_000.0);
         sleep(due.saturating_sub(started.elapsed())).await;
         body.flow_control().release_capacity(data.len()).expect("it was taken");

@@ -1,21 +1,21 @@
-//! The little of DER (X.690) that names and dates of certificates are written in.
+//! Minimal DER reader (X.690), just enough for the names and dates of certificates.
 
 pub(super) const UTF8_STRING: u8 = 0x0c;
 pub(super) const PRINTABLE_STRING: u8 = 0x13;
 pub(super) const IA5_STRING: u8 = 0x16;
 pub(super) const UTC_TIME: u8 = 0x17;
 pub(super) const GENERALIZED_TIME: u8 = 0x18;
-/// `[0] EXPLICIT`, as the version of a certificate has it.
+/// Tag `[0] EXPLICIT`, which marks the version field of a certificate.
 pub(super) const VERSION: u8 = 0xa0;
 
-/// An element: what it is, and what is in it.
+/// Element with its tag and its content bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Element<'a> {
     pub(super) tag: u8,
     pub(super) content: &'a [u8],
 }
 
-/// The elements that stand one after another; it ends at the first that is not whole.
+/// Iterator over consecutive elements; ends at the first incomplete one.
 pub(super) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -44,13 +44,13 @@ impl<'a> Iterator for Reader<'a> {
     }
 }
 
-/// A number of decimal digits.
+/// Parses decimal digits as a number.
 pub(super) fn digits(text: &[u8]) -> Option<i64> {
     let digit = |byte: &u8| byte.is_ascii_digit().then(|| i64::from(byte - b'0'));
     text.iter().try_fold(0, |number, byte| Some(number * 10 + digit(byte)?))
 }
 
-/// `MMDDHHMMSSZ` of a year, in seconds since 1970 (UTC).
+/// Converts `MMDDHHMMSSZ` in a given year to seconds since 1970 (UTC).
 pub(super) fn moment(year: i64, rest: &[u8]) -> Option<i64> {
     let (fields, b"Z") = rest.split_at_checked(10)? else { return None };
     let field = |at: usize| digits(&fields[at * 2..at * 2 + 2]);
@@ -67,7 +67,7 @@ pub(super) fn moment(year: i64, rest: &[u8]) -> Option<i64> {
     right.then(|| days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second)
 }
 
-/// Days from 1970 to a date. Years begin in March here, so that the leap day is a year's last.
+/// Returns the days from 1970 to a date. Years begin in March here, so that the leap day is the last of a year.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month > 2 { year } else { year - 1 };
     let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;

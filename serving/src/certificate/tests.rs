@@ -2,7 +2,7 @@ use rcgen::{CertificateParams, DnType, KeyPair, SanType};
 
 use super::*;
 
-/// A certificate that ends at this moment, with these URIs and common names.
+/// Makes a certificate that expires on this date, with these URIs and common names.
 fn certificate(ends: (i32, u8, u8), uris: &[&str], names: &[&str]) -> CertificateDer<'static> {
     let mut params = CertificateParams::new(vec!["a.test".to_owned()]).expect("parameters");
     params.not_after = rcgen::date_time_ymd(ends.0, ends.1, ends.2);
@@ -22,7 +22,7 @@ fn names_and_dates_are_read() {
         ((2030, 1, 1), 1_893_456_000),
         ((2000, 2, 29), 951_782_400),
         ((1999, 3, 1), 920_246_400),
-        // Written with four digits of the year.
+        // From 2050 on, the year has four digits.
         ((2050, 3, 1), 2_529_705_600),
         ((2100, 12, 31), 4_133_894_400),
     ] {
@@ -33,7 +33,7 @@ fn names_and_dates_are_read() {
         assert_eq!(read.common_name.as_deref(), Some("a leaf"));
     }
     let bare = PeerCertificate::read(&certificate((2030, 1, 1), &[], &[])).expect("a certificate");
-    // rcgen has a name of its own where nobody gives one.
+    // rcgen adds a common name of its own where none is given.
     assert!(bare.uris.is_empty());
 }
 

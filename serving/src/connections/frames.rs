@@ -1,32 +1,32 @@
-//! Frames of HTTP/2 that cost a peer next to nothing and this process something each: pings, settings, resets and the
-//! like, of which the protocol allows any number. A peer who sends more than honest ones do is not cut off, since it
-//! would connect again at once: it is read more slowly, so that it pays with its own time.
+//! Budget for frames of HTTP/2 that cost a peer almost nothing but cost this process work: pings, settings, resets and
+//! the like. The protocol allows any number of them. A peer that sends more than honest clients do is not disconnected,
+//! since it would reconnect at once. It is read more slowly instead, so that it pays with its own time.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What every peer may spend in a second, and how much it may have saved up. Keepalive takes a ping every ten seconds
-/// at most; a client whose 256 calls all run out of time at once resets each of them.
+/// Points that every peer earns in a second, and the most that it may save up. Keepalive sends at most one ping every
+/// ten seconds. A client whose 256 calls all run out of time at once resets each of them.
 const POINTS_A_SECOND: u32 = 512;
 const POINTS_MAX: i64 = 2_048;
 
-/// What a request earns: clients answer what they are sent with a ping to measure the line (gRPC in Go and C++ do)
-/// and with windows for the call and for the connection.
+/// Points that a request earns. Clients answer the data they receive with a ping to measure the line (gRPC in Go and
+/// C++ do) and with window updates for the call and for the connection.
 const EARNED: i64 = 4;
 
-/// What a reset costs beside what its request has earned.
+/// Points that a reset costs: one more than its request has earned.
 const RESET: i64 = EARNED + 1;
 
-/// A reset that comes this long after its request, or twice as long, is what a caller does whose deadline has passed, and
-/// costs nothing: as many are free as there were requests. A client with 256 calls under way, all of which run out of time
-/// after a tenth of a second, again and again, never waits.
+/// Age from which a request may be reset for free; in practice between this and twice this. A caller whose deadline has
+/// passed resets its request that late. As many resets are free as there were requests. A client with 256 calls in
+/// progress, all of which run out of time after a tenth of a second, again and again, never waits.
 const SETTLED: Duration = Duration::from_millis(50);
 
-/// Requests whose resets are free, at most: as many as a connection may have under way.
+/// Most requests whose resets are free: as many as one connection may have in progress.
 const FREE_RESETS_MAX: u32 = 256;
 
-/// What a peer is held to pay back: two seconds' worth, for that it may have to wait.
+/// Most points that a peer has to pay back: two seconds' worth, which bounds the pause.
 const OWED_MAX: i64 = 2 * POINTS_A_SECOND as i64;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -41,10 +41,10 @@ const RST_STREAM: u8 = 3;
 
 const END_STREAM: u8 = 1;
 
-/// A stream's number has 31 bits.
+/// Mask of a stream's number, which has 31 bits.
 const STREAM: u32 = u32::MAX >> 1;
 
-/// The frames of one connection, as they come in.
+/// Parser and budget for the incoming frames of one connection.
 #[derive(Debug)]
 pub(super) struct Frames {
     place: Place,
@@ -52,25 +52,25 @@ pub(super) struct Frames {
     requests: Requests,
 }
 
-/// How old requests are, by their streams, whose numbers only rise (RFC 9113, 5.1.1).
+/// Age of requests by stream number; these only rise (RFC 9113, 5.1.1).
 #[derive(Debug)]
 struct Requests {
-    /// The last one that came [`SETTLED`] ago or earlier.
+    /// Last stream that came at least [`SETTLED`] ago.
     settled: u32,
-    /// The last one that had come by a time since when they settle.
+    /// Last stream at `since`; it settles [`SETTLED`] after that.
     then: u32,
     since: Instant,
-    /// The last one, and when it came.
+    /// Last stream; `last_at` is its time of arrival.
     last: u32,
     last_at: Instant,
-    /// Requests that may be reset for free.
+    /// Number of requests that may be reset for free.
     free_resets: u32,
 }
 
-/// Where in the stream of bytes the next one belongs.
+/// Position in the byte stream.
 #[derive(Debug)]
 enum Place {
-    /// So many bytes of the preface were there.
+    /// In the preface, with the number of bytes seen.
     Preface(usize),
     Header {
         bytes: [u8; HEADER],
@@ -79,19 +79,19 @@ enum Place {
     Payload {
         left: usize,
     },
-    /// The peer speaks something else.
+    /// The peer speaks another protocol.
     Elsewhere,
 }
 
 #[derive(Debug)]
 struct Budget {
     points: i64,
-    /// Up to when points were given out.
+    /// Time up to which points were credited.
     given: Instant,
 }
 
 impl Frames {
-    /// Of a connection that begins now.
+    /// Creates the state of a connection that begins now.
     pub(super) fn new(now: Instant) -> Self {
         let budget = Budget { points: POINTS_MAX, given: now };
         let requests =
@@ -99,7 +99,7 @@ impl Frames {
         Self { place: Place::Preface(0), budget, requests }
     }
 
-    /// Counts what came in. `Some` with how long to read nothing, when the peer has sent too much of what is cheap.
+    /// Counts incoming bytes. Returns how long to stop reading when the peer has sent too many cheap frames.
     pub(super) fn came(&mut self, mut bytes: &[u8], now: Instant) -> Option<Duration> {
         if matches!(self.place, Place::Elsewhere) {
             return None;
@@ -112,7 +112,7 @@ impl Frames {
         self.budget.pause()
     }
 
-    /// Takes the bytes of one part, or of what is there of it.
+    /// Consumes the bytes of one part, as far as they are there, and returns the rest.
     fn step<'a>(&mut self, bytes: &'a [u8], now: Instant) -> &'a [u8] {
         match &mut self.place {
             Place::Elsewhere => &[],
@@ -158,7 +158,7 @@ impl Frames {
 }
 
 impl Place {
-    /// Before a frame.
+    /// Returns the position before a frame.
     fn next() -> Self {
         Self::Header { bytes: [0; HEADER], seen: 0 }
     }
@@ -178,7 +178,7 @@ impl Requests {
         self.since = now;
     }
 
-    /// What a request earns.
+    /// Records a request and returns the points that it earns.
     fn begin(&mut self, stream: u32, now: Instant) -> i64 {
         self.last = self.last.max(stream);
         self.last_at = now;
@@ -186,7 +186,7 @@ impl Requests {
         EARNED
     }
 
-    /// What a reset costs: of an old request, what that has earned.
+    /// Returns the points of a reset, which are negative. An old request costs what it has earned.
     fn reset(&mut self, stream: u32) -> i64 {
         if stream > self.settled || self.free_resets == 0 {
             return -RESET;
@@ -196,10 +196,10 @@ impl Requests {
     }
 }
 
-/// What a frame earns, or costs, that is neither a request nor a reset.
+/// Returns the points of a frame that is neither a request nor a reset.
 fn worth(kind: u8, flags: u8, length: usize) -> i64 {
     match kind {
-        // Bodies are bounded in bytes elsewhere. A frame of nothing says something at the end only.
+        // Bodies are bounded in bytes elsewhere. An empty frame means something only at the end of a body.
         DATA if length > 0 || flags & END_STREAM > 0 => 0,
         _ => -1,
     }
@@ -211,7 +211,7 @@ impl Budget {
         let points = passed.as_micros() * u128::from(POINTS_A_SECOND) / 1_000_000;
         let Ok(points @ 1..) = u32::try_from(points) else { return };
         self.add(points.into());
-        // Not `now`: what is short of a point counts next time.
+        // Not `now`: a fraction of a point counts next time.
         self.given += Duration::from_secs(1) * points / POINTS_A_SECOND;
     }
 
@@ -219,9 +219,9 @@ impl Budget {
         self.points = self.points.saturating_add(points).min(POINTS_MAX);
     }
 
-    /// Until what was spent beyond the budget is there.
+    /// Returns the time until the budget is balanced again.
     fn pause(&mut self) -> Option<Duration> {
-        // What would take longer than the longest pause is let off.
+        // Points beyond the longest pause are forgiven.
         self.points = self.points.max(-OWED_MAX);
         let owed = u32::try_from(-self.points).ok().filter(|owed| *owed > 0)?;
         Some(Duration::from_secs(1) * owed / POINTS_A_SECOND)
@@ -250,7 +250,7 @@ mod tests {
         frame(6, 0, 8).repeat(count)
     }
 
-    /// A call whose answer is read: windows for both, and a ping to measure the line.
+    /// Frames of a call whose answer is read: window updates for both levels, and a ping to measure the line.
     fn honest_call() -> Vec<u8> {
         let parts = [frame(HEADERS, 4, 90), frame(DATA, END_STREAM, 200), frame(8, 0, 4)];
         [parts.concat(), frame(8, 0, 4), frame(6, 0, 8)].concat()
@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(frames.came(&pings(512), start), Some(second));
         assert_eq!(frames.came(&[], start + second), None);
         assert!(frames.came(&pings(1), start + second).is_some());
-        // However much came at once, the pause is bounded.
+        // The pause is bounded, however much came at once.
         assert_eq!(frames.came(&pings(100_000), start + second), Some(2 * second));
         assert_eq!(frames.came(&pings(512), start + 4 * second), None);
     }
@@ -282,7 +282,7 @@ mod tests {
             }
             frames.budget.points
         };
-        // The first call's earnings find the budget full.
+        // The budget is full when the first call comes, so its earnings are lost.
         let expected = POINTS_MAX - 3 - 3 - 1 - RESET;
         assert_eq!(whole(&|bytes| vec![bytes.to_vec()]), expected);
         for size in 1..40 {
@@ -298,7 +298,7 @@ mod tests {
         for _ in 0..100_000 {
             assert_eq!(frames.came(&honest_call(), start), None);
         }
-        // All calls of a connection that are reset at once, a second apart.
+        // All calls of a connection are reset at once, a second apart.
         for second in 0..10 {
             let now = start + Duration::from_secs(second);
             assert_eq!(frames.came(&frame(HEADERS, 4, 90).repeat(256), now), None);
@@ -315,7 +315,7 @@ mod tests {
     fn calls_whose_deadlines_pass_never_wait() {
         let start = Instant::now();
         let mut frames = begun(start);
-        // All streams at a time; each is reset when its deadline passes, and another one opened in its place.
+        // All streams are open at once. Each is reset when its deadline passes, and another one opens in its stead.
         for round in 0..600 {
             let now = start + 2 * SETTLED * round;
             let streams = |round: u32| (512 * round + 1..).step_by(2).take(256);

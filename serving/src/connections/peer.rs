@@ -1,4 +1,4 @@
-//! The other end of a connection, as requests know it.
+//! Remote end of a connection, as requests see it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -11,7 +11,7 @@ use super::registry::{ConnectionLimits, Network, Registry};
 use super::stream::Shown;
 use crate::certificate::PeerCertificate;
 
-/// The other end of a connection. Requests carry it in their extensions.
+/// Remote end of a connection. Requests carry it in their extensions.
 #[derive(Debug, Clone)]
 pub struct Peer {
     inner: Arc<Inner>,
@@ -30,15 +30,15 @@ struct Inner {
 
 #[derive(Debug)]
 struct Activity {
-    /// Requests that were made and whose answers have not ended.
+    /// Requests whose answers have not ended.
     under_way: usize,
-    /// When the last of them ended, or the connection began.
+    /// Time when the last of them ended, or when the connection began.
     since: Instant,
-    /// When the bytes that were read last could be read.
+    /// Time at which the bytes that were read last became readable.
     readable: Moment,
 }
 
-/// A request under way. While there is one, the connection is not idle.
+/// Guard of a request in progress. While one exists, the connection is not idle.
 #[derive(Debug)]
 pub(crate) struct UnderWay(Peer);
 
@@ -58,26 +58,27 @@ impl Peer {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Returns the connection's number, which no other one of its listener has.
+    /// Returns the number of the connection, unique within its listener.
     #[must_use]
     pub fn connection(&self) -> u64 {
         self.inner.id
     }
 
-    /// Returns where the peer is; `None` for this host.
+    /// Returns the network of the peer; `None` for loopback.
     #[must_use]
     pub fn network(&self) -> Option<Network> {
         self.inner.network
     }
 
-    /// The certificate that the peer has shown, and which was verified.
+    /// Returns the verified certificate that the peer presented.
     #[must_use]
     pub fn certificate(&self) -> Option<&PeerCertificate> {
         self.inner.shown.get()
     }
 
-    /// Notes that an authenticated call came over the connection, of `tenant` where the credential is a tenant's. To make room
-    /// for others, it is closed from then on only when it is idle and the tenant of its first call has most of all connections.
+    /// Records that an authenticated call came over the connection, of `tenant` if its credential belongs to one. From
+    /// then on the connection is closed to make room only if it is idle and the tenant of its first call holds more
+    /// than half of all connections.
     pub fn prove(&self, tenant: Option<&str>) {
         if !self.inner.proven.swap(true, Ordering::Relaxed)
             && let Some(registry) = self.inner.registry.upgrade()
@@ -86,18 +87,18 @@ impl Peer {
         }
     }
 
-    /// Closes the connection at once, with all that is under way on it.
+    /// Closes the connection at once, with all calls in progress on it.
     pub(crate) fn close(&self) {
         self.inner.closer.cancel();
     }
 
-    /// Notes a request, which is under way until what is returned is dropped.
+    /// Records a request, which is in progress until the returned guard is dropped.
     pub(crate) fn begin_request(&self) -> UnderWay {
         self.activity().under_way += 1;
         UnderWay(self.clone())
     }
 
-    /// Returns when the bytes of the request that was read last could be read.
+    /// Returns the time at which the bytes of the request that was read last became readable.
     pub(crate) fn readable(&self) -> Moment {
         self.activity().readable
     }
@@ -114,7 +115,7 @@ impl Peer {
         Arc::clone(&self.inner.shown)
     }
 
-    /// Returns until when the connection may go on without a request; `None` for ever.
+    /// Returns the time until which the connection may stay without a request; `None` for no limit.
     pub(super) fn idle_until(&self, limits: &ConnectionLimits) -> Option<Instant> {
         let unproven = limits.unproven_idle.filter(|_| !self.inner.proven.load(Ordering::Relaxed));
         let most = unproven.into_iter().chain(limits.idle).min()?;
@@ -123,7 +124,7 @@ impl Peer {
         Some(since + most)
     }
 
-    /// Returns since when nothing is asked; `None` while a request is under way.
+    /// Returns the time since which the connection is idle; `None` while a request is in progress.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         let activity = self.activity();
         (activity.under_way == 0).then_some(activity.since)

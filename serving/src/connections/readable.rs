@@ -1,22 +1,23 @@
-//! When bytes could be read, which is before they are: while a process is busy, a connection waits for its turn.
+//! Times at which bytes became readable, which is earlier than they are read: while a process is busy, a connection
+//! waits for its turn.
 //!
-//! A wakeup says when. It comes when the runtime asks the kernel, so that the time before that, for which bytes lay in the
-//! kernel's socket while every thread was busy, counts for nothing. And a wakeup may be for nothing: the runtime wakes a
-//! task that it made pause although there was something to read, or none any more. One after which nothing is read dates
-//! nothing.
+//! A wakeup gives that time. It comes when the runtime polls the kernel, so the time before that, while bytes lay in
+//! the kernel's socket and every thread was busy, is not counted. A wakeup may also be spurious: the runtime wakes a
+//! task that it had made pause, although there was something to read, or nothing any more. A wakeup after which nothing
+//! is read is ignored.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Wake, Waker};
 use std::time::Instant;
 
-/// Looks at the wakeups of one connection's reading.
+/// Observer of the wakeups for reading from one connection.
 #[derive(Debug, Default)]
 pub(super) struct Readable {
     woken: Arc<Woken>,
     waker: Option<Waker>,
-    /// The wakeup after which it is being read.
+    /// Time of the wakeup after which the connection is being read.
     candidate: Option<Instant>,
-    /// Since when there are bytes, while they are being read.
+    /// Time since which there are bytes, while they are being read.
     since: Option<Instant>,
 }
 
@@ -26,12 +27,12 @@ struct Woken(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     reader: Option<Waker>,
-    /// When the reader was woken, until it reads.
+    /// Time when the reader was woken; taken when it reads.
     at: Option<Instant>,
 }
 
 impl Readable {
-    /// Returns what to read with: it wakes whoever reads, and notes when.
+    /// Returns the waker to read with: it wakes the reader and records the time.
     pub(super) fn waker(&mut self, cx: &Context<'_>) -> Waker {
         let mut state = self.woken.state();
         if !state.reader.as_ref().is_some_and(|reader| reader.will_wake(cx.waker())) {
@@ -43,13 +44,13 @@ impl Readable {
         self.waker.get_or_insert_with(|| Waker::from(Arc::clone(&self.woken))).clone()
     }
 
-    /// Returns since when the bytes that were just read could be read.
+    /// Returns the time since which the bytes that were just read were readable.
     pub(super) fn has_read(&mut self) -> Instant {
         let woken = self.candidate.take();
         *self.since.get_or_insert_with(|| woken.unwrap_or_else(Instant::now))
     }
 
-    /// There is nothing more to read for now. What wakes the reader from here on is about other bytes.
+    /// Records that nothing more can be read for now. Later wakeups concern other bytes.
     pub(super) fn is_drained(&mut self) {
         self.since = None;
         self.candidate = None;
@@ -57,7 +58,7 @@ impl Readable {
 }
 
 impl Woken {
-    /// Nothing panics while it holds the lock.
+    /// Locks the state. Poisoning is ignored, because nothing panics while it holds the lock.
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -72,7 +73,7 @@ impl Wake for Woken {
         let mut state = self.state();
         state.at.get_or_insert_with(Instant::now);
         let reader = state.reader.clone();
-        // Who is woken may look here at once.
+        // The reader may lock the state as soon as it is woken.
         drop(state);
         if let Some(reader) = reader {
             reader.wake();
@@ -106,7 +107,7 @@ mod tests {
         readable.waker(&cx);
         let first = readable.has_read();
         assert!((before..=after).contains(&first));
-        // What follows in the same go was there no later than it is read.
+        // Bytes that follow in the same read were readable no later than they are read.
         readable.waker(&cx);
         assert_eq!(readable.has_read(), first);
         readable.waker(&cx);

@@ -1,6 +1,6 @@
-//! The connections that are open: how many there may be, of all peers and of one address, and which one goes when there
-//! are as many. A connection over which nobody has shown a good credential yet has no right to its place, and a tenant that
-//! has most of the places none to those where it asks nothing.
+//! Registry of open connections. It bounds their number, in total and by address, and picks the one to close when the
+//! bound is reached. A connection without a valid credential has no right to its place. A tenant that holds most of the
+//! places has no right to those that are idle.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
@@ -11,44 +11,45 @@ use tokio::time::Instant;
 
 use super::peer::Peer;
 
-/// How many connections there may be, and for how long those that ask nothing.
+/// Limits on the number of connections and on their idle time.
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionLimits {
-    /// Of all peers.
+    /// Most connections of all peers together.
     pub max: usize,
-    /// Of one address, or of one /64 of IPv6; loopback aside, where a proxy or a sidecar may stand for everybody.
-    /// `None` for as many as there may be.
+    /// Most connections of one address, or of one /64 of IPv6; `None` for no such limit. Loopback is exempt, because a
+    /// proxy or a sidecar may stand for everybody there.
     pub max_per_address: Option<usize>,
-    /// How long one may be without any request; `None` for any time.
+    /// Longest time without any request; `None` for no limit.
     pub idle: Option<Duration>,
-    /// The same for one that never made an authenticated call. With `None`, such connections are not closed to make
-    /// room either.
+    /// Longest time without any request for a connection that never made an authenticated call. With `None`, such
+    /// connections are not closed to make room either.
     pub unproven_idle: Option<Duration>,
 }
 
 impl ConnectionLimits {
-    /// So many, from wherever they come and whatever they do.
+    /// Allows at most `max` connections, without any other limit.
     #[must_use]
     pub fn of(max: usize) -> Self {
         Self { max, max_per_address: None, idle: None, unproven_idle: None }
     }
 }
 
-/// How long a connection asks nothing before it may be closed for another one.
+/// Idle time after which a connection may be closed for another one.
 const SPARE_AFTER: Duration = Duration::from_secs(30);
 
-/// Why a connection was refused, or closed for another.
+/// Reason that a connection was refused, or closed for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionRefusal {
-    /// There are as many as there may be.
+    /// The limit on all connections is reached.
     Full,
-    /// There are as many of its address as there may be.
+    /// The limit on connections of its address is reached.
     AddressFull,
-    /// Its place was needed, and it never made an authenticated call, or it was idle and its tenant has most of the places.
+    /// Its place was needed. It never made an authenticated call, or it was idle and its tenant holds most of the
+    /// places.
     Replaced,
 }
 
-/// The connections that are open.
+/// All open connections of a listener.
 #[derive(Debug)]
 pub(super) struct Registry {
     pub(super) limits: ConnectionLimits,
@@ -59,10 +60,10 @@ pub(super) struct Registry {
 struct State {
     next: u64,
     open: HashMap<u64, Entry>,
-    /// The oldest first.
+    /// Connections without an authenticated call; the oldest comes first.
     unproven: BTreeSet<u64>,
     addresses: HashMap<Network, OfAddress>,
-    /// Those over which each tenant's first credential came.
+    /// Connections by the tenant of the first credential that came over them.
     tenants: HashMap<Arc<str>, BTreeSet<u64>>,
 }
 
@@ -79,18 +80,18 @@ struct OfAddress {
     unproven: BTreeSet<u64>,
 }
 
-/// What counts as one address: of IPv6 the first 64 bits.
+/// Unit that counts as one address: an address of IPv4, or the first 64 bits of one of IPv6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Network(IpAddr);
 
-/// A connection's place; dropping it gives it back.
+/// Place of a connection; dropping it gives it back.
 #[derive(Debug)]
 pub(super) struct Place {
     registry: Arc<Registry>,
     id: u64,
 }
 
-/// A connection that was let in, and what was closed for it.
+/// Connection that was let in; `replaced` is true if another one was closed for it.
 pub(super) struct Admitted {
     pub(super) place: Place,
     pub(super) peer: Peer,
@@ -120,7 +121,7 @@ impl Registry {
     /// Lets a connection of this address in.
     ///
     /// # Errors
-    /// There are as many as may be, and all of them have a right to their places.
+    /// The limit is reached, and every connection has a right to its place.
     pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Admitted, ConnectionRefusal> {
         self.admit_at(address, Instant::now())
     }
@@ -137,7 +138,7 @@ impl Registry {
             .zip(self.limits.max_per_address)
             .is_some_and(|(known, most)| known.open >= most);
         let makes_room = self.limits.unproven_idle.is_some();
-        // Of the same address first, so that one can't push out the others by opening ever more.
+        // The same address comes first, so that one address can't push out others by opening ever more.
         let victim = match of_address {
             Some(known) if is_address_full => {
                 let oldest = known.unproven.first().copied().filter(|_| makes_room);
@@ -162,7 +163,7 @@ impl Registry {
         Ok(Admitted { place, peer, replaced: closed.is_some() })
     }
 
-    /// The connection has a right to its place from now on, and counts for the tenant.
+    /// Gives the connection a right to its place from now on, and counts it for the tenant.
     pub(super) fn prove(&self, id: u64, tenant: Option<&str>) {
         self.state().prove(id, tenant);
     }
@@ -192,7 +193,7 @@ impl State {
 
     fn prove(&mut self, id: u64, tenant: Option<&str>) {
         self.unproven.remove(&id);
-        // It may be closed already, for another one.
+        // It may already have been closed for another one.
         let Some(entry) = self.open.get_mut(&id) else { return };
         if let Some(known) = entry.network.and_then(|network| self.addresses.get_mut(&network)) {
             known.unproven.remove(&id);
@@ -204,8 +205,8 @@ impl State {
         }
     }
 
-    /// Returns the connection that was idle for longest, of a tenant that has more than half of all. One between two calls
-    /// is not idle.
+    /// Returns the connection that has been idle for longest, of a tenant that holds more than half of all. A
+    /// connection between two calls does not count as idle.
     fn spare(&self, now: Instant) -> Option<u64> {
         let of_one = self.tenants.values().max_by_key(|held| held.len())?;
         if of_one.len() * 2 <= self.open.len() {

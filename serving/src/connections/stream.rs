@@ -1,5 +1,5 @@
-//! A connection's bytes: as they come, or through TLS. The handshake is made by whoever first reads or writes, which is
-//! the connection's own task, so that none waits for another's.
+//! Byte stream of a connection, plain or through TLS. The handshake runs in the connection's own task, at its first
+//! read or write, so that no connection waits for another's.
 
 use std::io;
 use std::num::NonZero;
@@ -21,13 +21,13 @@ use tokio_util::sync::PollSemaphore;
 use crate::certificate::PeerCertificate;
 use crate::tls::Tls;
 
-/// Several round trips on a bad line.
+/// Longest time for a handshake from its first byte on: several round trips on a bad line.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(3);
 
-/// Filled when the handshake is over, which is before any request.
+/// Certificate of the peer; set when the handshake is over, which is before any request.
 pub(super) type Shown = Arc<OnceLock<PeerCertificate>>;
 
-/// The bytes of one connection.
+/// Byte stream of one connection.
 pub(super) enum Stream {
     Plain(TcpStream),
     Silent(Box<Silent>),
@@ -37,24 +37,24 @@ pub(super) enum Stream {
     Broken,
 }
 
-/// How handshakes are made, and turns to do what costs a core a millisecond of each. A turn is held while a core
-/// works on it and never while a peer is waited for, so that peers who say nothing hold none.
+/// Configuration of handshakes, and turns for their costly step, which takes a core a millisecond. A turn is held only
+/// while a core works and never while a peer is awaited, so silent peers hold none.
 #[derive(Clone)]
 pub(super) struct Handshakes {
     tls: Arc<Tls>,
     turns: PollSemaphore,
-    /// From a handshake's first byte to its end.
+    /// Longest time from a handshake's first byte to its end.
     pub(super) limit: Duration,
 }
 
-/// Before the peer's first byte.
+/// Connection before the peer's first byte.
 pub(super) struct Silent {
     stream: TcpStream,
     handshakes: Handshakes,
     shown: Shown,
 }
 
-/// In the midst of a handshake.
+/// Connection during its handshake.
 pub(super) struct Shaking {
     step: Step,
     until: Pin<Box<Sleep>>,
@@ -63,17 +63,17 @@ pub(super) struct Shaking {
 }
 
 enum Step {
-    /// The peer's hello is not whole.
+    /// The peer's hello is incomplete.
     Hello(Box<LazyConfigAcceptor<TcpStream>>),
-    /// It waits for its turn.
+    /// The handshake waits for its turn.
     Turn(Box<StartHandshake<TcpStream>>),
-    /// What is left costs little.
+    /// The cheap rest of the handshake is in progress.
     Rest(Box<Accept<TcpStream>>),
     Over,
 }
 
 impl Handshakes {
-    /// Half of the cores make handshakes at the most: the others are for calls.
+    /// Lets at most half of the cores make handshakes at once; the others are for calls.
     pub(super) fn new(tls: Arc<Tls>) -> Self {
         let turns = available_parallelism().map_or(1, NonZero::get).div_ceil(2);
         let turns = PollSemaphore::new(Arc::new(Semaphore::new(turns)));
@@ -89,7 +89,7 @@ impl Stream {
         }
     }
 
-    /// Ready once bytes can be read and written.
+    /// Returns `Ready` once bytes can be read and written.
     fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             match self {
@@ -150,7 +150,7 @@ impl Shaking {
                         unreachable!("it waited for its turn a moment ago")
                     };
                     let mut rest = start.into_stream(self.handshakes.tls.config());
-                    // Keys are agreed on and signed here. The turn ends with this step, whatever the peer does.
+                    // Key agreement and signing happen here. The turn ends with this step, whatever the peer does.
                     let polled = Pin::new(&mut rest).poll(cx);
                     drop(turn);
                     self.step = Step::Rest(Box::new(rest));

@@ -11,7 +11,8 @@ mod waiting;
 
 const OPENING: Duration = Duration::from_millis(400);
 
-/// A server that answers every call with nothing, and takes as long as `OPENING` for openings.
+/// Starts a server that answers every call with an empty body and closes connections that do not begin within
+/// `OPENING`.
 async fn start(max: usize) -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("bound");
@@ -24,11 +25,11 @@ async fn start(max: usize) -> std::net::SocketAddr {
     address
 }
 
-/// Whether the connection was closed within some time after `sent`.
+/// Returns true if the connection was closed within `within` after `sent`.
 async fn is_closed_after(address: std::net::SocketAddr, sent: &[u8], within: Duration) -> bool {
     let mut stream = TcpStream::connect(address).await.expect("it listens");
     stream.write_all(sent).await.expect("it is taken");
-    // What the server says first, its SETTINGS, is no end.
+    // The server sends its SETTINGS first, which is no end.
     let mut buffer = Vec::new();
     timeout(within, stream.read_to_end(&mut buffer)).await.is_ok()
 }
@@ -62,7 +63,7 @@ async fn places_of_silent_peers_come_back() {
         let Ok((mut client, connection)) = h2::client::handshake(stream).await else { continue };
         tokio::spawn(connection);
         let request = Request::builder().uri("http://x/").body(()).expect("a request");
-        // Refused connections end before they answer.
+        // A refused connection ends without an answer.
         let Ok((answer, _)) = client.send_request(request, true) else { continue };
         if answer.await.is_ok() {
             break;
@@ -73,7 +74,7 @@ async fn places_of_silent_peers_come_back() {
     assert!(started.elapsed() > OPENING / 2, "the places were taken");
 }
 
-/// The preface, and SETTINGS that say nothing.
+/// Preface, followed by empty SETTINGS.
 const BEGUN: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 const PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\0abcdefgh";
 
@@ -116,7 +117,7 @@ async fn calls_with_pings_between_them_are_never_held_up() {
     }
 }
 
-/// A server on whose `/known` every call is authenticated, and which lets `max` connections in.
+/// Starts a server that lets in `max` connections and treats every call to `/known` as authenticated.
 async fn start_closing(max: usize, idle: Duration) -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("bound");
@@ -158,7 +159,7 @@ async fn who_never_showed_a_credential_makes_room_for_others() {
     let address = start_closing(max, Duration::from_secs(600)).await;
     let (mut known, _open) = connect(address).await;
     assert!(ask(&mut known, "/known").await);
-    // Halves of heads of HTTP/1.1, and connections that do nothing but answer pings.
+    // Half-sent request heads of HTTP/1.1, and connections that only answer pings.
     let mut slow = TcpStream::connect(address).await.expect("it listens");
     slow.write_all(b"GET /known HTTP/1.1\r\nHost: somewhere\r\n").await.expect("it is taken");
     let mut silent = Vec::new();
@@ -181,7 +182,7 @@ async fn who_asks_nothing_is_closed() {
     silent.await.expect("no panic");
 }
 
-/// The head of a request on a stream; `flags` beside that the head is whole.
+/// Builds the head of a request on a stream; `flags` are added to END_HEADERS.
 fn request(stream: u32, flags: u8) -> Vec<u8> {
     // Indexed fields (RFC 7541, A): POST, http, /; and x as the authority.
     let block = b"\x83\x86\x84\x41\x01x";
@@ -191,7 +192,7 @@ fn request(stream: u32, flags: u8) -> Vec<u8> {
     bytes
 }
 
-/// The head of a request on a stream, and its reset.
+/// Builds the head of a request on a stream, followed by its reset.
 fn request_and_reset(stream: u32) -> Vec<u8> {
     let mut bytes = request(stream, 0);
     bytes.extend(b"\0\0\x04\x03\0");
@@ -208,7 +209,7 @@ async fn calls_that_were_reset_before_their_turn_do_not_end_the_connection() {
     for call in 0..1_000 {
         sent.extend(request_and_reset(2 * call + 1));
     }
-    // It is answered when all before it was read.
+    // The server answers this ping after it has read everything before.
     sent.extend(PING);
     stream.write_all(&sent).await.expect("it is taken");
     let mut answers = Vec::new();

@@ -1,4 +1,4 @@
-//! A request's body, which has to come on and to be over in time.
+//! Request body that must keep coming and end in time.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -14,13 +14,13 @@ use toolgate_proto::v1::ErrorReason;
 
 use super::BodyPace;
 
-/// A body at its pace.
+/// Body that is held to a pace.
 pub(super) struct Timed {
     body: TonicBody,
     pace: BodyPace,
     begun: Instant,
     bytes: usize,
-    /// Once something was waited for: most bodies are there at once.
+    /// Timer, created at the first wait: most bodies are there at once.
     late: Option<Pin<Box<Sleep>>>,
 }
 
@@ -29,12 +29,12 @@ impl Timed {
         Self { body, pace, begun: Instant::now(), bytes: 0, late: None }
     }
 
-    /// Returns until when more has to come.
+    /// Returns the time until which more bytes must come.
     fn until(&self) -> Instant {
         self.begun + self.pace.allowed(self.bytes)
     }
 
-    /// Returns whether more should have come by now.
+    /// Returns true if more bytes should have come by now.
     fn is_late(&mut self, cx: &mut Context<'_>) -> bool {
         let until = self.until();
         let late = self.late.get_or_insert_with(|| Box::pin(sleep_until(until)));
@@ -53,7 +53,7 @@ impl Body for Timed {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        // Asked before, so that a peer who keeps sending a little does not escape it; what was not waited for is in time.
+        // Checked first, so that a peer who keeps sending a little does not escape. A body without any wait is in time.
         if self.late.is_some() && self.is_late(cx) {
             return Poll::Ready(Some(Err(too_slow())));
         }

@@ -18,7 +18,7 @@ use crate::{ConnectionLimits, Connections, transport};
 
 const WITHIN: Duration = Duration::from_secs(30);
 
-/// A body that yields what it is sent.
+/// Body that yields the bytes sent into its channel.
 struct Sent(mpsc::Receiver<Bytes>);
 
 impl Body for Sent {
@@ -87,7 +87,7 @@ async fn a_body_that_does_not_come_on_is_given_up() {
         }
         let status = next(&mut body).await.expect_err("it is too slow");
         assert_eq!(status.code(), Code::DeadlineExceeded);
-        // Who goes on sending does not escape it.
+        // A peer that continues to send does not escape.
         sender.send(Bytes::from_static(b"more")).await.expect("it is there");
         assert!(next(&mut body).await.is_err());
     }
@@ -130,7 +130,7 @@ async fn requests_without_bodies_leave_places_for_the_calls_of_others() {
     let pace = BodyPace { grace: Duration::from_secs(600), ..BodyPace::within(10 * WITHIN) };
     let door = BoundRequests::new(places, pace, |_| {});
     let shares = door.places.clone();
-    // It reads its request, and answers with nothing.
+    // Reads its request and answers with an empty body.
     let whole = service_fn(|request: Request<TonicBody>| async move {
         drop(http_body_util::BodyExt::collect(request.into_body()).await);
         Ok::<_, Infallible>(Response::new(TonicBody::empty()))
@@ -144,7 +144,7 @@ async fn requests_without_bodies_leave_places_for_the_calls_of_others() {
         for client in &mut greedy {
             let free = shares.free();
             let (mut answer, body) = begin(client).await;
-            // Either it takes a place or it is refused.
+            // The request either takes a place or is refused.
             let is_refused = loop {
                 if timeout(Duration::from_millis(1), &mut answer).await.is_ok() {
                     break true;
@@ -198,7 +198,7 @@ async fn who_comes_too_late_or_has_waited_too_long_is_told_so() {
     }
 }
 
-/// A service that answers with nothing, and the stages at which its door was asked.
+/// Returns a service that answers with an empty body, and the stages passed to its admission callback.
 fn in_turns(
     let_in: impl Fn(Stage) -> Result<(), DoorRefusal> + Send + Sync + 'static,
 ) -> (impl FnMut(&str) -> Answer, std::sync::mpsc::Receiver<(String, Stage)>) {

@@ -1,7 +1,7 @@
-//! Whose request begins next. A few begin at a time, so that the runtime's own queue is short and connections are read
-//! promptly; the others wait here, in a queue of each connection's own. Connections take turns, and one that had nothing
-//! waiting comes before those that keep a queue, so that it does not wait for these: flow queueing as in FQ-CoDel
-//! (Hoeiland-Joergensen et al., RFC 8290, 4.1 and 4.2), with one request in the place of a quantum of bytes.
+//! Order in which requests begin. Only a few begin at a time, so that the runtime's own queue is short and connections
+//! are read promptly. The others wait here, in one queue for each connection. Connections take turns. A connection that
+//! had nothing waiting comes before those that keep a queue, so that it does not wait for them. This is flow queueing
+//! as in FQ-CoDel (Hoeiland-Joergensen et al., RFC 8290, 4.1 and 4.2), with one request instead of a quantum of bytes.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,30 +9,30 @@ use std::time::Instant;
 
 use tokio::sync::oneshot;
 
-/// The turns of a process.
+/// Turns of a process.
 #[derive(Clone)]
 pub(super) struct Turns {
     queue: Arc<Mutex<Queue>>,
 }
 
-/// A request's turn, which goes to the next one when it is dropped.
+/// Turn of a request; passes to the next request when it is dropped.
 pub(super) struct Turn {
-    /// `None` when it was given back.
+    /// `None` once it was given back.
     turns: Option<Turns>,
 }
 
-/// A turn, or a place in the queue for one.
+/// Turn, or a place in the queue for one.
 pub(super) enum Ticket {
     Turn(Turn),
     Waits(oneshot::Receiver<Turn>),
 }
 
 struct Queue {
-    /// Turns that nobody has; while there are some, nobody waits.
+    /// Unused turns; while there are some, no request waits.
     free: usize,
-    /// By connection: what waits, the first of them in front. Each is in one of the two lists.
+    /// Waiting requests by connection, in order of arrival. Each connection is in one of the two lists below.
     connections: HashMap<u64, VecDeque<Waiting>>,
-    /// Connections that had nothing waiting.
+    /// Connections that had nothing waiting before.
     new: VecDeque<u64>,
     old: VecDeque<u64>,
 }
@@ -43,7 +43,7 @@ struct Waiting {
 }
 
 impl Turns {
-    /// Turns for so many requests at a time.
+    /// Creates turns for `at_a_time` requests at once.
     pub(super) fn new(at_a_time: usize) -> Self {
         let queue = Queue {
             free: at_a_time,
@@ -54,7 +54,7 @@ impl Turns {
         Self { queue: Arc::new(Mutex::new(queue)) }
     }
 
-    /// Returns since when the connection's first request waits; `None` when none does.
+    /// Returns the time since which the connection's first request waits; `None` when none waits.
     pub(super) fn first_of(&self, connection: u64) -> Option<Instant> {
         let queue = self.queue();
         let waiting = queue.connections.get(&connection)?;
@@ -84,7 +84,7 @@ impl Ticket {
     pub(super) async fn turn(self) -> Option<Turn> {
         match self {
             Self::Turn(turn) => Some(turn),
-            // It is told, or taken out of the queue with all of it.
+            // The sender sends the turn, or is dropped together with the queue.
             Self::Waits(turn) => turn.await.ok(),
         }
     }
@@ -97,20 +97,21 @@ impl Queue {
             VecDeque::new()
         });
         if queue.len() == queue.capacity() {
-            // Else who sends requests and takes them back would fill the memory.
+            // Otherwise a client that sends and cancels requests would fill the memory.
             queue.retain(Waiting::is_wanted);
             queue.reserve(queue.len() + 1);
         }
         queue.push_back(waiting);
     }
 
-    /// Takes out whose turn is next.
+    /// Removes the next request whose turn it is.
     fn pop(&mut self) -> Option<Waiting> {
         loop {
             let is_new = !self.new.is_empty();
             let connection = self.new.pop_front().or_else(|| self.old.pop_front())?;
             let next = self.connections.get_mut(&connection).and_then(first_wanted);
-            // A new one joins the old ones even if it has nothing left: else it would come first again at once.
+            // A new connection joins the old ones even with an empty queue. Otherwise it would come first again at
+            // once.
             if next.is_some() || is_new {
                 self.old.push_back(connection);
             } else {
@@ -129,7 +130,7 @@ impl Waiting {
     }
 }
 
-/// Takes the first out whose caller has not gone.
+/// Removes the first request whose caller still waits.
 fn first_wanted(queue: &mut VecDeque<Waiting>) -> Option<Waiting> {
     while let Some(next) = queue.pop_front() {
         if next.is_wanted() {
@@ -153,7 +154,7 @@ impl Drop for Turn {
             drop(queue);
             match next.told.send(turn) {
                 Ok(()) => return,
-                // Its caller has gone just now.
+                // The caller went away just now.
                 Err(unwanted) => turn = unwanted,
             }
         }
@@ -164,7 +165,7 @@ impl Drop for Turn {
 mod tests {
     use super::*;
 
-    /// Takes as many places in the queues as `connections` names, and returns in which order their turns come.
+    /// Queues one request for each entry of `connections`, and returns the order of their turns.
     async fn order(turns: &Turns, connections: &[u64]) -> Vec<u64> {
         let Ticket::Turn(turn) = turns.take(0, Instant::now()) else { panic!("all are free") };
         let tickets: Vec<_> =
@@ -225,7 +226,7 @@ mod tests {
         drop(gone);
         drop(held);
         let kept = kept.turn().await.expect("a turn");
-        // It has its turn, and goes before it knows.
+        // This request gets its turn, but its caller leaves before it notices.
         drop(told);
         drop(kept);
         assert_eq!(turns.queue().free, 2);

@@ -1,5 +1,5 @@
-//! Real handshakes: certificates that are replaced while connections are open, client certificates, and peers that do
-//! nothing.
+//! Tests with real handshakes: certificates replaced while connections are open, client certificates, and peers that
+//! stall.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -28,7 +28,7 @@ fn authority(name: &str) -> Issuer {
     CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("signed")
 }
 
-/// A certificate and its key (PEM).
+/// Makes a certificate and its key (PEM).
 fn leaf(issuer: &Issuer, host: &str, uri: Option<&str>) -> (String, String) {
     let mut params = CertificateParams::new(vec![host.to_owned()]).expect("parameters");
     params.distinguished_name.push(DnType::CommonName, "a leaf");
@@ -103,12 +103,12 @@ impl Files {
     }
 }
 
-/// Says back what comes, after whom the certificate names.
+/// Starts a server that echoes what it reads, prefixed with the name in the client's certificate.
 async fn echo(tls: Arc<Tls>) -> SocketAddr {
     echo_within(tls, Duration::from_secs(30)).await
 }
 
-/// The same, with handshakes of so long at the most.
+/// Starts the same server with a limit on the time for a handshake.
 async fn echo_within(tls: Arc<Tls>, handshake_max: Duration) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("bound");
@@ -193,7 +193,7 @@ async fn client_certificates_are_verified_and_said() {
             say(&mut stream, "a").await
         };
         assert_eq!(told(Some(&good)).await.expect("let in"), "spiffe://x/tenant/acme/a: a");
-        // With TLS 1.3 a client is through before the server has judged its certificate.
+        // With TLS 1.3 the client's handshake ends before the server has checked its certificate.
         assert!(
             told(Some(&bad)).await.is_err() || told(Some(&bad)).await.expect("ends").is_empty()
         );
@@ -209,7 +209,7 @@ async fn who_does_not_finish_a_handshake_holds_nobody_up() {
     let mut held = Vec::new();
     let hello = hello();
     for sent in [&b""[..], b"\x16", b"\x16\x03\x01", b"GET / HTTP/1.1\r\n\r\n", &hello] {
-        // More of each than handshakes were ever made at a time.
+        // More of each than the number of handshakes that run at a time.
         for _ in 0..100 {
             let mut stream = TcpStream::connect(address).await.expect("it listens");
             stream.write_all(sent).await.expect("taken");
@@ -225,7 +225,7 @@ async fn who_does_not_finish_a_handshake_holds_nobody_up() {
     assert!(said.starts_with(&format!("nobody: {}", &LONG[..64])), "{said}");
 }
 
-/// A whole hello of a client, who says no more.
+/// Builds a complete ClientHello of a client that sends nothing more.
 fn hello() -> Vec<u8> {
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()

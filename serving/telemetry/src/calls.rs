@@ -1,5 +1,5 @@
-//! Spans: of calls that are served, of calls that are made, and of the parts that they consist of. Names
-//! and attributes follow OpenTelemetry's conventions for RPC. Nothing here takes a text of a caller's.
+//! Spans of calls that are served, of calls that are made, and of their parts. Names and attributes follow
+//! OpenTelemetry's conventions for RPC. No span records text from a caller.
 
 use http::HeaderMap;
 use tracing::field::Empty;
@@ -8,22 +8,23 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use super::context;
 
-/// The target of spans that are exported. Log lines don't show them; without a collector none is made.
+/// Target of spans that are exported. Log lines don't show them. Without a collector no such span is created.
 pub const SPANS: &str = "otlp";
 
-/// The package of every service here.
+/// Package of every service here.
 pub(super) const PACKAGE: &str = "toolgate.v1";
 
-/// Codes that are the service's own fault, and so an error of its span (OpenTelemetry, "gRPC status").
+/// Codes that are the service's own fault, and so mark its span as an error (OpenTelemetry, "gRPC status").
 const FAULTS: [&str; 6] =
     ["UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"];
 
-/// The span of one call.
+/// Span of one call.
 #[derive(Debug, Clone)]
 pub struct CallSpan(Span);
 
 impl CallSpan {
-    /// A call of `Service/Method` that came with these headers: below the caller's span when they name one.
+    /// Creates the span of a call of `Service/Method` that came with these headers. It is a child of the caller's span
+    /// if they name one.
     #[must_use]
     pub fn served(method: &str, headers: &HeaderMap) -> Self {
         let span = info_span!(
@@ -41,20 +42,21 @@ impl CallSpan {
         if !span.is_disabled() {
             name(&span, method);
             if let Some(parent) = context::sent(headers) {
-                // It was made just now, so that it has not begun.
+                // `set_parent` fails only for a span that has begun; this one is new.
                 drop(span.set_parent(parent));
             }
         }
         Self(span)
     }
 
-    /// A call that no trace shows.
+    /// Returns a disabled span, for a call that no trace shows.
     #[must_use]
     pub fn untraced() -> Self {
         Self(Span::none())
     }
 
-    /// A call of `Service/Method` that this process makes to `host:port`, for the sampled call under way.
+    /// Creates the span of a call of `Service/Method` that this process makes to `host:port` on behalf of the current
+    /// sampled call.
     #[must_use]
     pub fn asked(method: &str, peer: &str) -> Self {
         if !context::is_sampled() {
@@ -82,18 +84,18 @@ impl CallSpan {
         Self(span)
     }
 
-    /// For the work that is done in it.
+    /// Returns the span, for instrumenting the work of the call.
     #[must_use]
     pub fn span(&self) -> &Span {
         &self.0
     }
 
-    /// Whose call it is.
+    /// Records the tenant of the call.
     pub fn of_tenant(&self, tenant: &str) {
         self.0.record("toolgate.tenant", tenant);
     }
 
-    /// How the served call ended: the gRPC code, and the error's reason, empty when there was none.
+    /// Records the outcome of a served call: the gRPC code, and the error reason, which is empty on success.
     pub fn answered(&self, code: &'static str, error: &'static str) {
         self.0.record("rpc.response.status_code", code);
         if !error.is_empty() {
@@ -104,7 +106,7 @@ impl CallSpan {
         }
     }
 
-    /// The call that was made failed in this way.
+    /// Records that an outgoing call failed with this error.
     pub fn failed(&self, error: &'static str) {
         self.0.record("error.type", error);
         self.0.record("otel.status_code", "ERROR");
@@ -117,8 +119,8 @@ fn name(span: &Span, method: &str) {
     span.record("rpc.method", method.as_str());
 }
 
-/// A part of the sampled call under way, such as a stage of Route. It ends when it is dropped; without a
-/// call that is sampled it is nothing.
+/// Creates the span of a part of the current sampled call, such as a stage of Route. It ends when it is dropped.
+/// Without a sampled call the span is disabled.
 #[must_use]
 pub fn part(name: &'static str) -> Span {
     if !context::is_sampled() {
@@ -127,7 +129,7 @@ pub fn part(name: &'static str) -> Span {
     info_span!(target: SPANS, "part", otel.name = name)
 }
 
-/// The innermost span of the sampled call under way, to be its parent on another thread.
+/// Returns the innermost span of the current sampled call, to serve as the parent on another thread.
 #[must_use]
 pub fn sampled_span() -> Span {
     if context::is_sampled() { Span::current() } else { Span::none() }

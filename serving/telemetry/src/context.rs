@@ -1,5 +1,5 @@
-//! The trace that a call belongs to, as W3C Trace Context has it: read from what a caller sends, and given
-//! to whom is called.
+//! Trace that a call belongs to, in the format of W3C Trace Context: read from the caller's headers and passed on to
+//! the services that are called.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -10,20 +10,20 @@ use opentelemetry::propagation::{Extractor, TextMapPropagator as _};
 use opentelemetry::trace::{SpanContext, TraceContextExt as _};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 
-/// The parent of what is not sampled.
+/// Parent of calls that are not sampled.
 const NOBODYS: &str = "00-00000000000000000000000000000001-0000000000000001-00";
 
 const PARENT: &str = "traceparent";
 const STATE: &str = "tracestate";
 
-/// Bytes of a caller's `tracestate`: what everybody must pass on. A longer one is left out.
+/// Most bytes of a caller's `tracestate`: the length that everybody must pass on. A longer one is dropped.
 const STATE_MAX: usize = 512;
 
-/// Whether spans are recorded. Known for good once the process has begun; `tracing::enabled!` would be
-/// right too, and unsettle the filters of the layers for the next record.
+/// True if spans are recorded; fixed once the process has started. `tracing::enabled!` would be correct too, but it
+/// would disturb the filters of the layers for the next record.
 static RECORDED: AtomicBool = AtomicBool::new(false);
 
-/// Spans are recorded from now on.
+/// Turns on the recording of spans.
 pub(super) fn record_from_now() {
     RECORDED.store(true, Relaxed);
 }
@@ -32,17 +32,17 @@ fn are_recorded() -> bool {
     RECORDED.load(Relaxed)
 }
 
-/// The headers that say where a call belongs.
+/// Headers that identify the trace of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceHeaders {
-    /// The trace, the span that calls, and whether it is sampled.
+    /// Trace, calling span, and sampling flag.
     pub traceparent: String,
-    /// What tracing systems add to it; often empty.
+    /// Additions of tracing systems; often empty.
     pub tracestate: String,
 }
 
-/// The headers for a call that is made now; `None` where no spans are recorded. What nobody's call asks
-/// for, such as texts that a process embeds for itself, is not sampled anywhere.
+/// Returns the headers for a call that is made now; `None` if no spans are recorded. Work that no call asked for, such
+/// as texts that a process embeds for itself, is not sampled anywhere.
 #[must_use]
 pub fn trace_headers() -> Option<TraceHeaders> {
     if !are_recorded() {
@@ -55,13 +55,13 @@ pub fn trace_headers() -> Option<TraceHeaders> {
     Some(TraceHeaders { traceparent, tracestate: headers.remove(STATE).unwrap_or_default() })
 }
 
-/// The trace of the call under way, in hexadecimal, when it is sampled.
+/// Returns the trace of the current call in hexadecimal, if it is sampled.
 #[must_use]
 pub fn sampled_trace() -> Option<String> {
     sampled_ids().map(|(trace, _)| trace)
 }
 
-/// Trace and innermost span of the call under way, when it is sampled.
+/// Returns the trace and the innermost span of the current call, if it is sampled.
 pub(super) fn sampled_ids() -> Option<(String, String)> {
     let ids =
         |context: &SpanContext| (context.trace_id().to_string(), context.span_id().to_string());
@@ -79,8 +79,7 @@ fn of_current<T>(read: impl FnOnce(&SpanContext) -> Option<T>) -> Option<T> {
     Context::map_current(|context| read(context.span().span_context()))
 }
 
-/// What a caller says of the trace that its call belongs to; `None` when it says nothing, or nothing that
-/// can be read.
+/// Reads the caller's trace context; returns `None` when it is missing or can't be parsed.
 pub(super) fn sent(headers: &HeaderMap) -> Option<Context> {
     headers.get(PARENT)?;
     let context =
@@ -88,7 +87,7 @@ pub(super) fn sent(headers: &HeaderMap) -> Option<Context> {
     context.has_active_span().then_some(context)
 }
 
-/// The two headers, and nothing else.
+/// Extractor that sees the two trace headers and nothing else.
 struct Sent<'a>(&'a HeaderMap);
 
 impl Extractor for Sent<'_> {

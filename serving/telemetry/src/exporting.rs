@@ -1,6 +1,5 @@
-//! From spans that have ended to the collector: a bounded queue, which calls put spans into without ever
-//! waiting, and one task that takes them out in batches. What finds no room, or is not taken in time, is
-//! lost and counted.
+//! Export of ended spans to the collector: a bounded queue, which calls fill without ever waiting, and one task that
+//! empties it in batches. Spans that do not fit, or that the collector does not accept in time, are lost and counted.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -29,24 +28,24 @@ use super::calls::SPANS;
 use super::lines::WaitingLines;
 use super::{AnyLayer, DECISIONS, TraceOptions};
 
-/// Spans that may wait, about a KiB each: some seconds of a busy service.
+/// Most spans that may wait, about a KiB each: some seconds of a busy service.
 const QUEUE: usize = 4_096;
 
-/// Spans of one request.
+/// Most spans in one request.
 const BATCH: usize = 512;
 
-/// How long a span waits for others to share its request.
+/// Longest time that a span waits for others to share its request.
 const DELAY: Duration = Duration::from_secs(1);
 
-/// Events of a call's span: decisions, and what was odd.
+/// Prefix of targets whose events are exported with a call's span: decisions and warnings.
 const OURS: &str = "toolgate";
 
-/// Spans that the collector took, that found no room, and that were sent in vain.
+/// Counters of spans that the collector accepted, that did not fit into the queue, and whose export failed.
 pub(super) static EXPORTED: AtomicU64 = AtomicU64::new(0);
 pub(super) static CROWDED_OUT: AtomicU64 = AtomicU64::new(0);
 pub(super) static SENT_IN_VAIN: AtomicU64 = AtomicU64::new(0);
 
-/// Where spans wait.
+/// Sending end of the queue of spans.
 #[derive(Debug)]
 struct Queue(mpsc::Sender<SpanData>);
 
@@ -68,13 +67,13 @@ impl SpanProcessor for Queue {
     }
 }
 
-/// The other end of the queue.
+/// Receiving end of the queue of spans.
 pub(super) struct Outlet {
     spans: mpsc::Receiver<SpanData>,
     options: TraceOptions,
 }
 
-/// The layer that makes spans of what is traced, and where they come out.
+/// Builds the layer that turns traced calls into spans, and the outlet that they come out of.
 pub(super) fn prepare(options: &TraceOptions) -> (AnyLayer, Outlet) {
     let (queue, spans) = mpsc::channel(QUEUE);
     let undecided = Sampler::TraceIdRatioBased(options.sample_ratio);
@@ -96,7 +95,7 @@ pub(super) fn prepare(options: &TraceOptions) -> (AnyLayer, Outlet) {
     (layer.boxed(), Outlet { spans, options: options.clone() })
 }
 
-/// Spans of calls, and as their events decisions and warnings: what the log says, without its spans.
+/// Returns true for spans of calls, and for the decisions and warnings that become their events.
 fn is_exported(metadata: &Metadata<'_>) -> bool {
     if metadata.is_span() {
         return metadata.target() == SPANS;
@@ -105,7 +104,7 @@ fn is_exported(metadata: &Metadata<'_>) -> bool {
     is_odd || (*metadata.level() <= Level::INFO && metadata.target() == DECISIONS)
 }
 
-/// The export of spans, and the writing of log lines. Dropping it ends the latter; see [`Exporting::stop`].
+/// Running export of spans and writer of log lines. Dropping it ends the writer; see [`Exporting::stop`].
 pub struct Exporting {
     stop: CancellationToken,
     task: Option<JoinHandle<()>>,
@@ -131,7 +130,7 @@ impl Exporting {
         Self { stop, task, lines }
     }
 
-    /// Sends the spans that wait, for as long as `within`, and writes the log lines that wait, for a second at most.
+    /// Sends the waiting spans for at most `within`, and writes the waiting log lines for at most a second.
     pub async fn stop(self, within: Duration) {
         self.stop.cancel();
         if let Some(mut task) = self.task
@@ -144,7 +143,7 @@ impl Exporting {
     }
 }
 
-/// Reads `OTEL_EXPORTER_OTLP_HEADERS` from the environment, and `OTEL_RESOURCE_ATTRIBUTES`.
+/// Builds the exporter. The SDK reads `OTEL_EXPORTER_OTLP_HEADERS` and `OTEL_RESOURCE_ATTRIBUTES` from the environment.
 fn exporter(options: &TraceOptions) -> Result<SpanExporter, ExporterBuildError> {
     let builder = SpanExporter::builder()
         .with_tonic()
@@ -165,7 +164,7 @@ fn exporter(options: &TraceOptions) -> Result<SpanExporter, ExporterBuildError> 
     Ok(exporter)
 }
 
-/// Takes spans out of the queue.
+/// Task that moves spans from the queue to the collector.
 struct Pump {
     spans: mpsc::Receiver<SpanData>,
     exporter: SpanExporter,
@@ -179,13 +178,13 @@ impl Pump {
         while stop.run_until_cancelled(self.gather()).await.is_some() {
             self.send().await;
         }
-        // What waits already; calls are over.
+        // Spans that already wait; no more come, because calls are over.
         while self.take_waiting() {
             self.send().await;
         }
     }
 
-    /// Waits for a batch that is full, or whose first span has waited long enough.
+    /// Waits until a batch is full or its first span has waited long enough.
     async fn gather(&mut self) {
         if self.batch.is_empty() {
             self.spans.recv_many(&mut self.batch, BATCH).await;
@@ -216,7 +215,7 @@ impl Pump {
             Ok(exported) => exported.map_err(|error| error.to_string()),
             Err(_) => Err("no answer in time".to_owned()),
         };
-        // Said when it begins and when it ends, not every second.
+        // Logged when failures begin and when they end, not every second.
         match outcome {
             Ok(()) => {
                 EXPORTED.fetch_add(spans, Relaxed);

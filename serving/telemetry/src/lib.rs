@@ -1,6 +1,6 @@
-//! Logs and traces of a process, set up once and for both: log lines on standard error, and, where a collector is
-//! named, spans that are exported to it (OTLP over gRPC). Spans cost a call nothing when no collector is named, and
-//! no call waits for a collector, or for whoever reads the log.
+//! Logs and traces of a process. Log lines go to standard error. If a collector is configured, spans are exported to it
+//! (OTLP over gRPC). Without a collector, spans cost a call nothing. No call waits for the collector or for the reader
+//! of the log.
 
 mod calls;
 mod context;
@@ -24,45 +24,44 @@ pub use lines::LogFilter;
 use lines::WaitingLines;
 pub use metrics::{RpcMethod, TraceLabel, register_process};
 
-/// The target of decision events: one record for each call that decides something.
+/// Target of decision events: one record for each call that decides something.
 pub const DECISIONS: &str = "toolgate::decision";
 
-/// The target of log records that hold an intent. No span has them.
+/// Target of log records that contain an intent. They are never attached to spans.
 pub const INTENTS: &str = "toolgate::intents";
 
 type AnyLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
-/// Which records are logged, and in what form.
+/// Selection and format of log records.
 #[derive(Debug, Clone)]
 pub struct LogOptions {
-    /// Targets and their levels, as `tracing_subscriber::EnvFilter` reads them.
+    /// Targets and their levels, in the syntax of `tracing_subscriber::EnvFilter`.
     pub filter: String,
-    /// One JSON object a line; text for people otherwise.
+    /// True for one JSON object a line; false for text that people read.
     pub json: bool,
 }
 
-/// Where spans go, and which calls have some.
+/// Destination of spans, and the share of calls that have some.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TraceOptions {
-    /// The collector, such as `http://127.0.0.1:4317`.
+    /// Address of the collector, such as `http://127.0.0.1:4317`.
     pub endpoint: String,
-    /// What this service is called in traces.
+    /// Name of this service in traces.
     pub service_name: String,
-    /// The share of calls that are sampled, from 0 to 1, where the caller has not decided.
+    /// Share of calls that are sampled, 0 to 1, when the caller has not decided.
     pub sample_ratio: f64,
-    /// How long the collector may take to accept a batch.
+    /// Time within which the collector must accept a batch.
     pub timeout: Duration,
 }
 
-/// Logging, and spans that wait to be exported.
+/// Started logging, with spans that wait to be exported.
 pub struct Telemetry {
     outlet: Option<Outlet>,
     filter: LogFilter,
     lines: WaitingLines,
 }
 
-/// Starts logging, and the recording of spans where `traces` says where they go. A second call changes
-/// nothing.
+/// Starts logging, and the recording of spans if `traces` is given. A second call has no effect.
 #[must_use]
 pub fn start(log: &LogOptions, traces: Option<&TraceOptions>) -> Telemetry {
     let (writers, lines) = lines::writers(io::stderr(), lines::ROOM);
@@ -84,20 +83,20 @@ pub fn start(log: &LogOptions, traces: Option<&TraceOptions>) -> Telemetry {
 }
 
 impl Telemetry {
-    /// Decides what is logged from now on.
+    /// Returns the handle that changes the log filter at run time.
     #[must_use]
     pub fn filter(&self) -> LogFilter {
         self.filter.clone()
     }
 
-    /// Begins to export. Needs a tokio runtime.
+    /// Starts the export. Must be called within a tokio runtime.
     #[must_use]
     pub fn export(self) -> Exporting {
         Exporting::begin(self.outlet, self.lines)
     }
 }
 
-/// What is wrong with a collector's address, if anything.
+/// Returns what is wrong with a collector's address, if anything.
 #[must_use]
 pub fn endpoint_mistake(endpoint: &str) -> Option<&'static str> {
     let rest = endpoint.strip_prefix("http://").or_else(|| endpoint.strip_prefix("https://"));

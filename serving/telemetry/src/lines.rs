@@ -1,6 +1,6 @@
-//! Log lines, which name the trace that they belong to where there is one. Those that calls cause by the
-//! thousand wait in a bounded queue for a thread that writes them: no call waits for whoever reads the log. What is
-//! odd, what is audited and what a process says of itself is written at once, and never lost.
+//! Log lines, which name their trace if they have one. Lines that calls cause by the thousand wait in a bounded queue
+//! for a thread that writes them, so no call waits for the reader of the log. Warnings, errors, audit records and
+//! messages about the process itself are written at once and never lost.
 
 use std::fmt::{self, Write as _};
 use std::io::{self, BufWriter, Write};
@@ -17,43 +17,43 @@ use tracing_subscriber::{EnvFilter, Layer as _, Registry, reload};
 use super::context::sampled_ids;
 use super::{AnyLayer, DECISIONS, INTENTS, LogOptions};
 
-/// Lines that may wait, about half a KiB each at level info: some seconds of a busy service.
+/// Most lines that may wait, about half a KiB each at level info: some seconds of a busy service.
 pub(super) const ROOM: usize = 8_192;
 
-/// Counts the lines of this process that found no room.
+/// Counter of this process's lines that did not fit into the queue.
 static DROPPED: OnceLock<ErrorCounter> = OnceLock::new();
 
-/// Returns how many lines found no room so far.
+/// Returns the number of lines that did not fit so far.
 pub(super) fn dropped_lines() -> u64 {
     DROPPED.get().map_or(0, |dropped| dropped.dropped_lines() as u64)
 }
 
-/// The layer that writes; lines have `trace_id` and `span_id` when calls are `traced`.
+/// Builds the layer that writes lines; they carry `trace_id` and `span_id` when calls are `traced`.
 pub(super) fn layer(options: &LogOptions, writers: Writers, traced: bool) -> (AnyLayer, LogFilter) {
     let (filter, handle) = reload::Layer::new(EnvFilter::new(&options.filter));
     (with(filter, writers, options, traced), LogFilter(handle))
 }
 
-/// The ways that lines take.
+/// Writers for queued lines and for lines that are written at once.
 pub(super) struct Writers {
     queue: NonBlocking,
 }
 
-/// Lines that wait to be written. Dropping it writes them, for a second at most.
+/// Guard of the waiting lines. Dropping it writes them, for at most a second.
 pub(super) struct WaitingLines {
     _writer: WorkerGuard,
     dropped: ErrorCounter,
 }
 
 impl WaitingLines {
-    /// Has metrics count the lines that find no room.
+    /// Has the metrics count the lines that do not fit.
     pub(super) fn show_dropped(&self) {
-        // Whoever started first is counted.
+        // Only the first telemetry of a process is counted.
         drop(DROPPED.set(self.dropped.clone()));
     }
 }
 
-/// Starts the thread that writes to `to`; `room` lines may wait for it.
+/// Starts the thread that writes to `to`; at most `room` lines wait for it.
 pub(super) fn writers(to: impl Write + Send + 'static, room: usize) -> (Writers, WaitingLines) {
     let builder = NonBlockingBuilder::default().buffered_lines_limit(room).lossy(true);
     let batches = Unfailing(BufWriter::with_capacity(BATCH, to));
@@ -62,10 +62,10 @@ pub(super) fn writers(to: impl Write + Send + 'static, room: usize) -> (Writers,
     (Writers { queue }, WaitingLines { _writer: writer, dropped })
 }
 
-/// Bytes of lines that are written at once.
+/// Size in bytes of the writer's buffer: lines are written in batches of this size.
 const BATCH: usize = 64 << 10;
 
-/// A standard error that is closed, or on a full disk, costs lines and nothing else.
+/// Writer that never fails: a standard error that is closed, or on a full disk, costs lines and nothing else.
 struct Unfailing<W: Write>(BufWriter<W>);
 
 impl<W: Write> Write for Unfailing<W> {
@@ -92,7 +92,7 @@ impl<'a> MakeWriter<'a> for Writers {
     }
 }
 
-/// Whether a record is one of those that each call makes.
+/// Returns true if a record is one of those that each call makes.
 fn may_wait(metadata: &Metadata<'_>) -> bool {
     match *metadata.level() {
         Level::ERROR | Level::WARN => false,
@@ -101,14 +101,14 @@ fn may_wait(metadata: &Metadata<'_>) -> bool {
     }
 }
 
-/// What is logged, which may change while the process runs.
+/// Handle that changes the log filter while the process runs.
 #[derive(Clone)]
 pub struct LogFilter(reload::Handle<EnvFilter, Registry>);
 
 impl LogFilter {
-    /// Takes other targets and levels, as `tracing_subscriber::EnvFilter` reads them, from now on.
+    /// Replaces targets and levels, in the syntax of `tracing_subscriber::EnvFilter`, from now on.
     pub fn replace(&self, filter: &str) {
-        // It fails only where nobody logs any more.
+        // This fails only when logging has ended.
         drop(self.0.reload(EnvFilter::new(filter)));
     }
 }
@@ -120,7 +120,7 @@ fn with(
     traced: bool,
 ) -> AnyLayer {
     let lines = tracing_subscriber::fmt::layer().with_writer(writers).with_ansi(false);
-    // It would say on standard error that standard error is closed, and panic.
+    // Otherwise it would report on standard error that standard error is closed, and panic.
     let lines = lines.log_internal_errors(false);
     let json = options.json;
     if json {
@@ -138,7 +138,7 @@ fn with(
     lines.with_filter(filter).boxed()
 }
 
-/// A format with the trace added at the end of each line of a sampled call.
+/// Format that adds the trace to the end of each line of a sampled call.
 struct WithTrace<F> {
     inner: F,
     json: bool,
@@ -183,7 +183,7 @@ mod tests {
 
     use super::*;
 
-    /// Writes nothing until the other end is told to go on; says how many lines were written.
+    /// Writer that blocks until the other end lets it continue, and reports how many lines were written.
     struct Gate {
         go: mpsc::Receiver<()>,
         written: mpsc::Sender<usize>,
@@ -191,7 +191,7 @@ mod tests {
 
     impl Write for Gate {
         fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
-            // An error: the gate is open for good.
+            // On an error, the gate stays open.
             let _ = self.go.recv();
             let count = lines.iter().filter(|byte| **byte == b'\n').count();
             let _ = self.written.send(count);
@@ -215,7 +215,7 @@ mod tests {
             queue.write_all(line.as_bytes()).expect("never an error");
         }
         let dropped = waiting.dropped.dropped_lines();
-        // What does not wait is in the writer's hands.
+        // Lines that do not wait are with the writer.
         assert!(dropped > LINES - 16 - 2 * BATCH / line.len(), "{dropped}");
         drop(open);
         drop((queue, writers, waiting));

@@ -1,4 +1,4 @@
-//! Metrics that every process has: of itself, and of the spans it exports; and label values that they
+//! Metrics that every process has: about itself and about the spans that it exports. Also label values that processes
 //! share.
 
 use std::fmt::{self, Write as _};
@@ -16,7 +16,7 @@ use super::exporting::{CROWDED_OUT, EXPORTED, SENT_IN_VAIN};
 use super::lines::dropped_lines;
 use super::process::Reading;
 
-/// `Service/Method`, with its package in front where it is shown.
+/// Label value `Service/Method`; the package is added when it is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RpcMethod(pub &'static str);
 
@@ -26,21 +26,21 @@ impl EncodeLabelValue for RpcMethod {
     }
 }
 
-/// What an exemplar names: the trace of a sampled call.
+/// Label of an exemplar: the trace of a sampled call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct TraceLabel {
-    /// In hexadecimal.
+    /// Trace identifier in hexadecimal.
     pub trace_id: String,
 }
 
-/// Shows the process itself, its version, and what became of spans.
+/// Registers metrics of the process itself, of its version, and of the spans that it exported or lost.
 pub fn register_process(registry: &mut Registry) {
     registry.register_collector(Box::new(OfTheProcess { started: super::process::started() }));
 }
 
 #[derive(Debug)]
 struct OfTheProcess {
-    /// In seconds since 1970 (UTC).
+    /// Start time in seconds since 1970 (UTC).
     started: f64,
 }
 

@@ -1,18 +1,20 @@
-//! What the kernel says of this process. Where it has no /proc, nothing.
+//! Metrics of this process that the kernel reports in /proc. They are absent where there is no /proc.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Fields of /proc/self/stat behind the program's name, which may hold anything: user's and system's ticks.
+/// Indices of user and system ticks among the fields of /proc/self/stat, counted after the program's name, which may
+/// contain anything.
 const USER_TICKS: usize = 11;
 const SYSTEM_TICKS: usize = 12;
 
-/// When the process began: now, since this is asked for at its beginning. In seconds since 1970.
+/// Returns the start time of the process, in seconds since 1970. It is the current time, because this is called at the
+/// start.
 pub(super) fn started() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }
 
-/// One reading.
+/// Snapshot of the process's resources.
 pub(super) struct Reading {
     pub(super) resident_bytes: Option<u64>,
     pub(super) virtual_bytes: Option<u64>,
@@ -27,7 +29,7 @@ impl Reading {
         Self {
             resident_bytes: kib(&status, "VmRSS:"),
             virtual_bytes: kib(&status, "VmSize:"),
-            // The folder that is read is one of them.
+            // The directory handle in use is one of them.
             open_fds: fs::read_dir("/proc/self/fd").ok().map(|open| open.count() as u64 - 1),
             max_fds: max_fds(),
             cpu_seconds: fs::read_to_string("/proc/self/stat").ok().and_then(|stat| cpu(&stat)),
@@ -35,7 +37,7 @@ impl Reading {
     }
 }
 
-/// A line such as `VmRSS:      5308 kB`, in bytes.
+/// Returns the value of a line such as `VmRSS:      5308 kB`, in bytes.
 fn kib(status: &str, name: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     let number: u64 = line.split_whitespace().next()?.parse().ok()?;

@@ -1,24 +1,24 @@
-//! Which adapter a model is to have.
+//! Choice of a model's adapter.
 
 use std::convert::Infallible;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Which adapter a model is to have.
+/// Choice of a model's adapter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum AdapterChoice {
-    /// The one that comes with the program for these weights, if there is one.
+    /// The shipped adapter for these weights, if there is one.
     #[default]
     Auto,
-    /// None: the model as it is in its directory.
+    /// No adapter: the model stays as it is in its directory.
     None,
-    /// This file.
+    /// The adapter in this file.
     File(PathBuf),
 }
 
 impl AdapterChoice {
-    /// `auto`, `none`, or a path.
+    /// Parses `auto`, `none`, or a path.
     #[must_use]
     pub fn of(path: &Path) -> Self {
         match path.to_str() {
@@ -28,7 +28,7 @@ impl AdapterChoice {
         }
     }
 
-    /// What [`AdapterChoice::of`] reads as this choice.
+    /// Returns the path that [`AdapterChoice::of`] reads as this choice.
     #[must_use]
     pub fn as_path(&self) -> &Path {
         match self {

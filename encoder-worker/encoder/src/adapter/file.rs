@@ -1,4 +1,4 @@
-//! An adapter's file: safetensors, with the names that PEFT gives its tensors and what belongs to them as metadata.
+//! File format of adapters: safetensors, with PEFT's tensor names and with settings in the metadata.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,15 @@ use candle_core::safetensors::{Load, SliceSafetensors};
 use candle_core::{DType, Device, Tensor};
 use safetensors::SafeTensors;
 
-/// Above it, an adapter is no smaller than what it changes.
+/// Largest rank. Beyond it, an adapter is no smaller than the weights that it changes.
 const RANK_MAX: usize = 1_024;
 
 const A: &str = ".lora_A.weight";
 const B: &str = ".lora_B.weight";
 
-/// What the file's metadata say.
+/// Settings in the file's metadata.
 pub(super) struct Header {
-    /// Hex SHA-256 of the weights file that it was made for.
+    /// SHA-256 of the weights file that the adapter was made for, in hex.
     pub(super) base_sha256: String,
     pub(super) rank: usize,
     pub(super) alpha: f64,
@@ -38,15 +38,15 @@ impl Header {
     }
 }
 
-/// What is added to one weight: the product `b a`.
+/// Factors whose product `b a` is added to one weight.
 pub(super) struct Factors {
-    /// rank x inputs.
+    /// Factor of shape rank x inputs.
     pub(super) a: Tensor,
-    /// outputs x rank.
+    /// Factor of shape outputs x rank.
     pub(super) b: Tensor,
 }
 
-/// The factors by module.
+/// Reads the factors by module.
 pub(super) fn factors(content: &[u8], rank: usize) -> Result<BTreeMap<String, Factors>, String> {
     let tensors = SliceSafetensors::new(content).map_err(|error| error.to_string())?;
     let names: Vec<String> = tensors.tensors().into_iter().map(|(name, _)| name).collect();
@@ -66,7 +66,7 @@ pub(super) fn factors(content: &[u8], rank: usize) -> Result<BTreeMap<String, Fa
     Ok(factors)
 }
 
-/// Whether a tensor is the first of a pair, or the second of one whose first is there.
+/// Returns true if a tensor is the first of a pair, or the second of a pair whose first exists.
 fn belongs(tensors: &SliceSafetensors<'_>, name: &str) -> bool {
     let has_a = |module: &str| tensors.get(&format!("{module}{A}")).is_ok();
     name.ends_with(A) || name.strip_suffix(B).is_some_and(has_a)

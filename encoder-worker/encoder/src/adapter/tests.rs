@@ -1,4 +1,4 @@
-//! A merged adapter against a model whose weights were changed in its file, and files that are no adapters.
+//! Tests that compare a merged adapter with a model whose weights were changed in its file, and tests of invalid files.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -18,7 +18,7 @@ const MODULE: &str = "encoder.layer.1.attention.self.query";
 const RANK: usize = 2;
 const ALPHA: f32 = 3.0;
 
-/// Small numbers that differ.
+/// Returns small numbers that differ.
 fn ramp(length: usize) -> Vec<f32> {
     (0..length).map(|i| ((i * 7 % 13) as f32 - 6.0) / 32.0).collect()
 }
@@ -30,7 +30,7 @@ struct Written {
 }
 
 impl Written {
-    /// An adapter of `model`'s query projection in the second layer.
+    /// Writes an adapter of `model`'s query projection in the second layer.
     fn for_model(model: &TinyModel) -> Self {
         let none = EncoderConfig { adapter: AdapterChoice::None, ..config() };
         EncoderHandle::spawn(model.path(), &none).expect("the tiny model loads");

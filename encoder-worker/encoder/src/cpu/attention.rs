@@ -1,5 +1,5 @@
-//! Self-attention of one head within one text. Nothing is padded to another text's length, since every
-//! token attends to its own text only. Vector types come from `pulp`.
+//! Self-attention of one head within one text. Nothing is padded to another text's length, since every token attends
+//! only to its own text. Vector types come from `pulp`.
 
 #[cfg(target_arch = "x86_64")]
 mod bf16;
@@ -13,12 +13,12 @@ use super::shared::Shared;
 use super::transpose::{LANES, transpose};
 use crate::device::NumberFormat;
 
-/// Query rows that are worked on at a time: twice as many sums fit AVX2's 16 registers, and their scores
-/// stay in the first-level cache.
+/// Query rows that are computed at a time: twice as many sums fit into AVX2's 16 registers, and their scores stay in
+/// the first-level cache.
 const ROWS: usize = 6;
 
-/// Added to scores from its middle on, or from so many places before it: rules out what is beyond a
-/// text's last token.
+/// Mask that is added to scores, from its middle on or from a given number of places before it. It rules out the
+/// columns beyond a text's last token.
 const BEYOND: [f32; 2 * LANES] = {
     let mut beyond = [0.0; 2 * LANES];
     let mut place = LANES;
@@ -29,17 +29,17 @@ const BEYOND: [f32; 2 * LANES] = {
     beyond
 };
 
-/// One head's columns of a text's queries, keys or values: a run within panel rows.
+/// Columns of one head in a text's queries, keys or values: a run within panel rows.
 #[derive(Clone, Copy)]
 pub(super) struct HeadRows<'a> {
-    /// The rows of the panel that has the head, one per token.
+    /// Rows of the panel that contains the head, one per token.
     pub(super) rows: &'a [PanelRow],
-    /// The head's first column in it.
+    /// First column of the head in the panel.
     pub(super) column: usize,
 }
 
 impl<'a> HeadRows<'a> {
-    /// `width` columns of row `token`.
+    /// Returns `width` columns of row `token`.
     #[inline(always)]
     pub(super) fn row(&self, token: usize, width: usize) -> &'a [f32] {
         &self.rows[token][self.column..self.column + width]
@@ -48,26 +48,26 @@ impl<'a> HeadRows<'a> {
 
 /// One head of one text: some of its queries, all of its keys and values.
 pub(super) struct Head<'a> {
-    /// Scaled by one over the root of the head's width.
+    /// Queries, scaled by one over the root of the head's width.
     pub(super) query: HeadRows<'a>,
     pub(super) key: HeadRows<'a>,
     pub(super) value: HeadRows<'a>,
-    /// A multiple of 16 that divides a panel.
+    /// Width in columns, a multiple of 16 that divides a panel.
     pub(super) width: usize,
 }
 
-/// Memory that is used again from head to head.
+/// Memory that is reused from head to head.
 #[derive(Default)]
 pub(super) struct Scratch {
-    /// The keys, transposed.
+    /// Transposed keys.
     keys: Shared<f32>,
-    /// `ROWS` rows of as many columns.
+    /// `ROWS` rows with as many columns.
     scores: Shared<f32>,
     #[cfg(target_arch = "x86_64")]
     bf16: bf16::Scratch,
 }
 
-/// How heads are computed.
+/// Implementation of attention.
 #[derive(Clone, Copy)]
 pub(super) enum Attention {
     F32(Arch),
@@ -76,7 +76,7 @@ pub(super) enum Attention {
 }
 
 impl Attention {
-    /// The fastest that loses no more than values kept as `format` do.
+    /// Returns the fastest implementation that is no less precise than values kept as `format`.
     pub(super) fn new(isa: Isa, format: NumberFormat) -> Self {
         #[cfg(target_arch = "x86_64")]
         if format != NumberFormat::F32
@@ -88,39 +88,42 @@ impl Attention {
         Self::F32(isa.arch)
     }
 
-    /// Fills `head.width` columns, from one on, of a row for each query.
+    /// Fills `head.width` columns, from `column` on, of a row for each query.
     pub(super) fn attend(
         self,
         head: Head<'_>,
         scratch: &mut Scratch,
-        context: (&mut [PanelRow], usize),
+        context: &mut [PanelRow],
+        column: usize,
     ) {
         match self {
-            Self::F32(arch) => head.attend(arch, scratch, context),
+            Self::F32(arch) => head.attend(arch, scratch, context, column),
             #[cfg(target_arch = "x86_64")]
-            Self::Bf16(bf16) => bf16.attend(&head, &mut scratch.bf16, context),
+            Self::Bf16(bf16) => bf16.attend(&head, &mut scratch.bf16, context, column),
         }
     }
 }
 
 impl Head<'_> {
-    fn attend(self, arch: Arch, scratch: &mut Scratch, context: (&mut [PanelRow], usize)) {
+    fn attend(self, arch: Arch, scratch: &mut Scratch, context: &mut [PanelRow], column: usize) {
         let columns = self.key.rows.len().next_multiple_of(LANES);
         let keys = scratch.keys.own(self.width * columns, 0.0);
         let scores = scratch.scores.own(ROWS * columns, 0.0);
         transpose(arch, self.key, self.width, keys);
-        arch.dispatch(Attend { head: self, columns, keys, scores, context });
+        arch.dispatch(Attend { head: self, columns, keys, scores, context, column });
     }
 }
 
-/// A head and where its results go.
+/// Head, with the destination of its results.
 struct Attend<'a> {
     head: Head<'a>,
-    /// The keys' tokens, padded.
+    /// Number of the keys' tokens, padded.
     columns: usize,
     keys: &'a [f32],
     scores: &'a mut [f32],
-    context: (&'a mut [PanelRow], usize),
+    context: &'a mut [PanelRow],
+    /// First column of `context` that is written.
+    column: usize,
 }
 
 impl WithSimd for Attend<'_> {
@@ -135,7 +138,7 @@ impl WithSimd for Attend<'_> {
 }
 
 impl Attend<'_> {
-    /// The contexts of `N` tokens from `first` on.
+    /// Computes the contexts of `N` tokens from `first` on.
     #[inline(always)]
     fn block<S: Simd, const N: usize>(&mut self, simd: S, first: usize) {
         let maxima = self.scores::<S, N>(simd, first);
@@ -156,7 +159,7 @@ impl Attend<'_> {
         }
     }
 
-    /// The scores of `N` tokens, and the largest of each.
+    /// Computes the scores of `N` tokens, and the largest of each.
     #[inline(always)]
     fn scores<S: Simd, const N: usize>(&mut self, simd: S, first: usize) -> [S::f32s; N] {
         let mut maxima = [simd.splat_f32s(f32::NEG_INFINITY); N];
@@ -172,7 +175,7 @@ impl Attend<'_> {
         maxima
     }
 
-    /// `N` rows by `V` vectors of scores, kept in registers until done.
+    /// Computes `N` rows by `V` vectors of scores, kept in registers until done.
     #[inline(always)]
     #[allow(clippy::needless_range_loop, reason = "of every row, the vector is another's")]
     fn tile<S: Simd, const N: usize, const V: usize>(
@@ -208,7 +211,7 @@ impl Attend<'_> {
         }
     }
 
-    /// `V` vectors of `N` tokens' contexts: the values by the scores, by `scales`.
+    /// Computes `V` vectors of `N` tokens' contexts: the values times the scores, times `scales`.
     #[inline(always)]
     fn contexts<S: Simd, const N: usize, const V: usize>(
         &mut self,
@@ -232,8 +235,7 @@ impl Attend<'_> {
             }
         }
         for r in 0..N {
-            let (context, head) = &mut self.context;
-            let out = &mut context[first + r][*head + column..];
+            let out = &mut self.context[first + r][self.column + column..];
             let (out, _) = S::as_mut_simd_f32s(&mut out[..V * S::F32_LANES]);
             for (out, &sum) in out.iter_mut().zip(&sums[r]) {
                 *out = simd.mul_f32s(sum, scales[r]);
@@ -248,7 +250,7 @@ mod tests {
     use crate::cpu::bf16::{from_f32, to_f32};
     use crate::cpu::kernel::PANEL;
 
-    /// Rows that differ from each other, within a range.
+    /// Returns rows that differ from each other, within a range.
     fn rows(count: usize, seed: u64, range: f32) -> Vec<PanelRow> {
         let mut state = seed;
         let mut next = || {
@@ -258,7 +260,7 @@ mod tests {
         (0..count).map(|_| std::array::from_fn(|_| next())).collect()
     }
 
-    /// `softmax(q k^T) v` of one query, of queries and keys that are rounded first.
+    /// Returns `softmax(q k^T) v` of one query; queries and keys are rounded first.
     fn exact(head: &Head<'_>, query: usize, round: fn(f32) -> f32) -> Vec<f64> {
         let dot = |key: usize| -> f64 {
             let query = head.query.row(query, head.width);
@@ -274,15 +276,17 @@ mod tests {
         (0..head.width).map(|column| sums(column).sum::<f64>() / sum).collect()
     }
 
-    /// How a number format rounds, and how far off its contexts of values up to 1 may be.
+    /// Rounding of a number format, with the largest error of its contexts for values up to 1.
     type Rounding = (fn(f32) -> f32, f64);
 
-    /// Attention of the last `asked` of `tokens` tokens, for heads of every width and place. `range` is that
-    /// of queries: the more, the more is attended to few tokens.
+    /// Checks the attention of the last `asked` of `tokens` tokens, for heads of every width and place. `range` is the
+    /// range of queries: a larger one concentrates attention on fewer tokens.
     fn check(
         attention: Attention,
         (round, tolerance): Rounding,
-        (tokens, asked, range): (usize, usize, f32),
+        tokens: usize,
+        asked: usize,
+        range: f32,
     ) {
         let [queries, keys, values] =
             [(1, range), (2, 1.0), (3, 1.0)].map(|(seed, range)| rows(tokens, seed, range));
@@ -293,7 +297,7 @@ mod tests {
                 let query = part(&queries[tokens - asked..]);
                 let head = || Head { query, key: part(&keys), value: part(&values), width };
                 let mut context = vec![[f32::NAN; PANEL]; asked];
-                attention.attend(head(), &mut scratch, (&mut context, column));
+                attention.attend(head(), &mut scratch, &mut context, column);
                 for (index, context) in context.iter().enumerate() {
                     let (before, rest) = context.split_at(column);
                     let (ours, after) = rest.split_at(width);
@@ -321,8 +325,8 @@ mod tests {
             (bf16, rounded),
         ] {
             for tokens in [1, 2, 15, 16, 17, 31, 33, 50, 202] {
-                check(attention, rounding, (tokens, tokens, 1.0));
-                check(attention, rounding, (tokens, tokens.div_ceil(3), 100.0));
+                check(attention, rounding, tokens, tokens, 1.0);
+                check(attention, rounding, tokens, tokens.div_ceil(3), 100.0);
             }
         }
     }

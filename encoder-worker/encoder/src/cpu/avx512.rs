@@ -1,5 +1,5 @@
-//! What products with AVX-512 share. A tile is two vectors wide: half of a panel. While half of a panel is
-//! multiplied, the same half of the panel that comes next is fetched.
+//! Shared parts of the products with AVX-512. A tile is two vectors wide: half of a panel. While half of a panel is
+//! multiplied, the same half of the next panel is prefetched.
 
 use std::arch::x86_64::*;
 
@@ -8,7 +8,7 @@ use super::kernel::{PANEL, Panel, PanelRow};
 /// Most rows of a tile: 28 sums, 2 weights and 1 activation of the 32 registers.
 pub(super) const ROWS: usize = 14;
 
-/// `$body` for each row below `$n`, written out: the sums of rows that a loop goes over are kept in memory.
+/// Repeats `$body` for each row below `$n`, unrolled, because a loop over rows would keep their sums in memory.
 macro_rules! each_row {
     ($n:ident, |$row:ident| $body:block) => {
         each_row!($n, |$row| $body, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13])
@@ -22,7 +22,8 @@ macro_rules! each_row {
 }
 pub(super) use each_row;
 
-/// `$tile` for blocks of rows: whoever comes first fetches ahead, the others have their weights near.
+/// Runs `$tile` for blocks of rows. Only the first block prefetches the next panel; the others find their weights in
+/// the cache.
 macro_rules! for_tiles {
     ($panel:ident, $out:ident, |$first:ident, $some:ident| $tile:expr) => {
         for (index, ($first, len)) in blocks($out.len(), ROWS).enumerate() {
@@ -34,7 +35,7 @@ macro_rules! for_tiles {
 }
 pub(super) use for_tiles;
 
-/// Has half of step `index` of the next panel brought near.
+/// Prefetches half of step `index` of the next panel.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn fetch<S, const HALF: usize>(panel: &Panel<'_, S>, index: usize) {
@@ -46,31 +47,31 @@ pub(super) fn fetch<S, const HALF: usize>(panel: &Panel<'_, S>, index: usize) {
     }
 }
 
-/// Half of a step's weights.
+/// Loads half of a step's weights.
 #[inline]
 #[target_feature(enable = "avx512f")]
 #[allow(unsafe_code, reason = "loads have no safe form")]
 pub(super) fn load_half<S, const HALF: usize>(step: &S) -> [__m512i; 2] {
     const { assert!(size_of::<S>() == 256 && align_of::<S>() == 64) };
     let from: *const __m512i = (&raw const *step).cast();
-    // SAFETY: a step is four times 64 bytes, aligned to 64. No closure: it would not be inlined.
+    // SAFETY: a step is four times 64 bytes, aligned to 64. A closure here would not be inlined.
     unsafe { [_mm512_load_si512(from.add(2 * HALF)), _mm512_load_si512(from.add(2 * HALF + 1))] }
 }
 
-/// The four bytes of `rows` that begin at `at`, in every lane.
+/// Broadcasts the four bytes of `rows` that begin at `at` to every lane.
 ///
 /// # Safety
-/// There are as many.
+/// `rows` holds four bytes from `at` on.
 #[inline]
 #[target_feature(enable = "avx512f")]
 #[allow(unsafe_code, reason = "a check of bounds in the innermost loop spills the sums")]
 pub(super) unsafe fn spread<V>(rows: &[V], at: usize) -> __m512i {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that the bytes exist.
     let value = unsafe { rows.as_ptr().add(at).cast::<i32>().read_unaligned() };
     _mm512_set1_epi32(value)
 }
 
-/// Vector `vector` of `from`.
+/// Loads vector `vector` of `from`.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn load<const L: usize>(from: &[f32; L], vector: usize) -> __m512 {
@@ -84,7 +85,7 @@ pub(super) fn store(to: &mut PanelRow, vector: usize, value: __m512) {
     put(&mut to[16 * vector..], value);
 }
 
-/// The first sixteen values of `from`.
+/// Loads the first sixteen values of `from`.
 #[inline]
 #[target_feature(enable = "avx512f")]
 #[allow(unsafe_code, reason = "loads have no safe form")]

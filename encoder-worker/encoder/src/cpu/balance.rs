@@ -1,13 +1,12 @@
-//! Layer norms' shifts and scales, moved into the products that follow.
+//! Shifts and scales of layer norms, moved into the products that follow.
 //!
-//! A few channels of these models are far larger than all others, and would take the precision of the rest in
-//! few bits. With `n` the normalised row, what follows a layer norm is `W (gamma n + beta) + bias =
-//! (W s) (gamma / s n) + (W beta + bias)` for any `s` by channel. Here `s` is the root of how far the channel
-//! reaches over the largest of its weights, so that both are equally far from 1. After Xiao et al.,
-//! SmoothQuant, 2023.
+//! A few channels of these models are far larger than all others. With few bits, they would take the precision of the
+//! rest. With `n` the normalised row, the product after a layer norm is `W (gamma n + beta) + bias = (W s) (gamma / s
+//! n) + (W beta + bias)` for any `s` by channel. Here `s` is the root of the channel's reach divided by the largest of
+//! its weights, so that both are equally far from 1. After Xiao et al., SmoothQuant, 2023.
 //!
-//! How far a channel reaches is measured when a model is loaded, on tokens that are drawn from its vocabulary:
-//! on the golden texts that gave what real texts gave, and a model that nobody has seen before has them, too.
+//! The reach of a channel is measured when a model is loaded, on tokens drawn from its vocabulary. On the golden texts
+//! this gave the same results as real texts, and it works for any new model.
 
 use pulp::Arch;
 
@@ -22,21 +21,21 @@ use super::team::Member;
 use super::vectors::Vectors;
 use crate::model_dir::{Activation, Pooling};
 
-/// Texts that are drawn, and tokens of each. More of either changed nothing.
+/// Number of texts that are drawn, and tokens of each. More of either changed nothing.
 const TEXTS: usize = 4;
 const TOKENS: usize = 32;
 
-/// What is taken for nothing.
+/// Value below which a magnitude is taken for zero.
 const LEAST: f32 = 1e-6;
 
-/// How far each input of a layer's products goes from zero.
+/// Largest magnitude of each input of a layer's products.
 pub(super) struct Reach {
     pub(super) qkv: Vec<f32>,
     pub(super) up: Vec<f32>,
 }
 
-/// Moves a layer norm's shift into the product that follows it, and shares its scale with the product where it
-/// is known how far its inputs reach.
+/// Moves a layer norm's shift into the product that follows it. If the reach of its inputs is known, also shares the
+/// norm's scale with the product.
 pub(super) fn balance(norm: &mut Norm, dense: &mut Dense, reach: Option<&[f32]>) {
     for (weights, bias) in dense.weights.chunks_exact(dense.inputs).zip(&mut dense.bias) {
         *bias += weights.iter().zip(&norm.beta).map(|(w, beta)| w * beta).sum::<f32>();
@@ -54,7 +53,7 @@ pub(super) fn balance(norm: &mut Norm, dense: &mut Dense, reach: Option<&[f32]>)
     norm.next.iter_mut().zip(&scales).for_each(|(factor, scale)| *factor /= scale);
 }
 
-/// Measures each layer of `model`, whose products were not balanced, and gives its embeddings back.
+/// Measures each layer of `model`, whose products are not balanced, and returns its embeddings.
 pub(super) fn measure(
     model: Model<Vectors<F32>>,
     arch: Arch,
@@ -97,7 +96,7 @@ fn reach(rows: &[f32], width: usize) -> Vec<f32> {
     most
 }
 
-/// The same tokens every time: a linear congruential generator (Knuth's MMIX).
+/// Draws the same tokens every time, with a linear congruential generator (Knuth's MMIX).
 fn draw((words, positions): (usize, usize)) -> Vec<Vec<u32>> {
     let mut state = 1_u64;
     let mut next = || {

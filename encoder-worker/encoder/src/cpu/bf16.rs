@@ -1,5 +1,4 @@
-//! bf16 weights and activations: an f32 without its lower 16 bits, rounded to nearest, ties to even.
-//! Sums are f32.
+//! bf16 weights and activations: an f32 without its lower 16 bits, rounded to nearest, ties to even. Sums are f32.
 
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx512;
@@ -8,7 +7,7 @@ mod widened;
 use super::kernel::{Format, PANEL};
 use crate::device::NumberFormat;
 
-/// Inputs per step: what one 32-bit lane of a dot product takes.
+/// Inputs per step: the number that one 32-bit lane of a dot product takes.
 const STEP: usize = 2;
 
 /// Two inputs for 64 columns, column by column.
@@ -16,7 +15,7 @@ const STEP: usize = 2;
 #[repr(C, align(64))]
 pub(in crate::cpu) struct Step([u16; STEP * PANEL]);
 
-/// How weights are kept.
+/// Storage format of weights in bf16.
 pub(in crate::cpu) struct Bf16;
 
 impl Format for Bf16 {
@@ -31,7 +30,7 @@ impl Format for Bf16 {
     }
 }
 
-/// The nearest bf16; finite values only.
+/// Returns the nearest bf16; for finite values only.
 #[inline(always)]
 pub(super) fn from_f32(x: f32) -> u16 {
     let bits = x.to_bits();

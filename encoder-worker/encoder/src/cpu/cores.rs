@@ -1,24 +1,24 @@
-//! Keeps the threads of a team on different cores. The scheduler may put two of them on one core, where each phase of a
+//! Pinning of a team's threads to different cores. The scheduler may put two of them on one core, where each phase of a
 //! batch takes twice as long.
 
 use std::num::NonZeroUsize;
 
-/// Threads of a team that is kept on cores.
+/// Number of threads of a team that is pinned to cores.
 const PAIR: usize = 2;
 
-/// The cores that a team's threads are kept on; none where the scheduler decides.
+/// Cores that a team's threads are pinned to; empty if the scheduler decides.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cores(Vec<usize>);
 
 impl Cores {
-    /// Returns one core for each thread of a team of two, if the process may use no more. On more cores the
-    /// scheduler knows better: which of them other processes leave idle, and which are of one physical core.
+    /// Returns one core for each thread of a team of two, if the process may use only two cores. On more cores the
+    /// scheduler knows better which of them other processes leave idle, and which belong to one physical core.
     pub(super) fn for_team(threads: NonZeroUsize) -> Self {
         let allowed = allowed();
         if threads.get() == PAIR && allowed.len() == PAIR { Self(allowed) } else { Self::default() }
     }
 
-    /// Keeps the calling thread on the core of this member of the team, counted from 0.
+    /// Pins the calling thread to the core of this member of the team, counted from 0.
     pub(super) fn keep(&self, member: usize) {
         if let Some(&core) = self.0.get(member) {
             keep_on(core);

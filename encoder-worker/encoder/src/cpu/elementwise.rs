@@ -1,6 +1,6 @@
-//! The element-wise arithmetic between the matrix products, on plain slices, written so that the
-//! compiler vectorises it for whatever the CPU offers. Every function here must be inlined into a
-//! `pulp::Arch::dispatch`, which is where the CPU's features are known.
+//! Element-wise arithmetic between the matrix products, on plain slices, written so that the compiler vectorises it for
+//! any CPU. Every function here must be inlined into a `pulp::Arch::dispatch`, which is the place that knows the CPU's
+//! features.
 
 use pulp::{Arch, Simd, WithSimd};
 
@@ -9,8 +9,8 @@ use super::kernel::{PANEL, PanelRow};
 use crate::device::NumberFormat;
 use crate::model_dir::Activation;
 
-/// `x = activation(x)`, as exactly as what is kept as `format` can tell. The number of values is a multiple
-/// of 16.
+/// Computes `x = activation(x)`, as precisely as values kept as `format` require. The number of values is a multiple of
+/// 16.
 pub(super) fn activate(
     arch: Arch,
     values: &mut [f32],
@@ -33,15 +33,15 @@ pub(super) fn activate(
     }
 }
 
-/// Gaussian error linear unit, exact form: `x * Phi(x)`. Absolute error below 4e-6 where |x| < 6.4.
-/// Written with vectors, because only they say that a fused multiply-add may be used.
+/// Gaussian error linear unit, exact form: `x * Phi(x)`. Absolute error below 4e-6 for |x| < 6.4. It uses explicit
+/// vectors, because only these allow a fused multiply-add.
 struct Gelu<'a>(&'a mut [f32]);
 
-/// Beyond this, Phi is 0 or 1 to within the error.
+/// Limit beyond which Phi is 0 or 1 to within the error.
 const GELU_LIMIT: f32 = 5.0;
 
-/// `(Phi(x) - 1/2) / x` as a polynomial in `2 x^2 / GELU_LIMIT^2 - 1`: a Chebyshev fit, weighted for the
-/// least error of its product with `x^2`. In powers of `x^2` itself, rounding would cost 100 times more.
+/// Coefficients of `(Phi(x) - 1/2) / x` as a polynomial in `2 x^2 / GELU_LIMIT^2 - 1`: a Chebyshev fit, weighted for
+/// the least error of its product with `x^2`. In powers of `x^2` itself, rounding would cost 100 times more.
 const GELU_SERIES: [f32; 13] = [
     0.141_363_78,
     -0.070_296_65,
@@ -81,13 +81,13 @@ impl WithSimd for Gelu<'_> {
     }
 }
 
-/// [`Gelu`] with an absolute error below 2e-4 where |x| < 9: a hundredth of what one of 8 bits stands for.
+/// Approximation of [`Gelu`] with an absolute error below 2e-4 for |x| < 9: a hundredth of an 8-bit step.
 struct RoughGelu<'a>(&'a mut [f32]);
 
-/// Beyond this, Phi is 0 or 1 to within the error.
+/// Limit beyond which Phi is 0 or 1 to within the error.
 const ROUGH_GELU_LIMIT: f32 = 4.0;
 
-/// `(Phi(x) - 1/2) / x` as a polynomial in `x^2`: a fit for the least error of its product with `x^2`.
+/// Coefficients of `(Phi(x) - 1/2) / x` as a polynomial in `x^2`: a fit for the least error of its product with `x^2`.
 const ROUGH_GELU_SERIES: [f32; 7] = [
     0.397_883_33,
     -0.064_573_1,
@@ -118,7 +118,7 @@ impl WithSimd for RoughGelu<'_> {
     }
 }
 
-/// The `tanh` approximation that some models were trained with.
+/// Computes the `tanh` approximation that some models were trained with.
 #[inline(always)]
 fn gelu_tanh(x: f32) -> f32 {
     const SQRT_2_OVER_PI: f32 = 0.797_884_6;
@@ -127,18 +127,18 @@ fn gelu_tanh(x: f32) -> f32 {
     x / (1.0 + exp(-2.0 * inner))
 }
 
-/// Adding it leaves the rounded value in the low bits: rounding without a rounding instruction.
+/// Constant that leaves the rounded value in the low bits when added: rounding without a rounding instruction.
 const ROUND: f32 = 12_582_912.0;
 
-/// ln 2 in two parts, of which the first has few bits: its multiples are exact.
+/// High part of ln 2. It has few bits, so its multiples are exact; `LN_2_LOW` is the rest.
 const LN_2_HIGH: f32 = 0.693_359_4;
 const LN_2_LOW: f32 = -2.121_944_4e-4;
 
-/// Taylor's series of `e^x`, good to 1e-7 for |x| < ln(2) / 2.
+/// Taylor series of `e^x`, accurate to 1e-7 for |x| < ln(2) / 2.
 const EXP_SERIES: [f32; 8] =
     [1.0, 1.0, 0.5, 1.0 / 6.0, 1.0 / 24.0, 1.0 / 120.0, 1.0 / 720.0, 1.0 / 5040.0];
 
-/// `e^x` with a relative error near 1e-7; the argument is clamped to what an f32 can hold.
+/// Returns `e^x` with a relative error near 1e-7; the argument is clamped to the range of an f32.
 #[inline(always)]
 fn exp(x: f32) -> f32 {
     let x = x.clamp(-87.0, 88.0);
@@ -149,8 +149,8 @@ fn exp(x: f32) -> f32 {
     series * f32::from_bits((shifted.to_bits() << 23).wrapping_add(127 << 23))
 }
 
-/// `x = e^(x - max)` over one row, of whose entries none is larger than `max`; returns the sum, by which
-/// softmax divides. Entries of `f32::NEG_INFINITY` become (next to) nothing. Rows are multiples of 16.
+/// Computes `x = e^(x - max)` over one row, in which no entry exceeds `max`; returns the sum, by which softmax divides.
+/// Entries of `f32::NEG_INFINITY` become almost zero. Rows are multiples of 16.
 #[inline(always)]
 pub(super) fn exponentials<S: Simd>(simd: S, row: &mut [f32], max: S::f32s) -> f32 {
     let mut sum = simd.splat_f32s(0.0);
@@ -162,7 +162,7 @@ pub(super) fn exponentials<S: Simd>(simd: S, row: &mut [f32], max: S::f32s) -> f
     simd.reduce_sum_f32s(sum)
 }
 
-/// `2^x` for |x| <= 1/2, within 3e-7 of it: a Chebyshev fit.
+/// Chebyshev fit of `2^x` for |x| <= 1/2, with an error within 3e-7.
 const EXP2_SERIES: [f32; 6] = [
     1.000_000_1,
     std::f32::consts::LN_2,
@@ -172,8 +172,8 @@ const EXP2_SERIES: [f32; 6] = [
     0.001_340_043_3,
 ];
 
-/// `e^x` for x <= 0, within 5e-6 of it down to 1e-37, where it stays. With n + r = x log2(e), n goes into
-/// the exponent of `2^r`.
+/// Returns `e^x` for x <= 0, with an error within 5e-6. The result is at least about 1e-37. With n + r = x log2(e), n
+/// goes into the exponent of `2^r`.
 #[inline(always)]
 fn exp_of_negative<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let splat = |x| simd.splat_f32s(x);
@@ -188,16 +188,16 @@ fn exp_of_negative<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     simd.transmute_f32s_u32s(simd.add_u32s(n, simd.transmute_u32s_f32s(series)))
 }
 
-/// A layer norm's parameters.
+/// Parameters of a layer norm.
 pub(super) struct Norm {
     pub(super) gamma: Vec<f32>,
     pub(super) beta: Vec<f32>,
-    /// What takes gamma's place, without a beta, for the product that follows (`balance` says why).
+    /// Scale that replaces gamma, without a beta, for the product that follows (explained in `balance`).
     pub(super) next: Vec<f32>,
     pub(super) epsilon: f32,
 }
 
-/// Layer norm of `row` and of what is added to it. `next` gets what the following product takes.
+/// Layer norm of `row` plus its update. `next` gets the input of the following product.
 pub(super) struct LayerNorm<'a> {
     pub(super) row: &'a mut [f32],
     pub(super) next: &'a mut [f32],
@@ -205,10 +205,10 @@ pub(super) struct LayerNorm<'a> {
     pub(super) update: Update<'a>,
 }
 
-/// What is added to a row: its part of each panel. No panels add nothing.
+/// Update of a row: its part of each panel. No panels add nothing.
 #[derive(Clone, Copy)]
 pub(super) struct Update<'a> {
-    /// `[panels, rows]`.
+    /// Panels of shape `[panels, rows]`.
     pub(super) panels: &'a [PanelRow],
     pub(super) rows: usize,
     pub(super) row: usize,
@@ -275,7 +275,7 @@ fn sum<S: Simd>(simd: S, row: &[f32]) -> f32 {
     simd.reduce_sum_f32s(sum) + rest.iter().sum::<f32>()
 }
 
-/// The sum of `(x - mean)^2`.
+/// Returns the sum of `(x - mean)^2`.
 #[inline(always)]
 fn sum_of_squares<S: Simd>(simd: S, row: &[f32], mean: f32) -> f32 {
     let (vectors, rest) = S::as_simd_f32s(row);
@@ -317,7 +317,7 @@ fn in_chains<S: Simd>(
 mod tests {
     use super::*;
 
-    /// erf by its Taylor series in f64: exact enough on the range tested.
+    /// Computes erf by its Taylor series in f64, which is exact enough on the tested range.
     fn exact_gelu(x: f64) -> f64 {
         let z = x / std::f64::consts::SQRT_2;
         let mut term = z;
@@ -402,7 +402,7 @@ mod tests {
         }
     }
 
-    /// 37 columns: a rest that is no whole vector, in one panel.
+    /// Tests 37 columns: a remainder that is no whole vector, in one panel.
     #[test]
     fn layer_norm_has_mean_beta_and_deviation_gamma() {
         let ramp: Vec<f32> = (0..37).map(|i| i as f32 * 3.0 - 7.0).collect();

@@ -11,7 +11,7 @@ use crate::device::NumberFormat;
 #[repr(C, align(64))]
 pub(super) struct Step([f32; PANEL]);
 
-/// How weights are kept.
+/// Storage format of weights in f32.
 pub(super) struct F32;
 
 impl Format for F32 {
@@ -27,26 +27,27 @@ impl Format for F32 {
 }
 
 impl Tile for F32 {
-    /// As many vectors of columns at a time as leave registers for their weights: four of 16 lanes, of which
-    /// there are 32, or else two.
+    /// Computes as many vectors of columns at a time as leave registers for their weights: four with 16 lanes, where
+    /// there are 32 registers, or else two.
     #[inline(always)]
     fn tile<S: Simd, const N: usize>(product: &mut Product<'_, Self>, simd: S, first: usize) {
         if S::F32_LANES == 16 {
-            columns::<S, N, 4>(product, simd, (first, 0));
+            columns::<S, N, 4>(product, simd, first, 0);
         } else {
             for column in (0..PANEL).step_by(2 * S::F32_LANES) {
-                columns::<S, N, 2>(product, simd, (first, column));
+                columns::<S, N, 2>(product, simd, first, column);
             }
         }
     }
 }
 
-/// `V` vectors of columns.
+/// Computes `V` vectors of columns.
 #[inline(always)]
 fn columns<S: Simd, const N: usize, const V: usize>(
     product: &mut Product<'_, F32>,
     simd: S,
-    (first, column): (usize, usize),
+    first: usize,
+    column: usize,
 ) {
     let columns = column..column + V * S::F32_LANES;
     let rows = product.rows.take::<N>(first);

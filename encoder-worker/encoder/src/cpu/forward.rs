@@ -1,7 +1,6 @@
-//! The forward pass, as one member of a team sees it: a list of phases. In a phase each part of the rows is
-//! one member's, who takes it through a whole layer: of the others' rows, it reads the keys and values that
-//! the phase before left, and nothing else. With a team of one it is a plain forward pass, and the result is
-//! the same to the last bit.
+//! Forward pass from the view of one member of a team: a list of phases. In a phase each part of the rows belongs to
+//! one member, which takes it through a whole layer. Of the other members' rows it reads only the keys and values that
+//! the previous phase left. With a team of one it is a plain forward pass, and the result is identical to the last bit.
 
 #![allow(unsafe_code, reason = "members of a team write disjoint parts of one buffer")]
 
@@ -22,16 +21,16 @@ use super::shared::Shared;
 use super::team::Member;
 use crate::model_dir::Activation;
 
-/// Rows that are normalised before they are kept: what is between the two stays in the first-level cache.
+/// Rows that are normalised before they are kept; the data in between stays in the first-level cache.
 const NORMAL_ROWS: usize = 4;
 
-/// Rows that go through a layer at a time: what is between two products stays in the second-level cache.
+/// Rows that go through a layer at a time; the data between two products stays in the second-level cache.
 const MOST_ROWS: usize = 96;
 
-/// Rows below which a part is not worth reading all weights for.
+/// Fewest rows of a part; fewer are not worth reading all weights.
 const LEAST_ROWS: usize = 3;
 
-/// A model and how it is computed.
+/// Model with the implementation that computes it.
 pub(super) struct Network<K: Kernel> {
     pub(super) model: Model<K>,
     pub(super) kernel: K,
@@ -41,15 +40,14 @@ pub(super) struct Network<K: Kernel> {
     pub(super) ending: Ending,
 }
 
-/// All that members of a team show each other in a forward pass; it only grows.
+/// Data that the members of a team share in a forward pass; it only grows.
 #[derive(Default)]
 pub(super) struct Workspace {
-    /// The residual stream: `[tokens, stride]`.
+    /// Residual stream: `[tokens, stride]`.
     hidden: Shared<f32>,
-    /// Queries, keys and values: `[panels, tokens]`. One is written while the other, the layer's before, is
-    /// read.
+    /// Queries, keys and values: `[panels, tokens]`. One is written while the other, of the layer before, is read.
     projected: [Shared<PanelRow>; 2],
-    /// `[texts, hidden]`.
+    /// Embeddings: `[texts, hidden]`.
     pooled: Shared<f32>,
 }
 
@@ -64,26 +62,26 @@ impl Workspace {
         self.pooled.grow(texts * shape.hidden, 0.0);
     }
 
-    /// Text `index`'s embedding, after a pass.
+    /// Returns the embedding of text `index`, after a pass.
     pub(super) fn embedding(&mut self, index: usize, width: usize) -> Vec<f32> {
         // SAFETY: nobody else has this workspace.
         unsafe { self.pooled.read(index * width..(index + 1) * width) }.to_vec()
     }
 }
 
-/// Phases of a pass through so many layers.
+/// Returns the number of phases of a pass through this many layers.
 pub(super) const fn phases(layers: usize) -> usize {
     2 + layers
 }
 
-/// What a member has for itself.
+/// Memory of one member for itself.
 pub(super) struct OwnScratch<V> {
     attention: Scratch,
     /// Normalised rows, padded with zeros.
     normal: Shared<f32>,
-    /// What a product gives: `[panels, rows]`.
+    /// Results of a product: `[panels, rows]`.
     products: Shared<PanelRow>,
-    /// What the heads give: `[panels, rows]`.
+    /// Results of the heads: `[panels, rows]`.
     context: Shared<PanelRow>,
     pub(super) kept_hidden: Kept<V>,
     kept_context: Kept<V>,
@@ -104,11 +102,11 @@ impl<V> Default for OwnScratch<V> {
     }
 }
 
-/// One member's part of one forward pass.
+/// Part of one member in one forward pass.
 pub(super) struct Pass<'a, K: Kernel> {
     pub(super) network: &'a Network<K>,
     pub(super) texts: &'a [&'a [u32]],
-    /// Where each text's tokens begin, and at last where they end.
+    /// Start of each text's tokens, followed by the end of the last one.
     pub(super) bounds: &'a [usize],
     pub(super) workspace: &'a Workspace,
     pub(super) member: &'a Member<'a>,
@@ -137,7 +135,7 @@ impl<K: Kernel> Pass<'_, K> {
         self.bounds.last().copied().unwrap_or_default()
     }
 
-    /// A phase over all rows, some at a time.
+    /// Runs a phase over all rows, some at a time.
     fn for_rows(&self, mut work: impl FnMut(Range<usize>)) {
         let tokens = self.tokens();
         let parts = (tokens / LEAST_ROWS).clamp(1, self.member.count);
@@ -165,8 +163,7 @@ impl<K: Kernel> Pass<'_, K> {
         });
     }
 
-    /// Adds what was computed last to rows of the residual stream, normalises them, and keeps them for the
-    /// next product.
+    /// Adds the last results to rows of the residual stream, normalises them, and keeps them for the next product.
     pub(super) fn add_norm(&self, norm: &Norm, rows: Range<usize>, own: &mut OwnScratch<K::Value>) {
         let mut products = std::mem::take(&mut own.products);
         let panels = self.network.model.shape.hidden.div_ceil(PANEL);
@@ -175,8 +172,7 @@ impl<K: Kernel> Pass<'_, K> {
         own.products = products;
     }
 
-    /// Fills rows of the residual stream, adds `update` to them, normalises them, and keeps them for the next
-    /// product.
+    /// Fills rows of the residual stream, adds `update` to them, normalises them, and keeps them for the next product.
     fn normalise(
         &self,
         rows: Range<usize>,
@@ -191,7 +187,7 @@ impl<K: Kernel> Pass<'_, K> {
         for first in rows.clone().step_by(NORMAL_ROWS) {
             let some = first..(first + NORMAL_ROWS).min(rows.end);
             for (token, next) in some.clone().zip(normal.chunks_exact_mut(stride)) {
-                // SAFETY: this row is of this part.
+                // SAFETY: this row belongs to this part.
                 let row =
                     unsafe { self.workspace.hidden.write(token * stride..(token + 1) * stride) };
                 fill(token, row);
@@ -214,7 +210,7 @@ impl<K: Kernel> Pass<'_, K> {
         self.member.last_phase(self.texts.len(), self.texts.len(), |texts| {
             for text in texts {
                 let rows = self.bounds[text] * stride..self.bounds[text + 1] * stride;
-                // SAFETY: the last layer is done; the text's embedding is this part's.
+                // SAFETY: the last layer is done, and the text's embedding belongs to this part.
                 let (rows, out) = unsafe {
                     (
                         self.workspace.hidden.read(rows),

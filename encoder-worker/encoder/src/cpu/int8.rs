@@ -1,12 +1,12 @@
-//! 8-bit weights and activations. A weight is `scale[column] * w`, `w` in -127..=127, by the largest of its
-//! column; an activation is `scale[row] * a + zero[row]`, `a` in 0..=LEVELS, by the range of its row. With
+//! 8-bit weights and activations. A weight is `scale[column] * w`, `w` in -127..=127, scaled by the largest of its
+//! column. An activation is `scale[row] * a + zero[row]`, `a` in 0..=LEVELS, scaled by the range of its row. With
 //! integer sums `S = sum(a * w)`:
 //!
 //! `y = bias + sum over groups(scale[row] * scale[column] * S + zero[row] * sum(weights of column))`.
 //!
-//! Where `balance` has evened out the inputs, all are one group, and so they are of the attention's output. The
-//! layer that narrows has its inputs from an activation, some far larger than others, and groups of 128.
-//! On the golden texts, the least cosine to f32 is .994 with neither, .996 without groups, .998 with both.
+//! If `balance` has evened out the inputs, all are one group. The inputs of the attention's output layer are one group
+//! too. The layer that narrows gets its inputs from an activation; some are far larger than others, so it has groups of
+//! 128. On the golden texts, the least cosine to f32 is .994 with neither, .996 without groups, .998 with both.
 
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx2;
@@ -22,10 +22,10 @@ use super::kept::{Blocks, KeptRows, LANES};
 use super::kernel::{Format, PANEL, RowScale};
 use crate::device::NumberFormat;
 
-/// Inputs per step: what one 32-bit lane of a dot product takes.
+/// Inputs per step: the number that one 32-bit lane of a dot product takes.
 const STEP: usize = 4;
 
-/// Inputs of the layer that narrows that share a scale, where activations have 8 bits.
+/// Inputs of the narrowing layer that share a scale, if activations have 8 bits.
 const GROUP: usize = 128;
 
 /// Four inputs for 64 columns, column by column.
@@ -33,7 +33,7 @@ const GROUP: usize = 128;
 #[repr(C, align(64))]
 pub(in crate::cpu) struct Step([i8; STEP * PANEL]);
 
-/// How weights are kept.
+/// Storage format of weights in 8 bits.
 pub(in crate::cpu) struct Int8;
 
 impl Format for Int8 {
@@ -87,7 +87,7 @@ impl WithSimd for Keep<'_> {
     }
 }
 
-/// Sixteen values on the scale of their group. A whole array, so that it is computed as vectors.
+/// Quantises sixteen values on the scale of their group. They are a whole array, so that it is computed in vectors.
 #[inline(always)]
 fn quantised(lanes: &[f32; LANES], factor: f32, offset: f32, levels: f32) -> [u8; LANES] {
     let mut bytes = [0; LANES];
@@ -98,13 +98,13 @@ fn quantised(lanes: &[f32; LANES], factor: f32, offset: f32, levels: f32) -> [u8
     bytes
 }
 
-/// The lowest byte of `x + 1.5 * 2^23` is `x`, rounded; this form is vectorised, a cast is not.
+/// Rounds `x` through the lowest byte of `x + 1.5 * 2^23`; this form is vectorised, a cast is not.
 #[inline(always)]
 fn round_to_u8(x: f32) -> u8 {
     (x + 12_582_912.0).to_bits() as u8
 }
 
-/// Least and greatest value of some columns of a row.
+/// Returns the least and the greatest value of some columns of a row.
 #[inline(always)]
 fn range<S: Simd>(simd: S, from: &Blocks<'_>, row: usize, columns: Range<usize>) -> (f32, f32) {
     let mut low = simd.splat_f32s(f32::INFINITY);
@@ -127,7 +127,7 @@ mod tests {
     use crate::cpu::kept::Kept;
     use crate::cpu::linear::{Dense, Packed};
 
-    /// The kept values and scales of one row in groups.
+    /// Returns the kept values and scales of one row in groups.
     fn kept(row: &[f32]) -> (Vec<u8>, Vec<RowScale>) {
         let dense = Dense { weights: vec![0.0; row.len()], bias: vec![0.0], inputs: row.len() };
         let linear = Packed::<Int8Portable>::default().pack(&dense, GROUP);

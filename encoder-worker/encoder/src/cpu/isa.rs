@@ -1,14 +1,14 @@
-//! Which instructions this CPU has, as far as the kernels differ by them.
+//! Instruction sets of this CPU, as far as the choice of kernels depends on them.
 
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::device::Device;
 use crate::load_error::LoadError;
 
-/// Names the widest instruction set to use, to measure or to rule out the others.
+/// Environment variable that names the widest instruction set to use, to measure or to rule out the others.
 const LIMIT_VARIABLE: &str = "TOOLGATE_CPU";
 
-/// Instruction sets, each with all before it.
+/// Instruction sets; each includes all before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
     Portable,
@@ -17,23 +17,23 @@ enum Level {
     Avx512,
 }
 
-/// What kernels are chosen by.
+/// CPU features that decide the choice of kernels.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Isa {
-    /// For code that the compiler vectorises.
+    /// Instruction set for code that the compiler vectorises.
     pub(super) arch: Arch,
-    /// AVX2 and FMA.
+    /// True if AVX2 and FMA may be used.
     pub(super) avx2: bool,
-    /// 8-bit dot products on 256 bits.
+    /// True if 8-bit dot products on 256 bits may be used.
     pub(super) avx_vnni: bool,
-    /// 8-bit dot products on 512 bits.
+    /// True if 8-bit dot products on 512 bits may be used.
     pub(super) avx512_vnni: bool,
-    /// bf16 dot products on 512 bits.
+    /// True if bf16 dot products on 512 bits may be used.
     pub(super) avx512_bf16: bool,
 }
 
 impl Isa {
-    /// What this CPU has, up to what the environment allows.
+    /// Returns the features of this CPU, up to the level that the environment allows.
     pub(super) fn detect() -> Result<Self, LoadError> {
         match std::env::var(LIMIT_VARIABLE) {
             Ok(limit) => Self::up_to(&limit),
@@ -41,7 +41,7 @@ impl Isa {
         }
     }
 
-    /// What this CPU has, up to the named level.
+    /// Returns the features of this CPU, up to the named level.
     pub(super) fn up_to(limit: &str) -> Result<Self, LoadError> {
         let level = match limit {
             "portable" => Level::Portable,
@@ -95,8 +95,8 @@ fn arch(limit: Level) -> Arch {
 
 /// Runs `code` with all the vector instructions of `arch`; the compiler vectorises it for them.
 ///
-/// Bound by `FnMut`, because a call by value goes through a function that the compiler adds, which has
-/// none of the instructions and into which the closure is inlined instead.
+/// The bound is `FnMut`, because a call by value goes through a function that the compiler adds. That function has none
+/// of the instructions, and the closure would be inlined into it instead.
 #[inline(always)]
 pub(super) fn vectorised<R>(arch: Arch, code: impl FnMut() -> R) -> R {
     arch.dispatch(Vectorised(code))

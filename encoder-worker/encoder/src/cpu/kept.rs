@@ -1,4 +1,4 @@
-//! Activations as a product takes them, and how they get there.
+//! Activations in the form that a product takes, and views for writing them.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::kernel::{PANEL, PanelRow, RowScale, Rows};
 use super::linear::Linear;
 use super::shared::Shared;
 
-/// Rows of activations and their scales, of one thread.
+/// Rows of activations with their scales; each thread has its own.
 pub(super) struct Kept<V> {
     values: Shared<V>,
     scales: Shared<RowScale>,
@@ -19,7 +19,7 @@ impl<V> Default for Kept<V> {
 }
 
 impl<V: Copy + Default> Kept<V> {
-    /// The first `count` rows of what `linear` takes.
+    /// Returns the first `count` rows of the input of `linear`.
     pub(super) fn read(&mut self, count: usize, linear: &Linear) -> Rows<'_, V> {
         let inputs = linear.inputs();
         Rows {
@@ -29,7 +29,7 @@ impl<V: Copy + Default> Kept<V> {
         }
     }
 
-    /// The places of `columns` of `rows`. Columns begin where a group does.
+    /// Returns the places of `columns` of `rows`. Columns must begin at the start of a group.
     pub(super) fn write(
         &mut self,
         rows: Range<usize>,
@@ -69,7 +69,7 @@ impl Place {
     }
 }
 
-/// Where some columns of some rows are kept.
+/// Destination for some columns of some rows.
 pub(super) struct KeptRows<'a, V> {
     values: &'a mut [V],
     value_place: Place,
@@ -80,54 +80,54 @@ pub(super) struct KeptRows<'a, V> {
 }
 
 impl<V> KeptRows<'_, V> {
-    /// Groups of columns.
+    /// Returns the number of groups of columns.
     #[inline(always)]
     pub(super) fn groups(&self) -> usize {
         self.scale_place.width
     }
 
-    /// The columns of a group, from the first of ours on.
+    /// Returns the columns of a group, relative to the first column of this view.
     #[inline(always)]
     pub(super) fn columns(&self, group: usize) -> Range<usize> {
         group * self.group..((group + 1) * self.group).min(self.value_place.width)
     }
 
-    /// The values of row `index`.
+    /// Returns the values of row `index`.
     #[inline(always)]
     pub(super) fn values(&mut self, index: usize) -> &mut [V] {
         &mut self.values[self.value_place.of(index)]
     }
 
-    /// The scales of row `index`, one per group. Not for formats without groups, whose scale belongs to
-    /// no columns.
+    /// Returns the scales of row `index`, one per group. Not for formats without groups, whose scale belongs to no
+    /// columns.
     #[inline(always)]
     pub(super) fn scales(&mut self, index: usize) -> &mut [RowScale] {
         &mut self.scales[self.scale_place.of(index)]
     }
 }
 
-/// Rows of activations, each in blocks that may lie apart.
+/// Rows of activations, in blocks that may lie apart.
 #[derive(Clone, Copy)]
 pub(super) struct Blocks<'a> {
     values: &'a [f32],
     pub(super) rows: usize,
     row_stride: usize,
-    /// Bits of a column's place within its block: a division would take longer than what is done with columns.
+    /// Bits of a column's place within its block. A division would take longer than the work on a column.
     block_bits: u32,
     block_stride: usize,
 }
 
-/// What is read at a time.
+/// Number of values that are read at a time.
 pub(super) const LANES: usize = 16;
 
 impl<'a> Blocks<'a> {
-    /// Rows without gaps.
+    /// Describes rows without gaps.
     pub(super) fn of_rows(values: &'a [f32], width: usize) -> Self {
         let rows = values.len() / width;
         Self { values, rows, row_stride: width, block_bits: usize::BITS - 1, block_stride: 0 }
     }
 
-    /// `[panels, rows]`.
+    /// Describes rows in panels of shape `[panels, rows]`.
     pub(super) fn of_panels(panels: &'a [PanelRow], rows: usize) -> Self {
         Self {
             values: panels.as_flattened(),
@@ -138,7 +138,7 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    /// So many columns of a row, from `column` on, a multiple of their number.
+    /// Returns `N` columns of a row from `column` on, which must be a multiple of `N`.
     #[inline(always)]
     pub(super) fn lanes<const N: usize>(&self, row: usize, column: usize) -> &'a [f32; N] {
         const { assert!(PANEL.is_multiple_of(N)) };

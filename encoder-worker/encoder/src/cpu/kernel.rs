@@ -1,7 +1,7 @@
-//! What a number format brings: how activations and weights are kept, and the product of the two.
+//! Interface of number formats: the storage of activations and weights, and the product of the two.
 //!
-//! Weights are packed once, in panels of 64 output columns. A panel is a list of steps; a step holds
-//! the weights of the next few inputs for all 64 columns, in the order in which the product reads them.
+//! Weights are packed once, in panels of 64 output columns. A panel is a list of steps. A step holds the weights of the
+//! next few inputs for all 64 columns, in the order in which the product reads them.
 
 use super::kept::{Blocks, KeptRows};
 use crate::device::NumberFormat;
@@ -9,10 +9,10 @@ use crate::device::NumberFormat;
 /// Output columns that are computed together: four vectors of the widest kind.
 pub(super) const PANEL: usize = 64;
 
-/// Inputs are padded to a multiple of this, so that no kernel has a remainder.
+/// Divisor of the padded number of inputs, so that no kernel has a remainder.
 pub(super) const INPUT_MULTIPLE: usize = 16;
 
-/// How a group of a row's activations was scaled: `value = scale * kept + zero`.
+/// Scale of a group of a row's activations: `value = scale * kept + zero`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct RowScale {
     pub(super) scale: f32,
@@ -20,7 +20,7 @@ pub(super) struct RowScale {
 }
 
 impl RowScale {
-    /// The scale on which `0..=levels` reaches from `low` to `high`.
+    /// Returns the scale on which `0..=levels` reaches from `low` to `high`.
     #[inline(always)]
     pub(super) fn of_range(low: f32, high: f32, levels: f32) -> Self {
         Self { scale: ((high - low) / levels).max(f32::MIN_POSITIVE), zero: low }
@@ -33,13 +33,13 @@ impl Default for RowScale {
     }
 }
 
-/// How a panel's columns were scaled in one group of inputs.
+/// Scales of a panel's columns in one group of inputs.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub(super) struct Columns {
-    /// One kept weight's worth.
+    /// Value of one unit of a kept weight.
     pub(super) scale: [f32; PANEL],
-    /// The sum of the column's weights, which a row's `zero` is multiplied by.
+    /// Sum of the column's weights, which a row's `zero` is multiplied by.
     pub(super) sum: [f32; PANEL],
 }
 
@@ -49,34 +49,34 @@ impl Columns {
     }
 }
 
-/// The left side of a product.
+/// Left side of a product.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rows<'a, V> {
     /// Rows of `inputs` values, without gaps.
     pub(super) values: &'a [V],
     /// Rows of one scale per group.
     pub(super) scales: &'a [RowScale],
-    /// A multiple of [`INPUT_MULTIPLE`].
+    /// Number of inputs, a multiple of [`INPUT_MULTIPLE`].
     pub(super) inputs: usize,
 }
 
 impl<'a, V> Rows<'a, V> {
-    /// Row `index`.
+    /// Returns row `index`.
     #[inline(always)]
     pub(super) fn row(&self, index: usize) -> &'a [V] {
         &self.values[index * self.inputs..][..self.inputs]
     }
 
-    /// `N` rows from `first` on.
+    /// Returns `N` rows from `first` on.
     #[inline(always)]
     pub(super) fn take<const N: usize>(&self, first: usize) -> [&'a [V]; N] {
         std::array::from_fn(|r| self.row(first + r))
     }
 
-    /// `N` rows from `first` on, cut into what each of `steps` steps takes.
+    /// Returns `N` rows from `first` on, cut into the inputs of each of `steps` steps.
     ///
     /// # Panics
-    /// When a row is shorter.
+    /// A row is shorter than that.
     #[inline(always)]
     pub(super) fn take_steps<const N: usize, const STEP: usize>(
         &self,
@@ -87,67 +87,67 @@ impl<'a, V> Rows<'a, V> {
     }
 }
 
-/// One panel of the right side.
+/// Panel of the right side of a product.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Panel<'a, S> {
     pub(super) steps: &'a [S],
     /// Steps whose inputs share a scale; the last group may have fewer.
     pub(super) group_steps: usize,
-    /// One per group of inputs.
+    /// Scales, one entry per group of inputs.
     pub(super) groups: &'a [Columns],
     pub(super) bias: &'a PanelRow,
-    /// The steps that whoever has this panel will want next: a kernel may fetch them ahead of time.
+    /// Steps of the panel that comes next, which a kernel may prefetch.
     pub(super) ahead: &'a [S],
 }
 
 impl<'a, S> Panel<'a, S> {
-    /// This panel, and what will be wanted after it.
+    /// Returns this panel with `next` as the one to prefetch.
     pub(super) fn before(&self, next: &Self) -> Self {
         Self { ahead: next.steps, ..*self }
     }
 }
 
-/// One row of a panel's result.
+/// Row of a panel's result.
 pub(super) type PanelRow = [f32; PANEL];
 
-/// How weights are kept, whatever multiplies them.
+/// Storage format of weights, independent of the instructions that multiply them.
 pub(super) trait Format: 'static {
-    /// The weights of some inputs for a panel's columns.
+    /// Weights of some inputs for a panel's columns.
     type Step: Copy + Send + Sync + 'static;
-    /// A step of zeros.
+    /// Step of zeros.
     const EMPTY: Self::Step;
     /// Inputs per step; divides [`INPUT_MULTIPLE`].
     const STEP: usize;
-    /// Its name to the world.
+    /// Public name of the format.
     const NAME: NumberFormat;
 
-    /// What one kept weight is worth, from the largest absolute weight of its column in its group.
+    /// Returns the value of one unit of a kept weight, from the largest absolute weight of its column in its group.
     fn weight_scale(_largest: f32) -> f32 {
         1.0
     }
 
-    /// Keeps `weight` as number `index` (`column * STEP + input`) of a step, and returns what the kept
-    /// value stands for.
+    /// Stores `weight` as number `index` (`column * STEP + input`) of a step, and returns the value that the stored
+    /// weight represents.
     fn pack(step: &mut Self::Step, index: usize, weight: f32, scale: f32) -> f32;
 }
 
-/// The weights of some inputs, as `K` keeps them.
+/// Weights of some inputs, in the format of `K`.
 pub(super) type StepOf<K> = <<K as Kernel>::Format as Format>::Step;
 
-/// A number format on an instruction set. Values of this type exist only where the CPU can run it.
+/// Number format on an instruction set. Values of this type exist only if the CPU can run it.
 pub(super) trait Kernel: Copy + Send + Sync + 'static {
-    /// How it keeps weights.
+    /// Storage format of its weights.
     type Format: Format;
-    /// An activation as kept.
+    /// Type of a kept activation.
     type Value: Copy + Default + Send + Sync + 'static;
-    /// Inputs that share a scale in the layer that narrows, whose inputs nothing has balanced: a multiple of
-    /// [`PANEL`], or [`NO_GROUPS`] for a format that scales nothing.
+    /// Inputs that share a scale in the narrowing layer, whose inputs are not balanced: a multiple of [`PANEL`], or
+    /// [`NO_GROUPS`] for a format without scales.
     const GROUP: usize;
 
     /// Keeps activations, and a scale for each group of each row.
     fn keep(self, from: Blocks<'_>, to: KeptRows<'_, Self::Value>);
 
-    /// `out[r] = rows[r] x panel + bias` for every row.
+    /// Computes `out[r] = rows[r] x panel + bias` for every row.
     fn multiply(
         self,
         rows: Rows<'_, Self::Value>,
@@ -156,8 +156,8 @@ pub(super) trait Kernel: Copy + Send + Sync + 'static {
     );
 }
 
-/// Runs `$tile` with the constant `N` set to `$len`, which is one of the numbers given: a tile's size
-/// must be known for its sums to stay in registers.
+/// Runs `$tile` with the constant `N` set to `$len`, which is one of the numbers given. A tile's size must be known for
+/// its sums to stay in registers.
 macro_rules! for_rows {
     ($len:expr, [$($n:literal),*], $most:literal, $tile:expr) => {
         match $len {
@@ -168,11 +168,11 @@ macro_rules! for_rows {
 }
 pub(super) use for_rows;
 
-/// All inputs are one group.
+/// Value for a single group of all inputs.
 pub(super) const NO_GROUPS: usize = usize::MAX;
 
-/// Cuts `rows` rows into blocks of nearly equal size, `most` at most: a block of one row costs almost
-/// as much as a full one.
+/// Cuts `rows` rows into blocks of nearly equal size, at most `most`: a block of one row costs almost as much as a full
+/// one.
 pub(super) fn blocks(rows: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
     let count = rows.div_ceil(most);
     // One block is the usual case, and a division takes as long as a few rows of a product.
@@ -202,7 +202,7 @@ mod tests {
         kept
     }
 
-    /// A layer of odd sizes by rows of every block size, against plain sums.
+    /// Multiplies rows in blocks of every size by a layer of odd sizes, and compares with plain sums.
     fn check<K: Kernel>(kernel: K, tolerance: f32) {
         let inputs = 300;
         let outputs = 130;
@@ -284,7 +284,7 @@ mod tests {
         out[0]
     }
 
-    /// The integer sums are equal; the last step differs by what is fused.
+    /// Compares results whose integer sums are equal; only the fused operations of the last step differ.
     fn assert_close(got: &PanelRow, want: &PanelRow) {
         for (got, want) in got.iter().zip(want) {
             assert!((got - want).abs() <= want.abs() * 1e-6 + 1e-6, "{got}, not {want}");

@@ -1,11 +1,11 @@
-//! Linear layers' weights, packed once for one kernel.
+//! Weights of linear layers, packed once for one kernel.
 
 use std::ops::Range;
 
 use super::kernel::{Columns, Format, INPUT_MULTIPLE, Kernel, PANEL, Panel, PanelRow, StepOf};
 use super::pages::on_large_pages;
 
-/// The weights of all linear layers, one after another.
+/// Weights of all linear layers, one after another.
 pub(super) struct Packed<K: Kernel> {
     steps: Vec<StepOf<K>>,
 }
@@ -16,29 +16,29 @@ impl<K: Kernel> Default for Packed<K> {
     }
 }
 
-/// `[outputs, inputs]` weights and their bias as panels.
+/// Linear layer: `[outputs, inputs]` weights and their bias as panels.
 pub(super) struct Linear {
-    /// Padded to a multiple of [`INPUT_MULTIPLE`].
+    /// Number of inputs, padded to a multiple of [`INPUT_MULTIPLE`].
     inputs: usize,
     /// Inputs that share a scale.
     group: usize,
-    /// All panels' steps, panel by panel, among [`Packed::steps`].
+    /// Range of all panels' steps, panel by panel, in [`Packed::steps`].
     steps: Range<usize>,
-    /// All panels' groups, panel by panel.
+    /// Groups of all panels, panel by panel.
     groups: Vec<Columns>,
     bias: Vec<PanelRow>,
 }
 
-/// Weights as a model file has them: one row of inputs per output.
+/// Weights as stored in a model file: one row of inputs per output.
 pub(super) struct Dense {
-    /// `outputs` rows of `inputs`.
+    /// Weights: `outputs` rows of `inputs`.
     pub(super) weights: Vec<f32>,
     pub(super) bias: Vec<f32>,
     pub(super) inputs: usize,
 }
 
 impl<K: Kernel> Packed<K> {
-    /// Packs `dense`, `group` inputs of which share a scale.
+    /// Packs `dense`; `group` inputs share a scale.
     pub(super) fn pack(&mut self, dense: &Dense, group: usize) -> Linear {
         let inputs = dense.inputs.next_multiple_of(INPUT_MULTIPLE);
         let panels = dense.bias.len().div_ceil(PANEL);
@@ -79,12 +79,12 @@ impl<K: Kernel> Packed<K> {
         columns.sum[column] = sum as f32;
     }
 
-    /// Once all is packed: moves the weights to where they are read fastest.
+    /// Moves the weights to large pages, where they are read fastest. Must be called after all are packed.
     pub(super) fn settle(&mut self) {
         self.steps = on_large_pages(&self.steps);
     }
 
-    /// Panel `index` of a layer that was packed here.
+    /// Returns panel `index` of a layer that was packed here.
     pub(super) fn panel<'a>(&'a self, linear: &'a Linear, index: usize) -> Panel<'a, StepOf<K>> {
         let steps = linear.inputs / K::Format::STEP;
         let groups = linear.row_scales();
@@ -99,17 +99,17 @@ impl<K: Kernel> Packed<K> {
 }
 
 impl Linear {
-    /// Scales that a row of inputs is kept with.
+    /// Returns the number of scales of a kept row of inputs.
     pub(super) fn row_scales(&self) -> usize {
         self.inputs.div_ceil(self.group)
     }
 
-    /// Inputs that share a scale.
+    /// Returns the number of inputs that share a scale.
     pub(super) fn group(&self) -> usize {
         self.group
     }
 
-    /// Inputs, padded.
+    /// Returns the number of inputs, padded.
     pub(super) fn inputs(&self) -> usize {
         self.inputs
     }

@@ -1,5 +1,4 @@
-//! A BERT network's weights in the form that the forward pass reads, and how they are made from the
-//! weights file.
+//! Weights of a BERT network in the form that the forward pass reads, and their conversion from the weights file.
 
 use pulp::Arch;
 
@@ -18,49 +17,49 @@ pub(super) struct Model<K: Kernel> {
     pub(super) shape: Shape,
     pub(super) embeddings: Embeddings,
     pub(super) layers: Vec<Layer>,
-    /// The weights of the layers.
+    /// Packed weights of the layers.
     pub(super) packed: Packed<K>,
 }
 
 /// Widths, in values.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
-    /// Of an embedding.
+    /// Width of an embedding.
     pub(super) hidden: usize,
     pub(super) heads: usize,
-    /// Of a head, padded so that a panel holds a whole number of heads.
+    /// Width of a head, padded so that a panel holds a whole number of heads.
     pub(super) head: usize,
 }
 
 impl Shape {
-    /// Between two rows of activations: what a linear layer takes as inputs.
+    /// Returns the distance between two rows of activations, which is the padded input width of a linear layer.
     pub(super) fn stride(&self) -> usize {
         self.hidden.next_multiple_of(INPUT_MULTIPLE)
     }
 
-    /// Panels that hold all heads' queries; as many again hold the keys, and the values.
+    /// Returns the number of panels that hold all heads' queries; as many again hold the keys, and the values.
     pub(super) fn head_panels(&self) -> usize {
         (self.heads * self.head).div_ceil(PANEL)
     }
 }
 
-/// The input tables. The position table has the segment's row added already: all is segment 0.
+/// Input tables. The segment's row is already added to the position table, because every text is segment 0.
 pub(super) struct Embeddings {
     words: Table,
     positions: Vec<f32>,
     pub(super) norm: Norm,
 }
 
-/// The largest table by far. In bf16 it is half as large, and what is lost is lost in the first
-/// rounding of activations anyway.
+/// Token embeddings, the largest table by far. In bf16 it is half as large, and the lost precision would be lost in the
+/// first rounding of activations anyway.
 enum Table {
     F32(Vec<f32>),
     Bf16(Vec<u16>),
 }
 
-/// One layer.
+/// Weights of one layer.
 pub(super) struct Layer {
-    /// Queries (scaled), keys and values side by side, heads padded, each from a panel's beginning on.
+    /// Queries (scaled), keys and values side by side. Heads are padded, and each part begins at a panel's start.
     pub(super) qkv: Linear,
     pub(super) attention_out: Linear,
     pub(super) attention_norm: Norm,
@@ -70,7 +69,7 @@ pub(super) struct Layer {
 }
 
 impl Embeddings {
-    /// Tokens that have a row, and positions that have one.
+    /// Returns the number of tokens and the number of positions that have a row.
     pub(super) fn counts(&self) -> (usize, usize) {
         let width = self.norm.gamma.len();
         let words = match &self.words {
@@ -128,7 +127,7 @@ fn shape(weights: &Weights<'_>) -> Result<Shape, LoadError> {
     Ok(Shape { hidden: bert.hidden_size, heads: bert.num_attention_heads, head })
 }
 
-/// Reads tensors by name.
+/// Reader of tensors by name.
 struct Reader<'a> {
     weights: &'a Weights<'a>,
     shape: Shape,
@@ -145,7 +144,7 @@ impl Reader<'_> {
         Ok(Embeddings { words, positions, norm: self.norm("embeddings.LayerNorm")? })
     }
 
-    /// All layers, and their weights. What the first takes is normalised by `before`.
+    /// Reads all layers and packs their weights. `before` is the norm ahead of the first layer.
     fn layers<K: Kernel>(
         &self,
         before: &mut Norm,
@@ -188,8 +187,8 @@ impl Reader<'_> {
         })
     }
 
-    /// The three projections as one. The scores' scale goes into the queries, so that nobody has to
-    /// apply it later.
+    /// Returns the three projections as one. The scores' scale is part of the queries' weights, so it is not applied
+    /// later.
     fn qkv(&self, at: &str) -> Result<Dense, LoadError> {
         let hidden = self.shape.hidden;
         let bert = &self.weights.model().bert;
@@ -214,7 +213,7 @@ impl Reader<'_> {
         Ok(all)
     }
 
-    /// Inputs for the columns that pad the heads and their last panel.
+    /// Adds inputs for the columns that pad the heads and their last panel.
     fn pad_head_inputs(&self, dense: &mut Dense) {
         let real = self.weights.model().bert.head_size();
         let inputs = self.shape.head_panels() * PANEL;

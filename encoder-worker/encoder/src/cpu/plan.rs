@@ -1,25 +1,25 @@
-//! How a batch is spread over threads. Either all threads work on all texts together, step by step,
-//! or each takes whole texts: the first is quicker for one text, the second wastes nothing on waiting.
+//! Distribution of a batch over threads. Either all threads work on all texts together, step by step, or each takes
+//! whole texts. The first is faster for one text; the second wastes no time on waiting.
 
 use std::cmp::Reverse;
 
-/// Tokens of the groups that a batch is dealt into, evenly.
+/// Tokens of the even groups that a batch is dealt into.
 const GROUP_TOKENS: usize = 192;
 
-/// Tokens that one of several threads takes at a time: others take the rest of one whose core is wanted
-/// elsewhere. All weights are read for each, which from here on is as good as hidden.
+/// Tokens that one of several threads takes at a time. If another process needs the core of one, the other threads take
+/// its remaining pieces. All weights are read for each piece; from this size on, that costs almost nothing.
 const PIECE_TOKENS: usize = 64;
 
-/// A spread of a batch's texts.
+/// Distribution of a batch's texts.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Plan {
     /// All threads work on the whole batch together.
     Together,
-    /// Pieces of it, texts by index, for threads to take.
+    /// Each thread takes pieces of the batch; a piece lists texts by index.
     Apart(Vec<Vec<usize>>),
 }
 
-/// Tokens of a text whose attention takes as long as all else does: it grows with the square.
+/// Length in tokens of a text whose attention, which grows with the square, takes as long as everything else.
 const EVEN_TOKENS: usize = 512;
 
 /// Plans for texts of `lengths` tokens.
@@ -29,7 +29,7 @@ pub(super) fn plan(lengths: &[usize], threads: usize) -> Plan {
     let groups = group(lengths, count);
     let longest = groups.first().map_or(0, |group| costs(lengths, group));
     let total: usize = lengths.iter().map(|&length| cost(length)).sum();
-    // Rounds of equal groups; one that is an eighth longer than the mean costs as much as waiting does.
+    // Rounds of equal groups. A group that is an eighth longer than the mean costs as much as waiting does.
     let even = longest * count * 8 <= total * 9;
     if threads > 1 && !(count.is_multiple_of(threads) && even) && tokens <= GROUP_TOKENS * threads {
         return Plan::Together;
@@ -41,14 +41,14 @@ pub(super) fn plan(lengths: &[usize], threads: usize) -> Plan {
     Plan::Apart((0..threads).flat_map(share).flat_map(pieces).collect())
 }
 
-/// Cuts a group into pieces of about so many tokens.
+/// Cuts a group into pieces of about `of` tokens.
 fn pieces(lengths: &[usize], group: &[usize], of: usize) -> Vec<Vec<usize>> {
     let tokens: usize = group.iter().map(|&text| lengths[text]).sum();
     let count = tokens.div_ceil(of).max(1);
     group.chunks(group.len().div_ceil(count).max(1)).map(<[usize]>::to_vec).collect()
 }
 
-/// Deals texts, the longest first, each to the group that costs least; the most expensive group is the first.
+/// Deals texts, the longest first, to the cheapest group each time; the most expensive group comes first.
 fn group(lengths: &[usize], count: usize) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..lengths.len()).collect();
     order.sort_by_key(|&text| Reverse(lengths[text]));
@@ -63,7 +63,7 @@ fn group(lengths: &[usize], count: usize) -> Vec<Vec<usize>> {
     groups
 }
 
-/// How long a text takes, in some unit.
+/// Returns the relative cost of a text of `length` tokens.
 fn cost(length: usize) -> usize {
     length * (EVEN_TOKENS + length)
 }

@@ -1,8 +1,8 @@
-//! From token vectors to one vector a text.
+//! Pooling of token vectors into one vector per text.
 
 use crate::model_dir::Pooling;
 
-/// Pools the vectors of one text's tokens, `stride` apart and as wide as `out`.
+/// Pools the vectors of one text's tokens, which are `stride` apart and as wide as `out`.
 pub(super) fn pool(rows: &[f32], stride: usize, ending: Ending, out: &mut [f32]) {
     let mut rows = rows.chunks_exact(stride);
     if let Some(first) = rows.next() {
@@ -18,11 +18,11 @@ pub(super) fn pool(rows: &[f32], stride: usize, ending: Ending, out: &mut [f32])
     }
 }
 
-/// What follows the last layer.
+/// Steps after the last layer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ending {
     pub(super) pooling: Pooling,
-    /// Whether the result is scaled to length 1.
+    /// True if the result is scaled to length 1.
     pub(super) normalise: bool,
 }
 
@@ -38,7 +38,7 @@ fn combine(out: &mut [f32], row: &[f32], with: impl Fn(f32, f32) -> f32) {
     }
 }
 
-/// A vector of zeros stays one.
+/// Scales a vector to length 1; a vector of zeros stays zero.
 fn scale_to_unit(vector: &mut [f32]) {
     let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
     let scale = 1.0 / length.max(1e-12);

@@ -5,15 +5,15 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// One cache line. Buffers begin at one, so that a vector of values never lies in two.
+/// Cache line. Buffers begin at one, so that a vector of values never spans two.
 #[repr(C, align(64))]
 struct Line(UnsafeCell<[MaybeUninit<u8>; 64]>);
 
-/// A buffer whose parts belong to whoever the phase of the computation gives them to. Two phases are
-/// separated by a barrier, which orders the writes of one before the reads of the next.
+/// Buffer whose parts belong to the members that a phase of the computation assigns them to. A barrier between two
+/// phases orders the writes of one before the reads of the next.
 pub(super) struct Shared<T> {
     lines: Vec<Line>,
-    /// Values, all of them written before.
+    /// Number of values, all of them initialised.
     len: usize,
     values: PhantomData<T>,
 }
@@ -30,7 +30,7 @@ impl<T> Default for Shared<T> {
 
 #[allow(unsafe_code, reason = "members of a team write disjoint parts of one buffer")]
 impl<T: Copy> Shared<T> {
-    /// Makes room for `len` values, `empty` where there was none; memory is kept for the next batch.
+    /// Makes room for `len` values and fills new ones with `empty`; memory is kept for the next batch.
     pub(super) fn grow(&mut self, len: usize, empty: T) {
         const { assert!(align_of::<T>() <= align_of::<Line>()) };
         if self.len >= len {
@@ -46,32 +46,32 @@ impl<T: Copy> Shared<T> {
         self.len = len;
     }
 
-    /// The first `len` values, of whoever has the buffer alone.
+    /// Returns the first `len` values; the caller has the buffer exclusively.
     pub(super) fn own(&mut self, len: usize, empty: T) -> &mut [T] {
         self.grow(len, empty);
-        // SAFETY: nobody else has this buffer.
+        // SAFETY: the exclusive borrow rules out other users of this buffer.
         unsafe { self.write(0..len) }
     }
 
     /// # Safety
-    /// In this phase nobody writes into `range`.
+    /// No thread writes into `range` in this phase.
     pub(super) unsafe fn read(&self, range: Range<usize>) -> &[T] {
         let first = self.place(&range);
-        // SAFETY: `place` checked that the values are there; nobody writes, says the caller.
+        // SAFETY: `place` checked that the values exist; the caller guarantees that no thread writes.
         unsafe { std::slice::from_raw_parts(first, range.len()) }
     }
 
     /// # Safety
-    /// In this phase nobody else reads or writes any of `range`.
+    /// No other thread reads or writes any part of `range` in this phase.
     #[allow(clippy::mut_from_ref)]
     pub(super) unsafe fn write(&self, range: Range<usize>) -> &mut [T] {
         let first = self.place(&range);
-        // SAFETY: as above; the cells allow writing through a shared borrow, and nobody else looks.
+        // SAFETY: as above; the cells allow writing through a shared borrow, and no other thread has access.
         unsafe { std::slice::from_raw_parts_mut(first.cast_mut(), range.len()) }
     }
 
     /// # Panics
-    /// When the buffer ends before `range` does.
+    /// The buffer ends before `range` does.
     #[inline(always)]
     fn place(&self, range: &Range<usize>) -> *const T {
         assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {}", self.len);

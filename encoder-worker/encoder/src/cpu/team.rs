@@ -1,8 +1,7 @@
-//! A few threads that work on one thing together, phase by phase. Whoever is there takes the next part of
-//! a phase, and nobody waits for a thread that has not come: where another process has its core, the rest
-//! is done without it. Between two jobs the helpers look out for the next for some microseconds, then
-//! sleep: waking takes longer than a tenth of a short text, and looking out for longer would take the core
-//! from others.
+//! Team of threads that work on one job together, phase by phase. Any thread that is present takes the next part of a
+//! phase, and none waits for a thread that has not started: if another process has its core, the rest is done without
+//! it. Between two jobs the helpers poll for the next one for some microseconds, then sleep. A wakeup takes longer than
+//! a tenth of a short text, and polling for longer would take the core from others.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -18,25 +17,25 @@ use super::cores::Cores;
 use crate::giving_way::{Behind, give_way};
 use crate::load_error::LoadError;
 
-/// How long a thread looks out for the next job, or for the end of this one, before it sleeps.
+/// Time that a thread polls for the next job, or for the end of this one, before it sleeps.
 const LOOK_OUT: Duration = Duration::from_micros(20);
 
-/// Looks at a flag before a thread gives up its core once.
+/// Polls of a flag before a thread yields its core once.
 const LOOKS: u32 = 200;
 
-/// The bit of [`Board::door`] that says that helpers may enter; the others count who is inside.
+/// Bit of [`Board::door`] that lets helpers enter; the other bits count the helpers inside.
 const OPEN: usize = 1 << (usize::BITS - 1);
 
-/// How far a phase is.
+/// Progress of a phase.
 struct Phase {
-    /// Each member's share of the parts. Whoever is through with its own takes from the others': the
-    /// same member works on the same weights from job to job, and nobody waits for one that is late.
+    /// Each member's share of the parts. A member that has finished its own takes from the others. The same member
+    /// works on the same weights from job to job, and none waits for a late one.
     shares: Box<[Share]>,
     done: Share,
 }
 
-/// How many parts were taken of a share, or are done. Aligned, so that who waits for one does not slow
-/// who works on the next: processors fetch cache lines in pairs.
+/// Number of parts that were taken of a share, or are done. Aligned, so that a thread which waits for one does not slow
+/// a thread which works on the next: processors fetch cache lines in pairs.
 #[derive(Default)]
 #[repr(align(128))]
 struct Share(AtomicUsize);
@@ -67,44 +66,45 @@ impl Phase {
     }
 }
 
-/// A member's share of the parts.
+/// Returns a member's share of the parts.
 fn share(member: usize, members: usize, parts: usize) -> Range<usize> {
     member * parts / members..(member + 1) * parts / members
 }
 
-/// One thread's part in a team's job.
+/// Membership of one thread in a team's job.
 pub(super) struct Member<'a> {
-    /// From 0 on.
+    /// Index of the member, from 0 on.
     pub(super) index: usize,
     pub(super) count: usize,
-    /// `None` for a thread that works alone.
+    /// Board of the team; `None` for a thread that works alone.
     board: Option<&'a Board>,
-    /// The phase that comes next.
+    /// Index of the next phase.
     next: Cell<usize>,
 }
 
 impl Member<'_> {
-    /// A member of a team of one.
+    /// Creates the member of a team of one.
     pub(super) fn alone() -> Self {
         Self { index: 0, count: 1, board: None, next: Cell::new(0) }
     }
 
-    /// Cuts `units` into `parts` and works on parts until none is left; returns when all are done. All
-    /// members go through the same phases.
+    /// Cuts `units` into `parts` and works on parts until none is left; returns when all are done. All members go
+    /// through the same phases.
     ///
     /// # Panics
-    /// When another member has panicked, whose part will never be done.
+    /// Another member has panicked, so its part will never be done.
     pub(super) fn phase(&self, units: usize, parts: usize, mut work: impl FnMut(Range<usize>)) {
         let Some(board) = self.board else { return work(0..units) };
         let parts = parts.clamp(1, units.max(1));
         let (phase, done) = self.work_off(board, (units, parts), work);
-        // Once, and not part by part: all members want this line.
+        // Once and not part by part, because all members write to this cache line.
         phase.done.0.fetch_add(done, Release);
         look_until(|| phase.done.0.load(Acquire) == parts || board.broken.load(Relaxed));
         assert!(!board.broken.load(Relaxed), "another thread of the encoder panicked");
     }
 
-    /// As [`Self::phase`], for the last one: it is done when the job is, and who finds no part left goes.
+    /// Works like [`Self::phase`], for the last phase. It ends with the job, so a member that finds no part left
+    /// returns at once.
     pub(super) fn last_phase(
         &self,
         units: usize,
@@ -117,7 +117,7 @@ impl Member<'_> {
         }
     }
 
-    /// Works on parts of the next phase until none is left; the phase, and how many it were.
+    /// Works on parts of the next phase until none is left; returns the phase and the number of parts.
     fn work_off<'b>(
         &self,
         board: &'b Board,
@@ -135,7 +135,7 @@ impl Member<'_> {
     }
 }
 
-/// Looks again and again, giving up the core in between when it takes long.
+/// Polls until the condition holds; yields the core in between when it takes long.
 fn look_until(there: impl Fn() -> bool) {
     let mut looks = 0_u32;
     while !there() {
@@ -148,7 +148,7 @@ fn look_until(there: impl Fn() -> bool) {
     }
 }
 
-/// Looks for some microseconds; whether it came.
+/// Polls for some microseconds; returns true if the condition came to hold.
 fn look_out(there: impl Fn() -> bool) -> bool {
     let since = Instant::now();
     while !there() {
@@ -162,22 +162,22 @@ fn look_out(there: impl Fn() -> bool) -> bool {
 
 type Job<'a> = &'a (dyn Fn(&Member<'_>) + Sync);
 
-/// What helpers see of a job.
+/// Data about a job that helpers see.
 struct Board {
-    /// The number of jobs so far; a new one is announced by it.
+    /// Number of jobs so far; its change announces a new one.
     number: AtomicUsize,
-    /// [`OPEN`] and how many helpers are inside.
+    /// Counter of the helpers inside, with the bit [`OPEN`].
     door: AtomicUsize,
-    /// The job, and who runs it and sleeps until the last helper has left.
+    /// Job, with the thread that runs it and sleeps until the last helper has left.
     job: Mutex<Option<(Job<'static>, Thread)>>,
     phases: Box<[Phase]>,
-    /// A member has panicked.
+    /// True if a member has panicked.
     broken: AtomicBool,
     stopped: AtomicBool,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-/// The calling thread and its helpers. Dropping it ends them.
+/// Calling thread with its helpers. Dropping it ends them.
 pub(super) struct Team {
     board: Arc<Board>,
     helpers: Vec<JoinHandle<()>>,
@@ -185,7 +185,7 @@ pub(super) struct Team {
 }
 
 impl Team {
-    /// A team of `threads`, the caller's among them, for jobs of at most `phases` phases.
+    /// Creates a team of `threads`, the caller's among them, for jobs of at most `phases` phases.
     pub(super) fn new(threads: NonZeroUsize, phases: usize) -> Result<Self, LoadError> {
         let board = Arc::new(Board {
             number: AtomicUsize::new(0),
@@ -213,7 +213,7 @@ impl Team {
         Ok(team)
     }
 
-    /// Keeps the calling thread, which will run the jobs, on a core that no helper is kept on.
+    /// Pins the calling thread, which will run the jobs, to a core that no helper is pinned to.
     pub(super) fn settle(&self) {
         self.cores.keep(0);
     }
@@ -222,14 +222,14 @@ impl Team {
         self.helpers.len() + 1
     }
 
-    /// Wakes the helpers of so many members, so that they look out when the next job comes.
+    /// Wakes the helpers of `members` members, so that they poll when the next job comes.
     pub(super) fn rouse(&self, members: usize) {
         let helpers = self.helpers.iter().take(members.saturating_sub(1));
         helpers.for_each(|helper| helper.thread().unpark());
     }
 
-    /// Runs `job` here and on those helpers of so many members that come in time, and returns when all are
-    /// through. A panic of any is passed on; the team is of no use after one.
+    /// Runs `job` on this thread and on those helpers of `members` members that start in time; returns when all are
+    /// done. A panic of any member is passed on; the team is unusable after one.
     pub(super) fn run(&mut self, members: usize, job: Job<'_>) {
         let board = &*self.board;
         for phase in &board.phases {
@@ -241,7 +241,7 @@ impl Team {
         self.rouse(members);
         board.take_part(job, (0, self.size()));
         board.door.fetch_and(!OPEN, AcqRel);
-        // Asleep, it leaves its core to a helper that others keep from its own.
+        // While asleep, this thread leaves its core to a helper whose own core is taken.
         while !look_out(|| board.door.load(Acquire) == 0) {
             thread::park();
         }
@@ -252,11 +252,11 @@ impl Team {
     }
 }
 
-/// The job outlives its use: `Team::run` returns only when no helper is at it.
+/// Extends the lifetime of a job. The job outlives its use: `Team::run` returns only when no helper uses it.
 #[allow(unsafe_code, reason = "threads that live longer than the borrow work on it")]
 fn forget_lifetime(job: Job<'_>) -> Job<'static> {
-    // SAFETY: helpers use the job only while they are inside, which they enter while the door is open. `run`
-    // closes it and waits until nobody is inside, also when its own part panics.
+    // SAFETY: helpers use the job only while they are inside, and they enter only while the door is open. `run` closes
+    // it and waits until no helper is inside, even when its own part panics.
     unsafe { std::mem::transmute::<Job<'_>, Job<'static>>(job) }
 }
 
@@ -281,7 +281,7 @@ impl Board {
             self.take_part(job, (index, count));
             runner
         });
-        // Who runs the job may end with it from here on.
+        // The thread that runs the job may end it from here on.
         let was_last = self.door.fetch_sub(1, Release) == 1;
         if let (true, Some(runner)) = (was_last, runner) {
             runner.unpark();
@@ -309,7 +309,7 @@ impl Drop for Team {
         self.board.stopped.store(true, Relaxed);
         self.rouse(usize::MAX);
         for helper in self.helpers.drain(..) {
-            // Helpers catch what the jobs do.
+            // Helpers catch the panics of jobs.
             let _ = helper.join();
         }
     }

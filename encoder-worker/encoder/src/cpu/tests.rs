@@ -1,4 +1,4 @@
-//! The forward pass against the same network in plain loops.
+//! Tests of the forward pass against the same network in plain loops.
 
 use std::num::NonZeroUsize;
 
@@ -20,13 +20,15 @@ const TEXTS: [&str; 4] = [
 ];
 
 fn forward(model: &TinyModel, texts: &[&str]) -> Vec<Vec<f32>> {
-    forward_with(model, texts, (Isa::detect().expect("no limit is set"), NumberFormat::F32, 2))
+    forward_with(model, texts, Isa::detect().expect("no limit is set"), NumberFormat::F32, 2)
 }
 
 fn forward_with(
     model: &TinyModel,
     texts: &[&str],
-    (isa, format, threads): (Isa, NumberFormat, usize),
+    isa: Isa,
+    format: NumberFormat,
+    threads: usize,
 ) -> Vec<Vec<f32>> {
     let dir = ModelDir::open(model.path()).expect("the directory is right");
     let weights = dir.read_weights(&AdapterChoice::None).expect("the weights are there");
@@ -64,7 +66,7 @@ fn check(
 }
 
 fn gelu(x: f64) -> f64 {
-    // The complementary error function by its continued fraction would do; a fine sum is simpler.
+    // A continued fraction of the complementary error function would do too; a fine sum is simpler.
     let steps = 4_000;
     let width = x / f64::from(steps);
     let density = |t: f64| (-t * t / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
@@ -137,7 +139,7 @@ fn every_number_format_is_close_to_f32_on_every_instruction_set() {
             (NumberFormat::Bf16, 0.999),
             (NumberFormat::Int8, 0.995),
         ] {
-            let got = forward_with(&model, &TEXTS, (isa, format, 2));
+            let got = forward_with(&model, &TEXTS, isa, format, 2);
             for (got, exact) in got.iter().zip(&exact) {
                 let cosine = cosine(got, exact);
                 assert!(cosine > least, "{limit}, {format}: {cosine}");
@@ -151,11 +153,11 @@ fn embeddings_do_not_depend_on_threads_or_neighbours() {
     let model = TinyModel::new();
     let isa = Isa::detect().expect("no limit is set");
     for format in [NumberFormat::F32, NumberFormat::Bf16, NumberFormat::Int8] {
-        let one = forward_with(&model, &TEXTS, (isa, format, 1));
+        let one = forward_with(&model, &TEXTS, isa, format, 1);
         for threads in [2, 3, 5] {
-            assert_eq!(forward_with(&model, &TEXTS, (isa, format, threads)), one, "{threads}");
+            assert_eq!(forward_with(&model, &TEXTS, isa, format, threads), one, "{threads}");
             for (text, one) in TEXTS.iter().zip(&one) {
-                let alone = forward_with(&model, &[text], (isa, format, threads));
+                let alone = forward_with(&model, &[text], isa, format, threads);
                 assert_eq!(&alone[0], one, "{format}, {threads} threads, {text:?}");
             }
         }

@@ -1,14 +1,14 @@
-//! A head's keys, transposed: a row for each of its columns, a column for each token.
+//! Transposed keys of a head: a row for each of its columns, a column for each token.
 
 use pulp::Arch;
 
 use super::attention::HeadRows;
 
-/// Tokens are padded to a multiple of this: the widest vector.
+/// Multiple to which tokens are padded: the widest vector.
 pub(super) const LANES: usize = 16;
 
-/// Transposes `width` columns, a multiple of 16. `to` has `width` rows, as long as there are tokens, padded;
-/// what pads them is of no meaning.
+/// Transposes `width` columns, a multiple of 16. `to` has `width` rows of as many columns as there are tokens, padded;
+/// the values in the padding are arbitrary.
 pub(super) fn transpose(arch: Arch, keys: HeadRows<'_>, width: usize, to: &mut [f32]) {
     let columns = to.len() / width;
     #[cfg(target_arch = "x86_64")]
@@ -17,7 +17,7 @@ pub(super) fn transpose(arch: Arch, keys: HeadRows<'_>, width: usize, to: &mut [
             unsafe_code,
             reason = "`pulp` found the instructions, or this were another `Arch`"
         )]
-        // SAFETY: as the reason says.
+        // SAFETY: see the reason above.
         return unsafe { avx512::transpose(keys, width, to, columns) };
     }
     let _ = arch;
@@ -47,7 +47,7 @@ pub(super) mod avx512 {
         }
     }
 
-    /// Sixteen tokens' values from `column` on; zeros after the last.
+    /// Loads sixteen tokens' values from `column` on; zeros after the last token.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn load(keys: HeadRows<'_>, token: usize, column: usize) -> [__m512; LANES] {
@@ -58,7 +58,7 @@ pub(super) mod avx512 {
         block
     }
 
-    /// Pairs, then fours within each quarter of a register, then the quarters.
+    /// Transposes sixteen rows: pairs, then fours within each quarter of a register, then the quarters.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(in crate::cpu) fn transposed(rows: [__m512; LANES]) -> [__m512; LANES] {

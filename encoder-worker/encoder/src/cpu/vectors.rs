@@ -1,5 +1,5 @@
-//! Kernels that multiply in f32 with whatever vectors the CPU has, for formats whose weights become f32 on
-//! the way. Activations stay f32: nothing is gained by rounding them.
+//! Kernels that multiply in f32 with the vectors of any CPU, for formats whose weights become f32 when read.
+//! Activations stay f32, because rounding them gains nothing.
 
 use std::marker::PhantomData;
 
@@ -11,13 +11,13 @@ use super::kernel::{Format, Kernel, NO_GROUPS, Panel, PanelRow, Rows, blocks, fo
 /// Rows of one tile: with two vectors of columns, 12 sums of AVX2's 16 registers.
 const ROWS: usize = 6;
 
-/// A format with a tile of its own.
+/// Format with a tile of its own.
 pub(super) trait Tile: Format + Sized + Send + Sync {
-    /// `N` rows from `first` on by the whole panel.
+    /// Multiplies `N` rows from `first` on by the whole panel.
     fn tile<S: Simd, const N: usize>(product: &mut Product<'_, Self>, simd: S, first: usize);
 }
 
-/// Runs everywhere.
+/// Kernel that runs on every CPU.
 pub(super) struct Vectors<F> {
     arch: Arch,
     format: PhantomData<F>,
@@ -55,7 +55,7 @@ impl<F: Tile> Kernel for Vectors<F> {
     }
 }
 
-/// Some rows by one panel.
+/// Product of some rows and one panel.
 pub(super) struct Product<'a, F: Format> {
     pub(super) rows: Rows<'a, f32>,
     pub(super) panel: Panel<'a, F::Step>,

@@ -1,4 +1,4 @@
-//! The GPU behind the seam that the batching loop knows.
+//! GPU implementation of the batching loop's backend interface.
 
 use candle_core::CudaDevice;
 use candle_core::cuda_backend::cudarc::driver::CudaSlice;
@@ -18,15 +18,14 @@ use crate::load_error::LoadError;
 use crate::model_dir::ModelDir;
 use crate::weights::{Weights, WeightsFile};
 
-/// A model on one GPU.
+/// Model on one GPU.
 struct CudaBert<T> {
     name: String,
     network: Model<Matrix<T>, CudaSlice<f32>>,
     gpu: Gpu<T>,
 }
 
-/// Loads the model onto the GPU `index`, compiles the kernels for it and runs them on a few sizes, or
-/// says why not.
+/// Loads the model onto the GPU `index`, compiles the kernels for it and runs them on a few sizes.
 pub(crate) fn load(
     model: &ModelDir,
     weights: &WeightsFile,
@@ -46,7 +45,7 @@ pub(crate) fn load(
 }
 
 impl<T: Element> CudaBert<T> {
-    /// The outer error is the weights', the inner one the GPU's.
+    /// Loads the model. The outer error concerns the weights, the inner one the GPU.
     fn load(
         device: &CudaDevice,
         weights: &Weights<'_>,
@@ -81,7 +80,7 @@ impl<T: Element> Backend for CudaBert<T> {
 
     fn forward(&mut self, batch: &Batch) -> Result<Vec<Vec<f32>>, BackendError> {
         self.run(batch).map_err(|error| {
-            // What was begun must not meet the next batch in the buffers.
+            // Launches in progress must not write into the buffers of the next batch.
             let unsettled = self.gpu.settle().err().map(|error| format!("; then {error}"));
             BackendError(format!("{}: {error}{}", self.name, unsettled.unwrap_or_default()))
         })

@@ -1,4 +1,4 @@
-//! The number formats that a GPU keeps matrices and rows in.
+//! Number formats of matrices and rows on a GPU.
 
 use candle_core::cuda_backend::cudarc::cublas::sys::cublasOperation_t::{CUBLAS_OP_N, CUBLAS_OP_T};
 use candle_core::cuda_backend::cudarc::cublas::{CudaBlas, Gemm, GemmConfig};
@@ -8,14 +8,14 @@ use half::bf16;
 use super::error::GpuError;
 use super::plan::Product;
 
-/// A number on the GPU. Vectors (biases, norms) are always f32.
+/// Number on the GPU. Vectors (biases, norms) are always f32.
 pub(super) trait Element: DeviceRepr + ValidAsZeroBits + Sized + Send + 'static {
-    /// As it ends the kernels' names and the backend's.
+    /// Suffix of the kernels' names and of the backend's name.
     const NAME: &'static str;
 
     fn from_f32(value: f32) -> Self;
 
-    /// `into` = `rows` times `matrix`, summed in f32.
+    /// Computes `into` = `rows` times `matrix`, summed in f32.
     fn multiply(
         blas: &CudaBlas,
         product: Product,
@@ -91,7 +91,6 @@ where
     assert!(matrix.len() >= numbers(config.m, config.lda), "the matrix has all its rows");
     assert!(rows.len() >= numbers(config.n, config.ldb), "there is a row for every token");
     assert!(into.len() >= numbers(config.n, config.ldc), "there is room for every token");
-    // SAFETY: the sizes were just held against the three buffers, which belong to the stream that
-    // `blas` works on.
+    // SAFETY: the sizes were just checked against the three buffers, which belong to the stream that `blas` works on.
     Ok(unsafe { blas.gemm(config, matrix, rows, into) }?)
 }

@@ -1,10 +1,10 @@
-//! What NVIDIA's libraries answer when something fails.
+//! Errors of NVIDIA's libraries.
 
 use candle_core::cuda_backend::cudarc::cublas::result::CublasError;
 use candle_core::cuda_backend::cudarc::driver::DriverError;
 use thiserror::Error;
 
-/// A GPU did not do what it was told.
+/// Failure of a GPU operation.
 #[derive(Debug, Error)]
 pub(super) enum GpuError {
     #[error("the driver says {0}")]

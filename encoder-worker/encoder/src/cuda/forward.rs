@@ -1,16 +1,16 @@
-//! The forward pass as a list of steps. A GPU carries them out; a test does so in plain loops.
+//! Forward pass as a list of steps. A GPU executes them; a test does so in plain loops.
 
 #[cfg(test)]
 mod tests;
 
 use super::model::{Embeddings, Layer, Model};
 
-/// Memory for a batch's intermediate results, a row a token.
+/// Memory for a batch's intermediate results, one row per token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slot {
     /// `[tokens, hidden]`: a layer's input and output.
     Hidden,
-    /// `[tokens, hidden]`: what attention gathered.
+    /// `[tokens, hidden]`: the result of attention.
     Context,
     /// `[tokens, hidden]`: between attention and the feed-forward layer.
     Middle,
@@ -25,7 +25,7 @@ impl Slot {
     pub(super) const ALL: [Self; 5] =
         [Self::Hidden, Self::Context, Self::Middle, Self::Qkv, Self::Wide];
 
-    /// Numbers a token.
+    /// Returns the number of values per token.
     pub(super) fn width(self, hidden: usize, wide: usize) -> usize {
         match self {
             Self::Hidden | Self::Context | Self::Middle => hidden,
@@ -35,19 +35,19 @@ impl Slot {
     }
 }
 
-/// What a device does with the batch it was given; each method is one launch.
+/// Steps that a device executes for its current batch; each method is one launch.
 pub(super) trait Steps {
     type Matrix;
     type Vector;
     type Error;
 
-    /// `Hidden` = norm(words + positions).
+    /// Computes `Hidden` = norm(words + positions).
     fn embed(
         &mut self,
         embeddings: &Embeddings<Self::Matrix, Self::Vector>,
     ) -> Result<(), Self::Error>;
 
-    /// `into` = `from` times `matrix`, which is `[outputs, inputs]`.
+    /// Computes `into` = `from` times `matrix`, which is `[outputs, inputs]`.
     fn multiply(
         &mut self,
         from: Slot,
@@ -55,10 +55,10 @@ pub(super) trait Steps {
         into: Slot,
     ) -> Result<(), Self::Error>;
 
-    /// `Context` = softmax over each text of (`Qkv` + `bias`), head by head.
+    /// Computes `Context` = softmax over each text of (`Qkv` + `bias`), head by head.
     fn attend(&mut self, bias: &Self::Vector) -> Result<(), Self::Error>;
 
-    /// `rows` = norm(`rows` + bias + `residual`); `bias_norm` is bias, weight, bias of the norm.
+    /// Computes `rows` = norm(`rows` + bias + `residual`); `bias_norm` is bias, weight, bias of the norm.
     fn add_norm(
         &mut self,
         rows: Slot,
@@ -66,15 +66,15 @@ pub(super) trait Steps {
         bias_norm: &Self::Vector,
     ) -> Result<(), Self::Error>;
 
-    /// `Wide` = activation(`Wide` + `bias`).
+    /// Computes `Wide` = activation(`Wide` + `bias`).
     fn activate(&mut self, bias: &Self::Vector) -> Result<(), Self::Error>;
 
-    /// The result = `Hidden`, pooled by text, normalised when the model asks for it.
+    /// Computes the result = `Hidden`, pooled by text, normalised when the model requires it.
     fn pool(&mut self) -> Result<(), Self::Error>;
 }
 
-/// Launches that a batch takes, whatever its size: 50 with six layers. Half of them, less one, are
-/// matrix products; one upload comes before them and one download after them.
+/// Returns the number of launches of a batch, which does not depend on its size: 50 with six layers. Half of them, less
+/// one, are matrix products. One upload comes before them and one download after them.
 pub(super) const fn launches(layers: usize) -> usize {
     2 + 8 * layers
 }

@@ -1,4 +1,4 @@
-//! The forward pass's steps as launches on one GPU. The kernels' arguments are in `kernels/bert.cu`.
+//! Steps of the forward pass as launches on one GPU. `kernels/bert.cu` defines the kernels' arguments.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ use super::plan::{Plan, Product};
 use crate::backend::Batch;
 use crate::model_dir::{Activation, ModelDir, Pooling};
 
-/// A matrix on the GPU.
+/// Matrix on the GPU.
 pub(super) struct Matrix<T> {
     rows: usize,
     columns: usize,
     values: CudaSlice<T>,
 }
 
-/// What the kernels are told about the model beside its weights.
+/// Parameters of the model that the kernels get in addition to its weights.
 struct Settings {
     hidden: i32,
     wide: i32,
@@ -36,7 +36,7 @@ struct Settings {
     normalise: i32,
 }
 
-/// One GPU with what it needs to run batches.
+/// GPU with the resources to run batches.
 pub(super) struct Gpu<T> {
     stream: Arc<CudaStream>,
     blas: Arc<CudaBlas>,
@@ -61,18 +61,18 @@ impl<T: Element> Gpu<T> {
         })
     }
 
-    /// Sends up the batch that the next steps work on.
+    /// Uploads the batch that the next steps work on.
     pub(super) fn send(&mut self, batch: &Batch) -> Result<(), GpuError> {
         self.plan = Plan::new(batch);
         Ok(self.memory.send(&self.plan, batch)?)
     }
 
-    /// Waits for the steps and takes their result: one vector a text.
+    /// Waits for the steps and downloads their result: one vector per text.
     pub(super) fn receive(&mut self) -> Result<Vec<Vec<f32>>, GpuError> {
         Ok(self.memory.receive(self.plan.texts)?)
     }
 
-    /// Waits until nothing is under way.
+    /// Waits until no work is in progress.
     pub(super) fn settle(&self) -> Result<(), GpuError> {
         Ok(self.memory.settle()?)
     }
@@ -90,7 +90,7 @@ impl Settings {
             wide: bert.intermediate_size as i32,
             heads: bert.num_attention_heads as u32,
             epsilon: bert.layer_norm_eps as f32,
-            // Numbered as in kernels/activation.cuh; an unknown one was refused with the directory.
+            // Numbered as in kernels/activation.cuh; loading has refused an unknown one.
             activation: match bert.activation().unwrap_or(Activation::Gelu) {
                 Activation::Gelu => 0,
                 Activation::GeluTanh => 1,
@@ -107,7 +107,7 @@ impl Settings {
     }
 }
 
-/// Sends the weights up, matrices in the GPU's number format.
+/// Uploads the weights, with matrices in the GPU's number format.
 pub(super) fn upload<T: Element>(
     device: &CudaDevice,
     model: Model<HostMatrix, Vec<f32>>,
@@ -201,10 +201,10 @@ fn grid(x: usize, y: u32, threads: u32) -> LaunchConfig {
 
 #[allow(unsafe_code, reason = "nothing holds a kernel's arguments to its signature")]
 fn start(mut launch: LaunchArgs<'_>, blocks: LaunchConfig) -> Result<(), GpuError> {
-    // SAFETY: each step above passes what kernels/bert.cu declares, in that order. The kernels stay
-    // within rows of the plan's tokens and texts, which `Memory::send` made room for; ids and positions
-    // are within the tables because the tokenizer was held to `vocab_size` and texts to the positions
-    // that there are. The host test runs the kernels with margins around every buffer.
+    // SAFETY: each step above passes the arguments that kernels/bert.cu declares, in that order. The kernels stay
+    // within rows of the plan's tokens and texts, for which `Memory::send` made room. Ids and positions are within the
+    // tables because the tokenizer was checked against `vocab_size` and texts are cut to the existing positions. The
+    // host test runs the kernels with margins around every buffer.
     unsafe { launch.launch(blocks) }?;
     Ok(())
 }

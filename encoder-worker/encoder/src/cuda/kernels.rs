@@ -1,15 +1,15 @@
-//! Our own kernels: PTX text, compiled for the GPU at hand by the driver when it is loaded.
+//! Our own kernels: PTX text that the driver compiles for the present GPU when it is loaded.
 
 use candle_core::CudaDevice;
 use candle_core::cuda_backend::cudarc::driver::CudaFunction;
 
 use super::error::GpuError;
 
-/// Made from `kernels/bert.cu` by `make cuda-ptx`, for compute capability 8.0 and all later ones.
+/// PTX made from `kernels/bert.cu` by `make cuda-ptx`, for compute capability 8.0 and all later ones.
 const PTX: &str = include_str!("../../../kernels/bert.ptx");
 const MODULE: &str = "toolgate-bert";
 
-/// One number format's kernels; `kernels/bert.cu` has their arguments.
+/// Kernels of one number format; `kernels/bert.cu` defines their arguments.
 pub(super) struct Kernels {
     pub(super) embed: CudaFunction,
     pub(super) attention: CudaFunction,
@@ -27,7 +27,7 @@ pub(super) mod threads {
 }
 
 impl Kernels {
-    /// `element` and `head_size` are such as kernels exist for.
+    /// Loads the kernels; they must exist for this `element` and `head_size`.
     pub(super) fn load(
         device: &CudaDevice,
         element: &str,

@@ -1,4 +1,4 @@
-//! What of a model and of a wish the kernels can do.
+//! Limits of the kernels: supported model sizes and number formats.
 
 use crate::device::{Device, NumberFormat};
 use crate::load_error::LoadError;
@@ -9,14 +9,14 @@ const HEAD_SIZES: [usize; 2] = [32, 64];
 /// Widest token vector that the layer norm's registers hold (`MAX_PAIRS` in `kernels/norm.cuh`).
 const MAX_HIDDEN: usize = 1024;
 
-/// How numbers are kept on the GPU; all sums are in f32.
+/// Number format on the GPU; all sums are in f32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GpuFormat {
     F32,
     Bf16,
 }
 
-/// What `format` means on `device`.
+/// Returns the GPU format for the requested `format` on `device`.
 pub(super) fn gpu_format(format: NumberFormat, device: Device) -> Result<GpuFormat, LoadError> {
     match format {
         NumberFormat::Auto | NumberFormat::Bf16 => Ok(GpuFormat::Bf16),
@@ -25,7 +25,7 @@ pub(super) fn gpu_format(format: NumberFormat, device: Device) -> Result<GpuForm
     }
 }
 
-/// Refuses a network whose sizes the kernels don't have.
+/// Refuses a network whose sizes the kernels don't support.
 pub(super) fn check_sizes(model: &ModelDir) -> Result<(), LoadError> {
     let refuse = |key: &str, problem: String| {
         Err(LoadError::Key { path: model.file(CONFIG_FILE), key: key.into(), problem })

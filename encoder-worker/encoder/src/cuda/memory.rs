@@ -1,5 +1,5 @@
-//! Memory that batches use one after another: on the GPU, and pinned on the host for what goes up and
-//! comes down. It grows when a batch needs more, so that a batch usually allocates nothing.
+//! Memory that successive batches share: on the GPU, and pinned on the host for uploads and downloads. It grows when a
+//! batch needs more, so a batch usually allocates nothing.
 
 use std::sync::Arc;
 
@@ -13,19 +13,19 @@ use super::forward::Slot;
 use super::plan::{Plan, room_for};
 use crate::backend::Batch;
 
-/// All buffers of one encoder. Whoever uses them waits for the stream before the next batch.
+/// All buffers of one encoder. Each user waits for the stream before the next batch.
 pub(super) struct Memory<T> {
     stream: Arc<CudaStream>,
     hidden: usize,
     wide: usize,
     tokens: usize,
     texts: usize,
-    /// By [`Slot`].
+    /// Buffers, indexed by [`Slot`].
     pub(super) slots: [CudaSlice<T>; 5],
-    /// A batch as [`Plan`] lays it out.
+    /// Uploaded batch, in the layout of [`Plan`].
     pub(super) upload: CudaSlice<u32>,
     upload_host: PinnedHostSlice<u32>,
-    /// `[texts, hidden]`.
+    /// Result: `[texts, hidden]`.
     pub(super) result: CudaSlice<f32>,
     result_host: PinnedHostSlice<f32>,
 }
@@ -52,7 +52,7 @@ impl<T: Element> Memory<T> {
         })
     }
 
-    /// Makes room and sends the batch up.
+    /// Makes room and uploads the batch.
     pub(super) fn send(&mut self, plan: &Plan, batch: &Batch) -> Result<(), DriverError> {
         self.make_room(plan)?;
         let words = &mut self.upload_host.as_mut_slice()?[..plan.words()];
@@ -60,7 +60,7 @@ impl<T: Element> Memory<T> {
         self.stream.memcpy_htod(words, &mut self.upload)
     }
 
-    /// Waits for the batch and takes its result.
+    /// Waits for the batch and downloads its result.
     pub(super) fn receive(&mut self, texts: usize) -> Result<Vec<Vec<f32>>, DriverError> {
         let count = texts * self.hidden;
         let host = &mut self.result_host.as_mut_slice()?[..count];
@@ -93,7 +93,7 @@ impl<T: Element> Memory<T> {
     }
 }
 
-/// The most words that a batch of `tokens` takes: when every token is a text.
+/// Returns the most words that a batch of `tokens` takes, which is when every token is a text.
 fn upload_words(tokens: usize) -> usize {
     Plan { tokens, texts: tokens, tiles: tokens }.words()
 }
@@ -115,7 +115,7 @@ fn pinned<T: DeviceRepr + ValidAsZeroBits>(
     count: usize,
     flags: u32,
 ) -> Result<PinnedHostSlice<T>, DriverError> {
-    // SAFETY: any bits are a value of `T`, and all that is read was written before: the upload by
+    // SAFETY: any bits are a value of `T`, and all values are written before they are read: the upload by
     // `Plan::write`, the result by the copy from the GPU.
     unsafe { stream.context().alloc_pinned_with_flags(count, flags) }
 }

@@ -1,4 +1,4 @@
-//! The weights in the form that the forward pass multiplies with, before and after they are uploaded.
+//! Weights in the form that the forward pass multiplies with, before and after their upload.
 
 use std::f64::consts::LOG2_E;
 
@@ -6,44 +6,44 @@ use crate::load_error::LoadError;
 use crate::model_dir::BertConfig;
 use crate::weights::Weights;
 
-/// A loaded network; `M` are its matrices, `V` its vectors, wherever they lie.
+/// Loaded network; `M` is the type of its matrices and `V` that of its vectors, on the host or on the GPU.
 pub(super) struct Model<M, V> {
     pub(super) embeddings: Embeddings<M, V>,
     pub(super) layers: Vec<Layer<M, V>>,
 }
 
-/// The input tables.
+/// Input tables.
 pub(super) struct Embeddings<M, V> {
-    /// `[vocabulary, hidden]`.
+    /// Token embeddings: `[vocabulary, hidden]`.
     pub(super) words: M,
-    /// `[positions, hidden]`, with the segment's row added already: all is segment 0.
+    /// Position embeddings: `[positions, hidden]`. The segment's row is already added, because every text is segment 0.
     pub(super) positions: M,
-    /// The layer norm's weight, then its bias: `[2, hidden]`.
+    /// Weight, then bias of the layer norm: `[2, hidden]`.
     pub(super) norm: V,
 }
 
-/// One layer. Matrices are `[outputs, inputs]`, as in the file.
+/// Weights of one layer. Matrices are `[outputs, inputs]`, as in the file.
 pub(super) struct Layer<M, V> {
-    /// Queries, keys and values, one under the other: `[3 * hidden, hidden]`. Queries are scaled by
-    /// log2(e) / sqrt(head size), so that 2 to the power of a score is its weight.
+    /// Queries, keys and values, one under the other: `[3 * hidden, hidden]`. Queries are scaled by log2(e) / sqrt(head
+    /// size), so that 2 to the power of a score is its weight.
     pub(super) qkv: M,
-    /// `[3 * hidden]`, the queries' part scaled likewise.
+    /// Bias of `qkv`: `[3 * hidden]`; the queries' part is scaled likewise.
     pub(super) qkv_bias: V,
-    /// `[hidden, hidden]`.
+    /// Output projection of attention: `[hidden, hidden]`.
     pub(super) attention_out: M,
     /// Output bias, then the layer norm's weight and bias: `[3, hidden]`.
     pub(super) attention_norm: V,
-    /// `[wide, hidden]`.
+    /// Widening projection: `[wide, hidden]`.
     pub(super) up: M,
-    /// `[wide]`.
+    /// Bias of `up`: `[wide]`.
     pub(super) up_bias: V,
-    /// `[hidden, wide]`.
+    /// Narrowing projection: `[hidden, wide]`.
     pub(super) down: M,
-    /// As `attention_norm`.
+    /// Output bias, then the layer norm's weight and bias: `[3, hidden]`.
     pub(super) down_norm: V,
 }
 
-/// A matrix, row after row.
+/// Matrix, row after row.
 #[derive(Debug, Clone)]
 pub(super) struct HostMatrix {
     pub(super) rows: usize,
@@ -53,7 +53,7 @@ pub(super) struct HostMatrix {
 
 #[cfg(feature = "cuda")]
 impl<M, V> Model<M, V> {
-    /// The same network with every matrix and vector elsewhere.
+    /// Converts every matrix and vector of the network, for example to move it to a GPU.
     pub(super) fn map<N, W, E>(
         self,
         matrix: impl Fn(M) -> Result<N, E>,

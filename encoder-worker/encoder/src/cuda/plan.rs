@@ -1,5 +1,5 @@
-//! What the host works out about a batch before the GPU sees it: what is uploaded and where it lies,
-//! how many blocks each kernel gets, and the sizes of the matrix products.
+//! Layout of a batch that the host computes before the GPU sees it: the upload, the number of blocks of each kernel,
+//! and the sizes of the matrix products.
 
 use std::ops::Range;
 
@@ -9,19 +9,19 @@ use crate::backend::Batch;
 const TILE_QUERIES: usize = 64;
 /// Tokens that one block of a layer norm kernel takes (`NORM_WARPS`).
 const NORM_TOKENS: usize = 4;
-/// A tile as the kernel reads it: the text's first token, the one after its last, the first query.
+/// Words of a tile as the kernel reads it: the text's first token, the one after its last, the first query.
 const TILE_WORDS: usize = 3;
-/// Buffers grow in steps of this many tokens, so that few batches make them grow.
+/// Step in tokens by which buffers grow, so that few batches cause growth.
 const TOKEN_STEP: usize = 1024;
 
-/// A batch as one upload of 32-bit words: token ids, positions, bounds, tiles, one after the other.
+/// Batch as one upload of 32-bit words: token ids, positions, bounds, tiles, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// Tokens of all texts.
+    /// Number of tokens of all texts.
     pub(super) tokens: usize,
-    /// Texts.
+    /// Number of texts.
     pub(super) texts: usize,
-    /// Blocks a head that the attention kernel gets.
+    /// Blocks per head that the attention kernel gets.
     pub(super) tiles: usize,
 }
 
@@ -31,38 +31,37 @@ impl Plan {
         Self { tokens: batch.tokens(), texts: batch.texts(), tiles }
     }
 
-    /// Where the token ids lie, one word a token.
+    /// Returns the range of the token ids, one word per token.
     pub(super) fn ids(&self) -> Range<usize> {
         0..self.tokens
     }
 
-    /// Where each token's place in its text lies, one word a token.
+    /// Returns the range of each token's position in its text, one word per token.
     pub(super) fn positions(&self) -> Range<usize> {
         self.ids().end..self.ids().end + self.tokens
     }
 
-    /// Where the texts' bounds lie, one word more than there are texts.
+    /// Returns the range of the texts' bounds, one word more than there are texts.
     pub(super) fn bounds(&self) -> Range<usize> {
         self.positions().end..self.positions().end + self.texts + 1
     }
 
-    /// Where the tiles lie.
+    /// Returns the range of the tiles.
     pub(super) fn tiles(&self) -> Range<usize> {
         self.bounds().end..self.bounds().end + self.tiles * TILE_WORDS
     }
 
-    /// Words of the whole upload.
+    /// Returns the number of words of the whole upload.
     pub(super) fn words(&self) -> usize {
         self.tiles().end
     }
 
-    /// Blocks of a layer norm kernel.
+    /// Returns the number of blocks of a layer norm kernel.
     pub(super) fn norm_blocks(&self) -> usize {
         self.tokens.div_ceil(NORM_TOKENS)
     }
 
-    /// Writes the upload, front to back: the memory may be such that reading it is slow. `into` has
-    /// [`Self::words`] words.
+    /// Writes the upload from front to back, because reading this memory may be slow. `into` has [`Self::words`] words.
     pub(super) fn write(&self, batch: &Batch, into: &mut [u32]) {
         let positions = texts(batch).flat_map(|text| 0..text.len());
         let bounds = batch.bounds().iter().copied();
@@ -77,8 +76,8 @@ impl Plan {
     }
 }
 
-/// Batches of a few to some thousand tokens, to be run before the first real one: libraries load and
-/// choose what they need for a size when they first see it. Texts have at most `max_tokens`.
+/// Returns batches of a few to some thousand tokens, to be run before the first real one: libraries load and choose
+/// their code for a size when they first see it. Texts have at most `max_tokens`.
 pub(super) fn warm_up(max_tokens: usize) -> Vec<Batch> {
     let of = |tokens: usize| {
         let length = max_tokens.min(128).min(tokens);
@@ -93,14 +92,14 @@ fn texts(batch: &Batch) -> impl Iterator<Item = Range<usize>> {
     batch.bounds().windows(2).map(|text| text[0]..text[1])
 }
 
-/// Tokens to make room for when there is room for `now` and `needed` come.
+/// Returns the tokens to make room for when there is room for `now` and `needed` come.
 pub(super) fn room_for(needed: usize, now: usize) -> usize {
     if needed <= now { now } else { needed.max(now * 2).next_multiple_of(TOKEN_STEP) }
 }
 
-/// A product `[tokens, outputs] = [tokens, inputs] x [outputs, inputs] turned`, the way cuBLAS wants
-/// it said. There matrices run down their columns, so ours are seen turned: the weights come first
-/// and are turned back, and the result has a column a token.
+/// Product `[tokens, outputs] = [tokens, inputs] x [outputs, inputs] transposed`, in cuBLAS's terms. cuBLAS stores
+/// matrices by columns and so sees ours transposed: the weights come first and are transposed back, and the result has
+/// one column per token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Product {
     /// Rows of the result: outputs.
@@ -109,11 +108,11 @@ pub(super) struct Product {
     pub(super) n: i32,
     /// Length of the sums: inputs.
     pub(super) k: i32,
-    /// From one column of the weights to the next.
+    /// Distance between two columns of the weights.
     pub(super) lda: i32,
-    /// From one column of the tokens to the next.
+    /// Distance between two columns of the tokens.
     pub(super) ldb: i32,
-    /// From one column of the result to the next.
+    /// Distance between two columns of the result.
     pub(super) ldc: i32,
 }
 

@@ -1,5 +1,5 @@
-//! Whether there is a GPU that works. NVIDIA's libraries are looked for at run time, so a program
-//! with this code in it starts without them.
+//! Search for a GPU that works. NVIDIA's libraries are loaded at run time, so a program with this code starts without
+//! them.
 
 use std::panic::catch_unwind;
 
@@ -8,10 +8,10 @@ use candle_core::cuda_backend::cudarc::{cublas, curand, driver};
 
 use super::error::GpuError;
 
-/// The kernels are compiled for this compute capability and those above.
+/// Lowest compute capability that the kernels are compiled for.
 const CAPABILITY: (i32, i32) = (8, 0);
 
-/// Opens the GPU `index` and has it do something, or says why not.
+/// Opens the GPU `index` and runs a test on it; an error says why it can't be used.
 pub(super) fn open(index: usize) -> Result<CudaDevice, String> {
     let missing = missing_libraries();
     if !missing.is_empty() {
@@ -25,8 +25,8 @@ pub(super) fn open(index: usize) -> Result<CudaDevice, String> {
 
 #[allow(unsafe_code, reason = "loading a library runs its initialisers")]
 fn missing_libraries() -> Vec<&'static str> {
-    // SAFETY: these are NVIDIA's own libraries, found the way the system finds any library; their
-    // initialisers expect nothing of the program.
+    // SAFETY: these are NVIDIA's own libraries, found the way the system finds any library. Their initialisers have no
+    // requirements on the program.
     let found = unsafe {
         [
             ("libcuda", driver::sys::is_culib_present()),
@@ -37,7 +37,7 @@ fn missing_libraries() -> Vec<&'static str> {
     found.into_iter().filter(|(_, found)| !found).map(|(name, _)| name).collect()
 }
 
-/// The outer error is the driver's, the inner one ours.
+/// Opens and tests the GPU. The outer error is the driver's, the inner one ours.
 fn open_and_try(index: usize) -> Result<Result<CudaDevice, String>, GpuError> {
     let device = CudaDevice::new_with_stream(index)?;
     trust_the_stream(&device);
@@ -55,7 +55,7 @@ fn open_and_try(index: usize) -> Result<Result<CudaDevice, String>, GpuError> {
     Ok(Ok(device))
 }
 
-/// Without this every launch waits for and records an event per buffer.
+/// Disables event tracking. Otherwise every launch waits for and records an event per buffer.
 #[allow(unsafe_code, reason = "cudarc no longer orders streams among each other")]
 fn trust_the_stream(device: &CudaDevice) {
     // SAFETY: the encoder has one stream and all its work is on it, in order.

@@ -1,26 +1,26 @@
-//! How many tokens go into a batch: as many as the device takes some milliseconds for. A batch is not interrupted, so
-//! that whoever comes next waits for all of it, whoever's texts it has; and beyond some texts a larger one is hardly
-//! faster for each.
+//! Budget of tokens for a batch: as many as the device embeds in some milliseconds. A batch is not interrupted, so the
+//! next request waits for all of it, whoever sent its texts. Beyond some texts, a larger batch is hardly faster for
+//! each.
 
 use std::time::{Duration, Instant};
 
-/// The time that a full batch may take where one flow waits: it waits for itself only.
+/// Time limit for a full batch while one flow waits: it waits only for itself.
 pub(super) const OF_ONE_FLOW: Duration = Duration::from_millis(10);
 
-/// The time that a full batch may take where more than one flow waits: a quiet one waits for the texts of a busy one.
+/// Time limit for a full batch while several flows wait: a quiet one waits for the texts of a busy one.
 pub(super) const OF_FLOWS: Duration = Duration::from_millis(3);
 
-/// The time for which batches stay short after more than one flow waited. A quiet flow waits for nothing most of the time;
-/// its next text would wait for a long batch of the busy one.
+/// Time for which batches stay short after several flows waited. A quiet flow has nothing waiting most of the time; its
+/// next text would wait for a long batch of the busy one.
 const SHORT_FOR: Duration = Duration::from_millis(100);
 
-/// Short texts that share a batch on any device.
+/// Fewest tokens of a budget: short texts share a batch on any device.
 const LEAST: usize = 64;
 
-/// The part that one batch has in what is known.
+/// Weight of one batch in the running estimate, 0 to 1.
 const WEIGHT: f64 = 0.25;
 
-/// Tokens of a batch, as the device turns out to be.
+/// Budget of tokens for a batch, adapted to the measured speed of the device.
 #[derive(Debug)]
 pub(super) struct BatchBudget {
     target: Duration,
@@ -29,20 +29,20 @@ pub(super) struct BatchBudget {
 }
 
 impl BatchBudget {
-    /// As many tokens as take `target`, and never more than `most`, which is where it begins.
+    /// Creates a budget of tokens that take `target`. It begins at `most` and never exceeds it.
     pub(super) fn new(target: Duration, most: usize) -> Self {
         Self { target, tokens: most as f64, most }
     }
 
-    /// Tokens of the next batch.
+    /// Returns the tokens of the next batch.
     pub(super) fn tokens(&self) -> usize {
         self.tokens as usize
     }
 
-    /// A batch of so many tokens took so long.
+    /// Records that a batch of `tokens` took `time`.
     pub(super) fn took(&mut self, tokens: usize, time: Duration) {
         let fit = tokens as f64 * self.target.div_duration_f64(time.max(Duration::from_micros(1)));
-        // A small batch that was in time says nothing of larger ones: much of it may be the same for any.
+        // A small batch that was in time tells nothing about larger ones: much of its time may be constant.
         if time > self.target || tokens as f64 >= self.tokens / 2.0 {
             let fit = fit.min(self.tokens * 2.0);
             let least = LEAST.min(self.most) as f64;
@@ -52,14 +52,14 @@ impl BatchBudget {
     }
 }
 
-/// Remembers when more than one flow waited.
+/// Memory of the last time when several flows waited.
 #[derive(Debug, Default)]
 pub(super) struct SeveralFlows {
     last: Option<Instant>,
 }
 
 impl SeveralFlows {
-    /// Returns whether several flows wait at `now`, as `they_wait` says, or did a short while ago.
+    /// Returns true if several flows wait at `now`, according to `they_wait`, or waited a short while ago.
     pub(super) fn of_late(&mut self, they_wait: bool, now: Instant) -> bool {
         if they_wait {
             self.last = Some(now);
@@ -72,7 +72,7 @@ impl SeveralFlows {
 mod tests {
     use super::*;
 
-    /// A device that takes `start` for any batch and `each` for a token more.
+    /// Runs batches on a device that takes `start` for any batch and `each` for each token.
     fn run(budget: &mut BatchBudget, waiting: usize, start: Duration, each: Duration) {
         for _ in 0..100 {
             let tokens = budget.tokens().min(waiting);
@@ -87,7 +87,7 @@ mod tests {
         let mut budget = BatchBudget::new(OF_ONE_FLOW, 512);
         run(&mut budget, 10_000, Duration::ZERO, 100 * MICRO);
         assert!(budget.tokens().abs_diff(100) <= 1, "{}", budget.tokens());
-        // Twice as fast, and then as fast as can be.
+        // Twice as fast, and then as fast as possible.
         run(&mut budget, 10_000, Duration::ZERO, 50 * MICRO);
         assert!(budget.tokens().abs_diff(200) <= 2, "{}", budget.tokens());
         run(&mut budget, 10_000, 3_000 * MICRO, MICRO);
@@ -116,7 +116,7 @@ mod tests {
         let mut budget = BatchBudget::new(OF_ONE_FLOW, 32_768);
         run(&mut budget, 16, 3_000 * MICRO, MICRO);
         assert_eq!(budget.tokens(), 32_768);
-        // And one stall little.
+        // A single stall changes little.
         budget.took(16_384, OF_ONE_FLOW * 100);
         assert!(budget.tokens() > 20_000, "{}", budget.tokens());
     }

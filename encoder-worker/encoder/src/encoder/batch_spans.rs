@@ -1,5 +1,5 @@
-//! What traces show of a batch: a span below each sampled call that has texts in it, with links between
-//! calls that share it.
+//! Trace spans of a batch: one below each sampled call that has texts in it, with links between calls that share the
+//! batch.
 
 use toolgate_telemetry::SPANS;
 use tracing::{Span, info_span};
@@ -8,15 +8,15 @@ use super::device_loop::Slot;
 use super::request::Request;
 use crate::backend::Batch;
 
-/// Calls that one is linked with: each is with each other.
+/// Most calls that one call is linked with; each is linked with each other.
 const LINKED_MAX: usize = 8;
 
-/// The spans of a batch that runs. They end with [`Self::end`].
+/// Spans of a running batch. They end with [`Self::end`].
 #[derive(Default)]
 pub(super) struct BatchSpans(Vec<Span>);
 
 impl BatchSpans {
-    /// Begins them: none where no call of the batch is sampled.
+    /// Begins the spans; creates none if no call of the batch is sampled.
     pub(super) fn begin(active: &[Request], slots: &[Slot], batch: &Batch) -> Self {
         let mut calls: Vec<(usize, &Span)> =
             slots.iter().map(|slot| (slot.request, active[slot.request].call())).collect();
@@ -26,7 +26,7 @@ impl BatchSpans {
         }
         calls.sort_unstable_by_key(|(request, _)| *request);
         calls.dedup_by_key(|(request, _)| *request);
-        // The layer has numbers of one type.
+        // The tracing layer supports only one integer type here.
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         let begin = |(_, call): &(usize, &Span)| {
             info_span!(
@@ -47,7 +47,7 @@ impl BatchSpans {
         Self(spans)
     }
 
-    /// The device is done.
+    /// Ends the spans when the device is done.
     pub(super) fn end(&mut self) {
         self.0.clear();
     }

@@ -1,4 +1,4 @@
-//! An encoder's own counters as metrics, read when somebody asks.
+//! Metrics of an encoder's own counters, read at each scrape.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -10,19 +10,19 @@ use prometheus_client::registry::Unit;
 
 use super::{Distribution, EncoderHandle, EncoderStats, ModelDescription};
 
-/// Shows an encoder, once there is one, as `toolgate_encoder` and `toolgate_embed_*`.
+/// Collector that exposes an encoder, once there is one, as `toolgate_encoder` and `toolgate_embed_*`.
 #[derive(Debug, Clone, Default)]
 pub struct EncoderCollector {
     encoder: Arc<OnceLock<EncoderHandle>>,
 }
 
 impl EncoderCollector {
-    /// The encoder to show from now on. Only the first counts.
+    /// Sets the encoder to expose. Only the first call counts.
     pub fn show(&self, encoder: EncoderHandle) {
         let _ = self.encoder.set(encoder);
     }
 
-    /// Whether it has stopped for good, as after a panic of the model.
+    /// Returns true if the encoder has stopped for good, as after a panic of the model.
     #[must_use]
     pub fn has_stopped(&self) -> bool {
         self.encoder.get().is_some_and(|encoder| !encoder.is_running())
@@ -35,7 +35,7 @@ impl Collector for EncoderCollector {
     }
 }
 
-/// One encoder's metrics.
+/// Encodes the metrics of one encoder.
 pub fn encode_encoder(mut to: DescriptorEncoder, encoder: &EncoderHandle) -> fmt::Result {
     identity(&mut to, encoder.model())?;
     let about = "Calls that may wait or run at once";
@@ -105,7 +105,7 @@ fn distributions(to: &mut DescriptorEncoder, stats: &EncoderStats) -> fmt::Resul
     histogram(to, wait, &stats.queue_wait, 1e6)
 }
 
-/// `per_unit` counted values make one of the unit shown.
+/// Encodes a histogram; `per_unit` counted values make one of the unit shown.
 #[expect(clippy::cast_precision_loss, reason = "sums stay far below 2^52")]
 fn histogram(
     to: &mut DescriptorEncoder,

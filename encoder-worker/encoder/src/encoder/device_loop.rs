@@ -1,9 +1,9 @@
-//! The thread that owns the device. It takes what waits, packs a batch up to the token budget, runs
-//! it, and never waits for more: a lone text runs at once. Texts of all flows take turns, so that neither a
-//! large request nor a busy tenant holds up the others for longer than a batch.
+//! Thread that owns the device. It takes the waiting requests, packs a batch up to the token budget, runs it, and never
+//! waits for more: a lone text runs at once. Texts of all flows take turns, so neither a large request nor a busy
+//! tenant holds up the others for longer than a batch.
 //!
-//! Texts are tokenized here, not by the callers: at some 20 us a short text it costs a hundredth of
-//! the device call, abandoned requests cost nothing, and async threads are never blocked.
+//! Texts are tokenized here, not by the callers. At some 20 us a short text, this costs a hundredth of the device call.
+//! Abandoned requests cost nothing, and async threads are never blocked.
 
 use std::any::Any;
 use std::cmp::Reverse;
@@ -28,46 +28,46 @@ pub(super) struct DeviceLoop {
     backend: Box<dyn Backend>,
     tokenizer: TextTokenizer,
     waiting: Receiver<Request>,
-    /// Of a batch while one flow waits, and while several do or did of late. Each learns from its own batches: a device
-    /// may take as long to start a small one as a large one.
+    /// Budget of a batch while one flow waits. The next field is the budget while several do or did of late. Each
+    /// learns from its own batches: a device may take as long to start a small one as a large one.
     budget_of_one: BatchBudget,
     budget_of_several: BatchBudget,
     several_flows: SeveralFlows,
-    /// Requests with work left, oldest first. Bounded: each holds one of the queue's places.
+    /// Requests with work left, oldest first. The list is bounded, because each holds a place of the queue.
     active: Vec<Request>,
     turns: Turns,
-    /// Whether a request that goes first was in the last batch: the next one is for the others.
+    /// True if a request that goes first was in the last batch: the next batch is for the others.
     first_went: bool,
     counters: Arc<Counters>,
 }
 
-/// Texts that shall share a batch.
+/// Texts that will share a batch.
 #[derive(Default)]
 struct Packed {
     slots: Vec<Slot>,
     tokens: usize,
 }
 
-/// One text of a batch.
+/// Text of a batch.
 pub(super) struct Slot {
     /// Index of its request in `active`.
     pub(super) request: usize,
     tokens: Tokens,
-    /// Whether no text of its request was in a batch before.
+    /// True if no text of its request was in a batch before.
     is_first: bool,
 }
 
-/// A batch as the device gets it, and where its results belong.
+/// Batch for the device, with the destinations of its results.
 struct Formed {
     batch: Batch,
     slots: Vec<Slot>,
     at: Instant,
-    /// Tells whether several flows waited, then or of late.
+    /// True if several flows waited, then or of late.
     of_several: bool,
     spans: BatchSpans,
 }
 
-/// Says so when the thread ends, however it ends.
+/// Guard that marks the encoder as stopped when the thread ends, however it ends.
 struct StopOnExit(Arc<Counters>);
 
 impl Drop for StopOnExit {
@@ -98,13 +98,13 @@ impl DeviceLoop {
         }
     }
 
-    /// Runs until the last handle is gone and all is answered, or until the model panics. Requests
-    /// left then are dropped, which tells their callers.
+    /// Runs until the last handle is dropped and all requests are answered, or until the model panics. Remaining
+    /// requests are then dropped, which tells their callers.
     pub(super) fn run(mut self) {
         let _stop = StopOnExit(Arc::clone(&self.counters));
         self.backend.settle();
         while self.take_waiting() {
-            // It wakes while texts are tokenized.
+            // The device wakes while texts are tokenized.
             self.backend.rouse();
             self.drop_gone();
             let formed = self.next_batch(Instant::now());
@@ -118,7 +118,7 @@ impl DeviceLoop {
         }
     }
 
-    /// Waits only when there is nothing to do. `false` when there is nothing left to come.
+    /// Takes waiting requests; blocks only when there is nothing to do. Returns false when no more can come.
     fn take_waiting(&mut self) -> bool {
         if self.active.is_empty() {
             match self.waiting.recv() {
@@ -154,7 +154,7 @@ impl DeviceLoop {
         }
     }
 
-    /// The batch of the texts that are due at `now`.
+    /// Forms the batch of the texts that are due at `now`.
     fn next_batch(&mut self, now: Instant) -> Formed {
         let they_wait = self.several_flows_wait();
         let of_several = self.several_flows.of_late(they_wait, now);
@@ -168,7 +168,7 @@ impl DeviceLoop {
         flows.any(|flow| Some(flow) != first)
     }
 
-    /// Texts in the order of their turns, until the budget is reached or nothing is left.
+    /// Packs texts in the order of their turns, until the budget is reached or nothing is left.
     fn pack(&mut self, of_several: bool) -> Packed {
         let started = Instant::now();
         let budget = if of_several { &self.budget_of_several } else { &self.budget_of_one };
@@ -181,7 +181,7 @@ impl DeviceLoop {
     fn take_turns(&mut self, budget: usize) -> Packed {
         let mut packed = Packed::default();
         let after_first = mem::take(&mut self.first_went);
-        // Of equal turns, the request that came first.
+        // Among equal turns, the request that came first wins.
         let due = |(index, request): (usize, &Request)| {
             Some(Reverse((request.rank(after_first), request.turn()?, index)))
         };
@@ -202,8 +202,8 @@ impl DeviceLoop {
         packed
     }
 
-    /// The moment up to which a caller may leave at no cost: tokenizing a large batch takes a while. What
-    /// is left out here is dropped before the next batch.
+    /// Builds the batch. This is the last moment at which a caller may leave at no cost: tokenizing a large batch takes
+    /// a while. Requests that are left out here are dropped before the next batch.
     fn form(&mut self, packed: Packed, of_several: bool) -> Formed {
         let at = Instant::now();
         let mut batch = Batch::default();
@@ -220,7 +220,7 @@ impl DeviceLoop {
         Formed { batch, slots, at, of_several, spans }
     }
 
-    /// Runs a batch and hands out its results. `Err` is a panic's message; those concerned are told.
+    /// Runs a batch and hands out its results. `Err` is the message of a panic; the affected callers are told.
     fn run_batch(&mut self, mut formed: Formed) -> Result<(), String> {
         let started = Instant::now();
         let backend = &mut self.backend;
@@ -310,7 +310,7 @@ fn nanos_since(started: Instant) -> u64 {
     u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A backend that returns nonsense must not fill an index with it.
+/// Checks the results of the backend, so that nonsense does not get into an index.
 fn check(vectors: Vec<Vec<f32>>, formed: &Formed) -> Result<Vec<Vec<f32>>, String> {
     if vectors.len() != formed.slots.len() {
         return Err(format!("{} vectors for {} texts", vectors.len(), formed.slots.len()));

@@ -1,33 +1,33 @@
-//! How often values fell into ranges: counted by one thread, read by any.
+//! Histograms that one thread counts and any thread reads.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Ranges of every distribution; the last one is open.
+/// Number of ranges of every distribution; the last range is open.
 pub const RANGES: usize = 14;
 
 /// Upper bounds, inclusive, of all ranges but the last.
 pub(super) type Bounds = [u64; RANGES - 1];
 
-/// How values are distributed.
+/// Distribution of values over ranges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Distribution {
     /// Upper bounds, inclusive, of all ranges but the last, which is open.
     pub bounds: [u64; RANGES - 1],
-    /// How many values fell into each range.
+    /// Number of values in each range.
     pub counts: [u64; RANGES],
-    /// The sum of all values.
+    /// Sum of all values.
     pub sum: u64,
 }
 
 impl Distribution {
-    /// Number of values.
+    /// Returns the number of values.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 }
 
-/// The live counts of a [`Distribution`].
+/// Live counters of a [`Distribution`].
 #[derive(Debug)]
 pub(super) struct Ranges {
     bounds: Bounds,

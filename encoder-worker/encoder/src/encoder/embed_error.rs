@@ -1,17 +1,17 @@
-//! Why texts were not embedded.
+//! Reasons that texts were not embedded.
 
 use thiserror::Error;
 
-/// A request that got no embeddings.
+/// Reason that a request got no embeddings.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum EmbedError {
-    /// As many requests as allowed wait already; nothing was done.
+    /// The queue is full; nothing was done.
     #[error("the encoder's queue is full")]
     QueueFull,
-    /// The deadline passed first.
+    /// The deadline passed before the encoder was done.
     #[error("the deadline passed before the encoder was done")]
     DeadlineExceeded,
-    /// The encoder's thread has ended; it will not come back.
+    /// The encoder's thread has ended and will not restart.
     #[error("the encoder has stopped")]
     Stopped,
     /// A text could not be tokenized.
@@ -19,7 +19,7 @@ pub enum EmbedError {
     Tokenize {
         /// Its position in the request.
         index: usize,
-        /// What the tokenizer said.
+        /// Error of the tokenizer.
         cause: String,
     },
     /// The device failed on a batch that held one of the texts.

@@ -1,4 +1,4 @@
-//! One caller's texts on their way through the encoder.
+//! Request of one caller on its way through the encoder.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -14,78 +14,78 @@ use crate::tokenize::{TextTokenizer, Tokens};
 
 pub(super) type Reply = oneshot::Sender<Result<Vec<Embedding>, EmbedError>>;
 
-/// When the caller stopped waiting; set by its half, on drop.
+/// Time when the caller stopped waiting; set by the caller's half when it is dropped.
 pub(super) type LeftAt = Arc<OnceLock<Instant>>;
 
-/// Held by a caller for as long as it waits, and dropped after its end of the channel: a time of leaving
-/// that lies before some moment means that the channel was closed at that moment.
+/// Guard that a caller holds while it waits. It is dropped after the caller's end of the channel, so if the recorded
+/// time lies before some moment, the channel was closed at that moment.
 pub(super) struct Waiting(pub(super) LeftAt);
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        // Set once, here.
+        // Set only here, once.
         let _ = self.0.set(Instant::now());
     }
 }
 
-/// What a caller wants.
+/// Texts of a caller, with deadline and turn.
 pub(super) struct Wanted {
     pub(super) texts: Vec<String>,
     pub(super) deadline: Option<Instant>,
     pub(super) turn: WantedTurn,
 }
 
-/// When a caller wants it.
+/// Position of a request relative to the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WantedTurn {
-    /// Before all that waits; where one batch is not enough, in every other one, so that who waits behind it
-    /// waits for one batch and not for all of them.
+    /// Ahead of all waiting requests. If one batch is not enough, it takes every other batch, so that a request behind
+    /// it waits for one batch and not for all of them.
     First,
-    /// When it is the flow's turn.
+    /// In the turn of its flow.
     Of(Flow),
 }
 
-/// What decides before turns do.
+/// Order that takes precedence over turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {
-    /// It goes first.
+    /// The request goes first.
     First,
-    /// Its turn decides.
+    /// The turn decides.
     InTurn,
-    /// It went first in the last batch: it has what room is left.
+    /// The request went first in the last batch: it gets only the room that is left.
     Last,
 }
 
-/// A request with what is done of it. Texts enter batches in order, so results arrive in order.
+/// Request with its results so far. Texts enter batches in order, so results arrive in order.
 pub(super) struct Request {
     wanted: Wanted,
     arrived: Instant,
     reply: Reply,
     left_at: LeftAt,
-    /// The next text to go into a batch, and its turn.
+    /// Index of the next text to go into a batch; `turn` is its turn.
     next: usize,
     turn: Turn,
-    /// That text's tokens, when it was tokenized but found no room in the batch.
+    /// Tokens of that text, if it was tokenized but did not fit into the batch.
     held: Option<Tokens>,
     done: Vec<Embedding>,
     failed: Option<EmbedError>,
     place: Place,
-    /// Of the call that asks, when it is sampled.
+    /// Span of the call, if it is sampled.
     call: Span,
-    /// Until its first text is in a batch.
+    /// Span of the wait for a batch; ends when the first text is in one.
     queue: Span,
 }
 
-/// Why a request is no longer worth any work.
+/// Reason that a request is no longer worth any work.
 pub(super) enum Gone {
-    /// Nobody waits for the answer.
+    /// The caller left.
     Abandoned,
     /// The deadline has passed.
     Expired,
 }
 
 impl Request {
-    /// To be called within the span of the call that asks.
+    /// Creates a request; must be called within the span of the caller's call.
     pub(super) fn new(wanted: Wanted, reply: Reply, left_at: LeftAt, place: Place) -> Self {
         Self {
             done: Vec::with_capacity(wanted.texts.len()),
@@ -107,7 +107,7 @@ impl Request {
         self.wanted.turn == WantedTurn::First
     }
 
-    /// Whose turn its texts wait for; `None` when they go first.
+    /// Returns the flow that its texts belong to; `None` when they go first.
     pub(super) fn flow(&self) -> Option<Flow> {
         match self.wanted.turn {
             WantedTurn::First => None,
@@ -115,7 +115,7 @@ impl Request {
         }
     }
 
-    /// Its rank in a batch. `after_first`: texts that go first were in the batch before.
+    /// Returns its rank in a batch. `after_first` is true if texts that go first were in the batch before.
     pub(super) fn rank(&self, after_first: bool) -> Rank {
         match (self.goes_first(), after_first) {
             (false, _) => Rank::InTurn,
@@ -124,21 +124,21 @@ impl Request {
         }
     }
 
-    /// Gives its texts their turns.
+    /// Assigns turns to its texts.
     pub(super) fn join(&mut self, turns: &mut Turns) {
         if let WantedTurn::Of(flow) = self.wanted.turn {
             self.turn = turns.join(flow, self.cost_left());
         }
     }
 
-    /// Gives up the turns of the texts that are left.
+    /// Gives up the turns of the remaining texts.
     pub(super) fn leave(&self, turns: &mut Turns) {
         if let WantedTurn::Of(flow) = self.wanted.turn {
             turns.give_back(flow, self.cost_left());
         }
     }
 
-    /// The next text's turn; `None` when all texts are in batches already.
+    /// Returns the next text's turn; `None` when all texts are in batches already.
     pub(super) fn turn(&self) -> Option<Turn> {
         (self.failed.is_none() && self.next < self.wanted.texts.len()).then_some(self.turn)
     }
@@ -151,31 +151,31 @@ impl Request {
         self.flow().unwrap_or(Flow::ALONE).cost(&self.wanted.texts[index])
     }
 
-    /// Microseconds from its arrival to `formed_at`.
+    /// Returns the time from its arrival to `formed_at`, in microseconds.
     pub(super) fn waited(&self, formed_at: Instant) -> u64 {
         let waited = formed_at.saturating_duration_since(self.arrived);
         u64::try_from(waited.as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// Its first text is in a batch.
+    /// Ends the wait in the queue, because the first text is in a batch.
     pub(super) fn leave_queue(&mut self) {
         self.queue = Span::none();
     }
 
-    /// The span of the call that asks; none unless it is sampled.
+    /// Returns the span of the call; it is disabled unless the call is sampled.
     pub(super) fn call(&self) -> &Span {
         &self.call
     }
 
-    /// Whether the caller had gone at a moment in the past: by the caller's own clock, not by what
-    /// [`Self::gone`] saw then.
+    /// Returns true if the caller had left at a moment in the past, by the caller's own clock and not by the result of
+    /// [`Self::gone`] at that time.
     pub(super) fn had_gone(&self, at: Instant) -> bool {
         self.wanted.deadline.is_some_and(|deadline| deadline < at)
             || self.left_at.get().is_some_and(|left| *left < at)
     }
 
     pub(super) fn gone(&self, now: Instant) -> Option<Gone> {
-        // A caller whose deadline passes leaves too; the deadline is then the reason to count.
+        // A caller whose deadline passes leaves too; the deadline then counts as the reason.
         if self.wanted.deadline.is_some_and(|deadline| deadline <= now) {
             Some(Gone::Expired)
         } else if self.reply.is_closed() {
@@ -185,12 +185,12 @@ impl Request {
         }
     }
 
-    /// Whether none of its texts is in a batch yet.
+    /// Returns true if none of its texts is in a batch yet.
     pub(super) fn is_untouched(&self) -> bool {
         self.next == 0
     }
 
-    /// The next text's tokens; `None` when all texts are in batches already, or one was unusable.
+    /// Returns the next text's tokens; `None` when all texts are in batches already, or one could not be tokenized.
     pub(super) fn next_tokens(&mut self, tokenizer: &TextTokenizer) -> Option<Tokens> {
         if self.failed.is_some() {
             return None;
@@ -209,7 +209,7 @@ impl Request {
             .ok()
     }
 
-    /// Takes back what [`Self::next_tokens`] gave, for the next batch.
+    /// Takes back the tokens from [`Self::next_tokens`], for the next batch.
     pub(super) fn hold(&mut self, tokens: Tokens) {
         self.next -= 1;
         self.turn -= self.cost(self.next);
@@ -220,7 +220,7 @@ impl Request {
         self.done.push(embedding);
     }
 
-    /// Whether [`Self::finish`] has something final to say.
+    /// Returns true if [`Self::finish`] can send the final result.
     pub(super) fn is_done(&self) -> bool {
         self.failed.is_some() || self.done.len() == self.wanted.texts.len()
     }
@@ -235,8 +235,8 @@ impl Request {
     }
 }
 
-/// The place is free before the caller knows, so that a caller may always ask again at once. A caller
-/// that has gone meanwhile is no fault.
+/// Sends the result. The place is freed before the caller knows, so that a caller may always ask again at once. A
+/// caller that has left meanwhile is no error.
 fn answer(reply: Reply, place: Place, result: Result<Vec<Embedding>, EmbedError>) {
     drop(place);
     let _ = reply.send(result);

@@ -1,4 +1,4 @@
-//! Counting what the encoder does, and bounding how many requests it holds.
+//! Counters of the encoder's work, and the bound on the requests that it holds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use super::distribution::{Bounds, Distribution, Ranges};
 
-/// Texts of a batch.
+/// Ranges for the texts of a batch.
 const BATCH_TEXTS: Bounds = [1, 2, 4, 8, 12, 16, 24, 32, 64, 128, 256, 512, 1_024];
-/// Tokens of a batch.
+/// Ranges for the tokens of a batch.
 const BATCH_TOKENS: Bounds =
     [8, 16, 32, 64, 128, 256, 512, 1_024, 2_048, 4_096, 8_192, 16_384, 32_768];
-/// Microseconds in the queue.
+/// Ranges for the time in the queue, in microseconds.
 const QUEUE_WAIT: Bounds =
     [25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 100_000, 500_000, 2_500_000];
 
-/// A snapshot of an encoder's counters, all since its start but the last two.
+/// Snapshot of an encoder's counters. All but the last two count since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EncoderStats {
     /// Device calls.
@@ -26,7 +26,7 @@ pub struct EncoderStats {
     pub tokens: u64,
     /// Texts whose end was cut off at the model's limit.
     pub truncated: u64,
-    /// Requests dropped unfinished because the caller had gone.
+    /// Requests dropped unfinished because the caller had left.
     pub abandoned: u64,
     /// Requests dropped unfinished because their deadline had passed.
     pub expired: u64,
@@ -34,8 +34,8 @@ pub struct EncoderStats {
     pub refused: u64,
     /// Batches that the device failed on.
     pub failed_batches: u64,
-    /// Texts that went into a batch although their caller had gone, or their deadline had passed, when
-    /// the batch was formed. Nothing else than 0 is right.
+    /// Texts that went into a batch although their caller had left, or their deadline had passed, when the batch was
+    /// formed. Any value but 0 is a bug.
     pub embedded_for_gone: u64,
     /// Time spent in device calls.
     pub busy: Duration,
@@ -49,11 +49,11 @@ pub struct EncoderStats {
     pub queue_wait: Distribution,
     /// Requests that wait or run now.
     pub queue_depth: usize,
-    /// Whether the encoder still answers.
+    /// True if the encoder still answers.
     pub running: bool,
 }
 
-/// The live counters. Written by the device thread, except `refused`, `depth` and places.
+/// Live counters. The device thread writes them, except `refused`, `depth` and places.
 #[derive(Debug)]
 pub(super) struct Counters {
     pub(super) batches: AtomicU64,
@@ -98,7 +98,7 @@ impl Default for Counters {
     }
 }
 
-/// One request's place in the queue, given back on drop.
+/// Place of one request in the queue, given back on drop.
 #[derive(Debug)]
 pub(super) struct Place(Arc<Counters>);
 
@@ -109,7 +109,7 @@ impl Drop for Place {
 }
 
 impl Counters {
-    /// A place among `capacity`, or `None` when all are taken.
+    /// Takes one of `capacity` places, or returns `None` when all are taken.
     pub(super) fn take_place(self: &Arc<Self>, capacity: usize) -> Option<Place> {
         let taken = self
             .depth
@@ -121,7 +121,7 @@ impl Counters {
         Some(Place(Arc::clone(self)))
     }
 
-    /// A place beyond the capacity, for what must not be refused.
+    /// Takes a place beyond the capacity, for a request that must not be refused.
     pub(super) fn extra_place(self: &Arc<Self>) -> Place {
         self.depth.fetch_add(1, Relaxed);
         Place(Arc::clone(self))

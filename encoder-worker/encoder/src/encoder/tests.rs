@@ -1,4 +1,4 @@
-//! Queueing, batching and failing, with a backend that the test drives step by step.
+//! Tests of queueing, batching and failures, with a backend that the test drives step by step.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -15,7 +15,7 @@ use crate::tokenize::TextTokenizer;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What the backend shall do with a batch.
+/// Instruction to the backend for one batch.
 enum Step {
     Answer,
     Fail,
@@ -55,7 +55,7 @@ fn texts_of(batch: &Batch) -> Vec<Vec<u32>> {
     bounds.map(|text| batch.token_ids()[text[0]..text[1]].to_vec()).collect()
 }
 
-/// An encoder and the two ends that drive it.
+/// Encoder with the two channel ends that drive its backend.
 struct Rig {
     encoder: EncoderHandle,
     entered: Receiver<Batch>,
@@ -114,7 +114,7 @@ impl Rig {
         }
     }
 
-    /// The texts of the batch that the backend is working on.
+    /// Returns the texts of the batch that the backend is working on.
     fn entered(&self) -> Vec<Vec<u32>> {
         let batch = self.entered.recv_timeout(PATIENCE);
         texts_of(&batch.expect("a batch reaches the backend"))
@@ -283,7 +283,7 @@ fn dropping_the_last_handle_stops_the_thread() {
     assert_eq!(vectors(&embedded), [sum_of("a")]);
     rig.entered.recv_timeout(PATIENCE).expect("the batch");
     drop(other);
-    // The backend goes away with the thread, and its sender with it.
+    // The backend is dropped with the thread, and so is its sender.
     let ended = rig.entered.recv_timeout(PATIENCE);
     assert_eq!(ended, Err(std::sync::mpsc::RecvTimeoutError::Disconnected));
 }

@@ -1,78 +1,81 @@
-//! Whose text is next: start-time fair queueing (Goyal, Vin and Cheng, "Start-time Fair Queuing", SIGCOMM 1996).
-//! Every text has a turn, in tokens of virtual time; texts go in the order of their turns. A flow's texts have turns
-//! one after another, so that who asks for ten times as much as others waits for itself, and not they for it. A flow
-//! that asked for less than its share has a credit, so that its next few texts go before all those of a busy one.
+//! Fair order of texts: start-time fair queueing (Goyal, Vin and Cheng, "Start-time Fair Queuing", SIGCOMM 1996). Every
+//! text has a turn, in tokens of virtual time, and texts run in the order of their turns. The texts of a flow have
+//! consecutive turns, so a flow that asks for ten times as much as others waits for itself, and they do not wait for
+//! it. A flow that asked for less than its share has a credit, so its next few texts run before all those of a busy
+//! one.
 
 use std::collections::HashMap;
 
-/// Flows that are remembered without looking whether they still wait for anything.
+/// Number of flows that are kept without a check that they still wait for anything.
 const REMEMBERED: usize = 1_024;
 
-/// Tokens of its share that a flow may save up: some twenty requests of people, most of which are two or three texts. They
-/// go at once where it sends them at once, and no flow that always has texts waits for more than these of each other flow.
+/// Tokens of its share that a flow may save up: some twenty requests of people, most of which are two or three texts. A
+/// flow that sends them at once gets them embedded at once. A flow that always has texts waits for at most these of
+/// each other flow.
 const CREDIT: u64 = 1_024;
 
-/// Tokens that a text is taken for at least, and at most: what a text costs is known only when it is tokenized, and the
-/// rest of a long one is not read.
+/// Least and greatest cost of a text in tokens. The true cost is known only when a text is tokenized, and the rest of a
+/// long one is not read.
 const COST_MIN: u64 = 2;
 const COST_MAX: u64 = 512;
 const BYTES_OF_A_TOKEN: u64 = 4;
 
-/// The bit of a flow's number that says that it yields.
+/// Bit of a flow's number that marks it as yielding.
 const YIELDS: u64 = 1 << 63;
 
-/// How many times as much a text of a flow that yields is taken to cost: it gets an eighth of what others get who want
-/// as much as they can have, and all that these leave.
+/// Factor on the cost of a text of a yielding flow. Such a flow gets an eighth of the share of a flow that asks for as
+/// much as it can get, and everything that the others leave.
 const OF_YIELDING: u64 = 8;
 
-/// Those whose texts take turns with others' as one: a tenant's intents, say. Anything may stand for them that is the
-/// same each time.
+/// Group of texts that share turns with other groups, such as the intents of one tenant. Any number may identify it
+/// that is the same each time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Flow(u64);
 
 impl Flow {
-    /// A request that is a flow by itself.
+    /// Flow of a single request.
     pub const ALONE: Self = Self(0);
 
-    /// The flow of this number; 0 is [`Flow::ALONE`].
+    /// Returns the flow with this number; 0 is [`Flow::ALONE`].
     #[must_use]
     pub fn new(number: u64) -> Self {
         Self(number)
     }
 
-    /// As [`Flow::new`], for texts that nobody waits for, such as a registration's: others get more of the encoder.
+    /// Returns a flow like [`Flow::new`], for texts that no caller waits for, such as those of a registration. Others
+    /// get more of the encoder.
     #[must_use]
     pub fn yielding(number: u64) -> Self {
         Self(number | YIELDS)
     }
 
-    /// Its number.
+    /// Returns the number of the flow.
     #[must_use]
     pub fn number(self) -> u64 {
         self.0
     }
 
-    /// Returns what a text of it is taken to cost, in tokens of an ordinary flow.
+    /// Returns the assumed cost of a text, in tokens of an ordinary flow.
     pub(super) fn cost(self, text: &str) -> u64 {
         let tokens = (text.len() as u64 / BYTES_OF_A_TOKEN).clamp(COST_MIN, COST_MAX);
         if self.0 & YIELDS == 0 { tokens } else { tokens * OF_YIELDING }
     }
 }
 
-/// A moment of virtual time, in tokens.
+/// Point in virtual time, in tokens.
 pub(super) type Turn = u64;
 
-/// The turns of all flows.
+/// Turns of all flows.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
-    /// The turn of the last text that was taken.
+    /// Turn of the last text that was taken.
     now: Turn,
-    /// Where each flow's texts end that have a turn.
+    /// End of the turns assigned to each flow.
     ends: HashMap<Flow, Turn>,
 }
 
 impl Turns {
-    /// The turn of the first text of a request whose texts cost `cost` together.
+    /// Returns the turn of the first text of a request whose texts cost `cost` together.
     pub(super) fn join(&mut self, flow: Flow, cost: u64) -> Turn {
         if flow == Flow::ALONE {
             return self.now;
@@ -83,19 +86,19 @@ impl Turns {
         turn
     }
 
-    /// Gives a flow back what it did not use.
+    /// Gives back the cost that a flow did not use.
     pub(super) fn give_back(&mut self, flow: Flow, cost: u64) {
         if let Some(end) = self.ends.get_mut(&flow) {
             *end = end.saturating_sub(cost);
         }
     }
 
-    /// Virtual time goes on with what is taken.
+    /// Advances virtual time to the turn of a text that was taken.
     pub(super) fn taken(&mut self, turn: Turn) {
         self.now = self.now.max(turn);
     }
 
-    /// Forgets flows that wait for nothing. `waiting` is how many requests there are.
+    /// Forgets flows that wait for nothing. `waiting` is the number of requests.
     pub(super) fn forget_idle(&mut self, waiting: usize) {
         if self.ends.len() > REMEMBERED.max(2 * waiting) {
             let used_up = self.now.saturating_sub(CREDIT);
@@ -132,7 +135,7 @@ mod tests {
         let burst: Vec<_> = (0..CREDIT / 8).map(|_| turns.join(quiet, 8)).collect();
         assert!(burst.iter().all(|turn| *turn < 4_000), "{burst:?}");
         assert_eq!(burst[0], 4_000 - CREDIT);
-        // What it asks for beyond that takes turns.
+        // Requests beyond the credit take turns.
         assert_eq!(turns.join(quiet, 8), 4_000);
         assert_eq!(turns.join(quiet, 8), 4_008);
     }

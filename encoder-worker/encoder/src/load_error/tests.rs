@@ -1,4 +1,4 @@
-//! Wrong and damaged model directories: each error names the file, and the key or tensor.
+//! Tests with wrong and damaged model directories: each error names the file, and the key or tensor.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ fn config() -> EncoderConfig {
     EncoderConfig { threads: std::num::NonZeroUsize::new(1), ..EncoderConfig::default() }
 }
 
-/// Loading must fail with a message that contains every one of `parts`.
+/// Checks that loading fails with a message that contains every one of `parts`.
 fn check(model: &TinyModel, parts: &[&str]) {
     let error =
         EncoderHandle::spawn(model.path(), &config()).map(|_| ()).expect_err("loading fails");

@@ -1,5 +1,5 @@
-//! The part of `config.json` that shapes a BERT network, and what of it is supported. RoBERTa and XLM-R
-//! are BERT with another tokenizer, one segment, and positions that begin later.
+//! Part of `config.json` that shapes a BERT network, and the check that it is supported. RoBERTa and XLM-R are BERT
+//! with another tokenizer, one segment, and positions that begin later.
 
 use std::path::Path;
 
@@ -11,41 +11,41 @@ use crate::load_error::LoadError;
 const BERT: &str = "bert";
 const MODEL_TYPES: [&str; 3] = [BERT, "roberta", "xlm-roberta"];
 
-/// The padding token of RoBERTa and XLM-R where the file does not say.
+/// Padding token of RoBERTa and XLM-R if the file does not give one.
 const ROBERTA_PAD: i64 = 1;
 
-/// A BERT network's shape, named as in `config.json`.
+/// Shape of a BERT network; the fields are named as in `config.json`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct BertConfig {
-    /// `bert`, `roberta` or `xlm-roberta`.
+    /// Model type: `bert`, `roberta` or `xlm-roberta`.
     pub model_type: String,
     /// Rows of the token embedding.
     pub vocab_size: usize,
     /// Width of every token vector, and of the embedding.
     pub hidden_size: usize,
-    /// Layers.
+    /// Number of layers.
     pub num_hidden_layers: usize,
-    /// Attention heads; divides `hidden_size`.
+    /// Number of attention heads; divides `hidden_size`.
     pub num_attention_heads: usize,
     /// Width of the feed-forward layer.
     pub intermediate_size: usize,
-    /// The feed-forward layer's function.
+    /// Activation function of the feed-forward layer.
     pub hidden_act: String,
-    /// Rows of the position embedding; [`Self::first_position`] says which is the first in use.
+    /// Rows of the position embedding; [`Self::first_position`] is the first one in use.
     pub max_position_embeddings: usize,
-    /// The padding token's id; absent means that of `model_type`.
+    /// Id of the padding token; if absent, the default of `model_type`.
     #[serde(default)]
     pub pad_token_id: Option<i64>,
     /// Rows of the segment embedding.
     pub type_vocab_size: usize,
-    /// Added to the variance in layer norms.
+    /// Term added to the variance in layer norms.
     pub layer_norm_eps: f64,
-    /// Only `absolute` is supported; absent means that.
+    /// Kind of position embedding; only `absolute`, the default, is supported.
     #[serde(default = "absolute")]
     pub position_embedding_type: String,
 }
 
-/// The feed-forward layer's function.
+/// Activation function of the feed-forward layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activation {
     /// GELU in its exact form, with the error function.
@@ -57,7 +57,7 @@ pub enum Activation {
 }
 
 impl BertConfig {
-    /// The value of `hidden_act`; `None` when it is unknown, which loading refuses.
+    /// Returns the function named by `hidden_act`, or `None` when it is unknown, which loading refuses.
     #[must_use]
     pub fn activation(&self) -> Option<Activation> {
         match self.hidden_act.as_str() {
@@ -68,14 +68,14 @@ impl BertConfig {
         }
     }
 
-    /// Width of one attention head.
+    /// Returns the width of one attention head.
     #[must_use]
     pub fn head_size(&self) -> usize {
         self.hidden_size / self.num_attention_heads
     }
 
-    /// The position embedding's row of a text's first token. The rows up to the padding token's are not
-    /// used by RoBERTa, which counts on from there.
+    /// Returns the row of the position embedding for the first token of a text. RoBERTa counts on from the padding
+    /// token's row and does not use the rows up to it.
     #[must_use]
     pub fn first_position(&self) -> usize {
         if self.model_type == BERT {
@@ -85,7 +85,7 @@ impl BertConfig {
         pad.unwrap_or(usize::MAX).saturating_add(1)
     }
 
-    /// Tokens of the longest text that has a position for each.
+    /// Returns the length in tokens of the longest text that has a position for each.
     #[must_use]
     pub fn positions(&self) -> usize {
         self.max_position_embeddings.saturating_sub(self.first_position())

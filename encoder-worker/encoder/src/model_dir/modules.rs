@@ -1,5 +1,5 @@
-//! `modules.json` and the pooling module's own file: what happens to the token vectors. Nothing is
-//! assumed: a directory that does not say is refused.
+//! Reader of `modules.json` and of the pooling module's own file: the processing of token vectors. It assumes no
+//! defaults: a directory that does not specify them is refused.
 
 use std::path::{Component, Path};
 
@@ -11,18 +11,18 @@ use crate::load_error::LoadError;
 
 const MODULES_FILE: &str = "modules.json";
 
-/// How the token vectors of one text become one vector.
+/// Method that combines the token vectors of one text into one vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pooling {
-    /// The mean over all tokens.
+    /// Mean over all tokens.
     Mean,
-    /// The first token's vector.
+    /// Vector of the first token.
     Cls,
-    /// The largest value over all tokens, per dimension.
+    /// Largest value over all tokens, per dimension.
     Max,
 }
 
-/// What follows the transformer.
+/// Steps after the transformer.
 pub(super) struct Steps {
     pub(super) pooling: Pooling,
     pub(super) normalise: bool,
@@ -36,7 +36,7 @@ struct Module {
 }
 
 impl Module {
-    /// The class name without the Python module it lives in, which has moved over time.
+    /// Returns the class name without the Python module that contains it, which has moved over time.
     fn class(&self) -> &str {
         self.kind.rsplit('.').next().unwrap_or_default()
     }
@@ -86,7 +86,7 @@ fn read_pooling(
     pooling_mode(&settings, &path)
 }
 
-/// Old files switch one of several flags on; newer ones name the mode.
+/// Reads the pooling mode. Old files turn on one of several flags; newer ones name the mode.
 fn pooling_mode(settings: &Map<String, Value>, path: &Path) -> Result<Pooling, LoadError> {
     let named = settings.get("pooling_mode").map(|mode| match mode {
         Value::String(mode) => vec![mode.as_str()],

@@ -1,4 +1,4 @@
-//! `config_sentence_transformers.json`: what a model wants before a text, by what the text is. The file is
+//! Reader of `config_sentence_transformers.json`: the prefixes that a model requires for each kind of text. The file is
 //! optional, and is no part of the fingerprint: it changes the texts, not the encoder.
 
 use std::collections::HashMap;
@@ -11,12 +11,12 @@ use crate::load_error::LoadError;
 
 const PROMPTS_FILE: &str = "config_sentence_transformers.json";
 
-/// What goes before texts; both empty for models without.
+/// Prefixes for texts; both are empty for models without any.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Prompts {
-    /// Before what is searched for.
+    /// Prefix of a search query.
     pub query: String,
-    /// Before what is found.
+    /// Prefix of a text to be found.
     pub passage: String,
 }
 
@@ -26,10 +26,10 @@ struct PromptsFile {
 }
 
 impl Prompts {
-    /// Reads the model directory's own.
+    /// Reads the prefixes of a model directory.
     ///
     /// # Errors
-    /// Names the file when it is there and can't be read.
+    /// Names the file when it exists and can't be read.
     pub fn read(directory: &Path) -> Result<Self, LoadError> {
         let file: Option<PromptsFile> =
             SmallFiles::new(directory).parse_if_present(PROMPTS_FILE)?;

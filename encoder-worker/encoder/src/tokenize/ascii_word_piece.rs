@@ -1,19 +1,19 @@
-//! WordPiece for ASCII texts, ten times as fast as the tokenizers crate and with the same result. Intents
-//! are mostly ASCII; whatever this can't be sure of goes to the crate.
+//! WordPiece for ASCII texts, ten times as fast as the tokenizers crate and with the same result. Intents are mostly
+//! ASCII. Any text that this code may not handle goes to the crate.
 //!
-//! What it follows: BERT's normaliser (control characters go, white space becomes a space, letters become
-//! small), its pre-tokenizer (white space splits, a punctuation mark is a word of its own), and WordPiece's
-//! longest match first.
+//! It implements BERT's normaliser (removes control characters, turns white space into a space, lower-cases letters),
+//! its pre-tokenizer (splits at white space; a punctuation mark is a word of its own), and WordPiece's longest match
+//! first.
 
 use std::collections::HashMap;
 
 use serde::Deserialize;
 
-/// A vocabulary and the few settings that matter for ASCII.
+/// Vocabulary with the few settings that matter for ASCII.
 pub(super) struct AsciiWordPiece {
     /// Pieces that begin a word.
     heads: HashMap<Box<[u8]>, u32>,
-    /// Pieces that go on with a word, without their prefix.
+    /// Pieces that continue a word, without their prefix.
     tails: HashMap<Box<[u8]>, u32>,
     unknown: u32,
     longest_word: usize,
@@ -80,11 +80,11 @@ struct Model {
     vocab: HashMap<String, u32>,
 }
 
-/// Every added token begins with this, so that a text without it has none.
+/// First character of every added token; a text without it contains none.
 const ADDED_TOKEN_START: char = '[';
 
 impl AsciiWordPiece {
-    /// From a `tokenizer.json`; `None` when it asks for anything else than BERT's own rules.
+    /// Reads a `tokenizer.json`; returns `None` when it deviates from BERT's own rules.
     pub(super) fn read(tokenizer_json: &[u8]) -> Option<Self> {
         let file: File = serde_json::from_slice(tokenizer_json).ok()?;
         let is_bert = file.normalizer.kind == "BertNormalizer"
@@ -119,8 +119,8 @@ impl AsciiWordPiece {
         })
     }
 
-    /// The ids of `text`, special tokens included, at most `limit` of them, and whether some were cut
-    /// off. `None` for texts that are not for this.
+    /// Returns at most `limit` ids of `text`, special tokens included, and true if some were cut off. Returns `None`
+    /// for unsupported texts.
     pub(super) fn encode(&self, text: &str, limit: usize) -> Option<(Vec<u32>, bool)> {
         if !text.is_ascii() || text.contains(ADDED_TOKEN_START) {
             return None;
@@ -148,7 +148,7 @@ impl AsciiWordPiece {
         Some((ids, truncated))
     }
 
-    /// Adds a word's pieces, and empties it.
+    /// Adds a word's pieces, and clears it.
     fn end_word(&self, word: &mut Vec<u8>, ids: &mut Vec<u32>) {
         if word.is_empty() {
             return;
@@ -161,7 +161,7 @@ impl AsciiWordPiece {
         word.clear();
     }
 
-    /// Whether all of the word was found in pieces.
+    /// Splits a word into pieces; returns true if they cover all of it.
     fn split(&self, word: &[u8], ids: &mut Vec<u32>) -> bool {
         let mut start = 0;
         while start < word.len() {
@@ -179,7 +179,7 @@ impl AsciiWordPiece {
 }
 
 impl Template {
-    /// The token before and the one after the text, when there is one of each.
+    /// Returns the token before and the token after the text, if there is exactly one of each.
     fn around(&self) -> Option<(u32, u32)> {
         let id = |name: &String| match self.special_tokens.get(name)?.ids[..] {
             [id] => Some(id),

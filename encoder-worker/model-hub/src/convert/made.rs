@@ -1,8 +1,8 @@
-//! A made-up file of four bits a weight, for tests.
+//! Generated file with four bits a weight, for tests.
 
 use half::f16;
 
-/// What a made-up file is made of; tests change some of it.
+/// Content of a generated file; tests change parts of it.
 pub(super) struct Made {
     pub(super) shape: [i32; 7],
     pub(super) epsilon: f32,
@@ -17,7 +17,7 @@ pub(super) const HIDDEN: usize = 32;
 pub(super) const WIDE: usize = 64;
 
 impl Made {
-    /// A network of one layer over six pieces.
+    /// Returns a network of one layer with a vocabulary of six pieces.
     pub(super) fn small() -> Self {
         let texts = ["<s>", "<pad>", "</s>", "<unk>", "\u{2581}hallo", "\"\\\u{1}"];
         let pieces = texts.iter().zip([0.0, 0.0, 0.0, 0.0, -3.5, -0.1]);

@@ -1,6 +1,6 @@
-//! A BERT in four bits a weight, in one file with its vocabulary. Little-endian: a header, the pieces of the vocabulary
-//! with their scores, what each letter is replaced with before they are looked up, and a directory of tensors. Reading
-//! checks everything that the conversion relies on.
+//! Parser for a BERT with four bits a weight, in one file with its vocabulary. The file is little-endian: a header, the
+//! pieces of the vocabulary with their scores, the replacements of letters before pieces are looked up, and a directory
+//! of tensors. The parser checks everything that the conversion relies on.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use super::reader::{Problem, Reader};
 
 pub(super) const MAGIC: &[u8] = b"E5S1";
 const VERSION: u32 = 1;
-/// Weights of a block.
+/// Number of weights in a block.
 pub(super) const BLOCK_WEIGHTS: usize = 32;
 
 const MOST_TENSORS: usize = 4_096;
 const MOST_PIECES: usize = 1 << 20;
 const MOST_REPLACEMENTS: usize = 1 << 17;
 
-/// The network's sizes.
+/// Sizes of the network.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Shape {
     pub(super) hidden: usize,
@@ -28,37 +28,37 @@ pub(super) struct Shape {
     pub(super) epsilon: f32,
 }
 
-/// A SentencePiece unigram vocabulary.
+/// SentencePiece unigram vocabulary.
 #[derive(Debug)]
 pub(super) struct Vocabulary<'a> {
-    /// Each piece with its score, by its id.
+    /// Pieces with their scores, by id.
     pub(super) pieces: Vec<(&'a str, f32)>,
     pub(super) begin: usize,
     pub(super) end: usize,
     pub(super) padding: usize,
     pub(super) unknown: usize,
-    /// What single letters are replaced with; others stay.
+    /// Replacements of single letters; other letters stay.
     pub(super) replacements: BTreeMap<char, String>,
 }
 
-/// How a tensor's values are kept.
+/// Encoding of a tensor's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Encoding {
-    /// Blocks of four bits a weight.
+    /// Blocks with four bits a weight.
     Q4,
     F32,
 }
 
-/// A tensor as it is in the file.
+/// Tensor as stored in the file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tensor<'a> {
     pub(super) encoding: Encoding,
-    /// How many values it says it has.
+    /// Declared number of values.
     pub(super) count: usize,
     pub(super) content: &'a [u8],
 }
 
-/// All of a file.
+/// Parsed file.
 #[derive(Debug)]
 pub(super) struct Q4File<'a> {
     pub(super) shape: Shape,
@@ -67,7 +67,7 @@ pub(super) struct Q4File<'a> {
 }
 
 impl<'a> Q4File<'a> {
-    /// Reads a whole file; the texts and tensors stay where they are.
+    /// Parses a whole file; texts and tensors borrow from it.
     pub(super) fn parse(content: &'a [u8]) -> Result<Self, Problem> {
         let mut reader = Reader::new(content);
         if reader.bytes(MAGIC.len())? != MAGIC {
@@ -139,7 +139,7 @@ fn piece(texts: &[u8], start: u32, end: u32, score: f32) -> Option<(&str, f32)> 
 fn replacements(reader: &mut Reader<'_>) -> Result<BTreeMap<char, String>, Problem> {
     let letter = |code| char::from_u32(code).ok_or_else(|| format!("{code:#x} is no letter"));
     let count = reader.count("the number of replacements", 0, MOST_REPLACEMENTS)?;
-    // Not used here: the size of what follows.
+    // The size of the following part, which is not needed here.
     reader.u32()?;
     let mut found = BTreeMap::new();
     for _ in 0..count {

@@ -1,9 +1,9 @@
-//! Takes little-endian values from the front of a file. What is cut off is an error, and nothing is allocated here.
+//! Reader of little-endian values from the front of a file. Truncated input is an error, and nothing is allocated here.
 
-/// What is wrong with a file, in words.
+/// Description of a file's defect.
 pub(super) type Problem = String;
 
-/// The bytes of a file, and how far they have been read.
+/// Bytes of a file and the current position.
 pub(super) struct Reader<'a> {
     content: &'a [u8],
     at: usize,
@@ -14,7 +14,7 @@ impl<'a> Reader<'a> {
         Self { content, at: 0 }
     }
 
-    /// The next `count` bytes.
+    /// Takes the next `count` bytes.
     pub(super) fn bytes(&mut self, count: usize) -> Result<&'a [u8], Problem> {
         let end = self.at.checked_add(count).filter(|end| *end <= self.content.len());
         let Some(end) = end else {
@@ -52,7 +52,7 @@ impl<'a> Reader<'a> {
         self.array().map(f32::from_le_bytes)
     }
 
-    /// A signed number of four bytes that must lie within bounds; `what` is its name.
+    /// Reads a signed number of four bytes that must be `least` to `most`; `what` names it in errors.
     pub(super) fn count(
         &mut self,
         what: &str,
@@ -64,18 +64,18 @@ impl<'a> Reader<'a> {
         count.ok_or_else(|| format!("{what} is {number}, not {least} to {most}"))
     }
 
-    /// `count` numbers of four bytes, each as `number` reads it.
+    /// Reads `count` numbers of four bytes, each with `number`.
     pub(super) fn words<T>(
         &mut self,
         count: usize,
         number: fn([u8; 4]) -> T,
     ) -> Result<Vec<T>, Problem> {
         let bytes = self.bytes(count.saturating_mul(4))?;
-        // As many as there are bytes for, so that a hostile count allocates nothing.
+        // The length follows from the bytes that exist, so a hostile count allocates nothing.
         Ok(bytes.as_chunks().0.iter().map(|word| number(*word)).collect())
     }
 
-    /// Bytes anywhere in the file.
+    /// Returns `size` bytes from `start`, anywhere in the file.
     pub(super) fn slice(&self, start: u64, size: u64) -> Result<&'a [u8], Problem> {
         let bounds = || {
             let start = usize::try_from(start).ok()?;

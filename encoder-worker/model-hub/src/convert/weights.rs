@@ -1,5 +1,5 @@
-//! The tensors under the names of transformers, and `model.safetensors`: matrices in f16, vectors and small tables in
-//! f32. Written from front to back, a block at a time.
+//! Tensors under the names of transformers, and `model.safetensors`: matrices in f16, vectors and small tables in f32.
+//! The file is written from front to back, a block at a time.
 
 use std::io::{self, Write};
 
@@ -8,14 +8,15 @@ use half::f16;
 use super::q4_file::{BLOCK_WEIGHTS, Encoding, Q4File, Shape, Tensor};
 use super::reader::Problem;
 
-/// A block: an f16 scale, then 16 bytes; byte i has weight i in its low half, i + 16 in its high one.
+/// Bytes of a block: an f16 scale, then 16 bytes. Byte i has weight i in its low half and weight i + 16 in its high
+/// half.
 const BLOCK_BYTES: usize = 2 + BLOCK_WEIGHTS / 2;
-/// What a weight's four bits are above its value in scales.
+/// Offset of the stored four bits above a weight's value in scales.
 const OFFSET: f32 = 8.0;
-/// The most that a file of weights may take.
+/// Most bytes of a file of weights.
 const MOST_BYTES: usize = 1 << 30;
 
-/// The parts of a layer: the file's name, that of transformers, and whether it is a matrix, which has outputs and inputs.
+/// Parts of a layer: name in the file, name in transformers, and true for a matrix, which has outputs and inputs.
 const PARTS: [(&str, &str, bool); 8] = [
     ("q", "attention.self.query", true),
     ("k", "attention.self.key", true),
@@ -27,14 +28,14 @@ const PARTS: [(&str, &str, bool); 8] = [
     ("oln", "output.LayerNorm", false),
 ];
 
-/// A tensor that fits its name and shape.
+/// Tensor that fits its name and shape.
 pub(super) struct Weight<'a> {
     name: String,
     shape: Vec<usize>,
     tensor: Tensor<'a>,
 }
 
-/// Every tensor that the network has, in the order in which they are written. Others are left out.
+/// Returns every tensor of the network, in writing order. Other tensors are left out.
 pub(super) fn of<'a>(model: &Q4File<'a>) -> Result<Vec<Weight<'a>>, Problem> {
     let mut weights = Vec::new();
     let mut add = |from: String, name: String, shape: Vec<usize>| {
@@ -73,7 +74,7 @@ pub(super) fn of<'a>(model: &Q4File<'a>) -> Result<Vec<Weight<'a>>, Problem> {
     Ok(weights)
 }
 
-/// The sizes agree, and every weight is a number in f16 too.
+/// Checks that the sizes agree and that every weight is finite in f16 too.
 fn check(tensor: &Tensor<'_>, shape: &[usize]) -> Result<(), Problem> {
     let count: usize = shape.iter().product();
     if tensor.count != count {
@@ -97,7 +98,7 @@ fn check(tensor: &Tensor<'_>, shape: &[usize]) -> Result<(), Problem> {
 }
 
 impl Weight<'_> {
-    /// What it takes when it is written.
+    /// Returns the bytes that the tensor takes when written.
     fn bytes(&self) -> usize {
         let of_one = if self.tensor.encoding == Encoding::Q4 { 2 } else { 4 };
         self.tensor.count.saturating_mul(of_one)
@@ -108,7 +109,7 @@ impl Weight<'_> {
     }
 }
 
-/// Writes the whole file; `report` hears how many bytes of how many there are.
+/// Writes the whole file; `report` gets the bytes written and the total.
 pub(super) fn write(
     weights: &[Weight<'_>],
     out: &mut impl Write,
@@ -132,7 +133,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Which tensors there are, as JSON, filled up with spaces to a multiple of eight.
+/// Returns the JSON header that lists the tensors, padded with spaces to a multiple of eight bytes.
 fn header(weights: &[Weight<'_>]) -> String {
     let mut text = String::from(r#"{"__metadata__": {"format": "pt"}"#);
     let mut start = 0;
@@ -152,7 +153,7 @@ fn header(weights: &[Weight<'_>]) -> String {
     text
 }
 
-/// The blocks of a tensor; none of one in f32.
+/// Returns the blocks of a tensor; none for a tensor in f32.
 fn blocks<'a>(tensor: &Tensor<'a>) -> impl Iterator<Item = &'a [u8; BLOCK_BYTES]> + use<'a> {
     let content = if tensor.encoding == Encoding::Q4 { tensor.content } else { &[] };
     content.as_chunks().0.iter()
@@ -162,7 +163,7 @@ fn scale_of(block: &[u8; BLOCK_BYTES]) -> f32 {
     f16::from_le_bytes([block[0], block[1]]).to_f32()
 }
 
-/// A block's weights, which is one rounding more: the product is exact in f32.
+/// Expands a block's weights, with a single rounding: the product is exact in f32.
 fn to_f16(block: &[u8; BLOCK_BYTES]) -> [u8; 2 * BLOCK_WEIGHTS] {
     let scale = scale_of(block);
     let values: [[u8; 2]; 16] =

@@ -1,4 +1,4 @@
-//! One file over plain HTTP GETs with `Range`, so that a cut download goes on where it stopped, in
+//! Download of one file over plain HTTP GETs with `Range`, so that an interrupted download resumes where it stopped, in
 //! this run or in the next.
 
 use std::fs::{self, File, OpenOptions};
@@ -14,10 +14,10 @@ use super::super::Progress;
 use super::super::error::{FetchError, io_error};
 use super::super::manifest::PinnedFile;
 
-/// Attempts in a row that bring no byte before a download is given up.
+/// Attempts in a row without any byte after which a download is given up.
 const FRUITLESS_ATTEMPTS: u32 = 4;
 
-/// The progress of all files, seen from one of them.
+/// Progress over all files, as seen from one of them.
 pub(super) struct Shown<'a> {
     pub(super) progress: &'a mut dyn Progress,
     pub(super) before: u64,
@@ -30,7 +30,7 @@ impl Shown<'_> {
     }
 }
 
-/// One file on its way.
+/// Download of one file.
 pub(super) struct Download<'a> {
     pub(super) retry_pause: Duration,
     pub(super) agent: &'a Agent,
@@ -41,8 +41,8 @@ pub(super) struct Download<'a> {
 }
 
 impl Download<'_> {
-    /// Collects the file and gives it its final name. One continued from an earlier run may have been
-    /// another file's beginning: then it is fetched once more from the start.
+    /// Downloads the file and gives it its final name. If the hash is wrong after a resumed download, the partial file
+    /// may have belonged to another version, so the file is fetched once more from the start.
     pub(super) fn run_and_install(&mut self, target: &Path) -> Result<(), FetchError> {
         self.run()?;
         let Err(first) = self.file.install(target) else {
@@ -60,7 +60,7 @@ impl Download<'_> {
         second
     }
 
-    /// Collects bytes until the partial file has its full length.
+    /// Downloads bytes until the partial file has its full length.
     fn run(&mut self) -> Result<(), FetchError> {
         let mut fruitless = 0;
         loop {
@@ -79,7 +79,8 @@ impl Download<'_> {
         }
     }
 
-    /// A hub that has never answered is left for the next source at once.
+    /// Returns true if another attempt is useful. A hub that has never answered is not retried; the next source follows
+    /// at once.
     fn worth_retrying(&self, error: &FetchError) -> Result<bool, FetchError> {
         Ok(match error {
             FetchError::Unreachable { .. } => self.shown.before > 0 || self.collected()? > 0,
@@ -89,7 +90,7 @@ impl Download<'_> {
         })
     }
 
-    /// Bytes of the partial file; one that is too long to be right is thrown away.
+    /// Returns the bytes of the partial file; deletes one that is too long.
     fn collected(&self) -> Result<u64, FetchError> {
         match fs::metadata(self.part) {
             Ok(found) if found.len() > self.file.bytes => self.discard().map(|()| 0),
@@ -111,7 +112,7 @@ impl Download<'_> {
         match response.status().as_u16() {
             206 if continues => {}
             200 => {}
-            // The partial file does not fit what the hub has: start again.
+            // The partial file does not match the hub's file: start again.
             206 | 416 => return self.discard().and(Err(self.wrong_size(have))),
             status => {
                 return Err(FetchError::HttpStatus { url: self.url.clone(), status });

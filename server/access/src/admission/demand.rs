@@ -1,31 +1,32 @@
-//! How many prompt calls each tenant, or each connection, asks for. While calls wait for each other, those of whoever asks
-//! for most are refused, as Core-Stateless Fair Queueing does with packets: Stoica, Shenker and Zhang, SIGCOMM 1998. How
-//! many calls one has in progress does not tell: one that asks for little has many when they wait for those of others.
+//! Number of prompt calls that each tenant or connection asks for. While calls wait for each other, the calls of
+//! those that ask for most are refused, as Core-Stateless Fair Queueing does with packets (Stoica, Shenker and Zhang,
+//! SIGCOMM 1998). The number of calls in progress is no measure: one that asks for little has many in progress when
+//! they wait for the calls of others.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
-/// After how long a part of what was counted is forgotten.
+/// Interval after which a part of the counts is forgotten.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// The part of the calls of each that is forgotten then.
+/// Divisor of a count that gives the part forgotten after each interval.
 const FORGOTTEN: u32 = 8;
 
-/// Intervals after which nothing is left of any count worth counting.
+/// Number of intervals after which nothing is left of any count that matters.
 const INTERVALS_MAX: u32 = 64;
 
-/// Bound of those whose calls are counted.
+/// Maximum number of tenants or connections that are counted.
 const COUNTED: usize = 4_096;
 
-/// Multiple of its calls that the busiest one asks for, at least, where one asks for little.
+/// Factor by which the busiest one must ask for more calls than another for the other to count as asking for little.
 const LITTLE: u32 = 2;
 
-/// The calls that were asked for of late, let in or not, by who asked.
+/// Recent calls by tenant or connection, admitted or not.
 #[derive(Debug)]
 pub(super) struct Demand<Who> {
     calls: HashMap<Who, u32>,
-    /// The most calls of one when the interval began.
+    /// Largest count of one tenant or connection when the interval began.
     busiest: u32,
     began: Instant,
 }
@@ -45,7 +46,7 @@ impl<Who: Clone + Eq + Hash> Demand<Who> {
         }
     }
 
-    /// Returns whether `who` asks for at most half of what the busiest one does.
+    /// Returns true if `who` asks for at most half as many calls as the busiest one.
     pub(super) fn is_little(&mut self, who: &Who, now: Instant) -> bool {
         self.go_on(now);
         let own = self.calls.get(who).copied().unwrap_or(0);
@@ -74,7 +75,7 @@ impl<Who: Clone + Eq + Hash> Demand<Who> {
 mod tests {
     use super::*;
 
-    /// Ten seconds of calls, of each so many in an interval.
+    /// Counts ten seconds of calls, with this number of calls per interval for each name.
     fn demand(all: &[(&'static str, u32)]) -> Demand<&'static str> {
         let start = Instant::now();
         let mut demand = Demand::new(start);

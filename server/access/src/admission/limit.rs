@@ -1,5 +1,5 @@
-//! How many prompt calls may be in progress: as many as are answered without a long wait. Calls beyond what the process
-//! can serve would only wait for each other, until all of them are out of time.
+//! Limit on prompt calls in progress: as many as are answered without a long wait. More calls than the process can
+//! serve would only wait for each other until all of them miss their deadlines.
 //!
 //! Durations are compared with the best seen while little was going on, as congestion control does that avoids queues
 //! instead of filling them (TCP Vegas: Brakmo and Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global
@@ -13,65 +13,67 @@ use std::time::{Duration, Instant};
 
 use pace::Pace;
 
-/// How often it is moved, and when at the latest.
+/// Minimum and maximum time between two adjustments of the limit.
 const WINDOW: Duration = Duration::from_millis(100);
 const WINDOW_MAX: Duration = Duration::from_secs(1);
 
-/// Calls of a kind by which it can be told how that kind is doing.
+/// Number of calls of a kind that are enough to judge its durations.
 const ENOUGH: u32 = 8;
 
-/// How far it may fall and rise in one window: the worst is over within two seconds, and so is a recovery.
+/// Factors by which the limit may fall and rise in one window. Overload ends within two seconds, and so does
+/// recovery.
 const FALL: f64 = 0.8;
 const RISE: f64 = 1.125;
 
-/// How many windows count that went by without enough calls to tell.
+/// Maximum number of missed windows, which passed without enough calls, that one adjustment makes up for.
 const WINDOWS_MAX: f64 = 64.0;
 
-/// How long the best durations count before they are looked for anew.
+/// Time that the best durations stay valid before they are measured again.
 const BEST_FOR: Duration = Duration::from_secs(60);
 
-/// Upper bound of the time for which everybody's calls are held down: about what those in progress may take.
+/// Maximum time that the calls of all tenants are held down for a measurement: about the duration of the calls in
+/// progress.
 const PROBE: Duration = Duration::from_millis(300);
 
-/// What is measured: each kind of call has durations of its own.
+/// Kind of a measured call. Each kind has its own durations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measured {
-    /// Route.
+    /// Call of Route.
     Route,
-    /// SearchTools.
+    /// Call of SearchTools.
     Search,
-    /// Gate.
+    /// Call of Gate.
     Gate,
 }
 
-/// What the limit is held to.
+/// Bounds of the limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Bounds {
-    /// Enough to keep every core busy.
+    /// Lower bound of the limit: enough calls to keep every core busy.
     pub(super) least: usize,
-    /// So few that none waits for another.
+    /// Number of calls below which none waits for another.
     pub(super) calm: usize,
     pub(super) most: usize,
-    /// How much longer than its best a call may take on average.
+    /// Time by which a call's average duration may exceed its best.
     pub(super) wait: Duration,
 }
 
-/// The limit, as it moves.
+/// Current limit with the measurements that move it.
 #[derive(Debug)]
 pub(super) struct Limit {
     bounds: Bounds,
     value: f64,
     paces: [Pace; 3],
     since: Instant,
-    /// The most that were in progress in this window.
+    /// Largest number of calls in progress in this window.
     peak: usize,
     refused: bool,
-    /// Until when so few are let in that the best durations can be seen.
+    /// End of the time in which few calls are admitted to measure the best durations.
     probing: Option<Instant>,
 }
 
 impl Limit {
-    /// At its most: a process that was never slow refuses nobody.
+    /// Creates a limit at its upper bound, because a process that was never slow refuses no call.
     pub(super) fn new(bounds: Bounds, now: Instant) -> Self {
         Self {
             bounds,
@@ -84,7 +86,7 @@ impl Limit {
         }
     }
 
-    /// Holds it to other bounds.
+    /// Replaces the bounds. Different bounds reset the limit to its upper bound.
     pub(super) fn rebound(&mut self, bounds: Bounds) {
         if bounds != self.bounds {
             self.bounds = bounds;
@@ -92,48 +94,48 @@ impl Limit {
         }
     }
 
-    /// Calls that may be in progress.
+    /// Returns the number of calls that may be in progress.
     pub(super) fn now(&self) -> usize {
         if self.probing.is_some() { self.bounds.calm } else { self.settled() }
     }
 
-    /// Calls that might be in progress if the best durations were not looked for.
+    /// Returns the number of calls that could be in progress if the best durations were not being measured.
     pub(super) fn settled(&self) -> usize {
         self.value as usize
     }
 
-    /// Whether a call that begins among so many others shows how long its kind takes at best.
+    /// Returns true if a call that begins beside `under_way` others shows the best duration of its kind.
     pub(super) fn is_calm(&self, under_way: usize) -> bool {
         under_way < self.bounds.calm
     }
 
-    /// How long calls of a kind take at best; `None` when that is not known.
+    /// Returns the best duration of a kind of call; `None` if it is unknown.
     pub(super) fn best(&self, kind: Measured) -> Option<Duration> {
         self.paces[kind as usize].best()
     }
 
-    /// A call wants to begin among `under_way` others.
+    /// Records that a call asks to begin beside `under_way` others, and moves the limit when its window ends.
     pub(super) fn asked(&mut self, under_way: usize, now: Instant) {
         self.peak = self.peak.max(under_way);
         if self.probing.is_some_and(|until| until <= now) {
-            // Without a new one the old one counts on.
+            // Without a new best duration, the old one stays valid.
             self.paces.iter_mut().for_each(|pace| pace.keep_best(now));
             self.probing = None;
         }
         self.go_on(under_way, now);
     }
 
-    /// A call was refused because of it.
+    /// Records that the limit refused a call.
     pub(super) fn refused(&mut self) {
         self.refused = true;
     }
 
-    /// A call was answered, and `calm` says whether it began while little was going on.
+    /// Records an answered call. `calm` is true if few calls were in progress when it began.
     pub(super) fn answered(&mut self, kind: Measured, took: Duration, calm: bool, now: Instant) {
         let pace = &mut self.paces[kind as usize];
         if calm {
             if pace.best_is_old(BEST_FOR, now) {
-                // It shows what was looked for.
+                // This call shows the duration that the probe looked for.
                 self.probing = None;
             }
             pace.calm(took, BEST_FOR, now);
@@ -141,8 +143,8 @@ impl Limit {
         pace.add(took, self.bounds.wait);
     }
 
-    /// A call ended without an answer: a mistake of its caller's ends early and shows nothing, one that was given up
-    /// shows that it would have taken longer.
+    /// Records a call that ended without an answer. A call that failed because of its caller ends early and shows
+    /// nothing. A call that was given up late shows that it would have taken even longer.
     pub(super) fn given_up(&mut self, kind: Measured, took: Duration) {
         let pace = &mut self.paces[kind as usize];
         if took > pace.target(self.bounds.wait) {
@@ -150,7 +152,7 @@ impl Limit {
         }
     }
 
-    /// Ends the window when it is time.
+    /// Moves the limit and starts a new window, if the window has ended.
     fn go_on(&mut self, under_way: usize, now: Instant) {
         let passed = now.saturating_duration_since(self.since);
         let enough = self.paces.iter().any(|pace| pace.count() >= ENOUGH);
@@ -162,10 +164,11 @@ impl Limit {
         let factor = match self.lateness(if enough { ENOUGH } else { 1 }) {
             Some(lateness) => (1.0 / lateness).clamp(FALL, rise),
             None if under_way == 0 => rise,
-            // Those in progress say nothing yet.
+            // The calls in progress give no measurement yet.
             None => 1.0,
         };
-        // What is not asked for is not taken away: calls that wait for something else than their turn are no reason.
+        // Lower the limit only if it is used: calls that wait for something other than their turn are no reason to
+        // lower it.
         if factor >= 1.0 || self.peak as f64 >= self.value / 2.0 {
             let least = self.bounds.least as f64;
             let most = self.bounds.most as f64;
@@ -176,13 +179,14 @@ impl Limit {
         (self.since, self.peak, self.refused) = (now, under_way, false);
     }
 
-    /// The worst kind's mean duration, as a multiple of what it may be.
+    /// Returns the mean duration of the worst kind as a multiple of its target; `None` without enough calls.
     fn lateness(&self, enough: u32) -> Option<f64> {
         let known = self.paces.iter().filter(|pace| pace.count() >= enough);
         known.filter_map(|pace| pace.lateness()).reduce(f64::max)
     }
 
-    /// Looks for the best durations anew, where calls are refused anyway and nothing else would show them.
+    /// Starts a new measurement of the best durations, if calls are refused anyway and nothing else would show the
+    /// best durations.
     fn probe(&mut self, now: Instant) {
         let stale = |pace: &Pace| pace.count() > 0 && pace.best_is_old(BEST_FOR, now);
         if self.probing.is_none() && self.refused && self.paces.iter().any(stale) {

@@ -1,4 +1,4 @@
-//! Whether memory is short: what the process holds, looked at now and then, against what it may hold.
+//! Watch on memory: periodically compares the memory that the process holds with the memory that it may hold.
 
 use std::fs;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use tracing::{info, warn};
 
-/// How often it is looked at. An answer of the largest kind takes longer to make.
+/// Interval between checks. An answer of the largest kind takes longer to build.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// Short from here on, of what may be held; and no longer short below that.
+/// Share of the allowed memory from which memory is short, and share below which it no longer is.
 const SHORT_FROM: f64 = 0.9;
 const ENOUGH_BELOW: f64 = 0.85;
 
-/// Set while memory is short.
+/// Flag that is set while memory is short.
 #[derive(Debug, Clone, Default)]
 pub struct Flag(Arc<AtomicBool>);
 
@@ -28,8 +28,8 @@ impl Flag {
     }
 }
 
-/// Keeps `flag` for ever, by what `configured` bytes allow: 0 for what the machine allows this process (its cgroup),
-/// if it allows less than all. Returns at once where that can't be known.
+/// Updates `flag` forever. The limit is `configured` bytes, or for 0 the limit of the process's cgroup, if there is
+/// one. Returns at once if the limit or the memory in use can't be determined.
 pub async fn watch_memory(flag: Flag, configured: u64) {
     let most = if configured > 0 { Some(configured) } else { allowed() };
     let (Some(most), Some(_)) = (most, resident()) else { return };
@@ -55,7 +55,7 @@ fn judge(is_short: bool, resident: u64, most: u64) -> bool {
     if is_short { share >= ENOUGH_BELOW } else { share >= SHORT_FROM }
 }
 
-/// Bytes that the process holds.
+/// Returns the number of bytes that the process holds in memory.
 fn resident() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -63,12 +63,12 @@ fn resident() -> Option<u64> {
     Some(kib << 10)
 }
 
-/// Bytes that the process's cgroup may hold, of version 2 or 1.
+/// Returns the memory limit of the process's cgroup (version 2 or 1) in bytes; `None` if there is none.
 fn allowed() -> Option<u64> {
     const FILES: [&str; 2] =
         ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
     let read = |file: &&str| fs::read_to_string(file).ok()?.trim().parse::<u64>().ok();
-    // Version 1 says "no limit" with a number beyond any machine's.
+    // Version 1 expresses "no limit" as a number larger than any machine's memory.
     FILES.iter().find_map(read).filter(|bytes| *bytes < 1 << 60)
 }
 

@@ -1,4 +1,4 @@
-//! Metrics of calls in progress, read when they are asked for. Clones share what they show.
+//! Metrics of calls in progress, computed when they are scraped. Clones share the same values.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -8,7 +8,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-/// Answers how many calls are in progress, how many of them are prompt, and how many of these there may be.
+/// Function that returns the number of calls in progress, the number of prompt ones, and the limit on prompt ones.
 type Reading = Box<dyn Fn() -> [usize; 3] + Send + Sync>;
 
 const SHOWN: [(&str, &str); 3] = [
@@ -17,7 +17,7 @@ const SHOWN: [(&str, &str); 3] = [
     ("toolgate_admission_limit", "Prompt calls that may be in progress, for that none waits long"),
 ];
 
-/// Metrics of who may begin a call.
+/// Metrics of admission: calls in progress and their limit.
 #[derive(Clone, Default)]
 pub struct AdmissionMetrics {
     reading: Arc<OnceLock<Reading>>,
@@ -30,12 +30,13 @@ impl fmt::Debug for AdmissionMetrics {
 }
 
 impl AdmissionMetrics {
-    /// Registers all of them.
+    /// Registers all metrics of admission.
     pub fn register(&self, r: &mut Registry) {
         r.register_collector(Box::new(self.clone()));
     }
 
-    /// Shows what `reading` answers: calls in progress, prompt ones, and the limit on these.
+    /// Sets the source of the values: calls in progress, prompt ones, and the limit on these. Only the first call has
+    /// an effect.
     pub fn show(&self, reading: impl Fn() -> [usize; 3] + Send + Sync + 'static) {
         drop(self.reading.set(Box::new(reading)));
     }

@@ -1,48 +1,49 @@
-//! How long calls wait before anything is done for them: in sockets and in the runtime's queue, where none is counted. A
-//! queue that empties is no harm, however long it was for a moment; one that stands makes every call late. While it
-//! stands, calls whose connection's queue has waited for more than a fraction of what is allowed are refused when they
-//! come, so that it is short for all others, as CoDel does: Nichols and Jacobson, "Controlling Queue Delay", ACM Queue
-//! 10(5), 2012.
+//! Waiting time of calls before they are handled, in sockets and in the runtime's queue, where calls are not counted.
+//! A queue that empties does no harm, however long it was for a moment. A standing queue makes every call late. While
+//! it stands, calls whose connection's queue has waited longer than a fraction of the allowed time are refused on
+//! arrival. This keeps the queue short for all others, as CoDel does (Nichols and Jacobson, "Controlling Queue
+//! Delay", ACM Queue 10(5), 2012).
 //!
-//! Connections that ask for little beside the busiest one are spared: the queue is not of their making.
+//! Connections that ask for little compared with the busiest one are spared, because they did not cause the queue.
 //!
-//! CoDel looks at the shortest wait of an interval. Here some calls hardly wait, however long the queue is: the runtime
-//! lets the task go first that was made last. So a queue stands where most calls of an interval have waited too long.
+//! CoDel uses the shortest wait of an interval. Here some calls hardly wait, however long the queue is, because the
+//! runtime runs the newest task first. A queue therefore counts as standing if most calls of an interval waited too
+//! long.
 
 use std::time::{Duration, Instant};
 
 use super::demand::Demand;
 
-/// The part of the longest wait that calls may have while the queue stands.
+/// Divisor of the maximum wait that gives the allowed wait while the queue stands.
 const WHILE_STANDING: u32 = 20;
 
-/// One of how many calls of an interval must be refused for the queue to stand still: a load below what can be served has
-/// a call refused now and then as well.
+/// Divisor of an interval's calls. More refused calls than the result mean that the queue still stands, because a
+/// load that can be served has a call refused now and then as well.
 const REFUSED: u32 = 16;
 
-/// Calls by which an interval can be told: one that a stall made late is no queue.
+/// Minimum number of calls to judge an interval. One call that a stall delayed is no queue.
 const ENOUGH: u32 = 8;
 
-/// For how long no interval must have had as many before calls may wait for longer again.
+/// Time without a standing interval after which calls may wait longer again.
 const CALM: Duration = Duration::from_secs(1);
 
-/// The queue before the door.
+/// State of the queue in front of admission.
 #[derive(Debug)]
 pub(super) struct Queueing {
-    /// The longest that calls may wait, which is the length of an interval too; `None` for any time.
+    /// Maximum wait of a call, which is also the length of an interval; `None` if calls may wait forever.
     max_wait: Option<Duration>,
     interval: Interval,
-    /// When the queue was last seen to stand.
+    /// Time when the queue was last seen standing.
     standing: Option<Instant>,
     connections: Demand<u64>,
 }
 
-/// Calls that had their turn in a span of time.
+/// Counts of the calls that had their turn in one interval.
 #[derive(Debug)]
 struct Interval {
     began: Instant,
     calls: u32,
-    /// Those that had waited for longer than they may.
+    /// Number of calls that waited longer than the maximum.
     long: u32,
     refused: u32,
 }
@@ -58,7 +59,7 @@ impl Queueing {
         self.max_wait = max_wait;
     }
 
-    /// Returns whether a call of the connection that has its turn after so long may begin.
+    /// Returns true if a call of the connection may begin after it waited for `waited`.
     pub(super) fn is_in_time(
         &mut self,
         connection: Option<u64>,
@@ -67,14 +68,14 @@ impl Queueing {
     ) -> bool {
         let Some(max_wait) = self.max_wait else { return true };
         self.go_on(max_wait, now);
-        // What was let into the queue has its turn a little later than the one before it.
+        // A call that was let into the queue has its turn a little later than the one before it.
         let is_refused = self.most(connection, max_wait, 2, now).is_some_and(|most| waited > most);
         self.count(connection, waited > max_wait, is_refused, now);
         !is_refused
     }
 
-    /// Returns whether a call of the connection may wait behind the connection's other calls, of which the first has
-    /// waited for `queue`. One that may is counted when it has its turn.
+    /// Returns true if a call of the connection may wait behind other calls of the connection, the first of which has
+    /// waited for `queue`. A call that may wait is counted when it has its turn.
     pub(super) fn may_queue(
         &mut self,
         connection: Option<u64>,
@@ -90,8 +91,8 @@ impl Queueing {
         !is_refused
     }
 
-    /// Returns how long calls of the connection may wait for now, and for `None` any time. `times` is how many times the
-    /// standing queue's bound a connection may have that asks for much.
+    /// Returns the time that calls of the connection may wait now; `None` if there is no bound. `times` multiplies
+    /// the standing queue's bound for a connection that asks for much.
     fn most(
         &mut self,
         connection: Option<u64>,
@@ -147,7 +148,7 @@ mod tests {
     const MIDDLING: Duration = Duration::from_millis(20);
     const SHORT: Duration = Duration::from_millis(1);
 
-    /// A queue in front of which time passes.
+    /// Queue with a clock that the test moves.
     struct Passing {
         queueing: Queueing,
         now: Instant,
@@ -160,7 +161,7 @@ mod tests {
             Self { queueing, now }
         }
 
-        /// Lets a hundred calls have their turn in an interval of their own; returns how many were refused.
+        /// Gives a hundred calls their turn in an interval of their own, and returns how many were refused.
         fn interval(&mut self, waited: impl Fn(usize) -> Duration) -> usize {
             self.interval_of(100, waited)
         }
@@ -223,7 +224,7 @@ mod tests {
         let mut passing = Passing::new();
         passing.interval(|_| LONG);
         passing.interval(|_| LONG);
-        // Less than a sixteenth of the calls: bursts, of a load that can be served.
+        // Refusals of less than a sixteenth of the calls: bursts of a load that can be served.
         let bursts = |call: usize| if call.is_multiple_of(20) { MIDDLING } else { SHORT };
         assert_eq!(passing.interval(bursts), 5);
         for _ in 0..11 {
@@ -248,14 +249,14 @@ mod tests {
         let mut refused = HashMap::<u64, usize>::new();
         for _ in 0..20 {
             now += MAX + Duration::from_millis(1);
-            // Eight connections ask for two each, and one for a hundred.
+            // Eight connections ask for two calls each, and one for a hundred.
             let calls = (0..16).map(|call| call % 8).chain([8; 100]);
             for number in calls {
                 if !queueing.is_in_time(Some(number), MAX, now) {
                     *refused.entry(number).or_default() += 1;
                 }
             }
-            // What makes it stand.
+            // These calls make the queue stand.
             for _ in 0..200 {
                 queueing.is_in_time(None, LONG, now);
             }

@@ -1,8 +1,8 @@
-//! Calls a second: the generic cell rate algorithm (ITU-T I.371, annex A), which keeps one moment for each tenant.
+//! Calls per second: the generic cell rate algorithm (ITU-T I.371, annex A), which stores one time for each tenant.
 
 use std::time::{Duration, Instant};
 
-/// How often calls may begin: this often on average, and a second's worth of them at once.
+/// Rate of calls: this many per second on average, and up to a second's worth at once.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rate {
     interval: Duration,
@@ -16,12 +16,12 @@ impl Rate {
     }
 }
 
-/// What a tenant has used: until when, at its rate.
+/// Use of a tenant's rate: the time up to which it is used.
 #[derive(Debug, Default)]
 pub(super) struct Spent(Option<Instant>);
 
 impl Spent {
-    /// Takes one call of the rate; or says how long to wait for it.
+    /// Takes one call from the rate, or returns the time to wait for it.
     pub(super) fn spend(&mut self, rate: &Rate, now: Instant) -> Result<(), Duration> {
         let until = self.0.map_or(now, |until| until.max(now));
         let ahead = until - now;
@@ -36,7 +36,7 @@ impl Spent {
         self.0.is_none()
     }
 
-    /// Whether it makes a difference then.
+    /// Returns true if the use still matters at the time `now`.
     pub(super) fn counts_at(&self, now: Instant) -> bool {
         self.0.is_some_and(|until| until > now)
     }

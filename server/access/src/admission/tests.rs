@@ -1,6 +1,6 @@
 use super::*;
 
-/// A call that waits for what it likes.
+/// Prompt call without a deadline.
 const ANY: Wish = Wish { kind: Kind::Prompt, left: Duration::MAX, waited: Duration::ZERO };
 
 fn admission(max_calls: usize) -> Admission {
@@ -40,7 +40,7 @@ fn one_tenant_gets_most_and_leaves_room_for_others() {
 fn busy_tenants_come_to_equal_shares() {
     let admission = admission(99);
     let mut held: Vec<Vec<Permit>> = vec![begin_all(&admission, "t0"), Vec::new(), Vec::new()];
-    // One call after another ends, whose it may be, and everybody wants more.
+    // One call after another ends, whichever tenant's it is, and every tenant wants more.
     for step in 0..2_000_usize {
         let ends = step.wrapping_mul(7_919) % held.iter().map(Vec::len).sum::<usize>();
         let of = held.iter().scan(0, |seen, permits| {
@@ -111,14 +111,14 @@ fn tenants_who_are_gone_are_forgotten() {
     assert!(admission.inner.state().tenants.len() <= REMEMBERED + 1);
 }
 
-/// A Route call with a second to go.
+/// Call of Route with one second left.
 const ROUTE: Wish = Wish {
     kind: Kind::Measured(Measured::Route),
     left: Duration::from_secs(1),
     waited: Duration::ZERO,
 };
 
-/// Has the limit fall to its least, as in a process that is slow.
+/// Makes the limit fall to its lower bound, as in a slow process.
 fn slow_down(admission: &Admission, now: Instant) -> Instant {
     let mut state = admission.inner.state();
     let mut now = now;
@@ -146,7 +146,7 @@ fn prompt_calls_beyond_the_limit_are_refused_and_lasting_ones_are_not() {
     let (admission, now, limit) = slow_admission();
     let begin = |name: &str, wish| admission.begin_at(&tenant(name), wish, now);
     let lasting = Wish { kind: Kind::Lasting, left: Duration::MAX, waited: Duration::ZERO };
-    // Registrations have no part in it, either way.
+    // Registrations neither use the limit nor are held by it.
     let lasting: Vec<_> = (0..100).map(|_| begin("a", lasting).expect("a place")).collect();
     let held: Vec<_> = std::iter::from_fn(|| begin("a", ROUTE).ok()).collect();
     assert!((limit * 4 / 5..=limit).contains(&held.len()), "{} of {limit}", held.len());
@@ -162,19 +162,20 @@ fn who_has_little_in_progress_finds_a_place_under_the_limit_too() {
     let (admission, now, limit) = slow_admission();
     let begin = |name: &str| admission.begin_at(&tenant(name), ROUTE, now);
     let _held: Vec<_> = std::iter::from_fn(|| begin("busy").ok()).collect();
-    // Three beside the busy one have their equal shares.
+    // Three tenants beside the busy one get their equal shares.
     let few = |i: usize| begin(&format!("few{}", i % 3)).expect("a place");
     let few: Vec<_> = (0..limit / 4 * 3).map(few).collect();
     assert_eq!(begin("busy").err(), Some(Refusal::Slow));
     drop(few);
     let first: Vec<_> = (0..limit).map(|i| begin(&format!("t{i}")).expect("a place")).collect();
     assert_eq!(begin("t0").err(), Some(Refusal::Slow), "but no second one");
-    // Anybody may name any number of tenants.
+    // A caller may name any number of tenants.
     let more: Vec<_> = (0..1_000).filter_map(|i| begin(&format!("u{i}")).ok()).collect();
     assert!(first.len() + more.len() <= FOR_MODEST * limit);
 }
 
-/// Has a tenant ask for ten calls and another for one while calls are slow and some are refused, and goes on by 100 ms.
+/// Makes one tenant ask for ten calls and another for one while calls are slow and some are refused. Returns the time
+/// 100 ms later.
 fn busy_interval(admission: &Admission, now: Instant) -> Instant {
     for name in ["quiet"].iter().chain(&["busy"; 10]) {
         drop(admission.begin_at(&tenant(name), ANY, now));
@@ -193,7 +194,7 @@ fn a_burst_of_a_tenant_that_asks_for_little_is_let_in_beside_a_busy_one() {
     let now = (0..100).fold(start, |now, _| busy_interval(&admission, now));
     let begin = |name: &str| admission.begin_at(&tenant(name), ANY, now);
     let busy: Vec<_> = std::iter::from_fn(|| begin("busy").ok()).collect();
-    // More than its equal share.
+    // More than the tenant's equal share.
     let burst: Vec<_> = (0..limit * 3 / 4).map(|_| begin("quiet").expect("a place")).collect();
     assert_eq!(begin("busy").err(), Some(Refusal::Slow));
     let more: Vec<_> = std::iter::from_fn(|| begin("another").ok()).collect();
@@ -205,7 +206,7 @@ fn who_asks_for_little_goes_on_while_the_best_durations_are_looked_for() {
     let (admission, mut now, limit) = slow_admission();
     let cores = available_parallelism().map_or(1, usize::from);
     let is_looked_for = || admission.reading().limit == cores;
-    // The best ones count for a minute.
+    // The best durations are valid for a minute.
     for _ in 0..1_000 {
         if !is_looked_for() {
             now = busy_interval(&admission, now);

@@ -1,4 +1,4 @@
-//! The time as RFC 3339 has it, in UTC.
+//! Current time in the format of RFC 3339, in UTC.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -19,7 +19,8 @@ fn text(ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
 }
 
-/// Year, month and day of a day counted from 1970. Years begin in March here, so that the leap day is a year's last.
+/// Returns year, month and day of a day counted from 1970. Years begin in March here, so that the leap day is the
+/// last of a year.
 fn date(day: u64) -> (u64, u64, u64) {
     let since = day + 719_468;
     let era = since / 146_097;

@@ -1,4 +1,4 @@
-//! What is in the file, and what becomes of changes when it can't be written.
+//! Tests of the audit file's content, and of changes while the file can't be written.
 
 use super::*;
 
@@ -74,7 +74,7 @@ async fn a_change_that_is_cut_off_is_told_so() {
     assert_eq!(lines(&path)[1]["outcome"], "cut_off");
 }
 
-/// Every write to it fails as on a full disk.
+/// Checks that no change begins without the audit file: every write to /dev/full fails as on a full disk.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn without_the_file_there_is_no_change() {
@@ -106,7 +106,7 @@ async fn a_file_is_opened_again_when_it_is_rotated() {
     while !path.exists() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    // The file is there a moment before it is written to.
+    // The file exists a moment before it is written to.
     over.cancel();
     keeping.await.expect("it ends");
     audit.begin(change("c")).await.expect("written").ends(Ok(Effect::default())).await;
@@ -139,7 +139,7 @@ async fn what_was_set_aside_is_for_what_takes_content_away() {
     let audit = open(&path);
     assert_eq!(room.metadata().expect("set aside when it is opened").len(), RESERVE);
     let file = audit.file.as_deref().expect("a file");
-    // A disk that is full until what was set aside is given back.
+    // The disk is full until the reserve is released.
     let written = |withdraws: bool| {
         with_room(file.reserve.as_ref().filter(|_| withdraws), || match room.exists() {
             true => Err(io::ErrorKind::StorageFull.into()),

@@ -1,16 +1,16 @@
-//! Which RPC needs which role: the one table of it. `toolgate_grpc` holds it to the contract's descriptors, and
-//! docs/security.md to it.
+//! The single table of roles that RPCs require. `toolgate_grpc` checks it against the contract's descriptors, and
+//! checks docs/security.md against it.
 
 use toolgate_core::role::{Role, Roles};
 
-/// Who may call an RPC.
+/// Requirement on the callers of an RPC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Anybody, without a credential.
+    /// Open to every caller, without a credential.
     Open,
-    /// Whoever has a good credential.
+    /// Open to every caller with a valid credential.
     Known,
-    /// Who has one of these roles, or is an admin.
+    /// Open to callers with one of these roles, and to admins.
     Needs(Roles),
 }
 
@@ -19,7 +19,7 @@ const WRITER: Access = Access::Needs(Roles::of(&[Role::CatalogWriter]));
 const EITHER: Access = Access::Needs(Roles::of(&[Role::Agent, Role::CatalogWriter]));
 const ADMIN: Access = Access::Needs(Roles::of(&[Role::Admin]));
 
-/// Every RPC that the server serves, and who may call it.
+/// Every RPC that the server serves, with its requirement.
 pub const TABLE: &[(&str, Access)] = &[
     ("/toolgate.v1.RouterService/Route", AGENT),
     ("/toolgate.v1.RouterService/Gate", AGENT),
@@ -30,10 +30,10 @@ pub const TABLE: &[(&str, Access)] = &[
     ("/toolgate.v1.CatalogService/UnregisterServer", WRITER),
     ("/toolgate.v1.CatalogService/GetServer", WRITER),
     ("/toolgate.v1.CatalogService/ListServers", WRITER),
-    // An agent only with `as_agent`: what its own agent sees.
+    // An agent may list tools only with `as_agent`, which shows what the agent itself sees.
     ("/toolgate.v1.CatalogService/ListTools", EITHER),
     ("/toolgate.v1.CatalogService/WatchCatalog", EITHER),
-    // Whoever registers tools does not also say that they may be shown.
+    // A caller that registers tools must not also approve them.
     ("/toolgate.v1.CatalogService/ApproveTools", ADMIN),
     ("/toolgate.v1.PolicyService/SetPolicy", WRITER),
     ("/toolgate.v1.PolicyService/GetPolicy", WRITER),
@@ -41,18 +41,18 @@ pub const TABLE: &[(&str, Access)] = &[
     ("/toolgate.v1.UsageService/GetUsage", WRITER),
     ("/toolgate.v1.MemoryService/GetMemoryStats", WRITER),
     ("/toolgate.v1.MemoryService/ClearMemory", WRITER),
-    // Served by encoder workers only; here the answer is that it is not served.
+    // Only encoder workers serve these. Here the answer is that they are not served.
     ("/toolgate.v1.EncoderService/Embed", Access::Known),
     ("/toolgate.v1.EncoderService/Describe", Access::Known),
     // Probes and load balancers have no credential.
     ("/grpc.health.v1.Health/Check", Access::Open),
     ("/grpc.health.v1.Health/Watch", Access::Open),
-    // What it tells is public, but its streams cost something.
+    // The answers are public, but the streams have a cost.
     ("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", Access::Known),
     ("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", Access::Known),
 ];
 
-/// Who may call the RPC of this path. What the table does not have is for admins.
+/// Returns the requirement of the RPC with this path. An RPC that is not in the table is for admins.
 #[must_use]
 pub fn of(path: &str) -> Access {
     TABLE.iter().find(|(known, _)| *known == path).map_or(ADMIN, |(_, access)| *access)

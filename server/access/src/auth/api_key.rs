@@ -1,4 +1,4 @@
-//! API keys as text: `tgk_`, an id that is no secret, `_`, and 256 random bits. A key is never printed but when it is made.
+//! API keys as text: `tgk_`, a public id, `_`, and 256 random bits. A key is printed only once, when it is created.
 
 use std::fmt;
 
@@ -7,29 +7,29 @@ use subtle::ConstantTimeEq as _;
 
 use toolgate_store::ContentHash;
 
-/// What every key begins with, so that secret scanners know one.
+/// Prefix of every key, by which secret scanners find keys.
 const MARK: &str = "tgk_";
 
 const ID_BYTES: usize = 6;
 const SECRET_BYTES: usize = 32;
 
-/// An API key.
+/// API key with its secret.
 pub struct ApiKey {
     id: String,
     secret: [u8; SECRET_BYTES],
 }
 
-/// Whether this is meant to be an API key.
+/// Returns true if the text has the prefix of an API key.
 #[must_use]
 pub fn looks_like_one(text: &str) -> bool {
     text.starts_with(MARK)
 }
 
 impl ApiKey {
-    /// A new key.
+    /// Generates a random key.
     ///
     /// # Errors
-    /// The system has no randomness.
+    /// The system's random source failed.
     pub fn generate() -> Result<Self, getrandom::Error> {
         let (mut id, mut secret) = ([0; ID_BYTES], [0; SECRET_BYTES]);
         getrandom::fill(&mut id)?;
@@ -37,7 +37,7 @@ impl ApiKey {
         Ok(Self { id: hex::encode(id), secret })
     }
 
-    /// Reads a key: `tgk_`, 12 hexadecimal digits, `_`, 64 hexadecimal digits, in lower case.
+    /// Parses a key: `tgk_`, 12 hexadecimal digits, `_`, 64 hexadecimal digits, in lower case.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (id, secret) = text.strip_prefix(MARK)?.split_once('_')?;
@@ -45,25 +45,25 @@ impl ApiKey {
         Some(Self { id: id.to_owned(), secret: from_hex(secret)? })
     }
 
-    /// The id.
+    /// Returns the public id of the key.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// What is stored of the secret. A fast hash: of 256 random bits nothing can be guessed.
+    /// Returns the hash of the secret for storage. A fast hash is enough, because 256 random bits can't be guessed.
     #[must_use]
     pub fn secret_hash(&self) -> ContentHash {
         Sha256::digest(self.secret).into()
     }
 
-    /// Whether this is the key whose secret has that hash, told in the same time whatever it is.
+    /// Returns true if the key's secret has the stored hash. Compares in constant time.
     #[must_use]
     pub fn has_hash(&self, stored: &ContentHash) -> bool {
         self.secret_hash().ct_eq(stored).into()
     }
 
-    /// The whole key, to be shown once.
+    /// Returns the whole key, including the secret, to be shown once.
     #[must_use]
     pub fn reveal(&self) -> String {
         format!("{MARK}{}_{}", self.id, hex::encode(self.secret))
@@ -76,7 +76,7 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-/// Reads hexadecimal digits in lower case: a key has one spelling.
+/// Parses hexadecimal digits in lower case only, so that a key has one spelling.
 fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     hex::decode_to_slice(text, &mut bytes).ok()?;

@@ -1,34 +1,34 @@
-//! The header `authorization` (RFC 6750, section 2.1): one bearer credential, or none.
+//! Header `authorization` (RFC 6750, section 2.1): one bearer credential, or none.
 
 use std::fmt;
 
-/// The longest credential: a signed token with some claims takes about a kilobyte.
+/// Maximum length of a credential in bytes. A signed token with some claims takes about a kilobyte.
 pub const CREDENTIAL_MAX: usize = 8 << 10;
 
-/// What the header says.
+/// Content of the header.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Authorization<'a> {
-    /// There is no such header.
+    /// The header is missing.
     Absent,
-    /// A credential of the right form, which is all that is known of it.
+    /// Well-formed credential, not verified yet.
     Bearer(&'a str),
-    /// Another scheme, more than one header, or no credential's form.
+    /// Other scheme, more than one header, or a malformed credential.
     Unusable,
 }
 
 impl<'a> Authorization<'a> {
-    /// Reads the values of the header.
+    /// Parses the values of the header.
     pub fn read(mut values: impl Iterator<Item = &'a [u8]>) -> Self {
         match (values.next(), values.next()) {
             (None, _) => Self::Absent,
             (Some(value), None) => bearer(value).map_or(Self::Unusable, Self::Bearer),
-            // Whoever stands before this server might have looked at another one.
+            // A proxy in front of this server might have checked a different header than this server would.
             (Some(_), Some(_)) => Self::Unusable,
         }
     }
 }
 
-/// A secret is never printed.
+/// Omits the credential, because it is a secret.
 impl fmt::Debug for Authorization<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {

@@ -1,4 +1,4 @@
-//! Who calls. In the handlers of calls this is the only way to a tenant.
+//! Callers of RPCs. In the handlers, a tenant can only be obtained from a caller.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,50 +9,50 @@ use toolgate_core::error::Error;
 use toolgate_core::identity::TenantId;
 use toolgate_core::role::{Role, Roles};
 
-/// The tenant of calls that name none, while authentication is off.
+/// Tenant of calls that name none while authentication is off.
 const DEFAULT_TENANT: &str = "default";
 
-/// A caller whose credential is good, or anybody while authentication is off.
+/// Caller with a valid credential, or any caller while authentication is off.
 #[derive(Debug, Clone)]
 pub struct Caller(Arc<Known>);
 
-/// What a credential says.
+/// Identity and permissions that a credential gives.
 #[derive(Debug, Clone)]
 pub(crate) struct Known {
-    /// Whose calls these are; `None` for whichever tenant a call names.
+    /// Tenant of the credential; `None` if calls may name any tenant.
     pub(crate) tenant: Option<TenantId>,
-    /// Who this is within the tenant.
+    /// Name of the caller within the tenant.
     pub(crate) principal: String,
-    /// What the caller may do.
+    /// Roles of the caller.
     pub(crate) roles: Roles,
-    /// The most scopes that the caller's agents may have; `None` for those that they say.
+    /// Scopes that the caller's agents may have at most; `None` if an agent may have any scope that it claims.
     pub(crate) scopes: Option<BTreeSet<String>>,
-    /// The credential.
+    /// Credential that the caller showed.
     pub(crate) credential: CredentialId,
-    /// From when on it is no longer good, in milliseconds since 1970 (UTC).
+    /// Expiry of the credential, in milliseconds since 1970 (UTC); `None` if it does not expire.
     pub(crate) good_until_ms: Option<i64>,
 }
 
-/// Names a credential without telling any of its secret.
+/// Public identifier of a credential, without any part of its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CredentialId {
-    /// Authentication is off.
+    /// No credential, because authentication is off.
     None,
-    /// An API key's id.
+    /// Id of an API key.
     ApiKey(String),
-    /// A token.
+    /// Signed token.
     Jwt {
-        /// The beginning of its SHA-256.
+        /// First bytes of the token's SHA-256, in hexadecimal.
         id: String,
-        /// Of the issuer's keys that it was verified with.
+        /// Generation of the issuer's keys that verified the token.
         generation: u64,
     },
-    /// The beginning of a certificate's SHA-256.
+    /// First bytes of a certificate's SHA-256, in hexadecimal.
     Mtls(String),
 }
 
 impl CredentialId {
-    /// How the caller was told; empty while authentication is off.
+    /// Returns the name of the authentication method; empty while authentication is off.
     #[must_use]
     pub fn method(&self) -> &'static str {
         match self {
@@ -78,7 +78,7 @@ impl Caller {
         Self(Arc::new(known))
     }
 
-    /// Anybody: authentication is off.
+    /// Creates the caller of every call while authentication is off. It has all roles.
     #[must_use]
     pub fn anybody() -> Self {
         Self::new(Known {
@@ -91,10 +91,11 @@ impl Caller {
         })
     }
 
-    /// The tenant of a call whose message names this one; "" where it names none.
+    /// Returns the tenant of a call whose message names the tenant `named`, or names none ("").
     ///
     /// # Errors
-    /// The name is no tenant's, the credential is another tenant's, or neither says which tenant it is.
+    /// The name is invalid, the credential belongs to another tenant, or neither the credential nor the name gives a
+    /// tenant.
     pub fn tenant(&self, named: &str) -> Result<TenantId, Error> {
         let known = &self.0;
         match &known.tenant {
@@ -113,25 +114,25 @@ impl Caller {
         }
     }
 
-    /// Returns the tenant of the credential; `None` where it is of none.
+    /// Returns the tenant of the credential; `None` if the credential belongs to no tenant.
     #[must_use]
     pub fn own_tenant(&self) -> Option<&TenantId> {
         self.0.tenant.as_ref()
     }
 
-    /// Who this is within the tenant; empty while authentication is off.
+    /// Returns the caller's name within the tenant; empty while authentication is off.
     #[must_use]
     pub fn principal(&self) -> &str {
         &self.0.principal
     }
 
-    /// What the caller may do.
+    /// Returns the roles of the caller.
     #[must_use]
     pub fn roles(&self) -> Roles {
         self.0.roles
     }
 
-    /// Of the scopes that an agent says it has, those that the credential allows.
+    /// Returns those of the scopes claimed by an agent that the credential allows.
     #[must_use]
     pub fn allowed(&self, said: BTreeSet<String>) -> BTreeSet<String> {
         match &self.0.scopes {
@@ -140,19 +141,19 @@ impl Caller {
         }
     }
 
-    /// Returns the scopes that the credential allows; `None` where it allows any.
+    /// Returns the scopes that the credential allows; `None` if it allows any.
     #[must_use]
     pub fn scopes(&self) -> Option<&BTreeSet<String>> {
         self.0.scopes.as_ref()
     }
 
-    /// The credential.
+    /// Returns the identifier of the credential.
     #[must_use]
     pub fn credential(&self) -> &CredentialId {
         &self.0.credential
     }
 
-    /// From when on the credential is no longer good, in milliseconds since 1970 (UTC).
+    /// Returns the credential's expiry, in milliseconds since 1970 (UTC); `None` if it does not expire.
     #[must_use]
     pub fn good_until_ms(&self) -> Option<i64> {
         self.0.good_until_ms

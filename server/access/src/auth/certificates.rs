@@ -1,5 +1,5 @@
-//! Callers by their TLS certificate, whose chain the transport has verified: by rules of the configuration, or by a SPIFFE
-//! ID that says the tenant.
+//! Callers by TLS certificate, whose chain the transport has verified. Either a configured rule matches the
+//! certificate, or its SPIFFE ID names the tenant.
 
 use toolgate_serving::PeerCertificate;
 
@@ -9,15 +9,15 @@ use toolgate_config::CertificateRule;
 use toolgate_core::identity::TenantId;
 use toolgate_core::role::{Role, Roles};
 
-/// Bytes of a principal's name.
+/// Maximum length of a principal's name in bytes.
 pub(super) const PRINCIPAL_MAX: usize = 256;
 
-/// Bytes of a certificate's hash that name it.
+/// Number of bytes of a certificate's hash that form its id.
 const ID_BYTES: usize = 8;
 
 pub(super) struct Certificates {
     rules: Vec<CertificateRule>,
-    /// What a SPIFFE ID that says the tenant begins with.
+    /// Prefix of SPIFFE IDs that name a tenant; `None` without a trust domain.
     prefix: Option<String>,
 }
 
@@ -39,18 +39,18 @@ impl Certificates {
         Ok(Caller::new(Known { tenant, principal, roles, scopes: None, credential, good_until_ms }))
     }
 
-    /// A rule names a URI of the certificate, or its common name where it has no URI.
+    /// Finds the rule for a URI of the certificate, or for its common name if it has no URI.
     fn by_rule(&self, shown: &PeerCertificate) -> Option<(Option<TenantId>, String, Roles)> {
         let common = shown.common_name.as_deref().filter(|_| shown.uris.is_empty());
         let common = common.map(|name| format!("cn:{name}"));
-        // A URI may be written like a rule for common names, which nobody meant then.
+        // A URI may look like a rule for common names, which is never intended.
         let uris = || shown.uris.iter().filter(|uri| !uri.starts_with("cn:"));
         let names = || uris().chain(&common);
         let rule = self.rules.iter().find(|rule| names().any(|name| *name == rule.identity))?;
         Some((rule.tenant.clone(), rule.identity.clone(), rule.roles))
     }
 
-    /// `spiffe://{trust domain}/tenant/{tenant}/{principal}`: an agent of that tenant.
+    /// Parses `spiffe://{trust domain}/tenant/{tenant}/{principal}`, which identifies an agent of that tenant.
     fn by_spiffe_id(&self, shown: &PeerCertificate) -> Option<(Option<TenantId>, String, Roles)> {
         // A SPIFFE certificate has exactly one URI.
         let [uri] = shown.uris.as_slice() else { return None };
@@ -78,7 +78,7 @@ mod tests {
         text.parse().expect("a rule")
     }
 
-    /// Who it is, as `tenant principal roles`.
+    /// Checks the caller of a certificate, written as `tenant principal roles`.
     fn check(shown: &PeerCertificate, want: Option<&str>) {
         let rules = vec![
             rule("spiffe://x/ns/ops/sa/catalog=acme:catalog-writer+agent"),
@@ -100,7 +100,7 @@ mod tests {
             Some("acme spiffe://x/ns/ops/sa/catalog agent, catalog-writer"),
         );
         check(&certificate(&[], Some("backup job")), Some("- cn:backup job admin"));
-        // A common name beside a URI may be anything.
+        // A common name beside a URI is ignored, so it may be anything.
         check(&certificate(&["spiffe://y/z"], Some("backup job")), None);
         for uri in [
             "spiffe://y/tenant/acme/a",

@@ -1,4 +1,5 @@
-//! Refused credentials are counted, and told to the log at a bounded rate: whoever sends them must not fill a disk.
+//! Counters and log lines for refused credentials. The log rate is bounded, so that a sender of bad credentials can't
+//! fill a disk.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use super::{Caller, Refusal};
 use crate::auth::AuthMetrics;
 use toolgate_core::error::Error;
 
-/// Lines of one span of time.
+/// Maximum number of log lines in one span of time.
 const LINES_MAX: u32 = 20;
 const SPAN: Duration = Duration::from_secs(10);
 
@@ -30,7 +31,7 @@ impl Failures {
         Self { metrics, budget: Mutex::new(budget) }
     }
 
-    /// Credentials were refused.
+    /// Counts and logs refused credentials.
     pub(super) fn note(&self, refusal: Refusal) -> Error {
         let reason = refusal.reason();
         self.metrics.failed(reason);
@@ -42,7 +43,7 @@ impl Failures {
         refusal.into()
     }
 
-    /// A caller may not do what was asked.
+    /// Counts and logs a call that the caller's roles do not allow.
     pub(super) fn denied(&self, caller: &Caller, rpc: &str) {
         self.metrics.failed("role");
         if let Some(left_out) = self.line() {
@@ -52,7 +53,8 @@ impl Failures {
         }
     }
 
-    /// Whether a line may be written; how many were left out before it.
+    /// Takes a log line from the budget. Returns the number of lines that were left out before it; `None` if it must
+    /// be left out too.
     fn line(&self) -> Option<u64> {
         let mut budget = self.budget.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         budget.take(Instant::now())

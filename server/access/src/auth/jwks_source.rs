@@ -1,5 +1,5 @@
-//! Where the issuer's keys come from: a file that is looked at every few seconds, or an https URL that is asked in the
-//! background. Keys stay what they were while neither gives any.
+//! Source of the issuer's keys: a file that is read every few seconds, or an https URL that is fetched in the
+//! background. While neither gives keys, the old ones stay in use, up to their maximum age.
 
 use std::fs;
 use std::io::Read as _;
@@ -17,73 +17,74 @@ use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
 use super::key_set::{KeySet, SET_BYTES_MAX};
 
-/// How often a file is looked at.
+/// Interval between reads of a file.
 const FILE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The least between two requests because of unknown keys, and after a failure.
+/// Minimum time between two fetches because of unknown keys, and after a failure.
 const AGAIN_MIN: Duration = Duration::from_secs(30);
 
-/// The least between two looks at a file because of unknown keys.
+/// Minimum time between two reads of a file because of unknown keys.
 const FILE_AGAIN_MIN: Duration = Duration::from_secs(1);
 
-/// What is wrong with a set that holds nothing of use.
+/// Error for a key set without usable keys.
 const NO_KEY: &str = "no key for RS256, ES256 or EdDSA signatures in it";
 
-/// The longest that the issuer may take.
+/// Time limit for a fetch from the issuer.
 const FETCH_MAX: Duration = Duration::from_secs(10);
 
-/// The issuer's keys as they are now.
+/// Current keys of the issuer.
 #[derive(Debug)]
 pub(super) struct Published {
     pub(super) set: KeySet,
-    /// Another number, other keys.
+    /// Number that changes whenever the keys change.
     pub(super) generation: u64,
 }
 
-/// A cheap hold on the keys; the loop that keeps them is [`Follower::run`].
+/// Cheap handle to the keys. [`Follower::run`] keeps them up to date.
 #[derive(Clone)]
 pub(super) struct Source {
     keys: watch::Receiver<Arc<Published>>,
     asked: Arc<Asked>,
 }
 
-/// Who wants newer keys tells the loop here.
+/// Requests for newer keys, which the follower's loop serves.
 struct Asked {
     wanted: Notify,
-    /// Whether the loop is on its way for keys.
+    /// True if the loop is fetching keys.
     under_way: AtomicBool,
     last: Mutex<Option<Instant>>,
     again_min: Duration,
 }
 
-/// Keeps the keys up to date.
+/// Loop that keeps the keys up to date.
 pub(super) struct Follower {
     place: Place,
     publish: watch::Sender<Arc<Published>>,
     asked: Arc<Asked>,
     refresh: Duration,
-    /// The text that the present keys are of.
+    /// Text of the current key set.
     text: Vec<u8>,
-    /// How long keys count after they were last had.
+    /// Time that keys stay valid after they were last fetched.
     max_age: Duration,
     had: Instant,
 }
 
-/// Where the keys are.
+/// Location of the keys.
 pub(super) enum Place {
-    /// A file.
+    /// File that holds the key set.
     File(PathBuf),
-    /// An https URL.
+    /// https URL that serves the key set.
     Url {
-        /// The URL.
+        /// Address of the key set.
         url: String,
-        /// What asks it.
+        /// HTTP client that fetches it.
         agent: Agent,
     },
 }
 
 impl Place {
-    /// An https URL, whose certificate is of these authorities (PEM), or of the public ones.
+    /// Creates an https location. Its certificate must come from these authorities (PEM), or from the public ones if
+    /// `None`.
     pub(super) fn url(url: &str, authorities: Option<&[u8]>) -> Result<Self, String> {
         let mut tls = TlsConfig::builder();
         if let Some(pem) = authorities {
@@ -110,7 +111,7 @@ impl Place {
         Ok(Self::Url { url: url.to_owned(), agent })
     }
 
-    /// The text of the set. Blocks.
+    /// Reads the text of the key set. Blocks.
     fn read(&self) -> Result<Vec<u8>, String> {
         match self {
             Self::File(path) => read_bounded(path, SET_BYTES_MAX),
@@ -130,7 +131,7 @@ impl Place {
     }
 }
 
-/// A file's content, unless it is longer than it may be.
+/// Reads a file of at most `most` bytes.
 pub(super) fn read_bounded(path: &Path, most: usize) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let file = fs::File::open(path).map_err(|error| error.to_string())?;
@@ -139,7 +140,8 @@ pub(super) fn read_bounded(path: &Path, most: usize) -> Result<Vec<u8>, String> 
 }
 
 impl Source {
-    /// The keys of that place. A file must be there and good; a URL may be out of reach for now. Blocks for a moment.
+    /// Loads the keys from `place` and creates their follower. A file must exist and be valid; a URL may be
+    /// unreachable for now. Blocks for a moment.
     pub(super) fn begin(
         place: Place,
         refresh: Duration,
@@ -174,13 +176,13 @@ impl Source {
         Ok((Self { keys, asked }, follower))
     }
 
-    /// The keys now.
+    /// Returns the current keys.
     pub(super) fn keys(&self) -> Arc<Published> {
         Arc::clone(&self.keys.borrow())
     }
 
-    /// The keys after the loop asked for them once more; `None` when it must not ask again so soon, or takes longer
-    /// than this.
+    /// Requests newer keys and returns the keys after the fetch. Returns `None` if it is too soon to fetch again, or
+    /// if the fetch takes longer than `longest`.
     pub(super) async fn ask_again(&self, longest: Duration) -> Option<Arc<Published>> {
         let mut keys = self.keys.clone();
         keys.mark_unchanged();
@@ -194,7 +196,7 @@ impl Source {
 }
 
 impl Asked {
-    /// Whether keys come soon: they are being asked for, or that begins now.
+    /// Returns true if keys will arrive soon, because a fetch is running or starts now.
     fn may_wait(&self) -> bool {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if self.under_way.load(Ordering::Acquire) {
@@ -221,9 +223,9 @@ impl Asked {
 }
 
 impl Follower {
-    /// Follows the keys until `over`; `hangups` has it look at once.
+    /// Follows the keys until `over` is cancelled. Each value of `hangups` triggers a fetch at once.
     pub(super) async fn run(mut self, mut hangups: watch::Receiver<()>, over: CancellationToken) {
-        // A URL that could not be reached at the start is asked again soon.
+        // A URL that was unreachable at the start is fetched again soon.
         let mut failing = self.text.is_empty();
         loop {
             let pause = if failing { self.refresh.min(AGAIN_MIN) } else { self.refresh };
@@ -236,7 +238,8 @@ impl Follower {
             self.asked.begins();
             let (place, read) = read_off_thread(self.place).await;
             self.place = place;
-            // Before anybody is told: who finds no answer in the new keys must not wait for this one again.
+            // Mark the fetch as over before publishing: a waiter that misses its key in the new set must not wait for
+            // this fetch again.
             self.asked.is_over();
             failing = read.is_err();
             self.take(read);
@@ -274,13 +277,13 @@ impl Follower {
                     "the issuer's keys can't be had for longer than auth.jwks_max_age: tokens are refused"
                 );
                 if !self.publish.borrow().set.is_empty() {
-                    // The same text is news when it comes again.
+                    // The same text counts as new keys when it comes again.
                     self.text.clear();
                     return self.replace(KeySet::default());
                 }
             }
         }
-        // Whoever waits hears that nothing new came.
+        // Wake the waiters, although nothing new came.
         self.publish.send_modify(|_| ());
     }
 
@@ -300,10 +303,10 @@ async fn read_off_thread(place: Place) -> (Place, Result<Vec<u8>, String>) {
     (Arc::into_inner(place).expect("the thread that read has ended"), read)
 }
 
-/// The pause, a tenth longer or shorter, so that replicas don't ask together.
+/// Returns the pause, up to a tenth longer or shorter, so that replicas don't fetch at the same time.
 fn jittered(pause: Duration) -> Duration {
     let mut random = [0; 2];
-    // Without randomness all pauses are alike, which is no harm here.
+    // Without randomness all pauses are equal, which does no harm here.
     let _ = getrandom::fill(&mut random);
     let share = f64::from(u16::from_be_bytes(random)) / f64::from(u16::MAX);
     pause.mul_f64(0.9 + share / 5.0)

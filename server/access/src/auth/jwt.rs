@@ -1,5 +1,5 @@
-//! Signed tokens (RFC 7519, in the compact form of RFC 7515): the signature first, then what the token says. The algorithm
-//! is the key's own: a token can only agree with it.
+//! Signed tokens (RFC 7519, in the compact form of RFC 7515). The signature is verified before the claims are read.
+//! The key determines the algorithm; a token can only agree with it.
 
 use std::collections::BTreeSet;
 
@@ -14,40 +14,40 @@ use super::refusal::TokenFault;
 use toolgate_core::identity::TenantId;
 use toolgate_core::role::Roles;
 
-/// Scopes of one token.
+/// Maximum number of scopes of one token.
 const SCOPES_MAX: usize = 1_000;
 
-/// What a token must say, and where it says who calls.
+/// Requirements on a token, and the names of the claims that identify the caller.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    /// `iss`.
+    /// Required value of `iss`.
     pub issuer: String,
-    /// One of `aud`.
+    /// Value that `aud` must be or contain.
     pub audience: String,
-    /// How far the issuer's clock may be from ours, in seconds.
+    /// Allowed difference between the issuer's clock and this server's, in seconds.
     pub skew: i64,
-    /// The claim with the tenant.
+    /// Name of the claim with the tenant.
     pub tenant: String,
-    /// The claim with the principal.
+    /// Name of the claim with the principal.
     pub principal: String,
-    /// The claim with the roles.
+    /// Name of the claim with the roles.
     pub roles: String,
-    /// The claim with the most scopes that an agent may have; `None` where tokens don't limit them.
+    /// Name of the claim with the scopes that an agent may have at most; `None` if tokens don't limit scopes.
     pub scopes: Option<String>,
 }
 
-/// What a good token says.
+/// Content of a valid token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claims {
-    /// Whose calls; `None` where it does not say, as an admin's may.
+    /// Tenant of the caller; `None` if the token names none, as an admin's may.
     pub tenant: Option<TenantId>,
-    /// Who.
+    /// Name of the caller within the tenant.
     pub principal: String,
-    /// What they may do.
+    /// Roles of the caller.
     pub roles: Roles,
-    /// The most scopes, where [`Rules::scopes`] names the claim.
+    /// Scopes that an agent may have at most; `None` if [`Rules::scopes`] names no claim.
     pub scopes: Option<BTreeSet<String>>,
-    /// When it is no longer good, in seconds since 1970 (UTC), the skew added.
+    /// Expiry with the clock skew added, in seconds since 1970 (UTC).
     pub good_until: i64,
 }
 
@@ -59,10 +59,10 @@ struct Header {
     crit: Option<Value>,
 }
 
-/// What the token says, if it holds at `now` (seconds since 1970, UTC).
+/// Verifies a token at the time `now` (seconds since 1970, UTC) and returns its claims.
 ///
 /// # Errors
-/// The first thing that is wrong with it.
+/// The first fault that is found.
 pub fn verify(token: &str, keys: &KeySet, rules: &Rules, now: i64) -> Result<Claims, TokenFault> {
     let (message, signature) = token.rsplit_once('.').ok_or(TokenFault::Malformed)?;
     let (header, payload) = message.split_once('.').ok_or(TokenFault::Malformed)?;
@@ -70,7 +70,7 @@ pub fn verify(token: &str, keys: &KeySet, rules: &Rules, now: i64) -> Result<Cla
     let is_token = header.typ.is_none_or(|typ| {
         ["JWT", "at+jwt", "application/at+jwt"].iter().any(|known| typ.eq_ignore_ascii_case(known))
     });
-    // Extensions that must be understood: none are.
+    // Critical extensions must be understood, and this server supports none.
     if !is_token || header.crit.is_some() {
         return Err(TokenFault::Malformed);
     }
@@ -91,7 +91,7 @@ fn part<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, TokenFault> {
     serde_json::from_slice(&bytes).map_err(|_| TokenFault::Malformed)
 }
 
-/// Whether it is for us, and now; until when.
+/// Checks the issuer, the audience and the times. Returns the expiry with the clock skew added.
 fn judge(claims: &Value, rules: &Rules, now: i64) -> Result<i64, TokenFault> {
     if claims.get("iss").and_then(Value::as_str) != Some(&rules.issuer) {
         return Err(TokenFault::Issuer);
@@ -115,7 +115,7 @@ fn judge(claims: &Value, rules: &Rules, now: i64) -> Result<i64, TokenFault> {
     Ok(good_until)
 }
 
-/// Seconds since 1970; a fraction is cut off.
+/// Reads a time claim in seconds since 1970. A fraction is cut off.
 fn moment(claims: &Value, name: &str) -> Result<Option<i64>, TokenFault> {
     let Some(value) = claims.get(name) else { return Ok(None) };
     let whole = value.as_i64();
@@ -149,12 +149,12 @@ fn read(claims: &Value, rules: &Rules, good_until: i64) -> Result<Claims, TokenF
     Ok(Claims { tenant, principal, roles, scopes, good_until })
 }
 
-/// A claim by its name, or by a JSON pointer where it begins with a slash.
+/// Finds a claim by name, or by a JSON pointer if the name begins with a slash.
 fn find<'a>(claims: &'a Value, name: &str) -> Option<&'a Value> {
     if name.starts_with('/') { claims.pointer(name) } else { claims.get(name) }
 }
 
-/// An array of texts, or one text with spaces between words; none where there is no claim.
+/// Reads an array of texts, or one text with words separated by spaces. A missing claim gives no words.
 fn words(claim: Option<&Value>) -> Result<Vec<&str>, TokenFault> {
     match claim {
         None | Some(Value::Null) => Ok(Vec::new()),

@@ -1,5 +1,5 @@
-//! Callers by API key. Keys are looked up in the store and remembered for seconds: what is revoked stops soon on every
-//! replica, and a store that fails takes nobody's key away.
+//! Callers by API key. Keys are looked up in the store and cached for seconds. A revoked key therefore stops working
+//! soon on every replica, and a failing store does not disable known keys.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -31,40 +31,40 @@ mod copy;
 
 pub use admin::AdminKeyError;
 
-/// A key is looked up again in the background once it was not for this long.
+/// Age from which a cached key is looked up again in the background.
 const RENEWED_AFTER: Duration = Duration::from_secs(2);
 
-/// What was seen longer ago is looked up before it counts: a revoked key stops within 5 s.
+/// Age from which a cached key is looked up before it is accepted. A revoked key therefore stops working within 5 s.
 const TRUSTED_FOR: Duration = Duration::from_millis(4_500);
 
-/// For how long a key counts that the store can't be asked about.
+/// Time that a cached key stays valid while the store can't be asked.
 const TRUSTED_BLINDLY_FOR: Duration = Duration::from_secs(90 * 60);
 
-/// The longest that a call waits for the store.
+/// Maximum time that a call waits for the store.
 const LOOKUP_MAX: Duration = Duration::from_secs(2);
 
-/// How long it is remembered that there is no such key: a new one works soon.
+/// Time that an unknown id is cached. It is short, so that a new key works soon.
 const UNKNOWN_KEPT: Duration = Duration::from_secs(2);
 
-/// Keys remembered, and ids that are no key's.
+/// Maximum number of cached keys, and of cached ids without a key.
 const REMEMBERED_MAX: usize = 20_000;
 
-/// How often the use of keys is noted in the store.
+/// Interval between writes of key use to the store.
 const USE_NOTED_EVERY: Duration = Duration::from_secs(60);
 
-/// How often keys that were met are written to the copy.
+/// Interval between writes of newly seen keys to the copy.
 const COPIED_EVERY: Duration = Duration::from_secs(5);
 
-/// What use is noted within is no news.
+/// Time after a recorded use during which further use is not recorded, in milliseconds.
 const USE_GRAIN_MS: i64 = 3_600_000;
 
-/// The API keys that callers show.
+/// API keys of callers, cached from the store.
 pub struct KeyRing {
     store: Arc<dyn KeyStore>,
     admin_file: Option<PathBuf>,
-    /// For when the store can't be asked from the start.
+    /// Copy on disk, for a start while the store can't be asked.
     copy: Option<Arc<KeyCopy>>,
-    /// Whether the copy lacks a key, and which keys there are no more.
+    /// True if the copy lacks a key. The next field lists keys that were deleted from the store.
     met: AtomicBool,
     gone: Mutex<Vec<String>>,
     admin: RwLock<Option<AdminKey>>,
@@ -74,12 +74,12 @@ pub struct KeyRing {
     used: Mutex<HashSet<String>>,
 }
 
-/// A key that the store has.
+/// Cached key that exists in the store.
 struct Entry {
     seen: Mutex<Seen>,
-    /// Held by who looks it up.
+    /// Lock that a lookup of the key holds.
     looking: Arc<tokio::sync::Mutex<()>>,
-    /// When use was last noted, in milliseconds since 1970.
+    /// Time of the last recorded use, in milliseconds since 1970 (UTC).
     noted_ms: AtomicI64,
 }
 
@@ -88,12 +88,12 @@ struct Seen {
     key: Arc<StoredKey>,
     caller: Caller,
     at: Instant,
-    /// Whether the store could not be asked since.
+    /// True if the last lookup failed because the store could not be asked.
     failing: bool,
 }
 
 impl KeyRing {
-    /// The keys of a store, and the one in the admin key file.
+    /// Creates a key ring for the keys of a store and the key in the admin key file.
     ///
     /// # Errors
     /// The file can't be read or holds no key.
@@ -116,15 +116,15 @@ impl KeyRing {
         })
     }
 
-    /// Whether a file holds an admin key.
+    /// Checks that a file holds an admin key.
     ///
     /// # Errors
-    /// It can't be read or holds no key.
+    /// The file can't be read or holds no key.
     pub fn look(admin_file: &Path) -> Result<(), AdminKeyError> {
         AdminKey::read(admin_file).map(drop)
     }
 
-    /// The same keys, of which a file keeps what is known. Blocks on the file system.
+    /// Adds a file that keeps a copy of the known keys. Blocks on the file system.
     #[must_use]
     pub fn with_copy(self, path: PathBuf) -> Self {
         let (copy, read) = KeyCopy::open(path);
@@ -134,7 +134,7 @@ impl KeyRing {
         Self { copy: Some(Arc::new(copy)), ..self }
     }
 
-    /// The caller with this key, who calls from this network; `None` for this host.
+    /// Returns the caller with this key from this network; `None` stands for this host.
     pub(super) async fn caller(
         self: &Arc<Self>,
         text: &str,
@@ -155,7 +155,7 @@ impl KeyRing {
         Ok(seen.caller)
     }
 
-    /// Whether the key of a caller who was let in is good still.
+    /// Returns true if the key of an accepted caller is still valid, or if the store can't be asked about it.
     pub(super) async fn is_still_good(self: &Arc<Self>, id: &str, now: Now) -> bool {
         let of_admin = self.admin().as_ref().and_then(|admin| admin.has_id(id));
         if let Some(is_good) = of_admin {
@@ -191,7 +191,7 @@ impl KeyRing {
             }
             return Ok((entry, seen));
         }
-        // One looks; the others wait and take what it found.
+        // One call looks the key up; the others wait and use its result.
         let _turn = Arc::clone(&entry.looking).lock_owned().await;
         let seen = entry.seen();
         if seen.counts(now) {
@@ -201,7 +201,7 @@ impl KeyRing {
         Ok((entry, seen))
     }
 
-    /// Looks a key up that is known.
+    /// Looks a cached key up again.
     async fn renew(&self, entry: &Entry, id: &str, now: Now) -> Result<Seen, Refusal> {
         match self.look_up(id).await {
             Ok(Some(read)) => Ok(entry.set(Seen::read(read, now))),
@@ -224,7 +224,7 @@ impl KeyRing {
         }
     }
 
-    /// Looks a key up that nobody here has seen. There is a bound on how often that is done: ids are easily made up.
+    /// Looks up a key that is not cached. The rate of these lookups is bounded, because ids are easily made up.
     async fn meet(
         &self,
         id: &str,
@@ -258,7 +258,7 @@ impl KeyRing {
         Ok((entry, seen))
     }
 
-    /// What an earlier process knew of a key.
+    /// Returns what an earlier process knew of a key.
     fn remember(&self, id: &str, now: Now) -> Option<Seen> {
         let (key, age) = self.copy.as_ref()?.find(id, now.ms)?;
         let at = now.moment.checked_sub(age)?;
@@ -294,7 +294,8 @@ impl KeyRing {
         self.admin.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes use in the store, and reads the admin key file again on hangups, until `over`.
+    /// Records key use in the store, writes the copy, and reads the admin key file again on hangups, until `over` is
+    /// cancelled.
     pub(super) async fn keep(&self, mut hangups: watch::Receiver<()>, over: CancellationToken) {
         let mut turns = interval(USE_NOTED_EVERY);
         let mut copies = interval(COPIED_EVERY);
@@ -327,7 +328,7 @@ impl KeyRing {
             return;
         }
         let ids: Vec<_> = used.into_iter().collect();
-        // It is noted within the hour after: nothing but that is lost.
+        // A later use is recorded within the hour. Only this record is lost.
         if let Err(cause) = self.store.mark_keys_used(&ids, Now::read().ms).await {
             warn!(%cause, keys = ids.len(), "the use of API keys can't be noted");
         }
@@ -380,7 +381,8 @@ impl Entry {
 }
 
 impl Seen {
-    /// What was read of a key. From here on its moments are of this process's clock, whatever the store's says.
+    /// Creates an entry from a reading. From here on, the key's times are on this process's clock and not on the
+    /// store's.
     fn read(reading: KeyReading, now: Now) -> Self {
         Self::new(reading.by_clock(now.ms), now)
     }
@@ -401,13 +403,13 @@ impl Seen {
         now.moment.saturating_duration_since(self.at)
     }
 
-    /// Whether it still counts: what was seen a moment ago, or what the store can't be asked about.
+    /// Returns true if the entry is still valid: recent enough, or old while the store can't be asked.
     fn counts(&self, now: Now) -> bool {
         self.age(now) < if self.failing { TRUSTED_BLINDLY_FOR } else { TRUSTED_FOR }
     }
 }
 
-/// Whether a key is good now.
+/// Checks that a key is neither revoked nor expired now.
 fn judge(key: &StoredKey, now: Now) -> Result<(), Refusal> {
     if key.revoked_ms.is_some_and(|at| at <= now.ms) {
         return Err(Refusal::Key(KeyFault::Revoked, key.id.clone()));

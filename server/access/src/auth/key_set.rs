@@ -1,5 +1,5 @@
-//! The keys that an issuer signs tokens with (RFC 7517), public halves only. Of a set, what is not for RS256, ES256 or EdDSA
-//! signatures is passed over: sets hold keys for other uses too.
+//! Public keys that an issuer signs tokens with (RFC 7517). Keys of a set that are not for RS256, ES256 or EdDSA
+//! signatures are skipped, because sets hold keys for other uses too.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,15 +9,15 @@ use ring::signature::{
 };
 use serde::Deserialize;
 
-/// Bytes of a set's text; those of large issuers have some kilobytes.
+/// Maximum size of a set's text in bytes. The sets of large issuers have some kilobytes.
 pub const SET_BYTES_MAX: usize = 256 << 10;
 
-/// Keys of a set.
+/// Maximum number of keys in a set.
 const KEYS_MAX: usize = 100;
 const RSA_BYTES_MIN: usize = 2048 / 8;
 const RSA_BYTES_MAX: usize = 8192 / 8;
 
-/// A way to sign tokens. There are no others here: not without a key, and not with a shared secret.
+/// Signature algorithm of tokens. Unsigned tokens and shared secrets are not supported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Algorithm {
     /// RSA PKCS #1 v1.5 with SHA-256, 2,048 bits or more.
@@ -28,13 +28,13 @@ pub enum Algorithm {
     EdDsa,
 }
 
-/// The keys of one issuer.
+/// Public keys of one issuer.
 #[derive(Debug, Default)]
 pub struct KeySet {
     keys: Vec<VerifyingKey>,
 }
 
-/// One key.
+/// Public key that verifies signatures.
 #[derive(Debug)]
 pub struct VerifyingKey {
     id: Option<String>,
@@ -69,13 +69,13 @@ struct WireKey {
 }
 
 impl Algorithm {
-    /// The algorithm of a token's or key's `alg`.
+    /// Returns the algorithm with this name in the `alg` of a token or key.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "RS256" => Some(Self::Rs256),
             "ES256" => Some(Self::Es256),
-            // RFC 9864 gives it a name of its own.
+            // RFC 9864 gives Ed25519 a name of its own.
             "EdDSA" | "Ed25519" => Some(Self::EdDsa),
             _ => None,
         }
@@ -83,11 +83,11 @@ impl Algorithm {
 }
 
 impl KeySet {
-    /// Reads a set.
+    /// Parses a set.
     ///
     /// # Errors
-    /// What is wrong with it, in words: it is too large, or no JSON of a set's shape. One without a key that can be used is
-    /// empty: the issuer has said that there is none.
+    /// A description of the problem: the text is too large, or it is not JSON of a set's shape. A set without usable
+    /// keys is valid and empty, because the issuer has then stated that there are none.
     pub fn parse(json: &[u8]) -> Result<Self, String> {
         if json.len() > SET_BYTES_MAX {
             return Err(format!("more than {SET_BYTES_MAX} bytes"));
@@ -103,8 +103,8 @@ impl KeySet {
         Ok(Self { keys })
     }
 
-    /// The keys that a token with this header may be signed with. A token that names no key fits the only one of its
-    /// algorithm.
+    /// Returns the keys that may have signed a token with this header. A token without a key id fits only if the set
+    /// has exactly one key of its algorithm.
     pub fn fitting<'a>(
         &'a self,
         algorithm: Algorithm,
@@ -118,13 +118,13 @@ impl KeySet {
         })
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no keys.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
@@ -132,7 +132,7 @@ impl KeySet {
 }
 
 impl VerifyingKey {
-    /// The key, where it is one for signatures that are taken here.
+    /// Converts a key of the set; `None` if it is not for a supported signature.
     fn new(wire: WireKey) -> Option<Self> {
         let signs = wire.purpose.as_deref().is_none_or(|purpose| purpose == "sig")
             && wire.key_ops.is_none_or(|ops| ops.iter().any(|op| op == "verify"));
@@ -142,7 +142,7 @@ impl VerifyingKey {
             ("EC", Some("P-256")) => {
                 let x = bytes(&wire.x)?;
                 let y = bytes(&wire.y)?;
-                // Uncompressed, as SEC 1 has it.
+                // Uncompressed point as in SEC 1.
                 (x.len() == 32 && y.len() == 32)
                     .then(|| Material::P256([&[4], &*x, &*y].concat()))?
             }
@@ -163,7 +163,7 @@ impl VerifyingKey {
         (signs && right && agrees).then_some(key)
     }
 
-    /// The one algorithm that the key is for.
+    /// Returns the only algorithm that the key is for.
     #[must_use]
     pub fn algorithm(&self) -> Algorithm {
         match self.material {
@@ -173,7 +173,7 @@ impl VerifyingKey {
         }
     }
 
-    /// Whether the message was signed with this key.
+    /// Returns true if the message was signed with this key.
     #[must_use]
     pub fn signed(&self, message: &[u8], signature: &[u8]) -> bool {
         let verified = match &self.material {

@@ -1,4 +1,4 @@
-//! Metrics of who calls, and of the certificate that callers see. Clones share what they count.
+//! Metrics of authentication, of the server's certificate and of the audit file. Clones share the same values.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -7,7 +7,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use toolgate_core::metrics::Label;
 
-/// Metrics of credentials and certificates.
+/// Metrics of credentials, certificates and audit events.
 #[derive(Clone, Debug, Default)]
 pub struct AuthMetrics {
     failures: Family<Label, Counter>,
@@ -16,7 +16,7 @@ pub struct AuthMetrics {
 }
 
 impl AuthMetrics {
-    /// Registers all of them.
+    /// Registers all metrics of authentication.
     pub fn register(&self, r: &mut Registry) {
         let failures =
             "Credentials that were refused, and calls that a credential's roles do not allow";
@@ -28,17 +28,17 @@ impl AuthMetrics {
         r.register("toolgate_audit_failures", audit, self.audit_failures.clone());
     }
 
-    /// Credentials were refused.
+    /// Counts refused credentials, or a call that the roles do not allow.
     pub fn failed(&self, reason: &'static str) {
         self.failures.get_or_create(&[("reason", reason)]).inc();
     }
 
-    /// The server's certificate expires then, in milliseconds since 1970.
+    /// Sets the expiry of the server's certificate, in milliseconds since 1970 (UTC).
     pub fn certificate_expires(&self, at_ms: i64) {
         self.certificate_expiry.set(at_ms.div_euclid(1_000));
     }
 
-    /// An audit event could not be written.
+    /// Counts an audit event that could not be written.
     pub fn audit_failed(&self) {
         self.audit_failures.inc();
     }

@@ -1,71 +1,71 @@
-//! Why credentials are not good: a closed set, for the counter, the log and the caller, who is told no more than helps
-//! one who is in the right.
+//! Reasons to refuse credentials: a closed set for the counter, the log and the caller. The caller learns only as
+//! much as helps a legitimate one.
 
 use toolgate_config::AuthMethod;
 use toolgate_core::error::{Cause, Error};
 use toolgate_store::StoreError;
 
-/// Why credentials are not good.
+/// Reason to refuse credentials.
 #[derive(Debug)]
 pub enum Refusal {
-    /// There are none.
+    /// The call has no credentials.
     Missing,
-    /// They have no credential's form.
+    /// The credentials are malformed.
     Malformed,
-    /// This server does not take credentials of this method.
+    /// This server does not accept this authentication method.
     MethodOff(AuthMethod),
-    /// No such key, the wrong secret, or revoked: the caller does not learn which.
+    /// The API key is unknown, has the wrong secret or is revoked. The caller does not learn which.
     Key(KeyFault, String),
-    /// An API key whose time is over.
+    /// The API key with this id has expired.
     KeyExpired(String),
-    /// The token does not hold.
+    /// The token is invalid.
     Token(TokenFault),
-    /// The certificate names nobody known here.
+    /// The certificate has expired or names no known caller.
     Certificate(&'static str),
-    /// Too many credentials that nobody here has seen come at once.
+    /// Too many unknown credentials are being looked up at once.
     Busy,
-    /// Keys can't be looked up now.
+    /// API keys can't be looked up now.
     Unavailable(Cause),
     /// The stored key can't be read.
     Damaged(Cause),
 }
 
-/// What is wrong with an API key.
+/// Fault of an API key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyFault {
-    /// There is no such key.
+    /// There is no key with this id.
     Unknown,
-    /// Its secret is another one.
+    /// The secret is wrong.
     Secret,
-    /// It is revoked.
+    /// The key is revoked.
     Revoked,
 }
 
-/// What is wrong with a token.
+/// Fault of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenFault {
-    /// Not three parts of base64url, or not JSON of the right shape.
+    /// The token is not three parts of base64url, or its JSON has the wrong shape.
     Malformed,
-    /// Signed in a way that is not taken, or not in the key's own.
+    /// The algorithm is not supported, or it is not the key's own.
     Algorithm,
-    /// Signed with a key that the issuer's key set does not have.
+    /// The issuer's key set does not contain the signing key.
     UnknownKey,
     /// The signature is wrong.
     Signature,
-    /// Its time is over.
+    /// The token has expired.
     Expired,
-    /// Its time has not begun.
+    /// The token is not valid yet.
     NotYetValid,
-    /// From another issuer.
+    /// The token comes from another issuer.
     Issuer,
-    /// For another audience.
+    /// The token is for another audience.
     Audience,
-    /// A claim is missing or out of shape.
+    /// A claim is missing or malformed.
     Claims,
 }
 
 impl Refusal {
-    /// The reason, as metrics and log have it.
+    /// Returns the reason as it appears in metrics and the log.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
@@ -84,7 +84,7 @@ impl Refusal {
         }
     }
 
-    /// Says why a key could not be looked up.
+    /// Creates the refusal for a key that could not be looked up.
     #[must_use]
     pub(super) fn unasked(cause: Cause) -> Self {
         match cause.downcast_ref::<StoreError>() {
@@ -93,7 +93,7 @@ impl Refusal {
         }
     }
 
-    /// The method of the credentials.
+    /// Returns the name of the authentication method; empty if there is none.
     #[must_use]
     pub fn method(&self) -> &'static str {
         match self {
@@ -109,7 +109,7 @@ impl Refusal {
         }
     }
 
-    /// The credential's id, where it has one that is no secret.
+    /// Returns the credential's public id; empty if it has none.
     #[must_use]
     pub fn credential(&self) -> &str {
         match self {

@@ -1,4 +1,4 @@
-//! Puts authentication together from its configuration.
+//! Builds authentication from its configuration.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,47 +18,49 @@ use crate::auth::AuthMetrics;
 use toolgate_config::{AuthConfig, AuthMethod, JwksPlace, TokenConfig};
 use toolgate_store::KeyStore;
 
-/// Bytes of a file of authorities.
+/// Maximum size of the file of certificate authorities in bytes.
 const AUTHORITIES_MAX: usize = 4 << 20;
 
-/// Why authentication can't begin.
+/// Failure to start authentication.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
-    /// The admin key can't be had.
+    /// The admin key can't be loaded.
     #[error("auth.admin_key_file")]
     AdminKey(#[from] AdminKeyError),
     /// The file of the issuer's keys can't be used.
     #[error("auth.jwks_file: {}: {problem}", path.display())]
     KeySet {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the problem.
         problem: String,
     },
-    /// The file of authorities can't be used.
+    /// The file of certificate authorities can't be used.
     #[error("auth.jwks_ca_file: {}: {problem}", path.display())]
     Authorities {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the problem.
         problem: String,
     },
 }
 
-/// What authentication does beside calls: reading keys again, noting use.
+/// Background work of authentication: reading keys again and recording key use.
 #[derive(Default)]
 pub struct Keeping {
     keys: Option<Arc<KeyRing>>,
     follower: Option<Follower>,
 }
 
-/// Authentication as it is configured; `copy` is where a replica keeps what it knows of the API keys of a shared store. Blocks for a moment: files are read, and the issuer is asked for its keys.
+/// Starts authentication as configured. A replica keeps what it knows of the API keys of a shared store in the file
+/// `copy`. Blocks for a moment: it reads files and fetches the issuer's keys.
 ///
 /// # Errors
-/// A file that is named can't be read, or is not what it should be.
+/// A configured file can't be read or is invalid.
 pub fn start(
     config: &AuthConfig,
-    (store, copy): (Arc<dyn KeyStore>, Option<PathBuf>),
+    store: Arc<dyn KeyStore>,
+    copy: Option<PathBuf>,
     metrics: AuthMetrics,
 ) -> Result<(Authenticator, Keeping), AuthError> {
     let has = |method| config.methods.contains(&method);
@@ -76,10 +78,10 @@ pub fn start(
     Ok((authenticator, Keeping { keys, follower }))
 }
 
-/// Reads what authentication begins with, and begins nothing. Blocks as [`start`] does.
+/// Reads everything that authentication needs at its start, without starting it. Blocks as [`start`] does.
 ///
 /// # Errors
-/// As [`start`].
+/// Same as for [`start`].
 pub fn look(config: &AuthConfig) -> Result<(), AuthError> {
     let has = |method| config.methods.contains(&method);
     if let Some(path) = config.admin_key_file.as_deref().filter(|_| has(AuthMethod::ApiKey)) {
@@ -124,7 +126,7 @@ fn with_authorities(url: &str, ca_file: Option<&Path>) -> Result<Place, AuthErro
 }
 
 impl Keeping {
-    /// Runs until `over`; each value of `hangups` has files read again.
+    /// Runs until `over` is cancelled. Each value of `hangups` triggers another read of the files.
     pub async fn run(self, hangups: watch::Receiver<()>, over: CancellationToken) {
         let mut tasks = JoinSet::new();
         if let Some(follower) = self.follower {

@@ -1,5 +1,5 @@
-//! Callers by signed token. A token is verified once; what it said is remembered by its hash until it ends or the issuer's
-//! keys change.
+//! Callers by signed token. A token is verified once. Its caller is cached by the token's hash until the token
+//! expires or the issuer's keys change.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,16 +14,16 @@ use super::jwt::{self, Rules};
 use super::refusal::TokenFault;
 use super::{Caller, CredentialId, Now, Refusal};
 
-/// Tokens remembered.
+/// Maximum number of cached tokens.
 const REMEMBERED_MAX: usize = 20_000;
 
-/// How long a call with an unknown key waits for the issuer's keys to be asked for.
+/// Maximum time that a call with an unknown key waits for a fetch of the issuer's keys.
 const NEW_KEYS_WAIT: Duration = Duration::from_secs(3);
 
-/// Calls that wait so at a time.
+/// Maximum number of calls that wait for such a fetch at the same time.
 const WAITING_MAX: usize = 64;
 
-/// Bytes of a token's hash that name it.
+/// Number of bytes of a token's hash that form its id.
 const ID_BYTES: usize = 8;
 
 pub(super) struct Tokens {
@@ -36,7 +36,7 @@ pub(super) struct Tokens {
 #[derive(Clone)]
 struct Remembered {
     caller: Caller,
-    /// Of the keys that it was verified with.
+    /// Generation of the keys that verified the token.
     generation: u64,
 }
 
@@ -68,7 +68,7 @@ impl Tokens {
         told.map_err(Refusal::Token)
     }
 
-    /// Returns the number of the issuer's present keys.
+    /// Returns the generation of the issuer's current keys.
     pub(super) fn generation(&self) -> u64 {
         self.source.keys().generation
     }
@@ -94,7 +94,7 @@ impl Tokens {
         Ok(caller)
     }
 
-    /// The issuer's keys after they were asked for again, where that may be done now.
+    /// Fetches the issuer's keys again; `None` if that is not allowed now.
     async fn newer_keys(&self) -> Option<Arc<Published>> {
         let _place = self.waiting.try_acquire().ok()?;
         self.source.ask_again(NEW_KEYS_WAIT).await

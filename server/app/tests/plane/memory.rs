@@ -45,7 +45,7 @@ fn wish(text: &str) -> RouteQuery {
 /// Has `archive` called for a wish, by eight agents that find it by its name.
 async fn calls(world: &World, name: &str, text: &str) {
     for caller in 0..8 {
-        gate_as(world, &tenant(name), &format!("agent-{caller}"), ("archive", 1), text).await;
+        gate_as(world, &tenant(name), &format!("agent-{caller}"), "archive", 1, text).await;
     }
 }
 
@@ -176,7 +176,7 @@ async fn one_caller_can_not_take_an_intent_over() {
     let world = world(on()).await;
     let acme = tenant("acme");
     calls(&world, "acme", WISH).await;
-    gate_as(&world, &acme, "eve", ("other_3", 1_000), WISH).await;
+    gate_as(&world, &acme, "eve", "other_3", 1_000, WISH).await;
     kept(&world).await;
     let answer = world.route("acme", wish(LIKE_IT)).await;
     assert_eq!(first(&answer).as_deref(), Some("archive"));
@@ -187,7 +187,8 @@ async fn gate_as(
     world: &World,
     tenant: &TenantId,
     principal: &str,
-    (name, times): (&str, usize),
+    name: &str,
+    times: usize,
     text: &str,
 ) {
     let holder = Holder { tenant, principal };

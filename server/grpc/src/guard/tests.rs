@@ -122,7 +122,7 @@ async fn a_tenant_has_its_share_of_the_requests_over_all_its_connections() {
         trust_domain: None,
         certificates: Vec::new(),
     };
-    let started = start(&config, (store, None), AuthMetrics::default());
+    let started = start(&config, store, None, AuthMetrics::default());
     let (authenticator, _keeping) = started.expect("a good configuration");
     let metrics = Arc::new(Metrics::default());
     let guard = Guard::new(Arc::new(authenticator), Arc::clone(&metrics));

@@ -151,7 +151,8 @@ fn cut(text: &str) -> String {
 
 /// A query with its labels; one whose text is blank is at fault.
 fn query(
-    (path, line): (&Path, usize),
+    path: &Path,
+    line: usize,
     text: String,
     relevant: BTreeSet<String>,
 ) -> Result<LabelledQuery, InputError> {

@@ -38,14 +38,15 @@ pub(super) fn visible(
     bootstrap: &Bootstrap,
 ) -> Result<Vec<VisibleRow>, Error> {
     let splits = BUDGETS.into_iter().flat_map(|budget| HEADS.map(|head| (budget, head)));
-    let rows = splits.map(|(budget, head)| row(embedded, bootstrap, (budget, head)));
+    let rows = splits.map(|(budget, head)| row(embedded, bootstrap, budget, head));
     rows.filter_map(Result::transpose).collect()
 }
 
 fn row(
     embedded: &Embedded<'_>,
     bootstrap: &Bootstrap,
-    (budget, head): (u32, Option<usize>),
+    budget: u32,
+    head: Option<usize>,
 ) -> Result<Option<VisibleRow>, Error> {
     let options = Options {
         top_k: head.unwrap_or(TOOLS),

@@ -45,7 +45,7 @@ pub(super) async fn by_server(
 ) -> Result<ByServer, Error> {
     let parts = deal(requests.packs(), folds, seed);
     if queries.is_empty() {
-        of_requests(bed, requests, without, (&parts, folds)).await
+        of_requests(bed, requests, without, &parts, folds).await
     } else {
         of_queries(bed, requests, (queries, without), (&parts, folds)).await
     }
@@ -69,7 +69,8 @@ async fn of_requests(
     bed: &Bed<'_>,
     requests: &Requests,
     without: &[Placed],
-    (parts, folds): (&[usize], usize),
+    parts: &[usize],
+    folds: usize,
 ) -> Result<ByServer, Error> {
     let mut found = ByServer::default();
     let mut others = vec![None; requests.all.len()];

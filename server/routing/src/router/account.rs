@@ -1,4 +1,4 @@
-//! What a turn costs in tokens, and what sending everything would have cost.
+//! Token cost of a turn, and the cost of sending all definitions.
 
 use super::choose::Chosen;
 use super::query::{Detail, Options};
@@ -8,23 +8,23 @@ use crate::shard::snapshot::Snapshot;
 use crate::usage::Amounts;
 use toolgate_core::tokens;
 
-/// Tokens of one turn, by cl100k_base.
+/// Token counts of one turn, by cl100k_base.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Account {
     /// Definitions of all tools that the caller may see.
     pub full_catalog: u64,
-    /// What the prompt lists of the catalog: the summary pool, its names, or nothing.
+    /// Part of the catalog that the prompt lists: the summary pool, its names, or nothing.
     pub phase1: u64,
-    /// The active set at the asked detail.
+    /// Active set at the requested detail.
     pub phase2: u64,
-    /// The share of a full window that is left to the task.
+    /// Share of a full context window that is left to the task; 0 to 1. `None` if the window is unknown.
     pub rho: Option<f64>,
-    /// The same with all definitions sent.
+    /// Same share if all definitions were sent.
     pub rho_full: Option<f64>,
 }
 
 impl Account {
-    /// Adds up a turn.
+    /// Computes the token counts of a turn.
     #[must_use]
     pub fn new(visible: VisibleTokens, phase2: u64, options: &Options) -> Self {
         let rho = |tools: u64| {
@@ -42,7 +42,7 @@ impl Account {
         }
     }
 
-    /// What deferral saves against sending everything; negative when it does not pay.
+    /// Returns the tokens that deferral saves compared with sending everything; negative when it does not pay.
     #[must_use]
     pub fn saved(&self) -> i64 {
         let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
@@ -50,14 +50,14 @@ impl Account {
     }
 }
 
-/// What the ledger counts of tools that were asked for by name or by a search.
+/// Returns the ledger amounts of tools that were requested by name or found by a search.
 #[must_use]
 pub fn looked_up(tools: &[Active]) -> Amounts {
     let on_demand_tokens = tools.iter().map(|tool| u64::from(tool.tokens)).sum();
     Amounts { lookup_calls: 1, on_demand_tokens, ..Amounts::default() }
 }
 
-/// What the ledger counts of a turn.
+/// Returns the ledger amounts of a turn.
 #[must_use]
 pub fn counted(answer: &Answer) -> Amounts {
     let newly = answer.active.iter().filter(|active| active.chosen.newly_promoted);
@@ -71,7 +71,7 @@ pub fn counted(answer: &Answer) -> Amounts {
     }
 }
 
-/// A tool of an answer: its text at the asked detail, and its tokens.
+/// Renders a tool for an answer: its text at the requested detail, and its tokens.
 #[must_use]
 pub fn active(snapshot: &Snapshot, chosen: Chosen, detail: Detail) -> Active {
     let tool = snapshot.tool(chosen.slot);

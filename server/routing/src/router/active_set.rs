@@ -1,5 +1,5 @@
-//! The active set of a turn while it is made: the one owner of its tools, their places and its budgets. Which tools are
-//! wanted, and which go for them, is decided outside.
+//! Active set of a turn while it is built. The builder alone owns its tools, their places and its budgets. Other
+//! modules decide which tools are wanted and which are evicted for them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,54 +12,54 @@ use crate::shard::snapshot::Snapshot;
 /// Bounds of an active set.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// The most tools.
+    /// Maximum number of tools.
     pub tools: usize,
-    /// The most tools that the model did not search for.
+    /// Maximum number of tools that the model did not search for.
     pub routed: usize,
-    /// The most tokens of all tools; `None` for no bound.
+    /// Maximum tokens of all tools; `None` for no bound.
     pub tokens: Option<u32>,
-    /// The most tokens of the tools that join; `None` for no bound.
+    /// Maximum tokens of the tools that join; `None` for no bound.
     pub new_tokens: Option<u32>,
-    /// Bytes that definitions take of one message.
+    /// Bytes of one message that definitions may take.
     pub size: AnswerSize,
 }
 
-/// What must go before a tool has room.
+/// Amounts to free before a tool has room.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Excess {
     /// Tokens over the bound.
     pub tokens: u64,
     /// Tools over the bound.
     pub tools: usize,
-    /// Tools over the bound on those that the model did not search for.
+    /// Tools over the bound on tools that the model did not search for.
     pub routed: usize,
 }
 
 impl Excess {
-    /// Returns true if nothing must go.
+    /// Returns true if nothing must be freed.
     #[must_use]
     pub fn is_none(self) -> bool {
         self == Self::default()
     }
 }
 
-/// Builds an active set.
+/// Builder of an active set.
 pub struct ActiveSetBuilder<'a> {
     snapshot: &'a Snapshot,
     bounds: Bounds,
-    /// In their places.
+    /// Tools in their places.
     tools: Vec<Chosen>,
-    /// Tokens of each tool, by slot: the same tools.
+    /// Tokens of each tool in `tools`, by slot.
     tokens: HashMap<u32, u32>,
     used: u64,
     new_tokens_left: Option<u32>,
     removed: Vec<u32>,
-    /// What the model searched for lately, of the set or not.
+    /// Tools that the model searched for lately, in the set or not.
     searched: HashSet<u32>,
 }
 
 impl<'a> ActiveSetBuilder<'a> {
-    /// Returns an empty set.
+    /// Creates an empty set.
     #[must_use]
     pub fn new(snapshot: &'a Snapshot, bounds: Bounds) -> Self {
         Self {
@@ -86,19 +86,19 @@ impl<'a> ActiveSetBuilder<'a> {
         self.bounds
     }
 
-    /// Lifts the bound on tools to [`TOOLS_MAX`], for where nothing is deferred.
+    /// Raises the bounds on the number of tools to [`TOOLS_MAX`], for turns in which nothing is deferred.
     pub fn unbind_tools(&mut self) {
         self.bounds.tools = TOOLS_MAX;
         self.bounds.routed = TOOLS_MAX;
     }
 
-    /// Returns true if the set differs from that of the turn before, so that a cache is lost anyway.
+    /// Returns true if the set differs from the previous turn's, so that the cache is lost anyway.
     #[must_use]
     pub fn has_changed(&self) -> bool {
         !self.removed.is_empty() || self.tools.iter().any(|one| one.newly_promoted)
     }
 
-    /// Returns true if the set has the tool, in whatever form.
+    /// Returns true if the set has the tool, as a definition or a signature.
     #[must_use]
     pub fn contains(&self, slot: u32) -> bool {
         self.tokens.contains_key(&slot)
@@ -110,7 +110,7 @@ impl<'a> ActiveSetBuilder<'a> {
         self.contains(slot) && self.tools.iter().any(|one| one.slot == slot && one.is_brief)
     }
 
-    /// Returns the tokens of a tool of the set; 0 for others.
+    /// Returns the tokens of a tool in the set; 0 for other tools.
     #[must_use]
     pub fn tokens_of(&self, slot: u32) -> u64 {
         self.tokens.get(&slot).copied().unwrap_or(0).into()
@@ -122,7 +122,7 @@ impl<'a> ActiveSetBuilder<'a> {
         self.used
     }
 
-    /// Notes a tool that the model searched for: it has a place beside those of the turn.
+    /// Notes a tool that the model searched for. It does not count against [`Bounds::routed`].
     pub fn note_searched(&mut self, slot: u32) {
         self.searched.insert(slot);
     }
@@ -133,21 +133,21 @@ impl<'a> ActiveSetBuilder<'a> {
         self.searched.contains(&slot)
     }
 
-    /// Adds a tool of the turn before at the next place. Costs nothing of the bound on new tokens.
+    /// Adds a tool of the previous turn at the next place. It does not count against the bound on new tokens.
     pub fn keep(&mut self, tool: Chosen) {
         if !self.contains(tool.slot) {
             self.push(tool);
         }
     }
 
-    /// Returns true if the bound on new tokens allows a tool of this form.
+    /// Returns true if the bound on new tokens allows the tool in this form.
     #[must_use]
     pub fn affords(&self, slot: u32, is_brief: bool) -> bool {
         let cost = self.cost(slot, is_brief);
         self.new_tokens_left.is_none_or(|left| cost <= left)
     }
 
-    /// Returns how many of these tools would be new and, taken in this order, are within the bound on new tokens.
+    /// Returns the number of these tools that are new and, taken in this order, within the bound on new tokens.
     #[must_use]
     pub fn affordable(&self, slots: impl Iterator<Item = u32>) -> usize {
         let mut left = self.new_tokens_left.map_or(u64::MAX, u64::from);
@@ -159,13 +159,13 @@ impl<'a> ActiveSetBuilder<'a> {
         slots.filter(|slot| !self.contains(*slot)).filter(is_affordable).count()
     }
 
-    /// Returns true if the answer has bytes for one more tool of this form.
+    /// Returns true if the answer has enough bytes left for the tool in this form.
     #[must_use]
     pub fn has_bytes(&self, slot: u32, is_brief: bool) -> bool {
         self.bounds.size.fits(self.snapshot.tool(slot), is_brief)
     }
 
-    /// Returns what must go before a tool has room in this form.
+    /// Returns the amounts to free before the tool has room in this form.
     #[must_use]
     pub fn excess(&self, slot: u32, is_brief: bool) -> Excess {
         let is_new = !self.contains(slot);
@@ -175,20 +175,21 @@ impl<'a> ActiveSetBuilder<'a> {
         self.over(tokens, tools, routed)
     }
 
-    /// Returns what must go already.
+    /// Returns the amounts by which the set exceeds its bounds.
     #[must_use]
     pub fn overrun(&self) -> Excess {
         self.overrun_with(0)
     }
 
-    /// Returns what must go with so many more tools of the turn.
+    /// Returns the amounts by which the set would exceed its bounds with `joining` more tools of the turn.
     #[must_use]
     pub fn overrun_with(&self, joining: usize) -> Excess {
         self.over(self.used, self.tools.len() + joining, self.routed() + joining)
     }
 
-    /// Adds a tool at the end. One that is there in another form moves. False, and nothing changes, when a bound does not
-    /// allow it; an always-loaded tool is held to [`TOOLS_MAX`] and the bytes of the answer alone.
+    /// Adds a tool at the end. A tool that the set has in another form moves. Returns false and changes nothing if a
+    /// bound does not allow the tool. An always-loaded tool is limited only by [`TOOLS_MAX`] and the bytes of the
+    /// answer.
     pub fn add(&mut self, tool: Chosen) -> bool {
         let fits = self.affords(tool.slot, tool.is_brief)
             && self.excess(tool.slot, tool.is_brief).is_none();
@@ -204,7 +205,7 @@ impl<'a> ActiveSetBuilder<'a> {
         is_added
     }
 
-    /// Removes tools, which are told as removed unless they come back.
+    /// Removes tools. They are reported as removed unless they come back.
     pub fn remove(&mut self, slots: &[u32]) {
         for slot in slots {
             self.take_out(*slot);
@@ -212,12 +213,12 @@ impl<'a> ActiveSetBuilder<'a> {
         }
     }
 
-    /// Notes a tool of the turn before that may be shown no longer.
+    /// Notes a tool of the previous turn that may no longer be shown.
     pub fn note_removed(&mut self, slot: u32) {
         self.removed.push(slot);
     }
 
-    /// Returns the tools in their places, and those that were removed.
+    /// Returns the tools in their places, and the removed tools.
     #[must_use]
     pub fn finish(self) -> (Vec<Chosen>, Vec<u32>) {
         let tokens = self.tokens;
@@ -226,7 +227,7 @@ impl<'a> ActiveSetBuilder<'a> {
         (self.tools, removed)
     }
 
-    /// Returns the tokens of what the model sees of a tool.
+    /// Returns the tokens of a tool in the form that the model sees.
     fn cost(&self, slot: u32, is_brief: bool) -> u32 {
         let tool = self.snapshot.tool(slot);
         if is_brief { tool.signature_tokens() } else { tool.schema_tokens }

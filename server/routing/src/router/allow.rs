@@ -1,4 +1,4 @@
-//! The bitmap that the search honours: tools that stand open, within what the request asks for.
+//! Bitmap of the tools that a search may find: open tools within the request's filters.
 
 use std::collections::HashSet;
 
@@ -10,32 +10,32 @@ use crate::shard::snapshot::Snapshot;
 use toolgate_core::error::Error;
 use toolgate_core::identity::ServerName;
 
-/// The tools that this call may choose from.
+/// Tools that this call may choose from.
 #[derive(Debug)]
 pub struct Allowed {
-    /// How each tool stands.
+    /// Standing of each tool.
     pub standings: Standings,
-    /// Open, asked for and not excluded; `None` when all tools are.
+    /// Open tools that pass the request's filters; `None` when all tools do.
     pub slots: Option<FixedBitSet>,
     excluded: HashSet<u32>,
-    /// Names to exclude that no tool has which this caller may know of.
+    /// Names to exclude that match no tool this caller may know of.
     pub unknown_exclusions: Vec<String>,
     servers: HashSet<ServerName>,
 }
 
 impl Allowed {
-    /// Evaluates the state once, then applies the request's filters.
+    /// Combines the standings of the tools with the request's filters.
     ///
     /// # Errors
-    /// [`Error::ServerNotFound`] for a server filter that would silently match nothing; of `pending` servers
-    /// nothing is there yet.
+    /// [`Error::ServerNotFound`] for a server filter that would silently match nothing. A filter for one of the
+    /// `pending` servers is no error, although the server has no tools yet.
     pub fn new(
         snapshot: &Snapshot,
         standings: Standings,
         options: &Options,
         pending: &[String],
     ) -> Result<Self, Error> {
-        // A server whose tools are all hidden is no server to this caller.
+        // A server whose tools are all hidden does not exist for this caller.
         let is_hidden = |slot: &u32| standings.tool(snapshot, *slot) == Standing::Hidden;
         let is_missing = |name: &&ServerName| {
             let has_none =
@@ -68,26 +68,26 @@ impl Allowed {
         Ok(Self { standings, slots, excluded, unknown_exclusions, servers })
     }
 
-    /// How many tools may be chosen.
+    /// Returns the number of tools that may be chosen.
     #[must_use]
     pub fn count(&self, snapshot: &Snapshot) -> usize {
         self.slots.as_ref().map_or(snapshot.tools.len(), |set| set.count_ones(..))
     }
 
-    /// Whether the tool may be chosen.
+    /// Returns true if the tool may be chosen.
     #[must_use]
     pub fn contains(&self, slot: u32) -> bool {
         self.slots.as_ref().is_none_or(|set| set.contains(slot as usize))
     }
 
-    /// Whether the request excluded the tool, by name or by its server.
+    /// Returns true if the request excludes the tool, by name or by its server.
     #[must_use]
     pub fn excludes(&self, snapshot: &Snapshot, slot: u32) -> bool {
         let of_other_server = || !self.servers.contains(&snapshot.tool(slot).id.server);
         self.excluded.contains(&slot) || (!self.servers.is_empty() && of_other_server())
     }
 
-    /// Tools that would be allowed if their preconditions held.
+    /// Returns the tools that would be allowed if their preconditions held.
     #[must_use]
     pub fn locked(&self, snapshot: &Snapshot) -> FixedBitSet {
         let mut locked = FixedBitSet::with_capacity(snapshot.tools.len());

@@ -1,17 +1,17 @@
-//! Work over whole shards, off the async threads where the shard is large or its conditions are heavy.
+//! Work over whole shards. It leaves the async threads if the shard is large or its conditions are heavy.
 
 use tracing::Span;
 
 use crate::shard::snapshot::Snapshot;
 use toolgate_core::error::Error;
 
-/// Catalogs above this many tools are searched off the async threads.
+/// Number of tools of a catalog above which work leaves the async threads.
 const TOOLS_INLINE_MAX: usize = 10_000;
 
-/// Conditions that may take more steps than this, about half a millisecond, are evaluated there too.
+/// Number of steps of conditions above which work leaves the async threads; it takes about half a millisecond.
 const STEPS_INLINE_MAX: usize = 20_000;
 
-/// Runs work that asks the standing of a shard's tools, or searches them.
+/// Runs work that evaluates or searches the tools of a shard. Heavy work runs on a blocking thread.
 pub(super) async fn aside<T: Send + 'static>(
     snapshot: &Snapshot,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
@@ -21,7 +21,7 @@ pub(super) async fn aside<T: Send + 'static>(
     if is_light {
         return work();
     }
-    // What it logs, and its spans, stay those of the call.
+    // Keeps the logs and spans of the work within those of the call.
     let call = Span::current();
     let work = move || call.in_scope(work);
     tokio::task::spawn_blocking(work).await.map_err(Error::internal)?

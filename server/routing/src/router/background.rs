@@ -1,5 +1,5 @@
-//! How near a catalog comes to requests that need no tool: what the level of "no tool fits" is told by. The more
-//! tools there are, the nearer the nearest of them is to anything; a level that is right for a hundred tools lets
+//! Nearness of a catalog to requests that need no tool, from which the level of "no tool fits" is derived. The more
+//! tools a catalog has, the nearer its nearest tool is to any request. A level that suits a hundred tools lets
 //! everything pass among thousands.
 
 mod texts;
@@ -16,14 +16,14 @@ use crate::encoder::Intents;
 use crate::shard::snapshot::Snapshot;
 use texts::TEXTS;
 
-/// How long calls wait for the embeddings, from when they were begun. An encoder that is there makes them in a tenth
-/// of it.
+/// Maximum time that calls wait for the embeddings, measured from the start of embedding. A working encoder takes a
+/// tenth of it.
 const WAITED_FOR: Duration = Duration::from_secs(1);
 
-/// When they are tried again: longer than a try takes, so that there is one at a time.
+/// Time after which embedding is tried again. It is longer than an attempt takes, so that only one runs at a time.
 const TRIED_AGAIN: Duration = Duration::from_secs(10);
 
-/// The embeddings of the background requests by one encoder, made when first needed.
+/// Embeddings of the background requests by one encoder, made when they are first needed.
 #[derive(Debug)]
 pub struct Background(watch::Sender<State>);
 
@@ -44,8 +44,8 @@ impl Default for Background {
 }
 
 impl Background {
-    /// The embeddings, or none while the encoder can't be had: the level is the configured one then. They are made
-    /// beside the calls, which wait a second at most, and not past `until`.
+    /// Returns the embeddings, or `None` while the encoder is unavailable; the configured level applies then. Embedding
+    /// runs beside the calls. A call waits for one second at most, and not past `until`.
     pub(super) async fn get(&self, intents: &Arc<Intents>, until: Instant) -> Option<Vectors> {
         self.begin(intents);
         let mut state = self.0.subscribe();
@@ -59,9 +59,9 @@ impl Background {
         ended.ok()?.ok()?.vectors()
     }
 
-    /// Has them made, where they neither are nor were tried just now.
+    /// Starts embedding, unless the embeddings exist or were tried recently.
     pub(super) fn begin(&self, intents: &Arc<Intents>) {
-        // A look first: this stands in the way of every call.
+        // Reads first, because every call passes here.
         if !self.0.borrow().is_due() {
             return;
         }
@@ -79,7 +79,7 @@ impl Background {
         }
     }
 
-    /// The requests.
+    /// Returns the background requests.
     #[must_use]
     pub fn texts() -> &'static [&'static str] {
         &TEXTS
@@ -113,23 +113,24 @@ impl State {
     }
 }
 
-/// Where the level of a catalog may lie.
+/// Range in which the level of a catalog may lie.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Band {
     low: f32,
     high: f32,
 }
 
-/// The part of the background that stays below the level at least: lower, the level would say nothing. An encoder that
-/// brings everything nearer to everything, as a tuned one does, moves the background and not what part of it is kept out.
-/// Chosen with 100 English intents over the shipped catalogs and 560 requests that need no tool.
+/// Minimum share of the background requests that stay below the level; a lower level would have no effect. An encoder
+/// that brings all texts nearer to each other, as a tuned one does, moves the background but not the share that is kept
+/// out. Chosen with 100 English intents over the shipped catalogs and 560 requests that need no tool.
 const LOW: f32 = 0.82;
 
-/// The part that stays below it at most: a higher level would only cost requests that do need a tool.
+/// Maximum share of the background requests that stay below the level. A higher level would only cost requests that do
+/// need a tool.
 const HIGH: f32 = 0.99;
 
 impl Band {
-    /// The band of the allowed tools; `None` when nothing is known of the background.
+    /// Returns the band of the allowed tools; `None` if there are no embeddings to compare.
     #[must_use]
     pub fn of(
         snapshot: &Snapshot,
@@ -143,7 +144,7 @@ impl Band {
         Some(Self { low: at(LOW), high: at(HIGH) })
     }
 
-    /// `level`, moved into the band.
+    /// Returns `level`, moved into the band.
     #[must_use]
     pub fn clamp(self, level: f32) -> f32 {
         level.clamp(self.low, self.high)
@@ -160,7 +161,7 @@ mod tests {
     use crate::encoder::{EmbedFuture, Embedded, Encoder, Flow};
     use toolgate_core::error::Error;
 
-    /// Fails or hangs once, then works.
+    /// Encoder that fails or hangs once, then works.
     #[derive(Default)]
     struct Moody {
         tries: AtomicUsize,

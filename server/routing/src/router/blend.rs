@@ -1,4 +1,4 @@
-//! How overlap, words, memory and clauses make one score for an intent.
+//! Blend of overlap, words, memory and clauses into one score for an intent.
 
 use std::collections::BTreeMap;
 
@@ -14,61 +14,61 @@ use crate::shard::Dense;
 use crate::shard::snapshot::Snapshot;
 use toolgate_core::error::Error;
 
-/// What a clause takes of the score, where there are clauses.
+/// Weight of clauses in a score, for intents that have clauses; 0 to 1.
 const CLAUSE: f32 = 0.5;
 
-/// A clause counts when its best overlap is at least this share of the whole intent's: others only lead up to
-/// what is asked ("I am new here").
+/// Minimum best overlap of a clause that counts, as a share of the whole intent's best overlap. Other clauses only lead
+/// up to the request ("I am new here").
 const CLAUSE_REACH: f32 = 0.8;
 
-/// The weights of a score. `toolgate eval --ablations` shows what each of them is worth.
+/// Weights of a score. `toolgate eval --ablations` shows the effect of each.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Blend {
-    /// Of words beside overlap, 0 to 1. With 0, .3, .4 and .5, recall at 5: azure .973, .992, .989, .988; MetaTool
-    /// .756, .802, .788, .765; its two-tool queries .602, .731, .729, .727; StableToolBench .526, .651, .671, .689;
-    /// Seal-Tools .583, .767, .809, .837. Above .4, what is said in other words begins to lose.
+    /// Weight of words against overlap; 0 to 1. With 0, .3, .4 and .5, recall at 5: azure .973, .992, .989, .988;
+    /// MetaTool .756, .802, .788, .765; its two-tool queries .602, .731, .729, .727; StableToolBench .526, .651, .671,
+    /// .689; Seal-Tools .583, .767, .809, .837. Above .4, requests in other words than the tool's begin to lose.
     pub words: f32,
-    /// Whether clauses count.
+    /// True if clauses count.
     pub clauses: bool,
-    /// Of memory beside overlap and words, 0 to 1: docs/memory.md has what others came to. At .5 a wrong memory could
-    /// take half of a right tool's score, which is where the set is cut.
+    /// Weight of memory against overlap and words together; 0 to 1. docs/memory.md has the results of other weights. At
+    /// .5, a wrong memory could take half of a right tool's score, and half is where the set is cut.
     pub memory: f32,
 }
 
 impl Default for Blend {
-    /// As the product ranks.
+    /// Returns the product's weights.
     fn default() -> Self {
         Self { words: 0.4, clauses: true, memory: 0.4 }
     }
 }
 
-/// What is searched.
+/// Inputs of a search.
 pub(super) struct Among<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) index: Dense<'a>,
     pub(super) allowed: Option<&'a FixedBitSet>,
-    /// The same, part by part, with how many of each ranking are fused.
+    /// Allowed tools, part by part, with the number of tools that are fused from each ranking.
     pub(super) parts: &'a [Part<'a>],
-    /// What is remembered of the tenant's calls.
+    /// Memory of the tenant's past calls; `None` where there is none.
     pub(super) recall: Option<&'a Recall>,
-    /// What the best overlap must reach for any tool to fit.
+    /// Level that the best overlap must reach for any tool to fit.
     pub(super) level: Level,
 }
 
-/// A tool as one intent ranks it.
+/// Tool as one intent ranks it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Found {
     pub(super) slot: u32,
-    /// 0 to 1.
+    /// Combined score; 0 to 1.
     pub(super) score: f32,
     pub(super) parts: Parts,
-    /// The best of the whole, or of a clause.
+    /// True if the tool is the best of the whole intent or of a clause.
     pub(super) leads: bool,
 }
 
 impl Blend {
-    /// Every tool that the intent or one of its clauses finds, best first but for untrusted tools that were lowered; ties by
-    /// slot. `vectors` are those of [`Intent::texts`].
+    /// Returns every tool that the intent or one of its clauses finds, best first; ties by slot. Untrusted tools that
+    /// were lowered stay in their places. `vectors` are the embeddings of [`Intent::texts`].
     pub(super) fn rank(
         &self,
         among: &Among<'_>,
@@ -127,17 +127,17 @@ impl Blend {
     }
 }
 
-/// What one text finds.
+/// Tools that one text finds.
 struct Ranking {
     ranked: Vec<Fused>,
     best_overlap: f32,
 }
 
-/// Lowers untrusted tools to the best score of the others, where one of those reaches the level: a third party that
-/// describes its tool by what people ask does not put it before a tool that fits.
+/// Lowers untrusted tools to the best score of the others, if one of the others reaches the level. A third party that
+/// describes its tool in the words of requests must not rank above a tool that fits.
 fn lower(found: &mut [Found], level: Level, is_untrusted: impl Fn(u32) -> bool) {
     let others = || found.iter().filter(|one| !is_untrusted(one.slot));
-    // Without a level nothing says that one of the others fits.
+    // Without a level, nothing shows that one of the others fits.
     if level == Level::NONE || !others().any(|one| level.is_reached_by(one.parts.nearest)) {
         return;
     }
@@ -148,8 +148,9 @@ fn lower(found: &mut [Found], level: Level, is_untrusted: impl Fn(u32) -> bool) 
     }
 }
 
-/// What the whole found with what its clauses did, best first; ties by slot. The best of a clause leads, and the best
-/// of it that sets the scale. `slots` has the overlap of a slot with the whole.
+/// Merges the tools that the whole intent found with those of its clauses, best first; ties by slot. The best tool of a
+/// clause leads, and so does the best of those that set the scale. `slots` looks up the overlap of a slot with the
+/// whole intent.
 fn with_clauses(
     found: Vec<Found>,
     clauses: Vec<Ranking>,
@@ -179,7 +180,7 @@ fn with_clauses(
 }
 
 impl Found {
-    /// Of an intent of one clause.
+    /// Creates the result of an intent with a single clause.
     fn of_whole(fused: &Fused) -> Self {
         let Fused { slot, words, word_share, memory, nearest, score, .. } = *fused;
         let whole = score;
@@ -189,13 +190,14 @@ impl Found {
         Self { slot, score, parts, leads: false }
     }
 
-    /// What the whole did not find.
+    /// Creates the result of a tool that the whole intent did not find.
     fn unseen(slot: u32, overlap: f32) -> Self {
         let parts = Parts { nearest: overlap, ..Parts::default() };
         Self { slot, score: 0.0, parts, leads: false }
     }
 
-    /// Half of what the whole makes of it, half of what the best of whole and clauses does.
+    /// Returns the tool with its final score: half from the whole intent, half from the best of the whole and its
+    /// clauses.
     fn with_clause(self) -> Self {
         let Parts { whole, clause, .. } = self.parts;
         Self { score: (1.0 - CLAUSE) * whole + CLAUSE * clause.max(whole), ..self }
@@ -211,7 +213,7 @@ mod tests {
         Fused { slot, overlap: score, words, word_share, memory, nearest: score, score }
     }
 
-    /// Slot 9 and above are untrusted.
+    /// Returns true for slot 9 and above.
     fn is_untrusted(slot: u32) -> bool {
         slot >= 9
     }

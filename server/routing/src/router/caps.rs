@@ -1,6 +1,6 @@
-//! Caps: how many tools of one MCP server, of a rule's tools, and of untrusted MCP servers are chosen by rank, so that
-//! nobody fills an active set, or the answer to a search, alone. Tools that are there for another reason count, but are
-//! never left out for a cap.
+//! Caps on the tools chosen by rank: for one MCP server, for the tools of a policy rule, and for untrusted MCP servers.
+//! They keep one party from filling an active set, or the answer to a search, alone. Tools chosen for another reason
+//! count towards the caps. A cap never leaves them out, except for untrusted always-loaded tools.
 
 use std::collections::HashMap;
 
@@ -9,23 +9,24 @@ use crate::shard::snapshot::Snapshot;
 use toolgate_core::identity::ServerName;
 use toolgate_core::policy::Policy;
 
-/// How many tools of untrusted MCP servers are chosen by rank.
+/// Limits on tools of untrusted MCP servers that are chosen by rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UntrustedCaps {
-    /// Of one of them.
+    /// Maximum number of tools of one untrusted MCP server.
     pub per_server: usize,
-    /// Of all of them together, while tools of others want the places. Never more than half of the places.
+    /// Maximum number of tools of all untrusted MCP servers together, while tools of others want the places. Never more
+    /// than half of the places.
     pub active: usize,
 }
 
 impl Default for UntrustedCaps {
-    /// As the product's defaults.
+    /// Returns the product's defaults.
     fn default() -> Self {
         Self { per_server: 5, active: 5 }
     }
 }
 
-/// Counts what was chosen.
+/// Counter of chosen tools, held against the caps.
 pub struct Caps<'a> {
     policy: &'a Policy,
     untrusted: UntrustedCaps,
@@ -36,7 +37,8 @@ pub struct Caps<'a> {
 }
 
 impl<'a> Caps<'a> {
-    /// Nothing was chosen yet of so many places. Untrusted tools together have half of them at most, and one at least.
+    /// Creates a counter for this number of places, with nothing chosen yet. Limits untrusted tools together to half of
+    /// the places, but not below one.
     #[must_use]
     pub fn new(policy: &'a Policy, untrusted: UntrustedCaps, places: usize) -> Self {
         let active = untrusted.active.min((places / 2).max(1));
@@ -47,7 +49,7 @@ impl<'a> Caps<'a> {
         Self { policy, untrusted, of_untrusted: 0, of_server, of_rule, of_rule_and_server }
     }
 
-    /// Whether there are caps at all, so that a search must look beyond `top_k`.
+    /// Returns true if any caps exist, so that a search must look beyond `top_k`.
     #[must_use]
     pub fn exist(snapshot: &Snapshot) -> bool {
         let policy = &snapshot.policy;
@@ -59,13 +61,13 @@ impl<'a> Caps<'a> {
             || !snapshot.untrusted.is_clear()
     }
 
-    /// Whether this tool's place should go to a tool of an MCP server that is trusted more, if one wants it.
+    /// Returns true if this tool's place should go to a tool of a more trusted MCP server, if one wants it.
     #[must_use]
     pub fn gives_way(&self, snapshot: &Snapshot, slot: u32) -> bool {
         snapshot.tool(slot).untrusted && self.of_untrusted >= self.untrusted.active
     }
 
-    /// What leaves an untrusted tool no place, as an operator knows it; `None` where it has one.
+    /// Returns the limit that leaves an untrusted tool no place, as operators know it; `None` if the tool has a place.
     #[must_use]
     pub fn reached(&self, snapshot: &Snapshot, slot: u32) -> Option<&'static str> {
         let of_server = self.of_server.get(&snapshot.tool(slot).id.server);
@@ -78,7 +80,7 @@ impl<'a> Caps<'a> {
         }
     }
 
-    /// Whether one more tool, this one, stays within every cap.
+    /// Returns true if this tool can be added within every cap.
     #[must_use]
     pub fn admit(&self, snapshot: &Snapshot, slot: u32) -> bool {
         let tool = snapshot.tool(slot);
@@ -97,8 +99,8 @@ impl<'a> Caps<'a> {
             && tool.caps.iter().all(of_rule)
     }
 
-    /// Gives tools at most so many places, in their order, as far as the caps admit them. Those that give way come last,
-    /// where places are left.
+    /// Gives tools at most `places` places in their order, as far as the caps admit them. Tools that give way come
+    /// last, if places are left.
     #[must_use]
     pub fn share(
         mut self,

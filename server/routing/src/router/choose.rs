@@ -1,5 +1,5 @@
-//! Which tools make the active set, and in which places: kept ones first where they were, so that prompt
-//! caches hold; then always-loaded, pinned and ranked ones, within the token budget.
+//! Choice of the tools of the active set and of their places. Kept tools come first and stay in place, so that prompt
+//! caches remain valid. Always-loaded, pinned and ranked tools follow, within the token budget.
 
 mod everything;
 mod limits;
@@ -25,27 +25,27 @@ use crate::gate::verdict::RefusalCode;
 use crate::shard::snapshot::Snapshot;
 use toolgate_core::state::AgentState;
 
-/// A tool of the active set.
+/// Tool of the active set.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Chosen {
-    /// Its slot.
+    /// Slot of the tool.
     pub slot: u32,
-    /// The best cosine over the intents; 0 when nothing was embedded.
+    /// Highest cosine of the tool's summary and an intent; 0 when nothing was embedded.
     pub overlap: f32,
-    /// What the ranking went by.
+    /// Score that the tool was ranked by.
     pub score: f32,
-    /// How it came here.
+    /// Reason why the tool is in the set.
     pub found_by: FoundBy,
-    /// True when this definition was not shown before.
+    /// True if this definition was not shown before.
     pub newly_promoted: bool,
-    /// Sent as a signature where the others are sent with full definitions.
+    /// True if the tool is sent as a signature while the others are sent with full definitions.
     pub is_brief: bool,
-    /// For how many more Route calls it stays, since the model asked for it; 0 to 3.
+    /// Number of further Route calls for which the tool stays because the model asked for it; 0 to 3.
     pub held_for: u8,
 }
 
 impl Chosen {
-    /// What the handle says of it.
+    /// Returns the tool's entry in the handle, with one held Route call used up.
     #[must_use]
     pub fn shown(&self, snapshot: &Snapshot) -> ShownTool {
         let tool = snapshot.tool(self.slot);
@@ -54,7 +54,7 @@ impl Chosen {
     }
 }
 
-/// Chooses the tools of an active set.
+/// Choice of the tools of an active set.
 pub struct Choice<'a> {
     snapshot: &'a Snapshot,
     allowed: &'a Allowed,
@@ -64,46 +64,46 @@ pub struct Choice<'a> {
     level: Level,
     set: ActiveSetBuilder<'a>,
     eviction: Eviction<'a>,
-    /// Of the candidates, by slot.
+    /// Scores of the candidates, by slot.
     scores: HashMap<u32, f32>,
     left_out: Vec<LeftOut>,
-    /// Those of them that a limit of the configuration left out.
+    /// Slots of left-out tools that exceed a limit of the configuration.
     over_limit: HashSet<u32>,
 }
 
-/// What became of a choice.
+/// Result of a choice.
 pub struct Outcome {
-    /// The tools, in their places.
+    /// Tools in their places.
     pub active: Vec<Chosen>,
-    /// What could not be had.
+    /// Tools that were left out.
     pub left_out: Vec<LeftOut>,
-    /// How the set differs from that of the turn before.
+    /// Difference from the active set of the previous turn.
     pub change: Change,
 }
 
-/// A turn's candidates, held against the cut.
+/// Candidates of a turn, divided by the cut.
 struct Ranked {
-    /// Each intent's best first.
+    /// Candidates that pass, each intent's best first.
     passing: Vec<Candidate>,
     failing: Vec<Candidate>,
-    /// Of those that fail, the ones that a policy keeps out.
+    /// Slots of failing candidates that a threshold of the policy keeps out.
     barred: HashSet<u32>,
-    /// What the first of those that fail fall short of.
+    /// Reasons why the first of the failing candidates do not pass, in their order.
     shortfalls: Vec<Shortfall>,
 }
 
-/// What ranked candidates come to.
+/// Candidates divided by `top_k` and the caps.
 #[derive(Default)]
 struct Picked {
     chosen: Vec<Candidate>,
     beyond_top_k: Vec<Candidate>,
     beyond_cap: Vec<Candidate>,
-    /// Beyond the share of untrusted tools, while others have the places.
+    /// Untrusted tools beyond their share, while other tools take the places.
     giving_way: Vec<Candidate>,
 }
 
 impl<'a> Choice<'a> {
-    /// An empty choice.
+    /// Creates an empty choice.
     #[must_use]
     pub fn new(
         snapshot: &'a Snapshot,
@@ -137,8 +137,8 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Chooses: kept and discovered tools, required ones, then the best of `candidates`, or all
-    /// tools where nothing is deferred.
+    /// Chooses the active set: kept and discovered tools, then required ones, then the best of `candidates`. Without
+    /// deferral, chooses all tools instead of the best.
     #[must_use]
     pub fn make(
         mut self,
@@ -165,7 +165,7 @@ impl<'a> Choice<'a> {
             self.eviction.trim(&mut self.set, 0);
             self.require();
             self.all(&ranked);
-            // What ranking cut may be sent after all.
+            // Drops refusals of tools that the ranking cut and that are sent after all.
             self.left_out.retain(|tool| tool.slot.is_none_or(|slot| !self.set.contains(slot)));
         }
         let (active, removed) = self.set.finish();
@@ -173,8 +173,8 @@ impl<'a> Choice<'a> {
         Outcome { active, left_out: self.left_out, change }
     }
 
-    /// Tools of the turn before, in their places. One whose definition changed is promoted anew, at the
-    /// end; one that may no longer run is dropped.
+    /// Keeps tools of the previous turn in their places. A tool whose definition changed is promoted again at the end.
+    /// A tool that may no longer run is dropped.
     fn keep(&mut self, previous: &ActiveSet) {
         let mut changed = Vec::new();
         for shown in &previous.tools {
@@ -214,17 +214,17 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// A hidden tool goes without a word, like one that was unregistered.
+    /// Records a dropped tool as removed. A hidden tool is dropped silently, like an unregistered one.
     fn drop_kept(&mut self, slot: u32) {
         if self.allowed.standings.tool(self.snapshot, slot) != Standing::Hidden {
             self.set.note_removed(slot);
         }
     }
 
-    /// Tools that the conversation discovered and has not called: kept, and sent again, since they are not in the handle
-    /// when the history that showed them is gone. Of more than have room beside a turn's tools, the last ones. What was
-    /// called lately is sent again too, unless a set goes on whose cache is counted; what was called before that goes by
-    /// the rules for kept tools.
+    /// Adds tools that the conversation discovered. Tools that were not called yet are kept and sent again, because the
+    /// handle lacks them once the history that showed them is gone. If there are more than fit beside a turn's tools,
+    /// only the last ones are added. Tools that were called lately are sent again too, unless this continues a set
+    /// whose cache is counted. Tools that were called earlier follow the rules for kept tools.
     fn discover(&mut self, continues: bool) {
         let discovered = self.state.discovered.iter();
         let slots = discovered
@@ -251,8 +251,8 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Tools that are always loaded, up to a ceiling, whatever the budget; then those that the policy and the request
-    /// pinned.
+    /// Promotes always-loaded tools up to a ceiling regardless of the budget, then tools pinned by the policy and by
+    /// the request.
     fn require(&mut self) {
         self.always_load();
         for slot in self.snapshot.pinned.iter().copied() {
@@ -265,7 +265,7 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Candidates that pass the cut, each intent's best first, and the others.
+    /// Divides candidates into those that pass the cut, each intent's best first, and the others.
     fn passing(&self, candidates: &[Candidate]) -> Ranked {
         let cut = Cut::of(self.snapshot, (self.embedded, self.options), self.level, candidates);
         let (mut passing, failing): (Vec<Candidate>, Vec<Candidate>) =
@@ -278,8 +278,8 @@ impl<'a> Choice<'a> {
         Ranked { passing, failing, barred, shortfalls }
     }
 
-    /// The best candidates that pass the cut, at most `top_k`, and within the policy's caps. A place belongs to a tool
-    /// of the set: one that has no room leaves it to the next.
+    /// Adds the best candidates that pass the cut, at most `top_k` and within the policy's caps. Only a tool that joins
+    /// the set uses a place: a tool without room leaves its place to the next.
     fn rank(&mut self, ranked: &Ranked, continues: bool) {
         let mut picked = self.pick(&ranked.passing);
         sort(self.snapshot, &mut picked.chosen);
@@ -311,8 +311,8 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Gives the places of chosen tools that had no room to the next that the caps admit. Returns how many of those beyond
-    /// `top_k` were looked at.
+    /// Gives the places of chosen tools that had no room to the next candidates that the caps admit. Returns the number
+    /// of candidates beyond `top_k` that were considered.
     fn fill(&mut self, picked: &mut Picked, mut places: usize) -> usize {
         let mut caps = self.caps(self.options.top_k);
         let mut passed = 0;
@@ -344,23 +344,24 @@ impl<'a> Choice<'a> {
         passed
     }
 
-    /// The caps of so many places, with what the set has counted.
+    /// Returns the caps for this number of places, with the tools of the set already counted.
     fn caps(&self, places: usize) -> Caps<'a> {
         let mut caps = Caps::new(&self.snapshot.policy, self.options.untrusted, places);
         self.set.tools().iter().for_each(|chosen| caps.count(self.snapshot, chosen.slot));
         caps
     }
 
-    /// Takes a candidate into the set. False when it has no room.
+    /// Adds a candidate to the set. Returns false if it has no room.
     fn join(&mut self, candidate: &Candidate) -> bool {
         self.promote(candidate.slot, candidate.found_by);
-        // From here on it is not to go for one that ranks behind it.
+        // From here on it must not be evicted for a candidate that ranks lower.
         self.eviction.need(std::iter::once(candidate.slot));
         self.set.contains(candidate.slot)
     }
 
-    /// Leaves out what a set that exists is not changed for: what only stands beside the request, but for the best of
-    /// it, and tools that do about as well as those that are there where the lost cache costs more.
+    /// Leaves out new tools for which an existing set is not changed. Of the new tools that only the context beside the
+    /// request wants, the best one is kept and the others are left out. If no new tool leads an intent and the change
+    /// would lose more cache than it saves, all new tools are left out.
     fn leave_as_it_is(&mut self, chosen: &mut Vec<Candidate>) {
         let is_new = |set: &ActiveSetBuilder<'_>, one: &Candidate| !set.contains(one.slot);
         let best = |one: &&Candidate| one.from_context && one.leads && is_new(&self.set, one);
@@ -376,8 +377,8 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// The next of the ranking as signatures, first those that were too long for the budget. What the set has as
-    /// signatures already counts too.
+    /// Adds the next candidates of the ranking as signatures, first those that were too long for the budget. Signatures
+    /// that are already in the set count towards the maximum.
     fn tail<'c>(&mut self, next: impl Iterator<Item = &'c Candidate>) {
         let mut caps = self.caps(self.options.top_k + self.options.signature_tail);
         let mut left = self.options.signature_tail;
@@ -398,8 +399,8 @@ impl<'a> Choice<'a> {
         self.left_out.retain(|tool| tool.slot.is_none_or(|slot| !self.set.contains(slot)));
     }
 
-    /// The first `top_k` that the caps admit, and the others. Tools of untrusted MCP servers beyond their share get
-    /// the places that nobody else wants.
+    /// Picks the first `top_k` candidates that the caps admit, and divides the others by reason. Tools of untrusted MCP
+    /// servers beyond their share get the places that no other tool takes.
     fn pick(&self, ordered: &[Candidate]) -> Picked {
         let mut caps = self.caps(self.options.top_k);
         let mut picked = Picked::default();
@@ -448,7 +449,7 @@ impl<'a> Choice<'a> {
         self.left_out.push(LeftOut { overlap, ..LeftOut::named(slot, name, code) });
     }
 
-    /// With its full definition; at the end of the set also where its signature was shown before.
+    /// Adds a tool with its full definition. A tool whose signature was shown before moves to the end of the set.
     fn promote(&mut self, slot: u32, found_by: FoundBy) {
         if !self.set.contains(slot) {
             if !self.set.has_bytes(slot, false) {
@@ -461,7 +462,7 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Adds a tool where there is room for it. False when there is none.
+    /// Adds a tool if there is room for it. Returns false if there is none.
     fn add(&mut self, slot: u32, found_by: FoundBy, is_brief: bool) -> bool {
         if self.set.affords(slot, is_brief) && self.set.has_bytes(slot, is_brief) {
             self.eviction.make_room(&mut self.set, slot, is_brief);
@@ -473,7 +474,7 @@ impl<'a> Choice<'a> {
         self.set.add(chosen)
     }
 
-    /// The tool's overlap, and what the ranking goes by.
+    /// Returns the tool's overlap and the score that it is ranked by.
     fn scored(&self, slot: u32) -> (f32, f32) {
         let (overlap, alone) = self.embedded.score_of(self.snapshot, slot);
         (overlap, self.scores.get(&slot).copied().unwrap_or(alone))
@@ -492,7 +493,8 @@ impl<'a> Choice<'a> {
     }
 }
 
-/// Tools that are wanted whatever their overlap.
+/// Returns the tools that are wanted regardless of their overlap: always loaded, or pinned by the policy or the
+/// request.
 fn needed(snapshot: &Snapshot, options: &Options) -> HashSet<u32> {
     let pinned = options.pinned.iter();
     let pinned = pinned.filter_map(|name| snapshot.names.requested(name, &snapshot.tools));

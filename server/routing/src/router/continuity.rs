@@ -1,33 +1,33 @@
-//! What becomes of an active set from turn to turn. Tools stay where they are, so that prompt caches hold, until the
-//! set would pass a bound; for want of tokens they go only when that costs less than it saves.
+//! Changes of an active set from turn to turn. Tools stay in place until the set would exceed a bound, so that prompt
+//! caches remain valid. For lack of tokens, tools are evicted only if that costs less than it saves.
 
 use toolgate_core::state::AgentState;
 
-/// How far under the threshold an overlap must fall before a kept tool may go. A tool near the threshold
-/// would otherwise come and go.
+/// Distance below the threshold that an overlap must fall to before a kept tool may be evicted. Without it, a tool near
+/// the threshold would come and go.
 pub const HYSTERESIS: f32 = 0.05;
 
-/// Turns for which a tool that was called stays whatever its overlap.
+/// Number of turns for which a called tool stays regardless of its overlap.
 pub const RECENT_TURNS: u32 = 3;
 
-/// Turns over which removed tools are counted as saved.
+/// Number of turns over which removed tools count as saved.
 const TURNS_AHEAD: u64 = 5;
 
-/// A cached input token costs a tenth of an uncached one (the list prices of providers with prompt caches,
-/// 2025-2026).
+/// Price of a cached input token, in tenths of the price of an uncached one (the list prices of providers with prompt
+/// caches, 2025-2026).
 const CACHED_PRICE_TENTHS: u64 = 1;
 
-/// What making room costs and saves, in uncached input tokens.
+/// Cost and savings of making room, in uncached input tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CacheCost {
-    /// Nine tenths of what has to be read anew: everything after the first tool that goes.
+    /// Tokens lost: nine tenths of what must be read again, which is everything after the first tool that goes.
     pub lost: u64,
-    /// A tenth of the prompt, which a search for the left-out tool would read once more, and a tenth of
-    /// the tools that go, turn by turn.
+    /// Tokens saved: a tenth of the prompt, which a search for the left-out tool would read once more, and a tenth of
+    /// the tools that go, for each of the next five turns.
     pub saved: u64,
 }
 
-/// The prompt that a change of tools is made to.
+/// Prompt in which tools change.
 #[derive(Debug, Clone, Copy)]
 pub struct Prompt {
     /// Tokens of all tools.
@@ -37,8 +37,8 @@ pub struct Prompt {
 }
 
 impl CacheCost {
-    /// Of taking tools of `gone` tokens out of `prompt`, where `after` tokens of tools follow the first of
-    /// them.
+    /// Computes the cost of removing tools of `gone` tokens from `prompt`. `after` counts the tokens of the tools that
+    /// follow the first removed one.
     #[must_use]
     pub fn new(prompt: Prompt, gone: u64, after: u64) -> Self {
         let reread = after + prompt.history;
@@ -49,38 +49,39 @@ impl CacheCost {
         }
     }
 
-    /// Whether the change pays.
+    /// Returns true if the change costs no more than it saves.
     #[must_use]
     pub fn pays(&self) -> bool {
         self.lost <= self.saved
     }
 }
 
-/// What the conversation says about the tools it holds.
+/// Calls of a conversation, as evidence for the tools that it still needs.
 #[derive(Debug)]
 pub struct Conversation<'a> {
     state: &'a AgentState,
-    /// The last turn with a call.
+    /// Last turn with a call.
     latest: u32,
-    /// The overlap under which a tool may go.
+    /// Overlap below which a tool may be evicted.
     lowest: f32,
 }
 
 impl<'a> Conversation<'a> {
-    /// The conversation that `state` tells of.
+    /// Creates the conversation from an agent's state. A tool may be evicted below `threshold` less [`HYSTERESIS`].
     #[must_use]
     pub fn new(state: &'a AgentState, threshold: f32) -> Self {
         let latest = state.calls.iter().map(|call| call.turn).max().unwrap_or(0);
         Self { state, latest, lowest: threshold - HYSTERESIS }
     }
 
-    /// Whether the conversation has left a kept tool behind.
+    /// Returns true if the conversation no longer needs a kept tool: its overlap is low and it was not called lately.
     #[must_use]
     pub fn has_left(&self, names: [&str; 2], overlap: f32) -> bool {
         overlap < self.lowest && !self.called_lately(names)
     }
 
-    /// Returns true if it was called in the last [`RECENT_TURNS`] turns with a call.
+    /// Returns true if a tool of one of these names was called in the last [`RECENT_TURNS`] turns, counted back from
+    /// the last call.
     #[must_use]
     pub fn called_lately(&self, names: [&str; 2]) -> bool {
         let since = self.latest.saturating_sub(RECENT_TURNS - 1);
@@ -89,16 +90,17 @@ impl<'a> Conversation<'a> {
     }
 }
 
-/// How the set differs from that of the turn before; slots but for those that are gone.
+/// Difference from the active set of the previous turn, as slots. Tools that no longer exist have no slot and are not
+/// listed.
 #[derive(Debug, Clone, Default)]
 pub struct Change {
-    /// Kept tools that would go if their room were needed.
+    /// Kept tools that would be evicted if their room were needed.
     pub evictable: Vec<u32>,
-    /// Tools that are in the set no longer.
+    /// Tools that are no longer in the set.
     pub removed: Vec<u32>,
-    /// Tools were left out to keep the cache.
+    /// True if tools were left out to keep the cache.
     pub kept_for_cache: bool,
-    /// What making room cost, or would have cost.
+    /// Cost of making room, incurred or avoided.
     pub cost: CacheCost,
 }
 
@@ -113,7 +115,7 @@ mod tests {
         let cost = |history| CacheCost::new(Prompt { tools, history }, 300, 1_000);
         assert_eq!(cost(0), CacheCost { lost: 900, saved: 350 });
         assert!(!cost(20_000).pays());
-        // The last tool of the set, and nothing after it: nothing is lost.
+        // For the last tool of the set, with nothing after it, nothing is lost.
         assert!(CacheCost::new(Prompt { tools, history: 0 }, 300, 0).pays());
     }
 

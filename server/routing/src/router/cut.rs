@@ -1,4 +1,4 @@
-//! Where the ranking is cut: which candidates are near enough to be chosen.
+//! Cut of the ranking: it decides which candidates are near enough to be chosen.
 
 use super::learned::Best;
 use super::level::Level;
@@ -8,54 +8,55 @@ use crate::gate::verdict::RefusalCode;
 use crate::shard::snapshot::Snapshot;
 use toolgate_core::policy::Learned;
 
-/// The share of the level that a tool's own overlap must have, unless it has [`WORD_SHARE`]: its score is one on a scale
-/// that begins with the worst that was found and ends with the best, and says nothing of how much either is. Of people's
-/// requests over the shipped catalogs these leave out 1% of the tools, and recall of the sets stays as it is; at .8 of the
-/// level, or without words, it falls by .4 to 1.1 points.
+/// Share of the level that a tool's own overlap must reach, unless the tool has [`WORD_SHARE`]. A score is relative:
+/// its scale runs from the worst tool found to the best, and it does not show how good either of them is. On people's
+/// requests over the shipped catalogs, this share leaves out 1% of the tools and does not change recall of the sets. At
+/// .8 of the level, or without the exception for words, recall falls by .4 to 1.1 points.
 const OWN_SHARE: f32 = 0.75;
 
-/// The part of an intent's words, each weighed by its rarity, that is evidence enough.
+/// Share of an intent's words, weighed by rarity, that is enough evidence for a tool; 0 to 1.
 const WORD_SHARE: f32 = 0.5;
 
-/// What cuts a ranking, whoever's it is: where a calibration tries rules, it tries those that Route goes by.
+/// Rule that cuts a ranking. A calibration tries the same rules that Route uses.
 #[derive(Debug, Clone, Copy)]
 pub enum Rule<'a> {
-    /// Each tool's overlap must reach it (Tool Attention's rule).
+    /// Threshold that each tool's overlap must reach (Tool Attention's rule).
     Threshold(f32),
-    /// The best overlap must reach the level, and a tool's score this share of the best one's; and the tool must have
-    /// something of its own to say for it: an overlap that is not far below the level, or much of the intent's words.
+    /// Minimum share of the best score. The best overlap must reach the level, and a tool's score must be at least this
+    /// share of the best score. The tool also needs evidence of its own: an overlap not far below the level, or many of
+    /// the intent's words.
     Ratio(f32),
-    /// The best overlap must reach the level, and a tool's chance what the gate asks.
+    /// Learned gate. The best overlap must reach the level, and a tool's chance must reach the gate's minimum.
     Learned(&'a Learned),
 }
 
-/// What a candidate that does not pass falls short of.
+/// Reason why a candidate does not pass.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Shortfall {
-    /// The threshold that the policy has for the tool.
+    /// Overlap below the threshold that the policy sets for the tool.
     OwnThreshold(f32),
-    /// The threshold for each tool.
+    /// Overlap below the threshold for each tool.
     Threshold(f32),
-    /// No tool fits: the best overlap is below the level.
+    /// Best overlap below the level, so that no tool fits.
     Level {
-        /// The best overlap of the turn.
+        /// Best overlap of the turn.
         best: f32,
-        /// The level.
+        /// Level that the best overlap must reach.
         level: f32,
     },
-    /// Its score is below this share of the best one's.
+    /// Score below this share of the best score.
     Ratio(f32),
-    /// Its chance is below what the policy's learned gate asks.
+    /// Chance below the minimum of the policy's learned gate.
     LearnedGate,
-    /// It has neither an overlap near the level nor enough of the intent's words.
+    /// Neither an overlap near the level nor enough of the intent's words.
     OwnEvidence {
-        /// The overlap that would be enough.
+        /// Overlap that would be enough.
         least: f32,
     },
 }
 
 impl Shortfall {
-    /// Returns the code that the wire has for it.
+    /// Returns the refusal code for the wire.
     #[must_use]
     pub fn code(self) -> RefusalCode {
         match self {
@@ -68,7 +69,7 @@ impl Shortfall {
         }
     }
 
-    /// Returns what is said of a tool of this overlap.
+    /// Returns the message for a tool of this overlap.
     #[must_use]
     pub fn message(self, overlap: f32) -> String {
         match self {
@@ -95,7 +96,7 @@ impl Shortfall {
     }
 }
 
-/// A rule held against one turn's candidates.
+/// Rule applied to the candidates of one turn.
 #[derive(Debug, Clone, Copy)]
 pub struct Bar<'a> {
     rule: Rule<'a>,
@@ -104,24 +105,24 @@ pub struct Bar<'a> {
 }
 
 impl<'a> Bar<'a> {
-    /// For candidates the best of which is `best`.
+    /// Creates the bar for candidates with these best values.
     #[must_use]
     pub fn new(rule: Rule<'a>, level: Level, best: Best) -> Self {
         Self { rule, level, best }
     }
 
-    /// Whether a candidate is near enough. One that an intent names always is.
+    /// Returns true if a candidate is near enough. A candidate that an intent names always passes.
     #[must_use]
     pub fn passes(&self, candidate: &Candidate) -> bool {
         self.shortfall(candidate).is_none()
     }
 
-    /// Returns what a candidate falls short of; `None` for one that is near enough.
+    /// Returns the reason why a candidate does not pass; `None` if it passes.
     fn shortfall(&self, candidate: &Candidate) -> Option<Shortfall> {
         if candidate.found_by == FoundBy::Name {
             return None;
         }
-        // Of an untrusted tool, which the best is not taken from, its own overlap is enough.
+        // Untrusted tools do not count for the best overlap. For them, their own overlap is enough.
         let own = self.level.is_reached_by(candidate.parts.nearest);
         let is_reached = own || self.level.is_reached_by(self.best.nearest);
         let no_tool_fits = Shortfall::Level { best: self.best.nearest, level: self.level.0 };
@@ -130,7 +131,7 @@ impl<'a> Bar<'a> {
             Rule::Threshold(least) => Shortfall::Threshold(least),
             Rule::Ratio(_) | Rule::Learned(_) if !is_reached => no_tool_fits,
             Rule::Ratio(ratio) => {
-                // Each intent's best is chosen, however it compares with another intent's.
+                // Each intent's best is chosen, regardless of how it compares with another intent's best.
                 let is_near_best = candidate.score >= ratio * self.best.score;
                 let speaks = candidate.leads || self.speaks_for(candidate);
                 if candidate.leads && own || is_near_best && speaks {
@@ -145,24 +146,24 @@ impl<'a> Bar<'a> {
         Some(shortfall)
     }
 
-    /// Whether there is more for a candidate than that others are worse: padding is not.
+    /// Returns true if a candidate has evidence of its own. It is not enough that other candidates are worse.
     fn speaks_for(&self, candidate: &Candidate) -> bool {
         let Parts { nearest, word_share, .. } = candidate.parts;
         word_share >= WORD_SHARE || self.own_level().is_reached_by(nearest)
     }
 
-    /// Returns the level that is asked of a tool's own overlap.
+    /// Returns the level that a tool's own overlap must reach.
     fn own_level(&self) -> Level {
         Level(OWN_SHARE * self.level.0)
     }
 }
 
-/// The cut of one turn's candidates.
+/// Cut of one turn's candidates.
 ///
-/// With a threshold that somebody named, each tool's overlap must reach it. With the default, the best overlap must
-/// reach a [`Level`], or no tool fits; then those are chosen whose score is at least [`Options::ratio`] of the best
-/// one's. A threshold that is right for one catalog is wrong for the next, a share of the best is not:
-/// docs/evaluation.md holds both against labelled sets.
+/// With a threshold that somebody configured, each tool's overlap must reach it. With the default, no tool fits unless
+/// the best overlap reaches a [`Level`]. If it does, the tools are chosen whose score is at least [`Options::ratio`] of
+/// the best score. A threshold that suits one catalog is wrong for the next; a share of the best score is not.
+/// docs/evaluation.md compares both on labelled sets.
 pub struct Cut<'a> {
     snapshot: &'a Snapshot,
     by_words: bool,
@@ -170,7 +171,7 @@ pub struct Cut<'a> {
 }
 
 impl<'a> Cut<'a> {
-    /// The cut of these candidates.
+    /// Creates the cut of these candidates.
     #[must_use]
     pub fn of(
         snapshot: &'a Snapshot,
@@ -187,7 +188,7 @@ impl<'a> Cut<'a> {
         Self { snapshot, by_words: embedded.is_words_only(snapshot), bar }
     }
 
-    /// Whether a candidate is near enough. A threshold that the policy has for a tool comes before the rule.
+    /// Returns true if a candidate is near enough. A threshold that the policy sets for a tool overrides the rule.
     #[must_use]
     pub fn passes(&self, candidate: &Candidate) -> bool {
         let near_enough = || self.bar.passes(candidate);
@@ -195,13 +196,13 @@ impl<'a> Cut<'a> {
             || self.own(candidate).map_or_else(near_enough, |least| candidate.overlap >= least)
     }
 
-    /// Whether the policy keeps a candidate out by a threshold of its own.
+    /// Returns true if the threshold that the policy sets for the tool keeps the candidate out.
     #[must_use]
     pub fn is_barred(&self, candidate: &Candidate) -> bool {
         !self.by_words && self.own(candidate).is_some_and(|least| candidate.overlap < least)
     }
 
-    /// Returns what a candidate falls short of: the rule that leaves it out. `None` for one that passes.
+    /// Returns the reason why a candidate does not pass; `None` if it passes.
     #[must_use]
     pub fn shortfall(&self, candidate: &Candidate) -> Option<Shortfall> {
         if self.by_words {
@@ -220,7 +221,7 @@ impl<'a> Cut<'a> {
     }
 }
 
-/// The best of tools that are not untrusted; of all where there are no others.
+/// Returns the best values of the tools that are not untrusted, or of all tools if there are no others.
 fn best(snapshot: &Snapshot, candidates: &[Candidate]) -> Best {
     let is_untrusted = |one: &Candidate| snapshot.tool(one.slot).untrusted;
     let others = || candidates.iter().filter(|one| !is_untrusted(one));
@@ -231,8 +232,8 @@ fn best(snapshot: &Snapshot, candidates: &[Candidate]) -> Best {
     }
 }
 
-/// Puts each intent's best before the rest, so that a turn with several intents covers all of them. The best stay
-/// first within both.
+/// Puts each intent's best before the rest, so that a turn with several intents covers all of them. Keeps the order
+/// within both groups.
 pub fn leaders_first(candidates: &mut [Candidate]) {
     candidates.sort_by_key(|candidate| !candidate.leads);
 }
@@ -268,7 +269,7 @@ mod tests {
         assert!(passes(0.4, &candidate([0.6, 0.1, 0.0], true)), "the best of a clause");
         assert!(!passes(0.4, &candidate([0.6, 0.29, 0.4], false)), "neither");
         assert!(!passes(0.4, &candidate([0.4, 0.5, 0.9], false)), "too far below the best");
-        // Where no level is asked, as of intents in other scripts, nothing is asked of each tool either.
+        // Without a level, as for intents in other scripts, a tool needs no evidence of its own either.
         assert!(passes(Level::NONE.0, &candidate([0.6, -0.5, 0.0], false)));
     }
 

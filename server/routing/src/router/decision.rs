@@ -1,5 +1,5 @@
-//! The decision of one Route call: gate, deferral, search and choice. Pure but for the clock, and the whole
-//! cost of a call once its intents are embedded.
+//! Decision of one Route call: gate, deferral, search and choice. It does no I/O and depends only on its inputs and the
+//! clock. It is the whole cost of a call once its intents are embedded.
 
 use super::allow::Allowed;
 use super::caps::Caps;
@@ -24,10 +24,10 @@ use crate::gate::verdict::RefusalCode;
 use crate::shard::snapshot::Snapshot;
 use toolgate_core::error::Error;
 
-/// How many times `top_k` more candidates are looked at when the policy's caps may leave some out.
+/// Multiple of `top_k` that is ranked in addition when the policy's caps may leave some candidates out.
 const CAPS_LOOK_BEYOND: usize = 4;
 
-/// What was decided, before anything is rendered.
+/// Result of a decision, before anything is rendered.
 pub(super) struct Decision {
     pub(super) standings: Standings,
     pub(super) active: Vec<Chosen>,
@@ -42,23 +42,23 @@ pub(super) struct Decision {
     pub(super) fit: Fit,
 }
 
-/// What a decision goes by.
+/// Inputs of a decision.
 pub(super) struct Case<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) query: &'a RouteQuery,
     pub(super) deferring: &'a Deferring,
     pub(super) previous: Option<&'a ActiveSet>,
-    /// Embeddings of requests that need no tool; none while they can't be had.
+    /// Embeddings of requests that need no tool; empty while they are unavailable.
     pub(super) background: &'a [Vec<f32>],
-    /// What is remembered of the tenant's calls.
+    /// Memory of the tenant's past calls; `None` where there is none.
     pub(super) recall: Option<&'a Recall>,
 }
 
 impl Case<'_> {
-    /// Decides.
+    /// Ranks the candidates, cuts them and chooses the active set. `vectors` are the embeddings of the query's intents.
     ///
     /// # Errors
-    /// An unknown server filter; a defect of the index.
+    /// An unknown server filter, or an embedding that does not fit the index.
     pub(super) fn decide(
         self,
         vectors: Vec<Vec<f32>>,
@@ -75,7 +75,7 @@ impl Case<'_> {
         let level = Level::of(snapshot, asked, background, allowed.slots.as_ref());
         let embedded = Embedded { recall, level, ..Embedded::new(&query.intents, &vectors) };
         let look_at = look_at(snapshot, options);
-        // More than are told of: what words put forward must not hide tools that reach a threshold.
+        // Ranks more than are reported: candidates found by words must not hide tools that reach a threshold.
         let mut candidates = embedded.rank(snapshot, look_at.max(POOL), allowed.slots.as_ref())?;
         recent::note(snapshot, &query.state, &mut candidates);
         recent::lean(snapshot, &query.state, &mut candidates);
@@ -90,7 +90,7 @@ impl Case<'_> {
         let Outcome { active, mut left_out, change } = outcome;
         let unknown = allowed.unknown_exclusions.iter().take(LOOK_BEYOND);
         left_out.extend(unknown.map(|name| LeftOut::named(None, name, RefusalCode::UnknownTool)));
-        let left_out = explain::wanted(snapshot, &allowed, (&embedded, options), level, left_out)?;
+        let left_out = explain::wanted(snapshot, &allowed, &embedded, options, level, left_out)?;
         let deferral = deferral.with_active(active.len());
         let standings = allowed.standings;
         stages.next("promote");
@@ -110,7 +110,7 @@ impl Case<'_> {
     }
 }
 
-/// How many candidates are ranked.
+/// Returns the number of candidates to rank.
 fn look_at(snapshot: &Snapshot, options: &Options) -> usize {
     let for_caps = if Caps::exist(snapshot) { CAPS_LOOK_BEYOND * options.top_k } else { 0 };
     let to_explain = if options.explain { LOOK_BEYOND } else { 0 };

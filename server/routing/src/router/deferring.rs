@@ -1,4 +1,4 @@
-//! Deferral as one Route call meets it: what the tools that may be deferred cost, and what follows.
+//! Deferral decision of one Route call: the token cost of the tools that may be deferred, and the resulting decision.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use toolgate_core::deferral::{Decision, Policy};
 use toolgate_core::identity::TenantId;
 use toolgate_store::{ContentHash, Revision};
 
-/// Sets of tools whose costs are remembered, over all tenants.
+/// Maximum number of tool sets whose costs are cached, over all tenants.
 const COSTS_KEPT: usize = 10_000;
 
-/// What sets of deferrable tools cost, by tenant, revision and set.
+/// Cached costs of sets of deferrable tools in tokens, by tenant, revision and set.
 pub(super) struct Costs(Cache<(TenantId, Revision, ContentHash), u64>);
 
 impl Default for Costs {
@@ -25,26 +25,26 @@ impl Default for Costs {
     }
 }
 
-/// What a call needs to decide on deferral.
+/// Inputs of a deferral decision.
 pub(super) struct Deferring {
     pub(super) tenant: TenantId,
     pub(super) policy: Arc<Policy>,
     pub(super) costs: Arc<Costs>,
 }
 
-/// What was decided, and what it leaves to search for.
+/// Deferral decision, and the number of tools that it leaves to search for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deferral {
-    /// The decision.
+    /// Decision of the deferral policy.
     pub decision: Decision,
-    /// Tools that may be shown, loaded or not.
+    /// Number of tools that may be shown, loaded or not.
     allowed: usize,
-    /// Of these, the ones that are not in the active set.
+    /// Number of those tools that are not in the active set.
     pub deferred_tools: usize,
 }
 
 impl Deferring {
-    /// Decides for one call.
+    /// Decides for one call whether tools are deferred.
     pub(super) fn decide(
         &self,
         snapshot: &Snapshot,
@@ -57,7 +57,7 @@ impl Deferring {
         Deferral { decision, allowed: allowed.count(snapshot), deferred_tools: 0 }
     }
 
-    /// Each tool was counted when it was registered; the sum is remembered by the set.
+    /// Returns the tokens of the deferrable tools. Sums counts made at registration, and caches the sum by set.
     fn cost(&self, snapshot: &Snapshot, allowed: Option<&FixedBitSet>) -> u64 {
         let key = (self.tenant.clone(), snapshot.revision, name_of(allowed));
         if let Some(cost) = self.costs.0.get(&key) {
@@ -74,13 +74,13 @@ impl Deferring {
 }
 
 impl Deferral {
-    /// Whether every tool that may be shown is in the active set because nothing is deferred.
+    /// Returns true if every tool that may be shown is in the active set because nothing is deferred.
     #[must_use]
     pub fn sends_everything(&self) -> bool {
         !self.decision.deferred && self.deferred_tools == 0
     }
 
-    /// The same once it is known how many tools are in the active set.
+    /// Returns the same decision, completed with the number of tools in the active set.
     pub(super) fn with_active(self, active: usize) -> Self {
         Self { deferred_tools: self.allowed.saturating_sub(active), ..self }
     }
@@ -91,7 +91,7 @@ fn name_of(set: Option<&FixedBitSet>) -> ContentHash {
     for block in set.into_iter().flat_map(FixedBitSet::as_slice) {
         hasher.update(block.to_le_bytes());
     }
-    // All tools, and none of them, are different sets.
+    // `None`, which stands for all tools, and an empty set must have different names.
     hasher.update([u8::from(set.is_some())]);
     hasher.finalize().into()
 }

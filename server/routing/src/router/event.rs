@@ -1,5 +1,5 @@
-//! The decision events (Tool Attention, section 5: observability): one structured record per Route, SearchTools
-//! or Gate call, in the call's span. None has a word of an intent, a query, an argument or a state; intents and queries
+//! Decision events (Tool Attention, section 5: observability): one structured record per Route, SearchTools or Gate
+//! call, in the call's span. They contain no text of an intent, a query, an argument or a state. Intents and queries
 //! have events of their own, which are off by default.
 
 use std::time::Duration;
@@ -19,8 +19,8 @@ use crate::usage::Amounts;
 use toolgate_core::identity::TenantId;
 use toolgate_store::Revision;
 
-/// Logs intents themselves, for who has turned this on: the filter of nobody else lets the target through, and no span
-/// has it (`crate::logging`).
+/// Logs the intents themselves, for operators who have turned this on. Without that, the filter drops this target. No
+/// span carries it (`crate::logging`).
 pub(super) fn intents<'a>(tenant: &TenantId, turn: &str, texts: impl Iterator<Item = &'a str>) {
     if !enabled!(target: INTENTS, Level::INFO) {
         return;
@@ -30,9 +30,9 @@ pub(super) fn intents<'a>(tenant: &TenantId, turn: &str, texts: impl Iterator<It
     }
 }
 
-/// Logs what Route decided: a short record, and at level debug what it was made of. There the intents appear only as a
-/// hash of their embeddings; names are followed by overlap and score, those of candidates by their share of words as
-/// well.
+/// Logs the decision of Route: a short record, and at level debug its components. The debug record has the intents only
+/// as a hash of their embeddings. Tool names are followed by overlap and score, those of candidates by their share of
+/// words as well.
 pub(super) fn route(tenant: &TenantId, query: &RouteQuery, answer: &Answer, decision: &Decision) {
     let refused = |standing| decision.standings.count(&answer.snapshot, standing);
     info!(
@@ -89,7 +89,7 @@ fn candidates(answer: &Answer, decision: &Decision) -> String {
     decision.candidates.iter().map(one).collect::<Vec<_>>().join(" ")
 }
 
-/// Logs what was searched, without the query.
+/// Logs the result of a search, without the query.
 pub fn log_search(tenant: &TenantId, answer: &SearchAnswer) {
     info!(
         target: DECISIONS,
@@ -105,7 +105,7 @@ pub fn log_search(tenant: &TenantId, answer: &SearchAnswer) {
     );
 }
 
-/// Logs what Gate decided, as codes and counts.
+/// Logs the verdicts of Gate as codes and counts.
 pub(super) fn gate(tenant: &TenantId, revision: Revision, counted: &Amounts, took: Duration) {
     let refused = || {
         let refused = counted.refused.iter().map(|(code, calls)| format!("{code}:{calls}"));
@@ -126,7 +126,7 @@ fn scored(snapshot: &Snapshot, slot: u32, overlap: f32, score: f32) -> String {
     format!("{}:{overlap:.3}:{score:.3}", snapshot.tool(slot).model_name)
 }
 
-/// Empty when nothing was embedded.
+/// Returns a hash of the embeddings; empty when nothing was embedded.
 fn embedding_hash(vectors: &[Vec<f32>]) -> String {
     if vectors.is_empty() {
         return String::new();

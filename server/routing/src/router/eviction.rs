@@ -1,5 +1,5 @@
-//! Which kept tools go for new ones: nobody before the set would pass a bound; then those that the conversation has left
-//! behind.
+//! Eviction of kept tools for new ones. No tool is evicted before the set would exceed a bound. Then the tools go that
+//! the conversation no longer needs.
 
 use std::collections::HashSet;
 
@@ -10,23 +10,23 @@ use super::query::RouteQuery;
 use super::rank::FoundBy;
 use crate::shard::snapshot::Snapshot;
 
-/// Decides who goes.
+/// Decisions on which kept tools are evicted in one turn.
 pub struct Eviction<'a> {
     snapshot: &'a Snapshot,
     conversation: Conversation<'a>,
     query: &'a RouteQuery,
-    /// Tools that stay whatever their overlap: pinned, always loaded, named by an intent, chosen by this turn.
+    /// Tools that stay regardless of their overlap: pinned, always loaded, named by an intent, or chosen by this turn.
     needed: HashSet<u32>,
-    /// The best of this turn.
+    /// Best tools of this turn.
     wanted: HashSet<u32>,
-    /// False when overlaps could not be had: no tool goes on a guess, but for the bound on tools.
+    /// False if overlaps are unavailable. Then no tool is evicted on a guess, except to meet the bound on tools.
     has_overlaps: bool,
     kept_for_cache: bool,
     cost: CacheCost,
 }
 
 impl<'a> Eviction<'a> {
-    /// Returns the policy of one turn.
+    /// Creates the eviction of one turn.
     #[must_use]
     pub fn new(
         snapshot: &'a Snapshot,
@@ -46,17 +46,17 @@ impl<'a> Eviction<'a> {
         }
     }
 
-    /// Notes tools that stay whatever their overlap.
+    /// Marks tools that stay regardless of their overlap.
     pub fn need(&mut self, slots: impl Iterator<Item = u32>) {
         self.needed.extend(slots);
     }
 
-    /// Notes the best tools of the turn: they go for want of tokens only.
+    /// Marks the best tools of the turn. For places, other kept tools are evicted before them.
     pub fn want(&mut self, slots: impl Iterator<Item = u32>) {
         self.wanted.extend(slots);
     }
 
-    /// Makes room for one more tool where that pays. Leaves the set as it is where it does not.
+    /// Makes room for one more tool if that pays. Otherwise leaves the set as it is.
     pub fn make_room(&mut self, set: &mut ActiveSetBuilder<'_>, slot: u32, is_brief: bool) {
         let excess = set.excess(slot, is_brief);
         if excess.is_none() {
@@ -74,7 +74,8 @@ impl<'a> Eviction<'a> {
         let cost = self.cost(set, &victims);
         self.cost.lost += cost.lost;
         self.cost.saved += cost.saved;
-        // Without room for tokens a search finds the tool; the bound on tools holds for chosen ones too, which are needed.
+        // A tool without room for its tokens can still be found by a search. The bound on tools also holds for chosen
+        // tools, which are needed.
         if excess.tokens > 0 && self.counts_cache() && !cost.pays() {
             self.kept_for_cache = true;
             return;
@@ -82,9 +83,9 @@ impl<'a> Eviction<'a> {
         set.remove(&victims);
     }
 
-    /// Takes kept tools out until the set is within its bounds with `joining` more, or none is left that may go. Where
-    /// new ones would pass the bound on tools all go at once that the turn does not need: a change costs the cache of what follows,
-    /// however many tools it takes out.
+    /// Evicts kept tools until the set is within its bounds with `joining` more, or no more tools may go. If new tools
+    /// would exceed the bound on tools, all unneeded tools that were not called lately go at once: a change costs the
+    /// cache of what follows, regardless of how many tools it removes.
     pub fn trim(&mut self, set: &mut ActiveSetBuilder<'_>, joining: usize) {
         let victims = self.for_tokens(set, set.overrun());
         set.remove(&victims);
@@ -99,10 +100,11 @@ impl<'a> Eviction<'a> {
         set.remove(&self.with_count(set, over, left));
     }
 
-    /// Takes out what the turn does not need for `joining` new ones of its message, where the caller has the cache counted:
-    /// what is behind the tools is lost then. What would pass the bound on tools goes, and whatever costs more to carry
-    /// along than to read what follows it anew, called lately or not; under a budget of tokens, that decides. Where nothing
-    /// behind the tools is cached they are sent anew each turn, and keeping one spares nothing.
+    /// Evicts the tools that the turn does not need, for `joining` new tools of its message, if the caller has the
+    /// cache counted. The change loses the cache of everything behind the tools. It is made if the set would exceed the
+    /// bound on tools, or if carrying the tools along costs more than reading what follows again. Recent calls do not
+    /// protect a tool here. With a budget of tokens, the budget decides instead. If nothing behind the tools is cached,
+    /// the tools are sent again each turn and keeping one saves nothing, so the change is always made.
     pub fn trim_by_price(&mut self, set: &mut ActiveSetBuilder<'_>, joining: usize) {
         if !self.counts_cache() || !self.has_overlaps {
             return;
@@ -119,8 +121,8 @@ impl<'a> Eviction<'a> {
         }
     }
 
-    /// Returns true if tools that would only do as well as others of the set are worth the cache that they cost. Where
-    /// they are not the set stays, and the answer says so.
+    /// Returns true if new tools that fit only as well as others of the set are worth the cache that they cost. If they
+    /// are not, the set stays and the answer says so.
     pub fn pays(&mut self, set: &ActiveSetBuilder<'_>) -> bool {
         let Some(history) = self.query.options.history_tokens else { return true };
         let prompt = Prompt { tools: set.used(), history: history.into() };
@@ -134,13 +136,13 @@ impl<'a> Eviction<'a> {
         pays
     }
 
-    /// Returns true for a tool that was called in the last turns.
+    /// Returns true if the tool was called in the last turns.
     #[must_use]
     pub fn called_lately(&self, slot: u32) -> bool {
         self.conversation.called_lately(self.names(slot))
     }
 
-    /// Returns what happened, with the kept tools that may go next time.
+    /// Returns the changes of the turn, with the kept tools that may go next time.
     #[must_use]
     pub fn finish(self, active: &[Chosen], removed: Vec<u32>) -> Change {
         let evictable = active.iter().filter(|chosen| self.may_go(chosen)).map(slot).collect();
@@ -152,7 +154,8 @@ impl<'a> Eviction<'a> {
         options.history_tokens.is_some() && !options.ignore_cache_cost
     }
 
-    /// Returns left-behind tools, the least overlap first, until they cost what is over.
+    /// Returns kept tools that the conversation no longer needs, lowest overlap first, until they free the excess
+    /// tokens.
     fn for_tokens(&self, set: &ActiveSetBuilder<'_>, over: Excess) -> Vec<u32> {
         let mut may_go: Vec<&Chosen> = set.tools().iter().filter(|one| self.may_go(one)).collect();
         may_go.sort_by(|a, b| a.overlap.total_cmp(&b.overlap));
@@ -165,8 +168,8 @@ impl<'a> Eviction<'a> {
         until_enough.map(slot).collect()
     }
 
-    /// Returns the victims with as many kept tools more as are over the bounds on tools, where there are so many that are
-    /// not needed: tools that the turn and the model could do without first, then the least overlap.
+    /// Adds kept tools to the victims until the excess over the bounds on tools is covered, or no more tools may go.
+    /// Tools that neither the turn nor the model needs come first, then those with the lowest overlap.
     fn with_count(
         &self,
         set: &ActiveSetBuilder<'_>,
@@ -189,12 +192,12 @@ impl<'a> Eviction<'a> {
         victims
     }
 
-    /// Returns true for a tool of the turn before that nothing of this turn needs.
+    /// Returns true for a tool of the previous turn that must not stay for this turn.
     fn is_kept(&self, chosen: &Chosen) -> bool {
         chosen.found_by == FoundBy::Kept && !self.needed.contains(&chosen.slot)
     }
 
-    /// Returns true for a kept tool that this turn does not want, and that the model did not ask for.
+    /// Returns true for a kept tool that this turn does not want and that the model did not ask for.
     fn is_unneeded(&self, set: &ActiveSetBuilder<'_>, chosen: &Chosen) -> bool {
         self.is_kept(chosen)
             && !self.wanted.contains(&chosen.slot)
@@ -202,12 +205,13 @@ impl<'a> Eviction<'a> {
             && !set.is_searched(chosen.slot)
     }
 
-    /// Returns true for an unneeded tool that was not called lately either.
+    /// Returns true for an unneeded tool that was not called lately.
     fn is_left(&self, set: &ActiveSetBuilder<'_>, chosen: &Chosen) -> bool {
         self.is_unneeded(set, chosen) && !self.called_lately(chosen.slot)
     }
 
-    /// Returns true for a kept tool that the conversation has left behind, so that it may go for want of tokens.
+    /// Returns true for a kept tool that the conversation no longer needs, so that it may be evicted for lack of
+    /// tokens.
     fn may_go(&self, chosen: &Chosen) -> bool {
         self.has_overlaps
             && self.is_kept(chosen)
@@ -236,7 +240,7 @@ fn cost_in(set: &ActiveSetBuilder<'_>, victims: &[u32], prompt: Prompt) -> Cache
     CacheCost::new(prompt, gone, after)
 }
 
-/// Returns how many of these tools the model did not search for.
+/// Returns the number of these tools that the model did not search for.
 fn routed(set: &ActiveSetBuilder<'_>, slots: &[u32]) -> usize {
     slots.iter().filter(|slot| !set.is_searched(**slot)).count()
 }

@@ -1,4 +1,5 @@
-//! Refusals on request: what was considered and left out, why, and what would unlock it.
+//! Refusals on request: the tools that were considered and left out, the reasons, and the conditions that would unlock
+//! them.
 
 use super::allow::Allowed;
 use super::cut::Cut;
@@ -11,57 +12,59 @@ use crate::gate::verdict::RefusalCode;
 use crate::shard::snapshot::Snapshot;
 use toolgate_core::error::Error;
 
-/// The most refusals of one answer.
+/// Maximum number of refusals in one answer.
 pub const REFUSALS_MAX: usize = 100;
 
-/// Candidates beyond `top_k` that an explanation looks at.
+/// Number of candidates beyond `top_k` that an explanation covers.
 pub const LOOK_BEYOND: usize = 20;
 
-/// A refusal, ready to be shown.
+/// Refusal that is ready to be shown.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refusal {
-    /// Which tool; `None` for an unknown one.
+    /// Slot of the tool; `None` for an unknown tool.
     pub slot: Option<u32>,
-    /// The name as it was asked for, for an unknown tool.
+    /// Name as the request wrote it; empty when ranking found the tool.
     pub asked_for: String,
-    /// Why.
+    /// Reason as a code.
     pub code: RefusalCode,
-    /// The same for a reader.
+    /// Reason as text for a reader.
     pub message: String,
-    /// What would unlock it: each of them is needed.
+    /// Conditions that would unlock the tool; all of them must hold.
     pub unlock: Vec<String>,
-    /// The best cosine over the intents.
+    /// Highest cosine of the tool's summary and an intent.
     pub overlap: f32,
 }
 
-/// What of the tools that were left out is told: all of them, locked ones included, when an explanation is
-/// asked for; else those that the request named, and those that did not fit a limit of the configuration.
+/// Returns the left-out tools to report. With an explanation these are all of them, locked tools included. Without one
+/// these are the tools that the request named and those that exceed a limit of the configuration.
 ///
 /// # Errors
-/// As [`Embedded::rank`].
+/// Same as [`Embedded::rank`].
 pub fn wanted(
     snapshot: &Snapshot,
     allowed: &Allowed,
-    (embedded, options): (&Embedded<'_>, &Options),
+    embedded: &Embedded<'_>,
+    options: &Options,
     level: Level,
     mut left_out: Vec<LeftOut>,
 ) -> Result<Vec<LeftOut>, Error> {
     if options.explain {
-        left_out.extend(locked_candidates(snapshot, allowed, (embedded, options), level)?);
+        left_out.extend(locked_candidates(snapshot, allowed, embedded, options, level)?);
     } else {
         left_out.retain(|tool| !tool.asked_for.is_empty() || tool.limit.is_some());
     }
     Ok(left_out)
 }
 
-/// Locked tools that would have been candidates.
+/// Returns the locked tools that would pass the cut if their preconditions held.
 ///
 /// # Errors
-/// As [`Embedded::rank`].
+/// Same as [`Embedded::rank`].
 fn locked_candidates(
     snapshot: &Snapshot,
     allowed: &Allowed,
-    (embedded, options): (&Embedded<'_>, &Options),
+    embedded: &Embedded<'_>,
+    options: &Options,
     level: Level,
 ) -> Result<Vec<LeftOut>, Error> {
     let locked = allowed.locked(snapshot);
@@ -82,7 +85,7 @@ fn locked_candidates(
     Ok(wanted.map(left_out).collect())
 }
 
-/// Best first, each tool once, at most [`REFUSALS_MAX`].
+/// Returns refusals with the highest overlap first, each tool once, at most [`REFUSALS_MAX`].
 #[must_use]
 pub fn refusals(
     snapshot: &Snapshot,

@@ -1,33 +1,34 @@
-//! How well the best tool of a turn fits: whether it stands out, others fit about as well, or none does. An agent that
-//! knows can ask what was meant instead of guessing.
+//! Fit of the best tool of a turn: it stands out, others fit about as well, or no tool fits. An agent that knows this
+//! can ask the user instead of guessing.
 
 use super::rank::{Candidate, FoundBy};
 
-/// Tools whose score is within this share of the best one's fit about as well. Of 250 intents of people over the shipped
-/// catalogs with packs, 18% are ambiguous so: the first is right in 56% of them, one of the contenders in 80%; of those
-/// that are clear the first is right in 84%. Of 735 prompts for Azure's tools: 14%, 63%, 95%; 94%. Without packs, or with
-/// tools that say little (`MetaTool`), the first is right in 47% and 61% of the clear ones: it is no probability.
+/// Share of the best score within which other tools fit about as well. Of 250 intents of people over the shipped
+/// catalogs with packs, 18% are ambiguous. In ambiguous ones the first tool is right in 56%, and one of the contenders
+/// in 80%; in clear ones the first is right in 84%. For 735 prompts for Azure's tools, these figures are 14%, 63%, 95%
+/// and 94%. Without packs, or with tools that say little (`MetaTool`), the first is right in 47% and 61% of the clear
+/// ones. The fit is therefore not a probability.
 const MARGIN: f32 = 0.05;
 
-/// The most contenders that are told.
+/// Maximum number of contenders that are reported.
 const CONTENDERS_MAX: usize = 5;
 
-/// How well the best tool fits.
+/// Fit of the best tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Fit {
-    /// Not told: words alone ranked.
+    /// Unknown fit: words alone ranked.
     #[default]
     Unknown,
-    /// The best stands out, or is named.
+    /// Best tool that stands out or is named.
     Clear,
-    /// These fit about equally, best first.
+    /// Tools that fit about equally, best first.
     Ambiguous(Vec<u32>),
-    /// None.
+    /// No fitting tool.
     None,
 }
 
 impl Fit {
-    /// Of candidates, best first, and of whether one is near enough.
+    /// Computes the fit of candidates, best first. `passes` returns true for a candidate that is near enough.
     #[must_use]
     pub fn of(candidates: &[Candidate], passes: impl Fn(&Candidate) -> bool) -> Self {
         let mut passing = candidates.iter().filter(|candidate| passes(candidate));
@@ -37,7 +38,7 @@ impl Fit {
         if best.found_by == FoundBy::Name {
             return Self::Clear;
         }
-        // The best of another intent or clause is no rival: it is wanted beside this one.
+        // The best tool of another intent or clause is no rival: it is wanted as well.
         let rivals = passing
             .take_while(|candidate| candidate.score >= (1.0 - MARGIN) * best.score)
             .filter(|candidate| !candidate.leads);
@@ -46,7 +47,7 @@ impl Fit {
         if contenders.len() > 1 { Self::Ambiguous(contenders) } else { Self::Clear }
     }
 
-    /// One word.
+    /// Returns the fit as one word.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {

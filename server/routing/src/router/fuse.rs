@@ -1,59 +1,60 @@
-//! Overlap, words and memory together: rankings on one scale. A weighted sum of scores scaled to 0 to 1 finds
-//! more than ranks alone do (S. Bruch, S. Gai and A. Ingber, "An Analysis of Fusion Functions for Hybrid
-//! Retrieval", ACM Transactions on Information Systems 42(1), 2023).
+//! Fusion of overlap, words and memory into one ranking. A weighted sum of scores scaled to 0 to 1 finds more than
+//! ranks alone do (S. Bruch, S. Gai and A. Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", ACM
+//! Transactions on Information Systems 42(1), 2023).
 
 use std::collections::BTreeMap;
 
 use super::recall::Known;
 use crate::shard::WordHit;
 
-/// Tools of each ranking that are fused, at least.
+/// Minimum number of tools of each ranking that are fused.
 pub(super) const POOL: usize = 100;
 
-/// What is known of one tool and one intent.
+/// Scores of one tool for one intent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Fused {
-    /// Which tool.
+    /// Slot of the tool.
     pub(super) slot: u32,
-    /// The cosine of its summary and the intent.
+    /// Overlap of the tool and the intent.
     pub(super) overlap: f32,
-    /// What its words have in common with the intent, as a share of the best tool's; 0 to 1.
+    /// Score by words, as a share of the best tool's; 0 to 1.
     pub(super) words: f32,
-    /// The part of the intent's words that it has, each weighed by its rarity; 0 to 1.
+    /// Share of the intent's words that the tool has, weighed by rarity; 0 to 1.
     pub(super) word_share: f32,
-    /// How much calls for intents like this one speak for it, 0 to 1.
+    /// Weight of earlier calls for similar intents; 0 to 1.
     pub(super) memory: f32,
-    /// The overlap, or what the nearest of those intents comes to where that is more.
+    /// Overlap, or the value of [`Known::nearest`] if that is higher.
     pub(super) nearest: f32,
-    /// All together, 0 to 1.
+    /// Combined score; 0 to 1.
     pub(super) score: f32,
 }
 
-/// How rankings are weighed.
+/// Weights of the rankings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Weights {
-    /// Of words beside overlap, 0 to 1.
+    /// Weight of words against overlap; 0 to 1.
     pub(super) words: f32,
-    /// Of memory beside both, 0 to 1.
+    /// Weight of memory against overlap and words together; 0 to 1.
     pub(super) memory: f32,
 }
 
-/// What is known of any slot.
+/// Functions that look up a slot.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slots<O, S> {
-    /// Its overlap with the intent.
+    /// Overlap of a slot with the intent.
     pub(super) overlap: O,
-    /// Whether scores are scaled over it.
+    /// True for slots over which scores are scaled.
     pub(super) sets_scale: S,
 }
 
-/// All that overlap, words and memory found, best first; ties by slot. `near` and `worded` are slots with scores, best
-/// first; `slots` has the overlap of one that only others found.
+/// Returns all tools that overlap, words and memory found, best first; ties by slot. `near` and `worded` are slots with
+/// scores, best first. `slots` looks up the overlap of a tool that only the others found.
 ///
-/// Memory takes its weight from the other two as far as it speaks for any tool: where it has nothing to say of an intent
-/// it changes nothing, and the best of the others keeps the rest of its score whatever is remembered.
+/// Memory takes its weight from the other two in proportion to its highest weight for any tool. It changes nothing for
+/// an intent without remembered calls. The best of the others keeps the rest of its score regardless of what is
+/// remembered.
 ///
-/// Scores are scaled over the tools of which `sets_scale` is true, where there are any; others reach 1 at most.
+/// Scores are scaled over the tools for which `sets_scale` is true, if there are any. Other tools reach 1 at most.
 pub(super) fn fuse(
     near: &[(u32, f32)],
     worded: &[WordHit],
@@ -97,7 +98,7 @@ pub(super) fn fuse(
     best
 }
 
-/// The highest score of those that set the scale; of all where none does.
+/// Returns the highest score of the hits that set the scale, or of all hits if none does.
 fn most(hits: &[WordHit], sets_scale: impl Fn(u32) -> bool) -> f32 {
     let of_scale = hits.iter().filter(|hit| sets_scale(hit.slot)).map(|hit| hit.score);
     let of_all = || hits.iter().map(|hit| hit.score).reduce(f32::max);
@@ -105,7 +106,7 @@ fn most(hits: &[WordHit], sets_scale: impl Fn(u32) -> bool) -> f32 {
 }
 
 impl Fused {
-    /// By overlap alone.
+    /// Creates scores from the overlap alone.
     fn near(slot: u32, overlap: f32) -> Self {
         let [words, word_share, memory, score] = [0.0; 4];
         Self { slot, overlap, words, word_share, memory, nearest: overlap, score }
@@ -143,7 +144,7 @@ mod tests {
         let mut with = scores(&near, &worded);
         assert!((with.remove(&9).expect("found") - 1.0).abs() < 1e-6, "1 at most");
         assert_eq!(with, scores(&near[1..], &worded[1..]), "the others' scores are as without it");
-        // Alone, it sets its own.
+        // An untrusted tool alone sets its own scale.
         let alone = fuse(
             &[(9, 0.4)],
             &[hit(9, 2.0)],
@@ -207,7 +208,8 @@ mod tests {
         };
         let of = |fused: &[Fused], slot| *fused.iter().find(|f| f.slot == slot).expect("found");
         let plain = fused(&[]);
-        // Overlaps are spread over 0 to .6 by what words leave; slot 7 stretches them down to its own.
+        // Words take .4 of the score, so overlaps are spread over 0 to .6. Slot 7 stretches them down to its own
+        // overlap.
         let with = fused(&[known(7, 1.0), known(3, 0.5)]);
         assert_eq!(of(&with, 7).nearest, 0.4);
         for (slot, wanted) in [(7, 0.3), (1, 0.7 * 0.6), (3, 0.7 * 0.3 + 0.15)] {

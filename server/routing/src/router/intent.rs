@@ -1,59 +1,58 @@
-//! One intent and how it is read: what of it is embedded, and the clauses in which it asks for one thing after
-//! another.
+//! Intent of an agent: the texts of it that are embedded, and the clauses in which it asks for one thing after another.
 
 mod clauses;
 mod plain;
 
-/// One text that says what the agent wants this turn.
+/// Text that says what the agent wants this turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Intent {
-    /// The text; not empty.
+    /// Text of the intent; not empty.
     pub text: String,
-    /// How much it counts beside the others; above 0.
+    /// Weight relative to the other intents; above 0.
     pub weight: f32,
-    /// What it asks for one by one; empty when that is one thing.
+    /// Clauses that each ask for one thing; empty if the intent asks for one thing.
     clauses: Vec<String>,
 }
 
 impl Intent {
-    /// An intent that counts so much.
+    /// Creates an intent of this weight and divides it into clauses.
     #[must_use]
     pub fn new(text: String, weight: f32) -> Self {
         let clauses = clauses::of(&text).into_iter().map(str::to_owned).collect();
         Self { text, weight, clauses }
     }
 
-    /// The same, taken as a whole.
+    /// Creates an intent of this weight that is not divided into clauses.
     #[must_use]
     pub fn undivided(text: String, weight: f32) -> Self {
         Self { text, weight, clauses: Vec::new() }
     }
 
-    /// What it asks for one by one, in its order; empty when that is one thing.
+    /// Returns the clauses in their order; empty if the intent asks for one thing.
     #[must_use]
     pub fn clauses(&self) -> &[String] {
         &self.clauses
     }
 
-    /// The texts to embed: the whole, then its clauses.
+    /// Returns the texts to embed: the whole, then its clauses.
     pub fn texts(&self) -> impl Iterator<Item = String> {
         std::iter::once(&self.text).chain(&self.clauses).map(|text| plain::of(text).into_owned())
     }
 
-    /// How many texts those are.
+    /// Returns the number of texts to embed.
     #[must_use]
     pub fn text_count(&self) -> usize {
         1 + self.clauses.len()
     }
 }
 
-/// Every text to embed for these intents, one intent after another.
+/// Returns the texts to embed for these intents, one intent after another.
 #[must_use]
 pub fn texts(intents: &[Intent]) -> Vec<String> {
     intents.iter().flat_map(Intent::texts).collect()
 }
 
-/// The embedding of what is wanted most: of the whole of the heaviest intent, the first of equals.
+/// Returns the embedding of the heaviest intent as a whole, the first among equals. `None` if nothing was embedded.
 #[must_use]
 pub fn main<'v>(intents: &[Intent], vectors: &'v [Vec<f32>]) -> Option<&'v Vec<f32>> {
     let mut at = 0;

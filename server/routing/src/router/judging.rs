@@ -1,5 +1,6 @@
-//! One Gate call on its way: what its verdicts depend on, owned, so that it can go to other threads. Schemas that are
-//! compiled take no turn; the others are compiled in the share of the cores for it, in pieces.
+//! State of one Gate call. It owns everything that the verdicts depend on, so that it can move to other threads. Calls
+//! whose schemas are compiled are judged at once. Other schemas are compiled in pieces, in the share of the cores for
+//! such work.
 
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -15,7 +16,7 @@ use toolgate_core::error::Error;
 use toolgate_core::identity::TenantId;
 use toolgate_core::state::AgentState;
 
-/// Calls, and the verdicts that they have so far.
+/// Calls, and the verdicts found so far.
 pub(super) struct Judging {
     pub(super) tenant: TenantId,
     pub(super) snapshot: Arc<Snapshot>,
@@ -29,12 +30,12 @@ pub(super) struct Judging {
 }
 
 impl Judging {
-    /// The verdicts, in the calls' order.
+    /// Returns the verdicts in the order of the calls.
     ///
     /// # Errors
-    /// [`Error::DeadlineExceeded`].
+    /// [`Error::DeadlineExceeded`] if the deadline passes first.
     pub(super) async fn verdicts(self, warmer: &Warmer) -> Result<Vec<Verdict>, Error> {
-        // Matching a long argument may take milliseconds.
+        // Matching a long argument may take milliseconds, too long for an async thread.
         let at_once = tokio::task::spawn_blocking(move || self.go_on(0));
         let mut judging = at_once.await.map_err(Error::internal)??;
         while judging.verdicts.iter().any(Option::is_none) {

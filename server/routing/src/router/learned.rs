@@ -1,20 +1,21 @@
-//! What the learned gate of a policy knows of a candidate. `toolgate calibrate --learn` trains one on a tenant's
-//! labelled queries; without one the fixed rule cuts.
+//! Features of a candidate for the learned gate of a policy. `toolgate calibrate --learn` trains a gate on a tenant's
+//! labelled queries. Without a learned gate, the fixed rule cuts.
 
 use super::rank::Candidate;
 use toolgate_core::policy::Features;
 
-/// The best of a turn's candidates, which each is held against.
+/// Best values among a turn's candidates. Each candidate is compared with them.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Best {
-    /// The best score.
+    /// Highest score.
     pub score: f32,
-    /// The best overlap with an intent or one of its clauses.
+    /// Highest overlap with an intent or one of its clauses.
     pub nearest: f32,
 }
 
 impl Best {
-    /// Of these candidates, but for those that an intent names: they stand above every score.
+    /// Returns the best values of these candidates. Candidates that an intent names do not count, because they rank
+    /// above every score.
     pub fn of<'a>(candidates: impl Iterator<Item = &'a Candidate>) -> Self {
         let start = Self { score: 0.0, nearest: f32::NEG_INFINITY };
         let ranked = candidates.filter(|one| one.found_by.is_by_meaning());
@@ -24,7 +25,7 @@ impl Best {
         })
     }
 
-    /// What the gate knows of a candidate, in the order of `policy::FEATURES`.
+    /// Returns the features of a candidate, in the order of `policy::FEATURES`.
     #[must_use]
     pub fn features(&self, one: &Candidate) -> Features {
         let flag = |is_so: bool| if is_so { 1.0 } else { 0.0 };

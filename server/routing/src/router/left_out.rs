@@ -1,35 +1,35 @@
-//! A tool that was considered and left out.
+//! Tools that were considered and left out.
 
 use super::answer_size;
 use super::cut::Shortfall;
 use crate::gate::verdict::RefusalCode;
 
-/// Which tool, and why.
+/// Left-out tool with the reason.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeftOut {
-    /// Its slot; `None` for a name that means nothing to this caller.
+    /// Slot of the tool; `None` for a name that is unknown to this caller.
     pub slot: Option<u32>,
-    /// The name as it was asked for; empty when the tool was found by ranking.
+    /// Name as the request wrote it; empty when ranking found the tool.
     pub asked_for: String,
-    /// Why.
+    /// Reason as a code.
     pub code: RefusalCode,
-    /// The best cosine over the intents.
+    /// Highest cosine of the tool's summary and an intent.
     pub overlap: f32,
-    /// The configuration key of the limit that it does not fit, which is told whether or not refusals are asked for.
+    /// Configuration key of the exceeded limit. Such a tool is reported even if refusals were not requested.
     pub limit: Option<&'static str>,
-    /// What it falls short of, where the cut left it out.
+    /// Reason why the tool did not pass the cut, where the cut left it out.
     pub shortfall: Option<Shortfall>,
 }
 
 impl LeftOut {
-    /// Returns a tool that was asked for by name.
+    /// Creates an entry for a tool that was requested by name.
     #[must_use]
     pub fn named(slot: Option<u32>, name: &str, code: RefusalCode) -> Self {
         let asked_for = name.to_owned();
         Self { slot, asked_for, code, overlap: 0.0, limit: None, shortfall: None }
     }
 
-    /// A tool that has no room in the largest answer.
+    /// Creates an entry for a tool that does not fit in the largest answer.
     #[must_use]
     pub fn over_size(slot: u32, overlap: f32) -> Self {
         Self {

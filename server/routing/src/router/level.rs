@@ -1,4 +1,4 @@
-//! The level below which no tool fits: what the best overlap of a turn must reach.
+//! Level of the best overlap of a turn below which no tool fits.
 
 use fixedbitset::FixedBitSet;
 
@@ -7,25 +7,25 @@ use super::intent::Intent;
 use super::query::Options;
 use crate::shard::snapshot::Snapshot;
 
-/// The least overlap that the best tool must have with an intent or one of its clauses; otherwise no tool fits.
+/// Minimum overlap of the best tool with an intent or one of its clauses, -1 to 1. Below it, no tool fits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Level(pub f32);
 
 impl Level {
-    /// Every overlap reaches it.
+    /// Level that every overlap reaches.
     pub const NONE: Self = Self(-1.0);
 
-    /// Whether a level is asked of a turn: not of one with an intent that is not plain English letters. The encoder
-    /// may not know its language, and doubt sends tools.
+    /// Returns true if a level applies to a turn. It does not if an intent has letters beyond ASCII: the encoder may
+    /// not know the language, and in doubt tools are sent.
     #[must_use]
     pub fn is_asked_of(intents: &[Intent]) -> bool {
         let is_foreign = |c: char| !c.is_ascii() && c.is_alphabetic();
         !intents.iter().any(|one| one.text.contains(is_foreign))
     }
 
-    /// The level of one turn: what the policy says (`abstain_below`), or else [`Options::threshold`], moved into
-    /// the band in which chance brings the nearest of the allowed tools.
-    /// [`Level::NONE`] where it is not asked, or the threshold is for each tool.
+    /// Returns the level of one turn. It is the policy's `abstain_below`, or else [`Options::threshold`] moved into the
+    /// band in which chance puts the nearest of the allowed tools. Returns [`Level::NONE`] if no level applies, or if
+    /// the threshold is for each tool.
     #[must_use]
     pub fn of(
         snapshot: &Snapshot,
@@ -41,7 +41,7 @@ impl Level {
         Self(options.abstain_below.unwrap_or_else(moved))
     }
 
-    /// Whether a best overlap is enough.
+    /// Returns true if a best overlap is enough.
     #[must_use]
     pub fn is_reached_by(self, overlap: f32) -> bool {
         overlap >= self.0

@@ -1,4 +1,4 @@
-//! What of a catalog's listing an agent may see.
+//! Part of a catalog's listing that an agent may see.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use toolgate_core::identity::{ServerName, TenantId, ToolId, ToolKey};
 use toolgate_core::state::AgentState;
 use toolgate_store::Revision;
 
-/// A catalog as one agent sees it.
+/// Catalog as one agent sees it.
 pub struct View {
     snapshot: Arc<Snapshot>,
     standings: Standings,
     pending: Vec<String>,
-    /// Tools that wait for approval, and that the agent would see with it.
+    /// Tools that wait for approval and that the agent would see once they are approved.
     waiting: HashSet<ToolKey>,
-    /// Their MCP servers.
+    /// MCP servers of the tools that wait for approval.
     waiting_of: HashSet<ServerName>,
 }
 
 impl Router {
-    /// The tenant's catalog as an agent in this state sees it.
+    /// Returns the tenant's catalog as an agent in this state sees it.
     ///
     /// # Errors
-    /// An unknown tenant, a store that can't be read.
+    /// An unknown tenant, or a store that can't be read.
     pub async fn view(&self, tenant: &TenantId, state: AgentState) -> Result<View, Error> {
         let snapshot = self.shards.get(tenant, 0).await?;
         let shard = Arc::clone(&snapshot);
@@ -46,8 +46,8 @@ impl Router {
     }
 }
 
-/// Returns the names of the MCP servers of which an agent with these scopes may know, at revision `min_revision` or later;
-/// `None` for an agent that may say any scopes of itself. None of a tenant without a catalog.
+/// Returns the names of the MCP servers that an agent with these scopes may know of, at revision `min_revision` or
+/// later. `None` stands for an agent that may claim any scopes. Returns no names for a tenant without a catalog.
 ///
 /// # Errors
 /// A store that can't be read.
@@ -78,7 +78,7 @@ pub async fn known_servers(
     aside(&snapshot, look).await
 }
 
-/// Every scope that something in the catalog needs.
+/// Returns every scope that something in the catalog needs.
 fn scopes_of(snapshot: &Snapshot) -> BTreeSet<String> {
     let of_tools = snapshot.requirements.scopes.iter().map(|scope| scope.to_string());
     let of_pending = snapshot.pending.iter().flat_map(|server| server.scopes()).cloned();
@@ -86,7 +86,7 @@ fn scopes_of(snapshot: &Snapshot) -> BTreeSet<String> {
 }
 
 impl View {
-    /// Whether the tool is there to this agent, if only by its name because it waits for approval.
+    /// Returns true if the agent may know of the tool, if only by its name because it waits for approval.
     #[must_use]
     pub fn has(&self, tool: &ToolId) -> bool {
         let key = tool.key();
@@ -94,10 +94,10 @@ impl View {
         is_shown || self.waiting.contains(&key)
     }
 
-    /// Refuses an MCP server of which this agent sees nothing, as one that is not there.
+    /// Refuses an MCP server if this agent sees nothing of it, as if the server did not exist.
     ///
     /// # Errors
-    /// [`Error::ServerNotFound`].
+    /// [`Error::ServerNotFound`] if the agent sees nothing of the server.
     pub fn require_server(&self, server: &ServerName) -> Result<(), Error> {
         let slots = self.snapshot.servers.get(server);
         let shows_tools = slots.is_some_and(|slots| slots.iter().any(|s| self.is_visible(*s)));

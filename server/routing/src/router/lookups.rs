@@ -1,4 +1,4 @@
-//! What a conversation asks beside Route: verdicts on calls, the summary pool, schemas by name.
+//! Requests of a conversation other than Route: verdicts on calls, the summary pool, schemas by name.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -29,77 +29,77 @@ use toolgate_core::identity::TenantId;
 use toolgate_core::state::AgentState;
 use toolgate_store::Revision;
 
-/// What Gate is asked.
+/// Gate request.
 #[derive(Debug, Clone)]
 pub struct GateQuery {
-    /// The handle that Route gave for this turn.
+    /// Handle that Route returned for this turn.
     pub handle: String,
-    /// The model's calls.
+    /// Calls that the model wants to make.
     pub calls: Vec<Call>,
-    /// The agent's state now.
+    /// Current state of the agent.
     pub state: AgentState,
-    /// The revision that the answer must at least be based on.
+    /// Minimum revision that the answer must be based on.
     pub min_revision: Revision,
 }
 
-/// The verdicts of one Gate call.
+/// Verdicts of one Gate call.
 pub struct Verdicts {
-    /// The snapshot that every slot here is of.
+    /// Snapshot that all slots refer to.
     pub snapshot: Arc<Snapshot>,
-    /// One per call.
+    /// Verdicts, one per call, in the order of the calls.
     pub verdicts: Vec<Verdict>,
 }
 
-/// Asks for the summary pool.
+/// Request for the summary pool.
 #[derive(Debug, Clone, Default)]
 pub struct PoolQuery {
-    /// What the agent has done and may do.
+    /// State of the agent: its calls so far and its scopes.
     pub state: AgentState,
-    /// The revision that the client holds; `None` for the whole pool.
+    /// Revision that the client holds; `None` for the whole pool.
     pub since: Option<Revision>,
-    /// Names without summaries.
+    /// True to list names without summaries.
     pub names_only: bool,
-    /// Also as text for a prompt.
+    /// True to include the pool as text for a prompt as well.
     pub render: bool,
 }
 
-/// Asks for tools by name.
+/// Request for tools by name.
 #[derive(Debug, Clone)]
 pub struct SchemasQuery {
     /// Model-facing names or `server/name`.
     pub names: Vec<String>,
-    /// How much of each tool is sent.
+    /// Amount of detail sent for each tool.
     pub detail: Detail,
-    /// What the agent has done and may do.
+    /// State of the agent: its calls so far and its scopes.
     pub state: AgentState,
-    /// The handle to add the tools to; empty for a new one.
+    /// Handle to add the tools to; empty for a new one.
     pub previous: String,
-    /// Bytes of the largest answer.
+    /// Size limit of the answer in bytes.
     pub message_max: usize,
 }
 
-/// Tools by name.
+/// Tools found by name.
 pub struct Found {
-    /// The snapshot that every slot here is of.
+    /// Snapshot that all slots refer to.
     pub snapshot: Arc<Snapshot>,
-    /// The tools found, in the order asked.
+    /// Tools found, in the order of the request.
     pub tools: Vec<Active>,
-    /// How much of each tool is sent.
+    /// Amount of detail sent for each tool.
     pub detail: Detail,
-    /// The names that were not had.
+    /// Names that could not be returned, with the reasons.
     pub refusals: Vec<Refusal>,
-    /// Names the active set with these tools added.
+    /// Handle of the active set with these tools added.
     pub handle: String,
-    /// When it expires, in seconds since 1970 (UTC).
+    /// Expiry of the handle, in seconds since 1970 (UTC).
     pub handle_expires: u64,
 }
 
 impl Router {
-    /// May these calls run?
+    /// Judges whether the calls may run. Counts and logs the verdicts.
     ///
     /// # Errors
-    /// An unknown tenant, a revision not reached, a store that can't be read, a snapshot that nobody can vouch for. A handle that is not this
-    /// holder's refuses every call instead.
+    /// An unknown tenant, a revision not reached in time, a store that can't be read, or a snapshot too old for
+    /// verdicts. A handle that does not belong to this holder is no error: it refuses every call.
     pub async fn gate(
         &self,
         holder: Holder<'_>,
@@ -155,7 +155,7 @@ impl Router {
         Ok(Verdicts { snapshot, verdicts })
     }
 
-    /// Has the schemas of the tools that are shown compiled, before they are called.
+    /// Queues the schemas of shown tools for compilation, before the tools are called.
     pub(super) fn warm_schemas(
         &self,
         tenant: &TenantId,
@@ -165,21 +165,21 @@ impl Router {
         self.warmer.want(tenant, snapshot, shown.iter().map(|tool| tool.chosen.slot));
     }
 
-    /// Waits until the schemas of what was shown are compiled. For tests: calls don't wait for it.
+    /// Waits until the schemas of all shown tools are compiled. Only for tests: calls do not wait for this.
     pub async fn schemas_are_warm(&self) {
         self.warmer.idle().await;
     }
 
-    /// Returns how many schemas were compiled for Gate since the start.
+    /// Returns the number of schemas compiled for Gate since the start.
     #[must_use]
     pub fn schema_compilations(&self) -> u64 {
         self.schemas.compilations()
     }
 
-    /// The summary pool, whole or since a revision.
+    /// Returns the summary pool, whole or since a revision, with its snapshot.
     ///
     /// # Errors
-    /// As [`Router::gate`].
+    /// An unknown tenant, or a store that can't be read.
     pub async fn summary_pool(
         &self,
         holder: Holder<'_>,
@@ -199,10 +199,11 @@ impl Router {
         Ok((snapshot, delta))
     }
 
-    /// Tools by name, and a handle that covers them beside what `previous` covers.
+    /// Returns tools by name, and a handle that covers them together with the tools of `previous`.
     ///
     /// # Errors
-    /// As [`Router::gate`], and a handle that is not this holder's.
+    /// An unknown tenant, a store that can't be read, a handle that does not belong to this holder, or more tools than
+    /// a handle has room for.
     pub async fn schemas(&self, holder: Holder<'_>, query: &SchemasQuery) -> Result<Found, Error> {
         let SchemasQuery { names, detail, state, previous, message_max } = query;
         let detail = *detail;
@@ -211,7 +212,7 @@ impl Router {
         let shard = Arc::clone(&snapshot);
         let state = state.clone();
         let standings = aside(&snapshot, move || Ok(Standings::of(&shard, &state))).await?;
-        // Kept tools stay with the definitions that were shown: only what is asked for now is shown anew.
+        // Kept tools keep the definitions that were shown: only the requested tools are shown with new ones.
         let (mut shown, imprint) =
             previous.map_or_else(Default::default, |set| (set.tools, set.imprint));
         let mut tools = Vec::new();
@@ -232,13 +233,13 @@ impl Router {
         check_room(&shown)?;
         self.warm_schemas(holder.tenant, &snapshot, &tools);
         self.usage.count(holder.tenant, &account::looked_up(&tools));
-        let (handle, handle_expires) = self.seal(holder, snapshot.revision, (shown, imprint));
+        let (handle, handle_expires) = self.seal(holder, snapshot.revision, shown, imprint);
         let refusals = explain::refusals(&snapshot, &standings, left_out);
         Ok(Found { snapshot, tools, detail, refusals, handle, handle_expires })
     }
 }
 
-/// What the ledger counts of verdicts.
+/// Returns the verdicts as amounts for the ledger.
 fn counted(verdicts: &[Verdict]) -> Amounts {
     let mut counted = Amounts::default();
     for verdict in verdicts {
@@ -272,8 +273,8 @@ pub(super) fn check_room(shown: &[ShownTool]) -> Result<(), Error> {
     Err(Error::LimitExceeded { limit, maximum, actual })
 }
 
-/// Adds the tool as it is now, to stay for the next Route calls; true when this definition was not shown before. What
-/// stands there as a signature stays one where no full definition is sent.
+/// Adds the tool with its current definition and holds it for the next Route calls. Returns true if this definition was
+/// not shown before. A tool that was shown as a signature remains one if `detail` sends no full definition.
 pub(super) fn show(shown: &mut Vec<ShownTool>, tool: &Tool, detail: Detail) -> bool {
     let now = ShownTool::new(tool.key, &tool.hash).held_for(HELD_MAX);
     match shown.iter_mut().find(|before| before.id == now.id) {

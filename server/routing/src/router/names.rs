@@ -1,4 +1,4 @@
-//! Tools that an intent names: by the whole name, or by its beginning. Ranking comes after these.
+//! Tools that an intent names, by the whole name or by its beginning. They rank before all other tools.
 
 use std::collections::BTreeMap;
 
@@ -7,24 +7,24 @@ use fixedbitset::FixedBitSet;
 use super::intent::Intent;
 use crate::shard::snapshot::Snapshot;
 
-/// Words that are looked up, the first ones.
+/// Number of words that are looked up, counted from the first.
 const WORDS_MAX: usize = 64;
 
-/// More tools than these begin so: that names none of them.
+/// Maximum number of tools that a beginning may match. A beginning of more tools names none of them.
 const BEGINNING_MAX: usize = 10;
 
-/// How a tool is named.
+/// Match of a tool's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rung {
-    /// By the first parts of its name.
+    /// Match by the first parts of the name.
     Beginning,
-    /// By its name or id.
+    /// Match by the whole name or id.
     Whole,
 }
 
 impl Rung {
-    /// What is added to the overlap, so that a higher rung goes before a lower one and both before what was
-    /// ranked: scores by rank end at 1, and an overlap is -1 at least.
+    /// Returns the amount that is added to the overlap. It puts a higher rung before a lower one, and both before
+    /// ranked tools: scores by rank end at 1, and an overlap is at least -1.
     pub(super) fn above(self) -> f32 {
         match self {
             Self::Beginning => 2.0,
@@ -33,9 +33,10 @@ impl Rung {
     }
 }
 
-/// The allowed tools that the heaviest of these intents name, and how. What is beside them, such as the result of a call,
-/// does not choose tools by naming them: its words may be anybody's. Tools of untrusted MCP servers are found by the
-/// words of their names only: a third party that names a tool after what people say would come first.
+/// Returns the allowed tools that the heaviest of these intents name, with the match. Context beside them, such as the
+/// result of a call, does not choose tools by naming them, because anybody may have written its words. Tools of
+/// untrusted MCP servers are found only by the words of their names. Otherwise a third party that names a tool after
+/// common words would come first.
 pub(super) fn in_intents(
     intents: &[Intent],
     snapshot: &Snapshot,
@@ -62,7 +63,7 @@ pub(super) fn in_intents(
     named
 }
 
-/// The words of a text that can only be names: joined by `_` or `-`, or in camel case.
+/// Returns the words of a text that can only be names: joined by `_`, `-`, `.` or `/`, or in camel case.
 fn in_text(text: &str) -> impl Iterator<Item = &str> {
     let joins = |c: char| matches!(c, '_' | '-' | '.' | '/');
     let words = text.split(move |c: char| !(c.is_alphanumeric() || joins(c)));
@@ -79,8 +80,8 @@ pub(super) fn is_name(word: &str) -> bool {
     camel_case || word.contains(['_', '-', '.', '/'])
 }
 
-/// The tools of that name: to the model, as `server/name`, or to any MCP server. Where a word with slashes names
-/// none, its parts may.
+/// Returns the tools of that name: the model-facing name, `server/name`, or the MCP name on any server. If a word with
+/// slashes names none, its parts are looked up as MCP names.
 fn whole(snapshot: &Snapshot, word: &str) -> Vec<u32> {
     let names = &snapshot.names;
     match names.requested(word, &snapshot.tools) {
@@ -92,7 +93,7 @@ fn whole(snapshot: &Snapshot, word: &str) -> Vec<u32> {
     }
 }
 
-/// The tools whose names go on where `word` ends, unless they are too many to be meant.
+/// Returns the tools whose names go on after `word` with a separator. Returns none if they are too many to be meant.
 fn beginning(snapshot: &Snapshot, word: &str, is_allowed: impl Fn(&u32) -> bool) -> Vec<u32> {
     let goes_on = |slot: &u32| {
         let rest = snapshot.tool(*slot).id.name.as_str().strip_prefix(word);

@@ -1,5 +1,5 @@
-//! The parts of a catalog that are searched one by one: tools of trusted and standard MCP servers, and untrusted ones, so
-//! that whoever registers many tools alike does not take all places of a search.
+//! Parts of a catalog that are searched separately: untrusted tools, and the tools of trusted and standard MCP servers.
+//! Separate searches keep a party that registers many similar tools from taking all places of a search.
 
 use std::borrow::Cow;
 
@@ -7,19 +7,20 @@ use fixedbitset::FixedBitSet;
 
 use crate::shard::snapshot::Snapshot;
 
-/// Untrusted tools that one search looks at beside the others.
+/// Maximum number of untrusted tools that one search finds in addition to the others.
 const UNTRUSTED_POOL: usize = 20;
 
 /// Tools that are searched together.
 pub(super) struct Part<'a> {
-    /// Which of them may be found; `None` for all.
+    /// Slots of the tools that may be found; `None` for all.
     pub(super) allowed: Option<Cow<'a, FixedBitSet>>,
-    /// The most that are found.
+    /// Maximum number of tools found.
     pub(super) pool: usize,
 }
 
 impl<'a> Part<'a> {
-    /// The parts of the allowed tools, the one that sets the scale first; `pool` of that one are looked at.
+    /// Returns the parts of the allowed tools. The part that sets the scale of scores comes first and finds up to
+    /// `pool` tools.
     pub(super) fn all(
         snapshot: &Snapshot,
         allowed: Option<&'a FixedBitSet>,

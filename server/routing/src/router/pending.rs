@@ -1,22 +1,22 @@
-//! MCP servers that are announced and have no tools yet, as one caller may know of them.
+//! MCP servers that are announced and have no tools yet, limited to those that one caller may know of.
 
 use crate::gate::standing::{Standing, Standings};
 use crate::shard::pending::PendingServer;
 use crate::shard::snapshot::Snapshot;
 use toolgate_core::state::AgentState;
 
-/// The most servers that one answer names.
+/// Maximum number of pending servers that one answer names.
 pub const PENDING_MAX: usize = 100;
 
-/// The names of pending servers, at most [`PENDING_MAX`], but for those that the caller's scopes or the policy
-/// hide. One that has tools already is hidden as they are.
+/// Returns the names of the pending servers, at most [`PENDING_MAX`]. Leaves out servers that the caller's scopes or
+/// the policy hide. A server that already has tools is hidden if all its tools are.
 #[must_use]
 pub fn visible(snapshot: &Snapshot, standings: &Standings, state: &AgentState) -> Vec<String> {
     let known = known(snapshot, standings, state).take(PENDING_MAX);
     known.map(|server| server.name.as_str().to_owned()).collect()
 }
 
-/// The pending servers that the caller may know of.
+/// Returns the pending servers that the caller may know of.
 pub fn known<'a>(
     snapshot: &'a Snapshot,
     standings: &'a Standings,

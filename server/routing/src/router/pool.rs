@@ -1,4 +1,4 @@
-//! The summary pool, phase 1: whole, or what changed since a revision. Its order only ever appends.
+//! Summary pool (phase 1): the whole pool, or the changes since a revision. New tools are always appended.
 
 use crate::catalog::check::pool_line;
 use crate::gate::standing::{Standing, Standings};
@@ -9,41 +9,41 @@ use toolgate_store::Revision;
 const REMOVED: &str = "These tools are gone:\n";
 const ADDED: &str = "These tools are new, or described anew:\n";
 
-/// A change of the summary pool.
+/// Change of the summary pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolDelta {
-    /// The revision after it.
+    /// Revision after the change.
     pub revision: Revision,
-    /// True when `added` is the whole pool.
+    /// True if `added` is the whole pool.
     pub full: bool,
     /// Slots to append, in this order.
     pub added: Vec<u32>,
-    /// Model-facing names to remove first.
+    /// Model-facing names to remove before appending.
     pub removed: Vec<String>,
-    /// Tokens of the whole pool after it.
+    /// Tokens of the whole pool after the change.
     pub pool_tokens: u64,
-    /// True for names without summaries.
+    /// True if the pool lists names without summaries.
     pub names_only: bool,
-    /// The same as text for a prompt; empty unless it was asked for.
+    /// Change as text for a prompt; empty unless it was requested.
     pub rendered: String,
 }
 
 impl PoolDelta {
-    /// True when nothing changed.
+    /// Returns true if nothing changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         !self.full && self.added.is_empty() && self.removed.is_empty()
     }
 }
 
-/// What changed since `since`, of the tools that this caller may see; the whole pool for `None`, for a
-/// revision that is too old to tell, and for one that was never reached.
+/// Returns the changes since `since` among the tools that this caller may see. Returns the whole pool for `None`, for a
+/// revision that is too old to compare, and for a revision that was never reached.
 #[must_use]
 pub fn delta(snapshot: &Snapshot, standings: &Standings, since: Option<Revision>) -> PoolDelta {
     let since = since.filter(|r| (snapshot.pool_floor..=snapshot.revision).contains(r));
     let from = since.unwrap_or(0);
     let visible = |slot: &u32| standings.tool(snapshot, *slot) != Standing::Hidden;
-    // Slots are in the pool's order, so that what is newer is all at the end.
+    // Slots are in the pool's order, so newer tools are all at the end.
     let first = snapshot.tools.partition_point(|tool| tool.summary_revision <= from);
     let slot = |place: usize| u32::try_from(place).unwrap_or(u32::MAX);
     let newer = slot(first)..slot(snapshot.tools.len());
@@ -59,13 +59,14 @@ pub fn delta(snapshot: &Snapshot, standings: &Standings, since: Option<Revision>
 }
 
 impl PoolDelta {
-    /// The same with names only.
+    /// Returns the same change with names only.
     #[must_use]
     pub fn with_names_only(self, snapshot: &Snapshot, standings: &Standings) -> Self {
         Self { names_only: true, pool_tokens: name_tokens(snapshot, standings), ..self }
     }
 
-    /// The same with its text: a whole pool is one line a tool, a change is a block to be appended.
+    /// Returns the same change with its text. A whole pool has one line per tool; a change is a block to append to the
+    /// prompt.
     #[must_use]
     pub fn with_text(self, snapshot: &Snapshot) -> Self {
         let line = |slot: &u32| {
@@ -89,7 +90,7 @@ impl PoolDelta {
     }
 }
 
-/// Tokens of the names of all tools that this caller may see, one a line.
+/// Returns the tokens of the names of all tools that this caller may see, one name per line.
 #[must_use]
 pub fn name_tokens(snapshot: &Snapshot, standings: &Standings) -> u64 {
     let visible = |slot: &u32| standings.tool(snapshot, *slot) != Standing::Hidden;

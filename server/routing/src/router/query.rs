@@ -1,4 +1,4 @@
-//! What Route is asked, parsed: every value here is within its limits.
+//! Parsed Route requests. Every value here is within its limits.
 
 use super::caps::UntrustedCaps;
 use super::intent::Intent;
@@ -8,7 +8,7 @@ use toolgate_core::policy::{Learned, Policy};
 use toolgate_core::state::AgentState;
 use toolgate_store::Revision;
 
-/// How much of each tool is sent.
+/// Amount of detail sent for each tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Detail {
     /// Names and scores.
@@ -23,84 +23,84 @@ pub enum Detail {
 }
 
 impl Detail {
-    /// Whether the model gets to see full definitions.
+    /// Returns true if the model sees full definitions.
     #[must_use]
     pub fn has_schemas(self) -> bool {
         matches!(self, Self::Schemas | Self::References)
     }
 }
 
-/// How Route chooses.
+/// Options of a Route call.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The most tools to choose by rank.
+    /// Maximum number of tools to choose by rank.
     pub top_k: usize,
-    /// The least overlap of a tool chosen by rank; with a `ratio`, of the best one.
+    /// Minimum overlap of a tool chosen by rank. With a `ratio`, only the best tool must reach it.
     pub threshold: f32,
-    /// What the best overlap must reach, or no tool fits, where the policy says so; `None` for the level that is
-    /// told by the catalog.
+    /// Overlap that the best tool must reach for any tool to fit, if the policy sets one; `None` for the level derived
+    /// from the catalog.
     pub abstain_below: Option<f32>,
-    /// The learned gate in place of the ratio, where the policy has one.
+    /// Learned gate that replaces the ratio, if the policy has one.
     pub learned: Option<Learned>,
-    /// The least score of a tool chosen by rank, as a share of the best one's; `None` when the threshold is for
-    /// each tool.
+    /// Minimum score of a tool chosen by rank, as a share of the best score. `None` if the threshold applies to each
+    /// tool.
     pub ratio: Option<f32>,
-    /// The most tokens that newly promoted tools may cost.
+    /// Maximum tokens of newly promoted tools; `None` for no limit.
     pub schema_token_budget: Option<u32>,
-    /// How much of each tool is sent.
+    /// Amount of detail sent for each tool.
     pub detail: Detail,
-    /// The most tools that are sent as signatures after the chosen ones.
+    /// Maximum number of tools that are sent as signatures after the chosen ones.
     pub signature_tail: usize,
-    /// Tools to have whatever their overlap.
+    /// Names of tools to include regardless of their overlap.
     pub pinned: Vec<String>,
-    /// Tools to leave out.
+    /// Names of tools to leave out.
     pub excluded: Vec<String>,
-    /// Only these MCP servers; empty means all.
+    /// MCP servers to choose from; empty for all.
     pub servers: Vec<ServerName>,
-    /// The model's context window in tokens.
+    /// Context window of the model, in tokens.
     pub context_window: Option<u32>,
     /// Tokens of the system prompt.
     pub system_tokens: u32,
-    /// The model that will see the tools, for the decision event.
+    /// Model that will see the tools, for the deferral decision and the decision event.
     pub model: String,
-    /// Also answer with refusals.
+    /// True to answer with refusals and details of the ranking as well.
     pub explain: bool,
-    /// The most tokens that all definitions of the active set may cost.
+    /// Maximum tokens of all definitions in the active set; `None` for no limit.
     pub active_token_budget: Option<u32>,
-    /// Tokens of the prompt that come after the tools and are cached with them; 0 where the tools stand directly before
-    /// the message.
+    /// Tokens of the prompt that come after the tools and are cached with them. 0 if the tools stand directly before
+    /// the message; `None` if the cache is not counted.
     pub history_tokens: Option<u32>,
-    /// Change the set whatever the lost cache costs.
+    /// True to change the set regardless of the lost cache.
     pub ignore_cache_cost: bool,
-    /// Whether tools are deferred.
+    /// Deferral as the request asks for it.
     pub deferral: Asked,
-    /// Options that the request left out: the tenant's policy may say them.
+    /// Options that the request left out, which the tenant's policy may set.
     pub unset: Unset,
-    /// How many tools of untrusted MCP servers are chosen.
+    /// Limits on tools of untrusted MCP servers.
     pub untrusted: UntrustedCaps,
-    /// The most tools of the active set, kept ones included; `None` for `top_k`, and on top what the model
-    /// searched for, up to twice `top_k` and at least 10 in all.
+    /// Maximum number of tools in the active set, kept ones included. With `None` the set has up to `top_k` tools and
+    /// also those that the model searched for, up to twice `top_k` and at least 10 in all.
     pub active_set_limit: Option<usize>,
-    /// The most tokens that always-loaded tools cost together.
+    /// Maximum tokens of all always-loaded tools together.
     pub always_load_tokens: u32,
-    /// Bytes of the largest answer.
+    /// Size limit of the answer in bytes.
     pub message_max: usize,
 }
 
-/// Bytes of the largest answer, as the product's default.
+/// Default size limit of an answer in bytes.
 pub const MESSAGE_MAX: usize = 4 << 20;
 
-/// Which options a request left out.
+/// Options that a request left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Unset {
-    /// `top_k`.
+    /// True if `top_k` was left out.
     pub top_k: bool,
-    /// `threshold`.
+    /// True if `threshold` was left out.
     pub threshold: bool,
 }
 
 impl Options {
-    /// These options with what the policy says for those that the request left out.
+    /// Returns these options, with the policy's values for those that the request left out.
     #[must_use]
     pub fn under(&self, policy: &Policy) -> Self {
         let said = &policy.defaults;
@@ -110,7 +110,7 @@ impl Options {
             threshold: said.threshold.filter(|_| unset.threshold).unwrap_or(self.threshold),
             abstain_below: said.abstain_below,
             learned: said.learned,
-            // A threshold that somebody chose is for each tool.
+            // A threshold that somebody chose applies to each tool.
             ratio: self
                 .ratio
                 .filter(|_| said.threshold.is_none())
@@ -120,14 +120,15 @@ impl Options {
     }
 }
 
-/// How many times `top_k` tools an active set has at most, with those that the model searched for.
+/// Multiple of `top_k` that limits an active set, including the tools that the model searched for.
 const WITH_SEARCHED: usize = 2;
 
-/// What a conversation may hold however few tools a turn gets: what a search finds has to stay callable.
+/// Minimum limit on an active set, even if a turn gets few tools: tools that a search finds have to stay callable.
 const LEAST_HELD: usize = 10;
 
 impl Options {
-    /// The most tools of an active set with so many that are there whatever they are for.
+    /// Returns the maximum number of tools in an active set. `required` counts the tools that are included regardless
+    /// of their overlap.
     #[must_use]
     pub fn bound(&self, required: usize) -> usize {
         let limit =
@@ -135,9 +136,9 @@ impl Options {
         limit.max(self.top_k + required + self.signature_tail)
     }
 
-    /// The most of them that the model did not search for. By default a set is as small as one that is chosen anew: where
-    /// definitions precede all messages each change costs the same, and what is carried along costs more than it spares
-    /// (docs/conversations.md).
+    /// Returns the maximum number of tools in an active set that the model did not search for. By default a set is as
+    /// small as a newly chosen one. If definitions precede all messages, each change costs the same, and carrying tools
+    /// along costs more than it saves (docs/conversations.md).
     #[must_use]
     pub fn routed_bound(&self, required: usize) -> usize {
         let limit = self.active_set_limit.unwrap_or(self.top_k);
@@ -146,7 +147,7 @@ impl Options {
 }
 
 impl Default for Options {
-    /// As the product's defaults.
+    /// Returns the product's defaults.
     fn default() -> Self {
         Self {
             top_k: 10,
@@ -177,41 +178,41 @@ impl Default for Options {
     }
 }
 
-/// What a prompt lists of a catalog's tools beside the active set. The wire's `PromptListing` has the same names.
+/// Part of the catalog that a prompt lists beside the active set. The wire's `PromptListing` has the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Listing {
-    /// Nothing.
+    /// No tools.
     #[default]
     None,
-    /// The names of all tools.
+    /// Names of all tools.
     Names,
-    /// The summary pool.
+    /// Summary pool.
     Summaries,
 }
 
-/// Asks for the active set of one turn.
+/// Request for the active set of one turn.
 #[derive(Debug, Clone)]
 pub struct RouteQuery {
-    /// What the agent wants; at least one.
+    /// Intents of the agent; at least one.
     pub intents: Vec<Intent>,
-    /// What it has done and may do.
+    /// State of the agent: its calls so far and its scopes.
     pub state: AgentState,
-    /// The handle of the turn before; empty for a new conversation.
+    /// Handle of the previous turn; empty for a new conversation.
     pub previous: String,
-    /// The summary pool's revision that the client holds.
+    /// Revision of the summary pool that the client holds; `None` if it holds none.
     pub known_pool_revision: Option<Revision>,
-    /// How to choose.
+    /// Options of the choice.
     pub options: Options,
-    /// The revision that the answer must at least be based on.
+    /// Minimum revision that the answer must be based on.
     pub min_revision: Revision,
-    /// A name for this turn, for the decision event.
+    /// Name of this turn, for the decision event.
     pub turn_id: String,
-    /// What the prompt lists beside the active set; `None` where nobody says.
+    /// Part of the catalog that the prompt lists beside the active set; `None` if the request does not say.
     pub listing: Option<Listing>,
 }
 
 impl RouteQuery {
-    /// A conversation's first turn by an agent that has done nothing, with all defaults.
+    /// Creates the first turn of a conversation by an agent that has done nothing, with all defaults.
     #[must_use]
     pub fn of(intents: Vec<Intent>) -> Self {
         Self {
@@ -226,8 +227,8 @@ impl RouteQuery {
         }
     }
 
-    /// Returns what the prompt lists: what is said, or the summaries that a client with a revision of the pool holds,
-    /// unless everything is sent, so that there is nothing to list that the model does not have.
+    /// Returns the part of the catalog that the prompt lists. By default these are the summaries if the client holds a
+    /// revision of the pool. If everything is sent, the default is nothing, because the model has every tool already.
     #[must_use]
     pub fn listed(&self, sends_everything: bool) -> Listing {
         let holds_summaries = self.known_pool_revision.is_some() && !sends_everything;

@@ -1,5 +1,6 @@
-//! Ranking: overlap of intents and summaries with the words that they share and with what is remembered of calls,
-//! tools that an intent names, and words alone when nothing could be embedded. The bitmap of allowed tools takes part in the search itself.
+//! Ranking of tools by the overlap of intents and summaries, the words that they share, and remembered calls. Tools
+//! that an intent names come first, and words alone decide if nothing was embedded. The search itself applies the
+//! bitmap of allowed tools.
 
 use std::collections::BTreeMap;
 
@@ -16,89 +17,89 @@ use crate::shard::Dense;
 use crate::shard::snapshot::Snapshot;
 use toolgate_core::error::Error;
 
-/// How a tool came into the active set. The wire's `FoundBy` has the same names.
+/// Reason why a tool is in the active set. The wire's `FoundBy` has the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FoundBy {
-    /// By overlap.
+    /// Overlap with an intent.
     Overlap,
-    /// An intent names it.
+    /// Name in an intent.
     Name,
-    /// By shared words.
+    /// Shared words.
     Words,
-    /// The request pinned it.
+    /// Pin by the request or the policy.
     Pin,
-    /// It is always loaded.
+    /// Always-loaded tool.
     AlwaysLoad,
-    /// It was in the active set before.
+    /// Tool of the previous active set, or one that the conversation discovered.
     Kept,
-    /// Tools are not deferred this turn.
+    /// No deferral this turn.
     NotDeferred,
-    /// It was called for intents like this one.
+    /// Earlier calls for similar intents.
     Memory,
 }
 
 impl FoundBy {
-    /// Whether it was found by what it is for, and neither named nor asked for.
+    /// Returns true if the tool was found by its meaning, and neither named nor requested.
     #[must_use]
     pub fn is_by_meaning(self) -> bool {
         matches!(self, Self::Overlap | Self::Memory)
     }
 }
 
-/// A tool that was found.
+/// Tool that a ranking or a search found.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Candidate {
-    /// Its slot.
+    /// Slot of the tool.
     pub slot: u32,
-    /// The best cosine over the intents; 0 when nothing was embedded.
+    /// Highest cosine of the tool's summary and an intent; 0 when nothing was embedded.
     pub overlap: f32,
-    /// What the ranking goes by.
+    /// Score that the ranking sorts by.
     pub score: f32,
-    /// How it was found.
+    /// Reason why the tool was found.
     pub found_by: FoundBy,
-    /// What the score was made of.
+    /// Components of the score.
     pub parts: Parts,
-    /// True when it is the best of an intent or of one of its clauses: a turn covers each.
+    /// True if the tool is the best of an intent or of one of its clauses. A turn covers each of them.
     pub leads: bool,
-    /// What the agent called before.
+    /// Earlier calls to this tool or its MCP server.
     pub recent: Recent,
-    /// True when it owes its score to what stands beside the request: an intent that counts less than the heaviest.
+    /// True if the score comes from context beside the request: an intent with less weight than the heaviest.
     pub from_context: bool,
 }
 
-/// What the agent called before; nothing, for all that is known, by default.
+/// Earlier calls of the agent. By default none are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Recent {
-    /// This very tool.
+    /// True if the agent called this tool.
     pub called: bool,
-    /// A tool of its MCP server.
+    /// True if the agent called a tool of the same MCP server.
     pub server_called: bool,
 }
 
-/// What a score was made of, each the best over the intents.
+/// Components of a score, each the best over the intents.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Parts {
-    /// What its words have in common with an intent, as a share of the best tool's; 0 to 1.
+    /// Score by words, as a share of the best tool's; 0 to 1.
     pub words: f32,
-    /// The part of an intent's words that it has, each weighed by its rarity; 0 to 1.
+    /// Share of an intent's words that the tool has, weighed by rarity; 0 to 1.
     pub word_share: f32,
-    /// What an intent as a whole makes of it, overlap and words together; 0 to 1.
+    /// Score for an intent as a whole, from overlap, words and memory; 0 to 1.
     pub whole: f32,
-    /// What the best of an intent's clauses makes of it; 0 to 1.
+    /// Score for the best of an intent's clauses; 0 to 1.
     pub clause: f32,
-    /// The cosine with the nearest of an intent and its clauses: whether any tool fits goes by it. The nearest intent that
-    /// it was called for counts as well.
+    /// Highest cosine with an intent, one of its clauses, or an intent that the tool was called for. The decision
+    /// whether any tool fits goes by it.
     pub nearest: f32,
-    /// How much calls for intents like these speak for it; 0 to 1.
+    /// Weight of earlier calls for similar intents; 0 to 1.
     pub memory: f32,
-    /// What it is lifted by, since a tool of its MCP server was called last.
+    /// Amount added to the score because a tool of its MCP server was called last.
     pub last_called: f32,
-    /// What was taken from the score of an untrusted tool, since a tool that is trusted more fits as well.
+    /// Amount taken from the score of an untrusted tool because a more trusted tool fits as well.
     pub lowered: f32,
 }
 
 impl Parts {
-    /// Of words alone.
+    /// Creates parts with a score by words alone.
     #[must_use]
     pub fn of_words(words: f32) -> Self {
         Self { words, ..Self::default() }
@@ -119,7 +120,7 @@ impl Parts {
 }
 
 impl Candidate {
-    /// What another intent makes of the same tool, where that is more.
+    /// Takes over the values of the same tool for another intent where they are higher.
     fn take_better(&mut self, other: &Self) {
         self.overlap = self.overlap.max(other.overlap);
         self.parts = self.parts.max(other.parts);
@@ -131,34 +132,34 @@ impl Candidate {
     }
 }
 
-/// Intents with their embeddings; none when the encoder could not be had.
+/// Intents with their embeddings, and the settings of a ranking.
 #[derive(Debug)]
 pub struct Embedded<'a> {
-    /// The intents.
+    /// Intents to rank tools for.
     pub intents: &'a [Intent],
-    /// One embedding for each of [`Intent::texts`], or none at all.
+    /// Embeddings, one for each of [`Intent::texts`]; empty if the encoder is unavailable.
     pub vectors: &'a [Vec<f32>],
-    /// How overlap, words, memory and clauses make a score.
+    /// Weights of overlap, words, memory and clauses in a score.
     pub blend: Blend,
-    /// What is remembered of the tenant's calls; `None` where nothing is.
+    /// Memory of the tenant's past calls; `None` where there is none.
     pub recall: Option<&'a Recall>,
-    /// What the best overlap of an intent must reach for any tool to fit: where it does, no untrusted tool ranks before
-    /// the best of the others.
+    /// Overlap that the best tool of an intent must reach for any tool to fit. Where it is reached, no untrusted tool
+    /// ranks above the best of the others.
     pub level: Level,
 }
 
-/// An intent with the embeddings of its texts: the whole, then its clauses.
+/// Intent with the embeddings of its texts: the whole, then its clauses.
 type WithVectors<'a> = (&'a Intent, &'a [Vec<f32>]);
 
 impl<'a> Embedded<'a> {
-    /// Intents as the product ranks them.
+    /// Creates intents that are ranked with the product's weights, without memory and without a level.
     #[must_use]
     pub fn new(intents: &'a [Intent], vectors: &'a [Vec<f32>]) -> Self {
         let level = Level::NONE;
         Self { intents, vectors, blend: Blend::default(), recall: None, level }
     }
 
-    /// Each intent with its embeddings.
+    /// Returns each intent with its embeddings.
     fn each(&self) -> impl Iterator<Item = WithVectors<'a>> {
         let mut rest = self.vectors;
         self.intents.iter().map_while(move |intent| {
@@ -168,7 +169,7 @@ impl<'a> Embedded<'a> {
         })
     }
 
-    /// The best `k` of the allowed tools, best first, as [`sort`] puts them.
+    /// Returns up to `k` allowed tools for each intent and the tools that intents name, ordered by [`sort`].
     ///
     /// # Errors
     /// [`Error::Internal`] when an embedding does not fit the index.
@@ -187,13 +188,13 @@ impl<'a> Embedded<'a> {
         Ok(candidates)
     }
 
-    /// True when overlaps can't be had and words decide.
+    /// Returns true if overlaps are unavailable and words decide.
     #[must_use]
     pub fn is_words_only(&self, snapshot: &Snapshot) -> bool {
         self.index(snapshot).is_none()
     }
 
-    /// A tool's overlap and score, whether or not it was found.
+    /// Returns a tool's overlap and score, even if the ranking did not find it. Both are 0 when nothing was embedded.
     #[must_use]
     pub fn score_of(&self, snapshot: &Snapshot, slot: u32) -> (f32, f32) {
         self.index(snapshot).map_or((0.0, 0.0), |index| self.score(index, slot))
@@ -203,7 +204,7 @@ impl<'a> Embedded<'a> {
         snapshot.vectors().filter(|_| !self.vectors.is_empty())
     }
 
-    /// By overlap and words together, for each intent by itself.
+    /// Ranks by overlap, words and memory, for each intent separately.
     fn by_both(
         &self,
         snapshot: &Snapshot,
@@ -245,7 +246,7 @@ impl<'a> Embedded<'a> {
         Ok(found.into_values().collect())
     }
 
-    /// By memory, what has most of its score from there.
+    /// Returns [`FoundBy::Memory`] if memory contributes at least half of the score, or else [`FoundBy::Overlap`].
     fn found_by(&self, parts: &Parts) -> FoundBy {
         let remembered = self.blend.memory * parts.memory;
         let most = parts.whole.max(parts.clause);
@@ -260,7 +261,7 @@ impl<'a> Embedded<'a> {
         self.intents.iter().map(|intent| intent.weight).fold(0.0, f32::max)
     }
 
-    /// The best cosine, and the best weighted one on the scale of the heaviest intent.
+    /// Returns the highest cosine, and the highest weighted overlap on the scale of the heaviest intent.
     fn score(&self, index: Dense<'_>, slot: u32) -> (f32, f32) {
         let heaviest = self.heaviest();
         let best = (f32::NEG_INFINITY, f32::NEG_INFINITY);
@@ -294,13 +295,13 @@ impl<'a> Embedded<'a> {
             recent: Recent::default(),
             from_context: false,
         };
-        // Where no word is shared there is nothing to go by: tools at random are worse than none.
+        // Without a shared word there is nothing to rank by: random tools are worse than none.
         let best = hits.first().map_or(1.0, |hit| hit.score).max(f32::MIN_POSITIVE);
         hits.iter().map(|hit| candidate(hit.slot, (hit.score / best).min(1.0))).collect()
     }
 
-    /// A tool whose name stands in an intent goes before everything that was only similar, one of which an
-    /// intent has the beginning of a name after those.
+    /// Moves tools that an intent names before all similar ones. Tools named in full come before tools named by the
+    /// beginning of their name.
     fn lift_named(
         &self,
         snapshot: &Snapshot,
@@ -325,13 +326,13 @@ impl<'a> Embedded<'a> {
     }
 }
 
-/// The cosine of a tool's summary and an intent as a whole, whose embedding is the first of these.
+/// Returns the cosine of a tool's summary and the whole intent, whose embedding is the first of `vectors`.
 fn cosine(index: Dense<'_>, vectors: &[Vec<f32>], slot: u32) -> f32 {
     vectors.first().and_then(|vector| index.cosine(vector, slot)).unwrap_or(0.0)
 }
 
-/// Best first. Of equals untrusted tools go last, those first that were lowered most; then by slot, so that the order
-/// never depends on chance.
+/// Sorts candidates, best first. Among equal scores, untrusted tools come last, and those lowered most come first.
+/// Slots break the remaining ties, so that the order never depends on chance.
 pub fn sort(snapshot: &Snapshot, candidates: &mut [Candidate]) {
     let is_untrusted = |one: &Candidate| snapshot.tool(one.slot).untrusted;
     candidates.sort_by(|a, b| {

@@ -1,4 +1,4 @@
-//! What is remembered of calls, as one more source of a ranking: tools that were called for intents like this one.
+//! Remembered calls as a source of the ranking: tools that were called for intents similar to this one.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use crate::memory::{Remembered, now_ms};
 use crate::shard::snapshot::Snapshot;
 use toolgate_core::imprint::{EncoderKey, Imprint};
 
-/// What is taken off the cosine of two intents before it counts as an overlap: intents stand nearer to each other than
-/// to summaries.
+/// Deduction from the cosine of two intents before it counts as an overlap. Intents are nearer to each other than to
+/// summaries.
 const PULL: f32 = 0.2;
 
-/// A tenant's memory at one moment.
+/// Memory of a tenant's past calls at one moment.
 #[derive(Debug, Clone)]
 pub struct Recall {
     remembered: Arc<Remembered>,
@@ -20,25 +20,25 @@ pub struct Recall {
     now_ms: i64,
 }
 
-/// A tool that was called for intents like this one.
+/// Tool that was called for similar intents.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Known {
     pub(super) slot: u32,
-    /// How much the calls speak for it, 0 to 1.
+    /// Weight of those calls; 0 to 1.
     pub(super) weight: f32,
-    /// The cosine with the nearest of their intents, as an overlap.
+    /// Cosine with the nearest of their intents, less [`PULL`], so that it compares with overlaps.
     pub(super) nearest: f32,
 }
 
 impl Recall {
-    /// What is remembered, asked with embeddings of the encoder of this key.
+    /// Creates the recall of a tenant's memory for embeddings of one encoder.
     #[must_use]
     pub fn new(remembered: Arc<Remembered>, encoder: EncoderKey) -> Self {
         Self { remembered, encoder, now_ms: now_ms() }
     }
 
-    /// The allowed tools that were called for intents like this one, most first; ties by slot. A tool that is gone, or that
-    /// this caller may not have, is as if it had never been called.
+    /// Returns the allowed tools that were called for similar intents, highest weight first; ties by slot. Leaves out
+    /// tools that no longer exist or that this caller may not have.
     pub(super) fn tools(
         &self,
         snapshot: &Snapshot,

@@ -1,4 +1,4 @@
-//! What the agent called before: as the learned gate sees it, and as a prior for what comes next.
+//! Earlier calls of the agent, as features of the learned gate and as a prior of the ranking.
 
 use std::collections::HashSet;
 
@@ -7,19 +7,19 @@ use crate::shard::snapshot::Snapshot;
 use toolgate_core::identity::ServerName;
 use toolgate_core::state::{AgentState, CallStatus};
 
-/// Calls that are looked at, the last ones.
+/// Number of latest calls that are considered.
 const CALLS_MAX: usize = 8;
 
-/// What the tools of the MCP server that was called last have over others: what is asked next is often asked of the same
-/// one. Recall at 5 of 242 intents over the shipped catalogs with 0, .1 and .2: .881, .899, .905 where the last call was to
-/// the server of a right tool, and .881, .875, .866 where it was to any other; without packs .590, .653, .686 and .589,
-/// .584, .580; of the other steps, once one of an intent of several steps was called, .802, .812, .798 (without packs
-/// .568, .611, .635).
+/// Score added to the tools of the MCP server that was called last, because the next request often needs the same
+/// server. Recall at 5 of 242 intents over the shipped catalogs with 0, .1 and .2 is .881, .899, .905 if the last call
+/// was to the server of a right tool. It is .881, .875, .866 if the last call was to any other server. Without packs it
+/// is .590, .653, .686 and .589, .584, .580. Once one step of an intent of several steps was called, recall of the
+/// other steps is .802, .812, .798 (without packs .568, .611, .635).
 const LAST_CALLED: f32 = 0.1;
 
-/// Lifts the tools of the MCP server that was called last, and puts the best first again. Nothing changes where there
-/// was no call, or where its name is not known or means tools of several servers. An untrusted tool is lifted to the best
-/// score of the others at most: [`super::blend`] has seen to it that it leads none that fits.
+/// Raises the scores of tools of the MCP server that was called last, and sorts again. Does nothing if there was no
+/// call, or if its name is unknown or means tools of several servers. An untrusted tool is raised to the best score of
+/// the others at most: [`super::blend`] has ensured that it does not rank above a tool that fits.
 pub(super) fn lean(snapshot: &Snapshot, state: &AgentState, candidates: &mut [Candidate]) {
     let Some(call) = state.calls.last() else { return };
     let servers: HashSet<&ServerName> =
@@ -45,13 +45,13 @@ pub(super) fn lean(snapshot: &Snapshot, state: &AgentState, candidates: &mut [Ca
     sort(snapshot, candidates);
 }
 
-/// Notes at each candidate what was called before; nothing where there was no call.
+/// Sets [`Candidate::recent`] from the calls of the state. Does nothing if there was no call.
 pub(super) fn note(snapshot: &Snapshot, state: &AgentState, candidates: &mut [Candidate]) {
     let names = state.calls.iter().map(|call| call.tool.as_str());
     note_calls(snapshot, names.flat_map(|name| called(snapshot, name)), candidates);
 }
 
-/// The same for the slots of called tools, the last one last.
+/// Sets [`Candidate::recent`] from the slots of called tools, the last one last. Only the last 8 count.
 pub fn note_calls(
     snapshot: &Snapshot,
     called: impl DoubleEndedIterator<Item = u32>,
@@ -71,7 +71,8 @@ pub fn note_calls(
     }
 }
 
-/// Returns the tools that a call to succeeded. A name that tools of several MCP servers have is none of theirs.
+/// Returns the tools that were called with success. A name that tools of several MCP servers share counts for none of
+/// them.
 pub(super) fn succeeded(snapshot: &Snapshot, state: &AgentState) -> HashSet<u32> {
     let calls = state.calls.iter().filter(|call| call.status == CallStatus::Succeeded);
     let names: HashSet<&str> = calls.map(|call| call.tool.as_str()).collect();
@@ -82,7 +83,8 @@ pub(super) fn succeeded(snapshot: &Snapshot, state: &AgentState) -> HashSet<u32>
     slots.collect()
 }
 
-/// A call names the tool as the model knows it, or as MCP does, which several servers may.
+/// Returns the tools that a called name means. A model-facing name means one tool; an MCP name may mean tools of
+/// several servers.
 fn called(snapshot: &Snapshot, name: &str) -> Vec<u32> {
     match snapshot.names.requested(name, &snapshot.tools) {
         Some(slot) => vec![slot],

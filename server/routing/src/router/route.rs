@@ -1,4 +1,4 @@
-//! The way of one Route call, stage by stage.
+//! Steps of one Route call, stage by stage.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,25 +40,25 @@ use toolgate_core::imprint::{Imprint, encoder_key};
 use toolgate_core::live::Live;
 use toolgate_store::Revision;
 
-/// The longest that the encoder is waited for when the caller would wait longer.
+/// Maximum time to wait for the encoder, even if the caller would wait longer.
 const PATIENCE_MAX: Duration = Duration::from_secs(5);
 
-/// In what way an answer is worse than usual. The wire's `DegradedReason` has the same names.
+/// Reason why an answer is worse than usual. The wire's `DegradedReason` has the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Degraded {
-    /// Ranked by words alone.
+    /// Ranking by words alone.
     LexicalOnly,
-    /// The store could not be reached: there may be a newer catalog.
+    /// Unreachable store: there may be a newer catalog.
     StaleCatalog,
-    /// An intent was longer than the encoder reads.
+    /// Intent longer than the encoder reads.
     IntentTruncated,
 }
 
 impl Degraded {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Self; 3] = [Self::LexicalOnly, Self::StaleCatalog, Self::IntentTruncated];
 
-    /// Its name on the wire and in metrics.
+    /// Returns the name on the wire and in metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -69,62 +69,62 @@ impl Degraded {
     }
 }
 
-/// A tool of the answer.
+/// Tool of an answer.
 #[derive(Debug, Clone)]
 pub struct Active {
-    /// Which, and how it came here.
+    /// Chosen tool and the reason why it is in the set.
     pub chosen: Chosen,
-    /// The one-line signature, when asked for.
+    /// One-line signature, if it was requested.
     pub signature: Option<Signature>,
-    /// Tokens at the asked detail.
+    /// Tokens at the requested detail.
     pub tokens: u32,
 }
 
-/// How tools were ranked.
+/// Details of the ranking, for an explanation.
 #[derive(Debug, Clone)]
 pub struct Ranking {
-    /// What the best overlap must reach.
+    /// Level that the best overlap must reach.
     pub level: Level,
-    /// The best, chosen or not.
+    /// Best candidates, chosen or not.
     pub candidates: Vec<Candidate>,
 }
 
-/// The active set of one turn.
+/// Answer of a Route call: the active set of one turn.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// The snapshot that every slot here is of.
+    /// Snapshot that all slots refer to.
     pub snapshot: Arc<Snapshot>,
-    /// How much of each tool is sent.
+    /// Amount of detail sent for each tool.
     pub detail: Detail,
-    /// The tools, in their places.
+    /// Tools in their places.
     pub active: Vec<Active>,
-    /// The handle.
+    /// Handle of the active set.
     pub handle: String,
-    /// When it expires, in seconds since 1970 (UTC).
+    /// Expiry of the handle, in seconds since 1970 (UTC).
     pub handle_expires: u64,
-    /// What changed in the summary pool.
+    /// Changes of the summary pool; `None` if the client holds no revision of it or nothing changed.
     pub pool: Option<PoolDelta>,
-    /// How the set differs from that of the turn before.
+    /// Difference from the active set of the previous turn.
     pub change: Change,
-    /// What was left out.
+    /// Tools that were left out, with the reasons.
     pub refusals: Vec<Refusal>,
-    /// How tools were ranked, when that was asked for.
+    /// Details of the ranking, if they were requested.
     pub ranking: Option<Ranking>,
-    /// How well the best tool fits.
+    /// Fit of the best tool.
     pub fit: Fit,
-    /// Tokens.
+    /// Token counts of the turn.
     pub account: Account,
-    /// Whether tools were deferred, and why.
+    /// Deferral decision, with its reason.
     pub deferral: Deferral,
     /// MCP servers that are announced and have no tools yet.
     pub pending: Vec<String>,
-    /// In what way it is worse than usual.
+    /// Reasons why the answer is worse than usual.
     pub degraded: Vec<Degraded>,
-    /// Microseconds by stage.
+    /// Duration of each stage, in microseconds.
     pub timings: Vec<(&'static str, u64)>,
 }
 
-/// Routes the calls of all tenants.
+/// Router for the calls of all tenants.
 pub struct Router {
     pub(super) shards: Arc<Shards>,
     pub(super) intents: Arc<Intents>,
@@ -140,7 +140,7 @@ pub struct Router {
 }
 
 impl Router {
-    /// A router over `shards`, which counts in `usage`, whose handles are signed with `key` and live for
+    /// Creates a router over `shards` that counts in `usage`. Its handles are signed with `key` and live for
     /// `handle_ttl`.
     #[must_use]
     pub fn new(
@@ -171,29 +171,29 @@ impl Router {
         }
     }
 
-    /// The same router, which remembers what was called for what.
+    /// Returns the same router, with a memory of the tools that were called for each intent.
     #[must_use]
     pub fn with_memory(self, memory: Arc<Memory>) -> Self {
         Self { memory: Some(memory), ..self }
     }
 
-    /// The same router under an operator's policy on deferral.
+    /// Returns the same router, under an operator's policy on deferral.
     #[must_use]
     pub fn with_deferral(self, deferral: Arc<Live<Policy>>) -> Self {
         Self { deferral, ..self }
     }
 
-    /// Has the encoder embed what the level of "no tool fits" is told by, before the first call wants it.
+    /// Starts embedding the background requests, from which the level of "no tool fits" is derived, before the first
+    /// call needs them.
     pub fn warm(&self) {
         self.background.begin(&self.intents);
     }
 
-    /// The active set for one turn.
+    /// Returns the active set for one turn.
     ///
     /// # Errors
-    /// An unknown tenant or server filter, a handle that is not this holder's, a deadline that passed, a
-    /// revision not reached, a store that can't be read. An encoder that can't be reached is not an
-    /// error: words decide then.
+    /// An unknown tenant or server filter, a handle that does not belong to this holder, a deadline that passed, a
+    /// revision not reached, or a store that can't be read. An unreachable encoder is no error: words decide then.
     pub async fn route(
         &self,
         holder: Holder<'_>,
@@ -208,7 +208,7 @@ impl Router {
         let embedding = self.embed(holder.tenant, texts, deadline).instrument(stages.span());
         let (vectors, degraded) = embedding.await?;
         let options = query.options.under(&snapshot.policy);
-        // Where words decide, or each tool must reach the threshold, no level is asked for.
+        // If words decide, or each tool must reach the threshold, no level is needed.
         let needs_level = !vectors.is_empty() && options.ratio.is_some();
         let background = match needs_level {
             true => self.background.get(&self.intents, patience(deadline).into()).await,
@@ -245,7 +245,8 @@ impl Router {
         Ok(answer)
     }
 
-    /// An expired handle still says what was shown, in which places: Route renews it.
+    /// Opens the handle of the previous turn; an empty text means none. An expired handle still names the shown tools
+    /// and their places, and Route renews it.
     pub(super) fn previous(
         &self,
         holder: Holder<'_>,
@@ -259,18 +260,19 @@ impl Router {
         opened.map(Some).map_err(invalid)
     }
 
-    /// That an answer from this snapshot may be older than the store.
+    /// Returns [`Degraded::StaleCatalog`] if an answer from this snapshot may be older than the store.
     pub(super) fn staleness(&self, tenant: &TenantId, snapshot: &Snapshot) -> Option<Degraded> {
         let is_current = self.shards.currency(tenant, snapshot) == Currency::Current;
         (!is_current).then_some(Degraded::StaleCatalog)
     }
 
-    /// The handle of an active set that begins to live now, and when it expires.
+    /// Returns the handle of an active set that is valid from now on, and its expiry in seconds since 1970 (UTC).
     pub(super) fn seal(
         &self,
         holder: Holder<'_>,
         revision: Revision,
-        (shown, imprint): (Vec<ShownTool>, Option<Imprint>),
+        shown: Vec<ShownTool>,
+        imprint: Option<Imprint>,
     ) -> (String, u64) {
         let set = ActiveSet::new(revision, shown, self.shards.clock(), self.handle_ttl);
         let set = set.with_imprint(imprint);
@@ -283,13 +285,13 @@ impl Router {
         Deferring { tenant: tenant.clone(), policy, costs }
     }
 
-    /// What is remembered of the tenant's calls.
+    /// Returns the memory of the tenant's past calls; `None` where there is none.
     pub(super) fn recall(&self, tenant: &TenantId) -> Option<Recall> {
         let remembered = self.memory.as_ref()?.of(tenant)?;
         Some(Recall::new(remembered, encoder_key(self.intents.encoder().fingerprint())))
     }
 
-    /// What the tools of an answer are wanted for; `None` where calls are not remembered.
+    /// Returns the imprint of the intent that the tools of an answer are for; `None` where calls are not remembered.
     pub(super) fn imprint(
         &self,
         tenant: &TenantId,
@@ -298,7 +300,7 @@ impl Router {
         self.memory.as_ref()?.imprint(tenant, embedding.map(Vec::as_slice))
     }
 
-    /// The texts' embeddings; none when the encoder can't be had, so that words decide.
+    /// Embeds the texts. Returns no embeddings if the encoder is unavailable, so that words decide.
     pub(super) async fn embed(
         &self,
         tenant: &TenantId,
@@ -337,8 +339,8 @@ impl Router {
         let active: Vec<Active> = decision.active.iter().map(active).collect();
         let shown = decision.active.iter().map(|chosen| chosen.shown(&snapshot)).collect();
         let main = intent::main(&query.intents, &decision.vectors);
-        let shown = (shown, self.imprint(holder.tenant, main));
-        let (handle, handle_expires) = self.seal(holder, snapshot.revision, shown);
+        let imprint = self.imprint(holder.tenant, main);
+        let (handle, handle_expires) = self.seal(holder, snapshot.revision, shown, imprint);
         let phase2 = active.iter().map(|tool| u64::from(tool.tokens)).sum();
         let mut visible = decision.standings.visible_tokens(&snapshot);
         visible.pool = match query.listed(decision.deferral.sends_everything()) {
@@ -373,8 +375,8 @@ impl Router {
     }
 }
 
-/// Until when the encoder is waited for: three quarters of the time that is left, so that an encoder that
-/// hangs or is late leaves words the time to decide.
+/// Returns the time until which calls wait for the encoder: three quarters of the time left, but at most
+/// [`PATIENCE_MAX`]. If the encoder hangs or is late, words then still have time to decide.
 fn patience(deadline: Option<Instant>) -> Instant {
     let now = Instant::now();
     let left =

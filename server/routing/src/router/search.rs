@@ -1,5 +1,5 @@
-//! Explicit discovery: a query in the grammar of the contract, answered from the tools that the state
-//! allows. What words alone can settle is settled without the encoder.
+//! Explicit discovery: a query in the grammar of the contract, answered from the tools that the state allows. Queries
+//! that words alone can answer do not use the encoder.
 
 mod empty;
 pub mod grammar;
@@ -41,78 +41,78 @@ use toolgate_core::imprint::Imprint;
 use toolgate_core::state::AgentState;
 use toolgate_store::Revision;
 
-/// Pending servers that a message names.
+/// Maximum number of pending servers that a message names.
 const PENDING_NAMED: usize = 10;
 
-/// What SearchTools is asked.
+/// SearchTools request.
 #[derive(Debug, Clone)]
 pub struct SearchQuery {
-    /// What for.
+    /// Parsed query.
     pub query: Query,
-    /// The most tools of the answer; `select:` is answered whole.
+    /// Maximum number of tools in the answer; a `select:` query ignores it.
     pub max_results: usize,
-    /// How much of each tool is sent.
+    /// Amount of detail sent for each tool.
     pub detail: Detail,
-    /// The least overlap of a tool that natural language finds, where the policy says no threshold.
+    /// Minimum overlap of a tool found by natural language, where the policy sets no threshold.
     pub least_overlap: f32,
-    /// How many tools of untrusted MCP servers are found, but for those that the query names.
+    /// Limits on tools of untrusted MCP servers, except for tools that the query names.
     pub untrusted: UntrustedCaps,
-    /// What the agent has done and may do.
+    /// State of the agent: its calls so far and its scopes.
     pub state: AgentState,
-    /// The handle to add the tools to; empty for a new one.
+    /// Handle to add the tools to; empty for a new one.
     pub previous: String,
-    /// The revision that the answer must at least be based on.
+    /// Minimum revision that the answer must be based on.
     pub min_revision: Revision,
-    /// Bytes of the largest answer.
+    /// Size limit of the answer in bytes.
     pub message_max: usize,
 }
 
-/// How a query was read. The wire's `SearchForm` has the same names.
+/// Form in which a query was read. The wire's `SearchForm` has the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// As names.
+    /// List of names.
     Select,
-    /// As the beginning of names, or a server's name.
+    /// Beginning of names, or a server's name.
     Prefix,
-    /// As keywords.
+    /// Keywords.
     Keywords,
-    /// As natural language.
+    /// Natural language.
     Natural,
 }
 
-/// What SearchTools answers.
+/// SearchTools answer.
 #[derive(Debug, Clone)]
 pub struct SearchAnswer {
-    /// The snapshot that every slot here is of.
+    /// Snapshot that all slots refer to.
     pub snapshot: Arc<Snapshot>,
-    /// How the query was read.
+    /// Form in which the query was read.
     pub form: Form,
-    /// How much of each tool is sent.
+    /// Amount of detail sent for each tool.
     pub detail: Detail,
-    /// The tools, best first.
+    /// Tools, best first.
     pub tools: Vec<Active>,
-    /// Names the active set with these tools added.
+    /// Handle of the active set with these tools added.
     pub handle: String,
-    /// When it expires, in seconds since 1970 (UTC).
+    /// Expiry of the handle, in seconds since 1970 (UTC).
     pub handle_expires: u64,
-    /// Names that were not had, and locked tools that would have been found.
+    /// Names that could not be returned, and locked tools that would have been found.
     pub refusals: Vec<Refusal>,
-    /// Why there is nothing, or not everything, for the model; empty when there is.
+    /// Explanation for the model if the answer is empty or incomplete; empty otherwise.
     pub message: String,
-    /// Tools that were searched.
+    /// Number of tools that were searched.
     pub searched: usize,
-    /// Tools that match a term but not every required one, when nothing was found.
+    /// Number of tools that match a term but lack a required one, when nothing was found.
     pub lacking_required: u32,
     /// MCP servers that are announced and have no tools yet.
     pub pending: Vec<String>,
-    /// In what way it is worse than usual.
+    /// Reasons why the answer is worse than usual.
     pub degraded: Vec<Degraded>,
 }
 
-/// The tools that a handle covers, and what they are wanted for.
+/// Tools that a handle covers, and the imprint of the intent that they are for.
 type Covered = (Vec<ShownTool>, Option<Imprint>);
 
-/// What was found, before anything is rendered.
+/// Search results before they are rendered.
 #[derive(Debug)]
 struct Findings {
     form: Form,
@@ -123,20 +123,20 @@ struct Findings {
     lacking_required: u32,
 }
 
-/// What was found by meaning.
+/// Search results found by meaning.
 struct Meant {
     findings: Findings,
     degraded: Vec<Degraded>,
-    /// Of the text.
+    /// Imprint of the text; `None` where calls are not remembered.
     imprint: Option<Imprint>,
 }
 
 impl Router {
-    /// Finds tools.
+    /// Finds tools and returns them with a handle that covers them.
     ///
     /// # Errors
-    /// An unknown tenant, a handle that is not this holder's or has no room left, a revision not reached,
-    /// a deadline that passed, a store that can't be read. Without the encoder, words decide.
+    /// An unknown tenant, a handle that does not belong to this holder or has no room left, a revision not reached, a
+    /// deadline that passed, or a store that can't be read. A missing encoder is no error: words decide then.
     pub async fn search(
         &self,
         holder: Holder<'_>,
@@ -166,7 +166,7 @@ impl Router {
                 meant.findings
             }
         };
-        // What the turn is for says more than what was searched for on the way.
+        // The intent of the turn says more than a search made on the way.
         let shown = match previous {
             Some(set) => (set.tools, set.imprint.or(searched_for)),
             None => (Vec::new(), searched_for),
@@ -181,7 +181,7 @@ impl Router {
         Ok(answer)
     }
 
-    /// What the encoder makes of a text that names nothing.
+    /// Searches by the meaning of a text that names nothing. Without embeddings, words decide.
     async fn by_meaning(
         &self,
         (tenant, deadline): (&TenantId, Option<Instant>),
@@ -211,7 +211,8 @@ impl Router {
         Ok(Meant { findings, degraded, imprint })
     }
 
-    /// The answer with its handle. Names alone are not enough to call a tool, so they add none.
+    /// Renders the answer and its handle. Names alone are not enough to call a tool, so they add no tools to the
+    /// handle.
     fn shown(
         &self,
         holder: Holder<'_>,
@@ -250,7 +251,7 @@ impl Router {
                 format!("{left_over} more do not fit in one answer: ask for fewer at a time.");
             findings.message = format!("{} {more}", findings.message).trim_start().to_owned();
         }
-        let (handle, handle_expires) = self.seal(holder, snapshot.revision, (shown, imprint));
+        let (handle, handle_expires) = self.seal(holder, snapshot.revision, shown, imprint);
         Ok(SearchAnswer {
             form: findings.form,
             detail: query.detail,
@@ -268,7 +269,7 @@ impl Router {
     }
 }
 
-/// An empty answer names the servers that may yet have what was looked for.
+/// Adds to the message of an empty answer the pending servers that may yet have the wanted tools.
 fn with_pending(message: String, is_empty: bool, pending: &[String]) -> String {
     if !is_empty || pending.is_empty() {
         return message;
@@ -279,14 +280,14 @@ fn with_pending(message: String, is_empty: bool, pending: &[String]) -> String {
     format!("{message} These MCP servers are still connecting: {names}. Search again in a while.")
 }
 
-/// The least overlap of a tool that is found by meaning: half of what the policy says, or else the query's.
+/// Returns the minimum overlap of a tool found by meaning: half of the policy's threshold, or else the query's minimum.
 fn least_overlap(snapshot: &Snapshot, query: &SearchQuery, slot: u32) -> f32 {
     let said = snapshot.tool(slot).threshold.or(snapshot.policy.defaults.threshold);
-    // Below zero, half would be more.
+    // Half of a negative threshold would be higher.
     said.map_or(query.least_overlap, |threshold| threshold.min(threshold / 2.0))
 }
 
-/// Tells the model that caps left places empty though more tools fit; empty where they did not.
+/// Returns a message that caps left places empty although more tools fit; empty if they did not.
 fn beyond_caps(chosen: usize, fitting: usize, places: usize) -> String {
     if chosen == fitting.min(places) {
         return String::new();
@@ -295,7 +296,8 @@ fn beyond_caps(chosen: usize, fitting: usize, places: usize) -> String {
         .to_owned()
 }
 
-/// The tools nearest to a sentence, as Route ranks them and within its caps; by words when nothing was embedded.
+/// Returns the tools nearest to a sentence, ranked as Route does and within its caps. Ranks by words if nothing was
+/// embedded.
 fn natural(
     snapshot: &Snapshot,
     query: &SearchQuery,
@@ -307,7 +309,7 @@ fn natural(
     let fits = |found: &Candidate| match found.found_by {
         FoundBy::Name | FoundBy::Memory => true,
         _ if by_words => found.score > 0.0,
-        // A tool may be found by the requests of its pack, which its summary says nothing of.
+        // A tool may be found by the sample requests of its pack, which its summary does not mention.
         _ => found.overlap.max(found.parts.nearest) >= least_overlap(snapshot, query, found.slot),
     };
     let rank = |k: usize, allowed: Option<&_>| -> Result<Vec<Candidate>, Error> {

@@ -1,33 +1,33 @@
-//! The stages of a call: what each takes, and its span where the call is traced.
+//! Stages of a call: the duration of each, and its span if the call is traced.
 
 use std::time::Instant;
 
 use toolgate_telemetry::part;
 use tracing::Span;
 
-/// Times stages; each ends where the next begins.
+/// Timer of stages; each ends where the next begins.
 pub(super) struct Stages {
     stage: &'static str,
     span: Span,
     started: Instant,
-    /// Microseconds by stage.
+    /// Duration of each finished stage, in microseconds.
     pub(super) timings: Vec<(&'static str, u64)>,
 }
 
 impl Stages {
-    /// Begins the first one.
+    /// Begins the first stage.
     pub(super) fn begin(stage: &'static str) -> Self {
         let timings = Vec::with_capacity(5);
         Self { stage, span: part(stage), started: Instant::now(), timings }
     }
 
-    /// Ends one, and begins the next.
+    /// Ends the current stage and begins the next.
     pub(super) fn next(&mut self, stage: &'static str) {
         self.end();
         (self.stage, self.span) = (stage, part(stage));
     }
 
-    /// Ends the last one.
+    /// Ends the last stage.
     pub(super) fn end(&mut self) {
         let now = Instant::now();
         let micros = (now - self.started).as_micros();
@@ -35,7 +35,7 @@ impl Stages {
         (self.started, self.span) = (now, Span::none());
     }
 
-    /// The span of the stage under way, for work that has spans of its own.
+    /// Returns the span of the current stage, for work that has spans of its own.
     pub(super) fn span(&self) -> Span {
         self.span.clone()
     }

@@ -1,5 +1,5 @@
-//! Compiles the schemas of the tools that models are shown, before a call needs them: beside the calls, on threads that
-//! give way, and in pieces, so that no tenant's heavy schemas keep another's waiting.
+//! Compilation of the schemas of shown tools before a call needs them. It runs beside the calls, on threads that give
+//! way to them, and in pieces, so that one tenant's heavy schemas do not delay another's.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -12,15 +12,16 @@ use crate::gate::schemas::Schemas;
 use crate::shard::snapshot::Snapshot;
 use toolgate_core::identity::TenantId;
 
-/// Units of some 100 ns after which a piece of work begins no further schema: ten milliseconds.
+/// Units of about 100 ns after which a piece of work begins no further schema: ten milliseconds.
 pub(super) const PIECE_UNITS: usize = 100_000;
 
-/// Answers whose schemas wait to be compiled, over all tenants and of one; those of more are compiled when they are
-/// called.
+/// Maximum number of answers whose schemas wait to be compiled, over all tenants. Schemas of further answers are
+/// compiled when they are called.
 const WAITING_MAX: usize = 256;
+/// Maximum number of answers of one tenant whose schemas wait to be compiled.
 const WAITING_OF_ONE_MAX: usize = 8;
 
-/// Compiles schemas in the background. Dropping it ends this after the piece in hand.
+/// Background compiler of schemas. Dropping it ends the work after the current piece.
 pub(super) struct Warmer(Arc<Work>);
 
 struct Work {
@@ -33,15 +34,15 @@ struct Work {
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Wanted>,
-    /// Whether a task works on it.
+    /// True while a task works on the queue.
     is_at_work: bool,
 }
 
-/// Tools of one answer whose schemas are not compiled. They keep no outdated shard in memory.
+/// Tools of one answer whose schemas are not compiled. The weak reference keeps no outdated shard in memory.
 struct Wanted {
     tenant: TenantId,
     snapshot: Weak<Snapshot>,
-    /// The slots, the last one first.
+    /// Slots in reverse order: the last one is next.
     slots: Vec<u32>,
 }
 
@@ -53,12 +54,12 @@ impl Warmer {
         Self(Arc::new(Work { schemas, share, queue, idle }))
     }
 
-    /// The share of the cores in which schemas are compiled.
+    /// Returns the share of the cores in which schemas are compiled.
     pub(super) fn share(&self) -> &Share {
         &self.0.share
     }
 
-    /// Has the schemas compiled that are not yet, if there is room.
+    /// Queues the schemas that are not compiled yet, if there is room.
     pub(super) fn want(
         &self,
         tenant: &TenantId,
@@ -90,7 +91,7 @@ impl Warmer {
 }
 
 impl Queue {
-    /// Adds what is wanted where there is room. Returns true where nobody works on the queue yet: the caller sees to it.
+    /// Adds an entry if there is room. Returns true if no task works on the queue yet; the caller must then start one.
     fn add(&mut self, wanted: Wanted) -> bool {
         let of_tenant = self.waiting.iter().filter(|other| other.tenant == wanted.tenant).count();
         if self.waiting.len() >= WAITING_MAX || of_tenant >= WAITING_OF_ONE_MAX {
@@ -100,7 +101,7 @@ impl Queue {
         !std::mem::replace(&mut self.is_at_work, true)
     }
 
-    /// Takes what waits longest. Where nothing does, nobody works on it any more.
+    /// Takes the entry that has waited longest. If there is none, the queue is marked as idle.
     fn next(&mut self) -> Option<Wanted> {
         let next = self.waiting.pop_front();
         self.is_at_work = next.is_some();
@@ -109,13 +110,13 @@ impl Queue {
 }
 
 impl Work {
-    /// Nothing panics while it holds the lock.
+    /// Locks the queue. A poisoned lock is safe to use, because nothing panics while it is held.
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Compiles until nothing waits or nobody wants it any more, a piece of each answer in turn.
+/// Compiles one piece of each answer in turn, until nothing waits or the warmer is dropped.
 async fn go_on(work: Weak<Work>) {
     while let Some(work) = work.upgrade() {
         let next = work.queue().next();
@@ -127,7 +128,7 @@ async fn go_on(work: Weak<Work>) {
         let schemas = Arc::clone(&work.schemas);
         match work.share.run(&tenant, Behind::Answers, move || wanted.piece(&schemas)).await {
             Ok(None) => {}
-            // It is not refused for want of room: it had its place.
+            // The rest is not refused for lack of room, because it already had a place.
             Ok(Some(rest)) => work.queue().waiting.push_back(rest),
             Err(error) => warn!(%error, "schemas are compiled when they are called"),
         }
@@ -135,7 +136,7 @@ async fn go_on(work: Weak<Work>) {
 }
 
 impl Wanted {
-    /// Compiles schemas for a while, and returns what is left of them.
+    /// Compiles schemas for one piece of work, and returns the rest; `None` if nothing is left.
     fn piece(mut self, schemas: &Schemas) -> Option<Self> {
         let snapshot = self.snapshot.upgrade()?;
         let mut units = 0;

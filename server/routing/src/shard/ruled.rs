@@ -55,14 +55,15 @@ impl RuledCatalog {
     /// logged: one bad row must not hide the rest of the catalog.
     #[must_use]
     pub fn new(servers: Vec<StoredServer>, tools: Vec<StoredTool>, policy: &Arc<Policy>) -> Self {
-        Self::beside(servers, (tools, Vec::new()), policy)
+        Self::beside(servers, tools, Vec::new(), policy)
     }
 
     /// The same with the tools that wait for approval beside those that are shown.
     #[must_use]
     pub fn beside(
         servers: Vec<StoredServer>,
-        (tools, quarantined): (Vec<StoredTool>, Vec<StoredTool>),
+        tools: Vec<StoredTool>,
+        quarantined: Vec<StoredTool>,
         policy: &Arc<Policy>,
     ) -> Self {
         let servers: HashMap<ServerName, ServerRecord> =

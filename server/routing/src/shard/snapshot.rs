@@ -115,7 +115,7 @@ impl Snapshot {
         let policy_revision = catalog.policy.as_ref().map(|stored| stored.revision);
         let pending = PendingServer::all(&catalog.servers, &policy);
         let RuledCatalog { tools, requirements, pinned, quarantine, .. } =
-            RuledCatalog::beside(catalog.servers, (catalog.tools, catalog.quarantined), &policy);
+            RuledCatalog::beside(catalog.servers, catalog.tools, catalog.quarantined, &policy);
         let mut footing = Footing::default();
         let vectors = match rows(&tools, (embeddings, packs), dimensions) {
             Some(Rows { rows, mixed, nearer }) => {

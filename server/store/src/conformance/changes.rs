@@ -1,4 +1,4 @@
-//! What changed since a revision, as who watches a catalog is told it.
+//! Tests of the changes since a revision, as watchers of a catalog receive them.
 
 use super::*;
 use crate::{ChangedTenant, Changes, REMOVED_SERVERS_KEPT, Sequence};
@@ -48,7 +48,7 @@ pub(crate) async fn old_removals_can_not_be_told(store: &dyn Store) {
     assert_eq!(since(store, &t, 0).await, told(2 * gone, &[], false));
 }
 
-/// The tenants that changed, as `name revision`.
+/// Returns the changed tenants as `name revision`, with the number of the last change.
 async fn changed(store: &dyn Store, after: Sequence, most: u32) -> (Vec<String>, Sequence) {
     let found = store.changed_tenants(after, most).await.expect("a read");
     let last = found.last().map_or(after, |changed| changed.sequence);
@@ -69,7 +69,7 @@ pub(crate) async fn changed_tenants_are_told_in_order(store: &dyn Store) {
     assert_eq!((names, last), (vec!["acme 1".to_owned(), "b 2".to_owned()], 3));
     assert_eq!(changed(store, 0, 1).await.0, ["acme 1"]);
     assert_eq!(changed(store, last, 10).await.0, [""; 0]);
-    // What fails, or changes no catalog, has no number.
+    // A failed commit, or one that changes no catalog, gets no number.
     refusal(store, &a, change("s", None, Vec::new())).await;
     store.record_request(&tenant("new"), request("r", "body")).await.expect("a record");
     remember(store, &a, "s", "a").await;

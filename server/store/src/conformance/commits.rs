@@ -1,4 +1,4 @@
-//! What a commit does, and what refuses it.
+//! Tests of the effect of a commit, and of the commits that are refused.
 
 use super::*;
 use toolgate_core::precondition::Precondition;
@@ -134,7 +134,7 @@ pub(crate) async fn the_stock_is_limited(store: &dyn Store) {
     let over = refusal(store, &t, few).await;
     assert!(matches!(over, StoreError::TooManyServers { actual: 2 }), "{over:?}");
     commit(store, &t, limited(change("b", None, tools("b", 1)))).await;
-    // Replacing is not adding, and what goes makes room.
+    // Replacing a tool adds none, and removed tools make room.
     commit(store, &t, limited(change("a", Some(1), tools("a", 2)))).await;
     let mut exchange = limited(removal("a", 3, &["t0"]));
     exchange.upserts = vec![tool("a", "t9", "T")];

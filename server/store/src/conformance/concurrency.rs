@@ -1,4 +1,4 @@
-//! Calls at the same time: one winner for each base, and no reader sees half of a change.
+//! Tests of concurrent calls: one commit wins for each base, and no reader sees half of a change.
 
 use super::*;
 

@@ -1,10 +1,10 @@
-//! All of a tenant, read as it is and stored elsewhere.
+//! Tests that read all content of a tenant and store it elsewhere.
 
 use super::*;
 use crate::stream::{self, Reader};
 use crate::{TenantContent, UsageAddition, UsageCount};
 
-/// A tenant with something of everything.
+/// Fills a tenant with some content of every kind.
 pub(crate) async fn fill(store: &dyn Store, t: &TenantId) {
     let mut first = change("s", None, vec![tool("s", "a", "A\0"), tool("s", "b", "B")]);
     first.upserts[0].definition = "\u{10ffff}\0{}".to_owned();
@@ -32,7 +32,7 @@ pub(crate) async fn content(store: &dyn Store, t: &TenantId) -> TenantContent {
     store.read_content(t).await.expect("a read").expect("a tenant")
 }
 
-/// The same after its way through lines of JSON.
+/// Returns the content after encoding it as lines of JSON and decoding it.
 pub(crate) fn by_lines(t: &TenantId, content: &TenantContent) -> TenantContent {
     let mut reader = Reader::default();
     let all = [stream::head()].into_iter().chain(stream::lines(t, content.clone()));
@@ -61,7 +61,7 @@ pub(crate) async fn content_is_stored_elsewhere_as_it_is(store: &dyn Store) {
     store.restore_content(&to, &moved).await.expect("stored");
     assert_eq!(content(store, &to).await, before);
     assert_eq!(store.last_change().await.expect("a read"), last + 1, "others hear of it");
-    // It goes on where it was.
+    // The restored catalog continues at the same revision.
     let revision = commit(store, &to, change("new", None, Vec::new())).await;
     assert_eq!(revision, before.catalog.revision + 1);
     let again = store.restore_content(&to, &moved).await;

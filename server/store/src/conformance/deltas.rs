@@ -1,8 +1,8 @@
-//! The summary pool's order, and what its deltas are made of.
+//! Tests of the summary pool's order and of the data for its deltas.
 
 use super::*;
 
-/// Tools as `name@summary revision`, in the pool's order.
+/// Returns the tools as `name@summary revision`, in the pool's order.
 async fn pool(store: &dyn Store, t: &TenantId) -> Vec<String> {
     let tools = catalog(store, t).await.tools;
     tools.iter().map(|t| format!("{}@{}", t.record.name.as_str(), t.summary_revision)).collect()
@@ -36,7 +36,7 @@ pub(crate) async fn a_name_taken_again_is_no_removal(store: &dyn Store) {
     commit(store, &t, one()).await;
     commit(store, &t, removal("s", 1, &["a", "b"])).await;
     assert_eq!(catalog(store, &t).await.removed.len(), 2);
-    // By another tool of another server, with the very line that was there.
+    // The name is taken by another tool of another server, with an identical line.
     let mut heir = tool("heir", "x", "A");
     heir.model_name = "mcp__s__a".to_owned();
     commit(store, &t, change("heir", None, vec![heir])).await;
@@ -66,7 +66,7 @@ pub(crate) async fn scopes_begin_deltas_anew(store: &dyn Store) {
     commit(store, &t, change("s", None, first)).await;
     commit(store, &t, removal("s", 1, &["a"])).await;
     assert_eq!(floor().await, (0, 1), "what everybody saw is told by name");
-    // The same name for some only: the others are still told that the old line is gone.
+    // The name is taken again for some callers only. The others still need to know that the old line is gone.
     commit(store, &t, change("s", Some(2), vec![scoped("a")])).await;
     assert_eq!(floor().await, (0, 1));
     commit(store, &t, removal("s", 3, &["c"])).await;

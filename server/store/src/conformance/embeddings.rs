@@ -1,4 +1,4 @@
-//! Embeddings live as long as a tool of the tenant has their text.
+//! Tests that embeddings are kept as long as a tool of the tenant has their text.
 
 use super::*;
 
@@ -30,7 +30,7 @@ pub(crate) async fn embeddings_go_with_their_last_tool(store: &dyn Store) {
     assert!(store.load_embeddings(&t, "encoder-2").await.expect("a read").is_empty());
     store.remove_server(&t, &server_name("o"), 2).await.expect("a removal");
     assert_eq!(texts(store, &t, &all).await, ["D"]);
-    // A summary that moves to another tool of the same change keeps its embedding.
+    // A summary that moves to another tool in the same change keeps its embedding.
     let mut moved = removal("s", 3, &["b"]);
     moved.upserts = vec![tool("s", "d", "D")];
     commit(store, &t, moved).await;
@@ -47,7 +47,7 @@ pub(crate) async fn saved_embeddings_are_kept(store: &dyn Store) {
     let many: Vec<_> = (0..200).map(|i| embedding(&i.to_string(), &vector)).collect();
     store.save_embeddings(&t, "e", &many).await.expect("a save");
     store.save_embeddings(&t, "e", &[]).await.expect("a save");
-    // What is there stays.
+    // An existing embedding is kept.
     store.save_embeddings(&t, "e", &[embedding("7", &[9.0; 5])]).await.expect("a save");
     let twice = [embedding("new", &vector), embedding("new", &vector)];
     store.save_embeddings(&t, "e", &twice).await.expect("a save");
@@ -73,7 +73,7 @@ pub(crate) async fn embeddings_that_come_after_their_tool_went_are_not_kept(stor
         commit(store, t, change("s", None, vec![tool("s", "a", "A"), tool("s", "b", "B")])).await;
     }
     store.save_embeddings(&other, ENCODER, &[embedding("A", &[1.0])]).await.expect("a save");
-    // Somebody reads the catalog, and has A and B embedded; meanwhile b changes.
+    // A process reads the catalog and embeds A and B; meanwhile b changes.
     let made = [embedding("A", &[1.0]), embedding("B", &[2.0])];
     commit(store, &t, change("s", Some(1), vec![tool("s", "b", "C")])).await;
     store.save_embeddings(&t, ENCODER, &made).await.expect("a save");

@@ -1,4 +1,4 @@
-//! API keys: kept whole, found by id, ended once and for all.
+//! Tests of API keys: stored unchanged, found by id, revoked for good.
 
 use super::*;
 use crate::StoredKey;
@@ -51,7 +51,7 @@ pub(crate) async fn keys_are_read_with_the_store_s_time(store: &dyn Store) {
     let read = store.find_key("a").await.expect("a read").expect("the key");
     let after = store.read_clock_ms().await.expect("a clock");
     assert!((before..=after).contains(&read.now_ms), "{before} {} {after}", read.now_ms);
-    // Both are of one host here; what the process knows of the clock is wrong by a way to the store and back.
+    // Both clocks are on one host here. The process's estimate is wrong by at most a round trip to the store.
     assert!((store.clock_ms() - after).abs() < 60_000, "{} {after}", store.clock_ms());
 }
 

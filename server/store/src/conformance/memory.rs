@@ -1,4 +1,4 @@
-//! What is remembered of calls: by tool, each tenant's own, within bounds, gone with its tool.
+//! Tests of exemplars: by tool, separate for each tenant, within bounds, deleted with their tool.
 
 use std::slice;
 
@@ -27,12 +27,12 @@ fn exemplar(place: u8, fades_ms: i64) -> Exemplar {
     }
 }
 
-/// A catalog of the tools `a` and `b` of `s`.
+/// Registers the tools `a` and `b` of the server `s`.
 async fn register(store: &dyn Store, t: &TenantId) {
     commit(store, t, change("s", None, vec![tool("s", "a", "A"), tool("s", "b", "B")])).await;
 }
 
-/// Puts these exemplars of the tools in the place of those that have theirs.
+/// Stores these exemplars for the tools, in place of exemplars with the same place.
 async fn put(
     store: &dyn Store,
     t: &TenantId,
@@ -47,7 +47,7 @@ async fn put(
     store.revise_memory(t, tools, &revise, bounds).await.expect("a revision");
 }
 
-/// Remembers one call of a tool.
+/// Stores an exemplar of one call of a tool.
 pub(crate) async fn remember(store: &dyn Store, t: &TenantId, server: &str, name: &str) {
     put(store, t, &[id(server, name)], &[exemplar(1, 100)], BOUNDS).await;
 }
@@ -56,7 +56,7 @@ async fn read(store: &dyn Store, t: &TenantId, since: u64) -> MemoryChanges {
     store.read_memory(t, since).await.expect("a read")
 }
 
-/// What is remembered, as `tool place`.
+/// Returns the stored exemplars as `tool place`.
 async fn places(store: &dyn Store, t: &TenantId) -> Vec<String> {
     let changes = read(store, t, 0).await;
     changes.exemplars.iter().map(|(tool, one)| format!("{tool} {}", one.place)).collect()
@@ -90,7 +90,7 @@ pub(crate) async fn memory_tells_what_changed(store: &dyn Store) {
     let none = read(store, &t, changes.version).await;
     assert!(none.exemplars.is_empty() && !none.whole);
     assert_eq!(none.version, changes.version);
-    // What is gone can only be told by what is there.
+    // Removed exemplars show only by a full list of those that are left.
     store.clear_memory(&t, None, Some(&tool_name("b"))).await.expect("a clearance");
     let rest = read(store, &t, changes.version).await;
     assert!(rest.whole && rest.exemplars.len() == 2, "{rest:?}");

@@ -1,4 +1,4 @@
-//! One tenant's stored content in plain maps: what the property test holds a backend against.
+//! Model of one tenant's stored content in plain maps. The property test compares a backend with it.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -13,14 +13,14 @@ pub(super) struct Model {
     pub(super) removed: BTreeMap<String, Revision>,
     pub(super) embeddings: BTreeMap<(String, ContentHash), Vec<f32>>,
     pub(super) requests: BTreeMap<String, RecordedRequest>,
-    /// Who came, changed or went at each revision.
+    /// MCP servers that were added, changed or removed at each revision.
     pub(super) touched: Vec<(Revision, String)>,
-    /// The summary pool as it was at each revision: summary by model-facing name.
+    /// Summary pool at each revision: summary by model-facing name.
     pub(super) pools: Vec<(Revision, BTreeMap<String, String>)>,
 }
 
 impl Model {
-    /// The model after `change`; `now` is what the store says of the time.
+    /// Returns the model after `change`. `now` is the store's time.
     pub(super) fn commit(&self, change: &ServerChange, now: i64) -> Result<Self, StoreError> {
         let server = change.server.name.as_str();
         if let Some(request) = &change.request {
@@ -58,7 +58,7 @@ impl Model {
         Ok(next)
     }
 
-    /// The model without the server.
+    /// Returns the model without the server.
     pub(super) fn remove(&self, server: &str, base: Revision) -> Result<Self, StoreError> {
         if self.servers.get(server).map(|stored| stored.revision) != Some(base) {
             return Err(StoreError::Conflict);
@@ -78,7 +78,8 @@ impl Model {
         }
     }
 
-    /// As a store keeps what comes after the catalog was read: what is of no tool's summary goes.
+    /// Saves embeddings that were made after a read of the catalog, and drops those that are no tool's summary any
+    /// more.
     pub(super) fn save_used(&mut self, fingerprint: &str, embeddings: &[StoredEmbedding]) {
         self.save(fingerprint, embeddings);
         let summaries = self.tools.values().map(|tool| hash_of(&tool.record.summary));
@@ -147,7 +148,7 @@ impl Model {
         self.servers.insert(name.to_owned(), stored);
     }
 
-    /// Notes what went since `before`, and the pool as it is now.
+    /// Records the names removed since `before`, and the current pool.
     fn tidy(&mut self, before: &Self) {
         let revision = self.revision.expect("a commit has a revision");
         let pool = |model: &Self| -> BTreeMap<String, String> {
@@ -161,7 +162,7 @@ impl Model {
             self.removed.insert(name.clone(), revision);
         }
         self.removed.retain(|name, _| !new.contains_key(name));
-        // An embedding goes with the last tool that has its text, quarantined or not.
+        // An embedding is dropped with the last tool that has its text, quarantined or not.
         let texts = |model: &Self| -> HashSet<_> {
             model.tools.values().map(|tool| hash_of(&tool.record.summary)).collect()
         };

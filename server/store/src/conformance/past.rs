@@ -1,4 +1,4 @@
-//! What is remembered of tools that were removed.
+//! Tests of the records of removed tools.
 
 use super::*;
 use crate::{PAST_TOOL_KEPT, PAST_TOOLS_KEPT, PastTool, TenantContent};
@@ -34,7 +34,7 @@ pub(crate) async fn removed_tools_are_remembered(store: &dyn Store) {
     }
     assert_eq!(past(store, &tenant("other"), "s").await, []);
     assert_eq!(past(store, &t, "other").await, []);
-    // What is there again is known by its row.
+    // A tool that is registered again has a row, so its record is dropped.
     let base = commit(store, &t, change("s", None, vec![tools[0].clone()])).await;
     assert_eq!(names(&past(store, &t, "s").await), ["b", "c"]);
     let changed = ToolRecord { hash: [9; 32], ..tools[1].clone() };
@@ -55,7 +55,7 @@ fn old(server: &str, name: &str, removed_ms: i64) -> PastTool {
     }
 }
 
-/// A tenant of which nothing is left but what is remembered.
+/// Returns a tenant's content that holds only records of removed tools.
 fn remembered(past_tools: Vec<PastTool>) -> TenantContent {
     let catalog = StoredCatalog { revision: 1, ..StoredCatalog::default() };
     TenantContent { catalog, past_tools, ..TenantContent::default() }

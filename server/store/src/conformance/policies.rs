@@ -1,4 +1,4 @@
-//! What a policy's change does, and what it does to the deltas of the summary pool.
+//! Tests of a policy's change, and of its effect on deltas of the summary pool.
 
 use super::*;
 use crate::Committed;
@@ -59,7 +59,7 @@ pub(crate) async fn a_policy_begins_deltas_anew(store: &dyn Store) {
     assert_eq!((loaded.pool_floor, loaded.removed.len()), (3, 1), "one that hides nothing");
 }
 
-/// A name in a delta would tell a caller of a tool that it never saw.
+/// Checks that no delta contains the name of a tool that a caller never saw.
 pub(crate) async fn a_policy_that_hides_tells_nobody_of_changes(store: &dyn Store) {
     let t = tenant("acme");
     set(store, &t, policy(None, "hides", true)).await;
@@ -69,7 +69,7 @@ pub(crate) async fn a_policy_that_hides_tells_nobody_of_changes(store: &dyn Stor
     commit(store, &t, removal("git", 2, &["a"])).await;
     let loaded = catalog(store, &t).await;
     assert_eq!((loaded.pool_floor, loaded.removed.len()), (3, 0));
-    // The summary stays, but what a rule matches may have changed.
+    // The summary stays the same, but the annotations that a rule matches may have changed.
     let mut changed = tool("git", "b", "B");
     changed.definition = "{\"annotations\": {}}".to_owned();
     commit(store, &t, change("git", Some(3), vec![changed])).await;

@@ -1,5 +1,5 @@
-//! Random operations of two tenants that use the same names, held against the plain model of each: what
-//! one does must never show in the other.
+//! Property test: random operations of two tenants that use the same names, compared with a plain model of each
+//! tenant. One tenant's operations must never affect the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -29,7 +29,7 @@ enum Op {
 struct CommitOp {
     server: usize,
     stale: bool,
-    /// Tool, number of its model-facing name, summary, definition, status.
+    /// Number of the tool, of its model-facing name, of its summary, of its definition and of its status.
     upserts: Vec<(u8, u8, u8, u8, usize)>,
     removals: Vec<u8>,
     texts: Vec<u8>,
@@ -61,7 +61,7 @@ pub(crate) fn random_operations(store: &dyn Store, runtime: &Runtime) {
     let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
     let operations = vec((0..2usize, op()), 1..40);
     let outcome = TestRunner::new(config).run(&operations, |operations| {
-        // One store for all cases: whatever earlier tenants left must not show either.
+        // All cases share one store, so that content of earlier tenants must not show either.
         let n = case.fetch_add(1, Ordering::Relaxed);
         let tenants = [tenant(&format!("case-{n}")), tenant(&format!("case-{n}-"))];
         runtime.block_on(run(store, &tenants, operations));
@@ -121,7 +121,8 @@ async fn apply(store: &dyn Store, t: &TenantId, model: &mut Model, op: Op) {
     }
 }
 
-/// Takes the model on when both agree that the change was made, and on its revision.
+/// Advances the model if the store and the model both accept the change. Checks that they agree on the outcome and
+/// the revision.
 fn follow(
     model: &mut Model,
     done: Result<Revision, StoreError>,
@@ -155,7 +156,7 @@ impl CommitOp {
         let tools = self.upserts.iter();
         let tools = tools.map(|(name, model_name, summary, definition, status)| ToolRecord {
             status: ToolStatus::ALL[*status],
-            // Mostly a name of its own; now and then one that others take as well.
+            // Usually a name of the tool's own; sometimes one that other tools use too.
             model_name: match model_name {
                 0..=3 => format!("M{model_name}"),
                 _ => format!("M-{server}-{name}"),
@@ -192,7 +193,7 @@ async fn catalogs_agree(store: &dyn Store, t: &TenantId, model: &Model) {
     deltas_agree(&loaded, model);
 }
 
-/// From each revision that ever was, the delta leads to the pool as it is.
+/// Checks that the delta from every earlier revision leads to the current pool.
 fn deltas_agree(loaded: &StoredCatalog, model: &Model) {
     let now = model.pools.last().map(|(_, pool)| pool.clone()).unwrap_or_default();
     for (since, pool) in [(0, BTreeMap::new())].iter().chain(&model.pools) {
@@ -238,7 +239,7 @@ async fn changes_agree(store: &dyn Store, t: &TenantId, model: &Model) {
     for since in 0..=now {
         let told = store.changes(t, since).await.expect("a read");
         let touched = model.touched.iter().filter(|(at, _)| *at > since).map(|(_, name)| name);
-        // Who has seen nothing need not hear of what is gone.
+        // A reader that has seen nothing need not learn about removed servers.
         let known = touched.filter(|name| since > 0 || model.servers.contains_key(*name));
         let servers = known.cloned().collect::<BTreeSet<_>>().into_iter().collect();
         assert_eq!(told, Changes { revision: now, servers, policy: false, told: true });

@@ -1,4 +1,4 @@
-//! Quarantined tools are kept, listed and counted, and are no part of the summary pool.
+//! Tests that quarantined tools are kept, listed and counted, but are no part of the summary pool.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn approved(server: &str, name: &str, summary: &str) -> ToolRecord {
     ToolRecord { status: ToolStatus::Approved, ..tool(server, name, summary) }
 }
 
-/// Names of the pool's tools, of the quarantined ones, and of the removed ones.
+/// Returns the names of the shown tools, of the quarantined ones, and of the removed ones.
 async fn parts(store: &dyn Store, t: &TenantId) -> [Vec<String>; 3] {
     let catalog = catalog(store, t).await;
     let line = |tool: &crate::StoredTool| {

@@ -1,11 +1,11 @@
-//! Pages, tenants apart from each other, and texts as they were.
+//! Tests of pages, of isolation between tenants, and of texts that must be kept unchanged.
 
 use super::*;
 use crate::{StoredTool, ToolCursor, ToolRecord};
 
 pub(crate) async fn pages_follow_each_other(store: &dyn Store) {
     let t = tenant("acme");
-    // By bytes: upper case before lower case, `-` before digits, ASCII before the rest.
+    // Ordered by bytes: upper case before lower case, `-` before digits, ASCII before the rest.
     for (server, names) in
         [("b", ["Z", "a", "ä"]), ("B", ["1", "-x", "日"]), ("b-1", ["a", "b", "c"])]
     {
@@ -103,7 +103,7 @@ const ODD_TEXTS: [&str; 7] = [
 
 const ODD_NAMES: [&str; 7] = ["it's", "a\"b\\c", "日本 語", "%_*", "[1]", "\u{1f9f0}", "null"];
 
-/// Tools whose names and texts a careless statement would spoil.
+/// Returns tools with names and texts that a careless statement would corrupt.
 fn odd_tools() -> Vec<ToolRecord> {
     ODD_NAMES
         .iter()
@@ -125,7 +125,7 @@ pub(crate) async fn texts_are_kept_byte_for_byte(store: &dyn Store) {
     let mut wanted = change("s", None, tools.clone());
     wanted.server.description = ODD_TEXTS.concat();
     commit(store, &t, wanted.clone()).await;
-    // Once more: now every name and text goes through the statements that look for stored ones.
+    // Commit once more: now every name and text passes through the statements that look for stored ones.
     wanted.base = Some(1);
     commit(store, &t, wanted.clone()).await;
     let read = catalog(store, &t).await;
@@ -135,7 +135,7 @@ pub(crate) async fn texts_are_kept_byte_for_byte(store: &dyn Store) {
         let is_there = |t: &StoredTool| t.record == *tool && t.summary_revision == 1;
         assert!(read.tools.iter().any(is_there), "{tool:?}");
     }
-    // Without scopes, so that their removal is told by name.
+    // Without scopes, so that their removal is listed by name.
     wanted.base = Some(2);
     wanted.upserts.iter_mut().for_each(|tool| tool.required_scopes.clear());
     commit(store, &t, wanted).await;

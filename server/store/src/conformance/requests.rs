@@ -1,4 +1,4 @@
-//! Requests that must not be done twice.
+//! Tests of requests that must not be executed twice.
 
 use super::*;
 
@@ -14,7 +14,7 @@ pub(crate) async fn a_request_is_remembered_with_its_change(store: &dyn Store) {
         (&b"answer to body"[..], &committed)
     );
     assert_eq!(store.find_request(&t, "R1").await.expect("a read"), None);
-    // The same request once more, prepared from what is stored now: it was done.
+    // The same request again, prepared from the present state: it was executed already.
     wanted.base = Some(1);
     let again = refusal(store, &t, wanted).await;
     assert!(matches!(again, StoreError::Conflict), "{again:?}");
@@ -28,7 +28,7 @@ pub(crate) async fn a_request_id_stands_for_one_request(store: &dyn Store) {
         ServerChange { request, ..change("s", base, Vec::new()) }
     };
     commit(store, &t, with(None, "one")).await;
-    // Also when the base is stale: the caller's mistake comes first.
+    // The reused id is reported even if the base is stale, because it is the caller's mistake.
     for base in [Some(1), None] {
         let reused = refusal(store, &t, with(base, "two")).await;
         assert!(matches!(reused, StoreError::RequestIdReused), "{reused:?}");

@@ -1,4 +1,4 @@
-//! Counters of usage: added, bounded, each tenant's own, forgotten when old.
+//! Tests of usage counters: added, bounded, separate for each tenant, deleted when old.
 
 use super::*;
 use crate::{AMOUNT_MAX, Hour, UsageAddition, UsageCount};
@@ -13,7 +13,7 @@ async fn add(store: &dyn Store, additions: &[UsageAddition]) {
     store.add_usage(additions).await.expect("an addition");
 }
 
-/// The counters as `hour item amount`.
+/// Returns the counters as `hour item amount`.
 async fn counters(
     store: &dyn Store,
     of: &TenantId,
@@ -31,7 +31,7 @@ pub(crate) async fn usage_is_added_up_by_hour(store: &dyn Store) {
     add(store, &[addition(&t, 7, "b", 1), addition(&t, 7, "a", 2), addition(&t, 7, "b", 3)]).await;
     add(store, &[addition(&t, 8, "a", 5), addition(&t, 7, "a", 10)]).await;
     assert_eq!(counters(store, &t, ALWAYS, 1).await, ["7 a 12", "7 b 4", "8 a 5"]);
-    // From the first hour on, up to the second and without it.
+    // The range includes its first hour and excludes its last.
     assert_eq!(counters(store, &t, 7..8, 1).await, ["7 a 12", "7 b 4"]);
     assert_eq!(counters(store, &t, 8..9, 1).await, ["8 a 5"]);
     assert!(counters(store, &t, 9..9, 1).await.is_empty());
@@ -71,7 +71,7 @@ pub(crate) async fn usage_is_folded_into_wider_buckets(store: &dyn Store) {
 pub(crate) async fn old_usage_is_forgotten_for_all_tenants(store: &dyn Store) {
     let tenants: Vec<_> = ["a", "b", "c"].map(tenant).into();
     store.forget_usage(10).await.expect("nothing to forget");
-    // More than one transaction forgets.
+    // Enough counters that one transaction can't delete all of them.
     let items: Vec<_> = (0..4_000).map(|item| format!("item-{item}")).collect();
     for t in &tenants {
         let old = items.iter().map(|item| addition(t, 9, item, 1));

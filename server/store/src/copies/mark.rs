@@ -1,5 +1,5 @@
-//! How far a replica had followed the shared store, and when, in a file beside the copies: so that the next process knows
-//! what its copies are worth while the store can't be asked.
+//! Mark of the last change that a replica had followed in the shared store, and the time of it, in a file beside the
+//! copies. The next process uses it to judge its copies while the store can't be asked.
 
 use std::fs;
 use std::io;
@@ -8,19 +8,20 @@ use std::time::{Duration, SystemTime};
 
 use crate::Sequence;
 
-/// The file's name in the data directory.
+/// Name of the file in the data directory.
 const NAME: &str = "store-followed";
 
-/// What a process before this one knew of the store.
+/// Progress of a previous process in following the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FollowedMark {
-    /// The number of the last change that it had followed.
+    /// Number of the last change that the process had followed.
     pub sequence: Sequence,
-    /// How long ago it knew itself to be up to date.
+    /// Time since the process last was up to date.
     pub age: Duration,
 }
 
-/// Reads what a process before this one left; `None` for nothing, and for a moment that has not come: clocks were set back.
+/// Reads the mark of a previous process; `None` if there is none, or if its time is in the future because a clock was
+/// set back.
 pub(super) fn read(data_directory: &Path) -> Option<FollowedMark> {
     let path = data_directory.join(NAME);
     let sequence = fs::read_to_string(&path).ok()?.trim().parse().ok()?;
@@ -29,7 +30,7 @@ pub(super) fn read(data_directory: &Path) -> Option<FollowedMark> {
     Some(FollowedMark { sequence, age })
 }
 
-/// Writes that the replica is up to date now. Blocks on the file system.
+/// Records that the replica is up to date now. Blocks on the file system.
 pub(super) fn write(data_directory: &Path, sequence: Sequence) -> io::Result<()> {
     let path = data_directory.join(NAME);
     let draft = path.with_extension("draft");

@@ -1,4 +1,4 @@
-//! What comes back is what was kept, and nothing else ever does.
+//! Tests that a copy is read back exactly as it was kept, and that no other copy is served.
 
 use super::*;
 use crate::conformance::{hash_of, tenant, tool};
@@ -43,7 +43,7 @@ fn a_copy_comes_back_whole() {
     copies.keep(&packed("acme", 4, 2)).expect("kept");
     let wanted = (catalog(4, 2), embeddings());
     assert_eq!(copies.read(&tenant("acme"), ENCODER), Some(wanted.clone()));
-    // Another encoder's embeddings are of no use, the catalog is.
+    // Another encoder's embeddings are useless, but the catalog is not.
     let other = copies.read(&tenant("acme"), "encoder-2").expect("the catalog");
     assert_eq!(other, (catalog(4, 2), Embeddings::new()));
     drop(copies);
@@ -101,7 +101,7 @@ fn no_other_versions_copy_is_served() {
     let path = copies.folder.join(name_of("acme"));
     let mut bytes = fs::read(&path).expect("a copy");
     bytes[7] += 1;
-    // As another version would have written it, hash and all.
+    // Build a copy as another version would have written it, with a valid hash.
     let (head, content) = bytes.split_at(HEAD);
     let hash: ContentHash = Sha256::new()
         .chain_update(&head[..8])
@@ -129,7 +129,7 @@ fn those_used_longest_ago_make_room() {
     assert_eq!(there, ["a", "c", "d"]);
     let files = fs::read_dir(&copies.folder).expect("files").count();
     assert_eq!(files, 3);
-    // What could never fit is not kept, and takes nobody's place.
+    // A copy that could never fit is not kept, and displaces no other copy.
     copies.keep(&packed("e", 1, 100)).expect("passed over");
     assert!(!copies.has(&tenant("e")) && copies.has(&tenant("a")));
     drop(copies);

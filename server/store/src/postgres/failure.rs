@@ -1,4 +1,4 @@
-//! What PostgreSQL's failures mean to callers of the store, and the words for those that an operator can mend.
+//! Mapping of PostgreSQL errors to [`StoreError`], with messages for the ones that an operator can fix.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use crate::StoreError;
 use crate::error::DiskFull;
 use toolgate_core::error::Cause;
 
-// Conditions, https://www.postgresql.org/docs/current/errcodes-appendix.html.
+// Error codes, https://www.postgresql.org/docs/current/errcodes-appendix.html.
 const DISK_FULL: &str = "53100";
 const SERIALIZATION: &str = "40001";
 const DEADLOCK: &str = "40P01";
@@ -17,31 +17,31 @@ const STATEMENT_CANCELED: &str = "57014";
 const SHUTDOWNS: [&str; 3] = ["57P01", "57P02", "57P03"];
 const CORRUPTED: [&str; 2] = ["XX001", "XX002"];
 
-/// Why the store can't be used, by the name of the database.
+/// Failure to use the store, with the address of the database.
 #[derive(Debug, thiserror::Error)]
 #[error("{place}: {problem}")]
 pub(super) struct UseFailure {
     place: String,
     problem: Cow<'static, str>,
-    /// Whether it may pass by itself.
+    /// True if the failure may be temporary.
     is_outage: bool,
     #[source]
     cause: Option<Cause>,
 }
 
 impl UseFailure {
-    /// What only an operator can mend.
+    /// Creates a failure that only an operator can fix.
     pub(super) fn lasting(place: &str, problem: impl Into<Cow<'static, str>>) -> StoreError {
         Self::wrap(place, problem.into(), false, None)
     }
 
-    /// The database could not be reached a moment ago.
+    /// Creates the failure of a call that is refused because the database was unreachable a moment ago.
     pub(super) fn outage(place: &str) -> StoreError {
         let problem = Cow::Borrowed("not tried: it could not be reached a moment ago");
         Self::wrap(place, problem, true, None)
     }
 
-    /// What PostgreSQL, or the way to it, said when a transaction was to begin.
+    /// Creates the failure for an error of PostgreSQL or of the connection at the start of a transaction.
     pub(super) fn of(place: &str, cause: SqlxError) -> StoreError {
         let code = code_of(&cause);
         let problem = match (&cause, code.as_deref()) {
@@ -67,7 +67,7 @@ impl UseFailure {
     }
 }
 
-/// What a failed statement means.
+/// Converts the error of a failed statement.
 pub(super) fn failed(error: SqlxError) -> StoreError {
     let is_damage = matches!(
         error,
@@ -83,14 +83,15 @@ pub(super) fn failed(error: SqlxError) -> StoreError {
     StoreError::Unavailable(Box::new(error))
 }
 
-/// Whether PostgreSQL undid a transaction for others' sake. Never of a commit whose answer was lost.
+/// Returns true if PostgreSQL rolled a transaction back because of a conflict with others. Never true for a commit
+/// whose answer was lost.
 pub(super) fn was_undone(error: &StoreError) -> bool {
     let StoreError::Unavailable(cause) = error else { return false };
     let code = cause.downcast_ref().and_then(code_of);
     matches!(code.as_deref(), Some(SERIALIZATION | DEADLOCK))
 }
 
-/// Whether the database can't be reached now, which may pass by itself.
+/// Returns true if the database can't be reached now, which may be temporary.
 pub(super) fn is_outage(error: &StoreError) -> bool {
     let StoreError::Unavailable(cause) = error else { return false };
     if cause.is::<DiskFull>() {
@@ -99,7 +100,7 @@ pub(super) fn is_outage(error: &StoreError) -> bool {
     match (cause.downcast_ref::<UseFailure>(), cause.downcast_ref::<SqlxError>()) {
         (Some(failure), _) => failure.is_outage,
         (_, Some(error)) => is_passing(error),
-        // It took longer than it may.
+        // The call exceeded its time limit.
         _ => true,
     }
 }

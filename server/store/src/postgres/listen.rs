@@ -1,5 +1,5 @@
-//! Listening for what other processes commit. A hint that calls an earlier poll: whoever can't listen, since a
-//! pooler stands between, polls only.
+//! Listener for the commits of other processes. A hint triggers an early poll. A replica that can't listen, for
+//! instance behind a pooler, only polls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,15 +9,15 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 use tracing::debug;
 
-/// The channel that commits are told on.
+/// Notification channel for commits.
 const CHANNEL: &str = "toolgate_changes";
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Wakes `news` at each hint, for ever; and when a connection was lost, since something may have been missed.
+/// Notifies `news` at each hint, and after a lost connection, because hints may have been missed. Runs forever.
 pub(super) async fn listen(options: PgConnectOptions, patience: Duration, news: Arc<Notify>) {
-    // Its own connection, for as long as it lasts.
+    // A dedicated connection for the whole lifetime.
     let one = PgPoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None);
     let pool = one.acquire_timeout(patience).connect_lazy_with(options);
     let mut pause = FIRST_PAUSE;

@@ -1,18 +1,18 @@
-//! Whether the database could be reached lately: while it can't, calls are refused at once but for one a
-//! moment that tries, so that those who have something to fall back to need not wait.
+//! Reachability of the database. While the database is unreachable, calls fail at once, except one trial call from
+//! time to time. Callers with a fallback then need not wait.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long nobody tries after a failure.
+/// Pause after a failure before the next trial call.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// What is known of the way to the database.
+/// Last known reachability of the database.
 #[derive(Debug)]
 pub(super) struct Reach {
-    /// When the next call may try; `None` while all may.
+    /// Time from which the next call may try; `None` if all calls may try.
     next: Mutex<Option<Instant>>,
-    /// How long one that tries may take.
+    /// Maximum time of a trial call.
     attempt: Duration,
 }
 
@@ -21,7 +21,7 @@ impl Reach {
         Self { next: Mutex::default(), attempt }
     }
 
-    /// Whether a call may try.
+    /// Returns true if a call may try the database.
     pub(super) fn may_try(&self) -> bool {
         let mut next = self.next();
         let now = Instant::now();
@@ -43,7 +43,7 @@ impl Reach {
         *self.next() = Some(Instant::now() + PAUSE);
     }
 
-    /// Nothing panics while it holds the lock.
+    /// Locks the time of the next trial. Nothing panics while it holds the lock.
     fn next(&self) -> MutexGuard<'_, Option<Instant>> {
         self.next.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,5 +1,5 @@
-//! The tables, brought up to date: by whoever may, one at a time, in one transaction without session state, so
-//! that it works through a pooler too.
+//! Migration of the tables. One process at a time migrates, in one transaction without session state, so that it
+//! works through a pooler too.
 
 use std::sync::LazyLock;
 
@@ -20,13 +20,13 @@ pub(crate) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     ])
 });
 
-/// The oldest PostgreSQL that will do.
+/// Oldest supported major version of PostgreSQL.
 const OLDEST: i32 = 14;
 
-/// Held while the schema changes: "TGATE" in ASCII.
+/// Key of the advisory lock that is held during a migration: "TGATE" in ASCII.
 const LOCK: i64 = 0x54_47_41_54_45;
 
-/// What is set for each transaction on the schema. A change of a large table takes its time.
+/// Settings of each transaction on the schema. The time limits are long, because changing a large table takes time.
 const SETTINGS: &str = "SELECT set_config('search_path', 'toolgate, pg_temp', TRUE),
     set_config('statement_timeout', '600000', TRUE), set_config('lock_timeout', '60000', TRUE)";
 
@@ -36,10 +36,10 @@ const TABLE: &str = "CREATE TABLE toolgate.migrations (
     applied_at TIMESTAMPTZ NOT NULL DEFAULT now()
 )";
 
-/// How the schema stands.
+/// Compares the database's schema with this version's schema.
 ///
 /// # Errors
-/// A schema that is newer, or not ours; PostgreSQL that is too old; a database that can't be read.
+/// The schema is newer or unknown, PostgreSQL is too old, or the database can't be read.
 pub(super) async fn state(pool: &PgPool, place: &str) -> Result<SchemaState, StoreError> {
     let refused = |cause| UseFailure::of(place, cause);
     let mut transaction = pool.begin().await.map_err(refused)?;
@@ -47,17 +47,17 @@ pub(super) async fn state(pool: &PgPool, place: &str) -> Result<SchemaState, Sto
     read(&mut transaction, place).await
 }
 
-/// Brings the schema up to date; the version that it had.
+/// Migrates the schema. Returns the state before the migration.
 ///
 /// # Errors
-/// As [`state`]; a user who may not change the schema.
+/// Same as for [`state`], or the user lacks the right to change the schema.
 pub(super) async fn migrate(pool: &PgPool, place: &str) -> Result<SchemaState, StoreError> {
     let refused = |cause| UseFailure::of(place, cause);
     let mut transaction = pool.begin().await.map_err(refused)?;
     set(&mut transaction).await.map_err(refused)?;
     let lock = sqlx::query("SELECT pg_advisory_xact_lock($1)").persistent(false).bind(LOCK);
     lock.execute(&mut *transaction).await.map_err(refused)?;
-    // Another may have been faster.
+    // Another process may have migrated first.
     let state = read(&mut transaction, place).await?;
     if state.is_current() {
         return Ok(state);
@@ -67,7 +67,7 @@ pub(super) async fn migrate(pool: &PgPool, place: &str) -> Result<SchemaState, S
     Ok(state)
 }
 
-/// Whether row-level security does not bind this user, who is superuser or has BYPASSRLS.
+/// Returns true if row-level security does not bind this user: a superuser, or a user with BYPASSRLS.
 pub(super) async fn is_above_rows(pool: &PgPool) -> Result<bool, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     let sql =
@@ -113,7 +113,7 @@ async fn read(connection: &mut PgConnection, place: &str) -> Result<SchemaState,
 }
 
 async fn apply(connection: &mut PgConnection, found: i64) -> Result<(), sqlx::Error> {
-    // CREATE SCHEMA IF NOT EXISTS asks for a right that is not needed where an administrator made it.
+    // CREATE SCHEMA IF NOT EXISTS requires a privilege that is unnecessary if an administrator created the schema.
     let sql = "SELECT to_regnamespace('toolgate') IS NOT NULL";
     let is_there: bool =
         sqlx::query_scalar(sql).persistent(false).fetch_one(&mut *connection).await?;

@@ -1,5 +1,5 @@
-//! What only the shared store has, on a real PostgreSQL that the tests start; and the whole conformance suite
-//! on it, once directly and once through a real pooler.
+//! Tests of the shared store on a real PostgreSQL that the tests start, and the whole conformance suite on it, once
+//! directly and once through a real pooler.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(super) struct Fixture {
     pub(super) database: Database,
 }
 
-/// A store in a database of its own.
+/// Opens a store in a database of its own.
 pub(super) async fn open() -> Fixture {
     let database = Cluster::get().database().await;
     let store = PostgresStore::open(&config(&database.url)).await.expect("a store");

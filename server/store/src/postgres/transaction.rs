@@ -1,5 +1,5 @@
-//! Statements within a transaction on PostgreSQL. Lists are parameters as arrays, and statements have no
-//! names, so that poolers may give each transaction another connection.
+//! Statements within a transaction on PostgreSQL. Lists are array parameters, and statements are unnamed, so that
+//! poolers may give each transaction another connection.
 
 use std::borrow::Cow;
 
@@ -13,15 +13,15 @@ use crate::sql::rows::sqlx_row;
 use crate::sql::transaction::sqlx_transaction;
 use crate::sql::{Column, Insert, Transaction as _, Value, sql, values};
 
-/// Rows in one statement that inserts.
+/// Maximum number of rows in one INSERT statement.
 const ROWS_A_STATEMENT: usize = 5_000;
 
-/// Begins the two characters that stand for one that PostgreSQL can't keep, and for itself. A noncharacter,
-/// which texts should not have.
+/// First of the two characters that encode NUL, which PostgreSQL can't store, or this character itself. It is a
+/// noncharacter, which texts should not contain.
 const ESCAPE: char = '\u{10ffff}';
 
 sqlx_transaction! {
-    /// A transaction on a PostgreSQL database.
+    /// Transaction on a PostgreSQL database.
     PgTransaction over Postgres, PgRow;
     text: postgres, persistent: false, bind: bind, insert: insert, failed: failed
 }
@@ -29,7 +29,7 @@ sqlx_transaction! {
 sqlx_row!(PgRow, failed: failed, text: unescaped);
 
 impl PgTransaction {
-    /// Has other writers of the tenant wait. A tenant that is not known yet gets a row to wait at.
+    /// Makes other writers of the tenant wait. Inserts a row to lock for a tenant that is not known yet.
     pub(super) async fn lock(&mut self, tenant: &str) -> Result<(), StoreError> {
         let lock = sql!("SELECT revision FROM tenants WHERE tenant = $1 FOR UPDATE");
         if self.optional(lock, &values![tenant]).await?.is_none() {
@@ -81,8 +81,8 @@ async fn insert(
     Ok(())
 }
 
-/// Binds a column as an array. One that lacked a value for its type would be shorter than the others, and
-/// the missing ones NULL, which no column without texts takes.
+/// Binds a column as an array. If a value did not match the column's type, the array would be shorter than the
+/// others. The missing values would then be NULL, which only text columns accept.
 fn bind_column<'q, 'v>(
     query: Query<'q, Postgres, PgArguments>,
     column: Column,
@@ -119,7 +119,8 @@ fn type_of(column: Column) -> &'static str {
     }
 }
 
-/// PostgreSQL keeps any text but those with a NUL. Texts sort as before, since names have none.
+/// Encodes a text for PostgreSQL, which stores any text without NUL. The sort order of names is unchanged, because
+/// they contain no NUL.
 fn escaped(text: &str) -> String {
     if !text.contains(['\0', ESCAPE]) {
         return text.to_owned();

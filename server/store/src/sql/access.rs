@@ -1,4 +1,4 @@
-//! The store that every SQL backend is: each call as one transaction, and what it may cost.
+//! Implementation of [`Store`] for every SQL backend: each call is one transaction with a time limit.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,19 +17,19 @@ use crate::{
 };
 use toolgate_core::identity::{ServerName, TenantId, ToolId, ToolName};
 
-/// The longest that a read of a few rows may take.
+/// Time limit for a read of a few rows.
 pub(super) const READ_LIMIT: Duration = Duration::from_secs(10);
-/// The longest that a read of a tenant's whole catalog may take.
+/// Time limit for a read of a tenant's whole catalog.
 const LOAD_LIMIT: Duration = Duration::from_secs(60);
-/// The longest that a change may take.
+/// Time limit for a change.
 pub(super) const WRITE_LIMIT: Duration = Duration::from_secs(30);
-/// The longest that all of a tenant may take, to be read or stored.
+/// Time limit for a read or a write of all content of a tenant.
 const MOVE_LIMIT: Duration = Duration::from_secs(15 * 60);
 
-/// How often a change is tried that the database undoes for others' sake.
+/// Maximum number of attempts at a change that the database rolls back because of a conflict.
 pub(super) const ATTEMPTS: u32 = 4;
 
-/// What `work` answers, or [`StoreError::Unavailable`] when it takes longer than `limit`.
+/// Awaits `work`, and returns [`StoreError::Unavailable`] if it takes longer than `limit`. Counts failures.
 pub(super) async fn limited<T>(
     store: &impl Backend,
     limit: Duration,
@@ -45,7 +45,7 @@ pub(super) async fn limited<T>(
     answer
 }
 
-/// What `$work` reads within one transaction.
+/// Runs `$work` within one read transaction.
 macro_rules! reading {
     ($store:ident, $limit:ident, $scope:expr, |$snapshot:ident| $work:expr) => {
         Box::pin(limited($store, $limit, async move {
@@ -56,7 +56,7 @@ macro_rules! reading {
     };
 }
 
-/// What `$work` writes within one transaction, which is committed, or tried again when it was undone.
+/// Runs `$work` within one write transaction and commits it. Retries if the database rolled it back.
 macro_rules! writing {
     ($store:ident, $limit:ident, $scope:expr, |$transaction:ident| $work:expr) => {
         limited($store, $limit, async move {
@@ -77,8 +77,8 @@ macro_rules! writing {
     };
 }
 
-/// As [`writing!`] for what takes content away, or forbids something: where the disk is full it gets the room that was
-/// set aside.
+/// Runs `$work` as [`writing!`] does, for changes that delete content or forbid something. On a full disk they get
+/// the reserved space.
 macro_rules! withdrawing {
     ($store:ident, $limit:ident, $scope:expr, |$transaction:ident| $work:expr) => {
         async move {

@@ -1,5 +1,5 @@
-//! What changed since a revision, by MCP server, and the record of removed ones that this needs; and which
-//! tenants changed, by a number that goes over all of them.
+//! Changes since a revision by MCP server, with the records of removed servers that they need; and changed tenants by
+//! a number that covers all tenants.
 
 use super::rows::{self, integer, number};
 use super::{Row as _, Transaction, sql, values};
@@ -18,7 +18,7 @@ pub(super) async fn since(
     };
     let revision: Revision = number(&row, "revision")?;
     let floor: Revision = number(&row, "changes_floor")?;
-    // To who has seen nothing, what was removed is nothing.
+    // For a reader that has seen nothing, removed servers are no change.
     let told = since == 0 || (floor..=revision).contains(&since);
     if !told {
         return Ok(Changes { revision, ..Changes::default() });
@@ -37,8 +37,8 @@ pub(super) async fn since(
     Ok(Changes { revision, servers, policy, told })
 }
 
-/// Gives the change the next number of all tenants' changes. The last statement of a transaction, since
-/// others wait here until it is over: what has a number is seen by whoever sees a later one.
+/// Gives the change the next number over all tenants. It must be the last statement of a transaction, because other
+/// writers wait here until the transaction ends. A reader that sees one number therefore sees all lower ones.
 pub(super) async fn enumerate(
     transaction: &mut impl Transaction,
     tenant: &str,
@@ -55,14 +55,14 @@ pub(super) async fn enumerate(
     transaction.run(take, &values![tenant]).await.map(drop)
 }
 
-/// The number of the last change.
+/// Returns the number of the last change.
 pub(super) async fn last(snapshot: &mut impl Transaction) -> Result<Sequence, StoreError> {
     let last = sql!("SELECT coalesce(max(sequence), 0) AS sequence FROM tenants");
     let row = snapshot.optional(last, &[]).await?;
     row.map_or(Ok(0), |row| number(&row, "sequence"))
 }
 
-/// The tenants whose last change came after the number `after`, at most so many, the first changed first.
+/// Returns up to `most` tenants whose last change came after the number `after`, in the order of last changes.
 pub(super) async fn tenants(
     snapshot: &mut impl Transaction,
     after: Sequence,
@@ -83,7 +83,7 @@ pub(super) async fn tenants(
     found.iter().map(changed).collect()
 }
 
-/// A page of tenants that have a catalog, by name, after `after`.
+/// Returns a page of the tenants that have a catalog, by name, after `after`.
 pub(super) async fn all_tenants(
     snapshot: &mut impl Transaction,
     after: Option<&str>,
@@ -96,7 +96,7 @@ pub(super) async fn all_tenants(
     page.iter().map(|row| rows::name(row, "tenant", TenantId::parse)).collect()
 }
 
-/// Records that the server is gone.
+/// Records the removal of the server.
 pub(super) async fn server_went(
     transaction: &mut impl Transaction,
     tenant: &str,
@@ -111,7 +111,7 @@ pub(super) async fn server_went(
     prune(transaction, tenant).await
 }
 
-/// A server of that name is there again: its own revision says so from now on.
+/// Drops the removal record of a server that is registered again. Its own revision shows the change from now on.
 pub(super) async fn server_came(
     transaction: &mut impl Transaction,
     tenant: &str,

@@ -1,5 +1,5 @@
-//! Changes of one MCP server. The caller's transaction makes each whole: a step that fails undoes the
-//! ones before it.
+//! Changes to one MCP server. The caller's transaction makes each change atomic: a step that fails undoes the steps
+//! before it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,7 +19,7 @@ pub(super) async fn commit(
     if let Some(request) = &change.request
         && requests::find_same(transaction, tenant, request).await?.is_some()
     {
-        // Done meanwhile: whoever prepares it again finds the answer.
+        // The request was executed meanwhile. A caller that prepares it again finds the recorded answer.
         return Err(StoreError::Conflict);
     }
     let before = stored(transaction, tenant, server).await?;
@@ -29,7 +29,7 @@ pub(super) async fn commit(
     let lines = tools::lines(transaction, tenant, server, Some(&touched(change))).await?;
     let gone = lines.len() as u64;
     let fresh = change.upserts.len() as u64;
-    refuse_too_many(transaction, tenant, (gone, fresh), change).await?;
+    refuse_too_many(transaction, tenant, gone, fresh, change).await?;
 
     let committed = next(transaction, tenant).await?;
     let (tools_before, before_scopes) =
@@ -38,14 +38,14 @@ pub(super) async fn commit(
     put_server(transaction, tenant, &change.server, &committed, tool_count).await?;
     changes::server_came(transaction, tenant, server).await?;
     remember_removed(transaction, tenant, change).await?;
-    // All rows that change go before any comes: names may move among the tools of one change.
+    // Delete all changed rows before inserting any, because names may move among the tools of one change.
     tools::delete(transaction, tenant, server, &touched(change)).await?;
     tools::refuse_taken_names(transaction, tenant, &change.upserts).await?;
     let revision = committed.revision;
     tools::insert(transaction, tenant, &change.upserts, &lines, revision).await?;
-    // Under a policy that hides tools, no caller can be told of a tool that was there before.
+    // Under a policy that hides tools, a delta must not mention a tool that existed before.
     let hides = policies::hides(transaction, tenant).await?;
-    forget(transaction, (tenant, revision), &lines, change, hides).await?;
+    forget(transaction, tenant, revision, &lines, change, hides).await?;
     let touches_hidden = hides && !lines.is_empty();
     if touches_hidden || changes_who_sees(before_scopes.as_deref(), &lines, change)? {
         removed::restart(transaction, tenant, revision).await?;
@@ -96,13 +96,13 @@ pub(super) async fn remove_server(
     Ok(committed)
 }
 
-/// An empty list of scopes as stored.
+/// Empty list of scopes as stored.
 const NO_SCOPES: &str = "[]";
 
 struct Stored {
     revision: Revision,
     tool_count: u64,
-    /// As stored: a JSON list.
+    /// Required scopes as stored: a JSON list.
     scopes: String,
 }
 
@@ -121,8 +121,8 @@ async fn stored(
     Ok(Some(Stored { revision, tool_count, scopes: rows::text(&row, "required_scopes")? }))
 }
 
-/// Whether tools appear for, or vanish from, callers by their scopes alone. A delta can tell neither: who
-/// lacked the scope would miss the line, and who never had it would be told a name.
+/// Returns true if tools appear or disappear for some callers because of scopes alone. A delta can't express that: a
+/// caller that lacked the scope would miss the line, and a caller that never had the scope would learn a name.
 fn changes_who_sees(
     server_before: Option<&str>,
     lines: &HashMap<String, StoredLine>,
@@ -146,19 +146,19 @@ fn changes_who_sees(
     Ok(!gone.values().all(is_open))
 }
 
-/// The tools of the change that the summary pool has a line of: to a reader of the pool, a tool that is quarantined
-/// is gone, and one that is approved is new.
+/// Returns the tools of the change that have a line in the summary pool. For a reader of the pool, a quarantined tool
+/// is removed and an approved tool is new.
 fn shown_after(change: &ServerChange) -> impl Iterator<Item = &ToolRecord> {
     change.upserts.iter().filter(|tool| tool.status.is_shown())
 }
 
-/// The names of the tools whose rows the change replaces or removes.
+/// Returns the names of the tools whose rows the change replaces or removes.
 fn touched(change: &ServerChange) -> Vec<&str> {
     let upserts = change.upserts.iter().map(|tool| tool.name.as_str());
     upserts.chain(change.removals.iter().map(|name| name.as_str())).collect()
 }
 
-/// Remembers the tools that the change removes, and forgets what those were that it brings.
+/// Records the tools that the change removes, and drops the records of the tools that it adds.
 async fn remember_removed(
     transaction: &mut impl Transaction,
     tenant: &str,
@@ -174,7 +174,8 @@ async fn remember_removed(
 async fn refuse_too_many(
     transaction: &mut impl Transaction,
     tenant: &str,
-    (gone, fresh): (u64, u64),
+    gone: u64,
+    fresh: u64,
     change: &ServerChange,
 ) -> Result<(), StoreError> {
     let counts = sql!(
@@ -242,10 +243,11 @@ pub(super) async fn put_server(
     transaction.run(put, &values).await.map(drop)
 }
 
-/// Forgets what only the replaced rows had: their names and the embeddings of their summaries.
+/// Drops the data that only the replaced rows had: their model-facing names and the embeddings of their summaries.
 async fn forget(
     transaction: &mut impl Transaction,
-    (tenant, revision): (&str, Revision),
+    tenant: &str,
+    revision: Revision,
     lines: &HashMap<String, StoredLine>,
     change: &ServerChange,
     hides: bool,
@@ -254,7 +256,7 @@ async fn forget(
     let shown = lines.values().filter(|line| line.is_shown);
     let before = shown.map(|line| line.model_name.as_str());
     let gone: Vec<_> = before.filter(|name| !known.contains(name)).collect();
-    // A line that not everybody sees does not tell everybody that the old one is gone.
+    // A new line that not every caller sees does not tell all callers that the old one is gone.
     let is_open = |tool: &&ToolRecord| {
         !hides && change.server.required_scopes.is_empty() && tool.required_scopes.is_empty()
     };

@@ -1,4 +1,4 @@
-//! All that is stored of a tenant: read with what is wrong with it, and stored as it was read elsewhere.
+//! Reads everything stored for a tenant, with a list of damaged content, and stores content that was read elsewhere.
 
 use std::collections::BTreeMap;
 
@@ -90,7 +90,7 @@ async fn catalog(
     Ok(StoredCatalog { revision, servers, tools, quarantined, removed, pool_floor, policy })
 }
 
-/// Takes what can be read, and notes what can't.
+/// Reader that collects valid rows and describes damaged ones.
 struct Sift<'a> {
     tenant: &'a str,
     damage: &'a mut Vec<String>,
@@ -122,7 +122,7 @@ impl Sift<'_> {
     }
 }
 
-/// Which row it is, as far as that can be read.
+/// Returns the name of a row for messages, as far as it can be read.
 fn name_of(row: &impl Row) -> String {
     let text = |column| row.text(column).ok();
     let parts: Vec<_> = ["server", "name", "item"].into_iter().filter_map(text).collect();

@@ -1,4 +1,4 @@
-//! Embeddings as rows of little-endian `f32`.
+//! Embeddings, stored as rows of little-endian `f32` values.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,12 +12,12 @@ use crate::{ContentHash, StoreError, StoredEmbedding};
 const INSERT: Insert = Insert {
     into: "embeddings (tenant, text_hash, fingerprint, vector)",
     columns: &[Text, Bytes, Text, Bytes],
-    // An embedding that was cut short is mended, any other is kept.
+    // Repairs an embedding that was cut short, and keeps any other.
     then: "ON CONFLICT (tenant, text_hash, fingerprint) DO UPDATE SET vector = excluded.vector
            WHERE length(embeddings.vector) <> length(excluded.vector)",
 };
 
-/// Loads the embeddings of one encoder. A row that can't be read is passed over: whoever lacks it makes it anew.
+/// Loads the embeddings of one encoder. Skips rows that can't be read; the caller makes those embeddings again.
 pub(super) async fn load(
     snapshot: &mut impl Transaction,
     tenant: &str,
@@ -68,8 +68,8 @@ pub(super) async fn save(
     transaction.insert(&INSERT, &rows).await
 }
 
-/// Saves embeddings of texts that a tool of the tenant has as its summary now: what was read to make them may be older. All
-/// others of the tenant go.
+/// Saves embeddings, then deletes all embeddings of the tenant whose text is not the summary of any tool now. The new
+/// ones may be among them, because the catalog may have changed since they were made.
 pub(super) async fn save_used(
     transaction: &mut impl Transaction,
     tenant: &str,
@@ -85,7 +85,7 @@ pub(super) async fn save_used(
     transaction.run(unused, &values![tenant]).await.map(drop)
 }
 
-/// Drops the embeddings of `texts` by one encoder.
+/// Deletes the embeddings of `texts` by one encoder.
 pub(super) async fn drop_some(
     transaction: &mut impl Transaction,
     tenant: &str,
@@ -99,7 +99,7 @@ pub(super) async fn drop_some(
     transaction.run(drop_some, &[tenant.into(), fingerprint.into(), texts]).await.map(drop)
 }
 
-/// Drops the embeddings of `texts` that no tool of the tenant has as its summary any longer.
+/// Deletes the embeddings of those `texts` that are no longer the summary of any tool of the tenant.
 pub(super) async fn drop_unused<'a>(
     transaction: &mut impl Transaction,
     tenant: &str,

@@ -1,11 +1,11 @@
-//! API keys. Moments that never come are kept as the last one that there is.
+//! API keys. Times that never come are stored as the largest integer, and a use that never happened as the smallest.
 
 use super::access::{ATTEMPTS, READ_LIMIT, WRITE_LIMIT, limited, reading, withdrawing, writing};
 use super::{Backend, Row, Scope, Transaction, Value, rows, sql, values};
 use crate::{KeyReading, KeyStore, StoreError, StoreFuture, StoredKey};
 use toolgate_core::identity::TenantId;
 
-/// When what never happens does, and when what never happened did.
+/// Stored time of an event that never happens.
 const NEVER: i64 = i64::MAX;
 const NOT_YET: i64 = i64::MIN;
 

@@ -1,4 +1,4 @@
-//! What is remembered of calls: exemplars by tool, under versions of their own, so that readers fetch what changed.
+//! Exemplars of calls, by tool. They have versions of their own, so that readers fetch only the changes.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -41,7 +41,7 @@ pub(super) async fn read(
     Ok(MemoryChanges { version, whole, exemplars })
 }
 
-/// Changes the exemplars of those of the tools that are registered.
+/// Changes the exemplars of those `tools` that are registered.
 pub(super) async fn revise(
     transaction: &mut impl Transaction,
     tenant: &str,
@@ -66,7 +66,7 @@ pub(super) async fn revise(
         rows.extend(changed.map(|exemplar| row(tenant.to_owned(), tool, exemplar, version)));
         *before = after;
     }
-    // A tool that was named twice has its last exemplars; one statement can't change a row twice.
+    // Keep the last row of a tool that is named twice, because one statement can't change a row twice.
     let mut latest: BTreeMap<_, Vec<Value<'_>>> = BTreeMap::new();
     for (key, row) in rows {
         latest.insert(key, row);
@@ -74,7 +74,7 @@ pub(super) async fn revise(
     transaction.insert(&INSERT, &latest.into_values().collect::<Vec<_>>()).await
 }
 
-/// The exemplars of those of a server's tools that are registered, by place.
+/// Returns the exemplars, by place, of those tools of a server that are registered.
 async fn registered(
     transaction: &mut impl Transaction,
     tenant: &str,
@@ -101,7 +101,7 @@ async fn registered(
     Ok(known)
 }
 
-/// Drops what has faded, and what is beyond the bound.
+/// Deletes faded exemplars, then those beyond the maximum number.
 pub(super) async fn trim(
     transaction: &mut impl Transaction,
     tenant: &str,
@@ -119,7 +119,7 @@ pub(super) async fn trim(
     raise_floor(transaction, tenant, faded + beyond).await
 }
 
-/// Forgets all, a server's, or one tool's; how many exemplars that were.
+/// Deletes the exemplars of the tenant, of a server or of a tool. Returns the number of deleted exemplars.
 pub(super) async fn clear(
     transaction: &mut impl Transaction,
     tenant: &str,
@@ -135,7 +135,7 @@ pub(super) async fn clear(
     Ok(gone)
 }
 
-/// Forgets the tools of a server that are no longer registered.
+/// Deletes the exemplars of a server's tools that are no longer registered.
 pub(super) async fn drop_unregistered(
     transaction: &mut impl Transaction,
     tenant: &str,
@@ -151,7 +151,7 @@ pub(super) async fn drop_unregistered(
     raise_floor(transaction, tenant, gone).await
 }
 
-/// The memory's version, and that of its last change that took exemplars away.
+/// Returns the memory's version, and the version of its last change that removed exemplars.
 pub(super) async fn versions(
     snapshot: &mut impl Transaction,
     tenant: &str,
@@ -161,13 +161,13 @@ pub(super) async fn versions(
     row.map_or(Ok((0, 0)), |row| Ok((number(&row, "version")?, number(&row, "floor")?)))
 }
 
-/// An exemplar with the version of its last change.
+/// Returns an exemplar with the version of its last change.
 pub(super) fn kept(row: &impl Row) -> Result<(ToolId, Exemplar, MemoryVersion), StoreError> {
     let (tool, exemplar) = exemplar(row)?;
     Ok((tool, exemplar, number(row, "version")?))
 }
 
-/// Stores what was remembered elsewhere.
+/// Stores exemplars that were read from another store.
 pub(super) async fn restore(
     transaction: &mut impl Transaction,
     tenant: &str,
@@ -199,7 +199,7 @@ async fn next(transaction: &mut impl Transaction, tenant: &str) -> Result<i64, S
     row.map_or(Ok(1), |row| row.integer("version"))
 }
 
-/// Has readers fetch everything anew where exemplars are gone.
+/// Makes readers fetch everything again if exemplars were removed.
 async fn raise_floor(
     transaction: &mut impl Transaction,
     tenant: &str,
@@ -213,7 +213,7 @@ async fn raise_floor(
     transaction.run(raise, &values![tenant]).await.map(drop)
 }
 
-/// An exemplar's row, by what tells it from the tenant's others.
+/// Returns an exemplar's row with its key among the tenant's exemplars.
 fn row(
     tenant: String,
     tool: &ToolId,

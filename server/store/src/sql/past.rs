@@ -1,4 +1,4 @@
-//! What tools said when they were removed. Bounded in time and number; whoever prepares a registration reads it.
+//! Records of removed tools, bounded in time and number. They are read when a registration is prepared.
 
 use super::Column::{Bytes, Integer, Text};
 use super::rows;
@@ -12,7 +12,7 @@ const INSERT: Insert = Insert {
     then: "",
 };
 
-/// What is remembered of one MCP server's tools.
+/// Returns the records of one MCP server's removed tools that have not expired.
 pub(super) async fn of_server(
     snapshot: &mut impl Transaction,
     tenant: &str,
@@ -27,7 +27,7 @@ pub(super) async fn of_server(
     found.iter().map(read).collect()
 }
 
-/// Reads one row.
+/// Reads a record from one row.
 pub(super) fn read(row: &impl Row) -> Result<PastTool, StoreError> {
     Ok(PastTool {
         server: rows::name(row, "server", ServerName::parse)?,
@@ -40,7 +40,7 @@ pub(super) fn read(row: &impl Row) -> Result<PastTool, StoreError> {
     })
 }
 
-/// Remembers the stored tools of these names, or all of the MCP server, which are about to be deleted.
+/// Records the stored tools with these names, or all tools of the MCP server, before they are deleted.
 pub(super) async fn remember(
     transaction: &mut impl Transaction,
     tenant: &str,
@@ -76,7 +76,7 @@ pub(super) async fn remember(
     if added == 0 { Ok(()) } else { prune(transaction, tenant).await }
 }
 
-/// Forgets what tools of these names were: they are there again, and what is stored of them says more.
+/// Deletes the records of tools with these names, because they are registered again.
 pub(super) async fn forget(
     transaction: &mut impl Transaction,
     tenant: &str,
@@ -89,7 +89,7 @@ pub(super) async fn forget(
     transaction.run(forget, &values).await.map(drop)
 }
 
-/// Forgets what was removed too long ago.
+/// Deletes the expired records.
 pub(super) async fn forget_expired(
     transaction: &mut impl Transaction,
     tenant: &str,
@@ -99,7 +99,7 @@ pub(super) async fn forget_expired(
     transaction.run(forget, &values![tenant, until]).await.map(drop)
 }
 
-/// Stores what was read elsewhere.
+/// Stores records that were read from another store.
 pub(super) async fn restore(
     transaction: &mut impl Transaction,
     tenant: &str,
@@ -122,8 +122,8 @@ fn row<'a>(tenant: &'a str, tool: &'a PastTool) -> Vec<Value<'a>> {
     ]
 }
 
-/// Drops what is beyond [`PAST_TOOLS_KEPT`]: the oldest of the MCP servers with the most, so that none can have others'
-/// tools forgotten by removing many of its own.
+/// Deletes records beyond [`PAST_TOOLS_KEPT`]: the oldest of the MCP servers with the most records, so that a server
+/// can't displace others' records by removing many of its own tools.
 async fn prune(transaction: &mut impl Transaction, tenant: &str) -> Result<(), StoreError> {
     let beyond = sql!("SELECT 1 AS found FROM past_tools WHERE tenant = $1 LIMIT 1 OFFSET $2");
     let bound = values![tenant, PAST_TOOLS_KEPT];
@@ -147,7 +147,7 @@ async fn prune(transaction: &mut impl Transaction, tenant: &str) -> Result<(), S
     transaction.run(drop_last, &bound).await.map(drop)
 }
 
-/// What was removed until then is forgotten.
+/// Returns the removal time up to which records have expired, in milliseconds since 1970 (UTC).
 fn expiry_ms(now_ms: i64) -> i64 {
     now_ms.saturating_sub_unsigned(PAST_TOOL_KEPT.as_secs() * 1000)
 }

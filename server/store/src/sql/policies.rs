@@ -1,4 +1,4 @@
-//! Policies: one document a tenant, changed under the catalog's revisions.
+//! Policies: one document for each tenant, changed under the catalog's revisions.
 
 use super::rows::{self, integer, number};
 use super::{Row as _, Transaction, changes, commit, removed, sql, values};
@@ -20,7 +20,7 @@ pub(super) async fn read<T: Transaction>(
     found.as_ref().map(policy).transpose()
 }
 
-/// Whether the tenant's policy hides tools from some callers.
+/// Returns true if the tenant's policy hides tools from some callers.
 pub(super) async fn hides(
     transaction: &mut impl Transaction,
     tenant: &str,
@@ -41,7 +41,7 @@ pub(super) async fn set(
     }
     let committed = commit::next(transaction, tenant).await?;
     put(transaction, tenant, &change.document, change.hides, &committed).await?;
-    // Who sees which tool may be another matter now, which no delta can tell.
+    // Callers may see different tools now, which no delta can express.
     removed::restart(transaction, tenant, committed.revision).await?;
     changes::enumerate(transaction, tenant).await?;
     Ok(committed)

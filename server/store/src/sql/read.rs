@@ -1,4 +1,4 @@
-//! Reads of catalogs. Each is within one transaction, so that it sees one state.
+//! Reads of catalogs. Each runs within one transaction, so that it sees one state.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use super::rows::{self, number};
 use super::{Transaction, policies, removed, sql, values};
 use crate::{Revision, StoreError, StoredCatalog, StoredServer, StoredTool, ToolCursor};
 
-/// Reads what [`rows::tool`] needs of the tenant $1.
+/// Selects the columns that [`rows::tool`] needs for the tenant `$1`.
 macro_rules! select_tools {
     ($rest:literal) => {
         sql!(
@@ -39,7 +39,8 @@ pub(super) async fn catalog(
     let row = snapshot.optional(found, &values![tenant]).await?;
     let Some(row) = row else { return Ok(None) };
     let (mut tools, quarantined) = StoredCatalog::apart(all_tools(snapshot, tenant).await?);
-    // SQLite would sort whole rows, definitions and all. The order by server and name stays among equals.
+    // SQLite would sort whole rows, including definitions. This sort is stable, so equal revisions stay ordered by
+    // server and name.
     tools.sort_by_key(|tool| tool.summary_revision);
     let all = sql!("SELECT * FROM servers WHERE tenant = $1 ORDER BY name");
     let servers = snapshot.all(all, &values![tenant]).await?;
@@ -75,7 +76,7 @@ pub(super) async fn servers_page(
     page_size: u32,
 ) -> Result<Vec<StoredServer>, StoreError> {
     let page = sql!("SELECT * FROM servers WHERE tenant = $1 AND name > $2 ORDER BY name LIMIT $3");
-    // No name is empty, so the empty one stands before all of them.
+    // The empty text sorts before all names, because no name is empty.
     let page = snapshot.all(page, &values![tenant, after.unwrap_or_default(), page_size]).await?;
     page.iter().map(rows::server).collect()
 }
@@ -108,7 +109,7 @@ async fn all_tools(
     tenant: &str,
 ) -> Result<Vec<StoredTool>, StoreError> {
     let mut tools = Vec::new();
-    // In the order of the primary key: by any other index SQLite's rows would lie far apart on the disk.
+    // Read in the order of the primary key: by any other index, SQLite's rows would lie far apart on the disk.
     let all = select_tools!("ORDER BY server, name");
     let values = values![tenant];
     let found = snapshot.each(all, &values, |row| {

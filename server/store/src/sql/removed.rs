@@ -1,5 +1,5 @@
-//! Names that tools had and no longer have, kept so that a reader of the summary pool can be told what to
-//! forget. A name that is taken again for all readers is forgotten here: its line then tells them more.
+//! Names of removed tools, kept so that deltas of the summary pool can list them. A name that all readers see in use
+//! again is dropped here, because its new line tells them more.
 
 use super::rows::{self, integer, number};
 use super::{Row as _, Transaction, Value, sql, values};
@@ -23,7 +23,7 @@ pub(super) async fn list(
     found.iter().map(removed).collect()
 }
 
-/// Records that nothing has `gone` any longer, and forgets the names `taken`.
+/// Records the names in `gone` as removed, and drops the names in `taken`.
 pub(super) async fn update(
     transaction: &mut impl Transaction,
     tenant: &str,
@@ -33,7 +33,7 @@ pub(super) async fn update(
 ) -> Result<(), StoreError> {
     let forget = sql!("DELETE FROM removed_tools WHERE tenant = $1 AND model_name IN " [texts 2]);
     transaction.run(forget, &[tenant.into(), Value::Texts(taken.to_vec())]).await?;
-    // The condition keeps SQLite from taking ON CONFLICT for the condition of a join.
+    // The condition keeps SQLite from parsing ON CONFLICT as the condition of a join.
     let keep = sql!(
         "INSERT INTO removed_tools (tenant, model_name, revision)
          SELECT $1, value, $3 FROM " [either "json_each($2)", "unnest($2) AS gone (value)"] " WHERE TRUE
@@ -44,7 +44,7 @@ pub(super) async fn update(
     if gone.is_empty() { Ok(()) } else { prune(transaction, tenant).await }
 }
 
-/// Begins deltas anew: none can start from before `revision`.
+/// Restarts deltas: none can start from before `revision`.
 pub(super) async fn restart(
     transaction: &mut impl Transaction,
     tenant: &str,
@@ -53,8 +53,8 @@ pub(super) async fn restart(
     raise_floor(transaction, tenant, integer(revision)?).await
 }
 
-/// Drops whole revisions, the oldest first, until at most [`REMOVED_KEPT`] names are left: half of a revision
-/// would be a wrong delta.
+/// Deletes whole revisions, the oldest first, until at most [`REMOVED_KEPT`] names are left. Half of a revision would
+/// give a wrong delta.
 async fn prune(transaction: &mut impl Transaction, tenant: &str) -> Result<(), StoreError> {
     let last = sql!(
         "SELECT revision FROM removed_tools WHERE tenant = $1
@@ -66,7 +66,7 @@ async fn prune(transaction: &mut impl Transaction, tenant: &str) -> Result<(), S
     raise_floor(transaction, tenant, floor).await
 }
 
-/// Forgets what was removed up to `floor`, and the deltas that would need it.
+/// Deletes the names that were removed up to `floor`, and raises the oldest start of a delta to `floor`.
 async fn raise_floor(
     transaction: &mut impl Transaction,
     tenant: &str,

@@ -1,10 +1,10 @@
-//! Requests that must not be done twice, for as long as their ids are remembered.
+//! Requests that must not be executed twice while their ids are remembered.
 
 use super::rows::{self, integer, number};
 use super::{Row as _, Transaction, sql, values};
 use crate::{Committed, PendingRequest, REQUEST_KEPT, RecordedRequest, StoreError};
 
-/// The most that one call forgets: each call adds one at most, so the table still shrinks.
+/// Maximum number of expired requests that one call deletes. Each call adds at most one, so the table still shrinks.
 const FORGOTTEN_A_CALL: u32 = 1_000;
 
 pub(super) async fn find(
@@ -30,10 +30,10 @@ pub(super) async fn find(
     }))
 }
 
-/// The request as it was recorded before.
+/// Returns the request as it was recorded before.
 ///
 /// # Errors
-/// [`StoreError::RequestIdReused`] when its id stands for another one.
+/// [`StoreError::RequestIdReused`] if the id belongs to another request.
 pub(super) async fn find_same(
     transaction: &mut impl Transaction,
     tenant: &str,
@@ -54,7 +54,7 @@ pub(super) async fn record(
     request: &PendingRequest,
     committed: &Committed,
 ) -> Result<(), StoreError> {
-    // What it replaces has expired: find_same came before.
+    // A row that this replaces has expired, because find_same came before.
     let record = sql!(
         "INSERT INTO requests (tenant, id, body_hash, answer, revision, committed_ms)
          VALUES ($1, $2, $3, $4, $5, $6)
@@ -68,7 +68,7 @@ pub(super) async fn record(
     transaction.run(record, &values).await.map(drop)
 }
 
-/// Records a request at the tenant's present revision, or answers what was recorded of it before.
+/// Records a request at the tenant's current revision, or returns its earlier record.
 pub(super) async fn record_unchanged(
     transaction: &mut impl Transaction,
     tenant: &str,
@@ -91,7 +91,7 @@ pub(super) async fn forget_expired(
     tenant: &str,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    // The plus keeps SQLite from walking all of the tenant's requests.
+    // The plus keeps SQLite from scanning all of the tenant's requests.
     let forget = sql!(
         [either
             "DELETE FROM requests WHERE +tenant = $1 AND rowid IN (SELECT rowid",
@@ -102,7 +102,7 @@ pub(super) async fn forget_expired(
     transaction.run(forget, &values).await.map(drop)
 }
 
-/// Requests recorded until then have expired.
+/// Returns the time up to which recorded requests have expired, in milliseconds since 1970 (UTC).
 fn expiry_ms(now_ms: i64) -> i64 {
     now_ms.saturating_sub_unsigned(REQUEST_KEPT.as_secs() * 1000)
 }

@@ -1,4 +1,4 @@
-//! Rows to records and back. Whatever a row holds that no commit wrote is [`StoreError::Damaged`].
+//! Conversion between rows and records. A value that no commit could have written gives [`StoreError::Damaged`].
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -46,43 +46,43 @@ pub(super) fn tool(row: &impl Row) -> Result<StoredTool, StoreError> {
     Ok(StoredTool { record, summary_revision: number(row, "summary_revision")? })
 }
 
-/// A tool's status.
+/// Reads a tool's status.
 pub(super) fn status(row: &impl Row) -> Result<ToolStatus, StoreError> {
     let text = row.text("status")?;
     ToolStatus::parse(&text).ok_or_else(|| damaged("status", &format!("{text:?} is none")))
 }
 
-/// A text of one's own.
+/// Reads a text column into an owned string.
 pub(super) fn text(row: &impl Row, column: &str) -> Result<String, StoreError> {
     Ok(row.text(column)?.into_owned())
 }
 
-/// An integer, which databases keep as `i64`.
+/// Reads an integer that databases store as `i64`.
 pub(super) fn number<T: TryFrom<i64>>(row: &impl Row, column: &str) -> Result<T, StoreError> {
     let stored = row.integer(column)?;
     T::try_from(stored).map_err(|_| damaged(column, &format!("{stored} is out of range")))
 }
 
-/// A SHA-256.
+/// Reads a SHA-256 hash.
 pub(super) fn hash(row: &impl Row, column: &str) -> Result<[u8; 32], StoreError> {
     bytes(row, column)
 }
 
-/// So many bytes.
+/// Reads a column of exactly `N` bytes.
 pub(super) fn bytes<const N: usize>(row: &impl Row, column: &str) -> Result<[u8; N], StoreError> {
     let bytes = row.bytes(column)?;
     bytes.try_into().map_err(|_| damaged(column, &format!("{} bytes, not {N}", bytes.len())))
 }
 
-/// An integer as databases keep it.
+/// Converts an integer to the form that databases store.
 ///
 /// # Errors
-/// [`StoreError::Damaged`] beyond 2^63, which no counter gets to by counting.
+/// [`StoreError::Damaged`] from 2^63 on, which no counter reaches by counting.
 pub(super) fn integer(value: u64) -> Result<i64, StoreError> {
     i64::try_from(value).map_err(|_| StoreError::Damaged(format!("{value} is no revision")))
 }
 
-/// A value as JSON text.
+/// Serializes a value as JSON text.
 pub(crate) fn to_json<T: Serialize + ?Sized>(value: &T) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(|cause| StoreError::Unavailable(cause.into()))
 }
@@ -114,7 +114,7 @@ fn parse<T: DeserializeOwned>(text: &str, column: &str) -> Result<T, StoreError>
     serde_json::from_str(text).map_err(|error| damaged(column, &error.to_string()))
 }
 
-/// The columns of a row that sqlx read, where texts need no translation.
+/// Implements `Row` for a row type of sqlx. `$text` decodes texts.
 macro_rules! sqlx_row {
     ($row:ty, failed: $failed:path, text: $text:path) => {
         impl $crate::sql::Row for $row {

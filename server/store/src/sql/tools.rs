@@ -1,4 +1,4 @@
-//! Tools in batches: many rows a statement, since a registration may bring thousands.
+//! Tools in batches: many rows per statement, because a registration may contain thousands.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,24 +20,24 @@ const INSERT: Insert = Insert {
     then: "",
 };
 
-/// One tool's line of the summary pool as stored.
+/// Summary-pool line of one tool as stored.
 pub(super) struct StoredLine {
     pub(super) model_name: String,
     pub(super) summary: String,
     pub(super) summary_hash: ContentHash,
     pub(super) revision: Revision,
-    /// The scopes that the tool itself requires, as stored: a JSON list.
+    /// Scopes that the tool itself requires, as stored: a JSON list.
     pub(super) scopes: String,
-    /// Whether the pool has the line at all.
+    /// True if the summary pool contains the line.
     pub(super) is_shown: bool,
 }
 
-/// SHA-256 of a summary: the key of its embeddings.
+/// Returns the SHA-256 of a summary, the key of its embeddings.
 pub(super) fn summary_hash(summary: &str) -> ContentHash {
     Sha256::digest(summary.as_bytes()).into()
 }
 
-/// The stored lines of the tools of these names, or of all tools of the server, by name.
+/// Returns the stored lines of the tools with these names, or of all tools of the server, by name.
 pub(super) async fn lines(
     transaction: &mut impl Transaction,
     tenant: &str,
@@ -71,7 +71,7 @@ pub(super) async fn lines(
     found.iter().map(line).collect()
 }
 
-/// Deletes the tools of these names; others are left alone.
+/// Deletes the tools with these names and no others.
 pub(super) async fn delete(
     transaction: &mut impl Transaction,
     tenant: &str,
@@ -107,7 +107,7 @@ pub(super) async fn refuse_taken_names(
     }
 }
 
-/// Inserts tools; each keeps its line's revision from `lines` unless its line changed, or came back.
+/// Inserts tools. Each keeps the revision of its line in `lines`, unless the line changed or came back.
 pub(super) async fn insert(
     transaction: &mut impl Transaction,
     tenant: &str,
@@ -137,7 +137,7 @@ pub(super) async fn insert_lines<'a>(
     transaction.insert(&INSERT, &rows).await
 }
 
-/// A tool whose summary is what its embeddings are kept by.
+/// Reads a tool and checks that the stored hash, the key of its embeddings, matches its summary.
 pub(super) fn checked(row: &impl Row) -> Result<StoredTool, StoreError> {
     let tool = rows::tool(row)?;
     if rows::hash(row, "summary_hash")? != summary_hash(&tool.record.summary) {

@@ -1,7 +1,7 @@
-//! The face of a transaction over sqlx, written once for the databases that it knows.
+//! Implementation of a transaction over sqlx, shared by the databases that sqlx supports.
 
-/// Makes `$name`, a transaction of `$database` whose statements are read by `$text` (of `Sql`), bound by
-/// `$bind` and inserted by `$insert`.
+/// Defines `$name`, a transaction of `$database`. It takes statements from the field `$text` of `Sql`, binds values
+/// with `$bind` and inserts rows with `$insert`.
 macro_rules! sqlx_transaction {
     (
         $(#[$doc:meta])* $name:ident over $database:ty, $row:ty;
@@ -10,7 +10,7 @@ macro_rules! sqlx_transaction {
         $(#[$doc])*
         pub(crate) struct $name {
             pub(super) inner: sqlx::Transaction<'static, $database>,
-            /// When it began, by the store's clock.
+            /// Start time by the store's clock, in milliseconds since 1970 (UTC).
             pub(super) now_ms: i64,
         }
 

@@ -1,4 +1,4 @@
-//! Counters of what tenants used.
+//! Usage counters of tenants.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,10 +8,10 @@ use super::rows::{self, integer, number};
 use super::{Insert, Transaction, sql, values};
 use crate::{AMOUNT_MAX, Hour, StoreError, UsageAddition, UsageCount};
 
-/// Rows that one transaction forgets: others wait to write meanwhile.
+/// Maximum number of rows that one transaction deletes, because other writers wait meanwhile.
 const FORGOTTEN_AT_ONCE: u32 = 10_000;
 
-/// Adds amounts, which stay at [`AMOUNT_MAX`].
+/// Statement that adds amounts. A sum stays at [`AMOUNT_MAX`].
 const INSERT: Insert = Insert {
     into: "usage (tenant, hour, item, amount)",
     columns: &[Text, Integer, Text, Integer],
@@ -24,7 +24,8 @@ pub(super) async fn add(
     transaction: &mut impl Transaction,
     additions: &[UsageAddition],
 ) -> Result<(), StoreError> {
-    // One statement can't change a row twice; and whoever adds to the same rows goes through them in this order.
+    // One statement can't change a row twice. The fixed order keeps concurrent writers of the same rows from a
+    // deadlock.
     let mut sums: BTreeMap<(&str, Hour, &str), u64> = BTreeMap::new();
     for UsageAddition { tenant, count } in additions {
         let sum = sums.entry((tenant.as_str(), count.hour, &count.item)).or_default();
@@ -37,7 +38,8 @@ pub(super) async fn add(
     transaction.insert(&INSERT, &rows).await
 }
 
-/// The counters within `hours`, those of each `width` hours added up: rows are many, sums are few.
+/// Returns the counters within `hours`, summed over windows of `width` hours while reading: rows are many, sums are
+/// few.
 pub(super) async fn read(
     snapshot: &mut impl Transaction,
     tenant: &str,
@@ -61,12 +63,12 @@ pub(super) async fn read(
     Ok(sums.into_iter().map(|((hour, item), amount)| UsageCount { hour, item, amount }).collect())
 }
 
-/// Forgets counters of hours before `hour`, some at a time; whether there may be more.
+/// Deletes some counters of hours before `hour`. Returns true if there may be more.
 pub(super) async fn forget(
     transaction: &mut impl Transaction,
     hour: Hour,
 ) -> Result<bool, StoreError> {
-    // SQLite goes from tenant to tenant by the primary key: most of what is there is younger.
+    // SQLite goes from tenant to tenant by the primary key, because most of the stored rows are younger.
     let forget = sql!([either
         "WITH RECURSIVE known (name) AS (
              SELECT min(tenant) FROM usage

@@ -1,5 +1,5 @@
-//! What SQLite's failures mean to callers of the store, and the words for those that an operator can
-//! mend when a database is opened.
+//! Mapping of SQLite errors to [`StoreError`], with messages for the ones that an operator can fix when a database is
+//! opened.
 
 use std::path::{Path, PathBuf};
 
@@ -19,10 +19,10 @@ const FULL: u32 = 13;
 const CANTOPEN: u32 = 14;
 const NOTADB: u32 = 26;
 
-/// Extended result code: the shared memory of the write-ahead log can't grow, for want of room.
+/// Extended result code: the shared memory of the write-ahead log can't grow because there is no room.
 const IOERR_SHMSIZE: u32 = 4874;
 
-/// Why a database could not be opened.
+/// Failure to open a database.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {problem}")]
 pub(super) struct OpenFailure {
@@ -33,17 +33,17 @@ pub(super) struct OpenFailure {
 }
 
 impl OpenFailure {
-    /// A failure without a deeper cause.
+    /// Creates a failure without an underlying error.
     pub(super) fn of(path: &Path, problem: impl Into<String>) -> StoreError {
         Self::wrap(path, problem, None)
     }
 
-    /// A failure of the file system.
+    /// Creates a failure of the file system.
     pub(super) fn io(path: &Path, problem: &str, cause: std::io::Error) -> StoreError {
         Self::wrap(path, problem, Some(cause.into()))
     }
 
-    /// A failure of SQLite.
+    /// Creates a failure of SQLite.
     pub(super) fn database(path: &Path, cause: sqlx::Error) -> StoreError {
         let problem = match cause.as_database_error().and_then(code) {
             Some(BUSY | LOCKED) => "locked by another process",
@@ -57,7 +57,7 @@ impl OpenFailure {
         Self::wrap(path, problem, Some(cause.into()))
     }
 
-    /// A failure to bring the schema up to date.
+    /// Creates a failure to migrate the schema.
     pub(super) fn schema(path: &Path, latest: i64, cause: MigrateError) -> StoreError {
         let problem = match cause {
             MigrateError::Execute(cause) | MigrateError::ExecuteMigration(cause, _) => {
@@ -77,7 +77,7 @@ impl OpenFailure {
     }
 }
 
-/// What a failed statement means.
+/// Converts the error of a failed statement.
 pub(super) fn failed(error: sqlx::Error) -> StoreError {
     let code = error.as_database_error().and_then(code);
     if matches!(code, Some(CORRUPT | NOTADB)) {
@@ -94,7 +94,7 @@ pub(super) fn failed(error: sqlx::Error) -> StoreError {
     }
 }
 
-/// The primary result code; [`FULL`] for whatever means that there is no room.
+/// Returns the primary result code; [`FULL`] for every code that means a lack of room.
 fn code(error: &(dyn DatabaseError + 'static)) -> Option<u32> {
     match error.code()?.parse::<u32>().ok()? {
         IOERR_SHMSIZE => Some(FULL),
@@ -111,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    /// What SQLite answers with this extended code.
+    /// Error of SQLite with an extended result code.
     #[derive(Debug, thiserror::Error)]
     #[error("code {0}")]
     struct Answer(u32);

@@ -1,4 +1,4 @@
-//! How a database file is found fit, opened and brought up to date. What is in it is no concern here.
+//! Checks, opens and migrates a database file. This module does not use its content.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -32,22 +32,22 @@ pub(crate) static SCHEMA: LazyLock<Migrator> = LazyLock::new(|| {
     ])
 });
 
-/// `application_id` of our databases, as the first migration sets it.
+/// `application_id` of Toolgate's databases, as the first migration sets it.
 const APPLICATION: i64 = 1_413_955_924;
 const READERS: u32 = 4;
-/// How long a call waits for a connection.
+/// Maximum time that a call waits for a connection.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
-/// The write-ahead log shrinks to this many bytes once a long read no longer holds it open.
+/// Size in bytes to which the write-ahead log shrinks after a long read no longer holds it open.
 const WAL_KEPT: &str = "67108864";
-/// Rows between the thread of a connection and the task that reads them.
+/// Number of rows buffered between the thread of a connection and the task that reads them.
 const ROW_BUFFER: usize = 512;
 
-/// What tests set otherwise.
+/// Settings that tests change.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tuning {
-    /// How long SQLite itself waits for a lock of another connection or process.
+    /// Time that SQLite itself waits for a lock of another connection or process.
     pub(super) busy_timeout: Duration,
-    /// The most pages that the database may grow to: stands for a full disk.
+    /// Maximum number of pages of the database, to simulate a full disk.
     pub(super) max_pages: Option<u32>,
 }
 
@@ -57,14 +57,14 @@ impl Default for Tuning {
     }
 }
 
-/// The connections to one database.
+/// Connections to one database.
 #[derive(Debug)]
 pub(super) struct Connections {
-    /// The one connection that writes.
+    /// The only connection that writes.
     pub(super) writer: SqlitePool,
     /// Connections that can't write.
     pub(super) readers: SqlitePool,
-    /// The file that they have open.
+    /// Database file that the connections have open.
     pub(super) place: Place,
 }
 
@@ -93,7 +93,7 @@ pub(super) async fn open(path: &Path, tuning: Tuning) -> Result<Connections, Sto
     Ok(Connections { writer, readers, place: Place::of(&path)? })
 }
 
-/// How the schema of a database stands, which is not changed.
+/// Compares the schema of a database with this version's schema, without changing it.
 pub(super) async fn schema(path: &Path) -> Result<SchemaState, StoreError> {
     let wanted = SCHEMA.iter().map(|migration| migration.version).max().unwrap_or(0);
     if !path.exists() {
@@ -118,7 +118,7 @@ pub(super) async fn schema(path: &Path) -> Result<SchemaState, StoreError> {
     Ok(SchemaState { found, wanted })
 }
 
-/// Looks through a database that is not changed.
+/// Checks a database for damage, without changing it.
 pub(super) async fn look_through(path: &Path) -> Result<(), StoreError> {
     let options = options(path, Tuning::default().busy_timeout).read_only(true);
     check_owner(path, &options).await?;
@@ -129,7 +129,7 @@ pub(super) async fn look_through(path: &Path) -> Result<(), StoreError> {
     checked
 }
 
-/// Reads all pages and holds them against each other. Some seconds for a gigabyte.
+/// Reads and cross-checks all pages. Takes some seconds for a gigabyte.
 pub(super) async fn quick_check(pool: &SqlitePool) -> Result<(), StoreError> {
     let found = sqlx::query_scalar::<_, String>("PRAGMA quick_check(1)");
     match found.fetch_one(pool).await.map_err(failed)?.as_str() {
@@ -154,8 +154,8 @@ fn connections(most: u32) -> SqlitePoolOptions {
         .acquire_timeout(ACQUIRE_TIMEOUT)
         .idle_timeout(None)
         .max_lifetime(None)
-        // When the disk is full SQLite ends the transaction by itself, and sqlx goes on believing in it:
-        // such a connection would refuse every further transaction.
+        // On a full disk, SQLite ends the transaction by itself while sqlx still counts it as open. Such a connection
+        // would refuse every further transaction.
         .before_acquire(|connection, _| Box::pin(async { Ok(!connection.is_in_transaction()) }))
 }
 
@@ -193,7 +193,7 @@ fn make_folder(folder: &Path) -> Result<(), StoreError> {
     create.create(folder).map_err(|cause| OpenFailure::io(folder, "can't be created", cause))
 }
 
-/// Refuses databases of other applications before anything is written.
+/// Refuses databases of other applications before writing to them.
 async fn check_owner(path: &Path, options: &SqliteConnectOptions) -> Result<(), StoreError> {
     let refused = |cause| OpenFailure::database(path, cause);
     let mut probe = options.connect().await.map_err(refused)?;
@@ -211,8 +211,8 @@ async fn owner(probe: &mut SqliteConnection) -> Result<(i64, i64), sqlx::Error> 
     Ok((application, sqlx::query_scalar(tables).fetch_one(probe).await?))
 }
 
-/// All migrations are one transaction: a half-made schema is never seen, by processes that start at the
-/// same time either.
+/// Runs all migrations in one transaction, so that no process ever sees a partial schema, even if several start at
+/// the same time.
 async fn bring_up_to_date(path: &Path, writer: &SqlitePool) -> Result<(), StoreError> {
     let latest = SCHEMA.iter().map(|migration| migration.version).max().unwrap_or(0);
     let refused = |cause| OpenFailure::database(path, cause);

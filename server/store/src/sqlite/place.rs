@@ -1,5 +1,5 @@
-//! Whether the database is still where it was opened. SQLite goes on writing into a file that was deleted
-//! or replaced, and all of that is gone with the process.
+//! Check that the database is still the file that was opened. SQLite keeps writing to a file that was deleted or
+//! replaced, and all of that data is lost when the process ends.
 
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use super::failure::OpenFailure;
 use crate::StoreError;
 
-/// The database file as it was opened.
+/// Identity of the database file as it was opened.
 #[derive(Debug)]
 pub(super) struct Place {
     path: PathBuf,
     file: FileId,
     log: PathBuf,
-    /// The write-ahead log, which is there while the database is open.
+    /// Identity of the write-ahead log, which exists while the database is open.
     log_file: Option<FileId>,
 }
 
@@ -31,7 +31,8 @@ impl Place {
         Ok(Self { path: path.to_owned(), file: id(&found), log, log_file })
     }
 
-    /// Refuses when the database or its write-ahead log is no longer the file that was opened. Two `stat`: microseconds.
+    /// Returns an error if the database or its write-ahead log is no longer the file that was opened. Costs two
+    /// `stat` calls: microseconds.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         let problem = match self.path.metadata() {
             Ok(found) if id(&found) == self.file => return self.check_log(),
@@ -44,7 +45,8 @@ impl Place {
         Err(OpenFailure::of(&self.path, format!("{problem}: put it back, or restart the server")))
     }
 
-    /// What is committed goes to the log first: in one that was deleted it would be gone with the process.
+    /// Returns an error if the write-ahead log was deleted or replaced. Commits go to the log first, so they would be
+    /// lost with the process.
     fn check_log(&self) -> Result<(), StoreError> {
         let Some(log_file) = self.log_file else { return Ok(()) };
         let problem = match self.log.metadata() {
@@ -67,7 +69,7 @@ fn id(file: &Metadata) -> FileId {
     (file.dev(), file.ino())
 }
 
-/// Elsewhere an open file can't be deleted.
+/// Returns a constant, because outside Unix an open file can't be deleted.
 #[cfg(not(unix))]
 fn id(_: &Metadata) -> FileId {
     (0, 0)

@@ -1,4 +1,4 @@
-//! What only the embedded store has: the file, its faults, and the whole conformance suite on it.
+//! Tests of the embedded store: its file, its faults, and the whole conformance suite on it.
 
 use tempfile::TempDir;
 

@@ -1,4 +1,4 @@
-//! Statements within a transaction on SQLite. Lists are parameters as JSON.
+//! Statements within a transaction on SQLite. Lists are JSON parameters.
 
 use sqlx::AssertSqlSafe;
 use sqlx::query::Query;
@@ -10,11 +10,11 @@ use crate::sql::rows::sqlx_row;
 use crate::sql::transaction::sqlx_transaction;
 use crate::sql::{Insert, Value};
 
-/// Rows in one statement that inserts.
+/// Maximum number of rows in one INSERT statement.
 const ROWS_A_STATEMENT: usize = 64;
 
 sqlx_transaction! {
-    /// A transaction on an SQLite database.
+    /// Transaction on an SQLite database.
     SqliteTransaction over Sqlite, SqliteRow;
     text: sqlite, persistent: true, bind: bind, insert: insert, failed: failed
 }
@@ -52,12 +52,12 @@ async fn insert(
     Ok(())
 }
 
-/// A JSON array of texts, for `value` over `json_each`.
+/// Returns a JSON array of texts, for `value` over `json_each`.
 fn json_list<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     serde_json::Value::from_iter(texts).to_string()
 }
 
-/// The hashes as a JSON array of hexadecimal text, for `unhex(value)` over `json_each`.
+/// Returns the hashes as a JSON array of hexadecimal text, for `unhex(value)` over `json_each`.
 fn hex_list(hashes: &[&[u8; 32]]) -> String {
     let hex: Vec<_> = hashes.iter().map(|hash| hex::encode(hash.as_slice())).collect();
     json_list(hex.iter().map(String::as_str))

@@ -1,4 +1,4 @@
-//! Requests that wait in the runtime. One thread serves all, so that the order of everything is known.
+//! Tests of requests that wait in the runtime. A single thread serves all, so that the order of events is known.
 
 use std::os::fd::AsFd as _;
 use std::time::Instant as Moment;
@@ -10,7 +10,7 @@ use crate::{Arrival, BodyPace, BoundRequests, Stage};
 
 const END_STREAM: u8 = 1;
 
-/// Keeps the thread until the clock has gone on, and returns what it says then.
+/// Blocks the thread until the clock has advanced, and returns the new time.
 fn hold() -> Moment {
     let begun = Moment::now();
     loop {
@@ -21,15 +21,15 @@ fn hold() -> Moment {
     }
 }
 
-/// A call as the door and the service saw it.
+/// Call as the layer and the service saw it.
 struct Seen {
     arrival: Arrival,
-    /// When the service gave the thread back.
+    /// Time when the service released the thread.
     left: Moment,
 }
 
-/// Serves calls over `connections`; each holds the thread for a moment. The other end gets what was seen of each, and what
-/// was asked at the door.
+/// Serves calls over `connections`; each blocks the thread for a moment. The first receiver gets each call as it was
+/// seen, the second one the waiting times passed to the admission callback.
 fn serve_holding(
     connections: Vec<Connection>,
 ) -> (UnboundedReceiver<Seen>, UnboundedReceiver<Duration>) {
@@ -52,7 +52,7 @@ fn serve_holding(
     (seen, waited)
 }
 
-/// Reads until these bytes came.
+/// Reads until these bytes have come.
 async fn read_until(stream: &mut TcpStream, expected: &[u8]) {
     let mut read = Vec::new();
     while !read.windows(expected.len()).any(|window| window == expected) {
@@ -86,7 +86,7 @@ async fn calls_that_waited_for_the_thread_count_from_their_first_bytes() {
     }
     let (bell, rung) = tokio::net::UnixStream::pair().expect("a pair");
     bell.writable().await.expect("it is open");
-    // The runtime gets no turn to look at sockets until every request is in its own, and then sees all of them.
+    // The runtime can't poll sockets until every request is in its own socket, and then sees all of them.
     let sent = Moment::now();
     let call = request(1, END_STREAM);
     for (client, socket) in clients.iter().zip(&sockets) {

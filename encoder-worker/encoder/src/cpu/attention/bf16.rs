@@ -1,5 +1,5 @@
-//! Self-attention of one head with AVX-512 BF16: `vdpbf16ps` does twice what a multiply-add does. Queries, keys,
-//! values and the softmax's numerators are rounded to bf16, two of them to each 32 bits; sums are f32.
+//! Self-attention of one head with AVX-512 BF16: `vdpbf16ps` does twice the work of a multiply-add. Queries, keys,
+//! values and the softmax's numerators are rounded to bf16, two of them in each 32 bits. Sums are f32.
 
 use std::arch::x86_64::*;
 
@@ -11,26 +11,26 @@ use crate::cpu::kernel::{PanelRow, blocks, for_rows};
 use crate::cpu::shared::Shared;
 use crate::cpu::transpose::{LANES, avx512::transposed};
 
-/// Most queries that are worked on at a time.
+/// Most queries that are computed at a time.
 const ROWS: usize = 8;
 
-/// The score of what is no token, far below all others.
+/// Score of columns beyond the last token, far below all others.
 const BEYOND: f32 = -1e30;
 
-/// Exists only where the CPU has the instructions.
+/// Kernel that exists only if the CPU has the instructions.
 #[derive(Clone, Copy)]
 pub(in crate::cpu) struct Bf16Avx512(());
 
-/// Memory that is used again from head to head.
+/// Memory that is reused from head to head.
 #[derive(Default)]
 pub(super) struct Scratch {
     /// Pairs of a key's values: a row for each pair, a column for each token.
     keys: Shared<i32>,
-    /// Pairs of tokens' values: a row for each pair, a column for each of the head's.
+    /// Pairs of tokens' values: a row for each pair, a column for each of the head's columns.
     values: Shared<i32>,
-    /// A row of pairs for each query of a block: first its values, then its numerators.
+    /// Row of pairs for each query of a block: first its values, then its numerators.
     rows: Shared<i32>,
-    /// A row of scores for each query of a block.
+    /// Row of scores for each query of a block.
     scores: Shared<f32>,
 }
 
@@ -39,21 +39,22 @@ impl Bf16Avx512 {
         isa.avx512_bf16.then_some(Self(()))
     }
 
-    /// As [`Attention::attend`](super::Attention::attend).
+    /// Works like [`Attention::attend`](super::Attention::attend).
     #[allow(unsafe_code, reason = "the instructions were found when this value was made")]
     pub(super) fn attend(
         self,
         head: &Head<'_>,
         scratch: &mut Scratch,
-        context: (&mut [PanelRow], usize),
+        context: &mut [PanelRow],
+        column: usize,
     ) {
         // SAFETY: `Isa` found these features, or there would be no `Self`.
-        unsafe { attend(head, scratch, context) }
+        unsafe { attend(head, scratch, context, column) }
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
-fn attend(head: &Head<'_>, scratch: &mut Scratch, (context, column): (&mut [PanelRow], usize)) {
+fn attend(head: &Head<'_>, scratch: &mut Scratch, context: &mut [PanelRow], column: usize) {
     let width = head.width;
     let tokens = head.key.rows.len();
     let columns = tokens.next_multiple_of(LANES);
@@ -90,7 +91,7 @@ fn pair_keys(head: &Head<'_>, to: &mut [i32], columns: usize) {
     }
 }
 
-/// Alternates the lower half's sixteen with the upper half's.
+/// Permutation that alternates the sixteen values of the lower half with those of the upper half.
 const ALTERNATE: [i16; 2 * LANES] = {
     let mut order = [0; 2 * LANES];
     let mut place = 0;
@@ -122,7 +123,7 @@ fn pair_values(head: &Head<'_>, to: &mut [i32]) {
     }
 }
 
-/// Pairs a row's neighbours.
+/// Pairs neighbouring values of a row.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bf16")]
 fn pair_row(row: &[f32], to: &mut [i32]) {
@@ -131,7 +132,7 @@ fn pair_row(row: &[f32], to: &mut [i32]) {
     }
 }
 
-/// Thirty-two values from `column` on; zeros for the second half where the row ends after the first.
+/// Loads 32 values from `column` on; the second half is zeros if the row ends after the first.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bf16")]
 fn paired(row: &[f32], column: usize) -> __m512i {
@@ -143,23 +144,23 @@ fn paired(row: &[f32], column: usize) -> __m512i {
     bits(_mm512_cvtne2ps_pbh(high, low))
 }
 
-/// A head in pairs, and what a block of its queries is worked on in.
+/// Head in pairs, with the memory for a block of its queries.
 struct Block<'a> {
     /// Columns of the head.
     width: usize,
     tokens: usize,
-    /// Tokens, padded.
+    /// Number of tokens, padded.
     columns: usize,
     keys: &'a [i32],
     values: &'a [i32],
     rows: &'a mut [i32],
-    /// Pairs from one of the rows to the next.
+    /// Distance between two rows in pairs.
     row: usize,
     scores: &'a mut [f32],
 }
 
 impl Block<'_> {
-    /// The contexts of `N` queries.
+    /// Computes the contexts of `N` queries.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
     fn attend<const N: usize>(&mut self, context: &mut [PanelRow], first: usize) {
         let mut maxima = [_mm512_set1_ps(BEYOND); N];
@@ -186,7 +187,7 @@ impl Block<'_> {
         }
     }
 
-    /// `V` vectors of `N` queries' scores.
+    /// Computes `V` vectors of `N` queries' scores.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bf16")]
     #[allow(unsafe_code, reason = "a check of bounds in the innermost loop spills the sums")]
@@ -220,7 +221,7 @@ impl Block<'_> {
         }
     }
 
-    /// `V` vectors of `N` queries' contexts: the values by the numerators, by `scales`.
+    /// Computes `V` vectors of `N` queries' contexts: the values times the numerators, times `scales`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bf16")]
     #[allow(unsafe_code, reason = "a check of bounds in the innermost loop spills the sums")]
@@ -256,7 +257,7 @@ impl Block<'_> {
     }
 }
 
-/// `e^(score - max)` of each score, in pairs; returns their sum.
+/// Computes `e^(score - max)` of each score, in pairs; returns their sum.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512bf16")]
 fn numerators(scores: &[f32], max: f32, to: &mut [i32]) -> f32 {
@@ -277,10 +278,10 @@ fn numerators(scores: &[f32], max: f32, to: &mut [i32]) -> f32 {
     _mm512_reduce_add_ps(sum)
 }
 
-/// `2^x` for 0 <= x < 1, within 8e-5 of it, which bf16 cannot tell: a minimax fit.
+/// Minimax fit of `2^x` for 0 <= x < 1, with an error within 8e-5, which is below bf16's precision.
 const EXP2_SERIES: [f32; 4] = [0.999_925_3, 0.695_833_1, 0.226_067_8, 0.078_024_25];
 
-/// `2^(score log2(e) - max)`.
+/// Returns `2^(score log2(e) - max)`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn power(score: __m512, max: __m512) -> __m512 {
@@ -302,7 +303,7 @@ fn bits(pairs: __m512bh) -> __m512i {
     unsafe { std::mem::transmute(pairs) }
 }
 
-/// Sixteen pairs.
+/// Loads sixteen pairs.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bf16")]
 #[allow(unsafe_code, reason = "loads have no safe form")]

@@ -8,7 +8,7 @@ use crate::cpu::isa::Isa;
 use crate::cpu::kept::{Blocks, KeptRows, LANES};
 use crate::cpu::kernel::{Kernel, NO_GROUPS, Panel, PanelRow, Rows, blocks, for_rows};
 
-/// Exists only where the CPU has the instructions.
+/// Kernel that exists only if the CPU has the instructions.
 #[derive(Clone, Copy)]
 pub(in crate::cpu) struct Bf16Avx512(());
 
@@ -36,7 +36,7 @@ impl Kernel for Bf16Avx512 {
     }
 }
 
-/// Rounds as [`super::from_f32`] does.
+/// Rounds like [`super::from_f32`].
 #[target_feature(enable = "avx512f,avx512bf16")]
 #[allow(unsafe_code, reason = "stores have no safe form")]
 fn keep(from: Blocks<'_>, mut to: KeptRows<'_, u16>) {
@@ -52,7 +52,7 @@ fn keep(from: Blocks<'_>, mut to: KeptRows<'_, u16>) {
     }
 }
 
-/// `N` rows from `first` on by a whole panel, half of its columns at a time.
+/// Multiplies `N` rows from `first` on by a whole panel, half of its columns at a time.
 #[target_feature(enable = "avx512f,avx512bf16")]
 fn tile<const N: usize>(
     rows: (Rows<'_, u16>, usize),
@@ -63,7 +63,7 @@ fn tile<const N: usize>(
     half::<N, 1>(rows, panel, out);
 }
 
-/// Half `HALF` of a panel's columns.
+/// Multiplies by half `HALF` of a panel's columns.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bf16")]
 #[allow(unsafe_code, reason = "a check of bounds in the innermost loop spills the sums")]
@@ -94,7 +94,7 @@ fn half<const N: usize, const HALF: usize>(
     });
 }
 
-/// The same bits as pairs of bf16.
+/// Reinterprets bits as pairs of bf16.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bf16")]
 #[allow(unsafe_code, reason = "the vector type has no other constructor")]

@@ -1,5 +1,5 @@
-//! bf16 products where the CPU has none: weights are widened to f32 on the way, which halves what is
-//! read from memory but not the arithmetic.
+//! bf16 products on CPUs without bf16 instructions. Weights are widened to f32 when they are read, which halves the
+//! memory traffic but not the arithmetic.
 
 use pulp::Simd;
 
@@ -11,7 +11,7 @@ impl Tile for Bf16 {
     #[inline(always)]
     fn tile<S: Simd, const N: usize>(product: &mut Product<'_, Self>, simd: S, first: usize) {
         let rows = product.rows.take::<N>(first);
-        // One vector of columns at a time: its even and odd inputs' weights lie side by side.
+        // One vector of columns at a time: the weights of its even and odd inputs lie side by side.
         for column in (0..PANEL).step_by(S::F32_LANES) {
             let mut sums = [simd.splat_f32s(0.0); N];
             for (k, step) in product.panel.steps.iter().enumerate() {
@@ -31,7 +31,7 @@ impl Tile for Bf16 {
     }
 }
 
-/// The two inputs' weights of as many columns as a vector has lanes.
+/// Widens the weights of two inputs, for as many columns as a vector has lanes.
 #[inline(always)]
 fn widen<S: Simd>(simd: S, step: &Step, column: usize) -> (S::f32s, S::f32s) {
     let mut pairs = [0_u32; 16];

@@ -1,4 +1,4 @@
-//! The products of a layer, and what is between them: self-attention, and the wide layer.
+//! Products of a layer, with self-attention and the wide layer between them.
 
 #![allow(unsafe_code, reason = "members of a team write disjoint parts of one buffer")]
 
@@ -12,8 +12,8 @@ use crate::cpu::kernel::{Format, Kernel, NO_GROUPS, PANEL, Panel, PanelRow, Rows
 use crate::cpu::linear::Linear;
 
 impl<K: Kernel> Pass<'_, K> {
-    /// The queries, keys and values that layer `index` begins with, of rows that were kept. There is no layer
-    /// after the last.
+    /// Computes the queries, keys and values that layer `index` begins with, from rows that were kept. Does nothing
+    /// after the last layer.
     pub(in crate::cpu) fn project(
         &self,
         index: usize,
@@ -24,7 +24,7 @@ impl<K: Kernel> Pass<'_, K> {
         let kept = own.kept_hidden.read(rows.len(), &layer.qkv);
         for panel in 0..layer.qkv.panels() {
             let start = panel * self.tokens();
-            // SAFETY: these rows are this part's, and in this phase nobody reads what this layer begins with.
+            // SAFETY: these rows belong to this part, and no member reads this layer's input in this phase.
             let out = unsafe {
                 self.workspace.projected[index % 2].write(start + rows.start..start + rows.end)
             };
@@ -32,7 +32,7 @@ impl<K: Kernel> Pass<'_, K> {
         }
     }
 
-    /// Rows by one panel of `linear`. After the last panel comes the first of `then`.
+    /// Multiplies rows by one panel of `linear`. After the last panel, the first of `then` is prefetched.
     fn multiply(
         &self,
         (linear, index): (&Linear, usize),
@@ -53,7 +53,7 @@ impl<K: Kernel> Pass<'_, K> {
         self.network.model.packed.panel(linear, index)
     }
 
-    /// Self-attention of layer `index`: what it adds to rows of the residual stream.
+    /// Computes the self-attention of layer `index`: its update to rows of the residual stream.
     pub(in crate::cpu) fn attend(
         &self,
         index: usize,
@@ -80,7 +80,7 @@ impl<K: Kernel> Pass<'_, K> {
         }
     }
 
-    /// The contexts of the head that begins at a column of a panel, text by text.
+    /// Computes the contexts of the head that begins at a column of a panel, text by text.
     fn attend_head(
         &self,
         index: usize,
@@ -106,12 +106,12 @@ impl<K: Kernel> Pass<'_, K> {
             let key = part(1, &text);
             let value = part(2, &text);
             let head = Head { query, key, value, width: shape.head };
-            self.network.attention.attend(head, scratch, (context, column));
+            self.network.attention.attend(head, scratch, context, column);
         }
     }
 
-    /// The wide layer, a group of its outputs at a time, and the one that narrows again: what both add to rows
-    /// of the residual stream.
+    /// Computes the wide layer, a group of its outputs at a time, and the layer that narrows again: their update to
+    /// rows of the residual stream.
     pub(in crate::cpu) fn widen(
         &self,
         index: usize,
@@ -143,7 +143,7 @@ impl<K: Kernel> Pass<'_, K> {
     }
 }
 
-/// Panels whose outputs are kept together, as whole groups.
+/// Returns the number of panels whose outputs are kept together, as whole groups.
 fn panels_together<K: Kernel>() -> usize {
     if K::GROUP == NO_GROUPS { 1 } else { K::GROUP.div_ceil(PANEL) }
 }

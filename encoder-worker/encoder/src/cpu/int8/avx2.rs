@@ -1,7 +1,7 @@
 //! 8-bit products on 256 bits: with AVX-VNNI's dot product, or with AVX2 alone.
 //!
-//! AVX2's `vpmaddubsw` adds pairs of products in 16 bits and clips what does not fit. So activations
-//! are kept in 7 bits there: 2 * 127 * 127 fits. Half as many share a scale, to make up for the lost bit.
+//! AVX2's `vpmaddubsw` adds pairs of products in 16 bits and saturates. So activations have only 7 bits there, because
+//! 2 * 127 * 127 fits. Half as many share a scale, to make up for the lost bit.
 
 use std::arch::x86_64::*;
 
@@ -14,13 +14,13 @@ use crate::cpu::kernel::{
     Columns, Kernel, PANEL, Panel, PanelRow, RowScale, Rows, blocks, for_rows,
 };
 
-/// Rows of one tile: 8 sums, 2 weights, 1 activation and what a product needs of the 16 registers.
+/// Rows of one tile: 8 sums, 2 weights, 1 activation and the temporaries of a product fit into the 16 registers.
 const ROWS: usize = 4;
 
 /// Columns of one tile: two vectors of eight sums.
 const TILE: usize = 16;
 
-/// A kernel on 256 bits: its name, what must be there, its levels and group, its features, its dot product.
+/// Defines a kernel on 256 bits from its name, CPU flag, levels, group, features, dot product and tile.
 macro_rules! kernel {
     ($(#[$doc:meta])* $name:ident, $has:ident, $levels:literal, $group:expr, $features:literal, $dot:ident, $tile:ident) => {
         $(#[$doc])*
@@ -53,7 +53,7 @@ macro_rules! kernel {
             }
         }
 
-        /// `N` rows from `first` on by a whole panel, 16 columns at a time.
+        /// Multiplies `N` rows from `first` on by a whole panel, 16 columns at a time.
         #[target_feature(enable = $features)]
         #[allow(unsafe_code, reason = "a check of bounds in the innermost loop spills the sums")]
         #[allow(clippy::needless_range_loop, reason = "iterators over vectors are not inlined here")]
@@ -91,11 +91,11 @@ macro_rules! kernel {
 }
 
 kernel! {
-    /// Exists only where the CPU has AVX2 and FMA.
+    /// Kernel that exists only if the CPU has AVX2 and FMA.
     Int8Avx2, avx2, 127.0, GROUP / 2, "avx2,fma", dot_avx2, tile_avx2
 }
 kernel! {
-    /// Exists only where the CPU has AVX-VNNI.
+    /// Kernel that exists only if the CPU has AVX-VNNI.
     Int8AvxVnni, avx_vnni, 255.0, GROUP, "avx2,fma,avxvnni", dot_avx_vnni, tile_avx_vnni
 }
 

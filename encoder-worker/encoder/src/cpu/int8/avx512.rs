@@ -10,7 +10,7 @@ use crate::cpu::isa::Isa;
 use crate::cpu::kept::{Blocks, KeptRows};
 use crate::cpu::kernel::{Columns, Kernel, Panel, PanelRow, RowScale, Rows, blocks, for_rows};
 
-/// Exists only where the CPU has the instructions.
+/// Kernel that exists only if the CPU has the instructions.
 #[derive(Clone, Copy)]
 pub(in crate::cpu) struct Int8Avx512(());
 
@@ -38,14 +38,14 @@ impl Kernel for Int8Avx512 {
     }
 }
 
-/// `N` rows from `first` on by a whole panel, half of its columns at a time.
+/// Multiplies `N` rows from `first` on by a whole panel, half of its columns at a time.
 #[target_feature(enable = "avx512f,avx512vnni")]
 fn tile<const N: usize>(rows: (Rows<'_, u8>, usize), panel: Panel<'_, Step>, out: &mut [PanelRow]) {
     half::<N, 0>(rows, panel, out);
     half::<N, 1>(rows, panel, out);
 }
 
-/// Half `HALF` of a panel's columns.
+/// Multiplies by half `HALF` of a panel's columns.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vnni")]
 #[allow(unsafe_code, reason = "a check of bounds in the innermost loop spills the sums")]
@@ -54,7 +54,7 @@ fn half<const N: usize, const HALF: usize>(
     panel: Panel<'_, Step>,
     out: &mut [PanelRow],
 ) {
-    // One pointer and a stride: as many slices as there are rows would not fit the registers.
+    // One pointer and a stride, because one slice per row would not fit into the registers.
     let values = &rows.values[first * rows.inputs..(first + N) * rows.inputs];
     assert!(STEP * panel.steps.len() <= rows.inputs, "rows are as long as the panel is high");
     for (g, steps) in panel.steps.chunks(panel.group_steps).enumerate() {
@@ -81,7 +81,7 @@ fn half<const N: usize, const HALF: usize>(
     }
 }
 
-/// Adds two vectors of a group's sums to a row's results of before.
+/// Adds two vectors of a group's sums to a row's previous results.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn add(

@@ -7,7 +7,7 @@ use crate::cpu::isa::vectorised;
 use crate::cpu::kept::{Blocks, KeptRows};
 use crate::cpu::kernel::{Columns, Kernel, PANEL, Panel, PanelRow, RowScale, Rows};
 
-/// Runs everywhere.
+/// Kernel that runs on every CPU.
 #[derive(Clone, Copy)]
 pub(in crate::cpu) struct Int8Portable(pub(in crate::cpu) Arch);
 

@@ -1,5 +1,5 @@
-//! The steps in plain loops, from the very upload and sizes that a GPU gets, against the network as
-//! it is defined.
+//! Tests of the steps in plain loops, with exactly the upload and sizes that a GPU gets, against the definition of the
+//! network.
 
 use std::convert::Infallible;
 
@@ -15,7 +15,7 @@ use crate::weights::Weights;
 const TEXTS: [&str; 4] =
     ["a b c", "", "i h g f e d c b a i h g f e d c b a i h g f e d c b a i h g f e d c", "c c"];
 
-/// A device of plain loops. Its arguments beside the buffers are what the kernels get.
+/// Device of plain loops. Besides the buffers, it gets the same arguments as the kernels.
 struct Loops {
     hidden: usize,
     heads: usize,
@@ -56,7 +56,7 @@ impl Loops {
         }
     }
 
-    /// One query's and one head's weighted values.
+    /// Returns the weighted values of one query and one head.
     fn attend_one(&self, qkv: &[f32], text: (usize, usize), query: usize, head: usize) -> Vec<f32> {
         let size = self.hidden / self.heads;
         let part = |token: usize, part: usize| {
@@ -96,7 +96,7 @@ impl Steps for Loops {
         Ok(())
     }
 
-    /// As cuBLAS does it: down the columns, with the first matrix turned.
+    /// Multiplies as cuBLAS does: down the columns, with the first matrix transposed.
     fn multiply(&mut self, from: Slot, matrix: &HostMatrix, to: Slot) -> Result<(), Infallible> {
         self.launches += 1;
         let [from, into] = self.slots.get_disjoint_mut([from as usize, to as usize]).expect("two");

@@ -1,4 +1,4 @@
-//! Batches as they are formed, at moments that the test chooses.
+//! Tests of forming batches, at times that the test chooses.
 
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
@@ -26,17 +26,17 @@ impl Backend for NoBackend {
 
 type Answer = oneshot::Receiver<Result<Vec<Embedding>, EmbedError>>;
 
-/// A loop whose batches are formed one by one, and its queue.
+/// Device loop whose batches are formed one by one, with its queue.
 struct Bench {
     device: DeviceLoop,
     queue: SyncSender<Request>,
     counters: Arc<Counters>,
-    /// Those who wait.
+    /// Receivers of the waiting callers.
     answers: Vec<Answer>,
 }
 
 impl Bench {
-    /// Batches of so many tokens while one flow waits, and while several do.
+    /// Creates a loop with these batch sizes in tokens: while one flow waits, and while several do.
     fn new(of_one: usize, of_several: usize) -> Self {
         let model = TinyModel::new();
         let dir = ModelDir::open(model.path()).expect("the directory is right");
@@ -59,7 +59,7 @@ impl Bench {
         self.answers.push(answer);
     }
 
-    /// Texts of the batch that is formed at `now`, which is embedded at once.
+    /// Forms the batch at `now`, embeds it at once, and returns its number of texts.
     fn texts_at(&mut self, now: Instant) -> usize {
         assert!(self.device.take_waiting());
         let formed = self.device.next_batch(now);

@@ -1,25 +1,25 @@
-//! How long calls of one kind take: at best, and in the window that goes on.
+//! Durations of one kind of call: the best, and those of the current window.
 
 use std::time::{Duration, Instant};
 
-/// How many times its best a call may take beside what it may wait: texts are embedded in batches, so that a call takes
-/// as long as those that share one with it.
+/// Multiple of its best duration that a call may take, in addition to the allowed wait. Texts are embedded in
+/// batches, so a call takes as long as the calls that share its batch.
 const TOLERANCE: u32 = 2;
 
-/// Factor of the best duration within which a call confirms it: two calls hardly ever take the same time.
+/// Factor of the best duration within which a call confirms it, because two calls hardly ever take the same time.
 const CONFIRMS: f64 = 1.25;
 
-/// One call counts at most as much as so many that are just in time: some calls wait for something else than their
-/// turn, such as a revision that other replicas have yet to tell of.
+/// Maximum weight of one call, as a number of calls that just meet the target. Some calls wait for something other
+/// than their turn, such as a revision that other replicas have not published yet.
 const COUNTS_AT_MOST: u32 = 8;
 
 /// Durations of one kind of call.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// The best, and when it was seen or last confirmed.
+    /// Best duration, and the time when it was seen or last confirmed.
     best: Option<Duration>,
     best_at: Instant,
-    /// Of this window, as multiples of the target.
+    /// Sum of this window's durations, as multiples of the target.
     late: f64,
     count: u32,
 }
@@ -29,12 +29,12 @@ impl Pace {
         Self { best: None, best_at: now, late: 0.0, count: 0 }
     }
 
-    /// Calls of this window.
+    /// Returns the number of calls in this window.
     pub(super) fn count(&self) -> u32 {
         self.count
     }
 
-    /// What a call of this kind may take, when it may wait for `wait`.
+    /// Returns the target duration of a call that may wait for `wait`.
     pub(super) fn target(&self, wait: Duration) -> Duration {
         wait + self.best.unwrap_or_default() * TOLERANCE
     }
@@ -45,12 +45,12 @@ impl Pace {
         self.count += 1;
     }
 
-    /// The mean duration of this window, as a multiple of the target.
+    /// Returns the mean duration of this window as a multiple of the target; `None` without calls.
     pub(super) fn lateness(&self) -> Option<f64> {
         (self.count > 0).then(|| self.late / f64::from(self.count))
     }
 
-    /// A call that took this long had next to no others to wait for.
+    /// Records the duration of a call that had almost no other calls to wait for.
     pub(super) fn calm(&mut self, took: Duration, old_after: Duration, now: Instant) {
         match self.best {
             Some(best) if took > best && took <= best.mul_f64(CONFIRMS) => self.best_at = now,
@@ -59,12 +59,12 @@ impl Pace {
         }
     }
 
-    /// Whether the best was seen so long ago that it may be another now.
+    /// Returns true if the best duration was seen so long ago that it may have changed.
     pub(super) fn best_is_old(&self, old_after: Duration, now: Instant) -> bool {
         now.saturating_duration_since(self.best_at) > old_after
     }
 
-    /// The best counts on, though it was not seen again.
+    /// Keeps the best duration valid, although it was not seen again.
     pub(super) fn keep_best(&mut self, now: Instant) {
         self.best_at = now;
     }

@@ -1,4 +1,4 @@
-//! The limit before a simulated server: calls come and go by a clock of their own.
+//! Tests of the limit in front of a simulated server with a clock of its own.
 
 use std::collections::VecDeque;
 
@@ -8,15 +8,15 @@ const MILLI: Duration = Duration::from_millis(1);
 
 const BOUNDS: Bounds = Bounds { least: 8, calm: 2, most: 256, wait: Duration::from_millis(20) };
 
-/// A server that works on `cores` calls at a time, each of which takes `service`, in the order in which they came.
+/// Server that works on `cores` calls at a time in arrival order. Each call takes `service`.
 struct Server {
     limit: Limit,
     cores: usize,
     service: Duration,
     now: Instant,
-    /// When each core is free again.
+    /// Times at which each core is free again.
     free: Vec<Instant>,
-    /// Calls in progress: when they began, whether that was calm, and when they end.
+    /// Calls in progress: start time, true if few others were in progress then, and end time.
     calls: VecDeque<(Instant, bool, Instant)>,
     answered: u32,
     refused: u32,
@@ -39,12 +39,12 @@ impl Server {
         }
     }
 
-    /// What it can answer in a second.
+    /// Returns the number of calls that the server can answer per second.
     fn ceiling(&self) -> f64 {
         self.cores as f64 / self.service.as_secs_f64()
     }
 
-    /// So many calls a second, evenly, for some time; counts anew.
+    /// Offers `rate` calls per second, evenly, for `time`. Resets the counts first.
     fn offer(&mut self, rate: f64, time: Duration) {
         (self.answered, self.refused, self.slowest) = (0, 0, Duration::ZERO);
         let until = self.now + time;
@@ -79,7 +79,7 @@ impl Server {
         self.calls.push_back((self.now, calm, end));
     }
 
-    /// Answers a second of the last offer, as a share of the ceiling.
+    /// Returns the answers per second of the last offer, as a share of the ceiling.
     fn goodput(&self, time: Duration) -> f64 {
         f64::from(self.answered) / time.as_secs_f64() / self.ceiling()
     }
@@ -110,7 +110,7 @@ fn it_stays_there_however_long_the_overload_lasts() {
     let mut server = Server::new(1, 2 * MILLI);
     server.offer(1_500.0, WHILE);
     let at_first = server.limit.now();
-    // Long enough for the best durations to be looked for anew, ten times.
+    // Long enough to measure the best durations again ten times.
     server.offer(1_500.0, 10 * BEST_FOR);
     let limit = server.limit.now();
     assert!(limit.abs_diff(at_first) <= at_first / 2, "{at_first}, then {limit}");
@@ -142,7 +142,7 @@ fn it_recovers_from_a_slow_spell() {
 fn it_follows_a_server_that_is_another_for_good() {
     let mut server = Server::new(4, MILLI);
     server.offer(server.ceiling() * 2.0, WHILE);
-    // Four times as slow, such as without a GPU: what was best then is impossible now.
+    // Four times as slow, as without a GPU: the earlier best durations are impossible now.
     server.service = 60 * MILLI;
     server.offer(server.ceiling() * 2.0, 3 * BEST_FOR);
     server.offer(server.ceiling() * 2.0, WHILE);
@@ -168,7 +168,7 @@ fn it_never_falls_below_the_least() {
 fn a_few_calls_that_wait_for_something_else_change_little() {
     let start = Instant::now();
     let mut limit = Limit::new(BOUNDS, start);
-    // One in ten waits for a revision; many are in progress, since that takes long.
+    // One call in ten waits for a revision. Many are in progress, because that takes long.
     for window in 1..1_000 {
         let now = start + WINDOW * window;
         (0..18).for_each(|_| limit.answered(Measured::Route, 2 * MILLI, true, now));
@@ -182,7 +182,7 @@ fn a_few_calls_that_wait_for_something_else_change_little() {
 fn what_is_not_asked_for_is_not_taken_away() {
     let start = Instant::now();
     let mut limit = Limit::new(BOUNDS, start);
-    // A worker hangs: all calls take long, and there are forty of them.
+    // A worker hangs: all calls take long, and forty are in progress.
     for window in 1..50 {
         let now = start + WINDOW * window;
         (0..20).for_each(|_| limit.answered(Measured::Route, 500 * MILLI, false, now));
@@ -241,7 +241,7 @@ fn a_calm_call_that_is_hardly_slower_confirms_the_best() {
     assert_eq!(answered(26, 700), (Some(26 * MILLI), false), "it is another now");
 }
 
-/// Has the limit look for the best anew, and returns when.
+/// Makes the limit measure the best durations again, and returns the time.
 fn probe(limit: &mut Limit, start: Instant) -> Instant {
     limit.answered(Measured::Route, 2 * MILLI, true, start);
     let now = start + 2 * BEST_FOR;
@@ -273,7 +273,7 @@ fn a_probe_that_shows_nothing_is_short() {
     assert_eq!(limit.now(), BOUNDS.calm);
     limit.asked(1, now + 300 * MILLI);
     assert!(limit.now() > BOUNDS.least, "{}", limit.now());
-    // And the best counts on.
+    // The best duration stays valid.
     limit.answered(Measured::Route, 2 * MILLI, false, now + BEST_FOR);
     limit.refused();
     limit.asked(limit.now(), now + BEST_FOR);

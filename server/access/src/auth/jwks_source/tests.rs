@@ -1,4 +1,4 @@
-//! Keys in files: followed, kept while they are no good, asked for early when somebody needs them.
+//! Tests of keys in files: followed, kept while a new file is invalid, read early on demand.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -61,7 +61,7 @@ async fn who_needs_newer_keys_has_them_asked_for_and_not_too_often() {
     assert!(ask().await.is_none());
 }
 
-/// A follower of a file with two keys, which is no longer there.
+/// Creates a source of two keys from a file, and its follower.
 fn forsaken(folder: &Path, max_age: Duration) -> (Source, Follower) {
     let path = folder.join("jwks.json");
     fs::write(&path, set(2)).expect("written");

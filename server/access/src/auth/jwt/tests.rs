@@ -1,4 +1,4 @@
-//! Tokens by hand: every way in which one can be wrong.
+//! Tests of hand-made tokens, with every kind of fault.
 
 use proptest::prelude::*;
 use ring::rand::SystemRandom;
@@ -11,7 +11,7 @@ use super::*;
 
 const NOW: i64 = 1_800_000_000;
 
-/// A token that was signed elsewhere, good until the year 2100, and the modulus of its key.
+/// Token that another program signed, valid until the year 2100, and the modulus of its key.
 const RSA_TOKEN: &str = concat!(
     "eyJhbGciOiJSUzI1NiIsImtpZCI6InIxIiwidHlwIjoiSldUIn0.eyJpc3MiOiJodHRwczovL2lkLmV4YW1wbGUuY2",
     "9tIiwiYXVkIjoidG9vbGdhdGUiLCJzdWIiOiJhbm4iLCJ0ZW5hbnQiOiJhY21lIiwicm9sZXMiOlsiYWdlbnQiXSwi",
@@ -110,7 +110,7 @@ fn header(alg: &str) -> Value {
     json!({ "alg": alg, "kid": "k1", "typ": "JWT" })
 }
 
-/// What becomes of claims that are the good ones with `changes`; null takes a claim away.
+/// Verifies a token with valid claims and `changes` to them. A null removes a claim.
 fn judged(changes: &Value, rules: &Rules) -> Result<Claims, TokenFault> {
     let signer = Signer::ed25519();
     let mut claims = claims();
@@ -208,7 +208,7 @@ fn the_algorithm_is_the_key_s_own() {
     for alg in ["none", "None", "HS256", "RS512", "PS256", "ES384", "", "eddsa"] {
         check(&ed.sign(&header(alg), &claims()), TokenFault::Algorithm);
     }
-    // As HMAC with the public key's own bytes, the signature would be right.
+    // As an HMAC with the bytes of the public key, the signature would be correct.
     let message = format!("{}.{}", encoded(&header("HS256")), encoded(&claims()));
     let public = ed.jwk("k1")["x"].as_str().expect("text").to_owned();
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, public.as_bytes());
@@ -216,7 +216,7 @@ fn the_algorithm_is_the_key_s_own() {
     check(&format!("{message}.{}", base64(tag.as_ref())), TokenFault::Algorithm);
     let unsigned = format!("{}.{}.", encoded(&header("none")), encoded(&claims()));
     check(&unsigned, TokenFault::Algorithm);
-    // Another key's algorithm, under this key's id.
+    // The algorithm of another key, with the id of this key.
     check(&ed.sign(&header("ES256"), &claims()), TokenFault::UnknownKey);
     check(&ec.sign(&header("EdDSA"), &claims()), TokenFault::Signature);
 }
@@ -234,7 +234,7 @@ fn keys_are_told_apart_by_id() {
     assert_eq!(judge(&other, json!({ "alg": "EdDSA", "kid": "k2" }), &keys), None);
     let unknown = json!({ "alg": "EdDSA", "kid": "k3" });
     assert_eq!(judge(&one, unknown, &keys), Some(TokenFault::UnknownKey));
-    // Without an id there must be no choice.
+    // Without an id, only one key may be possible.
     let unnamed = || json!({ "alg": "EdDSA" });
     assert_eq!(judge(&one, unnamed(), &keys), Some(TokenFault::UnknownKey));
     assert_eq!(judge(&one, unnamed(), &set(&[one.jwk("k1")])), None);

@@ -1,5 +1,5 @@
-//! The one key that is in a file and not in the store: with it, and before there is any other, keys can be trusted that the
-//! store knows nothing of, or while it is down.
+//! The admin key, which is stored in a file and not in the store. It works before there is any other key, without
+//! trusting the store, and while the store is down.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -11,18 +11,18 @@ use super::super::{Caller, CredentialId, Refusal};
 use toolgate_core::role::{Role, Roles};
 use toolgate_store::ContentHash;
 
-/// Who calls with it.
+/// Principal of the admin key.
 const PRINCIPAL: &str = "admin";
 
-/// The admin key can't be had.
+/// Failure to load the admin key.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminKeyError {
     /// The file can't be read.
     #[error("{}: the admin key can't be read", path.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         #[source]
         source: std::io::Error,
     },
@@ -32,13 +32,13 @@ pub enum AdminKeyError {
         path.display()
     )]
     NoKey {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
 }
 
 impl AdminKeyError {
-    /// Whether there is no such file.
+    /// Returns true if the file does not exist.
     pub(super) fn is_absence(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == ErrorKind::NotFound)
     }
@@ -51,7 +51,7 @@ pub(super) struct AdminKey {
 }
 
 impl AdminKey {
-    /// Reads the file.
+    /// Reads the key from the file.
     pub(super) fn read(path: &Path) -> Result<Self, AdminKeyError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| AdminKeyError::Io { path: path.to_owned(), source })?;
@@ -68,7 +68,7 @@ impl AdminKey {
         Ok(Self { id: key.id().to_owned(), secret_hash: key.secret_hash(), caller })
     }
 
-    /// The admin, or a refusal; `None` for another key's id.
+    /// Returns the admin, or a refusal for a wrong secret; `None` if the id is another key's.
     pub(super) fn caller(&self, key: &ApiKey) -> Option<Result<Caller, Refusal>> {
         if key.id() != self.id {
             return None;
@@ -78,7 +78,7 @@ impl AdminKey {
         Some(if good { Ok(self.caller.clone()) } else { Err(wrong()) })
     }
 
-    /// `Some(true)` for this key's id.
+    /// Returns `Some(true)` if the id is this key's, and `None` otherwise.
     pub(super) fn has_id(&self, id: &str) -> Option<bool> {
         (id == self.id).then_some(true)
     }

@@ -1,25 +1,26 @@
-//! How often the store is asked about keys that nobody here has seen: by everybody together, and by each network.
+//! Rate limit on store lookups of unknown keys, for all callers together and for each network.
 
 use std::collections::HashMap;
 use std::time::Instant;
 
 use toolgate_serving::Network;
 
-/// Questions of everybody.
+/// Rate of lookups for all callers together.
 const ALL: Rate = Rate { per_second: 200.0, at_once: 1_000.0 };
 
-/// Questions of one network: a fifth, so that who makes up keys leaves the others theirs.
+/// Rate of lookups for one network: a fifth of the whole, so that a network that makes up keys leaves the others
+/// their share.
 const OF_ONE: Rate = Rate { per_second: 40.0, at_once: 200.0 };
 
-/// Networks that are told apart.
+/// Maximum number of networks with buckets of their own.
 const NETWORKS_MAX: usize = 10_000;
 
-/// How many questions may be asked.
+/// Rate of lookups.
 #[derive(Clone, Copy)]
 struct Rate {
-    /// On average.
+    /// Average number of lookups per second.
     per_second: f64,
-    /// At once, as when a server starts among many callers.
+    /// Number of lookups at once, as when a server starts with many callers.
     at_once: f64,
 }
 
@@ -29,7 +30,7 @@ struct Bucket {
     at: Instant,
 }
 
-/// What is left of the questions that may be asked.
+/// Remaining lookups.
 pub(super) struct Questions {
     all: Bucket,
     networks: HashMap<Network, Bucket>,
@@ -40,8 +41,8 @@ impl Questions {
         Self { all: Bucket::full(ALL, at), networks: HashMap::new() }
     }
 
-    /// Whether one more question may be asked for a peer of this network; `None` for this host, which has no bound of its
-    /// own.
+    /// Takes a lookup for a peer of this network and returns true if one is left. `None` stands for this host, which
+    /// has no limit of its own.
     pub(super) fn take(&mut self, network: Option<Network>, now: Instant) -> bool {
         network.is_none_or(|network| self.of(network, now).take(now)) && self.all.take(now)
     }
@@ -49,7 +50,7 @@ impl Questions {
     fn of(&mut self, network: Network, now: Instant) -> &mut Bucket {
         if self.networks.len() >= NETWORKS_MAX && !self.networks.contains_key(&network) {
             self.networks.retain(|_, bucket| !bucket.is_full(now));
-            // So many networks at once are held by the bound of all.
+            // With this many networks at once, the limit for all callers is enough.
             if self.networks.len() >= NETWORKS_MAX {
                 self.networks.clear();
             }
@@ -69,13 +70,13 @@ impl Bucket {
         self.at = self.at.max(now);
     }
 
-    /// Whether nothing would be lost by forgetting it.
+    /// Returns true if the bucket is full, so that dropping it loses nothing.
     fn is_full(&mut self, now: Instant) -> bool {
         self.refill(now);
         self.left >= self.rate.at_once
     }
 
-    /// Whether one more question may be asked.
+    /// Takes a lookup and returns true if one is left.
     fn take(&mut self, now: Instant) -> bool {
         self.refill(now);
         let may = self.left >= 1.0;

@@ -1,6 +1,6 @@
-//! What a replica knows of API keys, in a file of its own: for when it is started while the shared store can't be asked.
-//! Of a key there is what the store has of it, a hash and no secret. What is in the file counts no longer than it would
-//! have counted in memory.
+//! Copy of the API keys that a replica knows, in a file of its own, for a start while the shared store can't be
+//! asked. It holds the same data as the store: a hash and no secret. An entry in the file is valid no longer than it
+//! would have been in memory.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -15,24 +15,24 @@ use super::TRUSTED_BLINDLY_FOR;
 use toolgate_core::identity::TenantId;
 use toolgate_store::StoredKey;
 
-/// Bytes of the file that are read: more than it holds of as many keys as are remembered.
+/// Maximum number of bytes read from the file. This is more than the copy of as many keys as are cached.
 const SIZE_MAX: u64 = 64 << 20;
 
-/// A key, and when the store was last heard of it, in milliseconds since 1970.
+/// Key with the time of its last successful lookup, in milliseconds since 1970 (UTC).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Kept {
     pub(super) key: StoredKey,
     pub(super) seen_ms: i64,
 }
 
-/// The file, and what it held when the process began.
+/// Copy file, and the keys to write to it.
 #[derive(Debug)]
 pub(super) struct KeyCopy {
     path: PathBuf,
     kept: Mutex<HashMap<String, Kept>>,
 }
 
-/// A key as it is written.
+/// Key in the format of the file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -50,10 +50,10 @@ struct Written {
 }
 
 impl KeyCopy {
-    /// The copy at this place. Blocks on the file system.
+    /// Opens the copy at this path. Blocks on the file system.
     ///
     /// # Errors
-    /// A file that can't be read or is no copy; there is none then until the next is written.
+    /// The file can't be read or is no copy. The copy is then empty until the next write.
     pub(super) fn open(path: PathBuf) -> (Self, io::Result<()>) {
         let (kept, read) = match read(&path) {
             Ok(kept) => (kept, Ok(())),
@@ -62,17 +62,18 @@ impl KeyCopy {
         (Self { path, kept: Mutex::new(kept) }, read)
     }
 
-    /// What was known of a key, unless that is too old to count.
+    /// Returns a key from the copy and the age of its last lookup; `None` if that is too old to count.
     pub(super) fn find(&self, id: &str, now_ms: i64) -> Option<(StoredKey, Duration)> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let found = kept.get(id)?;
         Some((found.key.clone(), age(found.seen_ms, now_ms)?))
     }
 
-    /// Writes these and whatever else still counts, but for `gone`. Blocks on the file system.
+    /// Writes these keys and the earlier ones that are still valid, except those in `gone`. Blocks on the file
+    /// system.
     ///
     /// # Errors
-    /// A disk that can't be written. The file before it is whole then.
+    /// The disk can't be written. The previous file is intact then.
     pub(super) fn write(&self, known: Vec<Kept>, gone: &[String], now_ms: i64) -> io::Result<()> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend(known.into_iter().map(|one| (one.key.id.clone(), one)));
@@ -90,7 +91,8 @@ impl KeyCopy {
     }
 }
 
-/// How old what was seen is; `None` for too old, and for a moment that has not come: clocks were set back.
+/// Returns the age of a lookup; `None` if it is too old, or if its time is in the future because a clock was set
+/// back.
 fn age(seen_ms: i64, now_ms: i64) -> Option<Duration> {
     let age = Duration::from_millis(u64::try_from(now_ms.checked_sub(seen_ms)?).ok()?);
     (age < TRUSTED_BLINDLY_FOR).then_some(age)
@@ -128,7 +130,8 @@ impl From<Kept> for Written {
 }
 
 impl Written {
-    /// `None` for a tenant that is none: without it the key would be one of any tenant.
+    /// Converts to a key; `None` if the tenant's name is invalid. Without its tenant, the key would be valid for any
+    /// tenant.
     fn kept(self) -> Option<Kept> {
         let tenant = self.tenant.as_deref().map(TenantId::parse).transpose().ok()?;
         let key = StoredKey {

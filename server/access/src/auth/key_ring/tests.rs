@@ -1,4 +1,5 @@
-//! What is asked of the store and when, what counts while it fails, and how soon a change is seen.
+//! Tests of lookups in the store, of cached keys while the store fails, and of the delay until a change has an
+//! effect.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
@@ -9,12 +10,12 @@ use toolgate_core::identity::TenantId;
 use toolgate_core::role::Role;
 use toolgate_store::{StoreError, StoreFuture};
 
-/// A store in memory, which can fail and counts what it is asked.
+/// Store in memory that can fail and counts its lookups.
 #[derive(Default)]
 struct Fake {
     keys: Mutex<HashMap<String, StoredKey>>,
     asked: AtomicUsize,
-    /// Milliseconds by which the store's clock is ahead of the calendar's.
+    /// Milliseconds by which the store's clock is ahead of the calendar time.
     ahead_ms: AtomicI64,
     mood: Mutex<Mood>,
 }
@@ -86,7 +87,7 @@ impl KeyStore for Fake {
 }
 
 struct World {
-    /// The clock: always the same on the calendar.
+    /// Current time. Its calendar time never changes.
     now: Mutex<Now>,
     store: Arc<Fake>,
     ring: Arc<KeyRing>,
@@ -118,12 +119,12 @@ async fn world() -> World {
 }
 
 impl World {
-    /// The reason why the key is refused; "" when it is taken.
+    /// Returns the reason that the key is refused; "" if it is accepted.
     async fn judge(&self, text: &str) -> &'static str {
         self.judge_from("127.0.0.1", text).await
     }
 
-    /// The same for who calls from this address.
+    /// Returns the reason for a caller from this address, as `judge` does.
     async fn judge_from(&self, address: &str, text: &str) -> &'static str {
         let network = Network::of(address.parse().expect("an address"));
         let told = self.ring.caller(text, network, self.now()).await;
@@ -141,7 +142,7 @@ impl World {
     }
 }
 
-/// Lets what was spawned run.
+/// Lets spawned tasks run.
 async fn settle() {
     for _ in 0..10 {
         tokio::task::yield_now().await;
@@ -174,7 +175,7 @@ async fn the_store_is_asked_seldom_and_a_revoked_key_stops_within_five_seconds()
         assert_eq!(world.judge(&world.text).await, "");
     }
     assert_eq!(world.store.asked(), 1);
-    // Calls all the time.
+    // With calls all the time.
     world.store.change(&world.id, |key| key.revoked_ms = Some(NOW_MS));
     let revoked = world.now().moment;
     while world.judge(&world.text).await.is_empty() {
@@ -183,7 +184,7 @@ async fn the_store_is_asked_seldom_and_a_revoked_key_stops_within_five_seconds()
         assert!(world.now().moment - revoked < Duration::from_secs(5));
     }
     assert_eq!(world.judge(&world.text).await, "revoked");
-    // And after a pause.
+    // After a pause.
     let world = self::world().await;
     assert_eq!(world.judge(&world.text).await, "");
     world.store.change(&world.id, |key| key.revoked_ms = Some(NOW_MS));
@@ -199,11 +200,11 @@ async fn a_key_ends_by_the_store_s_clock_whatever_this_host_s_says() {
         let world = world().await;
         world.store.ahead_ms.store(ahead, Ordering::Relaxed);
         assert_eq!(world.judge(&world.text).await, "");
-        // By the store's clock, as `toolgate key revoke` stamps it.
+        // By the store's clock, like a revocation by `toolgate key revoke`.
         world.store.change(&world.id, |key| key.revoked_ms = Some(NOW_MS + ahead));
         world.pass(Duration::from_secs(5));
         assert_eq!(world.judge(&world.text).await, "revoked", "the store is {ahead} ms ahead");
-        // A rotated key ends neither earlier nor later than was said.
+        // A rotated key ends exactly at the announced time.
         for (left_ms, want) in [(1, ""), (0, "revoked")] {
             let end = Some(NOW_MS + ahead + left_ms);
             world.store.change(&world.id, |key| key.revoked_ms = end);
@@ -223,7 +224,7 @@ async fn a_damaged_key_is_told_as_damage() {
         assert_eq!((refusal.reason(), refusal.method()), ("damaged", "api-key"), "{known}");
         let error = Error::from(refusal);
         assert!(matches!(error, Error::StoreDamaged(_)), "{error:?}");
-        // The key is met, and looked up again when it counts no longer.
+        // The key is looked up first, and again when it is no longer fresh.
         world.store.is(Mood::Well);
         assert_eq!(world.judge(&world.text).await, "");
         world.store.is(Mood::Damaged);
@@ -239,7 +240,7 @@ async fn a_store_that_fails_takes_nobody_s_key_away_for_an_hour() {
         world.store.is(mood);
         world.pass(RENEWED_AFTER);
         assert_eq!(world.judge(&world.text).await, "", "it is looked up in the background");
-        // Until that has failed.
+        // Wait until that lookup has failed.
         tokio::time::sleep(if mood == Mood::Hanging { LOOKUP_MAX } else { Duration::ZERO }).await;
         tokio::time::sleep(Duration::from_millis(100)).await;
         let begun = Instant::now();
@@ -250,7 +251,7 @@ async fn a_store_that_fails_takes_nobody_s_key_away_for_an_hour() {
         }
         assert!(begun.elapsed() < LOOKUP_MAX, "no call waits for the store");
         assert!(world.ring.is_still_good(&world.id, world.now()).await);
-        // Who was not known before is not let in.
+        // An unknown key is refused.
         let other = ApiKey::generate().expect("a key");
         assert_eq!(world.judge(&other.reveal()).await, "unavailable");
         world.pass(TRUSTED_BLINDLY_FOR);
@@ -277,7 +278,7 @@ async fn made_up_ids_are_bounded() {
         busy += usize::from(world.judge(&made_up).await == "busy");
     }
     assert!(world.store.asked() <= 1_000 && busy >= 2_000, "{busy}");
-    // Who is known is not held up by them, and who is new is known soon.
+    // Known keys are not delayed by them, and a new key works soon.
     world.pass(Duration::from_secs(3));
     assert_eq!(world.judge(&world.text).await, "");
     let stored = world.store.find_key(&world.id).await.expect("a read").expect("the key").key;
@@ -294,7 +295,7 @@ async fn a_stranger_with_made_up_ids_leaves_others_their_questions() {
     let mut busy = 0;
     for number in 0..10_000 {
         let made_up = ApiKey::generate().expect("a key").reveal();
-        // All of these addresses are of one network.
+        // All of these addresses belong to one network.
         let address = format!("2001:db8::{number:x}");
         busy += usize::from(world.judge_from(&address, &made_up).await == "busy");
     }
@@ -361,7 +362,7 @@ async fn the_admin_key_needs_no_store_and_follows_its_file() {
     assert_eq!(judge(&other).await, "unavailable", "without the file there is no key");
 }
 
-/// A world whose rings, as many as are started, share a copy.
+/// World with a copy that all key rings started in it share.
 struct Restarted {
     world: World,
     folder: tempfile::TempDir,
@@ -376,7 +377,7 @@ impl Restarted {
         self.folder.path().join("api-keys.json")
     }
 
-    /// A ring as a process begins with.
+    /// Creates a key ring as a process does at its start.
     fn start(&self) -> Arc<KeyRing> {
         let ring = KeyRing::new(Arc::clone(&self.world.store) as _, None).expect("a ring");
         Arc::new(ring.with_copy(self.path()))
@@ -387,7 +388,7 @@ impl Restarted {
         Now { moment: self.world.now().moment + time, ..Now::at_ms(ms) }
     }
 
-    /// What a process that is started says of the key.
+    /// Returns the refusal of the key in a process that starts at this time; "" if it is accepted.
     async fn judge(&self, now: Now) -> &'static str {
         let told = self.start().caller(&self.world.text, None, now).await;
         told.err().map_or("", |refusal| refusal.reason())

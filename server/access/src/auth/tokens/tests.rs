@@ -1,4 +1,4 @@
-//! Tokens are verified once, and again when the issuer's keys change.
+//! Tests that tokens are verified once, and again when the issuer's keys change.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -57,7 +57,7 @@ fn rules() -> Rules {
     }
 }
 
-/// Keys of an issuer in a file, followed on SIGHUP.
+/// Issuer whose keys are in a file, read again on SIGHUP.
 struct Issuer {
     path: PathBuf,
     source: Source,
@@ -141,7 +141,7 @@ async fn a_token_of_a_new_key_has_the_keys_asked_for() {
     let issuer = Issuer::of(&old);
     let tokens = Tokens::new(rules(), issuer.source.clone());
     write(&issuer.path, &[&old, &new]);
-    // A file may be looked at again after a second.
+    // A file may be read again after a second.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     let of_new = token(&new, NOW_MS / 1_000 + 60);
     assert!(tokens.caller(&of_new, Now::at_ms(NOW_MS)).await.is_ok());

@@ -60,14 +60,14 @@ pub(super) fn read(files: Files<'_>, text: &str) -> Result<LabelledSet, InputErr
     for element in elements::read(files.queries, text)? {
         let asked = question(files.queries, element)?;
         if files.catalog.is_none() {
-            gather(&asked, (files.queries, element.0), &mut gathered)?;
+            gather(&asked, files.queries, element.0, &mut gathered)?;
         }
         queries.push(labelled(files.queries, element.0, &asked, &answers)?);
     }
     for path in files.catalog.map_or_else(|| Ok(Vec::new()), catalog_file::files)? {
         let text = read_text(&path)?;
         for element in elements::read(&path, &text)? {
-            gather(&question(&path, element)?, (&path, element.0), &mut gathered)?;
+            gather(&question(&path, element)?, &path, element.0, &mut gathered)?;
         }
     }
     let servers = gathered.unless_empty(files.catalog.unwrap_or(files.queries))?;
@@ -75,12 +75,13 @@ pub(super) fn read(files: Files<'_>, text: &str) -> Result<LabelledSet, InputErr
 }
 
 fn question(path: &Path, element: (usize, &str)) -> Result<Question, InputError> {
-    elements::parse(path, element)
+    elements::parse(path, element.0, element.1)
 }
 
 fn gather(
     asked: &Question,
-    (path, line): (&Path, usize),
+    path: &Path,
+    line: usize,
     gathered: &mut Gathered,
 ) -> Result<(), InputError> {
     let functions = asked.function.as_ref();
@@ -116,7 +117,7 @@ fn labelled(
         answers.to(&asked.id).map_err(|problem| InputError::of_line(path, line, problem))?
     };
     let labels = calls.iter().map(|name| label(SERVER, name)).collect();
-    let query = query((path, line), said(&asked.question), labels)?;
+    let query = query(path, line, said(&asked.question), labels)?;
     Ok(LabelledQuery { needs_no_tool, kind: Some(kind.to_owned()), ..query })
 }
 
@@ -146,7 +147,7 @@ impl Answers {
         let text = read_text(&path)?;
         let mut calls = HashMap::new();
         for element in elements::read(&path, &text)? {
-            let answer: Answer = elements::parse(&path, element)?;
+            let answer: Answer = elements::parse(&path, element.0, element.1)?;
             let names = answer.ground_truth.into_iter().flat_map(|call| call.into_iter());
             calls.insert(answer.id, names.map(|(name, _)| name).collect());
         }

@@ -37,7 +37,8 @@ pub(super) fn read<'a>(path: &Path, text: &'a str) -> Result<Vec<(usize, &'a str
 /// What is wrong with it, and on which line.
 pub(super) fn parse<T: DeserializeOwned>(
     path: &Path,
-    (line, element): (usize, &str),
+    line: usize,
+    element: &str,
 ) -> Result<T, InputError> {
     serde_json::from_str(element).map_err(|error| InputError::of_json(path, line, &error))
 }
@@ -54,7 +55,7 @@ mod tests {
         assert_eq!(read(path, array).expect("an array"), wanted);
         assert_eq!(read(path, "{}\n\n{").expect("lines"), [(1, "{}"), (3, "{")]);
         assert_eq!(read(path, "[1,\n").expect_err("cut").line, Some(2));
-        let wrong = parse::<u8>(path, (7, "{\n\"a\"\n}")).expect_err("no number");
+        let wrong = parse::<u8>(path, 7, "{\n\"a\"\n}").expect_err("no number");
         assert_eq!(wrong.line, Some(7));
     }
 }

@@ -53,8 +53,8 @@ pub(super) fn read(catalog: &Path, path: &Path, text: &str) -> Result<LabelledSe
 
 fn of_several(path: &Path, text: &str) -> Result<Vec<LabelledQuery>, InputError> {
     let one = |element: (usize, &str)| {
-        let found: Multiple = elements::parse(path, element)?;
-        query((path, element.0), found.query, labels(found.tool.iter().map(String::as_str)))
+        let found: Multiple = elements::parse(path, element.0, element.1)?;
+        query(path, element.0, found.query, labels(found.tool.iter().map(String::as_str)))
     };
     elements::read(path, text)?.into_iter().map(one).collect()
 }
@@ -66,9 +66,7 @@ fn of_one(path: &Path, text: &str) -> Result<Vec<LabelledQuery>, InputError> {
     // The header is the first record.
     let rows = records.into_iter().skip(1);
     let one = |record: csv::Record| match &record.fields[..] {
-        [text, tool] => {
-            query((path, record.line), text.clone(), labels([tool.as_str()].into_iter()))
-        }
+        [text, tool] => query(path, record.line, text.clone(), labels([tool.as_str()].into_iter())),
         fields => Err(wrong(record.line, format!("{} fields; expected Query,Tool", fields.len()))),
     };
     rows.map(one).collect()

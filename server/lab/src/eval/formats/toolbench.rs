@@ -46,13 +46,13 @@ pub(super) fn read(files: Files<'_>, text: &str) -> Result<LabelledSet, InputErr
     let mut gathered = Gathered::default();
     let mut queries = Vec::new();
     for element in elements::read(path, text)? {
-        let found: Query = elements::parse(path, element)?;
+        let found: Query = elements::parse(path, element.0, element.1)?;
         if files.catalog.is_none() {
             gather(&found.api_list, &mut gathered);
         }
         let pairs = found.relevant.iter();
         let labels = pairs.map(|(tool, api)| label(tool.trim(), api.trim())).collect();
-        queries.push(query((path, element.0), found.query, labels)?);
+        queries.push(query(path, element.0, found.query, labels)?);
     }
     for path in files.catalog.map_or_else(|| Ok(Vec::new()), catalog_file::files)? {
         gather_file(&path, &mut gathered)?;
@@ -64,7 +64,7 @@ pub(super) fn read(files: Files<'_>, text: &str) -> Result<LabelledSet, InputErr
 fn gather_file(path: &Path, gathered: &mut Gathered) -> Result<(), InputError> {
     let text = read_text(path)?;
     for element in elements::read(path, &text)? {
-        let found: Offer = elements::parse(path, element)?;
+        let found: Offer = elements::parse(path, element.0, element.1)?;
         gather(&found.api_list, gathered);
     }
     Ok(())

@@ -43,20 +43,20 @@ pub(super) fn read(catalog: &Path, path: &Path, text: &str) -> Result<LabelledSe
     let mut names: HashMap<String, String> = HashMap::new();
     let tools = read_text(catalog)?;
     for element in elements::read(catalog, &tools)? {
-        let tool: Tool = elements::parse(catalog, element)?;
+        let tool: Tool = elements::parse(catalog, element.0, element.1)?;
         let documentation = Documentation::of(&tool);
         let added = gathered.add(&tool.id, &documentation.name, || documentation.tool());
         names.insert(tool.id, added);
     }
     let mut queries = Vec::new();
     for element in elements::read(path, text)? {
-        let found: Query = elements::parse(path, element)?;
+        let found: Query = elements::parse(path, element.0, element.1)?;
         let labels = labels(&found.labels, &names).map_err(|problem| {
             InputError::of_line(path, element.0, format!("labels: {problem}"))
         })?;
         // "apigen_query_5" is one of apigen's.
         let kind = found.id.split_once("_query").map(|(kind, _)| kind.to_owned());
-        let query = query((path, element.0), found.query, labels)?;
+        let query = query(path, element.0, found.query, labels)?;
         queries.push(LabelledQuery { kind, ..query });
     }
     Ok(LabelledSet { servers: gathered.unless_empty(catalog)?, queries })

@@ -1,7 +1,7 @@
 //! Requests that no tool is needed for.
 
-/// Questions, tasks and talk that a model answers by itself, of many kinds and lengths. They are ours and name no
-/// product, so that they are near to no catalog by intent.
+/// Questions, tasks and talk of many kinds and lengths that a model answers by itself. They were written for this
+/// project. They name no product, so that none is meant for any catalog.
 pub(super) const TEXTS: [&str; 96] = [
     "hi there",
     "thanks, that was helpful",

@@ -1,15 +1,15 @@
-//! Everything at once, where nothing is deferred.
+//! Choice of all tools, for turns in which nothing is deferred.
 
 use super::{Choice, Ranked};
 use crate::gate::handle::TOOLS_MAX;
 use crate::router::rank::FoundBy;
 
-/// Bytes of definitions that one answer holds where nothing is deferred: clients refuse messages past 4 MiB.
+/// Maximum bytes of definitions in one answer where nothing is deferred: clients refuse messages above 4 MiB.
 const BYTES_MAX: usize = 3 << 20;
 
 impl Choice<'_> {
-    /// Every tool that may be chosen, in the catalog's order, which is the same for every intent. Where not
-    /// all of them have room, the best go first. The policy's caps are for choosing by rank.
+    /// Chooses every allowed tool, in the catalog's order, which is the same for every intent. If not all of them have
+    /// room, the best go first. The policy's caps apply only to choosing by rank.
     pub(super) fn all(&mut self, ranked: &Ranked) {
         let slots = || (0u32..).take(self.snapshot.tools.len());
         let slots: Vec<u32> = slots().filter(|slot| self.allowed.contains(*slot)).collect();
@@ -23,7 +23,7 @@ impl Choice<'_> {
         for slot in slots {
             if let Some(rest) = left.checked_sub(bytes(&slot)) {
                 left = rest;
-                // How many had no room is told once, and not tool by tool.
+                // The number of tools without room is reported once, not tool by tool.
                 if self.set.contains(slot) || self.set.has_bytes(slot, false) {
                     self.promote(slot, FoundBy::NotDeferred);
                 }

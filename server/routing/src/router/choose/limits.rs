@@ -1,5 +1,5 @@
-//! Limits that no tool goes past, always loaded or not: tokens of always-loaded ones, places of untrusted ones, bytes of
-//! the answer.
+//! Limits that apply to every tool, even to always-loaded ones: tokens of always-loaded tools, places of untrusted
+//! tools, bytes of the answer.
 
 use super::Choice;
 use crate::gate::verdict::RefusalCode;
@@ -7,14 +7,14 @@ use crate::router::cut::Shortfall;
 use crate::router::left_out::LeftOut;
 use crate::router::rank::{Candidate, FoundBy};
 
-/// The configuration key of the most tokens that always-loaded tools cost.
+/// Configuration key of the limit on the tokens of always-loaded tools.
 const ALWAYS_LOAD_LIMIT: &str = "router.always_load_tokens";
 
 impl Choice<'_> {
-    /// Tools that are always loaded. What they cost together is bounded, and untrusted ones have no more places than by
+    /// Promotes always-loaded tools. Their total tokens are limited, and untrusted ones get no more places than by
     /// rank: a flag must not push out everything else.
     pub(super) fn always_load(&mut self) {
-        // These take no places of the ranking, however few there are.
+        // Always-loaded tools take no places of the ranking, so the number of places does not limit them.
         let mut caps = self.caps(usize::MAX);
         let mut left = self.options.always_load_tokens;
         for slot in self.snapshot.always_load.iter().copied() {
@@ -38,7 +38,7 @@ impl Choice<'_> {
         }
     }
 
-    /// Leaves out a tool that does not fit a budget, or a limit of the configuration. The latter is told once.
+    /// Leaves out a tool that does not fit a budget or a limit of the configuration. A limit is reported once per tool.
     pub(super) fn leave_over(&mut self, slot: u32, limit: impl Into<Option<&'static str>>) {
         self.leave_beyond(slot, RefusalCode::OverTokenBudget, limit.into());
     }
@@ -58,7 +58,7 @@ impl Choice<'_> {
         });
     }
 
-    /// Leaves a candidate out, and says what it falls short of.
+    /// Leaves out a candidate with the reason why it does not pass the cut.
     pub(super) fn leave_below(&mut self, candidate: &Candidate, shortfall: Shortfall) {
         let before = self.left_out.len();
         self.leave_out(std::slice::from_ref(candidate), shortfall.code());
@@ -68,7 +68,7 @@ impl Choice<'_> {
     }
 }
 
-/// Returns the last `most` of these tools, or all where there are fewer.
+/// Returns the last `most` of these tools, or all if there are fewer.
 pub(super) fn last(slots: &[u32], most: usize) -> &[u32] {
     &slots[slots.len().saturating_sub(most)..]
 }

@@ -1,8 +1,8 @@
-//! The clauses of an intent: where it asks for one thing after another, a tool that serves one of them has little
-//! in common with the whole.
+//! Clauses of an intent. If an intent asks for one thing after another, a tool that serves one of them has little in
+//! common with the whole.
 
-/// What stands between two things to do, beside the ends of sentences; in the languages that most people write to
-/// agents in. Longer ones first, where one holds another.
+/// Separators between two things to do, beside the ends of sentences, in the languages that most people write to agents
+/// in. A separator that contains another one comes before it.
 const BETWEEN: [&str; 26] = [
     ", and then ",
     " and then ",
@@ -35,16 +35,17 @@ const BETWEEN: [&str; 26] = [
 /// Characters that end a sentence.
 const ENDS: [char; 10] = ['.', '?', '!', ';', '\n', '。', '？', '！', '；', '।'];
 
-/// Words that a clause needs to say something; in scripts without spaces, characters.
+/// Minimum number of words of a clause that says something.
 const WORDS_MIN: usize = 3;
+/// Minimum number of characters of such a clause in a script without spaces.
 const CHARACTERS_MIN: usize = 4;
 
-/// The most clauses of one intent, and how much of its text is looked at: a turn's work must stay near to that of
-/// its whole intents.
+/// Maximum number of clauses of one intent. The work of a turn must stay near that of its whole intents.
 const CLAUSES_MAX: usize = 8;
+/// Bytes of an intent's text that are searched for clauses, for the same reason.
 const LOOK_AT: usize = 2 << 10;
 
-/// The clauses of `text`, in their order; none when it is one clause.
+/// Returns the clauses of `text` in their order; empty if it is one clause.
 pub(super) fn of(text: &str) -> Vec<&str> {
     let text = &text[..text.floor_char_boundary(LOOK_AT)];
     let clauses = sentences(text).into_iter().flat_map(|sentence| cut(sentence, &BETWEEN));
@@ -53,7 +54,7 @@ pub(super) fn of(text: &str) -> Vec<&str> {
     if clauses.len() < 2 { Vec::new() } else { clauses }
 }
 
-/// `text` cut where sentences end; a full stop within a word, as in `config.yaml`, ends none.
+/// Splits `text` where sentences end. A full stop within a word, as in `config.yaml`, does not end a sentence.
 fn sentences(text: &str) -> Vec<&str> {
     let mut sentences = Vec::new();
     let mut start = 0;

@@ -1,9 +1,9 @@
-//! An intent without what only an argument would hold: what it quotes, addresses and ids. The encoder would take
+//! Intent without the parts that only an argument would hold: quotations, addresses and ids. The encoder would take
 //! them for what is wanted.
 
 use std::borrow::Cow;
 
-/// What opens a quotation, and what closes it.
+/// Opening and closing marks of quotations.
 const QUOTES: [(char, char); 9] = [
     ('"', '"'),
     ('\'', '\''),
@@ -16,19 +16,19 @@ const QUOTES: [(char, char); 9] = [
     ('<', '>'),
 ];
 
-/// Longer ones are no quotation: a mark stands alone.
+/// Maximum bytes of a quotation. An opening mark that is not closed within them opens none.
 const QUOTED_MAX: usize = 200;
 
-/// Words that must be left; an intent of fewer is embedded as it stands.
+/// Minimum number of words that must be left. An intent with fewer is embedded unchanged.
 const WORDS_MIN: usize = 3;
 
-/// Characters from which on a word with digits is an id: `s3` and `oauth2` name things.
+/// Minimum bytes of a word with digits to be an id. Shorter ones, such as `s3` and `oauth2`, name things.
 const ID_MIN: usize = 7;
 
-/// Bytes of an intent that are looked through: more than encoders read of it.
+/// Bytes of an intent that are examined. Encoders read less of it.
 const READ_MAX: usize = 4 << 10;
 
-/// `text` as it is embedded.
+/// Returns `text` as it is embedded.
 pub(super) fn of(text: &str) -> Cow<'_, str> {
     let (head, unread) = text.split_at(text.floor_char_boundary(READ_MAX));
     let unquoted = unquoted(head);
@@ -36,11 +36,11 @@ pub(super) fn of(text: &str) -> Cow<'_, str> {
     if words.len() < WORDS_MIN || words.len() == head.split_whitespace().count() {
         return Cow::Borrowed(text);
     }
-    // What is not read goes along, so that the encoder can say that it was cut.
+    // The unread part is kept, so that the encoder can report that the text was cut.
     Cow::Owned(words.join(" ") + unread)
 }
 
-/// `text` with a space for each quotation.
+/// Returns `text` with a space in the place of each quotation.
 fn unquoted(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
@@ -60,8 +60,8 @@ fn unquoted(text: &str) -> String {
     kept
 }
 
-/// The bytes of the quotation that `rest` begins with. An apostrophe within a word opens none, and none closes
-/// before a letter.
+/// Returns the bytes of the quotation that `rest` begins with. An apostrophe within a word opens no quotation, and an
+/// apostrophe before a letter closes none.
 fn quotation(rest: &str, first: char, before: char) -> Option<usize> {
     let (open, close) = QUOTES.into_iter().find(|(open, _)| *open == first)?;
     if open == '\'' && before.is_alphanumeric() {
@@ -77,7 +77,7 @@ fn quotation(rest: &str, first: char, before: char) -> Option<usize> {
     (!within[..at].contains('\n')).then_some(open.len_utf8() + at + close.len_utf8())
 }
 
-/// Whether a word is an address, an id, a date or a number.
+/// Returns true if a word is an address, an id, a date or a number.
 fn is_argument(word: &str) -> bool {
     let word = word.trim_matches(|c: char| !c.is_alphanumeric());
     let digits = word.chars().filter(char::is_ascii_digit).count();

@@ -1,4 +1,4 @@
-//! What to say when nothing was found: what was filtered out, and what to try instead.
+//! Message for a search that found nothing: the tools that were filtered out, and what to try instead.
 
 use crate::gate::names;
 use crate::gate::standing::Standings;
@@ -6,31 +6,32 @@ use crate::gate::verdict::RefusalCode;
 use crate::router::left_out::LeftOut;
 use crate::shard::snapshot::Snapshot;
 
-/// Locked tools that are named.
+/// Maximum number of locked tools that a message names.
 pub(super) const LOCKED_MAX: usize = 5;
 
-/// Unknown names that are repeated, and those that a nearer one is looked for.
+/// Maximum number of unknown names that a message repeats.
 const UNKNOWN_MAX: usize = 10;
+/// Maximum number of unknown names for which a similar name is suggested.
 const SUGGESTED_MAX: usize = 3;
 
-/// Characters of an unknown name that are repeated.
+/// Maximum length of a repeated unknown name, in characters.
 const NAME_MAX: usize = 128;
 
-/// Why a search came back empty.
+/// Reasons why a search found nothing.
 #[derive(Debug, Default)]
 pub(super) struct Nothing {
-    /// Tools that would have been found but for a precondition.
+    /// Tools that would have been found if their preconditions held.
     pub(super) locked: Vec<u32>,
-    /// Tools that match a term, but not every required one.
+    /// Number of tools that match a term but lack a required one.
     pub(super) lacking_required: u32,
-    /// The required terms.
+    /// Required terms.
     pub(super) required: Vec<String>,
-    /// Names that mean nothing, each with the nearest one that does.
+    /// Unknown names, each with the slot of the tool that has the most similar name.
     pub(super) unknown: Vec<(String, Option<u32>)>,
 }
 
 impl Nothing {
-    /// Notes a name that means nothing.
+    /// Adds an unknown name, with a suggestion for the first few.
     pub(super) fn add_unknown(
         &mut self,
         snapshot: &Snapshot,
@@ -44,7 +45,7 @@ impl Nothing {
         }
     }
 
-    /// The locked tools as refusals.
+    /// Returns the locked tools as refusals.
     pub(super) fn left_out(&self) -> Vec<LeftOut> {
         let code = RefusalCode::PreconditionUnmet;
         let left_out = |slot: &u32| LeftOut {
@@ -58,13 +59,13 @@ impl Nothing {
         self.locked.iter().take(LOCKED_MAX).map(left_out).collect()
     }
 
-    /// The message, or none when every name was had.
+    /// Returns the message, or an empty one if every name was found.
     pub(super) fn message_if_any(&self, snapshot: &Snapshot, standings: &Standings) -> String {
         let all_had = self.unknown.is_empty() && self.locked.is_empty();
         if all_had { String::new() } else { self.message(snapshot, standings) }
     }
 
-    /// For the model: what was filtered out, and what to try.
+    /// Returns the message for the model: what was filtered out, and what to try.
     pub(super) fn message(&self, snapshot: &Snapshot, standings: &Standings) -> String {
         let mut parts: Vec<String> = self.unknown.iter().map(|u| unknown(snapshot, u)).collect();
         if !self.required.is_empty() {
@@ -78,9 +79,10 @@ impl Nothing {
         parts.join(" ")
     }
 
-    /// Which tools a precondition keeps back, those that need the same together; nothing when none is.
+    /// Returns a message that names the tools held back by a precondition, grouped by what they need; empty if there
+    /// are none.
     pub(super) fn locked_message(&self, snapshot: &Snapshot, standings: &Standings) -> String {
-        // Tools of one group need the same.
+        // Tools of one group have the same preconditions.
         let mut groups: Vec<(u32, Vec<&str>)> = Vec::new();
         for tool in self.locked.iter().map(|slot| snapshot.tool(*slot)) {
             match groups.iter().position(|(group, _)| *group == tool.group) {

@@ -1,51 +1,51 @@
-//! The grammar of queries: what a text asks for, before any catalog is looked at. The forms are those of
-//! the contract (`SearchToolsRequest.query`).
+//! Grammar of queries: the reading of a text before any catalog is searched. The forms are those of the contract
+//! (`SearchToolsRequest.query`).
 
 use std::collections::HashSet;
 
 use toolgate_core::error::Error;
 
-/// The most names of one `select:`.
+/// Maximum number of names in one `select:` query.
 pub const NAMES_MAX: usize = 100;
 
-/// The most terms that are looked for in every tool.
+/// Maximum number of terms that are looked for in every tool.
 pub const TERMS_MAX: usize = 16;
 
-/// Keywords come in fews; a longer text is a sentence.
+/// Maximum number of keywords; a longer text is read as a sentence.
 const KEYWORDS_MAX: usize = 4;
 
-/// Words that nobody types as keywords, and nearly every sentence holds. Sorted, for the binary search.
+/// Words that people do not type as keywords and that nearly every sentence contains. Sorted for binary search.
 const FUNCTION_WORDS: [&str; 34] = [
     "a", "an", "and", "any", "are", "as", "at", "can", "do", "does", "for", "from", "how", "i",
     "in", "is", "it", "me", "my", "of", "on", "or", "our", "please", "that", "the", "this", "to",
     "what", "which", "who", "with", "you", "your",
 ];
 
-/// One keyword.
+/// Keyword of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Term {
-    /// In lower case, without the `+`.
+    /// Keyword in lower case, without the `+`.
     pub text: String,
-    /// Whether a tool must match it to be scored.
+    /// True if a tool must match the term to be scored.
     pub required: bool,
 }
 
-/// What a query asks for.
+/// Parsed query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Query {
-    /// These tools, in this order.
+    /// Tools by name, in this order.
     Select(Vec<String>),
-    /// What the text finds.
+    /// Text to search for.
     Text {
-        /// The query as it was written, without white space around it.
+        /// Query as written, without white space around it.
         text: String,
-        /// Its keywords, required ones first; none when it is a sentence.
+        /// Keywords, required ones first; empty if the text is a sentence.
         terms: Vec<Term>,
     },
 }
 
 impl Query {
-    /// What is searched for in words; `None` for names.
+    /// Returns the text to search for; `None` for names.
     pub(crate) fn text(&self) -> Option<&str> {
         match self {
             Self::Select(_) => None,
@@ -53,11 +53,11 @@ impl Query {
         }
     }
 
-    /// Reads a query.
+    /// Parses a query.
     ///
     /// # Errors
-    /// [`Error::InvalidFields`] for a blank query, a `select:` of no names or too many, and too many terms
-    /// beside a required one.
+    /// [`Error::InvalidFields`] for a blank query, a `select:` with no names or more than [`NAMES_MAX`], or more than
+    /// [`TERMS_MAX`] terms if one of them is required.
     pub fn parse(query: &str) -> Result<Self, Error> {
         let text = query.trim();
         if text.is_empty() {
@@ -69,7 +69,7 @@ impl Query {
         }
     }
 
-    /// Whether a tool must match a term to be scored.
+    /// Returns true if the query has a required term.
     #[must_use]
     pub fn has_required(&self) -> bool {
         matches!(self, Self::Text { terms, .. } if terms.iter().any(|term| term.required))
@@ -113,7 +113,7 @@ fn keywords(text: &str) -> Result<Vec<Term>, Error> {
     if !has_required && is_sentence(&terms) {
         return Ok(Vec::new());
     }
-    // Stable: as written, but for the required ones going first.
+    // The sort is stable: required terms move to the front, and the written order stays otherwise.
     terms.sort_by_key(|term| !term.required);
     Ok(terms)
 }

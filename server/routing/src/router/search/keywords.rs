@@ -1,4 +1,4 @@
-//! Keyword search: the weights of the published tool search, over names, hints and descriptions.
+//! Keyword search over names, hints and descriptions, with the weights of the published tool search.
 
 use std::cmp::Reverse;
 
@@ -9,43 +9,43 @@ use crate::catalog::summary::humanise;
 use crate::shard::snapshot::Snapshot;
 use crate::shard::tool::Tool;
 
-/// What a term adds to a tool's score.
+/// Weights that a term adds to a tool's score.
 mod weight {
-    /// It is a part of the name; of an MCP tool, and of a built-in one.
+    /// Term that is a part of the name: of an MCP tool, then of a built-in tool.
     pub(super) const PART: [u32; 2] = [12, 10];
-    /// It lies within a part of the name.
+    /// Term within a part of the name: of an MCP tool, then of a built-in tool.
     pub(super) const WITHIN_PART: [u32; 2] = [6, 5];
-    /// It lies within the whole name, and nothing else has matched yet.
+    /// Term within the whole name, if no other term has matched yet.
     pub(super) const WITHIN_NAME: u32 = 3;
-    /// It is a word of the search hint.
+    /// Term that is a word of the search hint.
     pub(super) const HINT: u32 = 4;
-    /// It is a word of the description.
+    /// Term that is a word of the description.
     pub(super) const DESCRIPTION: u32 = 2;
 }
 
-/// A tool that matches.
+/// Tool that matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct KeywordHit {
-    /// Its slot.
+    /// Slot of the tool.
     pub(super) slot: u32,
-    /// The sum of the weights; above 0. Of an untrusted tool a term counts as a word of the description, wherever it
-    /// stands: what a third party says of its own tools does not put them before others.
+    /// Sum of the weights; above 0. For an untrusted tool, each term counts at most as a word of the description. A
+    /// third party must not put its own tools first by what it says of them.
     pub(super) score: u32,
-    /// The same with all weights, whoever's tool it is.
+    /// Sum of the weights without this limit for untrusted tools.
     weighed: u32,
 }
 
-/// What keywords find.
+/// Result of a keyword search.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct KeywordHits {
-    /// Best first. Of equals untrusted ones go last, deferrable ones first, then those whose names say least else, then by
-    /// slot.
+    /// Hits, best score first. Among equal scores, untrusted tools come last. The order then goes by deferrable tools
+    /// first, highest unlimited score, fewest parts of the name, and slot.
     pub(super) hits: Vec<KeywordHit>,
-    /// Tools that match a term, but not every required one.
+    /// Number of tools that match a term but lack a required one.
     pub(super) lacking_required: u32,
 }
 
-/// Scores every allowed tool.
+/// Scores every allowed tool against the terms.
 pub(super) fn search(
     snapshot: &Snapshot,
     terms: &[Term],
@@ -70,7 +70,7 @@ pub(super) fn search(
     found
 }
 
-/// The tool's score, and the sum of all weights; `None` when it matches something but lacks a required term.
+/// Returns the tool's score and the sum of all weights. Returns `None` if it matches a term but lacks a required one.
 fn score(tool: &Tool, terms: &[Term]) -> Option<(u32, u32)> {
     let name = Name::of(tool);
     let most = if tool.untrusted { weight::DESCRIPTION } else { u32::MAX };
@@ -97,7 +97,7 @@ fn weigh_texts(tool: &Tool, term: &str) -> u32 {
     hint + if has_word(description, term) { weight::DESCRIPTION } else { 0 }
 }
 
-/// A tool's name, taken apart once for all terms.
+/// Name of a tool, split once for all terms.
 struct Name {
     whole: String,
     parts: Vec<String>,
@@ -125,8 +125,8 @@ impl Name {
     }
 }
 
-/// The words of a name in lower case; one in camel case as a whole too, since people write `GitHub` as one
-/// word.
+/// Returns the words of a name in lower case. A word in camel case is also returned whole, because people write
+/// `GitHub` as one word.
 fn parts_of(name: &str) -> impl Iterator<Item = String> {
     let chunks = name.split(|c: char| !c.is_alphanumeric()).filter(|chunk| !chunk.is_empty());
     chunks.flat_map(|chunk| {
@@ -139,7 +139,7 @@ fn parts_of(name: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// Whether `term`, in lower case, is a word of `text`: what stands beside it is no part of a word.
+/// Returns true if `term`, in lower case, occurs in `text` as a whole word: neither end of it splits a word.
 fn has_word(text: &str, term: &str) -> bool {
     let ends_well = |text: &str, at: usize| {
         let word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
@@ -152,7 +152,7 @@ fn has_word(text: &str, term: &str) -> bool {
         let text = text.to_lowercase();
         return text.match_indices(term).any(|(at, _)| ends_well(&text, at));
     }
-    // A byte of an ASCII term is never a part of a longer character, so places are those of characters.
+    // A byte of an ASCII term is never part of a longer character, so each match begins at a character.
     let windows = text.as_bytes().windows(term.len()).enumerate();
     let mut places = windows.filter(|(_, bytes)| bytes.eq_ignore_ascii_case(term.as_bytes()));
     places.any(|(at, _)| ends_well(text, at))
@@ -191,7 +191,7 @@ mod tests {
         }
     }
 
-    /// The same by the definition: a place where neither end splits a word.
+    /// Checks the same by its definition: finds a place where neither end splits a word.
     fn has_word_slowly(text: &str, term: &str) -> bool {
         let text: Vec<char> = text.to_lowercase().chars().collect();
         let term: Vec<char> = term.chars().collect();

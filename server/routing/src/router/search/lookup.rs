@@ -1,4 +1,4 @@
-//! What names, prefixes and keywords find in a shard, and whether the encoder must be asked.
+//! Search of a shard by names, prefixes and keywords. It also decides whether the encoder is needed.
 
 use fixedbitset::FixedBitSet;
 
@@ -15,21 +15,21 @@ use crate::router::names::is_name;
 use crate::router::rank::{Candidate, FoundBy, Parts, Recent};
 use crate::shard::snapshot::Snapshot;
 
-/// What model-facing names begin with.
+/// Beginning of the model-facing names of MCP tools.
 const PREFIX: &str = "mcp__";
 
-/// Tools of one name that several servers have, in an answer to that name.
+/// Maximum number of tools returned for one name that several servers have.
 const NAMESAKES_MAX: usize = 10;
 
-/// How far words got.
+/// Result of a search by words.
 pub(super) enum Looked {
-    /// The answer.
+    /// Complete answer.
     Settled(Findings),
-    /// Only the meaning of this text can tell.
+    /// Text that only the encoder can search for.
     AskEncoder(String),
 }
 
-/// Tools that a precondition keeps from being called.
+/// Returns the tools that a precondition keeps from being called.
 pub(super) fn locked(snapshot: &Snapshot, standings: &Standings) -> FixedBitSet {
     let slots = 0..snapshot.tools.len();
     let is_locked = |slot: &usize| {
@@ -40,7 +40,7 @@ pub(super) fn locked(snapshot: &Snapshot, standings: &Standings) -> FixedBitSet 
     set
 }
 
-/// Answers what can be answered by words.
+/// Answers the query if words are enough.
 pub(super) fn look(snapshot: &Snapshot, query: &SearchQuery, standings: &Standings) -> Looked {
     let allowed = standings.open(snapshot);
     let searched = allowed.as_ref().map_or(snapshot.tools.len(), |set| set.count_ones(..));
@@ -60,7 +60,7 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// Every named tool, loaded or not: selecting one that is loaded already succeeds quietly.
+    /// Finds every named tool, loaded or not. Selecting a tool that is already loaded succeeds without a message.
     fn select(&self, names: &[String]) -> Findings {
         let mut tools: Vec<Candidate> = Vec::new();
         let mut left_out = Vec::new();
@@ -105,7 +105,7 @@ impl Look<'_> {
             let findings = Findings { message, ..self.findings(Form::Keywords, tools) };
             return Looked::Settled(self.beside(findings, locked));
         }
-        // A name that does not exist has no meaning that could be near to anything.
+        // A name that does not exist has no meaning that could be near any tool.
         let is_name = begins_with(text, PREFIX);
         if !self.query.query.has_required() && !is_name {
             return Looked::AskEncoder(text.to_owned());
@@ -129,9 +129,9 @@ impl Look<'_> {
         })
     }
 
-    /// A tool's name, the beginning of names, or a server's name.
+    /// Returns findings if the text is a tool's name, the beginning of names, or a server's name.
     fn named(&self, text: &str) -> Option<Findings> {
-        // A plain word that is also some tool's name is a keyword like any other.
+        // A plain word that is also the name of a tool is a keyword like any other.
         if text.contains('/') || (is_name(text) && !text.contains(char::is_whitespace)) {
             let open = names::find(self.snapshot, text, |slot| self.contains(slot));
             if let [slot] = open[..] {
@@ -163,7 +163,7 @@ impl Look<'_> {
         Some(self.beside(findings, locked))
     }
 
-    /// Locked tools that would stand among those that were found.
+    /// Returns the locked tools that would rank among the tools found.
     fn locked_beside(&self, terms: &[Term], tools: &[Candidate]) -> Vec<u32> {
         if self.allowed.is_none() {
             return Vec::new();
@@ -176,7 +176,7 @@ impl Look<'_> {
         hits.iter().filter(|hit| hit.score as f32 > least).map(|hit| hit.slot).collect()
     }
 
-    /// The findings, saying which tools would be among them but for a precondition.
+    /// Adds to the findings the tools that a precondition keeps out, with a message.
     fn beside(&self, mut findings: Findings, locked: Vec<u32>) -> Findings {
         let nothing = Nothing { locked, ..Nothing::default() };
         findings.left_out = nothing.left_out();
@@ -202,7 +202,7 @@ impl Look<'_> {
     }
 }
 
-/// Says that a list by name goes on; nothing when it is whole.
+/// Returns a message that a list by name is longer than shown; empty if it is whole.
 fn more(tools: usize, shown: usize) -> String {
     if tools <= shown {
         return String::new();

@@ -1,5 +1,5 @@
-//! A PostgreSQL of the test process's own: Debian's binaries, a folder under /tmp, a Unix socket. It ends with
-//! the process, however that ends, since a shell waits for the other end of a pipe to close.
+//! PostgreSQL server for one test process: Debian's binaries, a folder under /tmp, a Unix socket. It ends with the
+//! test process, even if that is killed, because a shell waits until the other end of a pipe closes.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions as _};
 
-/// Runs what it is given until standard input ends. $1: the folder; $2: where the binaries are.
+/// Shell script that runs PostgreSQL until standard input ends. `$1` is the folder, `$2` the folder of the binaries.
 const POSTGRES: &str = r#"
 set -e
 "$2/initdb" --pgdata="$1/data" --username=admin --auth=trust --encoding=UTF8 --locale=C \
@@ -41,34 +41,34 @@ const MISSING: &str = "\
 PostgreSQL is needed for the tests of the shared store: tests/ci/postgres.sh installs it (Debian: \
 `apt-get install postgresql pgbouncer`)";
 
-/// The database servers of this process.
+/// Database servers of this process.
 pub(in super::super) struct Cluster {
     folder: PathBuf,
     databases: AtomicU32,
-    /// Its standard input is closed with this process.
+    /// Server process. Its standard input closes when this process ends.
     _postgres: Child,
     _pooler: Child,
 }
 
-/// A database, its owner being bound by row-level security.
+/// Database whose owner is bound by row-level security.
 pub(in super::super) struct Database {
-    /// As its owner.
+    /// URL for the owner.
     pub(in super::super) url: String,
-    /// As the superuser.
+    /// URL for the superuser.
     pub(in super::super) admin_url: String,
-    /// As its owner, through the pooler.
+    /// URL for the owner, through the pooler.
     pub(in super::super) pooled_url: String,
     pub(in super::super) name: String,
 }
 
 impl Cluster {
-    /// The one cluster; started when it is first asked for.
+    /// Returns the only cluster of the process, and starts it on first use.
     pub(in super::super) fn get() -> &'static Self {
         static CLUSTER: OnceLock<Cluster> = OnceLock::new();
         CLUSTER.get_or_init(Self::start)
     }
 
-    /// A fresh database.
+    /// Creates an empty database.
     pub(in super::super) async fn database(&self) -> Database {
         let name = format!("t{}", self.databases.fetch_add(1, Ordering::Relaxed));
         let mut admin = connect(&self.url("admin", "postgres", "")).await;
@@ -115,7 +115,7 @@ impl Cluster {
     }
 }
 
-/// Starts a script that says when what it runs is ready.
+/// Starts a script and waits until it reports that its program is ready.
 fn attend(script: &str, folder: &Path, program: &Path, identity: Option<(u32, u32)>) -> Child {
     use std::os::unix::process::CommandExt as _;
     let mut command = Command::new("/bin/sh");
@@ -133,7 +133,7 @@ fn attend(script: &str, folder: &Path, program: &Path, identity: Option<(u32, u3
     child
 }
 
-/// The newest PostgreSQL of Debian's, or what is on the path.
+/// Returns the folder of Debian's newest PostgreSQL, or of the one on the path.
 fn binaries() -> Option<PathBuf> {
     let version = |path: &PathBuf| -> Option<u32> { path.file_name()?.to_str()?.parse().ok() };
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
@@ -148,7 +148,7 @@ fn which(program: &str) -> Option<PathBuf> {
     folders.into_iter().map(|folder| folder.join(program)).find(|path| path.is_file())
 }
 
-/// Neither program runs as root: whom they run as then.
+/// Returns the user and group to run the servers as if this process is root, because neither server runs as root.
 fn unprivileged() -> Option<(u32, u32)> {
     let users = fs::read_to_string("/etc/passwd").expect("the users");
     let me = fs::metadata("/proc/self").expect("this process");
@@ -168,7 +168,7 @@ pub(in super::super) async fn connect(url: &str) -> PgConnection {
     options.connect().await.expect("a connection")
 }
 
-/// Runs statements one by one, outside of any transaction of ours.
+/// Runs statements one by one, outside of any transaction of the tests.
 pub(in super::super) async fn run(connection: &mut PgConnection, sql: &str) -> u64 {
     let done = sqlx::raw_sql(AssertSqlSafe(sql)).execute(connection).await;
     done.unwrap_or_else(|error| panic!("{sql}: {error}")).rows_affected()

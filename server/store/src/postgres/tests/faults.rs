@@ -1,4 +1,4 @@
-//! Lost connections, deadlocks, callers that wait too long, and a database that is down.
+//! Tests of lost connections, deadlocks, callers that wait too long, and a database that is down.
 
 use std::time::{Duration, Instant};
 
@@ -58,7 +58,7 @@ async fn a_change_that_loses_a_deadlock_is_tried_again() {
     let store = &fixture.store;
     let t = tenant("acme");
     commit(store, &t, change("s", None, Vec::new())).await;
-    // A superuser who does not look for deadlocks, so that the store's side loses.
+    // A superuser without deadlock detection, so that the store's side loses.
     let mut rival = connect(&fixture.database.admin_url).await;
     run(&mut rival, "SET deadlock_timeout = '10min'").await;
     run(&mut rival, "BEGIN; UPDATE toolgate.change_counter SET value = value").await;
@@ -126,7 +126,7 @@ async fn callers_that_leave_do_no_harm() {
         let attempt = store.commit(&t, change("s", base, tools.collect()));
         let _ = tokio::time::timeout(Duration::from_micros(n * 400), attempt).await;
     }
-    // All connections work, and none holds the tenant.
+    // All connections work, and none holds the tenant's lock.
     for n in 0..16 {
         commit(store, &t, change(&format!("after-{n}"), None, Vec::new())).await;
     }

@@ -1,11 +1,12 @@
-//! From one kind of store to the other, and back.
+//! Tests that move content from one kind of store to the other and back.
 
 use super::open;
 use crate::conformance::{by_lines, content, fill, tenant};
 use crate::sqlite::SqliteStore;
 use crate::{Store, TenantContent};
 
-/// What comes out of the second store, and of the first again.
+/// Moves a tenant to the second store and back. Returns its content before, in the second store, and back in the
+/// first.
 async fn there_and_back(one: &dyn Store, other: &dyn Store) -> [TenantContent; 3] {
     let t = tenant("acme");
     let back = tenant("back");

@@ -1,4 +1,4 @@
-//! The conformance suite through a pooler that gives each transaction another connection.
+//! Conformance suite through a pooler that gives each transaction another connection.
 
 use super::{Cluster, Fixture, PostgresStore, config};
 use crate::conformance::conformance_tests;

@@ -1,4 +1,4 @@
-//! Row-level security: what a query that forgot its tenant can do is nothing.
+//! Tests of row-level security: a query that forgot its tenant can do nothing.
 
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Row as _};
@@ -27,7 +27,7 @@ const TABLES: [&str; 12] = [
     "exemplars",
 ];
 
-/// What is looked up before the tenant is known: no tenant's rows, but of work that says so.
+/// Table that is read before the tenant is known. No tenant can read it, only transactions with that purpose.
 const KEYS: &str = "api_keys";
 
 fn key(id: &str, of: &TenantId) -> StoredKey {
@@ -45,7 +45,7 @@ fn key(id: &str, of: &TenantId) -> StoredKey {
     }
 }
 
-/// A store in which a tenant has a row in each table.
+/// Opens a store in which a tenant has a row in each table.
 async fn filled() -> Fixture {
     let fixture = open().await;
     let store = &fixture.store;
@@ -72,7 +72,7 @@ async fn count(connection: &mut PgConnection, table: &str) -> i64 {
     sqlx::query_scalar(AssertSqlSafe(sql)).fetch_one(connection).await.expect("a count")
 }
 
-/// In one transaction, for SET LOCAL.
+/// Begins a transaction for SET LOCAL with this tenant and purpose.
 async fn begin(connection: &mut PgConnection, tenant: &str, work: &str) {
     run(
         connection,
@@ -104,7 +104,7 @@ async fn every_table_with_tenants_is_held() {
 async fn a_query_without_its_tenant_sees_and_changes_nothing() {
     let fixture = filled().await;
     let mut admin = connect(&fixture.database.admin_url).await;
-    // Neither the owner of the tables nor a user with all rights on them.
+    // This user neither owns the tables nor lacks any right on them.
     run(&mut admin, "GRANT USAGE ON SCHEMA toolgate TO reader").await;
     run(&mut admin, "GRANT ALL ON ALL TABLES IN SCHEMA toolgate TO reader").await;
     for user in ["toolgate", "reader"] {
@@ -135,7 +135,7 @@ async fn a_query_without_its_tenant_sees_and_changes_nothing() {
         assert_eq!(count(&mut connection, KEYS).await, 0, "keys are no tenant's to see");
         run(&mut connection, "ROLLBACK").await;
     }
-    // What nobody could change is there.
+    // The rows that nobody could change still exist.
     for table in TABLES.into_iter().chain([KEYS]) {
         let found = count(&mut admin, table).await;
         assert!(found > 0, "{table}");

@@ -1,4 +1,4 @@
-//! Bringing the schema up to date, and what is refused.
+//! Tests of schema migration, and of schemas that are refused.
 
 use std::error::Error as _;
 

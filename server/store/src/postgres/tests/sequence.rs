@@ -1,4 +1,4 @@
-//! The number of changes: no gaps, in the order of commits, whoever commits.
+//! Tests of the number of changes: no gaps, in commit order, whichever process commits.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ async fn whoever_follows_the_numbers_misses_nothing() {
             })
         })
         .collect();
-    // As a replica does: what was seen is never looked at again.
+    // Read like a replica, which never looks again at a change that it has seen.
     let mut last = 0;
     let mut seen = HashMap::new();
     while last < TENANTS * COMMITS {
@@ -52,7 +52,7 @@ async fn a_commit_is_hinted_at() {
     let mut listening = config(&fixture.database.url);
     listening.listen = true;
     let other = PostgresStore::open(&listening).await.expect("a store");
-    // Until it listens, nothing is heard.
+    // Commit until the listener is ready; it hears nothing before.
     let heard = async {
         for n in 0.. {
             let name = format!("s{n}");

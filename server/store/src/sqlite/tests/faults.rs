@@ -1,4 +1,4 @@
-//! Damage, a full disk, callers that leave, and time that passes.
+//! Tests of damage, a full disk, callers that leave, and time that passes.
 
 use std::error::Error;
 use std::time::Duration;
@@ -167,7 +167,7 @@ async fn callers_that_leave_do_no_harm() {
         assert!(found.tools.iter().all(|tool| tool.record.summary == *first));
     }
     loop {
-        // The last one that was left may still be committed after this read.
+        // The last abandoned commit may still complete after this read.
         let base = base_of(store, &t).await;
         match store.commit(&t, change("s", base, Vec::new())).await {
             Ok(_) => break,
@@ -240,7 +240,7 @@ async fn a_database_that_is_gone_takes_no_change() {
     refused(None, "deleted or moved").await;
     std::fs::write(&path, "another").expect("a file");
     refused(None, "replaced").await;
-    // Nothing of it was written, and once the file is back it goes on.
+    // Nothing of the change was written. Once the file is back, the store works again.
     std::fs::rename(&away, &path).expect("back");
     commit(store, &t, small(None)).await;
     assert_eq!(catalog(store, &t).await.revision, 1);

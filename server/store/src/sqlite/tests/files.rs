@@ -1,4 +1,4 @@
-//! Opening, closing and opening again; what is refused and in which words.
+//! Tests of opening, closing and reopening a database, and of the messages for files that are refused.
 
 use std::error::Error;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A disk without room: what takes content away gets what was set aside, and nothing else does.
+//! Tests of a full disk: changes that delete content get the reserved space, and no other changes do.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use crate::sql::{Backend, Scope};
 use crate::sqlite::SqliteStore;
 use crate::{KeyStore as _, PolicyChange, Store, StoreError, StoreFuture, StoredKey};
 
-/// A store whose writes find no room until what was set aside is given back.
+/// Store whose writes fail for lack of room until the reserve is released.
 struct Full {
     inner: SqliteStore,
     is_full: AtomicBool,
@@ -66,12 +66,12 @@ impl Backend for Full {
     }
 }
 
-/// Waits until room is set aside again, which a commit has done beside it.
+/// Waits until the reserve exists again. A commit fills it in the background.
 async fn refilled(store: &SqliteStore, file: &Path) {
     while !file.exists() {
         tokio::task::yield_now().await;
     }
-    // Nobody is in the midst of it.
+    // Wait until no thread is filling it any more.
     store.fill_reserve().await.expect("it ends");
 }
 
@@ -112,7 +112,7 @@ async fn a_full_disk_lets_content_be_taken_out_and_nothing_in() {
         done.expect(step);
         refilled(&store.inner, &file).await;
     }
-    // With nothing set aside it says what is wrong.
+    // Without a reserve, the error says that the disk is full.
     store.is_full.store(true, Ordering::Relaxed);
     std::fs::remove_file(&file).expect("somebody removes it");
     let full = store.remove_server(&t, &server_name("s"), base).await.expect_err("no room");

@@ -1,4 +1,4 @@
-//! How activations become 8 bits with AVX-512: as `int8::keep` does it for all CPUs, but a row of 384 or
+//! Conversion of activations to 8 bits with AVX-512. It does the same as `int8::keep` for all CPUs, but a row of 384 or
 //! a group of 128 stays in registers from its range to its bytes.
 
 use std::arch::x86_64::*;
@@ -7,7 +7,7 @@ use crate::cpu::avx512::{each_row, load};
 use crate::cpu::kept::{Blocks, KeptRows, LANES};
 use crate::cpu::kernel::RowScale;
 
-/// The greatest kept value.
+/// Greatest kept value.
 const LEVELS: f32 = 255.0;
 
 /// Keeps each group of each row on the scale of its range.
@@ -21,21 +21,22 @@ pub(super) fn keep(from: Blocks<'_>, mut to: KeptRows<'_, u8>) {
                 let len = columns.len();
                 let kept = &mut to.values(row)[columns];
                 match len {
-                    384 => keep_group::<6>(&from, (row, start), kept),
-                    128 => keep_group::<2>(&from, (row, start), kept),
-                    _ => keep_odd_group(&from, (row, start), kept),
+                    384 => keep_group::<6>(&from, row, start, kept),
+                    128 => keep_group::<2>(&from, row, start, kept),
+                    _ => keep_odd_group(&from, row, start, kept),
                 }
             };
         }
     }
 }
 
-/// `Q` times four vectors of a row.
+/// Keeps `Q` times four vectors of a row.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn keep_group<const Q: usize>(
     from: &Blocks<'_>,
-    (row, column): (usize, usize),
+    row: usize,
+    column: usize,
     kept: &mut [u8],
 ) -> RowScale {
     let mut values = [[_mm512_setzero_ps(); 4]; Q];
@@ -64,11 +65,11 @@ fn load_four(from: &[f32; 4 * LANES]) -> [__m512; 4] {
     [load(from, 0), load(from, 1), load(from, 2), load(from, 3)]
 }
 
-/// The last group of a row, which may be short.
+/// Keeps the last group of a row, which may be short.
 #[inline]
 #[target_feature(enable = "avx512f")]
 #[allow(clippy::needless_range_loop, reason = "iterators over vectors are not inlined here")]
-fn keep_odd_group(from: &Blocks<'_>, (row, column): (usize, usize), kept: &mut [u8]) -> RowScale {
+fn keep_odd_group(from: &Blocks<'_>, row: usize, column: usize, kept: &mut [u8]) -> RowScale {
     let kept = kept.as_chunks_mut::<LANES>().0;
     let mut low = _mm512_set1_ps(f32::INFINITY);
     let mut high = _mm512_set1_ps(f32::NEG_INFINITY);
@@ -84,15 +85,15 @@ fn keep_odd_group(from: &Blocks<'_>, (row, column): (usize, usize), kept: &mut [
     scale.row
 }
 
-/// How a group becomes 8 bits.
+/// Scale of a group's conversion to 8 bits.
 struct Scale {
     row: RowScale,
     factor: __m512,
     offset: __m512,
 }
 
-/// Puts bytes in order that were packed in each quarter of a register: the four of vector v, quarter q are
-/// number 4 q + v there.
+/// Permutation that restores the order of bytes that were packed within each quarter of a register: the four bytes of
+/// vector v in quarter q are number 4 q + v there.
 const IN_ORDER: [i32; 16] = [0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15];
 
 impl Scale {
@@ -112,7 +113,7 @@ impl Scale {
         _mm512_cvtps_epi32(_mm512_fmadd_ps(value, self.factor, self.offset))
     }
 
-    /// What is out of range, as only what is not finite can be, ends at the range's ends.
+    /// Stores one vector. Values out of range, which only non-finite ones can be, are clamped to the range.
     #[inline]
     #[target_feature(enable = "avx512f")]
     #[allow(unsafe_code, reason = "stores have no safe form")]
@@ -122,7 +123,7 @@ impl Scale {
         unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), _mm512_cvtusepi32_epi8(levels)) }
     }
 
-    /// Four vectors at once: packing two into one takes half as long as narrowing one.
+    /// Stores four vectors at once: packing two into one takes half as long as narrowing one.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     #[allow(unsafe_code, reason = "loads and stores have no safe form")]
