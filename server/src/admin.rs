@@ -1,4 +1,4 @@
-//! The admin port: metrics and liveness over plain HTTP, apart from the port that agents reach.
+//! The admin port. It serves metrics and health checks over plain HTTP, on a port of its own.
 
 use std::sync::Arc;
 
@@ -17,18 +17,18 @@ use toolgate_app::telemetry::Metrics;
 /// Content type of the exposition text (OpenMetrics 1.0).
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What the admin port shows.
+/// State behind the routes of the admin port.
 #[derive(Clone)]
 pub struct Admin {
-    /// Whose gauges are read.
+    /// The service whose shard and store gauges are read.
     pub plane: Arc<Plane>,
-    /// What was counted.
+    /// Counters and histograms of the process.
     pub metrics: Arc<Metrics>,
-    /// Cancelled when the service drains: it is no longer ready then.
+    /// Cancelled when the service starts to drain. The process is not ready from then on.
     pub draining: CancellationToken,
 }
 
-/// Answers `/` with the pages that there are.
+/// Body of `/`, a list of the other pages.
 const PAGES: &str = concat!(
     "Toolgate ",
     env!("CARGO_PKG_VERSION"),
@@ -40,7 +40,7 @@ const PAGES: &str = concat!(
     "/version  name and version (JSON)\n",
 );
 
-/// Answers `/version`.
+/// Body of `/version`, as JSON.
 const VERSION: &str =
     concat!("{\"name\":\"toolgate\",\"version\":\"", env!("CARGO_PKG_VERSION"), "\"}\n");
 
@@ -65,7 +65,7 @@ async fn expose(State(admin): State<Admin>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, OPEN_METRICS)], admin.metrics.expose(shards))
 }
 
-/// Whoever restarts processes that are not alive mends an encoder that has stopped.
+/// Fails once the encoder of this process has stopped, because only a restart brings it back.
 async fn liveness(State(admin): State<Admin>) -> (StatusCode, &'static str) {
     if admin.metrics.encoder().in_process_stopped() {
         (StatusCode::SERVICE_UNAVAILABLE, "the encoder has stopped\n")
@@ -80,7 +80,7 @@ async fn readiness(State(admin): State<Admin>) -> (StatusCode, &'static str) {
     }
     let is_cut_off = !admin.plane.reaches_store();
     match liveness(State(admin)).await {
-        // It answers Route and Gate all the same, and a restart would not mend it.
+        // Route and Gate still answer without the store, and a restart would not bring the store back.
         (StatusCode::OK, _) if is_cut_off => (
             StatusCode::OK,
             "ok, but the store can't be reached: serving what is loaded or copied\n",

@@ -1,5 +1,5 @@
-//! The `toolgate` command line: one file per subcommand, what they share beside them. It talks to a server
-//! through the client library only; results go to stdout, everything else to stderr.
+//! The `toolgate` command line. Each subcommand has a file of its own; shared code lies beside them. It talks to a
+//! server through the client library only. Results go to stdout, everything else to stderr.
 
 mod arguments;
 mod bench;
@@ -45,7 +45,7 @@ use toolgate_encoder_worker as worker;
 use arguments::{Arguments, Command};
 use failure::{Exit, Failure};
 
-/// Runs the command line of this process and says how it went.
+/// Runs the command line of this process and returns its exit code.
 #[must_use]
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -89,13 +89,13 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Completions(completions) => {
             completions::run(&completions, &mut Arguments::command())
         }
-        // `main` has handed it over: it has exit codes of its own.
+        // `main` has run it already, because it has exit codes of its own.
         Command::EncoderWorker(_) => Ok(Exit::Done),
     }
 }
 
-/// Runs a command until it is done or Ctrl-C is pressed. Work on other threads is left behind: the process
-/// ends with it, and what it writes survives being cut off.
+/// Runs a command until it is done or Ctrl-C is pressed. Work on other threads is abandoned when the process ends; the
+/// files that it writes survive the interruption.
 fn interruptible(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
     let runtime = output::runtime()?;
     let outcome = runtime.block_on(async {

@@ -1,4 +1,4 @@
-//! What the `toolgate` program runs: its command line, and how the service starts, reloads and stops.
+//! The library behind the `toolgate` program: the command line, and the start, reload and stop of the service.
 
 pub mod admin;
 pub mod cli;

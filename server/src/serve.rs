@@ -1,5 +1,5 @@
-//! Puts the service together from its configuration, runs it, and takes it down in order: stop taking
-//! calls, drain, close the store.
+//! Assembles the service from its configuration, runs it, and shuts it down in order: stop taking calls, drain, close
+//! the store.
 
 mod beside;
 mod encoders;
@@ -46,16 +46,16 @@ pub(crate) use security::load_tls;
 pub(crate) use stores::{open_now, reached_by, require_own};
 pub(crate) use vetting::read_rules;
 
-/// The database's name in the data directory.
+/// File name of the database in the data directory.
 pub const DATABASE: &str = "toolgate.db";
 
-/// The lock file's name in the data directory.
+/// File name of the lock in the data directory.
 const LOCK: &str = "toolgate.lock";
 
-/// How long the collector may take to accept the last spans, once all calls are over.
+/// Time that the collector may take to accept the last spans, once all calls are over.
 const LAST_SPANS_MAX: Duration = Duration::from_secs(1);
 
-/// Why the service did not start, or ended.
+/// Error that kept the service from starting, or that ended it.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The model can't be loaded.
@@ -63,36 +63,36 @@ pub enum ServeError {
     Model {
         /// The model directory.
         folder: String,
-        /// The model that is fetched there.
+        /// The model that belongs in this directory.
         model: KnownModel,
-        /// Why.
+        /// The cause.
         #[source]
         source: LoadError,
     },
-    /// Another server has the data directory.
+    /// Another server uses the data directory.
     #[error("the data directory {folder} is in use by another server (store.path sets another)")]
     InUse {
         /// The data directory.
         folder: String,
     },
-    /// The data directory can't be made or written.
+    /// The data directory can't be created or written.
     #[error("the data directory {folder} can't be made or written; `toolgate doctor` looks closer")]
     Folder {
         /// The data directory.
         folder: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The URL of the store can't be had.
+    /// The URL of the store can't be read.
     #[error("the URL of the store can't be read")]
     StoreUrl(#[source] StoreUrlError),
     /// The store can't be opened.
     #[error("the store at {path} can't be opened")]
     Store {
-        /// The database.
+        /// Path or name of the database.
         path: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: StoreError,
     },
@@ -102,32 +102,32 @@ pub enum ServeError {
          into another data directory (`toolgate store verify` says what is lost)"
     )]
     Damaged {
-        /// The database.
+        /// Path of the database.
         path: String,
-        /// What was found.
+        /// The damage that was found.
         #[source]
         source: StoreError,
     },
-    /// A database that was there is gone.
+    /// The database is gone, though the data directory once held one.
     #[error(
         "the database {path} is gone, and there was one: put it back from a backup, or delete {marker} to begin with an empty one"
     )]
     Gone {
-        /// The database.
+        /// Path of the database.
         path: String,
-        /// The file that says that there was one.
+        /// Path of the file that marks the data directory as having had a database.
         marker: String,
     },
-    /// A pack of the operator's can't be read.
+    /// A pack of the operator can't be read. Holds the problem.
     #[error("packs.directory: {0}")]
     Packs(String),
-    /// The operator's rules can't be read.
+    /// The safety rules of the operator can't be read. Holds the problem.
     #[error("safety.rules_file: {0}")]
     Rules(String),
-    /// The key that signs handles can't be had.
+    /// The key that signs handles can't be read.
     #[error("the key that signs active-set handles can't be read")]
     Key(#[source] KeyError),
-    /// Who may call can't be told.
+    /// Authentication can't be set up.
     #[error("authentication can't begin")]
     Auth(#[source] AuthError),
     /// The certificates can't be used.
@@ -136,35 +136,35 @@ pub enum ServeError {
     /// The audit file can't be written.
     #[error("the audit file {path} can't be opened (audit.file)")]
     Audit {
-        /// The file.
+        /// Path of the audit file.
         path: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
     /// An address can't be listened on.
     #[error("{address} can't be listened on; another process may have it ({key} sets another)")]
     Listen {
-        /// The address.
+        /// Address that can't be listened on.
         address: SocketAddr,
-        /// The configuration's key.
+        /// The configuration key that sets the address.
         key: &'static str,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The transport failed.
+    /// The gRPC transport failed.
     #[error("the gRPC transport failed")]
     Transport(#[source] Cause),
-    /// A defect.
+    /// An internal error, which is a defect of the program.
     #[error("internal error")]
     Internal(#[source] Error),
 }
 
-/// Serves until SIGINT or SIGTERM, then drains. SIGHUP has `reread` read the configuration again.
+/// Serves until SIGINT or SIGTERM, then drains. On SIGHUP, `reread` reads the configuration again.
 ///
 /// # Errors
-/// What kept it from starting, or ended it.
+/// An error that keeps the service from starting, or that ends it.
 pub async fn run(parsed: Parsed, reread: Reread<'_>) -> Result<(), ServeError> {
     let Parsed { config, settings, .. } = parsed;
     let telemetry = logging::start(config.log, &config.telemetry);
@@ -187,7 +187,7 @@ pub async fn run(parsed: Parsed, reread: Reread<'_>) -> Result<(), ServeError> {
 /// Serves until `stop`, then drains.
 ///
 /// # Errors
-/// As [`run`].
+/// The same errors as [`run`].
 pub async fn serve_until(config: Config, stop: CancellationToken) -> Result<(), ServeError> {
     let (_teller, changes) = reload::channel(&config);
     Box::pin(serve_with(config, changes, stop)).await
@@ -198,7 +198,7 @@ async fn serve_with(
     changes: Changes,
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
-    // Addresses first: a second instance is told before it waits for a model.
+    // Addresses first, so that a second instance fails before it loads a model.
     let listener = listen(config.server.listen, "server.listen").await?;
     let admin_listener = listen(config.server.admin_listen, "server.admin_listen").await?;
     let _held = hold(&config.store.path)?;
@@ -237,7 +237,7 @@ async fn serve_with(
     served.map_err(|error| ServeError::Transport(error.into()))
 }
 
-/// The packs that tools are found by, where that is wanted.
+/// Loads the packs, or returns `None` if they are turned off.
 pub(crate) fn load_packs(config: &PacksConfig) -> Result<Option<Packs>, ServeError> {
     if !config.enabled {
         return Ok(None);
@@ -280,8 +280,8 @@ fn plane_config(
     })
 }
 
-/// Holds the data directory: indexes follow only the changes that their own process makes. The lock goes
-/// with the process, however that ends.
+/// Locks the data directory. Two servers can't share it, because indexes follow only the changes of their own process.
+/// The lock is released when the process ends, even if it is killed.
 pub(crate) fn hold(folder: &Path) -> Result<File, ServeError> {
     let path = folder.join(LOCK);
     let failed = |source| ServeError::Folder { folder: folder.display().to_string(), source };

@@ -1,5 +1,5 @@
-//! Encoder workers that this server runs itself, one process per device: started, started again when they
-//! end, stopped with the server. What they answer is the pool's concern.
+//! Encoder workers that this server runs itself, one process per device. They are started, restarted when they end, and
+//! stopped with the server. Their answers are handled by the pool.
 
 mod command;
 mod process;
@@ -20,18 +20,18 @@ pub use command::WorkerCommand;
 use process::Ended;
 use toolgate_routing::encoder::EncoderMetrics;
 
-/// How patient the supervisor is.
+/// Time limits and restart pauses of the supervisor.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
-    /// Before the first new start; each further one waits twice as long as the one before.
+    /// Pause before the first restart. Each further restart waits twice as long as the one before.
     pub pause_min: Duration,
-    /// The longest that a new start waits.
+    /// Longest pause before a restart.
     pub pause_max: Duration,
-    /// A process that ran this long begins with the shortest pause again.
+    /// Run time after which a process starts again with the shortest pause.
     pub forgiven_after: Duration,
-    /// How long a process may take until it says where it listens: GPUs compile their kernels first.
+    /// Time that a process may take to report its address. It is long because GPUs compile their kernels first.
     pub start: Duration,
-    /// How long a process may take to end after SIGTERM.
+    /// Time that a process may take to end after SIGTERM.
     pub stop: Duration,
 }
 
@@ -47,14 +47,14 @@ impl Default for Patience {
     }
 }
 
-/// Worker processes. Dropping it kills them; [`Workers::stop`] lets them finish.
+/// Worker processes. Dropping this kills them; [`Workers::stop`] lets them finish.
 pub struct Workers {
     stop: CancellationToken,
     tasks: JoinSet<()>,
     addresses: watch::Receiver<Vec<String>>,
 }
 
-/// One process after the other, of one command.
+/// Supervisor of one command, which runs one process at a time.
 struct Keeper {
     command: WorkerCommand,
     patience: Patience,
@@ -85,13 +85,13 @@ impl Workers {
         Self { stop, tasks, addresses }
     }
 
-    /// Where the processes listen that are up.
+    /// Addresses of the processes that are up, updated when one starts or ends.
     #[must_use]
     pub fn addresses(&self) -> watch::Receiver<Vec<String>> {
         self.addresses.clone()
     }
 
-    /// Ends every process: SIGTERM, and SIGKILL for those that take too long.
+    /// Ends every process: SIGTERM first, then SIGKILL after [`Patience::stop`].
     pub async fn stop(mut self) {
         self.stop.cancel();
         while self.tasks.join_next().await.is_some() {}
@@ -126,7 +126,7 @@ impl Keeper {
         }
     }
 
-    /// Runs one process to its end, whatever that is; its address is known as long as it lives.
+    /// Runs one process until it ends. Its address is listed while it runs.
     async fn run_once(&self) -> Ended {
         let worker = self.command.name.as_str();
         let mut process = match self.command.spawn() {
@@ -148,7 +148,7 @@ impl Keeper {
         info!(worker, address, "an encoder worker process listens");
         self.addresses.send_modify(|all| all.push(address.clone()));
         let ended = self.stop.run_until_cancelled(process.ended()).await;
-        // Nothing new goes to a process that is told to end.
+        // A process that is about to be stopped gets no new requests.
         self.addresses.send_modify(|all| all.retain(|one| *one != address));
         match ended {
             Some(ended) => ended,

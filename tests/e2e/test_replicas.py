@@ -82,7 +82,7 @@ def test_what_one_replica_commits_the_other_serves(replicas: Replicas) -> None:
 def test_polling_alone_is_enough(postgres: PostgresServer, start_server: StartServer) -> None:
     url = postgres.database()
     one = start_server(settings(url))
-    other = start_server(settings(url, **{"store.listen": "false"}))
+    other = start_server(settings(url, **{"store.notify": "false"}))
     with one.client("acme") as writer, other.client("acme") as reader:
         writer.register_server("notes", NOTES)
         assert "create_note" in names(reader)

@@ -274,7 +274,7 @@ def test_a_tool_far_below_the_best_is_told_so_and_not_with_a_threshold(notes: Cl
     turn = notes.route(RAIN, explain=True)
     (below,) = [one for one in turn.refusals if one.name == "delete_note"]
     assert below.code is RefusalCode.BELOW_CUTOFF
-    assert "router.ratio" in below.message
+    assert "router.relative_cutoff" in below.message
     assert "learned gate" not in below.message
     named = notes.route(RAIN, threshold=0.99, explain=True)
     assert set(codes(named).values()) == {"BELOW_THRESHOLD"}

@@ -121,7 +121,7 @@ def _replicas(
             "store.url": postgres.database(),
             "store.connect_timeout": "500ms",
             "store.max_staleness": "2h",
-            "store.listen": str(listen).lower(),
+            "store.notify": str(listen).lower(),
             "handle.key": b64encode(secrets.token_bytes(32)).decode(),
         }
         how = "told" if listen else "polling"

@@ -1,10 +1,10 @@
-//! An agent's loop over Anthropic's Messages API, with a scripted model in the API's place: it searches for a
-//! tool, calls it wrongly, mends the call as the refusal says, and answers.
+//! An agent's loop over Anthropic's Messages API. A scripted model stands in for the API: it searches for a tool, calls
+//! it with mistakes, corrects the call as the refusal says, and answers.
 //!
 //!     cargo run --example agent
 //!
-//! It needs a service at TOOLGATE_TARGET (127.0.0.1:7070 unless that is set) and `tests/data/servers` of the
-//! repository in the current folder.
+//! It needs a service at TOOLGATE_TARGET (127.0.0.1:7070 if unset) and the repository's `tests/data/servers` under the
+//! current folder.
 #![allow(clippy::print_stdout, reason = "an example shows what it got")]
 
 use std::error::Error;
@@ -35,18 +35,18 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What is kept from one turn to the next.
+/// State that is kept from one turn to the next.
 pub(crate) struct Conversation {
     client: Client,
     /// The model that answers.
     pub(crate) model: ScriptedModel,
-    /// The messages, as the provider's API takes them.
+    /// The messages, in the format of the provider's API.
     pub(crate) messages: Vec<Value>,
     handle: String,
 }
 
 impl Conversation {
-    /// A conversation that has not begun.
+    /// Creates a conversation without messages.
     pub(crate) fn new(client: Client) -> Self {
         Self {
             client,
@@ -56,11 +56,11 @@ impl Conversation {
         }
     }
 
-    /// Hands the user's words to the model, and runs its calls until it answers in words.
+    /// Adds the user's message, and runs the model's calls until it answers in text.
     pub(crate) async fn say(&mut self, text: &str) -> Result<String, Box<dyn Error>> {
         self.messages.push(json!({ "role": "user", "content": text }));
         loop {
-            // What was discovered and called, so that preconditions know of it.
+            // Preconditions need the tools that were discovered and called.
             let mut state = scan(&self.messages, None).state();
             state.scopes = vec!["chat:write".into()];
             let tools = self.route(text, &state).await?;
@@ -68,7 +68,7 @@ impl Conversation {
             let answer = self.model.create(&json!({
                 "system": "Be brief.",
                 "tools": tools,
-                // Without references to tools that this request does not define.
+                // References to tools that this request does not define are removed.
                 "messages": strip(&self.messages, &names, true).messages,
             }));
             self.messages.push(json!({ "role": "assistant", "content": answer }));
@@ -85,7 +85,7 @@ impl Conversation {
         }
     }
 
-    /// The few tools with schemas, and the search that makes any other of them callable.
+    /// Returns the tools for this turn: the few with schemas, and the search that makes any other tool callable.
     async fn route(
         &mut self,
         text: &str,
@@ -109,7 +109,7 @@ impl Conversation {
         Ok(render::anthropic(&turn.active_tools, &render::AnthropicOptions::default())?.tools)
     }
 
-    /// The tool result for one call of the model's.
+    /// Returns the tool result for one call of the model.
     async fn result(
         &mut self,
         block: &Value,
@@ -122,7 +122,7 @@ impl Conversation {
                 ..Default::default()
             };
             let found = self.client.answer_search(&block["input"], request).await?;
-            // The next `route` keeps what was found, with its schemas.
+            // The next `route` keeps the found tools, with their schemas.
             self.handle = found.handle;
             (found.text, found.failed)
         } else {
@@ -135,7 +135,7 @@ impl Conversation {
         Ok(result.into())
     }
 
-    /// Runs a call that may run; of another one, says what to do instead.
+    /// Runs a call that is allowed. For a refused call, returns the advice for the model instead.
     async fn gated(
         &self,
         call: v1::RequestedCall,
@@ -152,16 +152,16 @@ impl Conversation {
         let verdict = answer.verdicts.first().ok_or("a verdict for each call")?;
         Ok(match tool_error(verdict) {
             Some(refusal) => (refusal.to_string(), true),
-            // Here the MCP server would be called.
+            // A real agent would call the MCP server here.
             None => (format!("{}/{} ran with {arguments}", verdict.server, verdict.name), false),
         })
     }
 }
 
-/// Says its lines, whatever it is asked; a real one is behind the provider's API.
+/// A model that returns scripted answers and ignores its input. A real one is behind the provider's API.
 #[derive(Default)]
 pub(crate) struct ScriptedModel {
-    /// What it was sent.
+    /// Requests that the model received.
     pub(crate) requests: Vec<Value>,
 }
 

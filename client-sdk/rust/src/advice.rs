@@ -1,11 +1,11 @@
-//! What to do about an error of the service, for the person who reads it.
+//! Advice for the person who reads an error of the service.
 
 use tonic::Code;
 use toolgate_proto::v1::ErrorReason as Reason;
 
 use crate::error::CallError;
 
-/// One sentence, or `None` when the service's own words say it all.
+/// Returns one sentence of advice, or `None` if the service's message already says enough.
 pub(crate) fn advice(error: &CallError) -> Option<String> {
     let Some(reason) = error.reason else {
         return without_reason(error.code).map(Into::into);

@@ -1,6 +1,6 @@
-//! Telling the model what it can search for: the whole list once, then only what changed. Announcements go at
-//! the end of the history and stay there, so that the cached prefix before them holds. After a compaction, when
-//! they are gone, begin again.
+//! Announcements of searchable tools to the model: the whole list once, then only the changes. They go at the end of
+//! the history and stay there, so that the cached prefix before them remains valid. After a compaction, which removes
+//! them, begin again with the whole list.
 
 use std::collections::HashSet;
 
@@ -8,21 +8,21 @@ use toolgate_proto::v1::SummaryEntry;
 
 use crate::layout::one_line;
 
-/// What to tell the model this turn.
+/// Announcement for the model in this turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Announcement {
-    /// True when this is the whole list.
+    /// True if this is the whole list.
     pub full: bool,
-    /// What can be searched for and was not announced; an empty summary stands for the name alone.
+    /// Searchable tools that were not announced yet. An entry with an empty summary is announced by name only.
     pub added: Vec<SummaryEntry>,
-    /// Names that were announced and are neither searchable nor loaded now, in their order.
+    /// Announced names that are no longer searchable or loaded, in the order of their announcement.
     pub removed: Vec<String>,
-    /// Every name that the model has been told of and that is still there; for the next turn.
+    /// Every announced name that still exists. Pass it to [`announce`] in the next turn.
     pub announced: Vec<String>,
 }
 
 impl Announcement {
-    /// The text to append to the history; empty when there is nothing to tell.
+    /// Returns the text to append to the history. It is empty if nothing changed.
     #[must_use]
     pub fn text(&self) -> String {
         let tag = if self.full { "searchable-tools" } else { "searchable-tools-added" };
@@ -33,9 +33,9 @@ impl Announcement {
     }
 }
 
-/// What changed since the last announcement. `searchable` are the tools that a search can find, `loaded` the
-/// names of those whose definitions the model has: they need no search, and are not reported as removed.
-/// `announced` is the last announcement's; `None` when the model has been told nothing.
+/// Returns the changes since the last announcement. `searchable` are the tools that a search can find. `loaded` are the
+/// names of the tools whose definitions the model has: they need no search, and are not reported as removed.
+/// `announced` comes from the last announcement; pass `None` if nothing was announced yet.
 #[must_use]
 pub fn announce(
     searchable: &[SummaryEntry],
@@ -66,7 +66,7 @@ fn tagged(tag: &str, lines: &[String]) -> Option<String> {
     (!lines.is_empty()).then(|| format!("<{tag}>\n{body}\n</{tag}>"))
 }
 
-/// One line each, whatever a summary holds.
+/// Formats an entry as one line, even if its summary has several.
 fn line(entry: &SummaryEntry) -> String {
     let summary = one_line(&entry.summary);
     if summary.is_empty() {

@@ -1,15 +1,14 @@
-//! What the service answered, as a model is told of it, and as a client keeps it.
+//! Answers of the service, in the form that a model reads or a client stores.
 
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 use toolgate_proto::v1::{self, RefusalCode, SummaryEntry};
 
-/// The tool result to hand to the model in place of a refused call's own: a JSON object. `None` for an allowed
-/// call.
+/// Returns the tool result for the model if the call was refused: a JSON object. Returns `None` for an allowed call.
 ///
-/// `error` is the refusal code in lower case; `message` says what to do; the other keys are there when they say
-/// something.
+/// `error` is the refusal code in lower case, and `message` says what to do. The other keys are left out if they are
+/// empty.
 #[must_use]
 pub fn tool_error(verdict: &v1::GateVerdict) -> Option<Value> {
     if verdict.allowed {
@@ -41,8 +40,8 @@ pub fn tool_error(verdict: &v1::GateVerdict) -> Option<Value> {
     Some(Value::Object(result))
 }
 
-/// What a search found, as a JSON object for a model whose provider expands no references. `tools` holds what
-/// the asked detail gave of each; `message` and `pending_servers` are there when they say something.
+/// Returns the result of a search as a JSON object, for a model whose provider expands no references. `tools` holds
+/// each tool in the requested detail. `message` and `pending_servers` are left out if they are empty.
 #[must_use]
 pub fn tool_result(found: &v1::SearchToolsResponse) -> Value {
     let mut result = Map::new();
@@ -56,8 +55,8 @@ pub fn tool_result(found: &v1::SearchToolsResponse) -> Value {
     Value::Object(result)
 }
 
-/// What a search found, as the content of a tool result for Anthropic's Messages API, which expands references
-/// to the definitions that were sent with `defer_loading: true`.
+/// Returns the result of a search as the content of a tool result for Anthropic's Messages API. The API expands these
+/// references to the definitions that were sent with `defer_loading: true`.
 #[must_use]
 pub fn tool_references(found: &v1::SearchToolsResponse) -> Vec<Value> {
     let reference =
@@ -65,8 +64,8 @@ pub fn tool_references(found: &v1::SearchToolsResponse) -> Vec<Value> {
     found.tools.iter().map(reference).collect()
 }
 
-/// The summaries after a change of those `held`: for [`layout`](crate::layout). A changed summary moves to the
-/// end, so that a cached prefix before it holds.
+/// Applies a change to the summaries in `held` and returns the new list, for [`layout`](crate::layout). A changed
+/// summary moves to the end, so that a cached prefix before it remains valid.
 #[must_use]
 pub fn apply_pool(change: &v1::SummaryPoolDelta, held: &[SummaryEntry]) -> Vec<SummaryEntry> {
     let held = if change.full { &[] } else { held };
@@ -74,7 +73,7 @@ pub fn apply_pool(change: &v1::SummaryPoolDelta, held: &[SummaryEntry]) -> Vec<S
     let gone: HashSet<&str> =
         change.removed.iter().map(String::as_str).chain(added.clone()).collect();
     let kept = held.iter().filter(|entry| !gone.contains(entry.model_name.as_str()));
-    // Of a name that is added twice, the last one counts.
+    // If a name is added twice, the last entry counts.
     let last: HashMap<&str, usize> = added.enumerate().map(|(place, name)| (name, place)).collect();
     let is_last =
         |(place, entry): &(usize, &SummaryEntry)| last[entry.model_name.as_str()] == *place;
@@ -82,7 +81,7 @@ pub fn apply_pool(change: &v1::SummaryPoolDelta, held: &[SummaryEntry]) -> Vec<S
     kept.chain(new).cloned().collect()
 }
 
-/// What the model is told of a tool: all that the asked detail gave.
+/// Returns the tool as the model sees it, in the detail that the search asked for.
 fn shown(tool: &v1::ActiveTool) -> Value {
     let name = &tool.model_name;
     match serde_json::from_str::<Value>(&tool.input_schema_json) {

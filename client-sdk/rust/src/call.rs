@@ -1,4 +1,4 @@
-//! One call: its credentials, its deadline, its attempts and the pauses between them. Knows no RPC.
+//! One call, independent of the RPC: its credentials, its deadline, its attempts and the pauses between them.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
@@ -11,16 +11,16 @@ use tonic::{Request, Response, Status};
 use crate::client::Client;
 use crate::error::Error;
 
-/// Whether a request may be sent again when nobody knows what became of it.
+/// Rule for repeating a request whose outcome is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Repeat {
-    /// Sent twice it does what it does once.
+    /// Safe to repeat, because a second request changes nothing more.
     Safe,
-    /// Only when the service itself said that it did nothing.
+    /// Safe to repeat only if the service itself said that it did nothing.
     OnlyIfRefused,
 }
 
-/// An RPC by name, whether it may be repeated, and whether its answers stream.
+/// An RPC: its name, its rule for repeats, and whether its answers stream.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rpc {
     name: &'static str,
@@ -28,21 +28,21 @@ pub(crate) struct Rpc {
     streams: bool,
 }
 
-/// Longer deadlines are cut to a year, so that no clock runs over.
+/// Longest deadline. Longer ones are cut to this year, so that the clock can't overflow.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 impl Rpc {
-    /// An RPC that only reads.
+    /// Describes an RPC that only reads.
     pub(crate) const fn read(name: &'static str) -> Self {
         Self { name, repeat: Repeat::Safe, streams: false }
     }
 
-    /// An RPC that changes something.
+    /// Describes an RPC that changes something.
     pub(crate) const fn change(name: &'static str, repeat: Repeat) -> Self {
         Self { name, repeat, streams: false }
     }
 
-    /// An RPC that opens a stream of answers: the deadline is for opening it.
+    /// Describes an RPC that opens a stream of answers. The deadline applies to opening the stream.
     pub(crate) const fn stream(name: &'static str) -> Self {
         Self { name, repeat: Repeat::Safe, streams: true }
     }
@@ -53,7 +53,7 @@ impl Rpc {
 }
 
 impl Client {
-    /// Runs `send` until it succeeds, fails for good, or the deadline passes.
+    /// Calls `send` until it succeeds, fails for good, or the deadline passes.
     pub(crate) async fn call<Q, A, F>(
         &self,
         rpc: Rpc,
@@ -110,7 +110,7 @@ impl Client {
         Ok(request)
     }
 
-    /// Said here, because the transport would only say that the stream broke.
+    /// Refuses a request that is too large. The transport would only report that the stream broke.
     fn check_size(&self, rpc: Rpc, message: &impl Message) -> Result<(), Error> {
         let bytes = message.encoded_len();
         let limit = self.options().max_request_bytes;
@@ -135,13 +135,15 @@ impl Client {
     }
 }
 
-/// The pause after the `attempt`th failure in a row: doubling up to `longest`, with jitter.
+/// Returns the pause after the `attempt`th failure in a row. It doubles up to `longest`, and a random part of up to a
+/// half is taken off.
 pub(crate) fn backoff(first: Duration, longest: Duration, attempt: u32) -> Duration {
     let doubled = first.saturating_mul(2_u32.saturating_pow(attempt.saturating_sub(1)));
     doubled.min(longest).mul_f64(0.5 + 0.5 * random_unit())
 }
 
-/// From 0 to 1. Each `RandomState` has keys of its own, which is random enough to spread retries.
+/// Returns a random number from 0 to 1. Each `RandomState` has keys of its own, which is random enough to spread
+/// retries.
 fn random_unit() -> f64 {
     RandomState::new().hash_one(0_u8) as f64 / u64::MAX as f64
 }

@@ -1,23 +1,22 @@
-//! Calls that a model asks for, read from the shapes of the providers' APIs, for
-//! [`gate`](crate::Client::gate).
+//! Calls of a model, read from the formats of the providers' APIs, for [`gate`](crate::Client::gate).
 
 use serde_json::Value;
 use toolgate_proto::v1::RequestedCall;
 
-/// A value that is no call of the provider's.
+/// A value that is not a call in the provider's format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no call of {provider}: `{field}` must be {expected}")]
 pub struct NotACall {
-    /// The API whose shape was expected.
+    /// The API whose format was expected.
     pub provider: &'static str,
-    /// Where the value differs.
+    /// Name of the field that is wrong.
     pub field: &'static str,
-    /// What would be right.
+    /// Kind of value that the field must have.
     pub expected: &'static str,
 }
 
-/// A call by its parts. `arguments` are a JSON object, or a text as the model wrote it, which is passed on unread,
-/// mistakes included; at most 1 MiB.
+/// Builds a call from its parts. `arguments` is a JSON object, or a text as the model wrote it. A text is passed on
+/// unchanged, even if it has mistakes. At most 1 MiB is accepted.
 #[must_use]
 pub fn call(
     tool: impl Into<String>,
@@ -34,7 +33,7 @@ pub fn call(
 /// Reads a `tool_use` content block of Anthropic's Messages API.
 ///
 /// # Errors
-/// [`NotACall`] when `name`, `input` or `id` is missing or of another kind.
+/// [`NotACall`] if `name`, `input` or `id` is missing or of another kind.
 pub fn from_anthropic(block: &Value) -> Result<RequestedCall, NotACall> {
     let read = Reader { provider: "Anthropic", object: block };
     let arguments = read.value("input", "an object")?;
@@ -44,7 +43,7 @@ pub fn from_anthropic(block: &Value) -> Result<RequestedCall, NotACall> {
 /// Reads one of the `tool_calls` of OpenAI's Chat Completions API.
 ///
 /// # Errors
-/// [`NotACall`] when `function`, its `name` or `arguments`, or `id` is missing or of another kind.
+/// [`NotACall`] if `function`, its `name` or `arguments`, or `id` is missing or of another kind.
 pub fn from_openai(tool_call: &Value) -> Result<RequestedCall, NotACall> {
     let read = Reader { provider: "OpenAI", object: tool_call };
     let function = read.value("function", "an object")?;
@@ -55,16 +54,16 @@ pub fn from_openai(tool_call: &Value) -> Result<RequestedCall, NotACall> {
 /// Reads a `function_call` item of OpenAI's Responses API.
 ///
 /// # Errors
-/// [`NotACall`] when `name`, `arguments` or `call_id` is missing or of another kind.
+/// [`NotACall`] if `name`, `arguments` or `call_id` is missing or of another kind.
 pub fn from_openai_responses(item: &Value) -> Result<RequestedCall, NotACall> {
     let read = Reader { provider: "OpenAI's Responses API", object: item };
     Ok(call(read.text("name")?, read.value("arguments", "a text")?, read.text("call_id")?))
 }
 
-/// Reads a `functionCall` of Gemini's API; older models give it no identifier.
+/// Reads a `functionCall` of Gemini's API. Without an ID, as from older models, the call ID is empty.
 ///
 /// # Errors
-/// [`NotACall`] when `name` is missing or no text.
+/// [`NotACall`] if `name` is missing or not a text.
 pub fn from_gemini(function_call: &Value) -> Result<RequestedCall, NotACall> {
     let read = Reader { provider: "Gemini", object: function_call };
     let call_id = function_call.get("id").and_then(Value::as_str).unwrap_or_default();

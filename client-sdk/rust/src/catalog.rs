@@ -1,4 +1,4 @@
-//! The RPCs of `CatalogService` that this version of the service answers, and whole listings.
+//! RPCs of `CatalogService`, and listings that fetch all pages.
 
 use toolgate_proto::v1;
 
@@ -8,13 +8,13 @@ use crate::error::Error;
 use crate::items::{ItemStream, paged};
 
 impl Client {
-    /// Upserts one MCP server's tools; [`registration`](crate::registration) begins a request. A rejected tool
-    /// is an outcome, not an error. A request without a `request_id` gets a fresh one, so that sent again after
-    /// a lost answer it changes nothing. Hundreds of new tools take longer than the usual deadline: see
+    /// Registers one MCP server's tools, or replaces them; [`registration`](crate::registration) builds a request. A
+    /// rejected tool is part of the answer, not an error. A request without a `request_id` gets a random one, so that
+    /// repeating it after a lost answer changes nothing. Hundreds of new tools take longer than the usual deadline: see
     /// [`with_deadline`](Self::with_deadline).
     ///
     /// # Errors
-    /// As every call: see [`Error`].
+    /// The call failed; see [`Error`].
     pub async fn register_server(
         &self,
         mut request: v1::RegisterServerRequest,
@@ -33,13 +33,13 @@ impl Client {
     /// Removes one MCP server and its tools.
     ///
     /// # Errors
-    /// As every call: see [`Error`].
+    /// The call failed; see [`Error`].
     pub async fn unregister_server(
         &self,
         mut request: v1::UnregisterServerRequest,
     ) -> Result<v1::UnregisterServerResponse, Error> {
         self.fill_tenant(&mut request.tenant);
-        // Sent again after it was done, it would fail with SERVER_NOT_FOUND.
+        // Repeated after it succeeded, the request would fail with SERVER_NOT_FOUND.
         let rpc = Rpc::change("UnregisterServer", Repeat::OnlyIfRefused);
         self.call(rpc, request, |request| {
             let mut service = self.catalog();
@@ -48,17 +48,17 @@ impl Client {
         .await
     }
 
-    /// Accepts tools that wait for approval, each with the hash that was reviewed. One that has another hash by
-    /// now is not accepted, and is among the refusals of the answer.
+    /// Approves tools that wait for approval, each with the hash that was reviewed. If a tool's hash has changed since,
+    /// it is not approved and is listed among the refusals of the answer.
     ///
     /// # Errors
-    /// As every call: see [`Error`].
+    /// The call failed; see [`Error`].
     pub async fn approve_tools(
         &self,
         mut request: v1::ApproveToolsRequest,
     ) -> Result<v1::ApproveToolsResponse, Error> {
         self.fill_tenant(&mut request.tenant);
-        // What is approved already stays so.
+        // Approving a tool twice changes nothing.
         self.call(Rpc::change("ApproveTools", Repeat::Safe), request, |request| {
             let mut service = self.catalog();
             async move { service.approve_tools(request).await }
@@ -69,7 +69,7 @@ impl Client {
     /// Reads one MCP server.
     ///
     /// # Errors
-    /// As every call: see [`Error`].
+    /// The call failed; see [`Error`].
     pub async fn get_server(
         &self,
         mut request: v1::GetServerRequest,
@@ -82,10 +82,10 @@ impl Client {
         .await
     }
 
-    /// One page of the tenant's MCP servers, by name.
+    /// Returns one page of the tenant's MCP servers, sorted by name.
     ///
     /// # Errors
-    /// As every call: see [`Error`].
+    /// The call failed; see [`Error`].
     pub async fn list_servers(
         &self,
         mut request: v1::ListServersRequest,
@@ -98,10 +98,10 @@ impl Client {
         .await
     }
 
-    /// One page of the tenant's tools, by MCP server and name.
+    /// Returns one page of the tenant's tools, sorted by MCP server and name.
     ///
     /// # Errors
-    /// As every call: see [`Error`].
+    /// The call failed; see [`Error`].
     pub async fn list_tools(
         &self,
         mut request: v1::ListToolsRequest,
@@ -114,7 +114,7 @@ impl Client {
         .await
     }
 
-    /// The tenant's MCP servers by name, one after another. Each page has a deadline of its own.
+    /// Streams the tenant's MCP servers, sorted by name. Each page has a deadline of its own.
     pub fn servers(&self, request: v1::ListServersRequest) -> ItemStream<v1::McpServer> {
         let client = self.clone();
         paged(request.page_token.clone(), move |page_token| {
@@ -127,7 +127,7 @@ impl Client {
         })
     }
 
-    /// The tenant's tools by MCP server and name, one after another. Each page has a deadline of its own.
+    /// Streams the tenant's tools, sorted by MCP server and name. Each page has a deadline of its own.
     pub fn tools(&self, request: v1::ListToolsRequest) -> ItemStream<v1::Tool> {
         let client = self.clone();
         paged(request.page_token.clone(), move |page_token| {
@@ -140,18 +140,18 @@ impl Client {
         })
     }
 
-    /// Every MCP server of the client's tenant: [`servers`](Self::servers), all at once.
+    /// Returns every MCP server of the client's tenant at once; see [`servers`](Self::servers).
     ///
     /// # Errors
-    /// As every call: see [`Error`].
+    /// The call failed; see [`Error`].
     pub async fn all_servers(&self) -> Result<Vec<v1::McpServer>, Error> {
         self.servers(v1::ListServersRequest::default()).all().await
     }
 
-    /// Every tool of the client's tenant, or of one of its MCP servers: [`tools`](Self::tools), all at once.
+    /// Returns every tool of the client's tenant, or of one of its MCP servers, at once; see [`tools`](Self::tools).
     ///
     /// # Errors
-    /// As every call: see [`Error`].
+    /// The call failed; see [`Error`].
     pub async fn all_tools(
         &self,
         server: Option<&str>,
@@ -162,7 +162,7 @@ impl Client {
     }
 }
 
-/// 128 random bits in hex.
+/// Returns 128 random bits in hex.
 fn fresh_id() -> String {
     let mut bits = [0; 16];
     getrandom::fill(&mut bits).expect("the operating system gives random bytes");

@@ -1,5 +1,5 @@
-//! The client's handle: connecting, and the channel that all calls share. The RPCs are in `router`,
-//! `catalog`, `watch`, `policy`, `memory`, `usage` and `health`.
+//! The client: connecting, and the channel that all calls share. The RPCs are in `router`, `catalog`, `watch`,
+//! `policy`, `memory`, `usage` and `health`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +17,11 @@ use crate::target::{address, checked};
 use crate::throttle::Throttle;
 use crate::wire::Wire;
 
-/// Where a service listens unless it was told otherwise.
+/// Default address of a service.
 pub const DEFAULT_TARGET: &str = "127.0.0.1:7070";
 
-/// A connection to one Toolgate service. Cloning is cheap and shares the connection; a broken connection is
-/// made again by the next call, and the last clone to be dropped closes it.
+/// A connection to one Toolgate service. Cloning is cheap and shares the connection. If it breaks, the next call
+/// connects again. It closes when the last clone is dropped.
 #[derive(Debug, Clone)]
 pub struct Client {
     channel: Channel,
@@ -40,8 +40,8 @@ impl Client {
     /// Connects to `target`: `host:port` and `http://host:port`, or `https://host:port` for TLS.
     ///
     /// # Errors
-    /// [`Error::Endpoint`] when it is no address, [`Error::Options`] when the options don't go with it,
-    /// [`Error::Unreachable`] when nothing listens there.
+    /// [`Error::Endpoint`] if `target` is not an address, [`Error::Options`] if the options don't fit it,
+    /// [`Error::Unreachable`] if nothing listens there.
     pub async fn connect(target: &str, options: ClientOptions) -> Result<Self, Error> {
         let endpoint = checked(target, &options)?;
         let channel = endpoint.connect().await.map_err(|error| Error::Unreachable {
@@ -51,17 +51,17 @@ impl Client {
         Ok(Self::over(channel, &endpoint, options))
     }
 
-    /// A client that connects with its first call. Needs a tokio runtime.
+    /// Creates a client that connects with its first call. Needs a tokio runtime.
     ///
     /// # Errors
-    /// [`Error::Endpoint`] when `target` is no address, [`Error::Options`] when the options don't go with it.
+    /// [`Error::Endpoint`] if `target` is not an address, [`Error::Options`] if the options don't fit it.
     pub fn lazy(target: &str, options: ClientOptions) -> Result<Self, Error> {
         let endpoint = checked(target, &options)?;
         Ok(Self::over(endpoint.connect_lazy(), &endpoint, options))
     }
 
-    /// The same connection with other options. What the connection was made with stays as it was: the connect
-    /// timeout, TLS and the credentials.
+    /// Returns a client with other options on the same connection. The options that the connection was made with do not
+    /// change: the connect timeout, TLS and the credentials.
     #[must_use]
     pub fn with_options(&self, options: ClientOptions) -> Self {
         let made_with = self.options();
@@ -79,26 +79,26 @@ impl Client {
         Self { channel: self.channel.clone(), shared, deadline }
     }
 
-    /// The same client with another deadline, such as for one call:
+    /// Returns a client with another deadline on the same connection, for example for one call:
     /// `client.with_deadline(minute).register_server(request)`.
     #[must_use]
     pub fn with_deadline(&self, deadline: Duration) -> Self {
         Self { deadline, ..self.clone() }
     }
 
-    /// The address that is called.
+    /// Returns the address of the service.
     #[must_use]
     pub fn endpoint(&self) -> &str {
         &self.shared.endpoint
     }
 
-    /// The options in force, but for [`Client::deadline`].
+    /// Returns the options of this client. [`Client::deadline`] may differ from the deadline in them.
     #[must_use]
     pub fn options(&self) -> &ClientOptions {
         &self.shared.options
     }
 
-    /// The most that a call may take, its retries included.
+    /// Returns the longest time that a call may take, including its retries.
     #[must_use]
     pub fn deadline(&self) -> Duration {
         self.deadline
@@ -144,7 +144,7 @@ impl Client {
             .max_decoding_message_size(self.options().max_answer_bytes)
     }
 
-    /// Puts the client's tenant where the request names none.
+    /// Sets the client's tenant in a request that has none.
     pub(crate) fn fill_tenant(&self, tenant: &mut String) {
         if tenant.is_empty() {
             tenant.clone_from(&self.options().tenant);

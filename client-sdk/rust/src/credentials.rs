@@ -1,4 +1,4 @@
-//! Who the client says it is. No secret of these is ever printed.
+//! Credentials of the client. `Debug` never prints their secrets.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -9,12 +9,12 @@ use tonic::metadata::AsciiMetadataValue;
 
 use crate::error::Error;
 
-/// What a token source gives: a token, or why there is none.
+/// Result of a token source: a token, or the reason why there is none.
 pub type TokenResult = Result<String, Box<dyn StdError + Send + Sync>>;
 
 type Tokens = dyn Fn() -> Pin<Box<dyn Future<Output = TokenResult> + Send>> + Send + Sync;
 
-/// A key or a source of tokens, sent with each call as `authorization: Bearer ...`.
+/// An API key or a source of tokens, sent with each call as `authorization: Bearer ...`.
 #[derive(Clone, Default)]
 pub struct Credentials(Kind);
 
@@ -27,14 +27,14 @@ enum Kind {
 }
 
 impl Credentials {
-    /// An API key.
+    /// Creates credentials from an API key.
     #[must_use]
     pub fn api_key(key: impl Into<String>) -> Self {
         Self(Kind::ApiKey(key.into()))
     }
 
-    /// A function that is asked for a token before each call and each of its retries, within the call's
-    /// deadline; for tokens that rotate. It should answer from memory when it can.
+    /// Creates credentials from a function that returns a token; for tokens that rotate. It runs before each call and
+    /// each retry, within the call's deadline, so it should answer from memory if possible.
     ///
     /// ```
     /// use toolgate_client::Credentials;
@@ -56,7 +56,7 @@ impl Credentials {
         !matches!(self.0, Kind::Absent)
     }
 
-    /// That a key which is known already can be sent.
+    /// Checks that an API key can be sent in a header. Tokens are checked when they are used.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match &self.0 {
             Kind::ApiKey(key) => bearer(key)
@@ -66,7 +66,7 @@ impl Credentials {
         }
     }
 
-    /// The value of `authorization`; `None` without credentials.
+    /// Returns the value of `authorization`, or `None` without credentials.
     pub(crate) async fn authorization(&self) -> Result<Option<AsciiMetadataValue>, Error> {
         let sent = match &self.0 {
             Kind::Absent => return Ok(None),
@@ -84,7 +84,7 @@ fn bearer(secret: &str) -> Result<AsciiMetadataValue, &'static str> {
     if secret.is_empty() {
         return Err("is empty");
     }
-    // White space at an end, such as the newline of a file, would be lost or refused on the way.
+    // White space at an end, such as a file's newline, would be lost or refused in transit.
     if !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err("holds white space or other characters that no header can");
     }

@@ -1,5 +1,5 @@
-//! Failures as types: what the service said in `google.rpc` details, and what happened before it could say
-//! anything. What to do about each is in `advice`.
+//! Typed errors: those of the service, with their `google.rpc` details, and those that occurred before it could answer.
+//! Advice for each is in `advice`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,68 +13,68 @@ use toolgate_proto::v1::ErrorReason;
 
 use crate::advice;
 
-/// A call failed. The text says what was wrong and what to do.
+/// Error of a call. Its text says what was wrong and what to do.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The endpoint is not an address that can be called.
+    /// The endpoint is not a valid address.
     #[error(
         "\"{endpoint}\" is not an endpoint: {problem}; write one such as http://127.0.0.1:7070"
     )]
     Endpoint {
-        /// As it was given.
+        /// The endpoint, as the caller gave it.
         endpoint: String,
-        /// What is wrong with it.
+        /// The problem with it.
         problem: String,
     },
-    /// Options that can't be used together, or not with this target; nothing was sent.
+    /// Options that can't be used together or with this target. Nothing was sent.
     #[error("the client's options: {problem}")]
     Options {
-        /// What is wrong, and what would be right.
+        /// The problem and its remedy.
         problem: String,
     },
-    /// The token source gave nothing to call with; nothing was sent.
+    /// The token source gave no usable token. Nothing was sent.
     #[error("no token to call with: {problem}")]
     Token {
-        /// What the source said, or what is wrong with its token.
+        /// The error of the source, or the problem with its token.
         problem: String,
     },
-    /// No connection, or it broke before an answer came.
+    /// There was no connection, or it broke before an answer came.
     #[error("no Toolgate server at {endpoint} ({cause}); is `toolgate serve` running there?")]
     Unreachable {
-        /// The address called.
+        /// Address of the service.
         endpoint: String,
-        /// What the network said.
+        /// Error of the network.
         cause: String,
     },
-    /// The request is larger than the client may send; nothing was sent.
+    /// The request is larger than the client may send. Nothing was sent.
     #[error(
         "{rpc}: the request has {bytes} bytes, more than the {limit} that one message may have; send less at a time, or raise the client's max_request_bytes and the service's limits.max_message_size"
     )]
     TooLarge {
         /// The RPC, such as `RegisterServer`.
         rpc: &'static str,
-        /// Its size in bytes.
+        /// Size of the request, in bytes.
         bytes: usize,
-        /// The most, in bytes.
+        /// Maximum size, in bytes.
         limit: usize,
     },
-    /// No answer came in time.
+    /// No answer came before the deadline.
     #[error("{rpc}: no answer from {endpoint} within {deadline:?}; try again, or allow more time")]
     Deadline {
         /// The RPC, such as `Route`.
         rpc: &'static str,
-        /// The address called.
+        /// Address of the service.
         endpoint: String,
-        /// The time that the call had.
+        /// Time limit of the call.
         deadline: Duration,
     },
-    /// The answer is not of the shape that the contract promises.
+    /// The answer violates the API contract.
     #[error("the answer of {endpoint} makes no sense: {problem}")]
     Answer {
-        /// The address called.
+        /// Address of the service.
         endpoint: String,
-        /// What is wrong with it.
+        /// The problem with the answer.
         problem: String,
     },
     /// The service answered with an error.
@@ -82,45 +82,45 @@ pub enum Error {
     Call(Box<CallError>),
 }
 
-/// An error that the service answered with.
+/// Error that the service answered with.
 #[derive(Debug, Clone)]
 pub struct CallError {
     /// The RPC, such as `Route`.
     pub rpc: &'static str,
     /// The gRPC status code.
     pub code: Code,
-    /// The reason; `None` when the service gave none, or one of a newer contract.
+    /// Reason of the error. `None` if the service gave none, or one that this version does not know.
     pub reason: Option<ErrorReason>,
-    /// The reason's name, such as `INVALID_FIELD`, also of a newer contract; empty when there is none.
+    /// Name of the reason, such as `INVALID_FIELD`, even if this version does not know it. Empty if there is none.
     pub reason_name: String,
-    /// The service's words.
+    /// Message of the service.
     pub message: String,
-    /// More about the reason, such as `limit`, `maximum` and `actual`.
+    /// Details of the reason, such as `limit`, `maximum` and `actual`.
     pub metadata: BTreeMap<String, String>,
-    /// The fields at fault.
+    /// Fields that are wrong.
     pub violations: Vec<FieldViolation>,
-    /// How long to wait before trying again, when the service said so.
+    /// Time to wait before the next attempt, if the service gave one.
     pub retry_delay: Option<Duration>,
 }
 
-/// One field at fault.
+/// A field that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldViolation {
-    /// The field's path, such as `intents[2].text`.
+    /// Path of the field, such as `intents[2].text`.
     pub field: String,
-    /// What is wrong with it.
+    /// The problem with the field.
     pub description: String,
 }
 
 impl Error {
-    /// The service's reason, when it answered with one.
+    /// Returns the service's reason, if it answered with one.
     #[must_use]
     pub fn reason(&self) -> Option<ErrorReason> {
         self.answer().and_then(|call| call.reason)
     }
 
-    /// The status code of gRPC that says the same; `None` for a mistake of the caller's, of which nothing was
-    /// sent.
+    /// Returns the gRPC status code that corresponds to the error. Returns `None` for a mistake of the caller, after
+    /// which nothing was sent.
     #[must_use]
     pub fn code(&self) -> Option<Code> {
         match self {
@@ -133,7 +133,7 @@ impl Error {
         }
     }
 
-    /// The service's error, when it answered at all.
+    /// Returns the service's error, if the service answered.
     #[must_use]
     pub fn answer(&self) -> Option<&CallError> {
         match self {
@@ -142,19 +142,19 @@ impl Error {
         }
     }
 
-    /// How long the service asked to wait before trying again.
+    /// Returns the time that the service asks to wait before the next attempt.
     #[must_use]
     pub fn retry_delay(&self) -> Option<Duration> {
         self.answer().and_then(|call| call.retry_delay)
     }
 
-    /// Whether no server could be spoken to.
+    /// Returns true if no server could be reached.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
         matches!(self, Self::Unreachable { .. })
     }
 
-    /// Whether trying again may help: UNAVAILABLE only.
+    /// Returns true if another attempt may help, which is so for UNAVAILABLE only.
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
         self.is_unreachable() || self.answer().is_some_and(|call| call.code == Code::Unavailable)
@@ -162,8 +162,8 @@ impl Error {
 
     pub(crate) fn from_status(rpc: &'static str, endpoint: &str, status: &Status) -> Self {
         let call = CallError::new(rpc, status);
-        // A status with a source was made on this side: no answer came. A connection that broke amid a call
-        // is INTERNAL where the rules of HTTP/2 found it broken, UNKNOWN where the socket did.
+        // A status with a source was made on this side, so no answer came. A connection that breaks during a call is
+        // INTERNAL if HTTP/2 detects it, and UNKNOWN if the socket does.
         let made_here = std::error::Error::source(status).is_some();
         let is_network = matches!(
             call.code,
@@ -213,7 +213,7 @@ impl fmt::Display for CallError {
         let message =
             if self.message.is_empty() { "the service gave no message" } else { &self.message };
         write!(formatter, "{}: {message} [{name}]", self.rpc)?;
-        // With one field at fault, the service's message usually says it already.
+        // With a single wrong field, the service's message usually includes its description.
         let said = |violation: &&FieldViolation| !message.contains(&violation.description);
         for violation in self.violations.iter().filter(said) {
             write!(formatter, "\n  {}: {}", violation.field, violation.description)?;
@@ -227,13 +227,13 @@ impl fmt::Display for CallError {
 
 impl std::error::Error for CallError {}
 
-/// The network's own words: the last of the chain of causes.
+/// Returns the text of the innermost cause, which is the network's own error.
 pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let mut last = error;
     while let Some(source) = last.source() {
         last = source;
     }
-    // A status without a cause prints its code and details as well as its words.
+    // A status without a cause prints its code and details too; only its message is wanted.
     match last.downcast_ref::<Status>() {
         Some(status) => status.message().to_owned(),
         None => last.to_string(),

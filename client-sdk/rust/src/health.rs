@@ -9,22 +9,22 @@ use crate::call::Rpc;
 use crate::client::Client;
 use crate::error::Error;
 
-/// What a service says of itself.
+/// Health of a service, as it reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Health {
-    /// It answers calls.
+    /// Answering calls.
     Serving,
-    /// It does not: it starts, drains or lacks something.
+    /// Taking no calls, because it starts, drains or lacks a dependency.
     NotServing,
     /// The peer does not know the service.
     Unknown,
 }
 
 impl Client {
-    /// The health of one service, such as `toolgate.v1.RouterService`; of all together for `""`.
+    /// Returns the health of one service, such as `toolgate.v1.RouterService`, or of all services together for `""`.
     ///
     /// # Errors
-    /// As every call: see [`Error`]. A service that the peer does not know is [`Health::Unknown`].
+    /// The call failed; see [`Error`]. A service that the peer does not know is no error, but [`Health::Unknown`].
     pub async fn health(&self, service: &str) -> Result<Health, Error> {
         let request = HealthCheckRequest { service: service.to_owned() };
         let answer = self

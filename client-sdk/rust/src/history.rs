@@ -1,10 +1,10 @@
-//! Message histories: what they say about tools, and what must not be sent on. [`scan`] reads what was
-//! discovered and called, for the agent's state; [`strip`] gives the history that can be sent;
-//! [`compacted`] puts a snapshot before what is left of a history that was summarised.
+//! Message histories of conversations. [`scan`] reads the tools that were discovered and called, for the agent's state.
+//! [`strip`] removes what can't be sent to the provider. [`compacted`] puts a snapshot before the messages that remain
+//! after a compaction.
 //!
-//! Histories are JSON values: messages of Anthropic's Messages API, OpenAI's Chat Completions and Responses
-//! APIs, and MCP (sampling messages and JSON-RPC), also mixed. What is unknown is passed over; nothing here
-//! fails for what a message holds. `client-sdk/conformance` has the cases that all clients share.
+//! Histories are JSON values: messages of Anthropic's Messages API, OpenAI's Chat Completions and Responses APIs, and
+//! MCP (sampling messages and JSON-RPC), also mixed. Unknown content is skipped, and no message makes a function here
+//! fail. `client-sdk/conformance` holds the cases that all clients share.
 
 mod events;
 mod reading;
@@ -18,35 +18,35 @@ use toolgate_proto::v1;
 pub use strip::{Reason, Removed, Stripped, strip};
 pub use v1::CallStatus;
 
-/// What a conversation's history says about tools.
+/// Tools that a conversation's history discovered and called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct History {
-    /// Names of the tools that were loaded, in the order of their discovery: by a reference, by a search (the
-    /// provider's, or [`SEARCH_TOOL`](crate::SEARCH_TOOL)), or because a call to them succeeded. The newest
-    /// 24 KiB of them.
+    /// Names of the tools that were loaded, in the order of their discovery. A tool counts as loaded after a reference,
+    /// after a search (the provider's, or [`SEARCH_TOOL`](crate::SEARCH_TOOL)), or after a successful call. Only the
+    /// newest 24 KiB are kept.
     pub discovered: Vec<String>,
-    /// The calls, oldest first: the newest 24 KiB, the last success of each tool before others.
+    /// The calls, oldest first. Only the newest 24 KiB are kept; the last success of each tool takes precedence.
     pub calls: Vec<SeenCall>,
-    /// How many turns of the model there were.
+    /// Number of the model's turns.
     pub turns: u32,
 }
 
-/// One call of a history.
+/// A call in a history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeenCall {
     /// The tool's name, as the model wrote it.
     pub tool: String,
-    /// How it ended; `Unspecified` while it has no answer.
+    /// Outcome of the call; `Unspecified` until it has an answer.
     pub status: CallStatus,
-    /// The model's turn in which it was made, from 0.
+    /// Turn of the model in which the call was made, counted from 0.
     pub turn: u32,
-    /// The provider's identifier of the call; empty when there was none.
+    /// The provider's ID of the call; empty if there was none.
     pub id: String,
 }
 
 impl History {
-    /// The agent's state for `route` and `gate`. Scopes, milestones and attributes, which no history can
-    /// say, are empty.
+    /// Returns the agent's state for `route` and `gate`. Scopes, milestones and attributes are empty, because a history
+    /// does not hold them.
     #[must_use]
     pub fn state(&self) -> v1::AgentState {
         let prior = |call: &SeenCall| v1::PriorCall {
@@ -61,19 +61,19 @@ impl History {
         }
     }
 
-    /// All of it as a JSON object, to keep when the history is compacted. Hand it to the next [`scan`], or
-    /// leave it in the history: `scan` finds it there, and [`strip`] takes it out before the history is
-    /// sent.
+    /// Returns the state as a JSON object that survives a compaction of the history. Pass it to the next [`scan`], or
+    /// leave it in the history: `scan` finds it there, and [`strip`] removes it before the history is sent.
     #[must_use]
     pub fn snapshot(&self) -> Value {
         snapshot::write(self)
     }
 }
 
-/// Reads a history, oldest message first, for what the model has discovered and called. `snapshot` is what
-/// [`History::snapshot`] gave before the history was compacted.
+/// Reads the discovered tools and the calls from a history, oldest message first. `snapshot` is the result of
+/// [`History::snapshot`] before the history was compacted.
 ///
-/// Scanning messages that a snapshot covers already changes nothing but, where they hold no call, `turns`.
+/// Scanning messages again that the snapshot already covers changes at most `turns`, and only for messages without a
+/// call.
 #[must_use]
 pub fn scan(messages: &[Value], snapshot: Option<&Value>) -> History {
     let mut scanner = scanner::Scanner::default();
@@ -92,7 +92,7 @@ pub fn scan(messages: &[Value], snapshot: Option<&Value>) -> History {
     scanner.finish()
 }
 
-/// The history after compaction: a snapshot of the old one, then what is kept: a summary, and those of the
+/// Returns the history after a compaction: a snapshot of `messages`, then `kept`. `kept` holds a summary and the
 /// messages that stay.
 #[must_use]
 pub fn compacted(

@@ -1,4 +1,4 @@
-//! Items that come one after another: of a listing, page by page, or of a watch.
+//! Streams of items: of a listing, page by page, or of a watch.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -11,7 +11,7 @@ use futures_util::stream::try_unfold;
 
 use crate::error::Error;
 
-/// Items that are fetched as they are asked for. After an error there are no more. A [`Stream`], whose
+/// Stream of items that are fetched on demand. It ends after an error. It implements [`Stream`], but
 /// [`next`](Self::next) needs no extension trait.
 ///
 /// ```no_run
@@ -31,18 +31,18 @@ impl<T> ItemStream<T> {
         Self(Box::pin(items))
     }
 
-    /// The next item; `None` after the last one.
+    /// Returns the next item, or `None` after the last one.
     ///
     /// # Errors
-    /// As every call: see [`Error`].
+    /// The call failed; see [`Error`].
     pub async fn next(&mut self) -> Option<Result<T, Error>> {
         poll_fn(|context| self.0.as_mut().poll_next(context)).await
     }
 
-    /// All items that are left. For a listing; a watch has no end.
+    /// Returns all remaining items. Use it for a listing only; a watch never ends.
     ///
     /// # Errors
-    /// As every call: see [`Error`].
+    /// The call failed; see [`Error`].
     pub async fn all(mut self) -> Result<Vec<T>, Error> {
         let mut items = Vec::new();
         while let Some(item) = self.next().await {
@@ -66,7 +66,8 @@ impl<T> fmt::Debug for ItemStream<T> {
     }
 }
 
-/// The items of all pages. `fetch` gives a page's, and the token of the next page, empty after the last.
+/// Streams the items of all pages. `fetch` returns a page's items and the token of the next page, which is empty after
+/// the last.
 pub(crate) fn paged<T, F>(
     first_token: String,
     fetch: impl Fn(String) -> F + Send + 'static,

@@ -1,7 +1,7 @@
-//! Where phase 1 and phase 2 stand in the prompt, so that the provider's prompt cache holds. Phase 1, one line
-//! for each tool, ends the stable prefix, at a cache breakpoint: its bytes change with the catalog only.
-//! Phase 2, the definitions of the active set, stands directly before the user's message. What stays in the
-//! history is never rewritten.
+//! Layout of phase 1 and phase 2 in the prompt, which keeps the provider's prompt cache valid. Phase 1 has one line per
+//! tool and ends the stable prefix, at a cache breakpoint. Its bytes change only with the catalog. Phase 2 holds the
+//! definitions of the active set and stands directly before the user's message. Earlier parts of the history are never
+//! rewritten.
 
 use serde_json::{Value, json};
 use toolgate_proto::v1::{ActiveTool, SummaryEntry};
@@ -9,7 +9,7 @@ use toolgate_proto::v1::{ActiveTool, SummaryEntry};
 const PHASE_1: &str = "Tools that can be made available when they are needed, one on each line:";
 const PHASE_2: &str = "Tools that are available for the following message:";
 
-/// The summary pool as text; the same summaries in the same order give the same bytes.
+/// Formats the summary pool as text. The same summaries in the same order give the same bytes.
 #[must_use]
 pub fn phase_1(summaries: &[SummaryEntry]) -> String {
     let line = |entry: &SummaryEntry| format!("{}: {}", entry.model_name, one_line(&entry.summary));
@@ -17,15 +17,15 @@ pub fn phase_1(summaries: &[SummaryEntry]) -> String {
     [&[PHASE_1.to_owned()][..], &lines].concat().join("\n")
 }
 
-/// Definitions as text, one JSON object on each line; a signature where no schema was sent. `tools` are those
-/// that are `newly_promoted`, as the history has the others.
+/// Formats definitions as text, one JSON object per line. A tool without a schema is given as its signature. Pass the
+/// `newly_promoted` tools only, because the history already has the others.
 #[must_use]
 pub fn phase_2(tools: &[ActiveTool]) -> String {
     let lines: Vec<String> = tools.iter().map(definition).collect();
     [&[PHASE_2.to_owned()][..], &lines].concat().join("\n")
 }
 
-/// The `system` of the Messages API: your own text, if any, then phase 1 with a cache breakpoint.
+/// Returns the `system` of the Messages API: your own text, if any, then phase 1 with a cache breakpoint.
 #[must_use]
 pub fn anthropic_system(system: &str, summaries: &[SummaryEntry]) -> Value {
     let pool = json!({
@@ -36,8 +36,8 @@ pub fn anthropic_system(system: &str, summaries: &[SummaryEntry]) -> Value {
     if system.is_empty() { json!([pool]) } else { json!([text_block(system), pool]) }
 }
 
-/// The system message of OpenAI's APIs: your own text, if any, then phase 1. OpenAI caches the longest prefix
-/// that it has seen and takes no breakpoints.
+/// Returns the system message of OpenAI's APIs: your own text, if any, then phase 1. OpenAI caches the longest known
+/// prefix and has no breakpoints.
 #[must_use]
 pub fn openai_system(system: &str, summaries: &[SummaryEntry]) -> Value {
     let pool = phase_1(summaries);
@@ -45,8 +45,8 @@ pub fn openai_system(system: &str, summaries: &[SummaryEntry]) -> Value {
     json!({ "role": "system", "content": content })
 }
 
-/// The user's message with phase 2 directly before it, for Anthropic and Chat Completions. Keep it in the
-/// history as it is. `content` is a text or the provider's blocks; with no tool to define it is the message.
+/// Returns the user's message with phase 2 directly before it, for Anthropic and Chat Completions. Keep it unchanged in
+/// the history. `content` is a text or the provider's blocks. Without tools the message has `content` only.
 #[must_use]
 pub fn user_message(content: &Value, tools: &[ActiveTool]) -> Value {
     if tools.is_empty() {
@@ -61,7 +61,7 @@ pub fn user_message(content: &Value, tools: &[ActiveTool]) -> Value {
     json!({ "role": "user", "content": blocks })
 }
 
-/// The items of a turn for the Responses API: phase 2, if there is any, then the user's message.
+/// Returns the items of a turn for the Responses API: phase 2, if there is any, then the user's message.
 #[must_use]
 pub fn responses_input(content: &Value, tools: &[ActiveTool]) -> Vec<Value> {
     let said = json!({ "role": "user", "content": content });
@@ -75,7 +75,7 @@ fn text_block(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }
 
-/// A text on one line.
+/// Joins a text into one line.
 pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -91,7 +91,7 @@ fn definition(tool: &ActiveTool) -> String {
     format!(r#"{{"name":{name},"description":{description},"input_schema":{schema}}}"#)
 }
 
-/// JSON without white space between its tokens; everything else byte for byte as it was.
+/// Removes white space between JSON tokens and leaves all other bytes unchanged.
 fn minified(json: &str) -> String {
     let mut in_text = false;
     let mut is_escaped = false;

@@ -1,4 +1,4 @@
-//! The RPCs of `MemoryService`.
+//! RPCs of `MemoryService`.
 
 use toolgate_proto::v1;
 
@@ -7,10 +7,10 @@ use crate::client::Client;
 use crate::error::Error;
 
 impl Client {
-    /// How much is remembered of the tenant's calls.
+    /// Returns counts of the tenant's remembered calls.
     ///
     /// # Errors
-    /// As every call: see [`Error`].
+    /// The call failed; see [`Error`].
     pub async fn get_memory_stats(
         &self,
         mut request: v1::GetMemoryStatsRequest,
@@ -23,10 +23,10 @@ impl Client {
         .await
     }
 
-    /// Forgets what is remembered of the tenant's calls, or of some tools'.
+    /// Deletes the remembered calls of the tenant, or of some tools.
     ///
     /// # Errors
-    /// As every call: see [`Error`].
+    /// The call failed; see [`Error`].
     pub async fn clear_memory(
         &self,
         mut request: v1::ClearMemoryRequest,

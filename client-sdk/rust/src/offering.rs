@@ -1,4 +1,4 @@
-//! Offering SearchTools to a model: the tool to define for it, and the answer to its call.
+//! The search as a tool for a model: its definition, and the answers to its calls.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use crate::answers::tool_result;
 use crate::client::Client;
 use crate::error::{CallError, Error, FieldViolation};
 
-/// The name of [`SEARCH_TOOL`]: calls of it are for [`Client::answer_search`].
+/// Name of [`SEARCH_TOOL`]. Pass calls with this name to [`Client::answer_search`].
 pub const SEARCH_TOOL_NAME: &str = "toolgate_search_tools";
 
 const DESCRIPTION: &str = "Finds tools that are not defined here and makes them callable: once it has answered, call what it found. Search before you say that something can't be done.";
@@ -17,9 +17,9 @@ const QUERY: &str = "`select:name,name` for tools by their names, a server's nam
 const SIGNATURE: &str = "toolgate_search_tools(query: string, max_results?: integer) - Finds tools that are not defined here and makes them callable: once it has answered, call what it found.";
 const QUERY_LIMIT: &str = "limits.max_intent_size";
 
-/// The search as a tool to define for the model, beside the active set in [`render`](crate::render) and
-/// [`layout`](crate::layout). Put it first and leave it there, so that the cached prefix holds. Its calls are
-/// for [`Client::answer_search`]; [`Client::gate`] does not know it.
+/// The search as a tool to define for the model, next to the active set in [`render`](crate::render) and
+/// [`layout`](crate::layout). Put it first and keep it there, so that the cached prefix remains valid. Pass its calls
+/// to [`Client::answer_search`]; [`Client::gate`] does not know it.
 pub static SEARCH_TOOL: LazyLock<v1::ActiveTool> = LazyLock::new(|| v1::ActiveTool {
     name: SEARCH_TOOL_NAME.into(),
     model_name: SEARCH_TOOL_NAME.into(),
@@ -48,28 +48,28 @@ fn schema() -> Value {
     })
 }
 
-/// The answer to a model's call of [`SEARCH_TOOL`].
+/// Answer to a model's call of [`SEARCH_TOOL`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchAnswer {
-    /// The content of the tool result: a JSON object.
+    /// Content of the tool result, a JSON object.
     pub text: String,
-    /// True when the call was mistaken; the text says how.
+    /// True if the call had a mistake, which the text describes.
     pub failed: bool,
-    /// The handle to carry on with: what was found may be called with it, and the next `route` keeps it.
+    /// Active-set handle for the next calls. The found tools may be called with it, and the next `route` keeps them.
     pub handle: String,
-    /// What was found; `None` when the call was mistaken.
+    /// Result of the search; `None` if the call had a mistake.
     pub found: Option<v1::SearchToolsResponse>,
 }
 
 impl SearchAnswer {
-    /// The answer with what was found. [`history::scan`](crate::history::scan) reads it again.
+    /// Builds the answer from the result of a search. [`history::scan`](crate::history::scan) can read it later.
     #[must_use]
     pub fn from_found(found: v1::SearchToolsResponse) -> Self {
         let text = tool_result(&found).to_string();
         Self { text, failed: false, handle: found.active_set_handle.clone(), found: Some(found) }
     }
 
-    /// The tools found.
+    /// Returns the found tools.
     #[must_use]
     pub fn tools(&self) -> &[v1::ActiveTool] {
         self.found.as_ref().map_or(&[], |found| &found.tools)
@@ -82,12 +82,12 @@ impl SearchAnswer {
 }
 
 impl Client {
-    /// Runs a model's call of [`SEARCH_TOOL`]. A mistake of the model's is an answer as well.
+    /// Runs a model's call of [`SEARCH_TOOL`]. A mistake of the model gives an answer too, not an error.
     ///
-    /// `arguments` are the call's, as a JSON object or as a text that holds one. `request` has the rest: the
-    /// handle of this turn, to add the tools to, and the agent's state; its query and count are the model's.
-    /// Its `detail` is what the text says of each tool. Left out, that is the name, since the next `route`
-    /// with the answer's handle brings the definition.
+    /// `arguments` are those of the call, as a JSON object or a text that holds one. `request` holds everything else:
+    /// the handle of this turn, which the tools are added to, and the agent's state. Its query and count are replaced
+    /// with the model's. Its `detail` sets the details of each tool in the text. The default is the name only, because
+    /// the next `route` with the answer's handle returns the definition.
     ///
     /// ```no_run
     /// use serde_json::Value;
@@ -118,7 +118,7 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// As every call, but for what the model wrote: see [`Error`].
+    /// The call failed for another reason than the model's arguments; see [`Error`].
     pub async fn answer_search(
         &self,
         arguments: &Value,
@@ -142,7 +142,7 @@ impl Client {
     }
 }
 
-/// The query and the count of a model's call, or what is wrong with it.
+/// Returns the query and the count of a model's call. The error is a message for the model.
 fn read(arguments: &Value) -> Result<(String, Option<u32>), &'static str> {
     let parsed;
     let asked = match arguments {
@@ -166,7 +166,7 @@ fn count(most: &Value) -> Option<u32> {
     (1..=100).contains(&most).then_some(most)
 }
 
-/// Whether the service refused what the model wrote, and not what the caller gave.
+/// Returns true if the service refused the model's arguments, and not the caller's request.
 fn is_the_models(call: &CallError) -> bool {
     let too_long = call.metadata.get("limit").is_some_and(|limit| limit == QUERY_LIMIT);
     let written =

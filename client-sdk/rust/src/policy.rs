@@ -1,4 +1,4 @@
-//! The RPCs of `PolicyService`, and whole listings of verdicts.
+//! RPCs of `PolicyService`, and listings that fetch all verdicts.
 
 use toolgate_proto::v1;
 
@@ -8,11 +8,11 @@ use crate::error::Error;
 use crate::items::{ItemStream, paged};
 
 impl Client {
-    /// Replaces the tenant's policy. With an `etag`, a connection that breaks is not tried again: the second
-    /// try would find the etag of the first one's change.
+    /// Replaces the tenant's policy. With an `etag`, the call is not retried after a broken connection, because the
+    /// first attempt may have changed the etag.
     ///
     /// # Errors
-    /// As every call: see [`Error`].
+    /// The call failed; see [`Error`].
     pub async fn set_policy(
         &self,
         mut request: v1::SetPolicyRequest,
@@ -26,10 +26,10 @@ impl Client {
         .await
     }
 
-    /// Reads the tenant's policy; an empty document when none was ever set.
+    /// Returns the tenant's policy, or an empty document if none was ever set.
     ///
     /// # Errors
-    /// As every call: see [`Error`].
+    /// The call failed; see [`Error`].
     pub async fn get_policy(
         &self,
         mut request: v1::GetPolicyRequest,
@@ -42,10 +42,10 @@ impl Client {
         .await
     }
 
-    /// One page of what a policy decides of each tool.
+    /// Returns one page of a policy's verdicts on tools.
     ///
     /// # Errors
-    /// As every call: see [`Error`].
+    /// The call failed; see [`Error`].
     pub async fn check_policy(
         &self,
         mut request: v1::CheckPolicyRequest,
@@ -58,8 +58,8 @@ impl Client {
         .await
     }
 
-    /// What a policy decides of each tool, one after another. The first page's `rules` are in
-    /// [`check_policy`](Self::check_policy) and [`check_policy_whole`](Self::check_policy_whole).
+    /// Streams a policy's verdicts on tools. It leaves out the `rules` of the first page, which
+    /// [`check_policy`](Self::check_policy) and [`check_policy_whole`](Self::check_policy_whole) return.
     pub fn policy_verdicts(
         &self,
         request: v1::CheckPolicyRequest,
@@ -75,17 +75,17 @@ impl Client {
         })
     }
 
-    /// All pages of what a policy decides of each tool, as one.
+    /// Returns all pages of a policy's verdicts on tools as one answer.
     ///
     /// # Errors
-    /// As every call: see [`Error`].
+    /// The call failed; see [`Error`].
     pub async fn check_policy_whole(
         &self,
         mut request: v1::CheckPolicyRequest,
     ) -> Result<v1::CheckPolicyResponse, Error> {
         let mut whole = v1::CheckPolicyResponse::default();
         if request.page_size == 0 {
-            // The service judges the whole catalog for each page.
+            // Few large pages are faster, because the service evaluates the whole catalog for each page.
             request.page_size = 1_000;
         }
         loop {

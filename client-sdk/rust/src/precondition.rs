@@ -1,5 +1,5 @@
-//! What must hold of an agent's state before a tool is shown or called, as the wire has it. The service refuses
-//! empty texts, empty lists, more than 64 nodes and more than 8 levels.
+//! Preconditions on an agent's state for showing or calling a tool, as protobuf messages. The service refuses empty
+//! texts, empty lists, more than 64 nodes and more than 8 levels.
 //!
 //! ```
 //! use toolgate_client::precondition::{all_of, is_authenticated, milestone_reached, not};
@@ -10,31 +10,31 @@
 use toolgate_proto::v1::precondition::Condition;
 use toolgate_proto::v1::{Precondition, PreconditionList};
 
-/// Holds when the agent's state grants `scope`.
+/// Builds a condition that holds if the agent's state grants `scope`.
 #[must_use]
 pub fn is_authenticated(scope: impl Into<String>) -> Precondition {
     of(Condition::IsAuthenticated(scope.into()))
 }
 
-/// Holds when a succeeded prior call's tool name begins with `prefix`.
+/// Builds a condition that holds if a tool whose name begins with `prefix` was called successfully before.
 #[must_use]
 pub fn has_prior_tool_output(prefix: impl Into<String>) -> Precondition {
     of(Condition::HasPriorToolOutput(prefix.into()))
 }
 
-/// Holds when the agent's state names the milestone.
+/// Builds a condition that holds if the agent's state names the milestone.
 #[must_use]
 pub fn milestone_reached(name: impl Into<String>) -> Precondition {
     of(Condition::MilestoneReached(name.into()))
 }
 
-/// Holds when the CEL expression over `state`, `tool`, `principal` and `now` is true.
+/// Builds a condition that holds if the CEL expression over `state`, `tool`, `principal` and `now` is true.
 #[must_use]
 pub fn cel(expression: impl Into<String>) -> Precondition {
     of(Condition::Cel(expression.into()))
 }
 
-/// Holds when each operand does; an `all_of` among them is merged into this one.
+/// Builds a condition that holds if every operand holds. Operands that are an `all_of` are merged into it.
 #[must_use]
 pub fn all_of(operands: impl IntoIterator<Item = Precondition>) -> Precondition {
     let merged = operands.into_iter().flat_map(|operand| match operand.condition {
@@ -44,7 +44,7 @@ pub fn all_of(operands: impl IntoIterator<Item = Precondition>) -> Precondition 
     of(Condition::All(PreconditionList { preconditions: merged.collect() }))
 }
 
-/// Holds when at least one operand does; an `any_of` among them is merged into this one.
+/// Builds a condition that holds if at least one operand holds. Operands that are an `any_of` are merged into it.
 #[must_use]
 pub fn any_of(operands: impl IntoIterator<Item = Precondition>) -> Precondition {
     let merged = operands.into_iter().flat_map(|operand| match operand.condition {
@@ -54,7 +54,7 @@ pub fn any_of(operands: impl IntoIterator<Item = Precondition>) -> Precondition 
     of(Condition::Any(PreconditionList { preconditions: merged.collect() }))
 }
 
-/// Holds when the operand does not; of a `not` it is what that one denies.
+/// Builds a condition that holds if the operand does not. The negation of a `not` is the inner condition.
 #[must_use]
 pub fn not(operand: Precondition) -> Precondition {
     match operand.condition {

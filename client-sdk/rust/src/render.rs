@@ -1,9 +1,9 @@
-//! The active set in the shape that a provider's API takes. Rendering the same tools gives the same value,
-//! and [`Rendered::losses`] says what a provider's schemas can't. Gate still holds calls to the registered
-//! schema.
+//! Conversion of the active set to the formats of providers' APIs. Rendering the same tools gives the same value.
+//! [`Rendered::losses`] lists the parts that a provider's schemas can't express. Gate still checks calls against the
+//! registered schema.
 //!
-//! Objects are `serde_json` maps: they keep the order of properties that the MCP server gave when your build
-//! turns on `serde_json/preserve_order`, and sort them otherwise.
+//! Objects are `serde_json` maps. They keep the MCP server's order of properties if your build turns on
+//! `serde_json/preserve_order`, and sort them otherwise.
 
 mod anthropic;
 mod gemini;
@@ -20,45 +20,45 @@ pub use gemini::gemini;
 pub use mcp::mcp;
 pub use openai::{openai_chat, openai_responses};
 
-/// Definitions in a provider's shape.
+/// Definitions in a provider's format.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rendered {
     /// The definitions, in the order of the active set.
     pub tools: Vec<Value>,
-    /// What could not be said.
+    /// Parts of the registered tools that the provider's format can't express.
     pub losses: Vec<Loss>,
 }
 
-/// Something that a registered tool says and the rendered one can't.
+/// A part of a registered tool that the rendered one can't express.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Loss {
-    /// The tool's model-facing name.
+    /// Name of the tool, as the model sees it.
     pub tool: String,
-    /// Where, as a JSON Pointer into the registered `inputSchema`; empty for the whole.
+    /// JSON Pointer into the registered `inputSchema`; empty for the whole schema.
     pub pointer: String,
-    /// The keyword at fault; `name` for the tool's own name.
+    /// The keyword concerned; `name` for the tool's own name.
     pub keyword: String,
-    /// What became of it.
+    /// Description of the change.
     pub note: String,
 }
 
-/// Why a tool can't be rendered.
+/// Error for a tool that can't be rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
-    /// Full schemas were not asked for.
+    /// The request did not ask for full schemas.
     #[error("{tool} came without its schema: route with DETAIL_SCHEMAS")]
     NoSchema {
-        /// The tool's model-facing name.
+        /// Name of the tool, as the model sees it.
         tool: String,
     },
-    /// A definition that is not JSON: not one that the service sent.
+    /// A part of the definition is not JSON, so the service did not send it.
     #[error("the {part} of {tool} is not JSON")]
     NotJson {
-        /// The tool's model-facing name.
+        /// Name of the tool, as the model sees it.
         tool: String,
         /// `inputSchema`, `outputSchema` or `annotations`.
         part: &'static str,
-        /// Where and why.
+        /// The parser's error, with its position.
         source: serde_json::Error,
     },
 }

@@ -1,11 +1,11 @@
-//! Parts of requests that are easier to write so.
+//! Helpers that build parts of requests.
 
 use bytes::Bytes;
 use serde_json::Value;
 use toolgate_proto::v1;
 
-/// The answer of an MCP server's `tools/list`, in whatever form it is held. Bytes and texts are passed on as they
-/// are; the service says what is wrong with them.
+/// The answer of an MCP server's `tools/list`, as bytes, text or a JSON value. Bytes and texts are passed on unchanged;
+/// the service checks them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolsList(Bytes);
 
@@ -45,9 +45,8 @@ impl From<&Value> for ToolsList {
     }
 }
 
-/// The request that registers an MCP server's tools, for
-/// [`register_server`](crate::Client::register_server). `tools_list` is the answer of its `tools/list`: the JSON-RPC
-/// result, the whole response, or the bare array.
+/// Builds the request that registers an MCP server's tools, for [`register_server`](crate::Client::register_server).
+/// `tools_list` is the answer of its `tools/list`: the JSON-RPC result, the whole response, or the bare array.
 ///
 /// ```
 /// use toolgate_client::{precondition::is_authenticated, registration, v1};
@@ -66,7 +65,7 @@ pub fn registration(
     v1::RegisterServerRequest { server: server.into(), tools_list_json, ..Default::default() }
 }
 
-/// An intent that weighs as much as the others.
+/// Builds an intent without a weight, which weighs as much as the others.
 #[must_use]
 pub fn intent(text: impl Into<String>) -> v1::Intent {
     v1::Intent { text: text.into(), weight: None }

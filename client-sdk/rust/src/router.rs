@@ -1,4 +1,4 @@
-//! The RPCs of `RouterService` that this version of the service answers.
+//! RPCs of `RouterService`.
 
 use toolgate_proto::v1;
 
@@ -7,10 +7,10 @@ use crate::client::Client;
 use crate::error::Error;
 
 impl Client {
-    /// Before the model: the active set for this turn.
+    /// Returns the active set for this turn. Call it before the model.
     ///
     /// # Errors
-    /// As every call: see [`Error`].
+    /// The call failed; see [`Error`].
     pub async fn route(&self, mut request: v1::RouteRequest) -> Result<v1::RouteResponse, Error> {
         self.fill_tenant(&mut request.tenant);
         self.call(Rpc::read("Route"), request, |request| {
@@ -20,10 +20,11 @@ impl Client {
         .await
     }
 
-    /// After the model: may these calls run? A refused call is an answer, not an error.
+    /// Decides which calls of the model may run. Call it after the model. A refused call is part of the answer, not an
+    /// error.
     ///
     /// # Errors
-    /// As every call: see [`Error`].
+    /// The call failed; see [`Error`].
     pub async fn gate(&self, mut request: v1::GateRequest) -> Result<v1::GateResponse, Error> {
         self.fill_tenant(&mut request.tenant);
         self.call(Rpc::read("Gate"), request, |request| {
@@ -33,10 +34,10 @@ impl Client {
         .await
     }
 
-    /// Explicit discovery: by name, by MCP server, by keywords, or in natural language.
+    /// Searches tools by name, by MCP server, by keywords, or in natural language.
     ///
     /// # Errors
-    /// As every call: see [`Error`].
+    /// The call failed; see [`Error`].
     pub async fn search_tools(
         &self,
         mut request: v1::SearchToolsRequest,
@@ -49,10 +50,10 @@ impl Client {
         .await
     }
 
-    /// Phase 1: the summaries of the catalog, whole or as a delta since a revision.
+    /// Returns the summaries of the catalog (phase 1), completely or as a delta since a revision.
     ///
     /// # Errors
-    /// As every call: see [`Error`].
+    /// The call failed; see [`Error`].
     pub async fn get_summary_pool(
         &self,
         mut request: v1::GetSummaryPoolRequest,
@@ -65,10 +66,10 @@ impl Client {
         .await
     }
 
-    /// Phase 2 on demand: full schemas by tool name.
+    /// Returns full schemas by tool name (phase 2 on demand).
     ///
     /// # Errors
-    /// As every call: see [`Error`].
+    /// The call failed; see [`Error`].
     pub async fn batch_get_tool_schemas(
         &self,
         mut request: v1::BatchGetToolSchemasRequest,

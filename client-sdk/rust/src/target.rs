@@ -1,4 +1,4 @@
-//! Where a client calls: the address, checked, as the transport takes it.
+//! Address of the service: parsing, checks, and conversion for the transport.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use tonic::transport::{Endpoint, Uri};
 use crate::error::{Error, innermost};
 use crate::options::ClientOptions;
 
-/// How often a connection with a call under way is asked for a sign of life, so that a watch does not wait
-/// for ever on one that is gone.
+/// Interval of pings on a connection with a call in progress. They keep a watch from waiting forever on a dead
+/// connection.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(60);
 
-/// The address that `options` may call.
+/// Parses the target, and checks that `options` fit it.
 pub(crate) fn checked(target: &str, options: &ClientOptions) -> Result<Endpoint, Error> {
     let endpoint = parse(target, options.connect_timeout)?;
     let encrypted = is_encrypted(endpoint.uri());
@@ -38,7 +38,7 @@ pub(crate) fn checked(target: &str, options: &ClientOptions) -> Result<Endpoint,
     if encrypted { encrypt(endpoint, target, options) } else { Ok(endpoint) }
 }
 
-/// The address, as every connection of this crate is made.
+/// Parses an address, with the settings that every connection of this crate has.
 pub(crate) fn parse(target: &str, connect_timeout: Duration) -> Result<Endpoint, Error> {
     let problem = |problem: String| Error::Endpoint { endpoint: shown(target), problem };
     let text = target.trim();
@@ -64,7 +64,7 @@ pub(crate) fn parse(target: &str, connect_timeout: Duration) -> Result<Endpoint,
     Ok(endpoint.connect_timeout(connect_timeout).tcp_nodelay(true))
 }
 
-/// The address for a person to read.
+/// Returns the address in readable form.
 pub(crate) fn address(endpoint: &Endpoint) -> String {
     endpoint.uri().to_string().trim_end_matches('/').to_owned()
 }
@@ -94,7 +94,7 @@ fn is_loopback(uri: &Uri) -> bool {
     host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(is_loopback)
 }
 
-/// The target as it was written, but for a password that somebody put into it.
+/// Returns the target as it was written, without a password.
 fn shown(target: &str) -> String {
     match target.rsplit_once('@') {
         Some((_, address)) => format!("...@{address}"),

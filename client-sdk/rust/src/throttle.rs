@@ -1,14 +1,14 @@
-//! When a service fails much, retries stop: they would only add to its load. The same bucket of tokens as
-//! gRPC's retry throttling.
+//! Throttle that stops retries while a service fails often, because they would add to its load. It uses the same token
+//! bucket as gRPC's retry throttling.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// In thousandths of a token, so that a tenth is exact.
+/// Capacity of the bucket, in thousandths of a token, so that a tenth is exact.
 const FULL: u32 = 10_000;
 const FAILURE: u32 = 1_000;
 const SUCCESS: u32 = 100;
 
-/// One bucket for all calls over a connection.
+/// Token bucket for all calls over a connection.
 #[derive(Debug)]
 pub(crate) struct Throttle(AtomicU32);
 
@@ -17,12 +17,12 @@ impl Throttle {
         Self(AtomicU32::new(FULL))
     }
 
-    /// An attempt found the service unavailable.
+    /// Records an attempt that found the service unavailable.
     pub(crate) fn failed(&self) {
         self.change(|tokens| tokens.saturating_sub(FAILURE));
     }
 
-    /// A call succeeded.
+    /// Records a call that succeeded.
     pub(crate) fn succeeded(&self) {
         self.change(|tokens| (tokens + SUCCESS).min(FULL));
     }
@@ -32,7 +32,7 @@ impl Throttle {
     }
 
     fn change(&self, change: impl Fn(u32) -> u32) {
-        // It always gives a value, so there is always a change.
+        // The closure always returns a value, so the update can't fail.
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| Some(change(now)));
     }
 }

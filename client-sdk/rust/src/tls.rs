@@ -1,24 +1,24 @@
-//! How an encrypted connection is made.
+//! Options of encrypted connections.
 
 use std::fmt;
 
-/// How `https://` targets are spoken to. All of it is optional: the default trusts the system's roots.
+/// TLS options for `https://` targets. All are optional. The default trusts the system's certificate authorities.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct TlsOptions {
-    /// PEM of the authorities that the server's certificate may come from. Default: the system's.
+    /// PEM of the authorities that may sign the server's certificate. Default: the system's authorities.
     pub ca_pem: Option<Vec<u8>>,
-    /// The client's own certificate and key, for servers that ask for one (mTLS).
+    /// The client's own certificate and key, for servers that require one (mTLS).
     pub identity: Option<ClientIdentity>,
-    /// The name that the server's certificate must be for. Default: the target's host.
+    /// Name that the server's certificate must have. Default: the target's host.
     pub server_name: Option<String>,
 }
 
-/// A client's certificate and its key.
+/// Certificate and private key of a client.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ClientIdentity {
-    /// PEM of the certificate, followed by those that it was signed with, if any.
+    /// PEM of the certificate, followed by its intermediate certificates, if any.
     pub certificate_pem: Vec<u8>,
-    /// PEM of its private key.
+    /// PEM of the private key.
     pub key_pem: Vec<u8>,
 }
 
@@ -33,7 +33,7 @@ impl TlsOptions {
         let mut config = ClientTlsConfig::new().timeout(timeout);
         config = match self.ca_pem {
             None => config.with_native_roots(),
-            // The transport would trust nobody, and say so of each server.
+            // The transport would trust no authority, and would report that as an error of each server.
             Some(pem) if !holds(&pem, b"-----BEGIN CERTIFICATE-----") => {
                 let problem = "tls.ca_pem holds no certificate in PEM".into();
                 return Err(crate::Error::Options { problem });

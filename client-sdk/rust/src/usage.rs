@@ -1,4 +1,4 @@
-//! The RPC of `UsageService`.
+//! RPC of `UsageService`.
 
 use toolgate_proto::v1;
 
@@ -7,10 +7,10 @@ use crate::client::Client;
 use crate::error::Error;
 
 impl Client {
-    /// The tenant's token ledger over a span of time.
+    /// Returns the tenant's token ledger for a span of time.
     ///
     /// # Errors
-    /// As every call: see [`Error`].
+    /// The call failed; see [`Error`].
     pub async fn get_usage(
         &self,
         mut request: v1::GetUsageRequest,

@@ -1,4 +1,4 @@
-//! The watch of a catalog, which outlives the connections that it comes over.
+//! The watch of a catalog, which survives broken connections.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ const NAME: &str = "WatchCatalog";
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 impl Client {
-    /// Changes of the catalog, as they are committed. When the connection breaks or the service goes down, the
-    /// watch connects again, for as long as it takes, and carries on from the last revision seen; dropping it
-    /// ends it. It has no deadline but for opening it: a service that can't be reached at first is an error, as
-    /// in every call.
+    /// Streams changes of the catalog as they are committed. If the connection breaks or the service goes down, the
+    /// watch connects again, with no limit on attempts, and continues from the last revision that it saw. Dropping it
+    /// ends it. Only opening the watch has a deadline. A service that can't be reached at first is an error, as in
+    /// every call.
     ///
     /// ```no_run
     /// # async fn example(client: toolgate_client::Client) -> Result<(), toolgate_client::Error> {
@@ -48,7 +48,7 @@ struct Watch {
     client: Client,
     request: v1::WatchCatalogRequest,
     state: State,
-    /// In a row.
+    /// Number of failures in a row.
     failures: u32,
 }
 
@@ -68,7 +68,7 @@ impl Watch {
                         self.request.since_revision = Some(change.catalog_revision);
                         return Ok(change);
                     }
-                    // Whoever ended it so gave no reason not to come back.
+                    // The server ended the stream without an error, so the watch may connect again.
                     Ok(None) => None,
                     Err(status) => Some(Error::from_status(NAME, self.client.endpoint(), &status)),
                 },
@@ -98,7 +98,7 @@ impl Watch {
             .map(Box::new)
     }
 
-    /// Waits until it is time to open the stream again; hands on an error that no waiting mends.
+    /// Waits until the stream may be opened again. Returns an error that waiting can't fix.
     async fn pause_after(&mut self, error: Option<Error>) -> Result<(), Error> {
         self.state = State::Broken;
         self.failures += 1;

@@ -1,5 +1,5 @@
-//! The channel, with what its peer may send made safe: the transport panics on a details trailer that is not
-//! base64, so such a one is left away.
+//! A channel that is safe against malformed answers. The transport panics on a details trailer that is not base64, so
+//! such a trailer is dropped.
 
 use std::mem;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use tonic::transport::{Channel, Error};
 
 const DETAILS: &str = "grpc-status-details-bin";
 
-/// What the stubs call through.
+/// Channel that the generated clients use.
 #[derive(Debug, Clone)]
 pub(crate) struct Wire(pub(crate) Channel);
 

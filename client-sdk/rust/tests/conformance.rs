@@ -1,4 +1,4 @@
-//! The cases of `client-sdk/conformance`, which every client runs.
+//! Tests with the cases of `client-sdk/conformance`, which every client runs.
 
 use std::collections::HashSet;
 use std::fs;
@@ -262,7 +262,7 @@ fn searches_are_answered_as_every_client_answers_them() {
 
 #[tokio::test]
 async fn a_mistaken_search_is_told_as_every_client_tells_it() {
-    // Nothing is sent.
+    // No request is sent.
     let client = Client::lazy("127.0.0.1:1", ClientOptions::default()).expect("an address");
     for (name, case) in cases("search", "mistake") {
         let request = SearchToolsRequest { active_set_handle: "h".into(), ..Default::default() };
@@ -304,7 +304,7 @@ fn a_tool_that_came_as_a_signature_has_it_for_a_description() {
 
 #[test]
 fn a_schema_that_grows_when_it_is_written_out_stays_bounded() {
-    // Each level names the next one twice: 2^40 schemas, written out.
+    // Each level refers to the next one twice, which would give 2^40 schemas when expanded.
     let definition = |level: usize| {
         let next = json!({ "$ref": format!("#/$defs/d{}", level + 1) });
         (format!("d{level}"), json!({ "type": "object", "properties": { "a": next, "b": next } }))

@@ -1,5 +1,5 @@
-//! Against a real server, which TOOLGATE_TARGET names: the README's code, the example agent, and what only a
-//! server can show.
+//! Tests against a real server, named by TOOLGATE_TARGET: the README's code, the example agent, and behaviour that only
+//! a real server shows.
 
 #[allow(dead_code, reason = "its main is for `cargo run --example`")]
 #[path = "../examples/agent.rs"]
@@ -19,7 +19,7 @@ use toolgate_client::{
 
 const SLACK: &str = "tests/data/servers/slack.json";
 
-/// The server's address, with the repository as the current folder.
+/// Returns the server's address, and makes the repository the current folder.
 fn target() -> String {
     static IN_REPOSITORY: Once = Once::new();
     IN_REPOSITORY.call_once(|| {
@@ -29,7 +29,7 @@ fn target() -> String {
     std::env::var("TOOLGATE_TARGET").expect("TOOLGATE_TARGET names a running server")
 }
 
-/// A client of a tenant of its own.
+/// Returns a client for a tenant of its own.
 async fn client(tenant: &str) -> Client {
     let deadline = Duration::from_secs(60);
     let options = ClientOptions { tenant: tenant.into(), deadline, ..Default::default() };

@@ -1,8 +1,7 @@
-//! What a hostile policy costs: 64 KiB documents that repeat one heavy condition, over 1,000 tools and a
-//! large state. Printed are the times to read the document, to put the catalog under it and to settle one
-//! call's conditions, and the memory that the process grew by at its peak. With a number as an argument,
-//! over that many tools. And what a hostile tool costs: schemas of 64 KiB, the heaviest that are taken and some
-//! that are refused.
+//! Cost of hostile policies and tools. The policies are documents of 64 KiB that repeat one heavy condition, over 1,000
+//! tools (or as many as the argument says) and a large state. Prints the time to read the document, to apply it to the
+//! catalog and to evaluate the conditions of one call, and the growth of peak memory. The tools have schemas of 64 KiB:
+//! the heaviest that are accepted, and some that are refused.
 #![allow(clippy::print_stdout, reason = "a table is what it is for")]
 
 use std::collections::HashMap;
@@ -23,7 +22,7 @@ use toolgate_store::{ServerRecord, StoredServer, StoredTool};
 
 const DOCUMENT: usize = 64 << 10;
 
-/// Each is one condition; `#` differs from copy to copy, so that none is evaluated for another.
+/// Each entry is one condition. `#` differs in each copy, so that no result is reused for another.
 const BOMBS: [(&str, &str); 10] = [
     ("pairs", "state.calls.all(a, state.calls.all(b, a.tool != b.tool || a.turn == #))"),
     ("growing texts", "state.scopes.map(a, a + a).map(a, a + a).map(a, a + a).size() < #"),
@@ -180,13 +179,13 @@ fn catalog(tools: usize) -> Vec<StoredTool> {
     (0..tools).map(tool).collect()
 }
 
-/// Makes the peak what is in use now, and tells it.
+/// Resets the peak to the current memory use and returns it.
 fn peak_after_reset() -> usize {
     std::fs::write("/proc/self/clear_refs", "5").expect("Linux");
     peak_memory()
 }
 
-/// Bytes of memory that were in use at most since the last reset.
+/// Returns the peak memory use since the last reset, in bytes.
 fn peak_memory() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the peak");

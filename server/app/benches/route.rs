@@ -1,4 +1,4 @@
-//! One Route call without its encoder: gate, search, choose, promote and seal, over catalogs of 100 to
+//! Benchmark of one Route call without its encoder: gate, search, choose, promote and seal, over catalogs of 100 to
 //! 100,000 tools. The store and the encoder are fakes that answer from memory.
 
 use std::collections::HashMap;
@@ -38,14 +38,14 @@ const SIZES: [usize; 4] = [100, 1_000, 10_000, 100_000];
 const DIMENSIONS: usize = 384;
 const TOOLS_OF_A_SERVER: usize = 50;
 
-/// Tools about one thing: their embeddings are near each other, as those of real tools are.
+/// Number of tools per topic. Their embeddings are near each other, as those of real tools are.
 const TOOLS_OF_A_TOPIC: usize = 20;
 
-/// Distinct conditions, and the tools that have them.
+/// Numbers of distinct conditions, and the number of tools that share them.
 const CONDITIONS: [usize; 4] = [0, 10, 100, 1_000];
 const CONDITIONS_TOOLS: usize = 1_000;
 
-/// What the locked nine tenths of the tools wait for.
+/// Milestone that the locked nine tenths of the tools require.
 const MILESTONE: &str = "plan_approved";
 
 fn route(c: &mut Criterion) {
@@ -70,7 +70,7 @@ fn route(c: &mut Criterion) {
     group.finish();
 }
 
-/// What distinct conditions add to a call: the tools share them evenly, and all of them hold.
+/// Measures the cost of distinct conditions. The tools share them evenly, and all of them hold.
 fn conditions(c: &mut Criterion) {
     let runtime = Builder::new_multi_thread().enable_all().build().expect("a runtime");
     let mut group = c.benchmark_group("conditions");
@@ -88,7 +88,7 @@ fn conditions(c: &mut Criterion) {
     group.finish();
 }
 
-/// Where the time went, of one call.
+/// Prints the times of the stages of one call.
 #[expect(clippy::print_stderr, reason = "a bench talks to whoever runs it")]
 fn print_stages(name: &str, tools: usize, answer: &Answer) {
     let stages: Vec<_> =
@@ -110,7 +110,7 @@ fn query(state: AgentState, known_pool_revision: Option<Revision>) -> RouteQuery
     }
 }
 
-/// A router with one tenant whose shard is complete.
+/// Router with one tenant whose shard is complete.
 struct Plane {
     router: Router,
     tenant: TenantId,
@@ -141,7 +141,7 @@ impl Plane {
     }
 }
 
-/// Gives every text the same embedding.
+/// Encoder that gives every text the same embedding.
 struct FakeEncoder(Vec<f32>);
 
 impl Encoder for FakeEncoder {
@@ -159,7 +159,7 @@ impl Encoder for FakeEncoder {
     }
 }
 
-/// A catalog in memory, for reading only.
+/// Read-only catalog in memory.
 struct FakeStore {
     catalog: StoredCatalog,
     embeddings: HashMap<ContentHash, Vec<f32>>,
@@ -180,7 +180,7 @@ impl FakeStore {
         Self { catalog, embeddings }
     }
 
-    /// The same tools, each with one of so many conditions instead of what it had.
+    /// Replaces the conditions of all tools by this number of distinct ones.
     fn under(mut self, conditions: usize) -> Self {
         for (index, tool) in self.catalog.tools.iter_mut().enumerate() {
             let source =
@@ -192,7 +192,7 @@ impl FakeStore {
     }
 }
 
-/// One tool as a registration makes it; the others differ in their names only.
+/// Returns one tool in the form of a registration. The others differ only in their names.
 fn template() -> ToolRecord {
     let text = r#"{"name": "search_log_0", "description": "Searches the log for entries of a time span.",
         "inputSchema": {"type": "object", "required": ["since"], "properties": {
@@ -237,7 +237,7 @@ fn server_name(index: usize) -> ServerName {
     ServerName::parse(&format!("logs-{index}")).expect("a good name")
 }
 
-/// The same for the same tool on every run: its topic's direction, and as much of its own.
+/// Returns the embedding of a tool, the same on every run. It is half its topic's direction and half its own.
 fn embedding(index: usize) -> Vec<f32> {
     let mut topic = Noise::new(index / TOOLS_OF_A_TOPIC);
     let mut own = Noise::new(index + (1 << 32));
@@ -247,7 +247,7 @@ fn embedding(index: usize) -> Vec<f32> {
     vector
 }
 
-/// Numbers in -1 to 1 (SplitMix64).
+/// Random numbers from -1 to 1 (SplitMix64).
 struct Noise(u64);
 
 impl Noise {
@@ -264,7 +264,7 @@ impl Noise {
     }
 }
 
-/// What methods answer that a route never calls.
+/// Fails, for methods that Route never calls.
 fn unused<'a, T: Send + 'a>() -> StoreFuture<'a, T> {
     let error = StoreError::Damaged("the bench's store is for reading".to_owned());
     Box::pin(std::future::ready(Err(error)))

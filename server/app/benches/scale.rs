@@ -1,6 +1,6 @@
-//! What a replica with many tenants needs: memory, processor time, and how long a shard takes that is loaded from the
-//! store. Real definitions (tests/data/servers), a real store, embeddings made of noise. `TENANTS` says how many tenants,
-//! 1,000 when absent. Prints a table.
+//! Resources that a replica with many tenants needs: memory, processor time, and the time to load a shard from the
+//! store. It uses real definitions (tests/data/servers), a real store and embeddings of noise. The environment variable
+//! `TENANTS` sets the number of tenants; the default is 1,000. Prints a table.
 #![expect(clippy::print_stdout, reason = "a bench talks to whoever runs it")]
 
 use std::collections::HashMap;
@@ -33,11 +33,11 @@ const TOOLS_OF_A_TENANT: usize = 100;
 const DIMENSIONS: usize = 384;
 const CALLS: usize = 20_000;
 
-/// Where a process finds that all is registered.
+/// Environment variable with the folder in which all tenants are registered.
 const REGISTERED: &str = "TOOLGATE_SCALE_REGISTERED";
 
 fn main() {
-    // `cargo test` runs benches too, to see that they work.
+    // `cargo test` runs benches too, to check that they work.
     let is_test = std::env::args().any(|argument| argument == "--test");
     let asked = std::env::var("TENANTS").ok().and_then(|tenants| tenants.parse().ok());
     let tenants = asked.unwrap_or(if is_test { 3 } else { 1_000 });
@@ -51,14 +51,15 @@ fn main() {
     let registering = runtime.block_on(register_all(folder.path(), tenants));
     println!("{tenants} tenants of {TOOLS_OF_A_TENANT} tools");
     println!("registering a tenant (its embeddings apart): {registering:.1?}");
-    // Memory is told by a process that has registered nothing: what that freed would be used again, and not be seen.
+    // A process that registered nothing measures memory: otherwise memory freed by registration would be reused and not
+    // be seen.
     let mut rest = Command::new(std::env::current_exe().expect("this program"));
     rest.args(std::env::args_os().skip(1)).env(REGISTERED, folder.path());
     assert!(rest.status().expect("a process").success(), "the rest failed");
 }
 
 async fn measure(folder: &Path, tenants: usize, calls: usize) {
-    // Another plane on the same store, as after a restart.
+    // A new plane on the same store, as after a restart.
     let plane = plane(folder).await;
     let loaded = load_all(&plane, tenants).await;
     let processor = processor_seconds();
@@ -84,7 +85,7 @@ async fn measure(folder: &Path, tenants: usize, calls: usize) {
     println!("one after another: {:.0} us", took.as_secs_f64() * 1e6 / calls as f64);
 }
 
-/// How long one tenant takes.
+/// Registers all tenants and returns the mean time per tenant.
 async fn register_all(folder: &Path, tenants: usize) -> Duration {
     let catalogs = catalogs();
     let plane = plane(folder).await;
@@ -97,10 +98,10 @@ async fn register_all(folder: &Path, tenants: usize) -> Duration {
     began.elapsed() / count(tenants)
 }
 
-/// What it took to have every tenant's shard.
+/// Resources that loading every tenant's shard took.
 struct Loaded {
     memory: u64,
-    /// Seconds of processor time.
+    /// Processor time in seconds.
     processor: f64,
     p50: Duration,
     p99: Duration,
@@ -128,7 +129,7 @@ fn count(number: usize) -> u32 {
     u32::try_from(number).expect("as many as can be counted")
 }
 
-/// Definitions of real MCP servers: of each its name and tools.
+/// Returns the name and the tools of each real MCP server.
 fn catalogs() -> Vec<(String, Vec<Value>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/servers");
     let mut files: Vec<_> = fs::read_dir(folder)
@@ -146,7 +147,7 @@ fn catalogs() -> Vec<(String, Vec<Value>)> {
     files.iter().map(read).collect()
 }
 
-/// As many tools as a tenant has, from another MCP server on with each tenant.
+/// Returns the tools of a tenant. Each tenant starts at another MCP server.
 fn tools_of(catalogs: &[(String, Vec<Value>)], tenant: usize) -> Vec<(String, Vec<Value>)> {
     let mut taken = Vec::new();
     let mut left = TOOLS_OF_A_TENANT;
@@ -205,7 +206,7 @@ async fn route(plane: &Plane, index: usize, call: usize) {
     plane.router.route(holder, query, None).await.expect("an answer");
 }
 
-/// Embeds texts as noise of unit length, the same for the same text.
+/// Encoder that gives each text noise of unit length, the same for the same text.
 struct Noise;
 
 impl Encoder for Noise {
@@ -224,7 +225,7 @@ impl Encoder for Noise {
 }
 
 fn noise(text: &str) -> Vec<f32> {
-    // FNV-1a for the seed, xorshift for the numbers.
+    // FNV-1a makes the seed, and xorshift the numbers.
     let mut state = text.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
     }) | 1;
@@ -245,14 +246,14 @@ fn size_of_files(folder: &Path) -> u64 {
     files.filter_map(|entry| Some(entry.ok()?.metadata().ok()?.len())).sum()
 }
 
-/// Bytes that the process holds.
+/// Returns the resident memory of the process in bytes.
 fn resident() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0 kB");
     line.trim().trim_end_matches("kB").trim().parse::<u64>().unwrap_or_default() << 10
 }
 
-/// Processor time of the process, on all cores.
+/// Returns the processor time of the process on all cores, in seconds.
 fn processor_seconds() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields: Vec<_> = stat.rsplit(')').next().unwrap_or_default().split(' ').collect();

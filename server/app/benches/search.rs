@@ -1,6 +1,5 @@
-//! How long a search takes, by path, size and filter: the figures behind `GRAPH_ABOVE`,
-//! `EXACT_SELECTIVITY` and the size from which byte codes are kept. Recall is printed beside the
-//! graph's times. usearch's own exact search is the baseline.
+//! Search times by path, size and filter: the figures behind `GRAPH_ABOVE`, `EXACT_SELECTIVITY` and the size from which
+//! byte codes are kept. Recall is printed next to the times of the graph. The baseline is usearch's own exact search.
 #![allow(missing_docs, reason = "criterion's macros generate public items")]
 #![allow(clippy::print_stdout, reason = "recall and build times have no other place to go")]
 
@@ -21,10 +20,10 @@ const WIDTH: usize = 384;
 const QUERIES: usize = 64;
 const K: usize = 10;
 const SIZES: [usize; 5] = [100, 1_000, 10_000, 50_000, 100_000];
-/// Shares of allowed slots, in percent.
+/// Shares of allowed slots in percent.
 const SHARES: [usize; 5] = [100, 1, 10, 30, 50];
 
-/// A path through the index, forced.
+/// Index options that force each path through the index.
 const PATHS: [(&str, IndexOptions); 3] = {
     let rows = IndexOptions {
         graph_above: usize::MAX,
@@ -37,7 +36,7 @@ const PATHS: [(&str, IndexOptions); 3] = {
 };
 
 fn search(criterion: &mut Criterion) {
-    // `cargo test --all-targets` runs benches too, unoptimised: once, and small.
+    // `cargo test --all-targets` runs benches too, unoptimised. They then run once, on small data.
     let largest = if cfg!(debug_assertions) { 1_000 } else { usize::MAX };
     for size in SIZES.into_iter().filter(|size| *size <= largest) {
         let mut rows = Samples::new(1, WIDTH).clustered_rows(size + QUERIES, size / 20 + 1);
@@ -80,7 +79,7 @@ fn measure(
     }
 }
 
-/// Share of the exact best, by the overlap of every slot, that the search finds.
+/// Returns the share of the exact best results, by the overlap of every slot, that the search finds.
 fn recall(index: &VectorIndex, queries: &[f32], allowed: Option<&FixedBitSet>) -> f64 {
     let mut found = 0;
     let mut wanted = 0;
@@ -103,7 +102,7 @@ fn usearch_exact(group: &mut BenchmarkGroup<'_, WallTime>, rows: &[f32], queries
         dimensions: WIDTH,
         metric: usearch::MetricKind::IP,
         quantization: usearch::ScalarKind::F32,
-        // Its exact search never looks at the links: the cheapest graph will do.
+        // The exact search never uses the links, so the cheapest graph is enough.
         connectivity: 2,
         expansion_add: 1,
         ..Default::default()

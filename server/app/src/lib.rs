@@ -1,4 +1,4 @@
-//! What every face of the service calls: the plane over catalogs and shards, and its metrics.
+//! Application layer that every API of the service calls: the plane over catalogs and shards, logging and metrics.
 
 pub mod logging;
 pub mod plane;

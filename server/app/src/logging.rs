@@ -1,23 +1,24 @@
-//! Structured logs on standard error, and spans to a collector. Arguments and results are no part of any event or span;
-//! intents have events of their own, which are logged only where that is turned on, and are in no span.
+//! Structured logs on standard error, and spans that go to a collector. No event or span contains arguments or results
+//! of calls. Intents have events of their own, which are logged only where that is turned on; no span contains them.
 
 use toolgate_telemetry::{self as telemetry, INTENTS, LogOptions, Telemetry};
 
 use toolgate_config::{LogConfig, LogFormat, LogLevel, TelemetryConfig};
 
-/// Starts both; a second call changes nothing.
+/// Starts logging and the export of spans. A second call changes nothing.
 #[must_use]
 pub fn start(config: LogConfig, spans: &TelemetryConfig) -> Telemetry {
     let log = LogOptions { filter: filter(config), json: config.format == LogFormat::Json };
     telemetry::start(&log, spans.traces.as_ref())
 }
 
-/// What is logged: libraries when they warn, this program at the level asked for, and changes whatever the level.
+/// Returns the log filter: libraries from `warn` on, this program from the configured level on, and audited changes at
+/// every level.
 #[must_use]
 pub fn filter(config: LogConfig) -> String {
     let level = name(config.level);
     let intents = if config.intents { "info" } else { "off" };
-    // Targets are matched by their beginnings: the first one of ours is that of all our crates.
+    // Targets match by prefix, so `toolgate` covers every crate of this workspace.
     format!("warn,toolgate={level},toolgate::audit=info,{INTENTS}={intents}")
 }
 

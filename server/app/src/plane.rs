@@ -1,5 +1,4 @@
-//! The routing plane as one value: catalog, shards and router over one store and one encoder. This is
-//! what every face of the product calls.
+//! Routing plane: catalog, shards and router over one store and one encoder. Every API of the product calls it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,42 +34,42 @@ pub mod memory;
 pub mod policies;
 pub mod watching;
 
-/// What a plane is made of beside its store and encoder.
+/// Configuration of a plane, except its store and encoders.
 #[derive(Debug, Clone)]
 pub struct PlaneConfig {
-    /// What outside input is held to; may change while the plane works.
+    /// Limits on external input; may change at runtime.
     pub limits: Arc<Live<LimitsConfig>>,
-    /// Bytes that all shards may take together.
+    /// Maximum memory of all shards together, in bytes.
     pub memory_budget: u64,
-    /// The key that signs active-set handles.
+    /// Key that signs active-set handles.
     pub handle_key: HandleKey,
-    /// How long a handle lives.
+    /// Lifetime of a handle.
     pub handle_ttl: Duration,
-    /// Whether tools are deferred; may change while the plane works.
+    /// Policy on deferring tools; may change at runtime.
     pub deferral: Arc<Live<Policy>>,
-    /// What people say who want well-known tools; `None` for summaries alone.
+    /// Users' requests for well-known tools; `None` to search by summaries alone.
     pub packs: Option<Arc<Packs>>,
-    /// How many may watch catalogs at a time.
+    /// Maximum number of open catalog watches.
     pub max_watches: usize,
-    /// How long calls are allowed on what can't be compared with a shared store.
+    /// Time for which calls are still allowed on a catalog that can't be compared with a shared store.
     pub max_staleness: Duration,
-    /// Copies of what is loaded, for when a shared store can't be reached.
+    /// Local copies of loaded catalogs, for use when a shared store can't be reached.
     pub copies: Option<Arc<Copies>>,
-    /// Whose calls are remembered, and how this is counted.
+    /// Tenants whose calls are remembered, and the metrics of that memory.
     pub memory: (MemoryConfig, MemoryMetrics),
-    /// How registrations are vetted; `None` for not at all.
+    /// Vetting of registrations; `None` for no vetting.
     pub vetting: Option<Vetting>,
 }
 
-/// The routing plane.
+/// Routing plane over one store and one encoder.
 pub struct Plane {
-    /// What is registered.
+    /// Registered MCP servers and tools.
     pub catalog: Catalog,
-    /// What is routed.
+    /// Selection of tools for requests.
     pub router: Router,
-    /// What it cost.
+    /// Token usage of calls.
     pub usage: Arc<Ledger>,
-    /// What worked.
+    /// Memory of calls that succeeded.
     pub memory: Arc<Memory>,
     shards: Arc<Shards>,
     store: Arc<dyn Store>,
@@ -79,7 +78,7 @@ pub struct Plane {
 }
 
 impl Plane {
-    /// A plane over `store` and `encoders`.
+    /// Creates a plane over `store` and `encoders`.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, encoders: Encoders, config: PlaneConfig) -> Self {
         let Encoders { passages, intents } = encoders;
@@ -116,10 +115,11 @@ impl Plane {
         }
     }
 
-    /// Registers an MCP server; when it returns, Route serves the change.
+    /// Registers an MCP server. Once it returns, Route serves the change.
     ///
     /// # Errors
-    /// As [`Catalog::register`], and [`Error::StockExceeded`] where the tenant's shard would be too large to be kept.
+    /// Returns the errors of [`Catalog::register`], and [`Error::StockExceeded`] if the tenant's shard would exceed its
+    /// memory limit.
     pub async fn register(
         &self,
         tenant: &TenantId,
@@ -132,10 +132,10 @@ impl Plane {
         Ok(registered)
     }
 
-    /// Accepts tools that wait for approval; when it returns, Route serves them.
+    /// Accepts tools that wait for approval. Once it returns, Route serves them.
     ///
     /// # Errors
-    /// As [`Catalog::approve`].
+    /// Returns the errors of [`Catalog::approve`].
     pub async fn approve(
         &self,
         tenant: &TenantId,
@@ -147,10 +147,10 @@ impl Plane {
         Ok(approved)
     }
 
-    /// Removes an MCP server; when it returns, Route no longer shows its tools.
+    /// Removes an MCP server. Once it returns, Route no longer shows its tools.
     ///
     /// # Errors
-    /// As [`Catalog::unregister`].
+    /// Returns the errors of [`Catalog::unregister`].
     pub async fn unregister(
         &self,
         tenant: &TenantId,
@@ -162,26 +162,27 @@ impl Plane {
         Ok((committed, removed))
     }
 
-    /// Bytes that the shards hold, about.
+    /// Returns the approximate memory of all shards in bytes.
     #[must_use]
     pub fn shard_memory_bytes(&self) -> u64 {
         self.shards.memory_bytes()
     }
 
-    /// What shards are in memory.
+    /// Returns the figures of the shards in memory.
     #[must_use]
     pub fn shards_reading(&self) -> ShardsReading {
         let (tenants, highest_revision) = self.shards.count_and_highest_revision();
         ShardsReading { bytes: self.shard_memory_bytes(), tenants, highest_revision }
     }
 
-    /// The change is committed whatever happens here: a shard that can't be rebuilt now is rebuilt when
-    /// it is next asked for. Who watches is told afterwards, so that what they ask next is answered from it.
+    /// Rebuilds the tenant's shard after a committed change. The change stays committed even if this fails: a shard
+    /// that can't be rebuilt now is rebuilt when it is next used. Watchers are notified afterwards, so that their next
+    /// calls see the change.
     async fn follow(&self, tenant: &TenantId, revision: Revision) {
         let shards = Arc::clone(&self.shards);
         let watchers = Arc::clone(&self.watchers);
         let tenant = tenant.clone();
-        // A task of its own: a caller who leaves must not keep others from hearing of what is committed.
+        // A separate task: if the caller disconnects, others must still learn of the committed change.
         let following = async move {
             if let Err(error) = shards.rebuild(&tenant, revision, For::Change).await {
                 warn!(tenant = tenant.as_str(), %error, "the shard could not be rebuilt yet");

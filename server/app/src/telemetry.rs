@@ -1,5 +1,5 @@
-//! Metrics, under the names that dashboards know (OpenTelemetry's for calls, `toolgate_*` for our own).
-//! No label ever carries a tenant.
+//! Metrics. Calls use OpenTelemetry's names, which dashboards know, and our own metrics start with `toolgate_`. No
+//! label contains a tenant.
 
 mod rejection;
 
@@ -24,35 +24,35 @@ use toolgate_telemetry::{RpcMethod, TraceLabel, register_process, sampled_trace}
 
 pub use rejection::Rejection;
 
-/// Shards in memory.
+/// Figures of the shards in memory.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ShardsReading {
-    /// Bytes, about.
+    /// Approximate memory in bytes.
     pub bytes: u64,
-    /// Tenants.
+    /// Number of tenants.
     pub tenants: u64,
-    /// The highest revision of a catalog.
+    /// Highest revision of a catalog.
     pub highest_revision: u64,
 }
 
-/// The method of a call and how it ended.
+/// Labels of a finished call: its method and its outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct CallLabels {
-    /// Always `grpc`.
+    /// RPC system; always `grpc`.
     rpc_system_name: &'static str,
     /// Package, service and method.
     rpc_method: RpcMethod,
-    /// The gRPC code, such as `OK`.
+    /// Name of the gRPC code, such as `OK`.
     rpc_response_status_code: &'static str,
-    /// The error's reason; empty when there was none.
+    /// Reason of the error; empty if the call succeeded.
     error_type: &'static str,
 }
 
-/// Times of calls, each bucket with the last sampled trace that fell into it.
+/// Histogram of call times. Each bucket holds the last sampled trace in it.
 type Times = HistogramWithExemplars<TraceLabel>;
 type TimesBy<L> = Family<L, Times, fn() -> Times>;
 
-/// The service's metrics.
+/// Metrics of the service.
 pub struct Metrics {
     registry: Registry,
     calls: TimesBy<CallLabels>,
@@ -158,7 +158,7 @@ impl Metrics {
         self.usage.register(r);
     }
 
-    /// A counter that first appears as 1 has never risen to whoever looks at rates.
+    /// Creates counters at 0. A counter that first appears as 1 shows no increase in rates.
     fn begin_at_zero(&self) {
         for reason in Rejection::ALL {
             drop(self.rejected.get_or_create(&[("reason", reason.name())]));
@@ -168,50 +168,50 @@ impl Metrics {
         }
     }
 
-    /// The metrics of embedding, for those who embed.
+    /// Returns the metrics of embedding.
     #[must_use]
     pub fn encoder(&self) -> EncoderMetrics {
         self.encoder.clone()
     }
 
-    /// The metrics of the memory of what worked.
+    /// Returns the metrics of the memory of successful calls.
     #[must_use]
     pub fn memory(&self) -> MemoryMetrics {
         self.memory.clone()
     }
 
-    /// The metrics of registration safety.
+    /// Returns the metrics of registration safety.
     #[must_use]
     pub fn safety(&self) -> SafetyMetrics {
         self.safety.clone()
     }
 
-    /// The metrics of the usage ledger.
+    /// Returns the metrics of the usage ledger.
     #[must_use]
     pub fn usage(&self) -> UsageMetrics {
         self.usage.clone()
     }
 
-    /// The metrics of the store.
+    /// Returns the metrics of the store.
     #[must_use]
     pub fn store(&self) -> StoreMetrics {
         self.store.clone()
     }
 
-    /// The metrics of credentials and certificates.
+    /// Returns the metrics of credentials and certificates.
     #[must_use]
     pub fn auth(&self) -> AuthMetrics {
         self.auth.clone()
     }
 
-    /// The metrics of who may begin a call.
+    /// Returns the metrics of admission.
     #[must_use]
     pub fn admission(&self) -> AdmissionMetrics {
         self.admission.clone()
     }
 
-    /// A call that ended, told within its span: its gRPC code, and the reason's name, empty when there was
-    /// none.
+    /// Records a finished call: its gRPC code, the name of the error reason (empty if none), and its time in seconds.
+    /// Must be called within the call's span.
     pub fn call(
         &self,
         rpc_method: &'static str,
@@ -228,7 +228,7 @@ impl Metrics {
         self.calls.get_or_create(&labels).observe(seconds, trace, at);
     }
 
-    /// The stages of a Route call, in microseconds, told within its span.
+    /// Records the stage times of a Route call in microseconds. Must be called within the call's span.
     pub fn stages(&self, timings: &[(&'static str, u64)]) {
         let of = sampled_trace();
         for (stage, micros) in timings {
@@ -239,33 +239,33 @@ impl Metrics {
         }
     }
 
-    /// A Route answer that is worse than usual.
+    /// Counts a degraded Route answer.
     pub fn degraded(&self, reason: &'static str) {
         self.degraded.get_or_create(&[("reason", reason)]).inc();
     }
 
-    /// A call that was refused at the edge.
+    /// Counts a call that was refused at the edge.
     pub fn rejected(&self, reason: Rejection) {
         self.rejected.get_or_create(&[("reason", reason.name())]).inc();
     }
 
-    /// A verdict of Gate.
+    /// Counts a verdict of Gate.
     pub fn decision(&self, code: &'static str) {
         self.decisions.get_or_create(&[("code", code)]).inc();
     }
 
-    /// What a Route call's summaries and promoted schemas cost, and what sending everything would have.
+    /// Adds a Route call's tokens: all schemas (`full`), the summaries (`phase1`) and the promoted schemas.
     pub fn tokens(&self, full: u64, phase1: u64, promoted: u64) {
         self.tokens_full.inc_by(full);
         self.tokens_phase1.inc_by(phase1);
         self.tokens_promoted.inc_by(promoted);
         let spent = phase1.saturating_add(promoted);
-        // Counters only rise, so the two ways that it may go have one each.
+        // Counters only rise, so savings and overspending have one each.
         self.tokens_saved.inc_by(full.saturating_sub(spent));
         self.tokens_overspent.inc_by(spent.saturating_sub(full));
     }
 
-    /// The exposition text (OpenMetrics 1.0), with the shards as they are now.
+    /// Returns the metrics as OpenMetrics 1.0 text, with the current figures of the shards.
     #[must_use]
     pub fn expose(&self, shards: ShardsReading) -> String {
         let set = |gauge: &Gauge, value: u64| gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
@@ -278,7 +278,7 @@ impl Metrics {
     }
 }
 
-/// What names a sampled trace beside a time.
+/// Returns the exemplar label and time of a sampled trace.
 fn exemplar(trace: Option<&String>) -> (Option<TraceLabel>, Option<SystemTime>) {
     let trace = trace.map(|trace_id| TraceLabel { trace_id: trace_id.clone() });
     let at = trace.is_some().then(SystemTime::now);

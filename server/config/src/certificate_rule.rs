@@ -1,4 +1,4 @@
-//! Which client certificate is whose: `spiffe://example.org/ns/prod/sa/agents=acme:agent`.
+//! Client certificates with the tenant and roles of each: `spiffe://example.org/ns/prod/sa/agents=acme:agent`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,17 +6,17 @@ use std::str::FromStr;
 use toolgate_core::identity::TenantId;
 use toolgate_core::role::{Role, Roles};
 
-/// Stands for "of no tenant".
+/// Text that stands for no tenant.
 const NO_TENANT: &str = "*";
 
-/// One client certificate's tenant and roles.
+/// Tenant and roles of one client certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertificateRule {
-    /// A URI of the certificate, or `cn:` and its common name.
+    /// Identity of the certificate: one of its URIs, or `cn:` followed by its common name.
     pub identity: String,
-    /// Whose calls it may make; `None` for those of any tenant that a call names.
+    /// Tenant whose calls the certificate may make; `None` for the tenant that each call names.
     pub tenant: Option<TenantId>,
-    /// What it may do.
+    /// Roles of the certificate's holder.
     pub roles: Roles,
 }
 

@@ -1,4 +1,4 @@
-//! Mistakes that only several keys together show.
+//! Checks that involve several keys.
 
 use toolgate_serving::OPEN_COST;
 use toolgate_telemetry::endpoint_mistake;
@@ -10,7 +10,7 @@ use super::value::Value;
 
 mod security;
 
-/// Every contradiction between keys.
+/// Checks for contradictions between keys and returns all of them.
 pub(super) fn check(settings: &Settings) -> Result<(), ConfigErrors> {
     let found = [
         same_address(settings),
@@ -44,7 +44,7 @@ fn same_address(settings: &Settings) -> Option<Mistake> {
     }
 }
 
-/// Of a value and a file that holds it, one is enough.
+/// Reports a key that is set together with the file that would hold its value. One of the two is enough.
 fn two_of(settings: &Settings, value: &str, file: &str) -> Option<Mistake> {
     let given = settings.get(value);
     let kept = settings.get(file);
@@ -55,7 +55,8 @@ fn two_of(settings: &Settings, value: &str, file: &str) -> Option<Mistake> {
     Some(mistake(settings, file, problem))
 }
 
-/// A key that one replica made is unknown to the others, who would refuse its handles.
+/// Requires a configured handle key beside a shared store. With a generated key, other replicas would refuse the
+/// handles.
 fn no_key_for_replicas(settings: &Settings) -> Option<Mistake> {
     let is_absent = |name: &str| matches!(settings.get(name).value, Value::Absent);
     let store = ["store.url", "store.url_file"].into_iter().find(|name| !is_absent(name))?;
@@ -87,7 +88,7 @@ fn nobody_embeds(settings: &Settings) -> Option<Mistake> {
 }
 
 fn no_room_for_an_answer(settings: &Settings) -> Option<Mistake> {
-    let name = "server.unsent_memory";
+    let name = "server.response_buffer_limit";
     let message = settings.get("limits.max_message_size");
     let watches = match settings.get("server.max_watches").value {
         Value::Count(count) => count * OPEN_COST as u64,

@@ -1,5 +1,5 @@
-//! One typed struct per component, read out of the settings. Field comments say what a value means; ranges
-//! and defaults are in `table`.
+//! Typed settings, one struct per component, read from [`Settings`]. Field comments explain the values; ranges and
+//! defaults are in `table`.
 
 mod auth;
 mod memory;
@@ -31,204 +31,204 @@ pub use telemetry::TelemetryConfig;
 use toolgate_core::deferral::Policy;
 pub use usage::UsageConfig;
 
-/// The file below the data directory that keeps a handle key nobody gave.
+/// Name of the file in the data directory that keeps a generated handle key.
 const KEPT_KEY: &str = "handle.key";
 
-/// Listening, admission and draining.
+/// Listeners, admission control and draining.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
-    /// Where gRPC is served.
+    /// Address of the gRPC listener.
     pub listen: SocketAddr,
-    /// Where metrics and probes are served over HTTP.
+    /// Address of the HTTP listener for metrics and probes.
     pub admin_listen: SocketAddr,
-    /// Open gRPC connections.
+    /// Maximum number of open gRPC connections.
     pub max_connections: usize,
-    /// Those of one address.
+    /// Maximum number of open gRPC connections from one address.
     pub max_connections_per_address: usize,
-    /// How long a connection may be without a request; `None` for any time.
+    /// Time after which a connection without requests is closed; `None` for no limit.
     pub max_connection_idle: Option<Duration>,
-    /// How many calls there may be.
+    /// Limits on calls in progress.
     pub admission: AdmissionConfig,
-    /// Bytes of memory; 0 for what the container may use.
+    /// Memory limit of the process in bytes; 0 for the container's limit.
     pub max_memory: u64,
-    /// After which a connection is asked to end; `None` for never.
+    /// Age at which a connection is asked to end; `None` for no limit.
     pub max_connection_age: Option<Duration>,
-    /// Streams of catalog changes that may be open.
+    /// Maximum number of open streams of catalog changes.
     pub max_watches: usize,
-    /// Bytes of answers that wait for their callers to read them.
-    pub unsent_bytes: usize,
-    /// Web pages that may call.
+    /// Memory for answers that callers have not read yet, in bytes.
+    pub response_buffer_bytes: usize,
+    /// Origins of web pages that may call.
     pub cors_origins: Vec<WebOrigin>,
-    /// The longest a call may take.
+    /// Longest time that a call may take.
     pub max_deadline: Duration,
-    /// How long calls in progress may take after a stop signal.
+    /// Time that calls in progress may take after a stop signal.
     pub drain_timeout: Duration,
 }
 
-/// What calls are held to.
+/// Limits on calls in progress.
 #[derive(Debug, Clone, Copy)]
 pub struct AdmissionConfig {
-    /// Calls in progress.
+    /// Maximum number of calls in progress.
     pub max_calls: usize,
-    /// Calls in progress of one tenant; `None` for its share alone.
+    /// Maximum number of calls in progress of one tenant; `None` for the tenant's share alone.
     pub max_calls_per_tenant: Option<usize>,
-    /// Calls that one tenant may begin in a second; `None` for any number.
+    /// Maximum number of calls that one tenant may begin per second; `None` for no limit.
     pub calls_per_second_per_tenant: Option<u32>,
-    /// How long prompt calls may wait for their turn on average before fewer are let in; `None` for any time.
+    /// Average wait of prompt calls above which fewer calls are admitted; `None` for no limit.
     pub max_wait: Option<Duration>,
 }
 
-/// Sizes and counts beyond which a request is refused.
+/// Sizes and counts above which a request is refused.
 #[derive(Debug, Clone, Copy)]
 pub struct LimitsConfig {
-    /// Intents of one Route call.
+    /// Maximum number of intents in one Route call.
     pub max_intents: usize,
-    /// Bytes of one intent.
+    /// Maximum size of one intent in bytes.
     pub max_intent_bytes: usize,
-    /// Bytes of the agent state, encoded.
+    /// Maximum size of the encoded agent state in bytes.
     pub max_state_bytes: usize,
-    /// Tools of one RegisterServer call.
+    /// Maximum number of tools in one RegisterServer call.
     pub max_tools_per_registration: usize,
-    /// Bytes of one tool's definition.
+    /// Maximum size of one tool's definition in bytes.
     pub max_schema_bytes: usize,
-    /// JSON levels of one tool's definition.
+    /// Maximum nesting of one tool's definition in JSON levels.
     pub max_schema_nesting: usize,
-    /// Tools that a tenant may have.
+    /// Maximum number of tools of one tenant.
     pub max_tools_per_tenant: usize,
-    /// MCP servers that a tenant may have, announced ones among them.
+    /// Maximum number of MCP servers of one tenant, including announced ones.
     pub max_servers_per_tenant: usize,
-    /// Bytes of one gRPC message.
+    /// Maximum size of one gRPC message in bytes.
     pub max_message_bytes: usize,
 }
 
-/// The in-process encoder, the workers, and what both are asked with.
+/// In-process encoder, encoder workers and the settings that both share.
 #[derive(Debug, Clone)]
 pub struct EncoderConfig {
-    /// The model whose place in the cache is the model directory, where nobody names another.
+    /// Named model. Its place in the cache is the model directory unless the configuration names another directory.
     pub model: KnownModel,
-    /// The model directory.
+    /// Directory of the model's files.
     pub model_dir: PathBuf,
-    /// Requests that may wait.
+    /// Maximum number of requests that wait for the encoder.
     pub queue_capacity: usize,
-    /// Tokens of one batch.
+    /// Maximum number of tokens in one batch.
     pub max_batch_tokens: usize,
-    /// Threads; `None` for one per core.
+    /// Number of threads; `None` for one per core.
     pub threads: Option<NonZeroUsize>,
-    /// What the in-process encoder runs on.
+    /// Device of the in-process encoder.
     pub device: Device,
-    /// The in-process encoder's number format.
+    /// Number format of the in-process encoder.
     pub format: NumberFormat,
-    /// What is merged into the weights.
+    /// Adapter that is merged into the weights.
     pub adapter: AdapterChoice,
-    /// Whether this process embeds when no worker can.
+    /// True if this process embeds when no worker can.
     pub in_process: bool,
-    /// The workers.
+    /// Encoder workers.
     pub pool: PoolConfig,
-    /// Bytes of remembered intents' embeddings; 0 to remember none.
+    /// Memory for cached embeddings of intents, in bytes; 0 to cache none.
     pub cache_memory: u64,
-    /// What goes before an intent; `None` for what the model's files say.
+    /// Text to put before an intent; `None` for the prefix in the model's files.
     pub query_prefix: Option<String>,
-    /// What goes before a summary; `None` for what the model's files say.
+    /// Text to put before a summary; `None` for the prefix in the model's files.
     pub passage_prefix: Option<String>,
 }
 
-/// The workers that embed, and how they are asked.
+/// Encoder workers and the settings for asking them.
 #[derive(Debug, Clone)]
 pub struct PoolConfig {
-    /// Workers that somebody else runs.
+    /// Addresses of workers that this server does not start.
     pub workers: Vec<WorkerAddress>,
-    /// A worker process is run here on each of these.
+    /// Devices on which this server starts workers, one worker process on each.
     pub local: Vec<Device>,
-    /// The longest that a worker is waited for, with up to eight texts.
+    /// Longest wait for a worker's answer to up to eight texts; more texts get more time.
     pub attempt_timeout: Duration,
-    /// Whether a late worker's request is also sent to another.
+    /// True if a slow worker's request is also sent to a second worker.
     pub hedge: bool,
-    /// How often each worker must embed known texts.
+    /// Interval at which each worker must embed known texts.
     pub health_interval: Duration,
-    /// One text in so many that workers embed is compared with this process; 0 for none.
+    /// Sampling of the comparison with this process: one in this many texts that workers embed; 0 for none.
     pub compare_one_in: usize,
 }
 
 impl PoolConfig {
-    /// Whether there is nobody but the in-process encoder.
+    /// Returns true if there are no workers, so that only the in-process encoder can embed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.workers.is_empty() && self.local.is_empty()
     }
 }
 
-/// The in-memory indexes.
+/// In-memory indexes.
 #[derive(Debug, Clone, Copy)]
 pub struct ShardConfig {
-    /// Bytes that all tenants' indexes may take together.
+    /// Memory for the indexes of all tenants together, in bytes.
     pub memory_budget: u64,
 }
 
-/// Defaults of Route.
+/// Default settings of Route.
 #[derive(Debug, Clone, Copy)]
 pub struct RouterConfig {
-    /// The least overlap of the best tool, a cosine.
+    /// Minimum overlap of the best tool, a cosine from -1 to 1.
     pub threshold: f32,
-    /// The least score of a chosen tool, as a share of the best one's; 0 when the threshold is for each tool.
-    pub ratio: f32,
-    /// Whether the clauses of an intent count.
+    /// Minimum score of a chosen tool as a share of the best score, 0 to 1; 0 applies the threshold to each tool.
+    pub relative_cutoff: f32,
+    /// True if the clauses of an intent are searched one by one too.
     pub clauses: bool,
-    /// The most tools chosen.
+    /// Maximum number of chosen tools.
     pub top_k: usize,
-    /// The most tokens that always-loaded tools cost together.
+    /// Maximum number of tokens that always-loaded tools cost together.
     pub always_load_tokens: usize,
-    /// The most tools of one untrusted MCP server that are chosen.
+    /// Maximum number of chosen tools of one untrusted MCP server.
     pub untrusted_max_per_server: usize,
-    /// The most tools of all untrusted MCP servers together that are chosen while others want the places.
+    /// Maximum number of chosen tools of all untrusted MCP servers together while other tools want the places.
     pub untrusted_max_active: usize,
 }
 
-/// Deferral is decided by [`Policy`], which has the keys' own shape.
+/// Settings of deferral. [`Policy`] has the same shape as the configuration keys.
 pub type DeferralConfig = Policy;
 
 /// Signing of active-set handles.
 #[derive(Debug, Clone)]
 pub struct HandleConfig {
-    /// Where the key comes from.
+    /// Source of the key that signs handles.
     pub key: KeySource,
-    /// The key before it, which verifies still.
+    /// Source of the previous key, which still verifies handles but signs none.
     pub previous_key: Option<KeySource>,
-    /// How long a handle is good.
+    /// Lifetime of a handle.
     pub ttl: Duration,
 }
 
-/// Logging.
+/// Settings of the log.
 #[derive(Debug, Clone, Copy)]
 pub struct LogConfig {
-    /// The least important records written.
+    /// Level of the least important records that are written.
     pub level: LogLevel,
-    /// The form of a record.
+    /// Format of a record.
     pub format: LogFormat,
-    /// Whether intents are written.
+    /// True if intents are written to the log.
     pub intents: bool,
 }
 
-/// How important a log record is.
+/// Importance of a log record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogLevel {
-    /// Something failed that somebody must look at.
+    /// Failures that an operator must look at.
     Error,
-    /// Something is odd.
+    /// Unusual events.
     Warn,
-    /// Starts, stops, catalog changes.
+    /// Starts, stops and catalog changes.
     Info,
     /// Every call.
     Debug,
-    /// Everything.
+    /// All records.
     Trace,
 }
 
-/// The form of a log record.
+/// Format of a log record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
-    /// A line for people.
+    /// One line of text per record, for people.
     Text,
-    /// A JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
@@ -250,7 +250,7 @@ impl From<&Settings> for ServerConfig {
             max_connection_age: Some(settings.duration("server.max_connection_age"))
                 .filter(|age| !age.is_zero()),
             max_watches: settings.count("server.max_watches"),
-            unsent_bytes: settings.count("server.unsent_memory"),
+            response_buffer_bytes: settings.count("server.response_buffer_limit"),
             cors_origins: settings.origins("server.cors_origins"),
             max_deadline: settings.duration("server.max_deadline"),
             drain_timeout: settings.duration("server.drain_timeout"),
@@ -302,7 +302,7 @@ impl From<&Settings> for EncoderConfig {
             max_batch_tokens: settings.count("encoder.max_batch_tokens"),
             threads: NonZeroUsize::new(settings.count("encoder.threads")),
             device: settings.device("encoder.device"),
-            format: match settings.choice("encoder.format") {
+            format: match settings.choice("encoder.dtype") {
                 "f32" => NumberFormat::F32,
                 "bf16" => NumberFormat::Bf16,
                 "int8" => NumberFormat::Int8,
@@ -342,7 +342,7 @@ impl From<&Settings> for RouterConfig {
     fn from(settings: &Settings) -> Self {
         Self {
             threshold: settings.decimal("router.threshold") as f32,
-            ratio: settings.decimal("router.ratio") as f32,
+            relative_cutoff: settings.decimal("router.relative_cutoff") as f32,
             clauses: settings.flag("router.clauses"),
             top_k: settings.count("router.top_k"),
             always_load_tokens: settings.count("router.always_load_tokens"),
@@ -373,7 +373,7 @@ impl From<&Settings> for DeferralConfig {
             tenants,
             kill_switch: settings.flag("deferral.kill_switch"),
             denied_models: settings.patterns("deferral.denied_models"),
-            known_hosts: settings.patterns("deferral.known_hosts"),
+            trusted_hosts: settings.patterns("deferral.trusted_hosts"),
             overhead_tokens: settings.count("deferral.overhead_tokens") as u64,
         }
     }

@@ -1,4 +1,5 @@
-//! The commented default that `toolgate config example` prints, made from the key table.
+//! Example configuration that `toolgate config example` prints. It shows the defaults as comments, made from the key
+//! table.
 
 use std::fmt::Write as _;
 
@@ -13,7 +14,8 @@ const HEADER: &str = "\
 # Durations: 250ms, 10s, 5m, 1h. Sizes: 64KiB, 4MiB, 1GiB. Check a file with `toolgate config check`.
 ";
 
-/// A TOML file that says every key's meaning, variable, range and default, and changes nothing.
+/// Returns a TOML file with every key's meaning, variable, range and default. All keys are commented out, so it changes
+/// nothing.
 #[must_use]
 pub fn example() -> String {
     let mut text = String::from(HEADER);
@@ -52,7 +54,8 @@ fn push_key(text: &mut String, key: &Key) {
     push(text, format_args!("#{} = {value}\n", key.short_name()));
 }
 
-/// A default in the file's grammar; for keys without one, an example.
+/// Returns the default in the file's grammar. A directory that depends on the user is shown as an example, and a
+/// missing default as empty text.
 fn default_text(key: &Key) -> &'static str {
     match key.default {
         Fallback::Text(text) => text,

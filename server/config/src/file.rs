@@ -1,5 +1,5 @@
-//! The TOML file: from text to what it says of each key, with line numbers. Types and ranges are checked
-//! later, by `value`.
+//! Reader of the TOML file. Turns its text into one raw value per key, with line numbers. `value` checks types and
+//! ranges later.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use super::table::KEYS;
 use super::value::Raw;
 use toolgate_core::nearest::nearest;
 
-/// What the file says; syntax errors and unknown sections are added to `mistakes`.
+/// Returns the values in the file. Adds syntax errors and unknown sections to `mistakes`.
 pub(super) fn read(file: &SourceFile, mistakes: &mut Vec<Mistake>) -> Vec<Said> {
     let (document, errors) = DeTable::parse_recoverable(&file.text);
     mistakes.extend(errors.iter().map(|error| Mistake {
@@ -39,8 +39,8 @@ pub(super) fn read(file: &SourceFile, mistakes: &mut Vec<Mistake>) -> Vec<Said> 
     said
 }
 
-/// The bytes before the line of the first syntax error: what the parser makes of the rest is a guess, and
-/// so is not complained about.
+/// Returns the number of bytes before the line of the first syntax error. The parser can only guess at the rest, so
+/// mistakes there are not reported.
 fn sound_part(text: &str, errors: &[toml::de::Error]) -> usize {
     let starts = errors.iter().filter_map(|error| error.span()).map(|span| span.start);
     starts.min().map_or(text.len(), |start| {
@@ -88,7 +88,7 @@ fn raw(value: &DeValue<'_>) -> Raw {
         DeValue::String(text) => Raw::Text(text.to_string()),
         DeValue::Integer(number) => match i128::from_str_radix(number.as_str(), number.radix()) {
             Ok(decimal) => Raw::Integer(decimal.to_string()),
-            // Beyond 128 bits: no range allows it, and the text says what was written.
+            // Beyond 128 bits, no range allows the number. The text shows what was written.
             Err(_) => Raw::Integer(number.to_string()),
         },
         DeValue::Float(number) => Raw::Float(number.as_str().to_owned()),

@@ -1,105 +1,106 @@
-//! What a configuration key is: its name, type, range, default and doc. The keys themselves are in `table`.
+//! Description of a configuration key: name, type, range, default and documentation. The keys themselves are in
+//! `table`.
 
 use std::fmt::Display;
 use std::time::Duration;
 
 use super::units::{format_duration, format_size};
 
-/// One key of the configuration.
+/// Configuration key.
 #[derive(Debug, Clone, Copy)]
 pub struct Key {
-    /// `section.name`, as in the file and after `--set`.
+    /// Name as `section.name`, as in the file and after `--set`.
     pub name: &'static str,
     /// Type and range.
     pub kind: Kind,
-    /// What it is when nobody says.
+    /// Value when no source gives one.
     pub default: Fallback,
-    /// What a value means, for people who run the server. Whole sentences.
+    /// Meaning of a value in whole sentences, for people who run the server.
     pub doc: &'static str,
 }
 
-/// A key's value when no source gives one.
+/// Value of a key when no source gives one.
 #[derive(Debug, Clone, Copy)]
 pub enum Fallback {
-    /// This text, in the grammar of environment variables.
+    /// Text in the grammar of environment variables.
     Text(&'static str),
     /// No value.
     Absent,
-    /// `toolgate` under the user's data directory.
+    /// Directory `toolgate` under the user's data directory.
     DataDirectory,
-    /// The default encoder's folder under the user's cache directory.
+    /// Folder of the default encoder under the user's cache directory.
     ModelDirectory,
 }
 
-/// A key's type and range; bounds are inclusive.
+/// Type and range of a key; bounds are inclusive.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
-    /// An IP address and port.
+    /// IP address and port.
     Address,
-    /// A whole number.
+    /// Whole number.
     Count {
-        /// The least.
+        /// Lower bound.
         min: u64,
-        /// The most.
+        /// Upper bound.
         max: u64,
     },
-    /// Bytes, written with a binary unit.
+    /// Size in bytes, written with a binary unit.
     Size {
-        /// The least, in bytes.
+        /// Lower bound in bytes.
         min: u64,
-        /// The most, in bytes.
+        /// Upper bound in bytes.
         max: u64,
     },
-    /// A span of time, written with a unit.
+    /// Span of time, written with a unit.
     Duration {
-        /// The least.
+        /// Lower bound.
         min: Duration,
-        /// The most.
+        /// Upper bound.
         max: Duration,
     },
-    /// A decimal number.
+    /// Decimal number.
     Decimal {
-        /// The least.
+        /// Lower bound.
         min: f64,
-        /// The most.
+        /// Upper bound.
         max: f64,
     },
     /// `true` or `false`.
     Flag,
-    /// A path; `~/` stands for the home directory.
+    /// Path; `~/` stands for the home directory.
     Path,
-    /// One of these words.
+    /// One of the listed words.
     Choice(&'static [&'static str]),
-    /// Some of these words, in a list.
+    /// List of some of the listed words.
     Words(&'static [&'static str]),
-    /// Client certificates with tenant and roles, in a list.
+    /// List of client certificates with tenant and roles.
     Certificates,
-    /// A key in base64, never printed.
+    /// Key in base64, never printed.
     Secret,
-    /// The URL of a database, never printed.
+    /// URL of a database, never printed.
     StoreUrl,
-    /// Any text, taken as it is.
+    /// Any text, taken unchanged.
     Text,
-    /// A device of the encoder.
+    /// Device of the encoder.
     Device,
-    /// Devices of the encoder, in a list.
+    /// List of encoder devices.
     Devices,
-    /// Addresses of encoder workers, in a list.
+    /// List of encoder workers' addresses.
     Workers,
-    /// A mode of deferral.
+    /// Mode of deferral.
     Mode,
-    /// Tenants with modes of deferral, in a list.
+    /// List of tenants with modes of deferral.
     TenantModes,
-    /// Tenants, in a list.
+    /// List of tenants.
     Tenants,
-    /// Patterns of names, in a list.
+    /// List of name patterns.
     Patterns,
-    /// Origins of web pages, in a list.
+    /// List of web page origins.
     Origins,
 }
 
 impl Key {
-    /// The environment variable that sets this key.
+    /// Returns the environment variable that sets this key.
     #[must_use]
     pub fn env(&self) -> String {
         // `toolgate model fetch` and the encoder know the model directory by this name.
@@ -109,13 +110,13 @@ impl Key {
         format!("TOOLGATE_{}", self.name.replace('.', "_").to_uppercase())
     }
 
-    /// The part of the name before the dot.
+    /// Returns the part of the name before the dot.
     #[must_use]
     pub fn section(&self) -> &'static str {
         self.name.split_once('.').map_or("", |(section, _)| section)
     }
 
-    /// The part of the name after the dot.
+    /// Returns the part of the name after the dot.
     #[must_use]
     pub fn short_name(&self) -> &'static str {
         self.name.split_once('.').map_or(self.name, |(_, name)| name)
@@ -123,7 +124,7 @@ impl Key {
 }
 
 impl Kind {
-    /// What would be right, in words, with an example.
+    /// Returns a description of a valid value, with an example.
     #[must_use]
     pub fn expected(&self) -> String {
         match self {
@@ -158,7 +159,7 @@ impl Kind {
         }
     }
 
-    /// The range in words; empty for types without one.
+    /// Returns the range in words; empty for types without one.
     #[must_use]
     pub fn range(&self) -> String {
         match self {
@@ -170,13 +171,13 @@ impl Kind {
         }
     }
 
-    /// Whether a value is quoted in TOML.
+    /// Returns true if the value is quoted in TOML.
     #[must_use]
     pub fn is_quoted(&self) -> bool {
         !matches!(self, Self::Count { .. } | Self::Decimal { .. } | Self::Flag) && !self.is_list()
     }
 
-    /// Whether a value is an array in TOML, and is written with commas elsewhere.
+    /// Returns true if the value is an array in TOML. Other sources separate its items by commas.
     #[must_use]
     pub fn is_list(&self) -> bool {
         matches!(

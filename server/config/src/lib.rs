@@ -1,5 +1,6 @@
-//! The server's configuration: file, environment and flags parsed whole into one typed [`Config`], every
-//! mistake reported at once. Pure over its inputs; only `load` and `secret` touch files and the process.
+//! The server's configuration. File, environment and flags are parsed into one typed [`Config`], and all mistakes are
+//! reported at once. Parsing depends on its inputs alone; only `load`, `secret` and `store_url` touch files and the
+//! process.
 
 mod certificate_rule;
 mod check;
@@ -44,69 +45,70 @@ pub use table::KEYS;
 pub use value::Value;
 pub use worker_address::WorkerAddress;
 
-/// Everything the server can be told, one struct per component.
+/// Complete configuration of the server, one struct per component.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Listening, admission and draining.
+    /// Listeners, admission control and draining.
     pub server: ServerConfig,
-    /// Sizes and counts beyond which a request is refused.
+    /// Sizes and counts above which a request is refused.
     pub limits: LimitsConfig,
-    /// Where the catalog is kept.
+    /// Storage of the catalog.
     pub store: StoreConfig,
-    /// The in-process encoder, the workers, and what both are asked with.
+    /// In-process encoder, encoder workers and the settings that both share.
     pub encoder: EncoderConfig,
-    /// The in-memory indexes.
+    /// In-memory indexes.
     pub shard: ShardConfig,
-    /// Defaults of Route.
+    /// Default settings of Route.
     pub router: RouterConfig,
-    /// What people say who want well-known tools.
+    /// Packs, which hold words with which people ask for well-known tools.
     pub packs: PacksConfig,
-    /// Memory of what worked.
+    /// Memory of past tool calls.
     pub memory: MemoryConfig,
-    /// What is done about texts that MCP servers write.
+    /// Handling of texts that MCP servers write.
     pub safety: SafetyConfig,
-    /// Whether tools are deferred.
+    /// Settings of deferral.
     pub deferral: DeferralConfig,
     /// Signing of active-set handles.
     pub handle: HandleConfig,
-    /// The usage ledger.
+    /// Settings of the usage ledger.
     pub usage: UsageConfig,
-    /// Who may call.
+    /// Authentication.
     pub auth: AuthConfig,
-    /// TLS on the gRPC port; `None` for none.
+    /// TLS on the gRPC port; `None` when it is off.
     pub tls: Option<TlsConfig>,
-    /// Where changes are written down.
+    /// Audit events of changes.
     pub audit: AuditConfig,
-    /// Logging.
+    /// Settings of the log.
     pub log: LogConfig,
-    /// Where spans go.
+    /// Export of traces.
     pub telemetry: TelemetryConfig,
 }
 
-/// A configuration together with where each of its values came from.
+/// Configuration together with the source of each value.
 #[derive(Debug, Clone)]
 pub struct Parsed {
-    /// The typed configuration.
+    /// Typed configuration.
     pub config: Config,
-    /// Every key's value and source, in the order of [`KEYS`].
+    /// Value and source of every key, in the order of [`KEYS`].
     pub settings: Settings,
-    /// What looks odd but does not stop the server.
+    /// Oddities that do not stop the server.
     pub warnings: Vec<Mistake>,
 }
 
 impl Config {
-    /// Parses flags over environment over file over defaults.
+    /// Parses all sources. Flags win over the environment, the environment over the file, and the file over the
+    /// defaults.
     ///
     /// # Errors
-    /// Every mistake of every source, those of overridden values included.
+    /// Returns every mistake of every source, including those in overridden values.
     pub fn parse(inputs: &Inputs) -> Result<Parsed, ConfigErrors> {
         let (settings, warnings) = settings::gather(inputs)?;
         check::check(&settings)?;
         Ok(Parsed { config: Self::from(&settings), settings, warnings })
     }
 
-    /// All defaults, with the data and model directories below `directory`: for tests and tools that
-    /// must not touch the user's own.
+    /// Returns the defaults, with the data and model directories below `directory`. For tests and tools that must not
+    /// touch the user's own directories.
     #[must_use]
     pub fn in_directory(directory: &Path) -> Self {
         let mut settings = Settings::defaults();

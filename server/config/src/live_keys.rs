@@ -1,9 +1,9 @@
-//! Which keys take effect while the server runs, and which values another configuration has.
+//! Keys that take effect while the server runs, and the comparison of two configurations.
 
 use super::key::Key;
 use super::settings::Settings;
 
-/// Keys, or whole sections, that SIGHUP has take effect at once.
+/// Keys and whole sections that take effect at once on SIGHUP.
 const LIVE: [&str; 14] = [
     "deferral",
     "log.level",
@@ -22,7 +22,7 @@ const LIVE: [&str; 14] = [
 ];
 
 impl Key {
-    /// Whether a new value takes effect on SIGHUP; others do at the next start.
+    /// Returns true if a new value takes effect on SIGHUP. Other keys take effect at the next start.
     #[must_use]
     pub fn is_live(&self) -> bool {
         LIVE.iter().any(|live| *live == self.name || *live == self.section())
@@ -30,7 +30,7 @@ impl Key {
 }
 
 impl Settings {
-    /// The keys whose values are others in `other`, in the order of the table.
+    /// Returns the keys whose values differ in `other`, in the order of the table.
     #[must_use]
     pub fn differing(&self, other: &Self) -> Vec<&'static Key> {
         let both = self.iter().zip(other.iter());

@@ -1,5 +1,5 @@
-//! The configuration of this process: which file to read, and its environment. The only part of the
-//! configuration that looks at either.
+//! The configuration of this process: the choice of the file to read, and the environment. No other part of the
+//! configuration looks at either.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,11 +12,10 @@ use super::{Config, Parsed};
 /// Environment variable that names the configuration file.
 pub const CONFIG_FILE_ENV: &str = "TOOLGATE_CONFIG";
 
-/// Parses `file` (or, when it is `None`, the user's file if there is one), this process's environment and
-/// `flags`.
+/// Parses `file`, this process's environment and `flags`. If `file` is `None`, the user's file is read if there is one.
 ///
 /// # Errors
-/// Every mistake, an unreadable file among them.
+/// Returns every mistake, including an unreadable file.
 pub fn load(file: Option<&Path>, flags: Vec<FlagValue>) -> Result<Parsed, ConfigErrors> {
     let (environment, mut mistakes) = environment();
     let chosen = file
@@ -40,7 +39,8 @@ pub fn load(file: Option<&Path>, flags: Vec<FlagValue>) -> Result<Parsed, Config
     }
 }
 
-/// The file that is read when none is named: `toolgate/toolgate.toml` in the user's configuration directory.
+/// Returns the path of the file that is read when none is named: `toolgate/toolgate.toml` in the user's configuration
+/// directory.
 #[must_use]
 pub fn default_file(environment: &BTreeMap<String, String>) -> Option<PathBuf> {
     let directory = user_directory(environment, "XDG_CONFIG_HOME", ".config")?;
@@ -57,7 +57,7 @@ fn unreadable(path: PathBuf, error: &std::io::Error) -> Mistake {
     }
 }
 
-/// The environment as text, and a mistake for each of our variables that is not UTF-8.
+/// Returns the environment as text, and a mistake for each `TOOLGATE_` variable that is not UTF-8.
 fn environment() -> (BTreeMap<String, String>, Vec<Mistake>) {
     let mut environment = BTreeMap::new();
     let mut mistakes = Vec::new();

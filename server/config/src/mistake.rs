@@ -1,43 +1,43 @@
-//! What is wrong with a configuration: where it was said, what was wrong and what would be right.
+//! Mistakes in a configuration: the source, the problem and the fix.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where a value came from.
+/// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// A line of the file, from 1.
+    /// Line of the configuration file.
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The line, from 1; 0 when it is about the whole file.
+        /// Line number, from 1; 0 if the whole file is meant.
         line: usize,
     },
-    /// This environment variable.
+    /// Environment variable of this name.
     Environment(String),
-    /// This flag of the command line.
+    /// Flag of the command line.
     Flag(String),
-    /// Nobody said; the default holds.
+    /// Default, because no source gives a value.
     Default,
 }
 
-/// One mistake in a configuration, or one oddity.
+/// Mistake or oddity in a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
-    /// Where it was said.
+    /// Source of the value.
     pub source: Source,
-    /// The key concerned, when it is about one.
+    /// Key concerned; `None` if the mistake is not about one key.
     pub key: Option<String>,
-    /// What was wrong and what would be right. Never repeats a secret.
+    /// Description of the problem and the fix. Never repeats a secret.
     pub problem: String,
 }
 
-/// Every mistake of a configuration; never empty.
+/// All mistakes of a configuration; never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigErrors(pub Vec<Mistake>);
 
 impl Source {
-    /// The line of the file; what is not from the file comes after all of it.
+    /// Returns the line of the file. Other sources come after all lines.
     pub(super) fn line(&self) -> usize {
         match self {
             Self::File { line, .. } => *line,
@@ -82,7 +82,7 @@ impl fmt::Display for ConfigErrors {
 impl std::error::Error for ConfigErrors {}
 
 impl ConfigErrors {
-    /// `Ok` when there are none.
+    /// Returns `Ok` if there are no mistakes.
     pub(super) fn unless_empty(mistakes: Vec<Mistake>) -> Result<(), Self> {
         if mistakes.is_empty() { Ok(()) } else { Err(Self(mistakes)) }
     }

@@ -1,14 +1,14 @@
-//! The origin of a web page (RFC 6454), as browsers send it.
+//! Origins of web pages (RFC 6454), as browsers send them.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// An origin: scheme, host and port.
+/// Origin of a web page: scheme, host and port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebOrigin(String);
 
 impl WebOrigin {
-    /// As browsers write it (RFC 6454, 6.2).
+    /// Returns the origin as browsers write it (RFC 6454, section 6.2).
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -1,5 +1,5 @@
-//! The key that signs active-set handles: decoding it, reading it from a file, and making and keeping one
-//! when nobody gave any. Never printed.
+//! The key that signs active-set handles. It is decoded, read from a file, or generated and kept when none is
+//! configured. Never printed.
 
 use std::fmt;
 use std::fs::{self, OpenOptions};
@@ -12,56 +12,56 @@ use base64::engine::general_purpose::{
 };
 use thiserror::Error;
 
-/// The fewest bytes of a key: the output of the hash that it keys.
+/// Minimum length of a key in bytes: the output length of the hash that it keys.
 const MIN_BYTES: usize = 32;
 
-/// At least 32 secret bytes. `Debug` does not show them.
+/// Secret of at least 32 bytes. `Debug` does not show them.
 #[derive(Clone)]
 pub struct SecretKey(Vec<u8>);
 
-/// Where the key of active-set handles comes from.
+/// Source of the key for active-set handles.
 #[derive(Debug, Clone)]
 pub enum KeySource {
-    /// The configuration holds it.
+    /// Key in the configuration itself.
     Given(SecretKey),
-    /// The operator keeps it in this file, in base64.
+    /// File in which the operator keeps the key in base64.
     File(PathBuf),
-    /// Made on the first start and kept in this file.
+    /// File in which the key is kept after the first start generated it.
     Kept(PathBuf),
 }
 
-/// The key cannot be had.
+/// Failure to obtain the key.
 #[derive(Debug, Error)]
 pub enum KeyError {
-    /// The text is not base64.
+    /// Text that is not base64.
     #[error("not base64")]
     Encoding,
-    /// Too few bytes.
+    /// Key with too few bytes; the number is its length.
     #[error("only {0} bytes after decoding, at least {MIN_BYTES} are needed")]
     TooShort(usize),
-    /// The file holds no good key.
+    /// File without a valid key.
     #[error("{}: {problem}; write one with `openssl rand -base64 32`", path.display())]
     BadFile {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with its content.
+        /// Problem with the file's content.
         problem: Box<KeyError>,
     },
-    /// The file cannot be read or written.
+    /// File that cannot be read or written.
     #[error("{}: the handle key cannot be read or written", path.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
 
 impl SecretKey {
-    /// Decodes standard or URL-safe base64, padded or not.
+    /// Decodes standard or URL-safe base64, with or without padding.
     ///
     /// # Errors
-    /// When it is not base64 or shorter than 32 bytes.
+    /// Returns an error if the text is not base64 or holds fewer than 32 bytes.
     pub fn from_base64(text: &str) -> Result<Self, KeyError> {
         let text = text.trim();
         let bytes = STANDARD_PAD_INDIFFERENT
@@ -74,7 +74,7 @@ impl SecretKey {
         Ok(Self(bytes))
     }
 
-    /// The secret bytes, for the MAC only.
+    /// Returns the secret bytes, for the MAC only.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
@@ -88,11 +88,11 @@ impl fmt::Debug for SecretKey {
 }
 
 impl KeySource {
-    /// The key; makes and keeps one when the source is [`KeySource::Kept`] and there is none yet. Blocks on
+    /// Returns the key. Generates and keeps one if the source is [`KeySource::Kept`] and there is none yet. Blocks on
     /// the file system.
     ///
     /// # Errors
-    /// When the file cannot be read or written, or holds no good key.
+    /// Returns an error if the file cannot be read or written, or holds no valid key.
     pub fn load(&self) -> Result<SecretKey, KeyError> {
         match self {
             Self::Given(key) => Ok(key.clone()),
@@ -100,7 +100,7 @@ impl KeySource {
             Self::Kept(path) => match read(path) {
                 Err(KeyError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
                     create(path).map_err(|source| io_error(path, source))?;
-                    // Another process may have been first: its key is the one that counts.
+                    // Another process may have been first. Its key is the one that counts.
                     read(path)
                 }
                 found => found,
@@ -117,8 +117,8 @@ fn read(path: &Path) -> Result<SecretKey, KeyError> {
     })
 }
 
-/// Writes a new random key beside `path` and links it there, so that the file is whole from the first
-/// moment and never replaces another process's.
+/// Writes a new random key to a draft beside `path` and links it to `path`. The key file is therefore complete from the
+/// first moment and never replaces another process's key.
 fn create(path: &Path) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;

@@ -1,5 +1,5 @@
-//! One value per key: flags over environment over file over default. Every source is checked, so that a
-//! mistake is found even where another source overrides it.
+//! One value per key. Flags win over the environment, the environment over the file, and the file over the default.
+//! Every source is checked, so a mistake is found even if another source overrides it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::table::{KEYS, find};
 use super::value::{Raw, Value};
 use toolgate_core::nearest::nearest;
 
-/// Variables that begin as ours do but are no keys: of the command line and of the model hub.
+/// Variables with the server's prefix that are not keys: those of the command line and of the model hub.
 const OTHER_VARIABLES: [&str; 9] = [
     super::load::CONFIG_FILE_ENV,
     "TOOLGATE_ENDPOINT",
@@ -27,48 +27,48 @@ const OTHER_VARIABLES: [&str; 9] = [
 ];
 const PREFIX: &str = "TOOLGATE_";
 
-/// Variables of encoder workers, which get the environment of the server that starts them.
+/// Prefixes of variables for encoder workers, which inherit the environment of the server that starts them.
 const WORKER_VARIABLES: [&str; 2] = ["TOOLGATE_WORKER_", "TOOLGATE_FAULT"];
 
-/// Everything a configuration is made of.
+/// All inputs of a configuration.
 #[derive(Debug, Clone, Default)]
 pub struct Inputs {
-    /// The file, when there is one.
+    /// Configuration file, if there is one.
     pub file: Option<SourceFile>,
-    /// The environment. An empty value counts as none.
+    /// Environment variables. An empty value counts as absent.
     pub environment: BTreeMap<String, String>,
-    /// What the command line sets, the last of a key's winning.
+    /// Values from the command line. The last value of a key wins.
     pub flags: Vec<FlagValue>,
 }
 
-/// A configuration file's text and name.
+/// Text and path of a configuration file.
 #[derive(Debug, Clone)]
 pub struct SourceFile {
-    /// The name to report mistakes under.
+    /// Path under which mistakes are reported.
     pub path: PathBuf,
-    /// TOML.
+    /// Text in TOML.
     pub text: String,
 }
 
-/// One key set by the command line.
+/// Value of one key from the command line.
 #[derive(Debug, Clone)]
 pub struct FlagValue {
-    /// The flag as the user knows it, such as `--listen`.
+    /// Flag as the user knows it, such as `--listen`.
     pub flag: String,
-    /// The key it sets.
+    /// Name of the key.
     pub key: String,
-    /// The value as given.
+    /// Value as given.
     pub value: String,
 }
 
-/// A key's value and where it came from.
+/// Value of a key with its source.
 #[derive(Debug, Clone)]
 pub struct Setting {
-    /// The key.
+    /// Key that the value belongs to.
     pub key: &'static Key,
-    /// Its value.
+    /// Effective value of the key.
     pub value: Value,
-    /// Who said so.
+    /// Source of the value.
     pub source: Source,
 }
 
@@ -76,14 +76,14 @@ pub struct Setting {
 #[derive(Debug, Clone)]
 pub struct Settings(Vec<Setting>);
 
-/// What one source says of one key.
+/// Value that one source gives to one key.
 pub(super) struct Said {
     pub(super) source: Source,
     pub(super) key: String,
     pub(super) raw: Raw,
 }
 
-/// Merges the sources; the oddities found on the way come beside the settings.
+/// Merges the sources. Returns the settings together with the oddities that were found.
 pub(super) fn gather(inputs: &Inputs) -> Result<(Settings, Vec<Mistake>), ConfigErrors> {
     let mut mistakes = Vec::new();
     let mut warnings = Vec::new();
@@ -110,12 +110,12 @@ pub(super) fn gather(inputs: &Inputs) -> Result<(Settings, Vec<Mistake>), Config
 }
 
 impl Settings {
-    /// Every setting, in the order of the table.
+    /// Returns every setting, in the order of the table.
     pub fn iter(&self) -> impl Iterator<Item = &Setting> {
         self.0.iter()
     }
 
-    /// Defaults only; directories that depend on the user are still absent.
+    /// Returns the defaults. Directories that depend on the user are still absent.
     pub(super) fn defaults() -> Self {
         let default = |key: &'static Key| Setting {
             key,
@@ -130,7 +130,7 @@ impl Settings {
         Self(KEYS.iter().map(default).collect())
     }
 
-    /// Gives the directories that nobody named a place below `directory`.
+    /// Sets the directories that no source names to places below `directory`.
     pub(super) fn place_directories(&mut self, directory: &Path) {
         for setting in &mut self.0 {
             match (setting.key.default, &setting.value) {
@@ -145,7 +145,7 @@ impl Settings {
         }
     }
 
-    /// The setting of a key that the table has.
+    /// Returns the setting of a key. Panics if the table has no such key.
     pub(super) fn get(&self, name: &str) -> &Setting {
         let found = self.0.iter().find(|setting| setting.key.name == name);
         found.expect("only names of the table are asked for, as the tests show")
@@ -168,8 +168,8 @@ impl Settings {
         Ok(())
     }
 
-    /// Flags win: one that names a model does so over a directory that the environment or the file names, and the
-    /// other way round.
+    /// Lets a flag choose the model. If a flag sets only one of `encoder.model` and `encoder.model_dir`, the other key
+    /// falls back to its default, whatever the environment or the file says.
     fn let_a_flag_choose_the_model(&mut self) {
         let by_flag = |name| matches!(self.get(name).source, Source::Flag(_));
         let loser = match (by_flag("encoder.model"), by_flag("encoder.model_dir")) {
@@ -216,7 +216,7 @@ impl Settings {
     }
 }
 
-/// A directory of the XDG specification, which says that a relative one is to be ignored.
+/// Returns a directory of the XDG specification, which requires that a relative path is ignored.
 pub(super) fn user_directory(
     environment: &BTreeMap<String, String>,
     variable: &str,
@@ -229,7 +229,7 @@ pub(super) fn user_directory(
     })
 }
 
-/// The shell does this for flags and variables; nobody does it for the file.
+/// Expands `~` in a path. The shell does this for flags and variables, but not for the file.
 fn expand_home(value: Value, environment: &BTreeMap<String, String>) -> Value {
     let Value::Path(path) = &value else {
         return value;
@@ -264,8 +264,8 @@ fn read_environment(
     said
 }
 
-/// A near miss is a mistake; anything else may belong to somebody else (Kubernetes makes variables such as
-/// TOOLGATE_PORT for a Service of that name) and only gets a warning.
+/// Records an unknown variable. A near miss of a known name is a mistake. Any other name may belong to another program
+/// and only gets a warning: Kubernetes makes variables such as TOOLGATE_PORT for a Service of that name.
 fn unknown_variable(name: &str, mistakes: &mut Vec<Mistake>, warnings: &mut Vec<Mistake>) {
     let known: Vec<String> = KEYS.iter().map(Key::env).collect();
     let near = nearest(name, known.iter().map(String::as_str));
@@ -276,7 +276,7 @@ fn unknown_variable(name: &str, mistakes: &mut Vec<Mistake>, warnings: &mut Vec<
     list.push(Mistake { source: Source::Environment(name.into()), key: None, problem });
 }
 
-/// An unknown key, with the one that was probably meant.
+/// Returns the mistake for an unknown key, with the key that was probably meant.
 pub(super) fn unknown_key(source: Source, name: &str) -> Mistake {
     let short = name.rsplit('.').next().unwrap_or(name);
     let moved = KEYS.iter().find(|key| key.short_name() == short).map(|key| key.name);

@@ -1,4 +1,4 @@
-//! The URL of a shared store: a secret, since it may hold a password. Never printed.
+//! The URL of a shared store. It is a secret, because it may hold a password. Never printed.
 
 use std::fmt;
 use std::fs;
@@ -7,46 +7,46 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// What a URL begins with.
+/// Schemes with which a URL may begin.
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 
-/// The URL of a PostgreSQL database. `Debug` does not show it.
+/// URL of a PostgreSQL database. `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StoreUrl(String);
 
-/// Where a URL comes from.
+/// Source of a URL.
 #[derive(Debug, Clone)]
 pub enum UrlSource {
-    /// The configuration holds it.
+    /// URL in the configuration itself.
     Given(StoreUrl),
-    /// The operator keeps it in this file.
+    /// File in which the operator keeps the URL.
     File(PathBuf),
 }
 
-/// The URL cannot be had.
+/// Failure to obtain the URL.
 #[derive(Debug, Error)]
 pub enum StoreUrlError {
-    /// It is of something else.
+    /// Text that does not begin like a URL of PostgreSQL.
     #[error("it must begin with postgres:// or postgresql://")]
     Scheme,
-    /// The file holds no URL.
+    /// File without a URL.
     #[error("{}: no URL of a PostgreSQL database, which begins with postgres://", .0.display())]
     BadFile(PathBuf),
-    /// The file cannot be read.
+    /// File that cannot be read.
     #[error("{}: the URL of the store cannot be read", path.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
 
 impl StoreUrl {
-    /// Takes what begins like a URL of PostgreSQL; the rest is for the driver to read.
+    /// Accepts a text that begins like a URL of PostgreSQL. The driver reads the rest.
     ///
     /// # Errors
-    /// When it does not.
+    /// Returns an error if the text begins otherwise.
     pub fn parse(text: &str) -> Result<Self, StoreUrlError> {
         let text = text.trim();
         if SCHEMES.iter().any(|scheme| text.starts_with(scheme)) {
@@ -56,7 +56,7 @@ impl StoreUrl {
         }
     }
 
-    /// The secret itself, for the driver only.
+    /// Returns the secret URL, for the driver only.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -70,10 +70,10 @@ impl fmt::Debug for StoreUrl {
 }
 
 impl UrlSource {
-    /// The URL. Blocks on the file system.
+    /// Returns the URL. Blocks on the file system.
     ///
     /// # Errors
-    /// When the file cannot be read or holds no URL.
+    /// Returns an error if the file cannot be read or holds no URL.
     pub fn load(&self) -> Result<StoreUrl, StoreUrlError> {
         match self {
             Self::Given(url) => Ok(url.clone()),

@@ -1,5 +1,5 @@
-//! Every key of the configuration, once: parsing, the example file, unknown-key detection and `--help`
-//! all read this table. Nothing else lives here.
+//! Table of all configuration keys. Parsing, the example file, the detection of unknown keys and `--help` read it.
+//! Nothing else lives here.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// The keys, section by section, in the order of the example file.
+/// All keys, section by section, in the order of the example file.
 pub static KEYS: &[Key] =
     &joined::<{ server::KEYS.len() + ROUTING.len() + security::KEYS.len() }>(&[
         server::KEYS,
@@ -63,7 +63,7 @@ const ROUTING: &[Key] = &[
         "How often the database is asked what other replicas changed.",
     ),
     key(
-        "store.listen",
+        "store.notify",
         Kind::Flag,
         "true",
         "Ask at once when the database says that something changed. It can't be heard through a pooler.",
@@ -116,7 +116,7 @@ const ROUTING: &[Key] = &[
          that works, or else the CPU.",
     ),
     key(
-        "encoder.format",
+        "encoder.dtype",
         Kind::Choice(&["auto", "f32", "bf16", "int8"]),
         "auto",
         "The in-process encoder's numbers. auto: the fastest that finds tools as well as f32 does.",
@@ -215,7 +215,7 @@ const ROUTING: &[Key] = &[
          policy is for each tool.",
     ),
     key(
-        "router.ratio",
+        "router.relative_cutoff",
         Kind::Decimal { min: 0.0, max: 1.0 },
         "0.5",
         "The least score of a chosen tool, as a share of the best one's, where no threshold is named. 0: \
@@ -302,7 +302,7 @@ const ROUTING: &[Key] = &[
          with * for any letters. Other models, unknown ones too, are taken to be able.",
     ),
     key(
-        "deferral.known_hosts",
+        "deferral.trusted_hosts",
         Kind::Patterns,
         "api.anthropic.com,api.openai.com,*.openai.azure.com,*.googleapis.com",
         "Hosts of models behind which tools are deferred without anybody having chosen a mode.",
@@ -391,12 +391,12 @@ const ROUTING: &[Key] = &[
     ),
 ];
 
-/// The key of that name.
+/// Returns the key of that name.
 pub(super) fn find(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.name == name)
 }
 
-/// One list of all of them.
+/// Joins the lists into one.
 const fn joined<const N: usize>(lists: &[&[Key]]) -> [Key; N] {
     let mut all = [lists[0][0]; N];
     let mut list = 0;

@@ -1,4 +1,4 @@
-//! Cases of the whole configuration: precedence, mistakes, defaults, the example.
+//! Tests of the whole configuration: precedence, mistakes, defaults and the example.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use toolgate_model_hub::KnownModel;
 
 use super::*;
 
-/// `file` as TOML, variables and flags as `NAME=value`.
+/// Builds inputs from `file` as TOML, and from variables and flags as `NAME=value`.
 fn inputs(file: &str, variables: &[&str], flags: &[&str]) -> Inputs {
     let pairs = |list: &[&str]| -> Vec<(String, String)> {
         list.iter()
@@ -36,7 +36,7 @@ fn parse(file: &str, variables: &[&str], flags: &[&str]) -> Parsed {
     }
 }
 
-/// The mistakes, printed, each on a line of its own.
+/// Returns the mistakes as text, each on a line of its own.
 fn mistakes(file: &str, variables: &[&str], flags: &[&str]) -> Vec<String> {
     match Config::parse(&inputs(file, variables, flags)) {
         Ok(_) => Vec::new(),
@@ -186,7 +186,7 @@ fn single_mistakes() {
         &["t.toml:2", "less than limits.max_message_size"],
     );
     check_one(
-        "[server]\nunsent_memory = \"2MiB\"",
+        "[server]\nresponse_buffer_limit = \"2MiB\"",
         &["t.toml:2", "at least limits.max_message_size, which is 4MiB"],
     );
 }
@@ -241,7 +241,7 @@ fn credentials_are_read_whole() {
 #[test]
 fn workers_and_prefixes_are_read_alike_from_every_source() {
     let file = "[encoder]\nworkers = [\"a:1\", \"dns://w.x:2\"]\ngpus = 2\nlocal_workers = [\"cpu\"]\n\
-                device = \"cpu\"\nformat = \"bf16\"\nquery_prefix = \"query: \"\npassage_prefix = \"\"";
+                device = \"cpu\"\ndtype = \"bf16\"\nquery_prefix = \"query: \"\npassage_prefix = \"\"";
     let from_file = parse(file, &[], &[]).config.encoder;
     let variables = [
         "TOOLGATE_ENCODER_WORKERS=a:1, dns://w.x:2",

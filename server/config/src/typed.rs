@@ -1,4 +1,4 @@
-//! Settings as values of one type each.
+//! Typed access to settings.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,8 +13,8 @@ use super::value::Value;
 use super::worker_address::WorkerAddress;
 use toolgate_core::deferral::Pattern;
 
-/// Reads of one type each. The table gives every key its type, so another one here is a defect, which
-/// `every_key_is_read_with_its_type` would show.
+/// Accessors, each for one type. The table gives every key its type, so that asking for another type is a defect. The
+/// test `every_key_is_read_with_its_type` would show it.
 impl Settings {
     pub(super) fn address(&self, name: &str) -> SocketAddr {
         match self.get(name).value {
@@ -25,7 +25,7 @@ impl Settings {
 
     pub(super) fn count(&self, name: &str) -> usize {
         match self.get(name).value {
-            // The table's ranges stay below 2^50; what a 32-bit machine cannot hold it cannot use either.
+            // The table's ranges stay below 2^50. A 32-bit machine cannot use what it cannot hold.
             Value::Count(number) | Value::Size(number) => {
                 usize::try_from(number).unwrap_or(usize::MAX)
             }
@@ -61,7 +61,7 @@ impl Settings {
         }
     }
 
-    /// A path that nobody need name.
+    /// Returns the path of an optional key.
     pub(super) fn maybe_path(&self, name: &str) -> Option<PathBuf> {
         match &self.get(name).value {
             Value::Path(path) => Some(path.clone()),

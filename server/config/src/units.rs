@@ -1,4 +1,4 @@
-//! Text forms of durations ("250ms") and sizes ("4MiB"): parsing and printing, nothing else.
+//! Text forms of durations ("250ms") and sizes ("4MiB"): parsing and printing.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ const SIZE_UNITS: [(&str, u64); 5] =
 /// Parses a whole number with a unit: `ms`, `s`, `m` or `h`.
 ///
 /// # Errors
-/// What is wrong with the text, in words.
+/// Returns a description of the problem.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = split(text)?;
     let known = DURATION_UNITS.iter().find(|(name, _)| *name == unit);
@@ -22,7 +22,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
 /// Parses a whole number of bytes with a binary unit: `B`, `KiB`, `MiB`, `GiB` or `TiB`.
 ///
 /// # Errors
-/// What is wrong with the text, in words.
+/// Returns a description of the problem.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text)?;
     let Some((_, bytes)) = SIZE_UNITS.iter().find(|(name, _)| *name == unit) else {
@@ -31,14 +31,14 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     number.checked_mul(*bytes).ok_or_else(|| "too large".into())
 }
 
-/// The shortest exact text of a duration, to the millisecond.
+/// Returns the shortest exact text of a duration, to the millisecond.
 #[must_use]
 pub fn format_duration(duration: Duration) -> String {
     let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     format_in(millis, &DURATION_UNITS, "s")
 }
 
-/// The shortest exact text of a size in bytes.
+/// Returns the shortest exact text of a size in bytes.
 #[must_use]
 pub fn format_size(bytes: u64) -> String {
     format_in(bytes, &SIZE_UNITS, "B")

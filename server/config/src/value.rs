@@ -1,4 +1,4 @@
-//! A key's value: from what a source said to what the key's type allows. Ranges are enforced here.
+//! Values of keys: the conversion from a source's value to the key's type. Ranges are enforced here.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -17,76 +17,76 @@ use super::worker_address::WorkerAddress;
 use toolgate_core::deferral::{Mode, Pattern};
 use toolgate_core::identity::TenantId;
 
-/// What a source said, before the key's type is known.
+/// Value as a source gives it, before the key's type is known.
 #[derive(Debug, Clone)]
 pub(super) enum Raw {
-    /// From the environment or the command line, where everything is text.
+    /// Text from the environment or the command line, where everything is text.
     Untyped(String),
-    /// A TOML string.
+    /// TOML string.
     Text(String),
-    /// A TOML integer, in decimal.
+    /// TOML integer, in decimal.
     Integer(String),
-    /// A TOML float.
+    /// TOML float.
     Float(String),
-    /// A TOML boolean.
+    /// TOML boolean.
     Boolean(bool),
-    /// A TOML array of strings.
+    /// TOML array of strings.
     List(Vec<String>),
-    /// Another TOML type, by its name with the article.
+    /// Any other TOML type: its name with the article.
     Other(&'static str),
 }
 
-/// A value of the right type and within range.
+/// Value of the right type and within range.
 #[derive(Debug, Clone)]
 pub enum Value {
-    /// No value was given and there is no default.
+    /// Absent value: no source gives one and there is no default.
     Absent,
-    /// Of [`Kind::Address`].
+    /// Value of [`Kind::Address`].
     Address(SocketAddr),
-    /// Of [`Kind::Count`].
+    /// Value of [`Kind::Count`].
     Count(u64),
-    /// Of [`Kind::Size`], in bytes.
+    /// Value of [`Kind::Size`], in bytes.
     Size(u64),
-    /// Of [`Kind::Duration`].
+    /// Value of [`Kind::Duration`].
     Duration(Duration),
-    /// Of [`Kind::Decimal`].
+    /// Value of [`Kind::Decimal`].
     Decimal(f64),
-    /// Of [`Kind::Flag`].
+    /// Value of [`Kind::Flag`].
     Flag(bool),
-    /// Of [`Kind::Path`].
+    /// Value of [`Kind::Path`].
     Path(PathBuf),
-    /// Of [`Kind::Choice`].
+    /// Value of [`Kind::Choice`].
     Choice(&'static str),
-    /// Of [`Kind::Words`].
+    /// Value of [`Kind::Words`].
     Words(Vec<&'static str>),
-    /// Of [`Kind::Certificates`].
+    /// Value of [`Kind::Certificates`].
     Certificates(Vec<CertificateRule>),
-    /// Of [`Kind::Secret`].
+    /// Value of [`Kind::Secret`].
     Secret(SecretKey),
-    /// Of [`Kind::StoreUrl`].
+    /// Value of [`Kind::StoreUrl`].
     StoreUrl(StoreUrl),
-    /// Of [`Kind::Text`].
+    /// Value of [`Kind::Text`].
     Text(String),
-    /// Of [`Kind::Device`].
+    /// Value of [`Kind::Device`].
     Device(Device),
-    /// Of [`Kind::Devices`].
+    /// Value of [`Kind::Devices`].
     Devices(Vec<Device>),
-    /// Of [`Kind::Workers`].
+    /// Value of [`Kind::Workers`].
     Workers(Vec<WorkerAddress>),
-    /// Of [`Kind::Mode`].
+    /// Value of [`Kind::Mode`].
     Mode(Mode),
-    /// Of [`Kind::TenantModes`].
+    /// Value of [`Kind::TenantModes`].
     TenantModes(Vec<(TenantId, Mode)>),
-    /// Of [`Kind::Tenants`].
+    /// Value of [`Kind::Tenants`].
     Tenants(Vec<TenantId>),
-    /// Of [`Kind::Patterns`].
+    /// Value of [`Kind::Patterns`].
     Patterns(Vec<Pattern>),
-    /// Of [`Kind::Origins`].
+    /// Value of [`Kind::Origins`].
     Origins(Vec<WebOrigin>),
 }
 
 impl Value {
-    /// Whether both say the same. Secrets are compared, not shown.
+    /// Returns true if the values are equal. Secrets are compared, but not shown.
     pub(super) fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Secret(one), Self::Secret(other)) => one.as_bytes() == other.as_bytes(),
@@ -97,7 +97,7 @@ impl Value {
 }
 
 impl fmt::Display for Value {
-    /// In the grammar of environment variables; a secret only says that it is set.
+    /// Writes the value in the grammar of environment variables. A secret only says that it is set.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Absent => formatter.write_str("(not set)"),
@@ -137,16 +137,16 @@ fn joined(formatter: &mut fmt::Formatter<'_>, list: &[impl ToString]) -> fmt::Re
 }
 
 impl Raw {
-    /// The value, or what was wrong and what would be right.
+    /// Parses the raw value as `kind`. The error describes the problem and a valid value.
     pub(super) fn parse(&self, kind: &Kind) -> Result<Value, String> {
         let text = self.text_for(kind).ok_or_else(|| self.complaint(kind, None))?;
         parse(kind, &text).map_err(|reason| self.complaint(kind, reason.as_deref()))
     }
 
-    /// The text to parse, or `None` when the TOML type is the wrong one for `kind`.
+    /// Returns the text to parse; `None` if the TOML type is the wrong one for `kind`.
     fn text_for(&self, kind: &Kind) -> Option<String> {
         match (self, kind) {
-            // A prefix ends with a space that counts.
+            // The space at the end of a prefix counts.
             (Self::Untyped(text), Kind::Text) => Some(text.clone()),
             (Self::Untyped(text), _) => Some(text.trim().to_owned()),
             (Self::List(items), kind) if kind.is_list() => Some(items.join(",")),
@@ -177,7 +177,7 @@ impl Raw {
     }
 }
 
-/// `Err(Some(reason))` when more can be said than that the text is not what was expected.
+/// Parses `text` as `kind`. Returns `Err(Some(reason))` if there is more to say than that the text is not as expected.
 fn parse(kind: &Kind, text: &str) -> Result<Value, Option<String>> {
     match kind {
         Kind::Address => text.parse().map(Value::Address).map_err(|_| address_hint(text)),
@@ -221,7 +221,7 @@ fn parse(kind: &Kind, text: &str) -> Result<Value, Option<String>> {
     }
 }
 
-/// The items between commas; none of an empty text.
+/// Parses the items between commas; an empty text has none.
 fn list<T>(
     text: &str,
     parse: impl Fn(&str) -> Result<T, String>,
@@ -238,7 +238,7 @@ fn one_of(words: &[&'static str], text: &str) -> Result<&'static str, String> {
     word.copied().ok_or_else(|| "not among them".into())
 }
 
-/// A worker that chose its device itself might take another one's.
+/// Parses a device other than `auto`. A worker that chose its own device might take another worker's.
 fn definite_device(text: &str) -> Result<Device, String> {
     match text.parse() {
         Ok(Device::Auto) => Err("each worker needs a device of its own".into()),
@@ -246,7 +246,7 @@ fn definite_device(text: &str) -> Result<Device, String> {
     }
 }
 
-/// `acme=auto:20`.
+/// Parses an item such as `acme=auto:20`.
 fn tenant_mode(text: &str) -> Result<(TenantId, Mode), String> {
     let (tenant, mode) = text.split_once('=').ok_or("no mode after a =")?;
     let tenant = TenantId::parse(tenant.trim()).map_err(|_| "no tenant's name")?;

@@ -1,18 +1,18 @@
-//! Where encoder workers are: one address, or every address behind a name.
+//! Addresses of encoder workers: one address, or every address behind a name.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Where encoder workers are.
+/// Address of one encoder worker, or of all workers behind a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkerAddress {
     /// One worker at `host:port`.
     One(String),
-    /// A worker at each address that the name has, such as a headless service's.
+    /// One worker at each address of a DNS name, such as a headless service's.
     Behind {
-        /// The name.
+        /// DNS name.
         name: String,
-        /// The port of each.
+        /// Port of each worker.
         port: u16,
     },
 }

@@ -1,5 +1,5 @@
-//! Conditions over the agent's state, in CEL (cel.dev) and as named predicates: checked when they are set,
-//! evaluated within a budget. The parser is the `cel` crate's; types, names and bounds are held here.
+//! Conditions over the agent's state, in CEL (cel.dev) and as named predicates. They are checked when they are set, and
+//! evaluated within a budget. The `cel` crate parses them; types, names and bounds are checked here.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -30,13 +30,13 @@ use crate::state::AgentState;
 use eval::Evaluation;
 use node::{Input, Node};
 
-/// Bytes of one CEL expression, at most.
+/// Maximum size of one CEL expression in bytes.
 pub const SOURCE_MAX: usize = 2 << 10;
 
-/// How deep parentheses, brackets and arguments may be nested in the source.
+/// Maximum nesting of parentheses, brackets and arguments in the source.
 const NESTING_MAX: u16 = 24;
 
-/// A condition that was checked. Equal ones give equal answers, whatever their text.
+/// Checked condition. Equal conditions give equal answers, whatever their text.
 #[derive(Debug, Clone)]
 pub struct Condition {
     text: Arc<str>,
@@ -47,7 +47,7 @@ impl Condition {
     /// Parses and checks a CEL expression.
     ///
     /// # Errors
-    /// The first mistake, with its place.
+    /// Returns the first mistake, with its place.
     pub fn compile(source: &str) -> Result<Self, Mistake> {
         if source.len() > SOURCE_MAX {
             let problem =
@@ -67,52 +67,54 @@ impl Condition {
         Ok(Self::new(source, node))
     }
 
-    /// The scope is granted.
+    /// Returns the condition that the scope is granted.
     #[must_use]
     pub fn scope(scope: &str) -> Self {
         Self::member(scope, Input::Scopes, format!("is_authenticated({scope:?})"))
     }
 
-    /// The milestone was reached.
+    /// Returns the condition that the milestone was reached.
     #[must_use]
     pub fn milestone(name: &str) -> Self {
         Self::member(name, Input::Milestones, format!("milestone_reached({name:?})"))
     }
 
-    /// A succeeded prior call's tool name begins with the prefix; `mcp__{server}__` is looked past.
+    /// Returns the condition that the tool name of a succeeded prior call begins with the prefix. The name counts with
+    /// and without its `mcp__{server}__`.
     #[must_use]
     pub fn prior_output(prefix: &str) -> Self {
         let text = format!("has_prior_tool_output({prefix:?})");
         Self::new(&text, Node::PriorOutput(prefix.into()))
     }
 
-    /// Each holds.
+    /// Returns the condition that every inner condition holds.
     #[must_use]
     pub fn all(inner: &[Self]) -> Self {
         let node = joined(inner, true, Node::And);
         Self::new(&format!("all({})", list(inner)), node)
     }
 
-    /// At least one holds.
+    /// Returns the condition that at least one inner condition holds.
     #[must_use]
     pub fn any(inner: &[Self]) -> Self {
         let node = joined(inner, false, Node::Or);
         Self::new(&format!("any({})", list(inner)), node)
     }
 
-    /// It does not hold.
+    /// Returns the condition that the inner condition does not hold.
     #[must_use]
     pub fn negation(inner: &Self) -> Self {
         Self::new(&format!("not({inner})"), Node::Not(Box::new((*inner.node).clone())))
     }
 
-    /// Whether it says something of the tool, and so differs from one to the next.
+    /// Returns true if the condition reads a field of the tool, so that it may differ from one tool to the next.
     #[must_use]
     pub fn reads_tool(&self) -> bool {
         bind::reads_tool(&self.node)
     }
 
-    /// The condition for one tool: what it says of the tool is settled. What that took is added to `steps`.
+    /// Binds the condition to one tool: everything that depends on the tool alone is settled. Adds the steps taken to
+    /// `steps`.
     #[must_use]
     pub fn bind(&self, tool: &ToolFacts, steps: &mut usize) -> Self {
         if !self.reads_tool() {
@@ -122,7 +124,7 @@ impl Condition {
         Self { text: Arc::clone(&self.text), node: Arc::new(node) }
     }
 
-    /// Its answer, when it has one whatever the state.
+    /// Returns the answer if it is the same for every state.
     #[must_use]
     pub fn settled(&self) -> Option<bool> {
         match *self.node {
@@ -131,28 +133,28 @@ impl Condition {
         }
     }
 
-    /// Steps that it takes for lists of a usual length, at most.
+    /// Returns the maximum number of steps that it takes for lists of a usual length.
     #[must_use]
     pub fn steps(&self) -> usize {
         cost::estimate(&self.node)
     }
 
-    /// Nodes of its tree, which take memory.
+    /// Returns the number of nodes in its tree, which take memory.
     #[must_use]
     pub fn size(&self) -> usize {
         bind::size(&self.node)
     }
 
-    /// Regular expressions in it, which take memory.
+    /// Returns the number of regular expressions in it, which take memory.
     #[must_use]
     pub fn pattern_count(&self) -> usize {
         bind::patterns(&self.node)
     }
 
-    /// Whether the state satisfies it.
+    /// Returns true if the state satisfies the condition.
     ///
     /// # Errors
-    /// It has no answer for this state, or needs more steps than are left.
+    /// Returns a fault if the condition has no answer for this state, or needs more steps than are left.
     pub fn holds(&self, state: &AgentState, fuel: &mut Fuel) -> Result<bool, Fault> {
         fuel.begin();
         Evaluation::new(state, fuel).holds(&self.node)

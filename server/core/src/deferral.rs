@@ -1,5 +1,5 @@
-//! Whether tools are deferred: found when needed, instead of all sent. What is uncertain leads to sending
-//! more, never to hiding. Knows nothing of catalogs and of the wire.
+//! Deferral of tools: deferred tools are found when needed, instead of all being sent. When in doubt, more tools are
+//! sent and none is hidden. This module knows nothing of catalogs and of the wire.
 
 mod decide;
 mod mode;
@@ -13,19 +13,19 @@ pub use decide::{Asked, Decision, Reason, Source};
 pub use mode::Mode;
 pub use pattern::{Pattern, host_of};
 
-/// What the operator says about deferral.
+/// Settings of the operator for deferral.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Policy {
-    /// The mode; `None` when the operator chose none.
+    /// Mode for all tenants; `None` when the operator chose none.
     pub mode: Option<Mode>,
-    /// Modes of single tenants.
+    /// Modes of single tenants, which win over `mode`.
     pub tenants: HashMap<TenantId, Mode>,
-    /// Nothing is deferred, whatever else is said.
+    /// True if nothing is deferred, whatever tenants and requests say.
     pub kill_switch: bool,
     /// Models that can't search for tools.
     pub denied_models: Vec<Pattern>,
-    /// Hosts behind which deferral works without having been chosen.
-    pub known_hosts: Vec<Pattern>,
-    /// Tokens to subtract from what deferrable tools cost.
+    /// Hosts of models behind which tools are deferred even if nobody chose a mode.
+    pub trusted_hosts: Vec<Pattern>,
+    /// Tokens to subtract from the cost of deferrable tools.
     pub overhead_tokens: u64,
 }

@@ -1,5 +1,5 @@
-//! What can go wrong inside the service, as one closed set. `api` maps each to a gRPC status in one
-//! place; nothing here knows of the wire.
+//! Errors of the service, as one closed set. `api` maps each to a gRPC status in one place; nothing here knows of the
+//! wire.
 
 use std::error::Error as StdError;
 use std::time::Duration;
@@ -7,60 +7,60 @@ use std::time::Duration;
 /// Cause of an error, kept for the log.
 pub type Cause = Box<dyn StdError + Send + Sync>;
 
-/// One field that was wrong, and what would be right.
+/// Field of a request that is wrong, with the problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldViolation {
-    /// The field's path in the request, such as `intents[2].text`.
+    /// Path of the field in the request, such as `intents[2].text`.
     pub field: String,
-    /// What was wrong and what would be right.
+    /// Description of the problem and the fix.
     pub problem: String,
 }
 
 impl FieldViolation {
-    /// A violation of `field`.
+    /// Creates a violation of `field`.
     pub fn new(field: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { field: field.into(), problem: problem.into() }
     }
 }
 
-/// Why a call failed.
+/// Reason why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Fields are malformed or out of range.
     #[error("{}", list(.0))]
     InvalidFields(Vec<FieldViolation>),
-    /// The request is larger than it may ever be.
+    /// The request is larger than a limit allows.
     #[error("{limit}: {actual} is more than the {maximum} allowed")]
     LimitExceeded {
-        /// The limit's name in the configuration, such as `limits.intent_bytes`.
+        /// Name of the limit in the configuration, such as `limits.max_intent_size`.
         limit: &'static str,
-        /// The most that is allowed.
+        /// Allowed maximum.
         maximum: u64,
-        /// What was sent.
+        /// Size or count in the request.
         actual: u64,
     },
-    /// The tenant's stock is full.
+    /// The tenant would store more than a limit allows.
     #[error("{limit}: the tenant would have {actual}, more than the {maximum} allowed")]
     StockExceeded {
-        /// The limit's name in the configuration.
+        /// Name of the limit in the configuration.
         limit: &'static str,
-        /// The most that is allowed.
+        /// Allowed maximum.
         maximum: u64,
-        /// What the tenant would have.
+        /// Count that the tenant would have.
         actual: u64,
     },
-    /// The answer can't be cut, and is larger than a message may be.
+    /// The answer is larger than a message may be, and can't be cut.
     #[error(
         "{limit}: the answer has {actual} bytes, more than the {maximum} of a message: {instead}"
     )]
     AnswerTooLarge {
-        /// The limit's name in the configuration.
+        /// Name of the limit in the configuration.
         limit: &'static str,
-        /// The most that is allowed, in bytes.
+        /// Allowed maximum in bytes.
         maximum: u64,
-        /// What the answer has.
+        /// Size of the answer in bytes.
         actual: u64,
-        /// What to ask for in its place.
+        /// Advice on a request whose answer is smaller.
         instead: &'static str,
     },
     /// The body of `tools/list` is not JSON, or not of MCP's shape.
@@ -70,7 +70,7 @@ pub enum Error {
         line: usize,
         /// Column of the mistake, from 1; 0 when the mistake has no place.
         column: usize,
-        /// What was wrong and what would be right.
+        /// Description of the problem and the fix.
         problem: String,
     },
     /// No MCP server was ever registered for the tenant.
@@ -79,30 +79,30 @@ pub enum Error {
     /// The tenant has no MCP server of this name.
     #[error("there is no MCP server {0:?}")]
     ServerNotFound(String),
-    /// The stored version is another one.
+    /// The stored version is not the expected one.
     #[error("the etag is {actual:?}, not {expected:?}: read it again, then retry")]
     EtagMismatch {
-        /// The etag that the caller expected.
+        /// Etag that the caller expected.
         expected: String,
-        /// The stored etag; empty when nothing is stored.
+        /// Stored etag; empty when nothing is stored.
         actual: String,
     },
-    /// Others changed the same thing at each of several tries.
+    /// Other callers changed the same data during each of several tries.
     #[error("others change the same thing at the same time: read it again, then retry")]
     Contended,
-    /// The request id stands for another request.
+    /// The request id was used for another request.
     #[error("request_id {0:?} was used for another request within 24 hours: choose a new one")]
     RequestIdReused(String),
     /// `all_or_nothing` was set, and tools were rejected.
     #[error("all_or_nothing: nothing was stored, because {}", list(.0))]
     ToolsRejected(Vec<FieldViolation>),
-    /// The active-set handle is not ours, not this tenant's or not this principal's, or has expired.
+    /// The active-set handle is invalid, belongs to another tenant or principal, or has expired.
     #[error("active_set_handle: {0}: call Route without it to begin a new one")]
     HandleInvalid(&'static str),
-    /// The page token is not ours.
+    /// The page token was not issued by this service.
     #[error("page_token: not issued for this listing: begin again without it")]
     PageTokenInvalid,
-    /// The call carries no good credential.
+    /// The call carries no valid credential.
     #[error("{0}")]
     Unauthenticated(&'static str),
     /// The credential does not allow this RPC or this tenant.
@@ -111,12 +111,12 @@ pub enum Error {
     /// The service is at capacity.
     #[error("at capacity: retry after the delay given")]
     Overloaded,
-    /// The tenant uses as much as it may.
+    /// The tenant uses as much as a limit allows.
     #[error("{limit}: the tenant uses as much as it may: retry after the delay given")]
     TenantLimited {
-        /// The limit's name in the configuration.
+        /// Name of the limit in the configuration.
         limit: &'static str,
-        /// When a call is worth trying again.
+        /// Time after which a retry is worth trying.
         retry_after: Duration,
     },
     /// The service is draining.
@@ -131,7 +131,7 @@ pub enum Error {
     /// The store can't be read or written now.
     #[error("the store is not available")]
     StoreUnavailable(#[source] Cause),
-    /// What is stored can't be read back.
+    /// Stored data can't be read back.
     #[error(
         "the stored catalog is damaged: `toolgate store verify` says what of it; put a backup back, or register again \
          what is lost (or set the policy again if it is that)"
@@ -142,16 +142,16 @@ pub enum Error {
         "the disk of the store is full, and nothing was changed: make room there; what is deleted needs some room too"
     )]
     StoreFull(#[source] Cause),
-    /// The catalog was not compared with the store for longer than a verdict may rest on it.
+    /// The catalog was last compared with the store longer ago than a verdict allows.
     #[error(
         "this replica could not compare its catalog with the store {}, and store.max_staleness is {bound:?}: \
          ask another replica, or again when the store is back",
         since(*.age)
     )]
     CatalogUnvouched {
-        /// How long ago it was; `None` for not since it was started.
+        /// Time since the last comparison; `None` if there was none since the start.
         age: Option<Duration>,
-        /// The longest that is allowed.
+        /// Allowed maximum.
         bound: Duration,
     },
     /// The audit file can't be written now.
@@ -165,32 +165,32 @@ pub enum Error {
     /// The catalog has not reached the revision that the caller asked for.
     #[error("min_revision {wanted}: this replica has seen revision {seen}")]
     RevisionNotReached {
-        /// The revision asked for.
+        /// Requested revision.
         wanted: u64,
-        /// The newest revision here.
+        /// Newest revision that this replica has seen.
         seen: u64,
     },
-    /// Part of the contract that this version does not serve.
+    /// This version does not serve this part of the contract.
     #[error("{0} is not served by this version")]
     NotImplemented(&'static str),
-    /// A defect of the service.
+    /// The call failed because of a defect in the service.
     #[error("internal error")]
     Internal(#[source] Cause),
 }
 
 impl Error {
-    /// One field that was wrong.
+    /// Returns an error about one field.
     pub fn field(field: impl Into<String>, problem: impl Into<String>) -> Self {
         Self::InvalidFields(vec![FieldViolation::new(field, problem)])
     }
 
-    /// A defect, with the cause for the log.
+    /// Returns an error for a defect, with the cause for the log.
     pub fn internal(cause: impl Into<Cause>) -> Self {
         Self::Internal(cause.into())
     }
 }
 
-/// An error and its causes, each after what it caused.
+/// Returns the text of an error followed by its causes, each after the error that it caused.
 #[must_use]
 pub fn with_causes(error: &dyn StdError) -> String {
     let mut text = error.to_string();

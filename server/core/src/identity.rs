@@ -1,5 +1,5 @@
-//! Names as parsed values: a `TenantId`, `ServerName` or `ToolName` that exists is valid, so nothing
-//! further in checks it again. The name that a model sees is derived here and nowhere else.
+//! Names as parsed values. A `TenantId`, `ServerName` or `ToolName` that exists is valid, so no other code checks it
+//! again. The name that a model sees is derived here and nowhere else.
 
 use std::fmt;
 
@@ -8,26 +8,26 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Error, FieldViolation};
 
-/// Longest name that providers accept for a tool.
+/// Maximum length of a tool's name that providers accept.
 pub const MODEL_NAME_MAX: usize = 64;
 const SERVER_NAME_MAX: usize = 64;
 const TOOL_NAME_MAX: usize = 128;
 const TENANT_MAX: usize = 64;
 
-/// The isolation unit: the first argument of everything that touches stored or cached content.
+/// Tenant, the unit of isolation. It is the first argument of everything that touches stored or cached content.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TenantId(String);
 
 impl TenantId {
-    /// What a tenant's name may be, for error messages.
+    /// Description of a valid tenant name, for error messages.
     pub const RIGHT: &str = "1 to 64 characters of [A-Za-z0-9._@-], not only dots";
 
     /// Parses 1 to 64 characters of `[A-Za-z0-9._@-]`, so that domains, e-mail addresses and identifiers of identity
-    /// providers are tenants as they are. Upper and lower case differ. Dots alone would be a way through folders
-    /// wherever an operator keeps files by tenant.
+    /// providers are valid tenants. Upper and lower case differ. A name of dots alone is refused, because it would lead
+    /// to another folder where an operator keeps files by tenant.
     ///
     /// # Errors
-    /// [`Error::InvalidFields`] naming the field `tenant`.
+    /// Returns [`Error::InvalidFields`] for the field `tenant`.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '@' | '-');
         let only_dots = text.chars().all(|c| c == '.');
@@ -37,7 +37,7 @@ impl TenantId {
         Ok(Self(text.to_owned()))
     }
 
-    /// The identifier as text.
+    /// Returns the identifier as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -50,11 +50,11 @@ impl TenantId {
 pub struct ServerName(String);
 
 impl ServerName {
-    /// Parses 1 to 64 characters of `[A-Za-z0-9_-]`; `__` separates the parts of a model-facing name and
-    /// is refused.
+    /// Parses 1 to 64 characters of `[A-Za-z0-9_-]`. `__` is refused, because it separates the parts of a model-facing
+    /// name.
     ///
     /// # Errors
-    /// [`Error::InvalidFields`] naming the field `server`.
+    /// Returns [`Error::InvalidFields`] for the field `server`.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let right = "1 to 64 characters of [A-Za-z0-9_-], without \"__\"";
         if text.is_empty() || text.len() > SERVER_NAME_MAX || text.contains("__") {
@@ -66,7 +66,7 @@ impl ServerName {
         Ok(Self(text.to_owned()))
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -79,11 +79,11 @@ impl ServerName {
 pub struct ToolName(String);
 
 impl ToolName {
-    /// Parses 1 to 128 characters, none of them a control character, without white space at an end. MCP
-    /// allows fewer, but catalogs in the wild hold names with spaces and dots, and hiding a tool is worse.
+    /// Parses 1 to 128 characters, without control characters and without white space at either end. MCP allows fewer
+    /// characters, but real catalogs hold names with spaces and dots, and hiding a tool is worse.
     ///
     /// # Errors
-    /// [`Error::InvalidFields`] naming the field `name`.
+    /// Returns [`Error::InvalidFields`] for the field `name`.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let right = "1 to 128 characters, none of them a control character, no space around it";
         let length = text.chars().count();
@@ -96,29 +96,29 @@ impl ToolName {
         Ok(Self(text.to_owned()))
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Stands for a [`ToolId`] where its text is too long.
+/// Short form of a [`ToolId`] for places where its text is too long.
 pub type ToolKey = [u8; 16];
 
-/// A tool within a tenant.
+/// Identity of a tool within a tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ToolId {
-    /// The MCP server that owns it.
+    /// MCP server that owns the tool.
     pub server: ServerName,
-    /// Its MCP name.
+    /// MCP name of the tool.
     pub name: ToolName,
 }
 
 impl ToolId {
-    /// The name the model sees, `mcp__{server}__{tool}`, at most 64 characters of `[A-Za-z0-9_-]`. A name
-    /// that had to be changed or cut ends in a hash of the identity, so that it stays stable and apart
-    /// from names that look alike.
+    /// Returns the name that the model sees, `mcp__{server}__{tool}`, at most 64 characters of `[A-Za-z0-9_-]`. A name
+    /// that had to be changed or cut ends in a hash of the identity, so that it is stable and differs from similar
+    /// names.
     #[must_use]
     pub fn model_name(&self) -> String {
         let whole = format!("mcp__{}__{}", self.server.as_str(), self.name.as_str());
@@ -131,14 +131,14 @@ impl ToolId {
         format!("{kept}_{hash}")
     }
 
-    /// 128 bits that stand for this identity: the first half of SHA-256 of `{server}/{name}`.
+    /// Returns 128 bits that stand for this identity: the first half of SHA-256 of `{server}/{name}`.
     #[must_use]
     pub fn key(&self) -> ToolKey {
         let digest: [u8; 32] = Sha256::digest(self.to_string().as_bytes()).into();
         digest.first_chunk().copied().unwrap_or_default()
     }
 
-    /// The resource name, `tenants/{tenant}/servers/{server}/tools/{name}`.
+    /// Returns the resource name, `tenants/{tenant}/servers/{server}/tools/{name}`.
     #[must_use]
     pub fn resource_name(&self, tenant: &TenantId) -> String {
         let tenant = tenant.as_str();

@@ -1,24 +1,24 @@
-//! An intent's embedding as it is carried in handles and remembered: a byte a dimension, and which encoder made it.
-//! What it is worth to a ranking is no concern here.
+//! Imprints: embeddings of intents in the form in which handles carry them and they are remembered. An imprint has one
+//! byte per dimension and the key of its encoder. Ranking decides elsewhere what it is worth.
 
 use sha2::{Digest, Sha256};
 
-/// The most dimensions of one.
+/// Maximum number of dimensions of an imprint.
 pub const DIMENSIONS_MAX: usize = 4_096;
 
-/// Stands for an encoder's fingerprint: embeddings of different encoders never mix.
+/// Key that stands for an encoder's fingerprint. Embeddings of different encoders never mix.
 pub type EncoderKey = [u8; 8];
 
-/// An embedding in whole numbers from -127 to 127. Its length carries nothing: only directions are compared.
+/// Embedding in whole numbers from -127 to 127. Its length has no meaning: only directions are compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imprint {
     encoder: EncoderKey,
     values: Box<[i8]>,
-    /// The dot product with itself.
+    /// Dot product of the values with themselves.
     square: i32,
 }
 
-/// The key of an encoder.
+/// Returns the key of the encoder with this fingerprint.
 #[must_use]
 pub fn encoder_key(fingerprint: &str) -> EncoderKey {
     let digest: [u8; 32] = Sha256::digest(fingerprint.as_bytes()).into();
@@ -26,7 +26,8 @@ pub fn encoder_key(fingerprint: &str) -> EncoderKey {
 }
 
 impl Imprint {
-    /// The imprint of an embedding; `None` of one that is no direction, or has more than [`DIMENSIONS_MAX`].
+    /// Returns the imprint of an embedding; `None` if the embedding has no direction or more than [`DIMENSIONS_MAX`]
+    /// dimensions.
     #[must_use]
     pub fn of(encoder: EncoderKey, embedding: &[f32]) -> Option<Self> {
         let most = embedding.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
@@ -39,7 +40,7 @@ impl Imprint {
         Self::checked(encoder, embedding.iter().map(byte).collect())
     }
 
-    /// Reads one from its bytes; `None` of what no imprint has.
+    /// Reads an imprint from its bytes; `None` if no imprint has these bytes.
     #[must_use]
     pub fn read(encoder: EncoderKey, bytes: &[u8]) -> Option<Self> {
         Self::checked(encoder, bytes.iter().map(|byte| byte.cast_signed()).collect())
@@ -51,18 +52,18 @@ impl Imprint {
         (square > 0).then_some(Self { encoder, values, square })
     }
 
-    /// Who made it.
+    /// Returns the key of the encoder that made the embedding.
     #[must_use]
     pub fn encoder(&self) -> EncoderKey {
         self.encoder
     }
 
-    /// Its values, as [`Imprint::read`] takes them.
+    /// Returns the values as bytes, which [`Imprint::read`] accepts.
     pub fn bytes(&self) -> impl ExactSizeIterator<Item = u8> + '_ {
         self.values.iter().map(|value| value.cast_unsigned())
     }
 
-    /// The cosine with another; `None` when they are of different encoders.
+    /// Returns the cosine with another imprint, -1 to 1; `None` if their encoders or dimensions differ.
     #[must_use]
     pub fn cosine(&self, other: &Self) -> Option<f32> {
         let alike = self.encoder == other.encoder && self.values.len() == other.values.len();
@@ -73,7 +74,7 @@ impl Imprint {
     }
 }
 
-/// At most [`DIMENSIONS_MAX`] x 128 x 128, which 32 bits hold.
+/// Returns the dot product. It is at most [`DIMENSIONS_MAX`] x 128 x 128, which 32 bits hold.
 fn dot(a: &[i8], b: &[i8]) -> i32 {
     a.iter().zip(b).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum()
 }

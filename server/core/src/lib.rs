@@ -1,4 +1,4 @@
-//! The domain without a runtime: identities, errors, conditions, policies, schemas and the reading of texts.
+//! Domain without a runtime: identities, errors, conditions, policies, schemas and the reading of texts.
 
 pub mod condition;
 pub mod deferral;

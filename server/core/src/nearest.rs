@@ -1,11 +1,11 @@
-//! "Did you mean": the known name nearest to an unknown one. Knows nothing of what the names are of.
+//! "Did you mean": the search for the known name nearest to an unknown one. Independent of the kind of names.
 
-/// The candidate that `name` was probably meant to be, or `None` when none is near.
+/// Returns the candidate that `name` was probably meant to be; `None` if none is near.
 pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let length = name.chars().count();
     let allowed = (length / 4).clamp(1, 4);
     candidates
-        // As many letters must be added or taken away at least.
+        // At least as many letters must be added or removed as the lengths differ.
         .filter(|candidate| candidate.chars().count().abs_diff(length) <= allowed)
         .map(|candidate| (distance(name, candidate), candidate))
         .filter(|(distance, _)| *distance <= allowed)
@@ -13,7 +13,7 @@ pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
         .map(|(_, candidate)| candidate)
 }
 
-/// Levenshtein distance over characters.
+/// Returns the Levenshtein distance in characters.
 fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();

@@ -1,5 +1,5 @@
-//! A tenant's policy: which tools may be seen when, and how they are chosen. Here is what a document says
-//! once it was read; what follows from it for a tool is decided in `shard` and `gate`.
+//! Policy of a tenant: which tools may be seen when, and how they are chosen. This module holds a parsed document;
+//! `shard` and `gate` decide what follows from it for a tool.
 
 use std::sync::Arc;
 
@@ -18,63 +18,62 @@ pub use mistake::PolicyMistake;
 
 use glob::Glob;
 
-/// Bytes of a document, at most.
+/// Maximum size of a document in bytes.
 pub const DOCUMENT_MAX: usize = 64 << 10;
 
-/// The JSON schema of documents.
+/// JSON schema of documents.
 pub const SCHEMA: &str = include_str!("policy/policy.schema.json");
 
-/// A policy that was checked. The default one says nothing.
+/// Checked policy. The default policy sets nothing.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Policy {
-    /// For requests that leave them out.
+    /// Values for requests that leave them out.
     pub defaults: Choosing,
-    /// The rules, in the document's order.
+    /// Rules, in the document's order.
     pub rules: Vec<Rule>,
 }
 
-/// How tools are chosen by rank; what is absent is not said.
+/// Settings for choosing tools by rank; `None` for those that the policy does not set.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Choosing {
-    /// The least overlap.
+    /// Minimum overlap, a cosine from -1 to 1.
     pub threshold: Option<f32>,
-    /// The most tools.
+    /// Maximum number of tools.
     pub top_k: Option<usize>,
-    /// The most tools of one MCP server.
+    /// Maximum number of tools of one MCP server.
     pub max_per_server: Option<usize>,
-    /// What the best overlap must reach, or no tool fits. Of a whole policy only.
+    /// Minimum overlap of the best tool, a cosine from -1 to 1; below it no tool fits. For a whole policy only.
     pub abstain_below: Option<f32>,
-    /// The least score as a share of the best one's. Of a whole policy only.
+    /// Minimum score as a share of the best score, above 0 and at most 1. For a whole policy only.
     pub ratio: Option<f32>,
-    /// The learned gate in its place. Of a whole policy only.
+    /// Learned gate that replaces the minimum score. For a whole policy only.
     pub learned: Option<Learned>,
 }
 
-/// What holds for the tools that a rule matches. Demands of several rules add up; of thresholds the last one
-/// counts.
+/// Rule for the tools that it matches. Demands of several rules add up; of several thresholds the last one counts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
-    /// Its name, unique within the document.
+    /// Name of the rule, unique within the document.
     pub name: Arc<str>,
-    /// Which tools.
+    /// Tools that the rule matches.
     matches: Match,
-    /// To nobody do they exist.
+    /// True if the tools do not exist for any caller.
     pub denied: bool,
-    /// Without these they don't exist for the caller.
+    /// Scopes without which the tools don't exist for the caller.
     pub scopes: Vec<String>,
-    /// They may not run unless each of these holds.
+    /// Conditions that must all hold before the tools may run.
     pub conditions: Vec<Condition>,
-    /// Always part of the active set.
+    /// True if the tools are always part of the active set.
     pub always_load: bool,
-    /// Never deferred.
+    /// True if the tools are never deferred.
     pub critical: bool,
-    /// In the active set whatever their overlap.
+    /// True if the tools are in the active set whatever their overlap.
     pub pinned: bool,
-    /// How they are chosen by rank.
+    /// Settings for choosing the tools by rank.
     pub choosing: Choosing,
 }
 
-/// Which tools a rule is about: each part that is there must fit.
+/// Tools that a rule is about. Each part that is present must match.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Match {
     servers: Vec<Glob>,
@@ -83,7 +82,7 @@ struct Match {
     hints: Hints,
 }
 
-/// Annotations that a tool must have; `None` leaves one open.
+/// Annotations that a tool must have; `None` accepts any value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Hints {
     read_only: Option<bool>,
@@ -93,16 +92,16 @@ struct Hints {
 }
 
 impl Policy {
-    /// Reads a document, YAML or JSON.
+    /// Parses a document in YAML or JSON.
     ///
     /// # Errors
-    /// What is wrong with it, and where.
+    /// Returns the mistakes in the document, with their places.
     pub fn parse(text: &str) -> Result<Self, Vec<PolicyMistake>> {
         document::parse(text)
     }
 
-    /// Whether some tools don't exist for some callers, so that a change of what a rule matches changes who
-    /// sees what.
+    /// Returns true if some tools don't exist for some callers. A change of what a rule matches can then change which
+    /// callers see which tools.
     #[must_use]
     pub fn hides(&self) -> bool {
         self.rules.iter().any(|rule| rule.denied || !rule.scopes.is_empty())
@@ -110,7 +109,8 @@ impl Policy {
 }
 
 impl Rule {
-    /// What may be wrong with it when it matches so many tools of a catalog; empty when nothing seems to be.
+    /// Returns a hint at what may be wrong with the rule if it matches this many tools of a catalog; empty if nothing
+    /// seems wrong.
     #[must_use]
     pub fn hint(&self, tools: u32) -> String {
         let patterns = self.matches.tools.iter().map(Glob::to_string);
@@ -132,7 +132,7 @@ impl Rule {
         !flags.contains(&true) && demands == 0 && self.choosing == Choosing::default()
     }
 
-    /// Whether it is about every tool of this MCP server, whatever the tool.
+    /// Returns true if the rule covers every tool of this MCP server.
     #[must_use]
     pub fn covers(&self, server: &str) -> bool {
         let of = &self.matches;
@@ -141,7 +141,7 @@ impl Rule {
         every_tool && any(&of.servers, server, &mut 0)
     }
 
-    /// Returns true if a tool comes under it by what it says of itself alone: its name, tags and annotations.
+    /// Returns true if the rule selects tools only by what they say of themselves: name, tags and annotations.
     #[must_use]
     pub fn goes_by_claims(&self) -> bool {
         let of = &self.matches;
@@ -150,7 +150,7 @@ impl Rule {
         of.servers.is_empty() && has_claims
     }
 
-    /// Whether it is about this tool. What that took is added to `steps`.
+    /// Returns true if the rule matches this tool. Adds the steps taken to `steps`.
     #[must_use]
     pub fn matches(&self, tool: &ToolFacts, steps: &mut usize) -> bool {
         *steps += 1 + self.matches.tags.len();

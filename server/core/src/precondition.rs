@@ -1,6 +1,5 @@
-//! Preconditions as they are registered and stored: named predicates over the agent's state (Tool Attention,
-//! section 4: precondition gating), CEL expressions, and combinations of both. What they say is in
-//! [`crate::condition`].
+//! Preconditions as they are registered and stored: named predicates over the agent's state (Tool Attention, section 4:
+//! precondition gating), CEL expressions, and combinations of both. [`crate::condition`] defines their meaning.
 
 use std::fmt;
 
@@ -8,31 +7,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::condition::{Condition, Mistake};
 
-/// A predicate that must hold before a tool may be shown or called.
+/// Predicate that must hold before a tool may be shown or called.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Precondition {
     /// The scope is granted.
     IsAuthenticated(String),
-    /// A succeeded prior call's tool name begins with the prefix; `mcp__{server}__` is looked past.
+    /// The tool name of a succeeded prior call begins with the prefix, with or without its `mcp__{server}__`.
     HasPriorToolOutput(String),
     /// The milestone was reached.
     MilestoneReached(String),
-    /// Each holds.
+    /// Every inner precondition holds.
     All(Vec<Precondition>),
-    /// At least one holds.
+    /// At least one inner precondition holds.
     Any(Vec<Precondition>),
-    /// It does not hold.
+    /// The inner precondition does not hold.
     Not(Box<Precondition>),
-    /// A CEL expression that is true.
+    /// The CEL expression is true.
     Cel(String),
 }
 
 impl Precondition {
-    /// What must hold, outermost conjunctions taken apart: each of them is needed.
+    /// Returns the conditions that must all hold. Outermost conjunctions are split into their parts.
     ///
     /// # Errors
-    /// A mistake in a CEL expression.
+    /// Returns a mistake in a CEL expression.
     pub fn conditions(&self) -> Result<Vec<Condition>, Mistake> {
         match self {
             Self::All(inner) => {

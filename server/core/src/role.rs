@@ -1,36 +1,36 @@
-//! What a caller may do, in three words.
+//! Roles of callers.
 
 use std::fmt;
 
-/// A part of what the service does.
+/// Role of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Routes and gates, and sees of the catalog what its own agent sees.
+    /// Agent: calls Route and Gate. Sees only the part of the catalog that its own agent sees.
     Agent,
-    /// Reads and changes its tenant's catalog and policy, and reads its usage and memory.
+    /// Catalog writer: reads and changes its tenant's catalog and policy, and reads its usage and memory.
     CatalogWriter,
-    /// Everything; of any tenant that a call names, where the credential is of none.
+    /// Admin: may do everything. If the credential belongs to no tenant, this holds for any tenant that a call names.
     Admin,
 }
 
-/// A set of roles.
+/// Set of roles.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Roles(u8);
 
 impl Role {
-    /// All roles, least first.
+    /// All roles, least powerful first.
     pub const ALL: [Self; 3] = [Self::Agent, Self::CatalogWriter, Self::Admin];
 
-    /// The names, in the same order.
+    /// Names of the roles, in the same order.
     pub const NAMES: [&'static str; 3] = ["agent", "catalog-writer", "admin"];
 
-    /// The name, as in credentials.
+    /// Returns the name of the role, as in credentials.
     #[must_use]
     pub fn name(self) -> &'static str {
         Self::NAMES[self as usize]
     }
 
-    /// The role of that name.
+    /// Returns the role of that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.name() == name)
@@ -38,7 +38,7 @@ impl Role {
 }
 
 impl Roles {
-    /// These roles and no others.
+    /// Returns the set of these roles and no others.
     #[must_use]
     pub const fn of(roles: &[Role]) -> Self {
         let mut set = 0;
@@ -50,37 +50,37 @@ impl Roles {
         Self(set)
     }
 
-    /// Those of these names that there are; others say nothing to this service.
+    /// Returns the set of the roles with these names. Unknown names are ignored.
     #[must_use]
     pub fn named<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         Self::of(&names.into_iter().filter_map(Role::named).collect::<Vec<_>>())
     }
 
-    /// Whether the role is among them.
+    /// Returns true if the set contains the role.
     #[must_use]
     pub const fn has(self, role: Role) -> bool {
         self.0 & (1 << role as u8) != 0
     }
 
-    /// These roles and that one.
+    /// Returns the set with the role added.
     #[must_use]
     pub const fn and(self, role: Role) -> Self {
         Self(self.0 | 1 << role as u8)
     }
 
-    /// Whether any role is in both.
+    /// Returns true if the sets have a role in common.
     #[must_use]
     pub const fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// Whether there are none.
+    /// Returns true if the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The names, least role first.
+    /// Returns the names of the roles, least powerful first.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         Role::ALL.into_iter().filter(move |role| self.has(*role)).map(Role::name)
     }

@@ -1,5 +1,5 @@
-//! Whether texts that MCP servers write may reach a model: what is read in them, what is found, and what that means
-//! for a tool. Pure: no store, no encoder, no clock, and nothing here acts on what the texts say.
+//! Safety of texts that MCP servers write: how they are read, what is found in them, and what that means for a tool.
+//! Pure: no store, no encoder, no clock. Nothing here acts on what the texts say.
 
 pub mod characters;
 pub mod decision;

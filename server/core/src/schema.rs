@@ -1,5 +1,5 @@
-//! JSON Schemas of tools: compiled once, nothing outside the document resolved, and bounded work for any
-//! schema and any input. Says where arguments are wrong without repeating their values.
+//! JSON Schemas of tools. They are compiled once, resolve nothing outside the document, and take bounded work for any
+//! schema and any input. Violations say where arguments are wrong without repeating their values.
 
 mod cost;
 mod current;
@@ -17,30 +17,32 @@ use pattern::BACKTRACK_MAX;
 use places::Places;
 use weigh::{COMPILED_MAX, Size};
 
-/// The most violations that are reported for one call.
+/// Maximum number of violations that are reported for one call.
 const VIOLATIONS_MAX: usize = 16;
 
-/// The most checks that a call's arguments may take: schemas applied to values, some tens of nanoseconds each.
+/// Maximum number of checks that a call's arguments may take. A check applies a schema to a value and takes some tens
+/// of nanoseconds.
 const CHECKS_MAX: usize = 1_000_000;
 
-/// With more checks than this, it is only told that arguments are wrong: the validator makes every error of
-/// a value, each of some hundred bytes, before it gives the first.
+/// Number of checks above which violations are not listed. The validator makes every error of a value, each of some
+/// hundred bytes, before it gives the first.
 const LISTED_MAX: usize = 50_000;
 
-/// Bytes that one compiled pattern may take by the engine's own count: a second bound behind the weights.
+/// Maximum size of one compiled pattern in bytes, by the engine's own count. It is a second bound behind the weights.
 const PATTERN_SIZE_MAX: usize = 1 << 20;
 
-/// Bytes of what matching keeps of a schema's patterns, of all together, for each thread that matches them.
+/// Maximum size in bytes of the matching caches of all patterns of a schema together, for each thread that matches
+/// them.
 const MATCHING_MAX: usize = 4 << 20;
 const MATCHING_OF_ONE: std::ops::RangeInclusive<usize> = (16 << 10)..=(256 << 10);
 
-/// Units of some 100 ns that compiling a schema may take, at most.
+/// Maximum cost of compiling a schema, in units of some 100 ns.
 const COMPILE_UNITS_MAX: usize = 500_000;
 
-/// Characters of a problem that are told.
+/// Maximum length in characters of a problem that is reported.
 const PROBLEM_MAX: usize = 512;
 
-/// A compiled input schema.
+/// Compiled input schema.
 #[derive(Debug)]
 pub struct ArgumentSchema {
     validator: Validator,
@@ -49,41 +51,41 @@ pub struct ArgumentSchema {
     compile_units: usize,
 }
 
-/// One mistake in a call's arguments.
+/// Mistake in a call's arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// Where, as a JSON Pointer (RFC 6901) into the arguments; empty for the whole.
+    /// Place of the mistake, as a JSON Pointer (RFC 6901) into the arguments; empty for the whole.
     pub pointer: String,
-    /// What is wrong, without values of the arguments.
+    /// Description of the problem, without values of the arguments.
     pub problem: String,
 }
 
-/// What is wrong with a schema, and where in it.
+/// Mistake in a schema, with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Mistake {
-    /// A JSON Pointer (RFC 6901) into the schema; empty for the whole.
+    /// Place of the mistake, as a JSON Pointer (RFC 6901) into the schema; empty for the whole.
     pointer: String,
     problem: String,
 }
 
-/// A schema that was weighed: it may be compiled, and what this takes is known.
+/// Schema that was weighed. It may be compiled, and the cost of that is known.
 #[derive(Debug)]
 pub struct WeighedSchema {
     schema: Value,
     older: Option<Draft>,
     places: Places,
     looks_around: bool,
-    /// Bytes that matching may keep of each pattern, for each thread that matches it.
+    /// Maximum size in bytes of the matching cache of each pattern, for each thread that matches it.
     matching: usize,
     memory_bytes: usize,
     compile_units: usize,
 }
 
 impl WeighedSchema {
-    /// Weighs a schema. One that would take more than 50 ms or 32 MiB is refused.
+    /// Weighs a schema. Refuses one whose compilation would take more than 50 ms or 32 MiB.
     ///
     /// # Errors
-    /// What is wrong with the schema and where, for its author.
+    /// Returns the mistake in the schema and its place, for the schema's author.
     pub fn of(text: &str) -> Result<Self, String> {
         let schema: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
         let weighed = Self::of_value(schema, text.len());
@@ -127,19 +129,20 @@ impl WeighedSchema {
         Ok(())
     }
 
-    /// What compiling it takes, in units of some 100 ns.
+    /// Returns the cost of compiling the schema, in units of some 100 ns.
     #[must_use]
     pub fn compile_units(&self) -> usize {
         self.compile_units
     }
 
-    /// Compiles it.
+    /// Compiles the schema.
     ///
     /// # Errors
-    /// What is wrong with the schema and where, for its author.
+    /// Returns the mistake in the schema and its place, for the schema's author.
     pub fn compile(self) -> Result<ArgumentSchema, String> {
         let options = jsonschema::options().offline();
-        // Formats are notes in the current dialect, and stay so where an older one is only told by its keywords.
+        // Formats are only annotations in the current dialect. This stays so if an older dialect is known by its
+        // keywords only.
         let options = match self.older {
             Some(draft) => options.with_draft(draft).should_validate_formats(false),
             None => options,
@@ -162,21 +165,21 @@ impl WeighedSchema {
 }
 
 impl ArgumentSchema {
-    /// Compiles a schema, within some 50 ms and 32 MiB. One that would take more is refused before it is compiled.
+    /// Compiles a schema within some 50 ms and 32 MiB. One that would take more is refused before it is compiled.
     ///
     /// # Errors
-    /// What is wrong with the schema and where, for its author.
+    /// Returns the mistake in the schema and its place, for the schema's author.
     pub fn compile(text: &str) -> Result<Self, String> {
         WeighedSchema::of(text)?.compile()
     }
 
-    /// Bytes that this holds, about.
+    /// Returns the approximate memory of the compiled schema in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.memory_bytes
     }
 
-    /// What compiling it takes, in units of some 100 ns.
+    /// Returns the cost of compiling the schema, in units of some 100 ns.
     #[must_use]
     pub fn compile_units(&self) -> usize {
         self.compile_units
@@ -185,7 +188,7 @@ impl ArgumentSchema {
     /// Checks a call's arguments.
     ///
     /// # Errors
-    /// At most 16 violations.
+    /// Returns at most 16 violations.
     pub fn check(&self, arguments: &Value) -> Result<(), Vec<Violation>> {
         let whole = |problem: String| vec![Violation { pointer: String::new(), problem }];
         let checks = Count::of(&self.places, arguments, CHECKS_MAX).map_err(|TooMuch| {
@@ -213,7 +216,7 @@ impl Mistake {
         Self { pointer: String::new(), problem: problem.into() }
     }
 
-    /// The mistake as seen from the value that has the part as `key`.
+    /// Returns the mistake as seen from the value that has the part as `key`.
     fn below(mut self, key: &str) -> Self {
         let escaped = key.replace('~', "~0").replace('/', "~1");
         self.pointer.insert_str(0, &escaped);
@@ -221,7 +224,7 @@ impl Mistake {
         self
     }
 
-    /// The mistake of a part of `root`.
+    /// Returns a mistake with the place of `part` within `root`.
     fn of(root: &Value, part: &Value, problem: String) -> Self {
         fn find(value: &Value, part: &Value, mistake: Mistake) -> Result<Mistake, Mistake> {
             if std::ptr::eq(value, part) {
@@ -257,7 +260,7 @@ impl Mistake {
     }
 }
 
-/// The text's beginning, where it is long: schemas repeat what they hold.
+/// Cuts a long text to its beginning, because schemas repeat what they hold.
 fn shortened(text: &str) -> String {
     match text.char_indices().nth(PROBLEM_MAX) {
         None => text.to_owned(),

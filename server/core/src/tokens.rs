@@ -1,14 +1,14 @@
-//! Token counts by cl100k_base, the tokenizer that every figure of the product is counted with.
+//! Token counts by cl100k_base, the tokenizer for every figure of the product.
 
 use tiktoken_rs::cl100k_base_singleton;
 
-/// Name of the tokenizer, as the accounting carries it.
+/// Name of the tokenizer in the accounting.
 pub const TOKENIZER: &str = "cl100k_base";
 
-/// Bytes of a text that are counted: a run of equal letters costs most, about a microsecond a byte.
+/// Maximum size in bytes of a text that is counted. A run of equal letters costs most, about a microsecond a byte.
 const COUNTED_MAX: usize = 64 << 10;
 
-/// Tokens of a text; special tokens are counted as the plain text they are. A text beyond 64 KiB is
+/// Counts the tokens of a text. Special tokens are counted as the plain text they are. A text beyond 64 KiB is
 /// estimated.
 #[must_use]
 pub fn count(text: &str) -> u32 {
@@ -18,14 +18,15 @@ pub fn count(text: &str) -> u32 {
     u32::try_from(cl100k_base_singleton().encode_ordinary(text).len()).unwrap_or(u32::MAX)
 }
 
-/// Tokens of a text without looking at it closely: 2.5 characters each, which is more than definitions have.
+/// Estimates the tokens of a text without looking at it closely: one per 2.5 characters, which is more than definitions
+/// have.
 #[must_use]
 pub fn estimate(text: &str) -> u32 {
     let tokens = (text.chars().count() * 2).div_ceil(5);
     u32::try_from(tokens).unwrap_or(u32::MAX)
 }
 
-/// Loads the ranks (tens of milliseconds), so that the first call does not pay for it.
+/// Loads the tokenizer's ranks (tens of milliseconds), so that the first call does not pay for it.
 pub fn warm_up() {
     let _ = count("");
 }

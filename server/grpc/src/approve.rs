@@ -1,4 +1,4 @@
-//! ApproveTools from the wire, and its answer.
+//! Parsing of ApproveTools requests, and rendering of the answer.
 
 use toolgate_proto::v1;
 
@@ -29,7 +29,7 @@ pub(super) fn parse(wire: v1::ApproveToolsRequest) -> Result<(ServerName, Vec<Ap
     Ok((server, wire.approvals.into_iter().map(approval).collect()))
 }
 
-/// ApproveTools' answer.
+/// Renders the answer of ApproveTools.
 pub(super) fn render(approved: Approved) -> v1::ApproveToolsResponse {
     let refusal = |(name, why): (String, NotApproved)| {
         let code = match why {

@@ -1,6 +1,6 @@
-//! Answers within one message. The router bounds what tools take of its answers; what stands beside them goes here where
-//! it is too much, what matters least to an agent first. What can't be cut is whole or an error: a summary pool without
-//! some of its tools would hide them from the model for good.
+//! Size limits of answers, which must fit one message. The router bounds what tools take up in its answers. If the rest
+//! is too large, it is cut here, starting with what matters least to an agent. An answer that can't be cut is sent
+//! whole or fails: a summary pool without some of its tools would hide them from the model for good.
 
 use prost::Message;
 use toolgate_proto::v1;
@@ -29,7 +29,7 @@ pub(super) fn whole<R: Message>(
     })
 }
 
-/// What to ask for in place of an answer that is too large.
+/// Returns advice on what to ask for instead of an answer that is too large.
 fn instead_of(method: &str) -> &'static str {
     match method {
         "RouterService/GetSummaryPool" => {
@@ -45,11 +45,11 @@ fn instead_of(method: &str) -> &'static str {
     }
 }
 
-/// Returns the answer with less beside its tools, if it would be larger than `message_max` bytes.
+/// Returns the answer, with less besides its tools if it would be larger than `message_max` bytes.
 pub(super) fn route(mut answer: v1::RouteResponse, message_max: usize) -> v1::RouteResponse {
     let is_over = |answer: &v1::RouteResponse| answer.encoded_len() > message_max;
     if is_over(&answer) {
-        // GetSummaryPool has it: the client still says the revision that it holds.
+        // GetSummaryPool still has it, because the client's next request names the revision that it holds.
         answer.summary_pool = None;
     }
     if is_over(&answer) {
@@ -64,7 +64,7 @@ pub(super) fn route(mut answer: v1::RouteResponse, message_max: usize) -> v1::Ro
     answer
 }
 
-/// Returns the answer with fewer refusals, if it would be larger than `message_max` bytes.
+/// Returns the answer, with fewer refusals and pending servers if it would be larger than `message_max` bytes.
 pub(super) fn search(
     mut answer: v1::SearchToolsResponse,
     message_max: usize,
@@ -78,7 +78,7 @@ pub(super) fn search(
     answer
 }
 
-/// Returns the answer with fewer refusals, if it would be larger than `message_max` bytes.
+/// Returns the answer, with fewer refusals if it would be larger than `message_max` bytes.
 pub(super) fn schemas(
     mut answer: v1::BatchGetToolSchemasResponse,
     message_max: usize,
@@ -89,8 +89,8 @@ pub(super) fn schemas(
     answer
 }
 
-/// Returns the answer with less in its refusals, the last ones first, if it would be larger than `message_max` bytes.
-/// Each keeps its code, and what was allowed stays as it is.
+/// Returns the answer, with shorter refusals (the last ones first) if it would be larger than `message_max` bytes. Each
+/// refusal keeps its code, and allowed calls stay as they are.
 pub(super) fn gate(mut answer: v1::GateResponse, message_max: usize) -> v1::GateResponse {
     let mut size = Size { bytes: answer.encoded_len(), most: message_max };
     let verdicts = &mut answer.verdicts;
@@ -102,8 +102,8 @@ pub(super) fn gate(mut answer: v1::GateResponse, message_max: usize) -> v1::Gate
     answer
 }
 
-/// Returns the answer with less of each outcome, the last ones first, and then without what went well, if it would be
-/// larger than `message_max` bytes: the registration is stored, whatever is told of it.
+/// Returns the answer, cut if it would be larger than `message_max` bytes. Shortens the outcomes, the last ones first,
+/// and then removes the successful ones. It never fails, because the registration is already stored.
 pub(super) fn registered(
     mut answer: v1::RegisterServerResponse,
     message_max: usize,
@@ -129,8 +129,8 @@ pub(super) fn registered(
     answer
 }
 
-/// Returns the answer with less of what the policy's rules match, and without the document that the caller sent, if it
-/// would be larger than `message_max` bytes: the policy is set, whatever is told of it.
+/// Returns the answer, with less rule coverage and without the caller's own document if it would be larger than
+/// `message_max` bytes. It never fails, because the policy is already set.
 pub(super) fn policy_set(
     mut answer: v1::SetPolicyResponse,
     message_max: usize,
@@ -143,7 +143,7 @@ pub(super) fn policy_set(
     answer
 }
 
-/// Returns the rules without hints, and fewer of them, if they would take more than `most` bytes.
+/// Returns the rules, without hints and fewer of them if they would take more than `most` bytes.
 pub(super) fn rules(mut rules: Vec<v1::RuleCoverage>, most: usize) -> Vec<v1::RuleCoverage> {
     let mut size = Size { bytes: rules.iter().map(in_a_list).sum(), most };
     size.cut(&mut rules, |rule| rule.hint.clear());
@@ -155,7 +155,7 @@ pub(super) fn rules(mut rules: Vec<v1::RuleCoverage>, most: usize) -> Vec<v1::Ru
     rules
 }
 
-/// Returns what a watcher is told: that the catalog is to be read anew, if it would be larger than `message_max` bytes.
+/// Returns the answer, or a request to read the whole catalog again if it would be larger than `message_max` bytes.
 pub(super) fn watched(
     mut answer: v1::WatchCatalogResponse,
     message_max: usize,
@@ -167,21 +167,21 @@ pub(super) fn watched(
     answer
 }
 
-/// Bytes of one of several messages within another, rather too many than too few.
+/// Returns an upper bound on the bytes of one message in a repeated field of another.
 pub(super) fn in_a_list<T: Message>(part: &T) -> usize {
-    /// The field's number and the length.
+    /// Bytes of the field number and of the length.
     const FRAME: usize = 1 + 10;
     FRAME + part.encoded_len()
 }
 
-/// The size of an answer, and the most that it may have, in bytes.
+/// Size of an answer, and its limit, in bytes.
 struct Size {
     bytes: usize,
     most: usize,
 }
 
 impl Size {
-    /// Cuts parts of an answer until it is small enough, the last ones first.
+    /// Cuts parts of an answer, the last ones first, until it is small enough.
     fn cut<T: Message>(&mut self, parts: &mut [T], cut: impl Fn(&mut T)) {
         for part in parts.iter_mut().rev() {
             if self.bytes <= self.most {

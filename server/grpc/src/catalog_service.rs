@@ -25,7 +25,7 @@ use toolgate_routing::catalog::outcome::OutcomeKind;
 use toolgate_routing::catalog::registration::Registered;
 use toolgate_store::{Committed, StoredTool};
 
-/// The catalog's face.
+/// Implementation of `CatalogService`.
 pub(super) struct Catalogs {
     pub(super) edge: Edge,
 }
@@ -40,7 +40,7 @@ impl CatalogService for Catalogs {
         let plane = &self.edge.plane;
         let work = |caller: Caller, message: RegisterServerRequest, deadline| async move {
             let tenant = caller.tenant(&message.tenant)?;
-            // Compiling expressions takes a core for a while, so it leaves the async threads.
+            // Compiling expressions takes a core for a while, so it runs outside the async threads.
             let parse = move || register::parse(message);
             let registration =
                 tokio::task::spawn_blocking(parse).await.map_err(Error::internal)??;
@@ -167,7 +167,7 @@ impl Catalogs {
         let size = listing::page_size(message.page_size)?;
         let after = listing::after_tool(&message.page_token, filter)?;
         if message.as_agent.is_none() {
-            // An agent sees what its own agent sees.
+            // Only a catalog writer may list tools without `as_agent`. An agent sees only what its own state allows.
             let writers = Roles::of(&[Role::CatalogWriter]);
             let rpc = "CatalogService/ListTools without as_agent";
             self.edge.guard.authenticator().require(caller, writers, rpc)?;
@@ -214,7 +214,7 @@ impl Catalogs {
     }
 }
 
-/// What a registration did, in numbers. An answer that was given before changed nothing now.
+/// Returns the effects of a registration as counts. A replayed answer counts no outcomes, because it changed nothing.
 fn effect(registered: &Registered) -> Effect {
     let outcomes = registered.outcomes.iter().filter(|_| !registered.replayed);
     let count = |kind| outcomes.clone().filter(|outcome| outcome.kind == kind).count();

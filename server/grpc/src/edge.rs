@@ -1,6 +1,5 @@
-//! What every call passes on its way in, in this order: the deadline is read and capped; the caller is known (the guard
-//! told who it is); the call is admitted or shed; the work runs under the deadline; the outcome is counted and mapped to a
-//! status.
+//! Steps of every call, in this order: the deadline is read and capped, the caller is taken from the guard, the call is
+//! admitted or shed, the work runs under the deadline, and the outcome is counted and mapped to a status.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,32 +24,32 @@ use toolgate_core::error::Error;
 use toolgate_core::identity::TenantId;
 use toolgate_core::live::Live;
 
-/// A registration embeds every new summary, which takes a CPU minutes for thousands of tools.
+/// Maximum time of a registration. It embeds every new summary, which takes a CPU minutes for thousands of tools.
 pub(super) const REGISTER_DEADLINE: Duration = Duration::from_secs(600);
 
-/// The service's edge, shared by all services.
+/// Edge of the service, shared by all services.
 #[derive(Clone)]
 pub(super) struct Edge {
-    /// The plane behind it.
+    /// Routing plane that does the work.
     pub(super) plane: Arc<Plane>,
-    /// Tells who calls.
+    /// Guard that authenticates callers.
     pub(super) guard: Guard,
-    /// Where changes are told.
+    /// Audit log of changes.
     pub(super) audit: Arc<Audit>,
-    /// What input is held to.
+    /// Limits on input.
     pub(super) limits: Arc<Live<LimitsConfig>>,
-    /// Where calls are counted.
+    /// Metrics of the service.
     pub(super) metrics: Arc<Metrics>,
-    /// Says who may begin a call.
+    /// Admission control.
     pub(super) admission: Admission,
-    /// The longest a call may take.
+    /// Maximum time of a call.
     pub(super) max_deadline: Duration,
-    /// Cancelled when the service drains.
+    /// Token that is cancelled when the service drains.
     pub(super) draining: CancellationToken,
 }
 
 impl Edge {
-    /// Runs the work of one call.
+    /// Runs one call.
     pub(super) async fn call<M, R, W, F>(
         &self,
         method: &'static str,
@@ -63,7 +62,7 @@ impl Edge {
         W: FnOnce(Caller, M, Instant) -> F,
         F: Future<Output = Result<R, Error>>,
     {
-        // From its first byte on, whatever it waited for since then.
+        // The call's time counts from its first byte, including any time that it waited since.
         let arrival = Arrival::of(request.extensions());
         let started = arrival.at;
         let span = tracing::info_span!("call", rpc = method);
@@ -96,7 +95,7 @@ impl Edge {
         span.in_scope(|| call.span().in_scope(end))
     }
 
-    /// Counts how a call ended, within its spans, and gives it its status.
+    /// Records the outcome of a call within its spans, and maps it to a status.
     fn end<R>(
         &self,
         method: &'static str,
@@ -110,7 +109,7 @@ impl Edge {
         outcome.map_err(|failure| status::of(&failure))
     }
 
-    /// Makes a change, which is told to the audit before and after.
+    /// Makes a change, and records it in the audit before and after.
     pub(super) async fn change<T>(
         &self,
         change: Change,
@@ -123,7 +122,7 @@ impl Edge {
         made
     }
 
-    /// Opens a stream. Streams are no calls in progress: they have a bound of their own.
+    /// Opens a stream. Streams do not count as calls in progress; they have a limit of their own.
     pub(super) fn open<M: Tenanted, R>(
         &self,
         method: &'static str,
@@ -162,14 +161,14 @@ impl Edge {
         })
     }
 
-    /// A part of the contract that is not served yet.
+    /// Returns the status for a method of the contract that is not implemented, and counts the call.
     pub(super) fn unserved(&self, method: &'static str) -> Status {
         let refusal = Error::NotImplemented(method);
         self.metrics.call(method, status::names(&refusal), 0.0);
         status::of(&refusal)
     }
 
-    /// What the caller asked for, and never more than the cap.
+    /// Returns the caller's timeout, or the cap if that is shorter or the caller gave none.
     fn time_allowed(&self, method: &'static str, metadata: &MetadataMap) -> Duration {
         let registers = method == "CatalogService/RegisterServer";
         let cap =
@@ -178,18 +177,18 @@ impl Edge {
     }
 }
 
-/// When a call that came then has to be over: its caller has waited since it came.
+/// Returns the time by which a call must end. The caller's timeout counts from the arrival.
 fn deadline_of(arrival: &Arrival, allowed: Duration) -> Instant {
     arrival.at + allowed
 }
 
-/// What a call is like: whether its caller waits for it, and how long it takes tells how busy the process is.
+/// Returns the kind of a call: whether its caller waits for it, and whether its time shows how busy the process is.
 fn kind_of(method: &str) -> Kind {
     match method {
         "RouterService/Route" => Kind::Measured(Measured::Route),
         "RouterService/SearchTools" => Kind::Measured(Measured::Search),
         "RouterService/Gate" => Kind::Measured(Measured::Gate),
-        // Changes, which may embed a whole catalog or look through one.
+        // Changes, which may embed or check a whole catalog.
         "CatalogService/RegisterServer"
         | "CatalogService/UnregisterServer"
         | "CatalogService/ApproveTools"
@@ -200,20 +199,21 @@ fn kind_of(method: &str) -> Kind {
     }
 }
 
-/// Returns whether the caller of the RPC at this path, such as `/toolgate.v1.RouterService/Route`, waits for its answer.
+/// Returns true if the caller of the RPC at this path, such as `/toolgate.v1.RouterService/Route`, waits for its
+/// answer.
 pub(super) fn is_prompt(path: &str) -> bool {
     let method = path.strip_prefix("/toolgate.v1.");
     method.is_some_and(|method| kind_of(method) != Kind::Lasting)
 }
 
-/// Has the answer count for the tenant that the request names.
+/// Counts the answer for the tenant that the request names.
 fn name_owner<M>(request: &Request<M>, tenant: &TenantId) {
     if let Some(owner) = request.extensions().get::<RequestOwner>() {
         owner.name(tenant.as_str());
     }
 }
 
-/// A refusal's name in metrics, and what the caller is told.
+/// Returns the name of a refusal in metrics, and the caller's error.
 fn told(refusal: Refusal) -> (Rejection, Error) {
     let limited = |limit, retry_after| Error::TenantLimited { limit, retry_after };
     match refusal {
@@ -231,13 +231,13 @@ fn told(refusal: Refusal) -> (Rejection, Error) {
     }
 }
 
-/// The span of a call: the guard's, which began when it was asked who calls.
+/// Returns the span of a call. The guard began it before authentication; without one, a new span is started.
 fn call_span<M>(method: &'static str, request: &Request<M>) -> CallSpan {
     let begun = request.extensions().get::<CallSpan>().cloned();
     begun.unwrap_or_else(|| CallSpan::served(method, request.metadata().as_ref()))
 }
 
-/// A change as the audit knows it.
+/// Creates the audit record of a change.
 pub(super) fn change(act: &'static str, caller: &Caller, tenant: &TenantId, of: &str) -> Change {
     let actor = Actor {
         principal: caller.principal().to_owned(),
@@ -247,7 +247,7 @@ pub(super) fn change(act: &'static str, caller: &Caller, tenant: &TenantId, of: 
     Change { act, tenant: tenant.as_str().to_owned(), of: of.to_owned(), actor, withdraws: false }
 }
 
-/// As [`change`], of what takes content away or forbids something.
+/// Creates a [`change`] that removes content or forbids something.
 pub(super) fn withdrawal(
     act: &'static str,
     caller: &Caller,
@@ -257,7 +257,7 @@ pub(super) fn withdrawal(
     Change { withdraws: true, ..change(act, caller, tenant, of) }
 }
 
-/// Who calls. That nobody told is a defect, which must not let anybody in.
+/// Returns the caller. A missing caller is a defect, and must not let a request in.
 pub(super) fn caller_of<M>(request: &Request<M>) -> Result<Caller, Error> {
     let caller = request.extensions().get::<Caller>();
     caller.cloned().ok_or_else(|| Error::internal("a call came past the guard"))

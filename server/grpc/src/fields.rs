@@ -1,4 +1,4 @@
-//! Collects what is wrong with a message's fields, so that one answer names every mistake.
+//! Problems of a message's fields, collected so that one answer names all of them.
 
 use toolgate_core::error::{Error, FieldViolation};
 
@@ -14,7 +14,7 @@ impl Fields {
         }
     }
 
-    /// The value, or a note of what was wrong with it.
+    /// Returns the value, or records the problem.
     pub(super) fn take<T>(&mut self, field: &str, value: Result<T, Error>) -> Option<T> {
         match value {
             Ok(value) => Some(value),
@@ -30,13 +30,13 @@ impl Fields {
         }
     }
 
-    /// Nothing, or everything that was wrong.
+    /// Returns an error with all recorded problems, if there are any.
     pub(super) fn finish(self) -> Result<(), Error> {
         if self.0.is_empty() { Ok(()) } else { Err(Error::InvalidFields(self.0)) }
     }
 }
 
-/// Refuses a size or count beyond its limit; `limit` is the configuration's key.
+/// Returns an error for a size or count above its limit. `limit` is the configuration key.
 pub(super) fn within(limit: &'static str, maximum: usize, actual: usize) -> Result<(), Error> {
     if actual <= maximum {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Who calls, told before anything of a call is read but its headers. Calls get no further without a [`Caller`] in their
-//! extensions, which only this file puts there, and from which alone services have the tenant.
+//! Authentication of the caller before anything but the headers of a call is read. A call continues only with a
+//! [`Caller`] in its extensions. Only this file inserts it, and services take the tenant from it alone.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -22,7 +22,7 @@ use toolgate_app::telemetry::{Metrics, Rejection};
 use toolgate_core::error::Error;
 use toolgate_core::identity::TenantId;
 
-/// Lets calls in, or refuses them.
+/// Authentication and authorization of calls.
 #[derive(Clone)]
 pub(super) struct Guard {
     authenticator: Arc<Authenticator>,
@@ -34,12 +34,12 @@ impl Guard {
         Self { authenticator, metrics }
     }
 
-    /// Who tells callers apart.
+    /// Returns the authenticator.
     pub(super) fn authenticator(&self) -> &Arc<Authenticator> {
         &self.authenticator
     }
 
-    /// Puts the caller into the request, unless it is there.
+    /// Authenticates the request and inserts its caller, unless it has one already or its path is open to everyone.
     pub(super) async fn admit<B>(&self, request: &mut Request<B>) -> Result<(), Error> {
         let path = request.uri().path();
         let access = access::of(path);
@@ -48,8 +48,8 @@ impl Guard {
         }
         let name = path.rsplit_once('.').map_or(path, |(_, name)| name).to_owned();
         let call = CallSpan::served(&name, request.headers());
-        // Copies, which share their bytes: a body can't be looked at from two threads, so that nothing of the request may
-        // be borrowed while others are asked.
+        // These are copies that share their bytes. A body can't be shared between threads, so the request must not be
+        // borrowed across an await.
         let values: Vec<_> = request.headers().get_all(AUTHORIZATION).iter().cloned().collect();
         let peer = request.extensions().get::<Peer>().cloned();
         let presented = Presented {
@@ -76,7 +76,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Counts the request for the caller's tenant.
+    /// Counts the request for the caller's tenant, and refuses it if the tenant's share is used up.
     fn count_for<B>(&self, caller: &Caller, request: &Request<B>) -> Result<(), Error> {
         let owner = request.extensions().get::<RequestOwner>();
         match owner.zip(caller.own_tenant()) {
@@ -88,7 +88,7 @@ impl Guard {
         }
     }
 
-    /// Who calls, and that it may.
+    /// Authenticates the caller and checks its roles.
     async fn know(
         &self,
         presented: Presented<'_>,
@@ -112,7 +112,7 @@ impl<S> Layer<S> for Guard {
     }
 }
 
-/// Services under a [`Guard`].
+/// Services behind a [`Guard`].
 #[derive(Clone)]
 pub(super) struct Guarded<S> {
     inner: S,
@@ -136,7 +136,7 @@ where
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        // The one that was asked whether it is ready is the one to call.
+        // `poll_ready` was called on this instance, so this one must be called, not its clone.
         let waiting = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, waiting);
         let guard = self.guard.clone();

@@ -1,5 +1,5 @@
-//! The gRPC face, and the web's ways to it: the only module that knows tonic and prost. Messages are parsed into domain values
-//! here, limits are checked, errors become statuses in one place.
+//! gRPC API, and access to it from the web. Only this crate of the server uses tonic and prost. It parses messages into
+//! domain values, checks limits, and maps errors to statuses in one place.
 
 mod approve;
 mod bounded;

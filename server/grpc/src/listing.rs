@@ -1,4 +1,4 @@
-//! Page sizes and page tokens (AIP-158): a token names the last row of a page and the listing it is of.
+//! Page sizes and page tokens (AIP-158). A token names the last row of a page and its listing.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,26 +14,26 @@ const PAGE_MAX: u32 = 1_000;
 const PAGE_BYTES: usize = 2 << 20;
 const TOKEN_MAX: usize = 2_048;
 
-/// A place in a listing.
+/// Position in a listing.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Place {
     /// After this MCP server.
     Server {
-        /// Its name.
+        /// Name of the server.
         name: String,
     },
     /// After this tool.
     Tool {
-        /// The server that the listing is filtered by; empty for all.
+        /// Server that the listing is filtered by; empty for all.
         of: String,
-        /// The tool's server.
+        /// Server of the tool.
         server: String,
-        /// The tool's name.
+        /// Name of the tool.
         name: String,
     },
 }
 
-/// The rows to read: 0 means the default, more than the most is cut (AIP-158).
+/// Returns the number of rows to read. 0 stands for the default, and larger sizes are cut to the maximum (AIP-158).
 pub(super) fn page_size(wire: i32) -> Result<u32, Error> {
     match u32::try_from(wire) {
         Ok(0) => Ok(PAGE_DEFAULT),
@@ -42,13 +42,13 @@ pub(super) fn page_size(wire: i32) -> Result<u32, Error> {
     }
 }
 
-/// How many of these rows one answer holds. Clients refuse messages past 4 MiB, so a page of long rows ends early: at
-/// half of what a message may have. At least one.
+/// Returns the number of rows that fit an answer, at least one. Clients refuse messages above 4 MiB, so a page of long
+/// rows ends early, at half the size limit of a message.
 pub(super) fn within_bytes<T: Message>(rows: &[T], message_max: usize) -> usize {
     fitting(rows.iter().map(in_a_list), message_max)
 }
 
-/// How many rows of these sizes one answer holds. At least one.
+/// Returns the number of rows of these sizes that fit an answer, at least one.
 pub(super) fn fitting(sizes: impl Iterator<Item = usize>, message_max: usize) -> usize {
     let most = page_bytes(message_max);
     let mut total = 0;
@@ -59,13 +59,13 @@ pub(super) fn fitting(sizes: impl Iterator<Item = usize>, message_max: usize) ->
     fits.count().max(1)
 }
 
-/// Bytes of a page's rows, at most.
+/// Returns the maximum size of a page's rows in bytes.
 pub(super) fn page_bytes(message_max: usize) -> usize {
     PAGE_BYTES.min(message_max / 2)
 }
 
 impl Place {
-    /// The token that begins the next page.
+    /// Returns the token for the page after this position.
     pub(super) fn token(&self) -> Result<String, Error> {
         let json = serde_json::to_vec(self).map_err(Error::internal)?;
         Ok(URL_SAFE_NO_PAD.encode(json))
@@ -80,7 +80,7 @@ impl Place {
     }
 }
 
-/// The server after which a page of servers begins.
+/// Returns the server after which a page of servers begins.
 pub(super) fn after_server(token: &str) -> Result<Option<String>, Error> {
     if token.is_empty() {
         return Ok(None);
@@ -91,7 +91,7 @@ pub(super) fn after_server(token: &str) -> Result<Option<String>, Error> {
     }
 }
 
-/// The tool after which a page of tools begins.
+/// Returns the tool after which a page of tools begins.
 pub(super) fn after_tool(token: &str, filter: &str) -> Result<Option<ToolCursor>, Error> {
     if token.is_empty() {
         return Ok(None);

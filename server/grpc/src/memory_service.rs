@@ -18,10 +18,10 @@ use toolgate_core::error::Error;
 use toolgate_core::identity::{ServerName, ToolName};
 use toolgate_routing::memory::ToolStats;
 
-/// Tools of one answer.
+/// Maximum number of tools in an answer.
 const TOOLS_SHOWN: usize = 1_000;
 
-/// The memory's face.
+/// Implementation of `MemoryService`.
 pub(super) struct Memories {
     pub(super) edge: Edge,
 }
@@ -73,7 +73,7 @@ fn server(name: &str) -> Result<Option<ServerName>, Error> {
     (!name.is_empty()).then(|| ServerName::parse(name)).transpose()
 }
 
-/// Which tools to forget; everything that is wrong in one error.
+/// Parses the server and tool to forget, and reports all problems in one error.
 fn parse(message: &ClearMemoryRequest) -> Result<(Option<ServerName>, Option<ToolName>), Error> {
     let mut fields = Fields::default();
     let name = &message.name;

@@ -18,10 +18,10 @@ use toolgate_app::plane::policies::{Coverage, PolicyCheck, ToolVerdict};
 use toolgate_core::error::Error;
 use toolgate_store::{StoredPolicy, ToolCursor};
 
-/// What page tokens of verdicts say that they are of. No MCP server has this name.
+/// Name of the listing in page tokens of verdicts. No MCP server has this name.
 const LISTING: &str = "policy check";
 
-/// The policies' face.
+/// Implementation of `PolicyService`.
 pub(super) struct Policies {
     pub(super) edge: Edge,
 }
@@ -94,7 +94,7 @@ fn policy(stored: StoredPolicy) -> v1::Policy {
     }
 }
 
-/// A page of so many verdicts at most, which fits an answer of so many bytes.
+/// Returns a page of at most `size` verdicts that fits an answer of `message_max` bytes.
 fn page(
     check: &PolicyCheck,
     after: Option<&ToolCursor>,
@@ -117,7 +117,7 @@ fn page(
     });
     let next_page_token = last.map_or_else(|| Ok(String::new()), |place| place.token())?;
     let rules = if after.is_none() { coverage(&check.coverage) } else { Vec::new() };
-    // The rows take the other half, and the token some of this one.
+    // The verdicts take the other half, and the token takes a part of this half.
     let rules = bounded::rules(rules, listing::page_bytes(message_max) / 2);
     Ok(CheckPolicyResponse { verdicts: page, next_page_token, rules })
 }

@@ -1,4 +1,4 @@
-//! Preconditions from the wire, within bounds on nodes and nesting.
+//! Parsing of preconditions, with limits on nodes and nesting, and rendering of them.
 
 use toolgate_proto::v1;
 use toolgate_proto::v1::precondition::Condition;
@@ -10,12 +10,12 @@ use toolgate_core::precondition::Precondition;
 const NODES_MAX: usize = 64;
 const DEPTH_MAX: usize = 8;
 
-/// Bytes of all CEL expressions of one request, and of their regular expressions: the same as a policy may
-/// have.
+/// Maximum bytes of all CEL expressions of one request, and maximum number of their regular expressions. The limits are
+/// the same as for a policy.
 const EXPRESSIONS_MAX: usize = 64 << 10;
 const PATTERNS_MAX: usize = 64;
 
-/// What the preconditions of one request may still have.
+/// Remaining allowance for the preconditions of one request.
 pub(super) struct Budget {
     expressions: usize,
     patterns: usize,
@@ -27,7 +27,7 @@ impl Default for Budget {
     }
 }
 
-/// Parses a precondition that stands in `field`.
+/// Parses the precondition in `field`.
 pub(super) fn parse(
     field: &str,
     wire: &v1::Precondition,
@@ -36,7 +36,6 @@ pub(super) fn parse(
     Parser { field, nodes: 0, budget }.node(wire, 1)
 }
 
-/// Renders a precondition.
 pub(super) fn render(precondition: &Precondition) -> v1::Precondition {
     let list = |inner: &[Precondition]| v1::PreconditionList {
         preconditions: inner.iter().map(render).collect(),
@@ -53,7 +52,7 @@ pub(super) fn render(precondition: &Precondition) -> v1::Precondition {
     v1::Precondition { condition: Some(condition) }
 }
 
-/// One precondition on its way in.
+/// Parser of one precondition.
 struct Parser<'a> {
     field: &'a str,
     nodes: usize,

@@ -1,4 +1,4 @@
-//! RegisterServer from the wire.
+//! Parsing of RegisterServer requests.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const REQUEST_ID_MAX: usize = 128;
 const SCOPES_MAX: usize = 64;
 const SCOPE_MAX: usize = 256;
 
-/// Parses a registration.
+/// Parses a registration, and reports all problems in one error.
 pub(super) fn parse(wire: v1::RegisterServerRequest) -> Result<Registration, Error> {
     let request = (!wire.request_id.is_empty())
         .then(|| (wire.request_id.clone(), Sha256::digest(wire.encode_to_vec()).into()));
@@ -54,7 +54,7 @@ pub(super) fn parse(wire: v1::RegisterServerRequest) -> Result<Registration, Err
         name,
         description: wire.description,
         transport_hint: wire.transport_hint,
-        // What is not said is for the configuration to say.
+        // For an unspecified tier, the configuration decides.
         trust_tier: tier.map_or(0, |tier| tier as i32),
         precondition,
         required_scopes: scopes,
@@ -66,7 +66,7 @@ pub(super) fn parse(wire: v1::RegisterServerRequest) -> Result<Registration, Err
     Ok(Registration { server, body, settings, mode, etag, request, all_or_nothing })
 }
 
-/// An announcement knows no tools.
+/// Checks that an announcement has no tools, because they are not known yet.
 fn announced(wire: &v1::RegisterServerRequest, fields: &mut Fields) {
     let problem = "must be absent when pending: register the tools without it";
     fields.require(wire.tools_list_json.is_empty(), "tools_list_json", problem);

@@ -1,4 +1,4 @@
-//! Answers of Route, Gate and the look-ups, on the wire.
+//! Rendering of the answers of Route, Gate and the look-ups.
 
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ use toolgate_routing::router::route::{Active, Answer, Degraded, Ranking};
 use toolgate_routing::router::search::{Form, SearchAnswer};
 use toolgate_routing::shard::snapshot::Snapshot;
 
-/// Route's answer.
+/// Renders the answer of Route.
 pub(super) fn route(tenant: &TenantId, answer: &Answer) -> v1::RouteResponse {
     let snapshot = &*answer.snapshot;
     let tool = |active: &Active| active_tool(tenant, snapshot, active, answer.detail);
@@ -43,7 +43,7 @@ pub(super) fn route(tenant: &TenantId, answer: &Answer) -> v1::RouteResponse {
     }
 }
 
-/// How well the best tool fits.
+/// Renders the quality of the best match.
 fn fit(snapshot: &Snapshot, fit: &Fit) -> v1::Fit {
     let name = |slot: &u32| snapshot.tool(*slot).model_name.to_string();
     let (kind, contenders, message) = match fit {
@@ -65,7 +65,7 @@ fn fit(snapshot: &Snapshot, fit: &Fit) -> v1::Fit {
     v1::Fit { kind: kind as i32, contenders, message }
 }
 
-/// How tools were ranked.
+/// Renders the ranking of tools.
 fn ranking(answer: &Answer, of: &Ranking) -> v1::Ranking {
     let chosen: HashSet<u32> = answer.active.iter().map(|active| active.chosen.slot).collect();
     let candidate = |one: &Candidate| v1::RankedTool {
@@ -86,7 +86,7 @@ fn ranking(answer: &Answer, of: &Ranking) -> v1::Ranking {
     }
 }
 
-/// How the active set differs from that of the turn before.
+/// Renders the differences of the active set from that of the preceding turn.
 fn change(answer: &Answer) -> v1::ActiveSetChange {
     let name = |slot: u32| answer.snapshot.tool(slot).model_name.to_string();
     let (added, kept): (Vec<_>, Vec<_>) =
@@ -104,7 +104,7 @@ fn change(answer: &Answer) -> v1::ActiveSetChange {
     }
 }
 
-/// SearchTools' answer.
+/// Renders the answer of SearchTools.
 pub(super) fn search(tenant: &TenantId, answer: &SearchAnswer) -> v1::SearchToolsResponse {
     let snapshot = &*answer.snapshot;
     let tool = |active: &Active| active_tool(tenant, snapshot, active, answer.detail);
@@ -123,7 +123,7 @@ pub(super) fn search(tenant: &TenantId, answer: &SearchAnswer) -> v1::SearchTool
     }
 }
 
-/// The answer of BatchGetToolSchemas.
+/// Renders the answer of BatchGetToolSchemas.
 pub(super) fn schemas(tenant: &TenantId, found: &Found) -> v1::BatchGetToolSchemasResponse {
     let snapshot = &*found.snapshot;
     let tool = |active: &Active| active_tool(tenant, snapshot, active, found.detail);
@@ -136,7 +136,7 @@ pub(super) fn schemas(tenant: &TenantId, found: &Found) -> v1::BatchGetToolSchem
     }
 }
 
-/// A change of the summary pool.
+/// Renders a change of the summary pool.
 pub(super) fn pool(snapshot: &Snapshot, delta: &PoolDelta) -> v1::SummaryPoolDelta {
     let entry = |slot: &u32| {
         let tool = snapshot.tool(*slot);
@@ -154,7 +154,7 @@ pub(super) fn pool(snapshot: &Snapshot, delta: &PoolDelta) -> v1::SummaryPoolDel
     }
 }
 
-/// The verdict on one call.
+/// Renders the verdict on one call.
 pub(super) fn verdict(snapshot: &Snapshot, call_id: &str, verdict: &Verdict) -> v1::GateVerdict {
     let call_id = call_id.to_owned();
     match verdict {
@@ -174,7 +174,7 @@ pub(super) fn verdict(snapshot: &Snapshot, call_id: &str, verdict: &Verdict) -> 
     }
 }
 
-/// The wire's name for a refusal.
+/// Returns the protobuf value of a refusal code.
 pub(super) fn code(code: RefusalCode) -> v1::RefusalCode {
     match code {
         RefusalCode::ToolNotAvailable => v1::RefusalCode::ToolNotAvailable,

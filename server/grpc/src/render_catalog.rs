@@ -1,4 +1,4 @@
-//! Servers, tools and registration outcomes, on the wire.
+//! Rendering of servers, tools and registration outcomes.
 
 use prost_types::Timestamp;
 use toolgate_proto::v1;
@@ -10,7 +10,7 @@ use toolgate_routing::catalog::outcome::{Outcome, OutcomeKind};
 use toolgate_routing::catalog::registration::Registered;
 use toolgate_store::{ContentHash, ServerRecord, StoredServer, StoredTool, ToolRecord};
 
-/// RegisterServer's answer.
+/// Renders the answer of RegisterServer.
 pub(super) fn registered(tenant: &TenantId, registered: &Registered) -> v1::RegisterServerResponse {
     v1::RegisterServerResponse {
         server: Some(server(tenant, &registered.server)),
@@ -20,7 +20,7 @@ pub(super) fn registered(tenant: &TenantId, registered: &Registered) -> v1::Regi
     }
 }
 
-/// An MCP server.
+/// Renders an MCP server.
 pub(super) fn server(tenant: &TenantId, stored: &StoredServer) -> v1::McpServer {
     let record = &stored.record;
     let seconds = stored.updated_ms.div_euclid(1000);
@@ -40,7 +40,7 @@ pub(super) fn server(tenant: &TenantId, stored: &StoredServer) -> v1::McpServer 
     }
 }
 
-/// A tool, with what its server asks of the state added to what it asks itself.
+/// Renders a tool. Its preconditions and scopes include those of its server.
 pub(super) fn tool(tenant: &TenantId, server: &ServerRecord, stored: &StoredTool) -> v1::Tool {
     let record = &stored.record;
     let id = ToolId { server: record.server.clone(), name: record.name.clone() };
@@ -65,8 +65,8 @@ pub(super) fn tool(tenant: &TenantId, server: &ServerRecord, stored: &StoredTool
     }
 }
 
-/// What an agent is told of a tool that waits for approval: that it is there. Its texts are for whoever keeps the
-/// catalog.
+/// Renders a tool that waits for approval, for an agent. An agent learns only that the tool exists; its texts are for
+/// those who maintain the catalog.
 pub(super) fn waiting(tenant: &TenantId, record: &ToolRecord) -> v1::Tool {
     let id = ToolId { server: record.server.clone(), name: record.name.clone() };
     v1::Tool {

@@ -1,5 +1,4 @@
-//! Route and Gate requests from the wire: every limit is checked here, and what comes out can't be wrong
-//! again.
+//! Parsing of Route and Gate requests. All limits are checked here, so the parsed values are valid.
 
 use toolgate_proto::v1;
 
@@ -21,11 +20,11 @@ use toolgate_routing::router::search::grammar::Query;
 const WEIGHT_MAX: f32 = 100.0;
 const TOP_K_MAX: u32 = 100;
 
-/// Tools with full definitions before a tail of signatures: fewer show more for the same tokens (docs/tokens.md), while
-/// the likeliest should be called rightly at once.
+/// Number of tools with full definitions before a tail of signatures. Fewer full definitions show more tools for the
+/// same tokens (docs/tokens.md), but the model should be able to call the likeliest tools correctly at once.
 const HEAD: u32 = 3;
 const RESULTS_DEFAULT: u32 = 5;
-/// Bytes of a tool's name as it is asked for; model-facing and `server/name` forms are shorter.
+/// Maximum bytes of a requested tool name. Model-facing and `server/name` forms are shorter.
 const NAME_BYTES_MAX: usize = 512;
 const NAMES_MAX: usize = 100;
 const PINNED_MAX: usize = 100;
@@ -35,12 +34,12 @@ const TURN_ID_MAX: usize = 128;
 const CALLS_MAX: usize = 128;
 const ARGUMENTS_MAX: usize = 1 << 20;
 const MODEL_MAX: usize = 256;
-/// Clauses of one call; the intents after them are taken whole.
+/// Maximum number of clauses in one call. Further intents are not divided.
 const CLAUSES_MAX: usize = 16;
 const URL_MAX: usize = 2 << 10;
 const ACTIVE_SET_MAX: u32 = 1_024;
 
-/// Parses what Route is asked.
+/// Parses a Route request.
 pub(super) fn route(
     wire: v1::RouteRequest,
     limits: &LimitsConfig,
@@ -69,7 +68,7 @@ pub(super) fn route(
     })
 }
 
-/// What the prompt lists; `None` where the request does not say.
+/// Parses what the prompt lists of the catalog; `None` if the request does not say.
 fn listing(wire: i32, fields: &mut Fields) -> Option<Listing> {
     match v1::PromptListing::try_from(wire) {
         Ok(v1::PromptListing::Unspecified) => None,
@@ -83,7 +82,7 @@ fn listing(wire: i32, fields: &mut Fields) -> Option<Listing> {
     }
 }
 
-/// Parses the calls that Gate is asked about.
+/// Parses the calls of a Gate request.
 pub(super) fn calls(wire: &[v1::RequestedCall]) -> Result<Vec<Call>, Error> {
     let mut fields = Fields::default();
     let right = (1..=CALLS_MAX).contains(&wire.len());
@@ -103,7 +102,7 @@ pub(super) fn calls(wire: &[v1::RequestedCall]) -> Result<Vec<Call>, Error> {
     Ok(wire.iter().map(call).collect())
 }
 
-/// A handle that is there at all; what it says is the gate's business.
+/// Checks that the handle is present. The gate checks its contents.
 pub(super) fn require_handle(handle: &str) -> Result<(), Error> {
     let problem = "is missing: send the handle that Route gave for this turn";
     if handle.is_empty() { Err(Error::field("active_set_handle", problem)) } else { Ok(()) }
@@ -132,7 +131,7 @@ fn intents(
         );
         let intent = read(intent.text, weight);
         clauses += intent.clauses().len();
-        // Each is embedded and searched for: a call with many intents must not cost many times as much.
+        // Each clause is embedded and searched for, so the cost of a call with many intents must stay bounded.
         let divided = clauses <= CLAUSES_MAX;
         intents.push(if divided { intent } else { Intent::undivided(intent.text, weight) });
     }
@@ -157,7 +156,7 @@ fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields)
     Options {
         top_k: top_k as usize,
         threshold,
-        ratio: Some(defaults.ratio).filter(|ratio| unset.threshold && *ratio > 0.0),
+        ratio: Some(defaults.relative_cutoff).filter(|ratio| unset.threshold && *ratio > 0.0),
         schema_token_budget: wire.schema_token_budget,
         detail,
         signature_tail: wire.signature_tail as usize,
@@ -180,7 +179,7 @@ fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields)
     }
 }
 
-/// Checks what is said of the prompt and its bounds.
+/// Checks the options about the prompt and its limits.
 fn check_prompt(wire: &v1::RouteOptions, fields: &mut Fields) {
     let limit = wire.active_set_limit.is_none_or(|tools| (1..=ACTIVE_SET_MAX).contains(&tools));
     fields.require(limit, "options.active_set_limit", "must be 1 to 1,024 tools");
@@ -197,7 +196,7 @@ fn untrusted(defaults: &RouterConfig) -> UntrustedCaps {
     }
 }
 
-/// Checks the lists of names; of MCP servers, they are parsed.
+/// Checks the lists of names, and parses those of MCP servers.
 fn servers(wire: &v1::RouteOptions, fields: &mut Fields) -> Vec<ServerName> {
     let field = "options.pinned_tools";
     fields.require(wire.pinned_tools.len() <= PINNED_MAX, field, "must be at most 100 names");
@@ -218,13 +217,13 @@ fn servers(wire: &v1::RouteOptions, fields: &mut Fields) -> Vec<ServerName> {
         .collect()
 }
 
-/// Names are repeated in refusals, so that long ones would make large answers.
+/// Checks that names are short. Refusals repeat them, so long ones would make large answers.
 fn short_names(names: &[String], field: &str, fields: &mut Fields) {
     let are_short = names.iter().all(|name| name.len() <= NAME_BYTES_MAX);
     fields.require(are_short, field, "must be names of at most 512 bytes");
 }
 
-/// Parses what SearchTools is asked.
+/// Parses a SearchTools request.
 pub(super) fn search(
     wire: v1::SearchToolsRequest,
     limits: &LimitsConfig,
@@ -244,7 +243,7 @@ pub(super) fn search(
         query: query.ok_or_else(|| Error::field("query", "is missing"))?,
         max_results: max_results as usize,
         detail,
-        // Whoever searches looks for more than what Route would show unasked.
+        // A search should find more than Route shows on its own.
         least_overlap: defaults.threshold / 2.0,
         untrusted: untrusted(defaults),
         state,
@@ -254,7 +253,7 @@ pub(super) fn search(
     })
 }
 
-/// Parses what BatchGetToolSchemas is asked.
+/// Parses a BatchGetToolSchemas request.
 pub(super) fn schemas(
     wire: v1::BatchGetToolSchemasRequest,
     limits: &LimitsConfig,

@@ -14,7 +14,7 @@ use toolgate_config::RouterConfig;
 use toolgate_routing::gate::handle::Holder;
 use toolgate_routing::router::lookups::{GateQuery, PoolQuery};
 
-/// The router's face.
+/// Implementation of `RouterService`.
 pub(super) struct Routing {
     pub(super) edge: Edge,
     pub(super) defaults: RouterConfig,

@@ -1,4 +1,4 @@
-//! The gRPC server: which services it has, how connections are bounded, and how it drains.
+//! gRPC server: its services, its limits on connections, and how it drains.
 
 use std::sync::Arc;
 use std::thread::available_parallelism;
@@ -40,30 +40,30 @@ use toolgate_app::telemetry::{Metrics, Rejection};
 use toolgate_config::{LimitsConfig, RouterConfig, ServerConfig};
 use toolgate_core::live::Live;
 
-/// What the face needs.
+/// Configuration of the gRPC API.
 #[derive(Clone)]
 pub struct ApiConfig {
-    /// Listening, admission and draining.
+    /// Settings for listening, admission and draining.
     pub server: ServerConfig,
-    /// What input is held to; may change while it is served.
+    /// Limits on input; may change at runtime.
     pub limits: Arc<Live<LimitsConfig>>,
     /// Defaults of Route's options.
     pub router: RouterConfig,
-    /// Says who may begin a call.
+    /// Admission control.
     pub admission: Admission,
-    /// Tells who calls.
+    /// Authenticator of callers.
     pub authenticator: Arc<Authenticator>,
-    /// Where changes are told.
+    /// Audit log of changes.
     pub audit: Arc<Audit>,
-    /// The certificates, where gRPC is served over TLS.
+    /// Certificates; `None` without TLS.
     pub tls: Option<Arc<Tls>>,
 }
 
-/// Serves until `stop`, then drains: no new calls, health says NOT_SERVING, calls in progress have
-/// `drain_timeout` to end. What is left then is cut off: tonic itself would wait for ever (hyper#4170).
+/// Serves until `stop`, then drains. It accepts no new calls, reports NOT_SERVING as its health, and gives calls in
+/// progress `drain_timeout` to end. Then it cuts off the rest, because tonic itself would wait forever (hyper#4170).
 ///
 /// # Errors
-/// The transport fails.
+/// Returns an error if the transport fails.
 pub async fn serve(
     listener: TcpListener,
     plane: Arc<Plane>,
@@ -100,7 +100,7 @@ pub async fn serve(
     drained_or_cut(serving, &stop, drain_timeout).await.unwrap_or(Ok(()))
 }
 
-/// After which a connection is closed over which nobody has made an authenticated call.
+/// Time after which a connection without any authenticated call is closed.
 const UNPROVEN_IDLE: Duration = Duration::from_secs(30);
 
 fn connection_limits(config: &ServerConfig) -> ConnectionLimits {
@@ -112,10 +112,12 @@ fn connection_limits(config: &ServerConfig) -> ConnectionLimits {
     }
 }
 
-/// What a body may take beyond the longest deadline: who is translated for is told in words of its own then.
+/// Time that a body may take beyond the longest deadline, so that the translator of a web call reports the timeout
+/// first.
 const BODY_MARGIN: Duration = Duration::from_secs(1);
 
-/// Requests under way for each call that may be in progress: some are still being read, and some refused.
+/// Number of requests in progress for each call that may be in progress: some are still being read, and some are being
+/// refused.
 const REQUESTS_A_CALL: usize = 2;
 
 type Bounds = Stack<BoundAnswers, Stack<BoundRequests, Identity>>;
@@ -147,17 +149,17 @@ fn services(edge: Edge, config: &ApiConfig) -> Router<Layers> {
     let aging = |age| ending_after(transport(), age, REGISTER_DEADLINE);
     let transport = config.server.max_connection_age.map_or_else(transport, aging);
     transport
-        // Browsers, and callers without HTTP/2.
+        // For browsers and callers without HTTP/2.
         .accept_http1(true)
-        // More than can be worked on are turned away before they cost anything.
+        // Excess requests are refused before they cost anything.
         .layer(requests)
-        // Callers who don't read must not fill the memory.
+        // Answers that callers do not read must not fill the memory.
         .layer(answers)
-        // Who speaks no gRPC is translated for.
+        // Translates for callers that do not use gRPC.
         .layer(WebFaces::new(&web, &config.server.cors_origins, guard.clone(), metrics))
-        // Nothing is read of a call before it is known whose it is.
+        // No body is read before the caller is authenticated.
         .layer(guard)
-        // What the transport refuses by itself still gets a reason.
+        // Gives a reason to errors of the transport itself.
         .layer(ExplainUndecoded { max_message_bytes: max, limit_name: "limits.max_message_size" })
         .add_service(RouterServiceServer::new(routing).max_decoding_message_size(max))
         .add_service(CatalogServiceServer::new(catalogs).max_decoding_message_size(max))
@@ -169,7 +171,7 @@ fn services(edge: Edge, config: &ApiConfig) -> Router<Layers> {
         .add_optional_service(reflection().build_v1alpha().ok())
 }
 
-/// Bounds of the requests that come in.
+/// Returns the limits on incoming requests.
 fn request_bounds(config: &ApiConfig, metrics: &Arc<Metrics>) -> BoundRequests {
     let requests = config.server.admission.max_calls.saturating_mul(REQUESTS_A_CALL);
     let pace = BodyPace::within(config.server.max_deadline + BODY_MARGIN);
@@ -182,7 +184,7 @@ fn request_bounds(config: &ApiConfig, metrics: &Arc<Metrics>) -> BoundRequests {
         .asking(move |request: &AtDoor<'_>| let_in(&admission, request))
 }
 
-/// Lets a request in whose caller still waits for it, and whose like have not waited too long for a while.
+/// Admits a request if its caller still waits for it, and if requests of its kind have not been waiting too long.
 fn let_in(admission: &Admission, request: &AtDoor<'_>) -> Result<(), DoorRefusal> {
     if request.asked.is_some_and(|asked| request.waited >= asked) {
         return Err(DoorRefusal::Late);
@@ -197,11 +199,11 @@ fn let_in(admission: &Admission, request: &AtDoor<'_>) -> Result<(), DoorRefusal
     if is_in_time { Ok(()) } else { Err(DoorRefusal::Waited) }
 }
 
-/// Bounds of the answers that go out.
+/// Returns the limits on outgoing answers.
 fn answer_bounds(config: &ServerConfig, metrics: &Arc<Metrics>) -> BoundAnswers {
     let metrics = Arc::clone(metrics);
     let refused = move || metrics.rejected(Rejection::UnsentAnswers);
-    BoundAnswers::new(config.unsent_bytes, refused)
+    BoundAnswers::new(config.response_buffer_bytes, refused)
 }
 
 async fn set_health(reporter: &HealthReporter, serving: bool) {
@@ -241,7 +243,7 @@ mod tests {
     const ROUTE: &str = "/toolgate.v1.RouterService/Route";
     const REGISTER: &str = "/toolgate.v1.CatalogService/RegisterServer";
 
-    /// After a moment in which most calls waited long, calls that did are refused.
+    /// Creates an admission control that refuses calls which waited long, once most calls did so for a while.
     fn admission() -> Admission {
         Admission::new(AdmissionConfig {
             max_calls: 8,

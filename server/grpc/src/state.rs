@@ -1,4 +1,4 @@
-//! The agent's state from the wire.
+//! Parsing of the agent's state.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,8 +13,8 @@ use toolgate_config::LimitsConfig;
 use toolgate_core::error::Error;
 use toolgate_core::state::{AgentState, CallStatus, PriorCall};
 
-/// Parses an agent's state; an absent one has done nothing and may do nothing special. Who it is, and which scopes it may
-/// have at most, is the caller's credential's to say.
+/// Parses an agent's state. An absent state stands for an agent without calls and scopes. The caller's credential
+/// decides on the principal and on the maximum scopes.
 pub(super) fn parse(
     wire: Option<v1::AgentState>,
     limits: &LimitsConfig,
@@ -43,7 +43,7 @@ fn call(call: v1::PriorCall) -> PriorCall {
     PriorCall { tool: call.tool, status, turn: call.turn }
 }
 
-/// As deep as the message is, which its decoder bounds.
+/// Converts a struct. The recursion is as deep as the message, which the decoder bounds.
 fn map(wire: prost_types::Struct) -> Map<String, Value> {
     wire.fields.into_iter().map(|(name, of)| (name, value(of))).collect()
 }
@@ -52,7 +52,7 @@ fn value(wire: prost_types::Value) -> Value {
     match wire.kind {
         None | Some(Kind::NullValue(_)) => Value::Null,
         Some(Kind::BoolValue(flag)) => Value::Bool(flag),
-        // JSON has no infinities, and `Struct` says that they are no values of it.
+        // JSON has no infinities, and `Struct` does not allow them either.
         Some(Kind::NumberValue(number)) => {
             Number::from_f64(number).map_or(Value::Null, Value::Number)
         }

@@ -1,4 +1,4 @@
-//! From the domain's closed set of errors to gRPC statuses: the one place where they are mapped.
+//! Mapping of the domain's closed set of errors to gRPC statuses. No other place maps them.
 
 use std::collections::HashMap;
 use std::error::Error as StdError;
@@ -12,14 +12,15 @@ use tracing::error;
 
 use toolgate_core::error::{Error, FieldViolation};
 
-/// When a shed or failed call is worth trying again.
+/// Delay after which a shed or failed call should be retried.
 pub(super) const RETRY_AFTER: Duration = Duration::from_millis(100);
 
-/// Violations in one status, and bytes of its message: a status travels in headers, which clients bound.
+/// Maximum number of violations in a status, and maximum bytes of its message. A status is sent in headers, which
+/// clients bound.
 const VIOLATIONS_SHOWN: usize = 16;
 const MESSAGE_MAX: usize = 1_024;
 
-/// The status of an error, with `ErrorInfo` and what else the reason asks for. Causes go to the log, not
+/// Returns the status of an error, with `ErrorInfo` and the details that its reason requires. Causes go to the log, not
 /// to the caller.
 pub(super) fn of(failure: &Error) -> Status {
     log(failure);
@@ -43,7 +44,7 @@ fn shortened(text: String) -> String {
     format!("{}...", &text[..text.floor_char_boundary(MESSAGE_MAX)])
 }
 
-/// When it is worth trying again; `None` for never.
+/// Returns the delay before a retry, or `None` if a retry can't help.
 fn retry_after(failure: &Error, code: Code) -> Option<Duration> {
     match failure {
         Error::TenantLimited { retry_after, .. } => Some(*retry_after),
@@ -52,7 +53,7 @@ fn retry_after(failure: &Error, code: Code) -> Option<Duration> {
     }
 }
 
-/// The names of code and reason, for metrics and spans.
+/// Returns the names of code and reason, for metrics and spans.
 pub(super) fn names(failure: &Error) -> (&'static str, &'static str) {
     let (code, reason) = code_of(failure);
     let code = match code {
@@ -136,7 +137,7 @@ fn violation(violation: &FieldViolation) -> Violation {
     Violation::new(violation.field.clone(), violation.problem.clone())
 }
 
-/// Each error is logged once, here, with its chain of causes.
+/// Logs an error that has causes, with the chain of them. Each error is logged only here.
 fn log(failure: &Error) {
     let mut cause = failure.source();
     let mut chain = String::new();

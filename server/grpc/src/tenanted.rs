@@ -1,10 +1,10 @@
-//! Whose call a message is.
+//! Access to the tenant of a request.
 
 use toolgate_proto::v1;
 
-/// A request that names its tenant.
+/// Request that names its tenant.
 pub(super) trait Tenanted {
-    /// The name as it was sent; empty for none.
+    /// Returns the tenant's name as sent; empty for none.
     fn tenant(&self) -> &str;
 }
 

@@ -1,5 +1,5 @@
-//! Services of the contract that this version does not serve: every call says so with an `ErrorInfo`,
-//! which a client can tell from a service that is not there.
+//! Services of the contract that this version does not implement. Every call fails with an `ErrorInfo`, so that clients
+//! can tell this from an unknown service.
 
 use tonic::{Request, Response, Status};
 use toolgate_proto::v1::encoder_service_server::EncoderService;
@@ -7,7 +7,7 @@ use toolgate_proto::v1::{DescribeRequest, DescribeResponse, EmbedRequest, EmbedR
 
 use super::edge::Edge;
 
-/// The face of what is not served.
+/// Implementation of services that are not served.
 pub(super) struct Unserved {
     pub(super) edge: Edge,
 }

@@ -16,10 +16,10 @@ use toolgate_routing::usage::{Amounts, Bucket, Deferral, Granularity, Span, Usag
 use toolgate_store::Hour;
 
 const SECONDS_OF_AN_HOUR: i64 = 3_600;
-/// The end of the year 9999, as `google.protobuf.Timestamp` has it.
+/// Last second of the year 9999, the maximum of `google.protobuf.Timestamp`.
 const SECONDS_MAX: i64 = 253_402_300_799;
 
-/// The ledger's face.
+/// Implementation of `UsageService`.
 pub(super) struct Ledgers {
     pub(super) edge: Edge,
 }
@@ -42,7 +42,7 @@ impl UsageService for Ledgers {
     }
 }
 
-/// The hours to count and the buckets asked for; everything that is wrong in one error.
+/// Parses the hours to count and the size of buckets, and reports all problems in one error.
 fn parse(message: &GetUsageRequest) -> Result<(Span, Option<Granularity>), Error> {
     let mut fields = Fields::default();
     let start = fields.take("start_time", moment(message.start_time));
@@ -65,7 +65,7 @@ fn parse(message: &GetUsageRequest) -> Result<(Span, Option<Granularity>), Error
     Ok((first..end, buckets.flatten()))
 }
 
-/// Seconds and nanoseconds, within their ranges.
+/// Checks the ranges of a time, and returns its seconds and nanoseconds.
 fn moment(wire: Option<Timestamp>) -> Result<Option<(i64, i32)>, Error> {
     let Some(Timestamp { seconds, nanos }) = wire else { return Ok(None) };
     if (0..=SECONDS_MAX).contains(&seconds) && (0..1_000_000_000).contains(&nanos) {
@@ -90,7 +90,7 @@ fn now() -> (i64, i32) {
     (now.seconds, now.nanos)
 }
 
-/// The hour that a moment of [`moment`] is in.
+/// Returns the hour that contains a time which [`moment`] has checked.
 fn hour(seconds: i64) -> Hour {
     Hour::try_from(seconds / SECONDS_OF_AN_HOUR).unwrap_or(Hour::MAX - 1)
 }

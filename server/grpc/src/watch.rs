@@ -1,4 +1,4 @@
-//! `CatalogService/WatchCatalog` as a stream.
+//! Stream of `CatalogService/WatchCatalog`.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,11 +25,11 @@ use toolgate_store::Changes;
 
 pub(super) type Answers = Pin<Box<dyn Stream<Item = Result<WatchCatalogResponse, Status>> + Send>>;
 
-/// How often the credential of an open stream is looked at again.
+/// Interval at which the credential of an open stream is checked again.
 const LOOKED_AT_EVERY: Duration = Duration::from_secs(2);
 
-/// Opens a watch that ends with the caller, with its deadline if it has one, with its credential, or when the service
-/// drains.
+/// Opens a watch. It ends when the caller disconnects, at the caller's deadline if there is one, when the credential
+/// becomes invalid, or when the service drains.
 pub(super) fn open(
     edge: &Edge,
     request: Request<WatchCatalogRequest>,
@@ -39,7 +39,7 @@ pub(super) fn open(
     let message = request.into_inner();
     let tenant = caller.tenant(&message.tenant)?;
     let watch = edge.plane.watch(&tenant, message.since_revision, watched(&caller))?;
-    // One answer waits for its reader; what is committed meanwhile comes together in the next.
+    // The channel holds one answer. Commits in the meantime are combined in the next one.
     let (sender, receiver) = mpsc::channel(1);
     let credential = Credential { caller, authenticator: Arc::clone(edge.guard.authenticator()) };
     let watcher = Watcher { answers: sender, limits: Arc::clone(&edge.limits) };
@@ -47,7 +47,8 @@ pub(super) fn open(
     Ok(Response::new(Box::pin(ReceiverStream::new(receiver))))
 }
 
-/// Who keeps the catalog sees all of it; an agent's credential says what its agents may have at most.
+/// Returns the part of the catalog that the caller may watch. Those who maintain the catalog see all of it; for agents
+/// the credential sets the maximum scopes.
 fn watched(caller: &Caller) -> Watched {
     let keepers = Roles::of(&[Role::CatalogWriter, Role::Admin]);
     match caller.roles().meets(keepers) {
@@ -56,20 +57,20 @@ fn watched(caller: &Caller) -> Watched {
     }
 }
 
-/// Who is told.
+/// Receiver of the stream.
 struct Watcher {
     answers: mpsc::Sender<Result<WatchCatalogResponse, Status>>,
     limits: Arc<Live<LimitsConfig>>,
 }
 
-/// What let the watcher in.
+/// Credential of the watcher.
 struct Credential {
     caller: Caller,
     authenticator: Arc<Authenticator>,
 }
 
 impl Credential {
-    /// Ready when it is no longer good.
+    /// Completes when the credential is no longer valid.
     async fn ended(&self) {
         if !self.authenticator.is_on() {
             return std::future::pending().await;

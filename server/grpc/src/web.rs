@@ -1,5 +1,5 @@
-//! The same services for callers without gRPC, on the same port: gRPC-Web, and unary calls of the Connect protocol
-//! in JSON or protobuf, over HTTP/1.1 or HTTP/2. gRPC itself passes through.
+//! The same services on the same port for callers without gRPC: gRPC-Web, and unary calls of the Connect protocol in
+//! JSON or protobuf, over HTTP/1.1 or HTTP/2. gRPC itself passes through.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -34,10 +34,10 @@ mod methods;
 mod rooms;
 mod transcode;
 
-/// How long a browser may keep the answer to a preflight: the most that Chromium takes.
+/// Time for which a browser may cache the answer to a preflight request; the maximum in Chromium.
 const PREFLIGHT_AGE: Duration = Duration::from_secs(7200);
 
-/// What a page may read of an answer's headers.
+/// Response headers that a page may read.
 const EXPOSED: [HeaderName; 4] = [
     HeaderName::from_static("grpc-status"),
     HeaderName::from_static("grpc-message"),
@@ -45,20 +45,20 @@ const EXPOSED: [HeaderName; 4] = [
     HeaderName::from_static("retry-after"),
 ];
 
-/// What callers without gRPC are held to.
+/// Limits on callers without gRPC.
 #[derive(Clone)]
 pub(super) struct WebLimits {
-    /// Bytes of one message, as protobuf.
+    /// Maximum bytes of one message, as protobuf.
     pub(super) max_message_bytes: usize,
-    /// Bodies that are read and translated at a time.
+    /// Maximum number of bodies that are read and translated at once.
     pub(super) max_concurrent_calls: usize,
-    /// The longest that a body may take to come.
+    /// Maximum time until a body has arrived.
     pub(super) max_deadline: Duration,
-    /// Address of metrics and probes, for callers who come to the wrong port.
+    /// Port of metrics and probes, named for callers that use the wrong port.
     pub(super) admin_port: u16,
 }
 
-/// Adds the web's ways of calling to gRPC services.
+/// Layer that adds web protocols to gRPC services.
 #[derive(Clone)]
 pub(super) struct WebFaces {
     callers: Arc<Callers>,
@@ -68,7 +68,7 @@ pub(super) struct WebFaces {
     admin_port: u16,
 }
 
-/// What answers callers without gRPC.
+/// Parts that answer callers without gRPC.
 struct Callers {
     connect: Connect,
     bodies: Bodies,
@@ -96,14 +96,14 @@ impl WebFaces {
         Self { callers, origins, cors, metrics, admin_port: limits.admin_port }
     }
 
-    /// A page that was not named gets nothing: without this, one that a browser takes for this very address (DNS
-    /// rebinding) could call a server on the browser's own machine.
+    /// Returns true if the request is from a web page that is not in the list of origins. Such pages get no answer.
+    /// Otherwise a page could use DNS rebinding to call a server on the browser's own machine.
     fn is_foreign_page(&self, headers: &HeaderMap) -> bool {
         headers.get(ORIGIN).is_some_and(|origin| !self.origins.contains(origin))
     }
 }
 
-/// Services under [`WebFaces`].
+/// Services behind [`WebFaces`].
 #[derive(Clone)]
 pub(super) struct Faced<S> {
     grpc: S,
@@ -155,17 +155,17 @@ where
     }
 }
 
-/// How a caller speaks.
+/// Protocol of a caller.
 #[derive(Debug, PartialEq, Eq)]
 enum Speech {
     Grpc,
-    /// With the type of its content as gRPC-Web names it.
+    /// gRPC-Web, with its content type.
     GrpcWeb(&'static str),
-    /// The Connect protocol, or something else, which is told what would be right.
+    /// Connect protocol, or an unknown protocol, which gets an explanation.
     Http,
 }
 
-/// What gRPC-Web calls the types of its content.
+/// Content types of gRPC-Web.
 const GRPC_WEB: [&str; 4] = [
     "application/grpc-web",
     "application/grpc-web+proto",
@@ -181,13 +181,13 @@ impl Speech {
             return Self::GrpcWeb(named);
         }
         let kind = content.split('+').next().unwrap_or_default();
-        // Over HTTP/1.1 its status, which comes last, would be lost.
+        // Over HTTP/1.1 the status would be lost, because it comes in the trailers.
         let whole = request.version() == Version::HTTP_2;
         if whole && kind.eq_ignore_ascii_case("application/grpc") { Self::Grpc } else { Self::Http }
     }
 }
 
-/// Answers everything but gRPC.
+/// Answers every protocol but gRPC.
 async fn answer<S>(
     grpc: S,
     callers: Arc<Callers>,
@@ -198,7 +198,7 @@ where
 {
     let Callers { connect, bodies, guard } = &*callers;
     let speech = Speech::of(&request);
-    // Before its body is read: that costs room.
+    // This comes before the body is read, because reading takes up memory.
     if let Err(refusal) = guard.admit(&mut request).await {
         return Ok(match speech {
             Speech::GrpcWeb(_) => refused_grpc_web(&refusal, request).await,
@@ -212,8 +212,8 @@ where
     Ok(answered.unwrap_or_else(Failure::into_response))
 }
 
-/// Answers gRPC-Web, which has no streams of requests: the body is read before, as the services would wait for it
-/// without an end.
+/// Answers gRPC-Web, which has no request streams. The body is read first, because the services would wait for it
+/// without a time limit.
 async fn grpc_web<S>(
     grpc: S,
     bodies: &Bodies,
@@ -234,12 +234,12 @@ where
     Ok(answer)
 }
 
-/// Whose a request is, as far as the door and the guard know.
+/// Returns the owner of a request, as far as it is known.
 fn owner_of(request: &Request<Body>) -> Owner {
     request.extensions().get::<RequestOwner>().map(RequestOwner::now).unwrap_or_default()
 }
 
-/// What `/` says to a person who tries it with a browser or curl.
+/// Returns the text at `/` for a person who opens it with a browser or curl.
 fn about(admin_port: u16) -> String {
     let about = serde_json::json!({
         "name": "toolgate",
@@ -251,7 +251,7 @@ fn about(admin_port: u16) -> String {
     format!("{about}\n")
 }
 
-/// A refusal as gRPC-Web has it.
+/// Renders a refusal as gRPC-Web.
 async fn refused_grpc_web(refusal: &Error, request: Request<Body>) -> Response<Body> {
     let (parts, _) = request.into_parts();
     let status = status::of(refusal);
@@ -263,7 +263,7 @@ async fn refused_grpc_web(refusal: &Error, request: Request<Body>) -> Response<B
     answer
 }
 
-/// An answer of these bytes.
+/// Returns a response with these bytes.
 fn response(status: StatusCode, content_type: &'static str, bytes: Vec<u8>) -> Response<Body> {
     let mut response = Response::new(Body::new(http_body_util::Full::from(bytes)));
     *response.status_mut() = status;

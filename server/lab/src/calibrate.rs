@@ -138,8 +138,8 @@ impl Calibration {
     }
 
     fn now(&self, level: Level) -> Rule {
-        if self.router.ratio > 0.0 {
-            Rule::Ratio { abstain_below: level.0, ratio: self.router.ratio }
+        if self.router.relative_cutoff > 0.0 {
+            Rule::Ratio { abstain_below: level.0, ratio: self.router.relative_cutoff }
         } else {
             Rule::Threshold(self.router.threshold)
         }

@@ -295,7 +295,7 @@ fn options(router: &RouterConfig) -> Options {
     Options {
         top_k: router.top_k,
         threshold: router.threshold,
-        ratio: Some(router.ratio).filter(|ratio| *ratio > 0.0),
+        ratio: Some(router.relative_cutoff).filter(|ratio| *ratio > 0.0),
         ..Options::default()
     }
 }

@@ -1,5 +1,5 @@
-//! A language model behind an OpenAI-compatible endpoint: how it is asked, for how much at once and how patiently,
-//! and what no text of its may hold. What is asked, and what of the answers is taken, is the askers' business.
+//! Client of a language model behind an OpenAI-compatible endpoint: calls, concurrency, retries, and checks for hidden
+//! characters in its text. The modules that ask decide on the prompts and on the answers that they accept.
 
 pub mod api_key;
 pub mod call_error;

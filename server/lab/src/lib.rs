@@ -1,4 +1,4 @@
-//! The laboratory: evaluation, calibration, packs and the linter. Nothing that serves calls imports it.
+//! Offline tools: evaluation, calibration, packs and the linter. No code that serves requests depends on this crate.
 
 pub mod calibrate;
 pub mod eval;

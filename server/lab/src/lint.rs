@@ -1,5 +1,5 @@
-//! What keeps a catalog's tools from being found and used: rules on their texts, and their ranks for their own
-//! words by the product's own ranking. No server and no store.
+//! Linter for the tools of a catalog. It applies rules to their texts, and ranks each tool for its own words with the
+//! product's ranking. It needs no server and no store.
 
 pub mod boilerplate;
 pub mod description;
@@ -35,44 +35,44 @@ use intent::{KnownNames, intent};
 use tool::Tool;
 use trial::{Probes, Trial, Wanted, Written, rank_in};
 
-/// What is to be looked at.
+/// Input of the linter.
 #[derive(Debug, Clone)]
 pub struct Lint {
-    /// The MCP servers with their tools.
+    /// MCP servers with their tools.
     pub servers: Vec<CatalogServer>,
-    /// What registered tools are held to.
+    /// Limits on registered tools.
     pub limits: LimitsConfig,
-    /// Also suggest summaries.
+    /// True if summaries are suggested too.
     pub suggest: bool,
 }
 
-/// What was found.
+/// Results of the linter.
 #[derive(Debug, Clone)]
 pub struct Linted {
-    /// By MCP server, tool and code.
+    /// Findings, sorted by MCP server, tool and code.
     pub findings: Vec<Finding>,
-    /// Every tool's ranks, in the catalog's order.
+    /// Ranks of every tool, in the order of the catalog.
     pub tools: Vec<Findable>,
-    /// Summaries that find better; none unless asked for.
+    /// Summaries that find their tools better; empty unless requested.
     pub suggestions: Vec<Suggestion>,
 }
 
-/// A summary that finds its tool better, with all other suggestions in place.
+/// Summary that finds its tool better when all other suggestions are applied too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suggestion {
-    /// The MCP server, as its file names it.
+    /// Name of the MCP server in its file.
     pub server: String,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// The summary.
+    /// Suggested summary.
     pub summary: String,
-    /// The rank for the tool's intent without it, from 1; `None` when it was not among those ranked.
+    /// Rank for the tool's intent without the suggestion, from 1; `None` if the tool was not ranked.
     pub before: Option<usize>,
-    /// The rank with it.
+    /// Rank with the suggestion.
     pub after: Option<usize>,
 }
 
-/// The findings that need no encoder.
+/// Returns the findings that need no encoder.
 #[must_use]
 pub fn texts(stock: &Stock) -> Vec<Finding> {
     let tools = Tool::all(stock);
@@ -81,7 +81,7 @@ pub fn texts(stock: &Stock) -> Vec<Finding> {
     findings
 }
 
-/// The tools, as MCP server and name, about which there is a finding that another summary may mend.
+/// Returns the tools, as MCP server and name, that have a finding which another summary may fix.
 #[must_use]
 pub fn wanting(findings: &[Finding]) -> HashSet<(&str, &str)> {
     let mendable = findings.iter().filter(|f| f.code != Code::MissingParameterDescription);
@@ -99,10 +99,10 @@ fn of_texts(stock: &Stock, tools: &[Tool<'_>], boilerplate: &Boilerplate<'_>) ->
 }
 
 impl Lint {
-    /// Checks, embeds, ranks and judges; `progress` hears of each batch that was embedded.
+    /// Runs all checks. Calls `progress` after each embedded batch.
     ///
     /// # Errors
-    /// [`Error::EncoderUnavailable`], or a defect.
+    /// Returns [`Error::EncoderUnavailable`], or an internal error.
     pub async fn run(&self, encoders: Sides<'_>, progress: &Progress) -> Result<Linted, Error> {
         let stock = Stock::check(&self.servers, &self.limits);
         let tools = Tool::all(&stock);
@@ -129,7 +129,7 @@ impl Lint {
     }
 }
 
-/// What is asked of the catalog: every tool's summary, and every tool's intent.
+/// Queries to the catalog: every tool's summary, and every tool's intent.
 struct Asked {
     summaries: Probes,
     intents: Probes,
@@ -153,7 +153,7 @@ impl Asked {
         queries.map(|query| query.text.as_str()).collect()
     }
 
-    /// The suggestions for tools whose text or rank was found wanting, as far as they help.
+    /// Returns the helpful suggestions for tools that have a finding on their text or rank.
     fn try_out(
         &self,
         trial: &Trial<'_>,
@@ -180,12 +180,12 @@ impl Asked {
     }
 }
 
-/// One for each tool.
+/// Returns one suggestion for each tool.
 fn suggestions(tools: &[Tool<'_>], boilerplate: &Boilerplate<'_>) -> Vec<String> {
     tools.iter().map(|tool| suggest::suggestion(tool, &boilerplate.own(tool))).collect()
 }
 
-/// Every tool's ranks; what is wrong with them goes to `findings`.
+/// Returns the ranks of every tool, and adds problems with them to `findings`.
 fn findables(
     tools: &[Tool<'_>],
     asked: &Asked,

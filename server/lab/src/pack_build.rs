@@ -1,5 +1,5 @@
-//! Packs written by a language model: what it is asked for a tool, what of its answers is taken, and how a pack is
-//! written down. A tool's texts are data: nothing that they say reaches a pack but as a request that passes the checks.
+//! Generation of packs by a language model: the prompt, the checks on answers, and the YAML output. Texts of tools are
+//! untrusted data. They reach a pack only as a request that passes the checks.
 
 mod ask;
 mod claims;

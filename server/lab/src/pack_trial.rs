@@ -1,5 +1,5 @@
-//! How well the tools of a catalog are found by the requests of their packs, by the router's own ranking. A request is
-//! never asked while it stands in its tool's row and words itself: that would measure nothing.
+//! Trial of packs: the ranks that their requests give to their tools in the router's own ranking. A request is never
+//! tested while it is part of its tool's index, because that would measure nothing.
 
 mod bed;
 mod by_server;

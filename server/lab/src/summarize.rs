@@ -1,5 +1,5 @@
-//! Summaries rewritten by a language model: what it is asked, what of its answers is taken, and whether tools are
-//! found better by them.
+//! Summaries rewritten by a language model: the prompt, the checks on answers, and a comparison of how well the old and
+//! the new summaries find tools.
 
 pub mod answer;
 pub mod measure;

@@ -1,6 +1,6 @@
-//! The paper's benchmark ("Tool Attention Is All You Need"): what tools cost in prompts, method by method, on a
-//! synthetic testbed and on a catalog of one's own. A module beside `eval`, whose parts it uses: `eval` asks
-//! whether the right tool is found, this asks what the prompt pays.
+//! Benchmark of the paper "Tool Attention Is All You Need". It measures the tokens that tools take up in prompts, by
+//! method, on a synthetic testbed and on the user's own catalog. It uses parts of `eval`: `eval` measures whether the
+//! right tool is found, and this module measures the token cost.
 
 mod ablations;
 mod bed;
@@ -43,57 +43,57 @@ use tasks::Task;
 use testbed::Testbed;
 use tfidf::TfIdf;
 
-/// The fewest tasks: every tenth is a long conversation, and the first of them reaches turn 30.
+/// Minimum number of tasks. Every tenth task is a long conversation, and the first of them reaches turn 30.
 pub const TASKS_MIN: usize = 10;
 
-/// The benchmark.
+/// Configuration of the benchmark.
 #[derive(Debug, Clone)]
 pub struct Bench {
-    /// Decides the testbed and its tasks.
+    /// Seed of the testbed and its tasks.
     pub seed: u64,
-    /// Tasks on the testbed, at least [`TASKS_MIN`].
+    /// Number of tasks on the testbed, at least [`TASKS_MIN`].
     pub tasks: usize,
-    /// A real catalog with queries, measured as well.
+    /// Real catalog with queries, which is measured too.
     pub catalog: Option<Labelled>,
 }
 
-/// A catalog, and what people ask of it.
+/// Catalog with labelled queries.
 #[derive(Debug, Clone)]
 pub struct Labelled {
-    /// The MCP servers.
+    /// MCP servers of the catalog.
     pub servers: Vec<CatalogServer>,
-    /// The queries, each with the tools that it takes.
+    /// Queries, each with the tools that it needs.
     pub queries: Vec<LabelledQuery>,
 }
 
-/// A testbed and its tasks.
+/// Testbed and its tasks.
 struct Played {
     bed: Testbed,
     tasks: Vec<Task>,
 }
 
-/// Everything that is measured, before it is embedded.
+/// All catalogs and tasks to measure, before they are embedded.
 struct Prepared {
     /// The paper's testbed.
     main: Played,
-    /// Catalogs of other sizes; the paper's own is among them.
+    /// Catalogs of other sizes, including the paper's own.
     sizes: Vec<Played>,
-    /// The real catalog.
+    /// Real catalog and its tasks.
     real: Option<(StoredCatalog, Vec<Task>)>,
     warnings: Vec<String>,
 }
 
-/// Embeddings of every text that any table needs.
+/// Embeddings of all texts that the tables need.
 struct Encoded {
     embeddings: Embeddings,
     dimensions: usize,
 }
 
 impl Bench {
-    /// Generates, embeds, plays and measures; `progress` hears of each batch that was embedded.
+    /// Generates, embeds, plays and measures all tasks. Calls `progress` after each embedded batch.
     ///
     /// # Errors
-    /// [`Error::EncoderUnavailable`], or a defect.
+    /// Returns [`Error::EncoderUnavailable`], or an internal error.
     pub async fn run(&self, encoder: Sides<'_>, progress: &Progress) -> Result<Report, Error> {
         let prepared = self.prepare()?;
         let encoded = prepared.embed(encoder, progress).await?;
@@ -133,7 +133,7 @@ impl Bench {
 }
 
 impl Labelled {
-    /// What a store would hold, and each query as a task of one turn.
+    /// Returns the catalog as a store would hold it, and each query as a task of one turn.
     fn check(&self, warnings: &mut Vec<String>) -> (StoredCatalog, Vec<Task>) {
         let stock = Stock::check(&self.servers, &LimitsConfig::default());
         for refused in &stock.rejected {
@@ -208,7 +208,7 @@ impl Prepared {
 }
 
 impl Played {
-    /// The main results, the ablations and the check of calls.
+    /// Returns the tables of the main results, of the ablations and of the call check.
     fn tables(&self, encoded: &Encoded, lexical: &Encoded, seed: u64) -> Result<Vec<Table>, Error> {
         let Self { bed: Testbed { catalog, .. }, tasks } = self;
         let bed = encoded.bed(catalog.clone())?;
@@ -227,7 +227,7 @@ impl Played {
 }
 
 impl Encoded {
-    /// Summaries and intents by TF-IDF.
+    /// Embeds summaries and intents with TF-IDF.
     async fn by_words(catalog: &StoredCatalog, tasks: &[Task]) -> Result<Self, Error> {
         let texts = summaries(catalog);
         let encoder = TfIdf::of(texts.iter().copied());
@@ -251,8 +251,8 @@ fn scaling(sizes: &[Played], encoded: &Encoded) -> Result<Table, Error> {
     scaling::table(beds.iter().map(|(bed, tasks)| (bed, *tasks)))
 }
 
-/// The same catalog without state, found by its whole definitions: what simple retrieval embeds. The encoder
-/// reads the beginning of each, as far as it reads.
+/// Returns the catalog without preconditions, with the whole definition of each tool as its summary. Simple retrieval
+/// embeds these. The encoder reads only the beginning of each, up to its limit.
 fn by_definition(catalog: &StoredCatalog) -> StoredCatalog {
     let mut catalog = testbed::without_preconditions(catalog);
     for tool in &mut catalog.tools {

@@ -1,5 +1,5 @@
-//! What tenants register: parsing of MCP bodies, derived fields, the upsert, and plain reads of what is
-//! stored. Ranking and indexes live elsewhere.
+//! Catalogs that tenants register: parsing of MCP bodies, derived fields, upserts and plain reads of stored content.
+//! Ranking and indexes are in other modules.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Catalogs in `store`, whose summaries `encoder` embeds.
+    /// Creates the catalogs kept in `store`. `encoder` embeds the summaries of tools.
     #[must_use]
     pub fn new(
         store: Arc<dyn Store>,
@@ -54,25 +54,26 @@ impl Catalog {
         Self { store, encoder, limits, vetting: None, hubs: None, share: Arc::default() }
     }
 
-    /// The same with registrations vetted; without, nothing new is quarantined.
+    /// Returns the catalogs with vetting of registrations. Without vetting, no new tool is quarantined.
     #[must_use]
     pub fn with_vetting(self, vetting: Option<Vetting>) -> Self {
         Self { vetting, ..self }
     }
 
-    /// The same with tools told of that are near to everything, where registrations are vetted.
+    /// Returns the catalogs with a finding for every tool that is near to all requests. This takes effect only with
+    /// vetting.
     #[must_use]
     pub fn with_hubs(self, hubs: Option<Hubs>) -> Self {
         Self { hubs, ..self }
     }
 
-    /// The share of the cores that registrations have.
+    /// Returns the share of the CPU cores that registrations may use.
     #[must_use]
     pub fn share(&self) -> &Arc<Share> {
         &self.share
     }
 
-    /// Removes one MCP server, and says how many tools went with it.
+    /// Removes one MCP server and returns the number of tools removed with it.
     ///
     /// # Errors
     /// No such tenant or server, a stale etag, or a store that can't be reached.
@@ -97,7 +98,7 @@ impl Catalog {
         }
     }
 
-    /// One MCP server.
+    /// Returns one MCP server.
     ///
     /// # Errors
     /// No such tenant or server, or a store that can't be reached.
@@ -113,7 +114,7 @@ impl Catalog {
         Ok(server)
     }
 
-    /// A page of MCP servers by name, after `after`.
+    /// Returns up to `page_size` MCP servers after the name `after`, ordered by name.
     ///
     /// # Errors
     /// No such tenant, or a store that can't be reached.
@@ -127,7 +128,7 @@ impl Catalog {
         Ok(self.store.list_servers(tenant, after, page_size).await?)
     }
 
-    /// A page of tools by server and name, after `after`, of one server or of all.
+    /// Returns up to `page_size` tools after `after`, ordered by server and name: of one server, or of all.
     ///
     /// # Errors
     /// No such tenant or server, or a store that can't be reached.
@@ -145,7 +146,7 @@ impl Catalog {
         Ok(self.store.list_tools(tenant, server, after, page_size).await?)
     }
 
-    /// That the tenant ever had a catalog.
+    /// Checks that the tenant has, or once had, a catalog.
     ///
     /// # Errors
     /// No such tenant, or a store that can't be reached.

@@ -1,5 +1,5 @@
-//! The seam to sentence encoders: what the router and the catalog ask of one, and what is behind it: this
-//! process, or a pool of workers. Batching, devices and models live in `toolgate-encoder-worker`.
+//! Interface to sentence encoders for the router and the catalog. The encoder is in this process or in a pool of
+//! workers. Batching, devices and models are in `toolgate-encoder-worker`.
 
 mod cache;
 mod encoders;
@@ -29,28 +29,29 @@ pub use prefixed::Prefixed;
 
 use toolgate_core::error::Error;
 
-/// An embedding and how the text was read.
+/// Embedding of one text.
 #[derive(Debug, Clone)]
 pub struct Embedded {
-    /// The embedding, unit length.
+    /// Vector of unit length.
     pub vector: Vec<f32>,
-    /// Whether the text was longer than the model reads.
+    /// True if the text was longer than the model reads.
     pub truncated: bool,
 }
 
-/// What embedding returns.
+/// Future of the embeddings of a list of texts.
 pub type EmbedFuture<'a> = Pin<Box<dyn Future<Output = Result<Vec<Embedded>, Error>> + Send + 'a>>;
 
-/// Turns texts into embeddings.
+/// Encoder of texts into embeddings.
 pub trait Encoder: Send + Sync + 'static {
-    /// Identifies the model, files and settings: embeddings of different fingerprints don't mix.
+    /// Returns the fingerprint of the model, its files and settings. Embeddings of different fingerprints can't be
+    /// compared.
     fn fingerprint(&self) -> &str;
 
-    /// The length of one embedding.
+    /// Returns the number of values in an embedding.
     fn dimensions(&self) -> usize;
 
-    /// Embeds texts, one embedding each, in their order; those of one flow wait for each other, and not for those of
-    /// others. Work whose deadline has passed is not begun.
+    /// Embeds texts and returns one embedding each, in their order. Texts of one flow wait for each other, but not for
+    /// those of other flows. Work whose deadline has passed is not begun.
     fn embed(&self, texts: Vec<String>, flow: Flow, deadline: Option<Instant>) -> EmbedFuture<'_>;
 }
 

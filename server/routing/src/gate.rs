@@ -1,5 +1,5 @@
-//! The decision seam: which tools an agent's state allows, and whether a call may run. Deterministic;
-//! ranking and storage live elsewhere.
+//! Gate: decides which tools an agent's state allows, and if a call may run. The decisions are deterministic. Ranking
+//! and storage are in other modules.
 
 pub mod calls;
 pub mod envelope;

@@ -1,4 +1,4 @@
-//! The heart: catalogs, utterance packs, embedding, shards, Gate, Route, feedback and usage.
+//! Core of the server: catalogs, utterance packs, embedding, shards, Gate, Route, feedback and usage.
 
 pub mod catalog;
 pub mod encoder;

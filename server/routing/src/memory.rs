@@ -1,5 +1,6 @@
-//! Memory of what worked: for tenants that opted in, the intents that tools were called for, as embeddings and never as
-//! text. Gate observes, the store keeps, Route asks. A loop of its own writes and reads: no call waits for the store.
+//! Memory of successful calls, for tenants that opted in: the intents for which tools were called, stored as embeddings
+//! and never as text. Gate observes calls, the store keeps them, and Route queries them. A background loop writes and
+//! reads, so no call waits for the store.
 
 mod keeper;
 mod learn;
@@ -28,19 +29,20 @@ pub use metrics::MemoryMetrics;
 pub use observed::{Observation, WAITING_MAX};
 pub use recall::{Recalled, Remembered};
 
-/// The most exemplars of one tenant.
+/// Maximum exemplars of one tenant.
 pub const EXEMPLARS_A_TENANT: u32 = 20_000;
 
-/// Bytes that the memories of all tenants may take together; those used longest ago are read again when needed.
+/// Maximum total bytes of the memories held in this process. Beyond it, the least recently used are dropped and read
+/// again when needed.
 const HELD_BYTES: u64 = 256 << 20;
 
-/// Tenants that the cache is laid out for; more are fine.
+/// Expected number of tenants, for which the cache is sized. More are fine.
 const TENANTS_EXPECTED: usize = 100;
 
-/// Tools whose exemplars one transaction changes: others wait to write meanwhile.
+/// Maximum tools whose exemplars one transaction changes. Other writers wait during a transaction.
 const TOOLS_AT_ONCE: usize = 256;
 
-/// What is remembered of all tenants that opted in.
+/// Memory of all tenants that opted in.
 pub struct Memory {
     store: Arc<dyn Store>,
     tenants: HashSet<TenantId>,
@@ -48,16 +50,17 @@ pub struct Memory {
     encoder: EncoderKey,
     waiting: Mutex<Vec<(TenantId, Observation)>>,
     held: Cache<TenantId, Arc<Remembered>, ByMemory>,
-    /// Tenants that somebody asked for and that are not held.
+    /// Tenants that were requested but are not held in this process.
     wanted: Mutex<HashSet<TenantId>>,
     wake: Notify,
-    /// One of writing, reading and forgetting at a time: what is forgotten must not come back from one under way.
+    /// Lock that lets only one of writing, reading and clearing run at a time. Otherwise, an operation in progress
+    /// could bring cleared content back.
     turn: tokio::sync::Mutex<()>,
     trimmed_hour: AtomicU64,
     metrics: MemoryMetrics,
 }
 
-/// Weighs a tenant's memory by the bytes that it takes.
+/// Weigher of a tenant's memory by its bytes.
 #[derive(Debug, Clone)]
 struct ByMemory;
 
@@ -67,19 +70,19 @@ impl Weighter<TenantId, Arc<Remembered>> for ByMemory {
     }
 }
 
-/// How much is remembered of one tool.
+/// Statistics of the memory of one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolStats {
-    /// Which tool.
+    /// Identity of the tool.
     pub tool: ToolId,
-    /// Its exemplars.
+    /// Number of its exemplars.
     pub exemplars: u32,
-    /// When the last call that counted was made, in milliseconds since 1970 (UTC).
+    /// Time of the last call that counted, in milliseconds since 1970 (UTC).
     pub seen_ms: i64,
 }
 
 impl Memory {
-    /// What `config` says, kept in `store`; embeddings are of the encoder with this fingerprint.
+    /// Creates a memory kept in `store`. `fingerprint` identifies the encoder of the embeddings.
     #[must_use]
     pub fn new(
         store: Arc<dyn Store>,
@@ -102,20 +105,21 @@ impl Memory {
         }
     }
 
-    /// Whether calls of the tenant are remembered.
+    /// Returns true if calls of the tenant are remembered.
     #[must_use]
     pub fn is_on(&self, tenant: &TenantId) -> bool {
         self.tenants.contains(tenant)
     }
 
-    /// The imprint of an intent, for the handle that it is answered with; `None` where nothing is remembered.
+    /// Returns the imprint of an intent, for the handle in the answer. `None` if nothing is remembered for the tenant.
     #[must_use]
     pub fn imprint(&self, tenant: &TenantId, embedding: Option<&[f32]>) -> Option<Imprint> {
         let embedding = embedding.filter(|_| self.is_on(tenant))?;
         Imprint::of(self.encoder, embedding)
     }
 
-    /// What is remembered of the tenant, as far as this process has read it; it is read soon where it was not.
+    /// Returns the tenant's memory if this process has read it and it is not empty. If it was not read yet, it will be
+    /// read soon.
     #[must_use]
     pub fn of(&self, tenant: &TenantId) -> Option<Arc<Remembered>> {
         if !self.is_on(tenant) {
@@ -128,7 +132,7 @@ impl Memory {
         held.filter(|remembered| !remembered.is_empty())
     }
 
-    /// Takes note of a call that may run. Never waits: what finds no room is counted and dropped.
+    /// Records a call that may run. Never waits: if there is no room, the call is counted as dropped.
     pub fn observe(&self, tenant: &TenantId, observation: Observation) {
         if !self.is_on(tenant) || observation.imprint.encoder() != self.encoder {
             return;
@@ -142,8 +146,8 @@ impl Memory {
         }
     }
 
-    /// Writes what was observed. What a store that fails did not take is dropped and counted: it would be worth little by
-    /// the time that the store is back.
+    /// Writes the observed calls. Calls that a failing store did not take are dropped and counted, because they would
+    /// be worth little by the time the store is back.
     ///
     /// # Errors
     /// The store can't be written.
@@ -180,13 +184,13 @@ impl Memory {
         Ok(self.store.revise_memory(tenant, tools, &revise, self.bounds()).await?)
     }
 
-    /// Reads what other replicas, and this one, have written since it was last read.
+    /// Reads everything that this and other replicas have written since the last read.
     ///
     /// # Errors
     /// The store can't be read.
     pub async fn refresh(&self) -> Result<(), Error> {
         let _turn = self.turn.lock().await;
-        // Who can't be read yet stays among them, so that nobody wakes the loop for it again.
+        // A tenant that can't be read yet stays in the set, so that it does not wake the loop again.
         let wanted = locked(&self.wanted).clone();
         let held: HashSet<TenantId> = self.held.iter().map(|(tenant, _)| tenant).collect();
         let mut failure = Ok(());
@@ -215,12 +219,13 @@ impl Memory {
         Ok(())
     }
 
-    /// What has faded is told by the store's clock: a replica whose own is ahead must not forget for the others.
+    /// Returns the bounds for exemplars. Fading follows the store's clock: a replica whose own clock is fast must not
+    /// forget exemplars for the others.
     fn bounds(&self) -> MemoryBounds {
         MemoryBounds { now_ms: self.store.clock_ms(), most: EXEMPLARS_A_TENANT }
     }
 
-    /// Drops what has faded of the tenants that opted in, once an hour.
+    /// Drops faded exemplars of the tenants that opted in, once an hour.
     async fn trim(&self) -> Result<(), Error> {
         let hour = now_ms().unsigned_abs() / 3_600_000;
         if self.trimmed_hour.swap(hour, Ordering::Relaxed) == hour {
@@ -232,7 +237,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Forgets what is remembered of the tenant, of one MCP server's tools, or of one tool; how many exemplars.
+    /// Forgets the exemplars of the tenant, of one MCP server's tools or of one tool, and returns their number.
     ///
     /// # Errors
     /// The store can't be written.
@@ -249,12 +254,12 @@ impl Memory {
         let _turn = self.turn.lock().await;
         locked(&self.waiting).retain(|(of, seen)| of != tenant || !is_meant(&seen.tool));
         let gone = self.store.clear_memory(tenant, server, tool).await?;
-        // Route forgets before the caller is told that all is forgotten.
+        // Route forgets before the caller gets the answer.
         self.held.remove(tenant);
         Ok(gone)
     }
 
-    /// How much is remembered of the tenant's tools, or of one server's, those with most first.
+    /// Returns statistics of the tenant's tools, or of one server's. Tools with the most exemplars come first.
     ///
     /// # Errors
     /// The store can't be read.
@@ -280,14 +285,15 @@ impl Memory {
     }
 }
 
-/// Milliseconds since 1970 (UTC).
+/// Returns the current time in milliseconds since 1970 (UTC).
 #[must_use]
 pub fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Nothing in here panics with a lock held, and what is locked is whole between statements anyway.
+/// Locks the mutex and ignores poisoning. No code here panics while it holds a lock, and the content is consistent
+/// between statements anyway.
 fn locked<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }

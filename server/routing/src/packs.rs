@@ -1,6 +1,5 @@
-//! Intent packs: what people say who want a tool, tool by tool, for MCP servers that many use. A tool with such
-//! requests is found by them too: its row in the dense index is the mean of its summary and the requests, and the
-//! index of words has their words.
+//! Intent packs: example requests for the tools of popular MCP servers. A tool with such requests is found by them too.
+//! Its row in the dense index is the mean of its summary and the requests, and the word index holds their words.
 
 mod attached;
 pub mod document;

@@ -1,5 +1,5 @@
-//! One tenant's index: what is searched in memory. It deals in slots (row numbers), vectors, words
-//! and bitmaps; how a slot came to be, and who may see it, is for the layers above.
+//! Search index of one tenant, held in memory. It works with slots (row numbers), vectors, words and bitmaps. The
+//! layers above decide how slots are filled and who may see them.
 
 pub mod dense;
 mod fields;

@@ -1,5 +1,5 @@
-//! The usage ledger: what each tenant's turns cost, and what sending every schema would have cost. Counted
-//! in memory, kept in the store by the hour. No intent, no argument and no tool's name is in it.
+//! Usage ledger: the tokens of each tenant's turns, and those of sending every schema. Counted in memory and stored by
+//! the hour. It contains no intents, no arguments and no tool names.
 
 mod amounts;
 mod deferral;

@@ -1,4 +1,4 @@
-//! The command line's grammar that subcommands share, and the list of subcommands.
+//! Arguments that subcommands share, and the list of subcommands.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -112,7 +112,7 @@ pub(super) struct ClientArguments {
 }
 
 impl ClientArguments {
-    /// Connects; `deadline` holds when the user names none.
+    /// Connects to the server. `deadline` applies if the user gives none.
     pub(super) async fn connect(&self, deadline: Duration) -> Result<Client, Failure> {
         let options = ClientOptions {
             deadline: self.deadline.unwrap_or(deadline),
@@ -137,7 +137,7 @@ pub(super) struct ConfigArguments {
 }
 
 impl ConfigArguments {
-    /// The configuration with `named` flags over `--set`; oddities are printed.
+    /// Loads the configuration with `named` flags over `--set`, and prints its warnings.
     pub(super) fn load(&self, named: Vec<FlagValue>) -> Result<Parsed, Failure> {
         let file = self.config.as_deref().filter(|path| !path.as_os_str().is_empty());
         let parsed = load(file, self.flags().chain(named).collect())?;
@@ -147,7 +147,7 @@ impl ConfigArguments {
         Ok(parsed)
     }
 
-    /// The configuration, its encoder's model in `model_dir` where that is given.
+    /// Loads the configuration, with the encoder's model in `model_dir` if that is given.
     pub(super) fn load_for_model(&self, model_dir: Option<&Path>) -> Result<Config, Failure> {
         Ok(self.load(model_flag(model_dir))?.config)
     }
@@ -161,7 +161,7 @@ impl ConfigArguments {
     }
 }
 
-/// The flag `--model-dir`, as the key that it stands for.
+/// Returns the flag `--model-dir` as the configuration key that it sets.
 pub(super) fn model_flag(model_dir: Option<&Path>) -> Vec<FlagValue> {
     let flag = model_dir.map(|directory| FlagValue {
         flag: "--model-dir".into(),

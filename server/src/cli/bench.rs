@@ -1,4 +1,4 @@
-//! `toolgate bench`: the product measured by benchmarks, in this process.
+//! `toolgate bench`: benchmarks of the product, run in this process.
 
 mod memory;
 mod poison;

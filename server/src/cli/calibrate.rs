@@ -1,4 +1,4 @@
-//! `toolgate calibrate`: where a catalog's rankings are best cut, from labelled queries, in this process.
+//! `toolgate calibrate`: finds the best cut of a catalog's rankings from labelled queries, in this process.
 
 mod report;
 
@@ -150,7 +150,7 @@ fn warn(found: &Calibrated) {
     }
 }
 
-/// A policy that is there may say more than where to cut.
+/// Refuses to overwrite a policy, because it may hold more than the cut.
 fn check_free(path: &std::path::Path) -> Result<(), Failure> {
     let is_taken = std::fs::metadata(path).is_ok_and(|file| file.len() > 0);
     if is_taken {

@@ -1,4 +1,4 @@
-//! `toolgate catalog`: what the texts of tools may do to a model, before and after they are registered.
+//! `toolgate catalog`: checks the texts of tools for attacks on a model, before and after registration.
 
 mod approve;
 mod diff;

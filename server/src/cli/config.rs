@@ -1,4 +1,4 @@
-//! `toolgate config`: check a configuration, print an example, show what is in force.
+//! `toolgate config`: checks a configuration, prints an example, and shows the values in force.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! With what commands show a server who they are, and how they trust it.
+//! Credentials of the commands, and the certificates that they trust.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,8 @@ use toolgate_client::{ClientIdentity, ClientOptions, Credentials, TlsOptions};
 
 use super::failure::Failure;
 
-/// The environment variable with an API key or token. There is no flag for it: others on this machine can read those.
+/// Environment variable with an API key or token. There is no flag for it, because other users of this machine can read
+/// flags.
 const API_KEY_ENV: &str = "TOOLGATE_API_KEY";
 
 /// Credentials of a client. An API key or token also comes from the environment variable TOOLGATE_API_KEY.
@@ -28,7 +29,7 @@ pub(super) struct CredentialArguments {
 }
 
 impl CredentialArguments {
-    /// The options with these credentials.
+    /// Adds these credentials to the options.
     pub(super) fn add_to(&self, options: ClientOptions) -> Result<ClientOptions, Failure> {
         Ok(ClientOptions { credentials: self.credentials()?, tls: self.tls()?, ..options })
     }

@@ -1,4 +1,4 @@
-//! `toolgate doctor`: looks at everything that a server needs and says what to do about what is missing.
+//! `toolgate doctor`: checks everything that a server needs, and says how to fix problems.
 
 mod check;
 mod machine;

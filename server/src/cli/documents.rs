@@ -1,5 +1,5 @@
-//! Files that the command line is given: agent states and registration settings that users write, as JSON, TOML
-//! or YAML, and tools as MCP servers list them.
+//! Files that the command line reads. Users write agent states and registration settings as JSON, TOML or YAML. Tools
+//! come as MCP servers list them.
 
 mod catalogs;
 mod files;
@@ -21,7 +21,7 @@ pub(super) use settings::{RegistrationSettings, Trust};
 pub(super) use state::AgentStateFile;
 pub(super) use tools_list::{STANDARD_INPUT, ToolsListFile};
 
-/// Reads a document; TOML or YAML when the name ends so, JSON otherwise.
+/// Reads a document as TOML or YAML if its extension says so, and as JSON otherwise.
 pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
     let text = read_text(path)?;
     let parsed = match path.extension().and_then(|extension| extension.to_str()) {
@@ -36,7 +36,7 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
     parsed.map_err(|problem| Failure::new(format!("{}: {problem}", path.display())))
 }
 
-/// Reads a text, saying which file could not be read and where it is not UTF-8.
+/// Reads a text. An error names the file, and the position at which it is not UTF-8.
 pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
     as_text(path, fs::read(path).map_err(|error| unreadable(path, &error))?)
 }

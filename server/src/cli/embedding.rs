@@ -1,4 +1,4 @@
-//! Work that embeds texts in this process: loads the encoder of both sides and shows how far it is.
+//! Work that embeds texts in this process. It loads the encoders of both sides and shows the progress.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use toolgate_core::error::Error;
 use toolgate_lab::eval::{Progress, Sides};
 use toolgate_routing::packs::Packs;
 
-/// What the configuration says of packs, with none for the MCP servers of these names.
+/// Loads the packs of the configuration, without those for the named MCP servers.
 pub(super) fn packs(config: &Config, without: &[String]) -> Result<Option<Arc<Packs>>, Failure> {
     let packs = load_packs(&config.packs);
     let packs = packs.map_err(|error| Failure::new(serve::with_causes(&error)))?;
     Ok(packs.map(|packs| Arc::new(packs.without(without.to_vec()))))
 }
 
-/// Does `work`, which is called `what`, with the configured encoder. On a thread of its own: it computes for seconds
-/// on end, and Ctrl-C must still be heard.
+/// Runs `work`, which is called `what` in messages, with the configured encoder. It has a thread of its own, because it
+/// computes for seconds and Ctrl-C must still work.
 pub(super) async fn with_encoders<T: Send + 'static>(
     config: &Config,
     what: &str,

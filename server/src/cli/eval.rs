@@ -1,4 +1,4 @@
-//! `toolgate eval`: how well a catalog's tools are found for labelled queries, in this process.
+//! `toolgate eval`: measures the retrieval of a catalog's tools for labelled queries, in this process.
 
 mod against;
 #[cfg(test)]
@@ -35,7 +35,7 @@ Examples:
   toolgate eval --catalog catalog.json --queries queries.jsonl
   toolgate eval --catalog servers/ --queries queries.jsonl --baseline
   toolgate eval --catalog servers/ --queries queries.jsonl --no-tool chat.jsonl --markdown report.md --plots plots
-  toolgate eval --catalog servers/ --queries queries.jsonl --against-set router.ratio=0.7
+  toolgate eval --catalog servers/ --queries queries.jsonl --against-set router.relative_cutoff=0.7
   toolgate eval --catalog servers/ --queries queries.jsonl --conversation 30
   toolgate eval --catalog catalog.json --queries queries.jsonl --ranked ranked.jsonl --json report.json
   toolgate eval --queries BFCL_v3_multiple.json
@@ -59,7 +59,7 @@ Of bfcl and toolbench, --catalog names more such files, whose tools are taken in
 No server is needed. Sets are cut as Route cuts them for a conversation's first turn, by an agent that may see every
 tool; limits, threshold, ratio and top_k are the configuration's.";
 
-/// More would not be steadier, only slower.
+/// Maximum number of resamples. More would take longer without steadier results.
 const RESAMPLES_MAX: u64 = 100_000;
 
 /// Measure how well a catalog's tools are found for labelled queries.
@@ -150,18 +150,18 @@ pub(super) async fn run(eval: Eval) -> Result<Exit, Failure> {
     eval.outputs.write(&evaluated)?;
     report::warn(&evaluated.report);
     output::print(&report::report(&evaluated.report))?;
-    // The default of the product must not be the dear one.
+    // Exit code 3 if the product's default costs more than an alternative layout.
     let is_dearer = evaluated.report.conversation.as_ref().is_some_and(Conversation::is_dearer);
     Ok(if is_dearer { Exit::Refused } else { Exit::Done })
 }
 
 impl Eval {
-    /// Flags that stand for keys of the configuration.
+    /// Returns the flags that set keys of the configuration.
     fn named(&self) -> Vec<FlagValue> {
         model_flag(self.model_dir.as_deref())
     }
 
-    /// The set, and the queries that need no tool.
+    /// Reads the labelled set, and the queries that need no tool.
     fn read(&self) -> Result<(LabelledSet, Vec<LabelledQuery>), InputError> {
         let files = Files {
             catalog: self.catalog.as_deref(),

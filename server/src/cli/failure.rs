@@ -1,4 +1,4 @@
-//! How a command ends: its exit code, and for a failure the words that say what was wrong and what to do.
+//! Outcome of a command: its exit code, and for a failure a message with the problem and its solution.
 
 use std::io;
 use std::process::ExitCode;
@@ -8,20 +8,20 @@ use toolgate_client::{Error as ClientError, ErrorReason};
 use super::output;
 use toolgate_config::ConfigErrors;
 
-/// How a command ended. The codes are part of the interface and listed in `toolgate --help`.
+/// Exit of a command. The codes are part of the interface and listed in `toolgate --help`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Exit {
-    /// Done.
+    /// Success.
     Done,
-    /// It failed.
+    /// Failure.
     Failed,
-    /// The command line made no sense.
+    /// Invalid command line.
     Usage,
-    /// Gate refused a call, a registration rejected a tool, or a check found what it was to fail on.
+    /// Refusal by Gate, a rejected tool in a registration, or a problem found by a check.
     Refused,
-    /// No server could be reached.
+    /// No server within reach.
     Unreachable,
-    /// Ctrl-C.
+    /// Interruption by Ctrl-C.
     Interrupted,
 }
 
@@ -33,13 +33,13 @@ impl From<Exit> for ExitCode {
             Exit::Usage => 2,
             Exit::Refused => 3,
             Exit::Unreachable => 4,
-            // As shells report a process that SIGINT ended.
+            // Shells report this code for a process that SIGINT ended.
             Exit::Interrupted => 130,
         })
     }
 }
 
-/// Why a command failed.
+/// Failure of a command.
 #[derive(Debug, Clone)]
 pub(super) struct Failure {
     exit: Exit,
@@ -67,7 +67,7 @@ impl Failure {
         &self.message
     }
 
-    /// Prints the failure, unless there is nothing to say.
+    /// Prints the failure, unless its message is empty.
     pub(super) fn report(&self) {
         if !self.message.is_empty() {
             output::print_error(&self.message);
@@ -75,7 +75,7 @@ impl Failure {
     }
 }
 
-/// Of writing results: a reader that went away (`| head`) is no failure.
+/// Error of writing results. A reader that closed its end (`| head`) is not a failure.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {

@@ -1,4 +1,4 @@
-//! `toolgate gate`: may these calls of a model run?
+//! `toolgate gate`: decides which calls of a model may run.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -60,7 +60,7 @@ pub(super) async fn run(gate: Gate) -> Result<Exit, Failure> {
     };
     let answer = gate.client.connect(DEADLINE).await?.gate(request).await?;
     if answer.verdicts.len() != gate.calls.len() {
-        // Whatever this is, it must not be read as leave to run the calls.
+        // An incomplete answer must not count as permission to run the calls.
         return Err(Failure::new("the server did not answer for every call: none may run"));
     }
     if gate.json {
@@ -76,7 +76,7 @@ pub(super) async fn run(gate: Gate) -> Result<Exit, Failure> {
     Ok(if all_allowed { Exit::Done } else { Exit::Refused })
 }
 
-/// Each call with its arguments.
+/// Pairs each call with its arguments.
 fn pair(calls: &[String], arguments: &[String]) -> Result<Vec<v1::RequestedCall>, Failure> {
     if !arguments.is_empty() && arguments.len() != calls.len() {
         return Err(Failure::usage(format!(

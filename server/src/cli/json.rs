@@ -1,5 +1,5 @@
-//! Answers of the service as JSON, for `--json`: the field names of the wire contract, enums by their short
-//! names, schemas as documents.
+//! Answers of the service as JSON, for `--json`. Fields have the names of the API contract, enums their short names,
+//! and schemas are JSON documents.
 
 use serde_json::{Value, json};
 use toolgate_client::v1;
@@ -199,7 +199,7 @@ fn outcome(outcome: &v1::ToolOutcome) -> Value {
     })
 }
 
-/// What was used in the span of that name.
+/// Formats the usage in the span of this name.
 pub(super) fn usage(span: &str, answer: &v1::GetUsageResponse) -> Value {
     let refusals = answer.refusals.iter();
     json!({
@@ -242,12 +242,12 @@ fn usage_bucket(bucket: &v1::UsageBucket) -> Value {
     })
 }
 
-/// The name of an enum's value without its prefix.
+/// Returns the name of an enum value without its prefix, in lower case.
 pub(super) fn short(name: &str, prefix: &str) -> String {
     name.strip_prefix(prefix).unwrap_or(name).to_lowercase()
 }
 
-/// A refusal's name as the contract's text has it, such as `UNKNOWN_TOOL`.
+/// Returns the name of a refusal as in the API contract's documentation, such as `UNKNOWN_TOOL`.
 pub(super) fn refusal_code(code: v1::RefusalCode) -> &'static str {
     let name = code.as_str_name();
     name.strip_prefix("REFUSAL_CODE_").unwrap_or(name)
@@ -257,7 +257,7 @@ fn non_empty(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
-/// A JSON text as a value; what is none stays a string.
+/// Parses a JSON text. An invalid text becomes a string.
 fn document(text: &str) -> Value {
     if text.is_empty() {
         return Value::Null;

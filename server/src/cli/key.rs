@@ -1,4 +1,4 @@
-//! `toolgate key`: API keys, made and ended in the store of the configuration. A server that runs sees it within seconds.
+//! `toolgate key`: creates and revokes API keys in the configured store. A running server sees changes within seconds.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,12 +32,12 @@ Examples:
 
 A key is shown once, when it is made: what is stored is a hash of it. Works beside a server on the same store.";
 
-/// The longest life of a key: ten years.
+/// Longest life of a key, in days: ten years.
 const LIFE_MAX_DAYS: i64 = 3_660;
 const MS_OF_A_DAY: i64 = 86_400_000;
 const LABEL_MAX: usize = 200;
 const PRINCIPAL_MAX: usize = 256;
-/// Keys of one read.
+/// Number of keys per read from the store.
 const PAGE: u32 = 1_000;
 
 /// Make, list, rotate and revoke API keys.
@@ -156,7 +156,7 @@ pub(super) async fn run(arguments: Key) -> Result<Exit, Failure> {
 fn show(made: &Made, json: bool) -> Result<(), Failure> {
     let Made { stored, secret } = made;
     if json {
-        // It was made just now, by the store's clock.
+        // Its creation time comes from the store's clock.
         let mut shown = report::as_json(stored, stored.created_ms);
         shown["key"] = secret.reveal().into();
         output::print_json(&shown)?;
@@ -167,21 +167,21 @@ fn show(made: &Made, json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A new key: what is stored of it, and what is shown once.
+/// A new key: the stored part, and the secret that is shown once.
 struct Made {
     stored: StoredKey,
     secret: ApiKey,
 }
 
-/// The keys of a store, and where changes of them are told. Every moment of a key is by the store's clock: the one of the
-/// host that runs the command may be wrong.
+/// The keys of a store, and the audit of their changes. All times of a key come from the store's clock, because the
+/// clock of the host that runs the command may be wrong.
 struct Keys {
     store: Arc<dyn KeyStore>,
     audit: Audit,
 }
 
 impl Keys {
-    /// Opens the store of the configuration; one that is not there is not made, since it has no keys.
+    /// Opens the configured store. A missing store is not created, because it has no keys.
     async fn open(arguments: &ConfigArguments) -> Result<Self, Failure> {
         let config = arguments.load(Vec::new())?.config;
         must_exist(&config.store)?;
@@ -257,7 +257,7 @@ impl Keys {
         Ok(made)
     }
 
-    /// Keeps a new key, under another id when the one that was drawn is taken.
+    /// Stores a new key. If its random ID is taken, it tries another one.
     async fn keep_new(
         &self,
         act: &'static str,
@@ -279,7 +279,7 @@ impl Keys {
         self.end("toolgate key revoke", id, now_ms).await
     }
 
-    /// Ends a key at `at_ms` by the store's clock.
+    /// Ends a key at `at_ms`, in milliseconds since 1970 by the store's clock.
     async fn end(&self, act: &'static str, id: &str, at_ms: i64) -> Result<KeyReading, Failure> {
         let key = self.find(id).await?.key;
         let ended = self.change(act, &key, true, self.store.revoke_key(id, at_ms)).await?;
@@ -317,7 +317,7 @@ impl Keys {
         Ok(keys)
     }
 
-    /// Makes a change of a key, which is told to the audit.
+    /// Changes a key, and records the change in the audit.
     async fn change<T>(
         &self,
         act: &'static str,
@@ -337,7 +337,7 @@ impl Keys {
     }
 }
 
-/// Who the system says runs this.
+/// Returns the name of the user that runs the command, from the environment.
 fn user() -> String {
     let named = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
     named.unwrap_or_default()
@@ -351,7 +351,7 @@ fn role(text: &str) -> Result<Role, String> {
     Role::named(text).ok_or_else(|| format!("there are {}", Role::NAMES.join(", ")))
 }
 
-/// Milliseconds of a span such as 12h or 90d.
+/// Parses a span such as 12h or 90d to milliseconds.
 fn span_ms(text: &str) -> Result<i64, String> {
     let days = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
     let ms = match days {

@@ -1,4 +1,4 @@
-//! Which language model is asked, by whom and how patiently: the flags of the commands that need one.
+//! Flags of the commands that use a language model: its endpoint, its name, the API key and the limits.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub(super) struct ModelArguments {
 }
 
 impl ModelArguments {
-    /// The model behind its endpoint; `None` where none is named.
+    /// Returns the endpoint of the model, or `None` if no endpoint or no model is named.
     pub(super) fn endpoint(&self) -> Result<Option<Endpoint>, Failure> {
         let (Some(address), Some(model)) = (&self.endpoint, &self.model) else { return Ok(None) };
         let key = match (&self.api_key_env, &self.api_key_file) {
@@ -50,7 +50,7 @@ impl ModelArguments {
         Ok(Some(Endpoint::new(address.clone(), model.clone(), key, self.timeout)))
     }
 
-    /// Calls that are under way at once, at most.
+    /// Returns the maximum number of concurrent calls.
     pub(super) fn workers(&self) -> usize {
         usize::from(self.concurrency)
     }

@@ -1,5 +1,5 @@
-//! `toolgate lint`: what keeps tools from being found, before they are registered. In this process; no server
-//! is needed.
+//! `toolgate lint`: finds texts that make tools hard to find, before registration. It runs in this process and needs no
+//! server.
 
 mod report;
 
@@ -98,7 +98,7 @@ pub(super) async fn run(arguments: Lint) -> Result<Exit, Failure> {
 }
 
 impl FailOn {
-    /// The least severity that makes a command fail; `None` when none does.
+    /// Returns the lowest severity that makes a command fail, or `None` if none does.
     pub(super) fn least(self) -> Option<Severity> {
         match self {
             Self::Error => Some(Severity::Error),

@@ -1,4 +1,4 @@
-//! `toolgate memory`: how much is remembered of a tenant's calls, and forgetting it.
+//! `toolgate memory`: shows the size of a tenant's memory of calls, and clears it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `toolgate model`: get the encoder's files, or say where they are.
+//! `toolgate model`: fetches the encoder's files, or prints their path.
 
 use std::path::PathBuf;
 
@@ -89,8 +89,8 @@ impl Place {
     }
 }
 
-/// Fetching blocks, so it has a thread; Ctrl-C leaves the thread behind, and the next fetch goes on with
-/// what it has written.
+/// Fetches the model on a thread of its own, because fetching blocks. Ctrl-C abandons the thread. The next fetch
+/// continues with the bytes that it wrote.
 async fn fetch_with_progress(
     model: KnownModel,
     target: PathBuf,
@@ -122,7 +122,7 @@ fn report(outcome: &FetchOutcome) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A fetch's progress as a bar; stages as lines where no bar is seen.
+/// Progress of a fetch as a bar. Without a visible bar, stages are printed as lines.
 struct Shown(ProgressBar);
 
 impl Progress for Shown {

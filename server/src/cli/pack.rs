@@ -1,4 +1,4 @@
-//! `toolgate pack`: what people say who want the tools of an MCP server, in files. No server is needed.
+//! `toolgate pack`: files of typical user requests for the tools of an MCP server. No server is needed.
 
 mod build;
 mod embed;

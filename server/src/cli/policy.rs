@@ -1,4 +1,4 @@
-//! `toolgate policy`: set, read and try a tenant's policy, or print the schema of policies.
+//! `toolgate policy`: sets, reads and tries a tenant's policy, or prints the schema of policies.
 
 use std::io;
 use std::path::PathBuf;
@@ -140,7 +140,7 @@ fn rule_as_json(rule: &v1::RuleCoverage) -> Value {
     json!({ "rule": rule.rule, "tools": rule.tools, "hint": rule.hint })
 }
 
-/// How far the rules reach; nothing for a policy without rules.
+/// Formats the number of tools that each rule covers. Empty for a policy without rules.
 fn coverage(rules: &[v1::RuleCoverage]) -> String {
     if rules.is_empty() {
         return String::new();
@@ -200,7 +200,7 @@ fn report(verdicts: &[v1::PolicyVerdict]) -> String {
     format!("{table}{} of {} allowed\n", allowed, counted(verdicts.len(), "tool"))
 }
 
-/// The verdict in a word.
+/// Returns the verdict in a word.
 fn standing(verdict: &v1::PolicyVerdict) -> &'static str {
     match verdict.code() {
         v1::RefusalCode::PreconditionUnmet => "locked",

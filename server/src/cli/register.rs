@@ -1,4 +1,4 @@
-//! `toolgate register`: MCP servers' tools into the catalog, from files with their `tools/list`.
+//! `toolgate register`: registers MCP servers' tools in the catalog, from files with their `tools/list`.
 
 mod notes;
 mod report;
@@ -35,7 +35,7 @@ bare array. - reads one from standard input. Of a directory, every *.json is tak
 
 Exit code 3 when a tool was rejected; the others are stored all the same.";
 
-/// Of one file: every new summary is embedded before the answer.
+/// Deadline for one file. It is long because every new summary is embedded before the answer.
 const DEADLINE: Duration = Duration::from_secs(600);
 
 /// Put MCP servers' tools into the catalog.
@@ -81,13 +81,13 @@ enum Mode {
     Merge,
 }
 
-/// One file, read.
+/// A file and its content, or the error of reading it.
 struct Listing {
     path: PathBuf,
     file: Result<ToolsListFile, Failure>,
 }
 
-/// What became of one file.
+/// Result of registering one file.
 struct Registered {
     path: PathBuf,
     server: String,
@@ -101,7 +101,7 @@ pub(super) async fn run(register: Register) -> Result<Exit, Failure> {
     let files = documents::find(&register.paths)?;
     register.check_single(files.len())?;
     let settings = register.settings.as_deref().map(documents::read).transpose()?;
-    // On a thread of its own: Ctrl-C ends the command while it waits for standard input.
+    // Read on a thread of its own, so that Ctrl-C works while the command waits for standard input.
     let read = tokio::task::spawn_blocking(move || files.into_iter().map(Listing::read).collect());
     let listings: Vec<Listing> =
         read.await.map_err(|error| Failure::new(format!("files cannot be read: {error}")))?;
@@ -124,7 +124,7 @@ pub(super) async fn run(register: Register) -> Result<Exit, Failure> {
     Ok(exit(&done))
 }
 
-/// Names servers whose tools come later.
+/// Announces MCP servers whose tools are registered later.
 async fn announce(register: &Register) -> Result<Exit, Failure> {
     let client = register.client.connect(DEADLINE).await?;
     let mut servers = Vec::new();
@@ -169,7 +169,7 @@ impl Register {
         }
     }
 
-    /// Registers file after file; only a server that is gone ends it early.
+    /// Registers one file after another. Only an unreachable server ends this early.
     async fn register_all(
         &self,
         client: &Client,
@@ -242,7 +242,7 @@ impl Register {
     }
 }
 
-/// The worst of all files.
+/// Returns the worst exit of all files.
 fn exit(done: &[Registered]) -> Exit {
     let is_rejected = |outcome: &v1::ToolOutcome| outcome.kind() == v1::OutcomeKind::Rejected;
     let has_rejected =

@@ -1,4 +1,4 @@
-//! `toolgate route`: the active set for some intents, and what it saves.
+//! `toolgate route`: shows the active set for some intents, and the tokens that it saves.
 
 mod ranking;
 pub(super) mod report;
@@ -132,7 +132,7 @@ pub(super) async fn run(mut route: Route) -> Result<Exit, Failure> {
         unquoted(&route.intents).iter().for_each(output::note);
     }
     let mut request = route.into_request(state);
-    // People are told of each tool why it is there.
+    // The text report explains each tool.
     if let Some(options) = request.options.as_mut().filter(|_| !as_json && !handle_only) {
         options.explain = true;
     }
@@ -147,7 +147,7 @@ pub(super) async fn run(mut route: Route) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The state in a file; none without a file.
+/// Reads the state from a file; `None` without a file.
 pub(super) fn read_state(path: Option<PathBuf>) -> Result<Option<v1::AgentState>, Failure> {
     path.map(|path| documents::read::<AgentStateFile>(&path).map(Into::into)).transpose()
 }
@@ -196,7 +196,7 @@ impl Route {
     }
 }
 
-/// Says that words without quotes are intents of their own, where they look like one sentence.
+/// Returns a hint that words without quotes are separate intents, if they look like one sentence.
 fn unquoted(intents: &[String]) -> Option<String> {
     let is_word = |intent: &String| !intent.trim().contains(char::is_whitespace);
     (intents.len() > 1 && intents.iter().all(is_word)).then(|| {

@@ -1,4 +1,4 @@
-//! `toolgate search`: tools by name, by MCP server, by keywords, or in natural language.
+//! `toolgate search`: searches tools by name, by MCP server, by keywords, or in natural language.
 
 mod report;
 

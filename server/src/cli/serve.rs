@@ -1,4 +1,4 @@
-//! `toolgate serve`: the configuration parsed whole, then the server until a signal ends it.
+//! `toolgate serve`: parses the whole configuration, then runs the server until a signal ends it.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -65,7 +65,7 @@ pub(super) fn run(serve: &Serve) -> Result<Exit, Failure> {
         parsed.map_err(|failure| failure.message().to_owned())
     };
     let outcome = runtime.block_on(start(parsed, &reread));
-    // The drain is over: whatever still runs is not waited for.
+    // Calls are drained. Other tasks that still run are abandoned.
     runtime.shutdown_background();
     outcome.map(|()| Exit::Done)
 }
@@ -98,7 +98,7 @@ impl Serve {
     }
 }
 
-/// The server itself.
+/// Runs the server.
 async fn start(parsed: Parsed, reread: Reread<'_>) -> Result<(), Failure> {
     crate::serve::run(parsed, reread).await.map_err(|error| Failure::new(with_causes(&error)))
 }

@@ -1,4 +1,4 @@
-//! `toolgate servers` and `toolgate unregister`: the MCP servers of the catalog, and taking one out.
+//! `toolgate servers` and `toolgate unregister`: lists the MCP servers of the catalog, and removes one.
 
 use std::time::Duration;
 

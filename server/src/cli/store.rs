@@ -1,5 +1,5 @@
-//! `toolgate store`: what an operator does with a store: brings its schema up to date, looks through it, and moves
-//! what is in it elsewhere. It opens the store that the configuration names itself; no server is asked.
+//! `toolgate store`: an operator's work on a store. It migrates the schema, verifies the content, and moves it to
+//! another store. It opens the configured store itself and asks no server.
 
 mod export;
 mod import;
@@ -79,13 +79,13 @@ impl StoreArguments {
     }
 }
 
-/// Opens a store for reading; one that is not there is not made.
+/// Opens a store for reading. A missing store is not created.
 async fn open_existing(config: &StoreConfig) -> Result<Arc<dyn Store>, Failure> {
     must_exist(config)?;
     open(config).await
 }
 
-/// Refuses an embedded store that is not there.
+/// Refuses an embedded store that does not exist.
 pub(super) fn must_exist(config: &StoreConfig) -> Result<(), Failure> {
     let path = config.path.join(DATABASE);
     if config.shared.is_some() || path.exists() {
@@ -97,13 +97,13 @@ pub(super) fn must_exist(config: &StoreConfig) -> Result<(), Failure> {
     )))
 }
 
-/// Opens a store, its schema up to date.
+/// Opens a store and migrates its schema.
 async fn open(config: &StoreConfig) -> Result<Arc<dyn Store>, Failure> {
     let opened = serve::open_now(config).await;
     opened.map_err(|error| Failure::new(with_causes(&error)))
 }
 
-/// The tenant that was named, or all there are.
+/// Returns the named tenant, or all tenants.
 async fn tenants(store: &dyn Store, named: Option<&TenantId>) -> Result<Vec<TenantId>, StoreError> {
     if let Some(tenant) = named {
         return Ok(vec![tenant.clone()]);
@@ -118,7 +118,7 @@ async fn tenants(store: &dyn Store, named: Option<&TenantId>) -> Result<Vec<Tena
     }
 }
 
-/// Tenants that are asked for at a time.
+/// Number of tenants per read from the store.
 const PAGE: u32 = 1_000;
 
 fn failed(error: &StoreError) -> Failure {

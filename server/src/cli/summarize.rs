@@ -1,5 +1,5 @@
-//! `toolgate summarize`: has a language model write summaries in the words that users ask in, and says whether
-//! tools are found better by them. No Toolgate server is needed.
+//! `toolgate summarize`: lets a language model write summaries in the words of users, and measures whether they make
+//! tools easier to find. No Toolgate server is needed.
 
 mod out;
 mod report;

@@ -1,17 +1,17 @@
-//! Plain tables: no borders, one space-separated line per row, so that they can be read and piped.
+//! Plain tables without borders, one line per row, for reading and for pipes.
 
 use comfy_table::{CellAlignment, Table, presets};
 
-/// Which way a column is aligned.
+/// Header and alignment of a column.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Column {
-    /// Words.
+    /// Left-aligned, for words.
     Left(&'static str),
-    /// Numbers.
+    /// Right-aligned, for numbers.
     Right(&'static str),
 }
 
-/// The rows under their headers, with a line break at the end.
+/// Formats the rows under their headers, with a line break at the end.
 pub(super) fn render(columns: &[Column], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);

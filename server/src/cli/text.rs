@@ -1,6 +1,6 @@
-//! Numbers and texts as people read them.
+//! Formats numbers and texts for people.
 
-/// 1234567 as "1,234,567".
+/// Formats 1234567 as "1,234,567".
 pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
@@ -13,19 +13,20 @@ pub(super) fn grouped(number: u64) -> String {
     text
 }
 
-/// The same with its sign.
+/// Formats a signed number with grouped digits.
 pub(super) fn grouped_signed(number: i64) -> String {
     let sign = if number < 0 { "-" } else { "" };
     format!("{sign}{}", grouped(number.unsigned_abs()))
 }
 
-/// "1 tool", "2 tools".
+/// Formats a count with its noun, such as "1 tool" or "2 tools".
 pub(super) fn counted(number: usize, what: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {what}{plural}", grouped(number as u64))
 }
 
-/// The text on one line, without what a terminal would take for commands, cut to `width` characters.
+/// Joins a text into one line of at most `width` characters. Control characters are removed, because a terminal could
+/// take them for commands.
 pub(super) fn one_line(text: &str, width: usize) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let clean: String = words.chars().filter(|letter| !letter.is_control()).collect();

@@ -1,4 +1,4 @@
-//! `toolgate tokens`: what a catalog costs in a prompt, form by form. No server is needed.
+//! `toolgate tokens`: counts the tokens of a catalog in a prompt, in each form. No server is needed.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `toolgate tools`: what the catalog holds.
+//! `toolgate tools`: lists the tools of the catalog.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ Examples:
   toolgate tools --state examples/state.json
   toolgate tools --json | jq -r '.tools[].model_name'";
 
-/// Of one page.
+/// Deadline for one page.
 const DEADLINE: Duration = Duration::from_secs(10);
 const SUMMARY_WIDTH: usize = 72;
 
@@ -90,7 +90,7 @@ fn report(tools: &[v1::Tool], is_whole: bool) -> String {
     )
 }
 
-/// What sets a tool apart.
+/// Returns the special properties of a tool, such as `quarantined`.
 fn marks(tool: &v1::Tool) -> String {
     let guarded = tool.precondition.is_some() || !tool.required_scopes.is_empty();
     let all = [

@@ -1,4 +1,4 @@
-//! `toolgate usage`: what turns cost, what deferral saved, and whether it paid.
+//! `toolgate usage`: shows the tokens that turns cost, the tokens that deferral saved, and whether it paid.
 
 mod moment;
 mod report;
@@ -46,12 +46,12 @@ pub(super) struct Usage {
     client: ClientArguments,
 }
 
-/// A span to ask for.
+/// A span of time to ask for.
 struct Span {
     name: String,
     start: Option<Timestamp>,
     end: Option<Timestamp>,
-    /// Its days are asked for, to draw them.
+    /// True if its days are drawn, which asks for each day.
     is_drawn: bool,
 }
 

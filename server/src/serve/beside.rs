@@ -1,5 +1,5 @@
-//! What runs beside the calls: ledgers and memories that are written now and then, the store that is followed, memory
-//! that is watched. Each ends when the calls have.
+//! Background tasks that run beside the calls: writing the usage ledger and the memory, following the store, watching
+//! the memory of the process. They end after the calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,14 +16,14 @@ use toolgate_config::Config;
 use toolgate_routing::memory;
 use toolgate_routing::usage;
 
-/// Tasks that go on until `over`.
+/// Background tasks that run until `over`.
 pub(super) struct Beside {
     over: CancellationToken,
     tasks: Vec<(&'static str, JoinHandle<()>)>,
 }
 
 impl Beside {
-    /// What every server runs.
+    /// Starts the tasks that every server runs.
     pub(super) fn start(config: &Config, plane: &Arc<Plane>, metrics: &Arc<Metrics>) -> Self {
         let over = CancellationToken::new();
         let mut beside = Self { over: over.clone(), tasks: Vec::new() };
@@ -38,7 +38,7 @@ impl Beside {
         beside
     }
 
-    /// Runs a task, which has to end when it is told that all is over.
+    /// Spawns a task. The task must end when `over` is cancelled.
     pub(super) fn spawn(
         &mut self,
         what: &'static str,
@@ -47,7 +47,7 @@ impl Beside {
         self.tasks.push((what, tokio::spawn(task)));
     }
 
-    /// Who may begin a call, by what is in progress and by how much memory is left.
+    /// Builds the admission control of calls, and watches the memory of the process for it.
     pub(super) fn admission(&mut self, config: &Config, metrics: &AdmissionMetrics) -> Admission {
         let admission = Admission::new(config.server.admission);
         let shown = admission.clone();
@@ -63,12 +63,12 @@ impl Beside {
         admission
     }
 
-    /// Says when all is over.
+    /// Returns the token that is cancelled when the tasks must end.
     pub(super) fn over(&self) -> CancellationToken {
         self.over.clone()
     }
 
-    /// Ends them, and waits for what they still have to write.
+    /// Ends the tasks, and waits until they have written what is left.
     pub(super) async fn end(self) {
         self.over.cancel();
         for (what, task) in self.tasks {

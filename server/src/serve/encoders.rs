@@ -1,4 +1,5 @@
-//! Everything that embeds: the model of this process, the pool of workers, and worker processes of our own.
+//! The encoders of the server: the model in this process, the pool of workers, and the worker processes that this
+//! server starts.
 
 use std::sync::Arc;
 
@@ -14,15 +15,15 @@ use toolgate_routing::encoder::EncoderMetrics;
 use toolgate_routing::encoder::pool::Reference;
 use toolgate_routing::encoder::{Encoder, EncoderPool, Encoders, Prefixed, Prefixes};
 
-/// What embeds, and the processes that it takes.
+/// The encoders, and the worker processes behind them.
 pub(super) struct Embedding {
-    /// For the plane.
+    /// Encoders that the plane uses.
     pub(super) encoders: Encoders,
     workers: Option<Workers>,
 }
 
 impl Embedding {
-    /// Loads the model, and has workers join when they are up.
+    /// Loads the model and starts the workers, which join when they are up.
     pub(super) async fn start(
         whole: &Config,
         metrics: &EncoderMetrics,
@@ -34,7 +35,7 @@ impl Embedding {
         if config.in_process {
             metrics.show_in_process(handle.clone());
         }
-        // The model is needed to know what workers must answer, also where this process embeds nothing for callers.
+        // Answers of workers are checked against the model, even if this process embeds nothing for callers.
         let handle: Arc<dyn Encoder> = Arc::new(handle);
         let in_process = config.in_process.then(|| Arc::clone(&handle));
         let comparer = (config.pool.compare_one_in > 0).then_some(handle);
@@ -73,7 +74,7 @@ fn start_workers(
     Ok(Some(Workers::start(commands, Patience::default(), metrics)))
 }
 
-/// The encoders of both sides of a search, without any worker: what an evaluation asks.
+/// Loads the encoders of both sides of a search (passages, then queries), without any worker. Evaluations use them.
 pub(crate) async fn load_sides(config: &EncoderConfig) -> Result<(Prefixed, Prefixed), ServeError> {
     let prefixes = prefixes(config)?;
     let encoder: Arc<dyn Encoder> = Arc::new(load(config).await?);
@@ -81,7 +82,7 @@ pub(crate) async fn load_sides(config: &EncoderConfig) -> Result<(Prefixed, Pref
     Ok((passages, Prefixed::new(encoder, &prefixes.query)))
 }
 
-/// What the configuration says, or else the model.
+/// Returns the prefixes of the configuration, or those of the model where the configuration has none.
 fn prefixes(config: &EncoderConfig) -> Result<Prefixes, ServeError> {
     let prompts = Prompts::read(&config.model_dir);
     let prompts = prompts.map_err(|error| unloadable(config, error))?;
@@ -91,10 +92,10 @@ fn prefixes(config: &EncoderConfig) -> Result<Prefixes, ServeError> {
     })
 }
 
-/// Loads and warms up off the async threads: both take a core for a while.
+/// Loads the model and warms it up on a blocking thread, because both keep a core busy for a while.
 async fn load(config: &EncoderConfig) -> Result<EncoderHandle, ServeError> {
     let device = match config.device {
-        // A GPU would be a worker's already, and what stands in for workers must not fail with them.
+        // A GPU already belongs to a worker, and this fallback for workers must not fail with them.
         Device::Auto if !config.pool.is_empty() => Device::Cpu,
         device => device,
     };

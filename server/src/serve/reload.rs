@@ -1,5 +1,5 @@
-//! What may change while the server runs: on SIGHUP the configuration is read again, and the keys that may change take
-//! effect; which others would need a restart is told. A configuration with a mistake changes nothing.
+//! Changes while the server runs. On SIGHUP the configuration is read again, and the live keys among the changed ones
+//! take effect. Keys that need a restart are logged. A configuration with a mistake changes nothing.
 
 use std::sync::Arc;
 
@@ -17,32 +17,32 @@ use toolgate_core::deferral::Policy;
 use toolgate_core::live::Live;
 use toolgate_routing::catalog::vetting::Vetting;
 
-/// Reads the configuration again; what is wrong with it, in words.
+/// Function that reads the configuration again. The error is a text for the log.
 pub type Reread<'a> = &'a (dyn Fn() -> Result<Parsed, String> + Sync);
 
-/// What changes while the server runs, for those who follow it.
+/// Receivers of changes while the server runs.
 #[derive(Clone)]
 pub(super) struct Changes {
-    /// That files are to be read again, whatever the configuration says.
+    /// Signals that files must be read again, even if the configuration has not changed.
     pub(super) hangups: watch::Receiver<()>,
-    /// The configuration as it was last read.
+    /// The configuration that was read last.
     pub(super) config: watch::Receiver<Arc<Config>>,
 }
 
-/// Whoever tells of changes.
+/// Sender of changes to every [`Changes`].
 pub(super) struct Teller {
     hangups: watch::Sender<()>,
     config: watch::Sender<Arc<Config>>,
 }
 
-/// A way for changes to reach those who follow them; `config` is the first.
+/// Creates a connected sender and receiver. `config` is the first configuration.
 pub(super) fn channel(config: &Config) -> (Teller, Changes) {
     let (hangups, hung_up) = watch::channel(());
     let (sender, receiver) = watch::channel(Arc::new(config.clone()));
     (Teller { hangups, config: sender }, Changes { hangups: hung_up, config: receiver })
 }
 
-/// Follows the configuration for ever; `started` are the settings that the server began with.
+/// Rereads the configuration on each SIGHUP and never returns. `started` are the settings at the start of the server.
 pub(super) async fn on_hangup(
     started: &Settings,
     reread: Reread<'_>,
@@ -72,7 +72,7 @@ pub(super) async fn on_hangup(
     }
 }
 
-/// Says which keys have other values, and which of them take effect only at the next start.
+/// Logs the keys with new values, and those of them that take effect only at the next start.
 fn tell(started: &Settings, before: &Settings, now: &Settings) {
     let names = |one: &Settings, is_live| -> String {
         let keys = one.differing(now).into_iter().filter(|key| key.is_live() == is_live);
@@ -86,7 +86,7 @@ fn tell(started: &Settings, before: &Settings, now: &Settings) {
     }
 }
 
-/// Parts of the server that are held to the configuration as it is now.
+/// Parts of the server that follow the configuration.
 pub(super) struct Held {
     pub(super) deferral: Arc<Live<Policy>>,
     pub(super) limits: Arc<Live<LimitsConfig>>,
@@ -94,7 +94,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Held to what the server begins with.
+    /// Builds the parts from the configuration at the start.
     pub(super) fn new(config: &Config, metrics: &Metrics) -> Result<Self, ServeError> {
         let deferral = Live::new(config.deferral.clone());
         let limits = Live::new(config.limits);
@@ -102,7 +102,7 @@ impl Held {
         Ok(Self { deferral: Arc::new(deferral), limits: Arc::new(limits), vetting })
     }
 
-    /// Holds all to each configuration that comes, until `over`.
+    /// Applies each new configuration to the parts, until `over`.
     pub(super) async fn follow(
         self,
         admission: Admission,
@@ -125,7 +125,7 @@ impl Held {
     }
 }
 
-/// SIGHUP, where there is such a thing.
+/// Listener for SIGHUP. On systems without it, no signal ever arrives.
 struct Hangups {
     #[cfg(unix)]
     signal: tokio::signal::unix::Signal,

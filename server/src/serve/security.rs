@@ -1,5 +1,5 @@
-//! Who may call, over which transport, and where changes are told: put together from the configuration, and kept up to
-//! date while the server runs.
+//! Authentication, TLS and the audit of changes. They are built from the configuration and kept up to date while the
+//! server runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,13 +22,13 @@ use toolgate_core::live::Live;
 use toolgate_grpc::ApiConfig;
 use toolgate_store::KeyStore;
 
-/// The file of a replica with what it knows of API keys.
+/// File name of a replica's local copy of the API keys.
 const API_KEYS: &str = "api-keys.json";
 
-/// How often certificates are looked at for new ones.
+/// Interval between checks for new certificates.
 const TLS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What stands between callers and the plane.
+/// Security components between callers and the plane.
 pub(super) struct Security {
     authenticator: Arc<Authenticator>,
     tls: Option<Arc<Tls>>,
@@ -55,7 +55,7 @@ impl Security {
         let auth = config.auth.clone();
         let counting = metrics.clone();
         let copy = stores::keeps_copies(&config.store).then(|| config.store.path.join(API_KEYS));
-        // Files are read, and an issuer may be asked.
+        // It reads files and may ask an issuer, so it runs on a blocking thread.
         let started =
             tokio::task::spawn_blocking(move || auth::start(&auth, store, copy, counting));
         let started =
@@ -65,7 +65,7 @@ impl Security {
         Ok(Self { authenticator, tls, audit: Arc::new(audit), keeping, metrics })
     }
 
-    /// What the face needs.
+    /// Returns the configuration of the gRPC API.
     pub(super) fn api_config(
         &self,
         config: &Config,
@@ -83,7 +83,7 @@ impl Security {
         }
     }
 
-    /// Keeps all of it up to date until `over`.
+    /// Keeps credentials, certificates and the audit file up to date until `over`.
     pub(super) async fn keep(self, hangups: watch::Receiver<()>, over: CancellationToken) {
         let mut tasks = JoinSet::new();
         tasks.spawn(self.keeping.run(hangups.clone(), over.clone()));
@@ -96,7 +96,7 @@ impl Security {
     }
 }
 
-/// The certificates that are configured. Blocks on the file system.
+/// Loads the configured certificates. Blocks on the file system.
 pub(crate) fn load_tls(config: &TlsConfig) -> Result<Arc<Tls>, ServeError> {
     let files = TlsFiles {
         certificate: config.cert_file.clone(),
@@ -107,7 +107,7 @@ pub(crate) fn load_tls(config: &TlsConfig) -> Result<Arc<Tls>, ServeError> {
     Tls::load(files).map(Arc::new).map_err(ServeError::Tls)
 }
 
-/// Has new certificates take effect. Connections keep those that they began with.
+/// Applies new certificates until `over`. Open connections keep the certificates that they began with.
 async fn follow(
     tls: Arc<Tls>,
     metrics: AuthMetrics,
@@ -130,7 +130,7 @@ async fn follow(
                 info!("the certificates are other ones now");
             }
             Ok(Ok(false)) => {}
-            // A file that can't be read is tried again each time, and told of once.
+            // A file that can't be read is tried again each time, but the problem is logged once.
             Ok(Err(problem)) if problem.to_string() != told => {
                 told = problem.to_string();
                 error!(%problem, "new certificates are not good: those before stay");
@@ -141,7 +141,7 @@ async fn follow(
     }
 }
 
-/// Warns of a port beyond this machine that is more open than it should be.
+/// Warns if the port is reachable from other machines and lacks authentication or TLS.
 pub(super) fn warn_if_open(config: &AuthConfig, has_tls: bool) {
     if config.methods.is_empty() {
         warn!(

@@ -1,4 +1,4 @@
-//! Which store the configuration names, and opening it.
+//! The store that the configuration names.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,10 +14,11 @@ use toolgate_store::postgres::{PostgresConfig, PostgresStore, is_outage};
 use toolgate_store::sqlite::SqliteStore;
 use toolgate_store::{Store, StoreError};
 
-/// How long a shard that could not be built again after a change is vouched for, where nobody else writes.
+/// Time that a shard stays in use after a change if it can't be rebuilt. It applies to an own store, which has no other
+/// writer.
 const OWN_MAX_STALENESS: Duration = Duration::from_secs(15 * 60);
 
-/// The store, ready for use; or a shared one that can't be reached now, whose calls fail until it can.
+/// Opens the store. A shared store that can't be reached now is returned too; its calls fail until it can be reached.
 pub(super) async fn open(config: &StoreConfig) -> Result<Arc<dyn Store>, ServeError> {
     let Some(shared) = &config.shared else {
         let store = open_own(config).await?;
@@ -37,7 +38,7 @@ pub(super) async fn open(config: &StoreConfig) -> Result<Arc<dyn Store>, ServeEr
     Ok(Arc::new(store))
 }
 
-/// The store, ready for use.
+/// Opens the store, and fails if it can't be reached now.
 pub(crate) async fn open_now(config: &StoreConfig) -> Result<Arc<dyn Store>, ServeError> {
     let Some(shared) = &config.shared else { return Ok(open_own(config).await?) };
     let store = shared_store(shared)?;
@@ -45,7 +46,7 @@ pub(crate) async fn open_now(config: &StoreConfig) -> Result<Arc<dyn Store>, Ser
     Ok(Arc::new(store))
 }
 
-/// Says what a failed look through the database means. A disk or a lock that fails is no damage.
+/// Converts the error of a failed check of the database. An error of the disk or of a lock is not damage.
 fn unsound(path: &Path, source: StoreError) -> ServeError {
     let path = path.display().to_string();
     match source {
@@ -54,7 +55,7 @@ fn unsound(path: &Path, source: StoreError) -> ServeError {
     }
 }
 
-/// Refuses a data directory whose database is gone or empty though there was one.
+/// Refuses a data directory whose database is gone or empty although there was one.
 pub(crate) fn require_own(folder: &Path) -> Result<(), ServeError> {
     let path = folder.join(DATABASE);
     let marker = folder.join(MARKER);
@@ -81,7 +82,8 @@ async fn open_own(config: &StoreConfig) -> Result<Arc<SqliteStore>, ServeError> 
     Ok(Arc::new(store))
 }
 
-/// Says that there was a database here: without it, one that was deleted would be begun anew without a word.
+/// File that marks the data directory as having a database. Without it, a deleted database would silently be replaced
+/// with an empty one.
 const MARKER: &str = "toolgate.db.here";
 
 const MARKER_TEXT: &str = "There is a catalog in toolgate.db. If that is gone, servers do not start until it is put back \
@@ -96,7 +98,7 @@ fn failed(store: &PostgresStore, source: StoreError) -> ServeError {
     ServeError::Store { path: store.place().to_owned(), source }
 }
 
-/// This replica's own copies, where the store is shared. A disk that takes none keeps nobody from starting.
+/// Opens this replica's local copies if the store is shared. If the disk fails, the server starts without them.
 pub(super) fn copies(config: &StoreConfig) -> Option<Arc<Copies>> {
     if !keeps_copies(config) {
         return None;
@@ -110,12 +112,12 @@ pub(super) fn copies(config: &StoreConfig) -> Option<Arc<Copies>> {
     }
 }
 
-/// How long a catalog is vouched for without the shared store. An own store has no other writer.
+/// Returns the time that a catalog may be used without the shared store. An own store has a fixed limit.
 pub(super) fn max_staleness(config: &StoreConfig) -> Duration {
     config.shared.as_ref().map_or(OWN_MAX_STALENESS, |shared| shared.max_staleness)
 }
 
-/// Whether this process keeps copies of what a shared store has.
+/// Returns true if this process keeps local copies of a shared store.
 pub(super) fn keeps_copies(config: &StoreConfig) -> bool {
     budget(config) > 0
 }
@@ -124,7 +126,7 @@ fn budget(config: &StoreConfig) -> u64 {
     config.shared.as_ref().map_or(0, |shared| shared.snapshot_bytes)
 }
 
-/// How the shared store is reached.
+/// Returns the connection settings of the shared store.
 pub(crate) fn reached_by(config: &SharedStoreConfig) -> Result<PostgresConfig, ServeError> {
     let url = config.url.load().map_err(ServeError::StoreUrl)?;
     Ok(PostgresConfig {

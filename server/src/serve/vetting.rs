@@ -1,4 +1,4 @@
-//! What registrations are held against: rules from the configuration's file, read again on SIGHUP.
+//! Safety rules that registrations are checked against. The file of the configuration is read again on SIGHUP.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use toolgate_core::live::Live;
 use toolgate_core::safety::{Rules, Scanner};
 use toolgate_routing::catalog::vetting::Vetting;
 
-/// How registrations are vetted; `None` where they are not.
+/// Builds the vetting of registrations, or returns `None` if it is turned off.
 pub(super) fn vetting(
     config: &SafetyConfig,
     metrics: &Metrics,
@@ -31,7 +31,8 @@ pub(super) fn vetting(
     }))
 }
 
-/// Has the rules of the file take effect on hangups, until `over`. Tools that are registered stay as they are.
+/// Applies the rules of the file again on each hangup, until `over`. Tools that are already registered are not checked
+/// again.
 pub(super) async fn follow(
     vetting: Option<Vetting>,
     config: SafetyConfig,
@@ -45,7 +46,7 @@ pub(super) async fn follow(
             Ok(()) = hangups.changed() => {}
         }
         let file = path.clone();
-        // Patterns are compiled, which takes a core for a while.
+        // Compiling patterns keeps a core busy for a while.
         match tokio::task::spawn_blocking(move || read_rules(&file)).await {
             Ok(Ok(rules)) => {
                 vetting.scanner.replace(Scanner::new(rules));
@@ -61,7 +62,7 @@ pub(super) async fn follow(
     }
 }
 
-/// The shipped rules and those of a file. Blocks on the file system.
+/// Reads a file of rules and adds the shipped rules. Blocks on the file system.
 pub(crate) fn read_rules(path: &Path) -> Result<Rules, String> {
     let named = |problem: String| format!("{}: {problem}", path.display());
     let text = std::fs::read_to_string(path).map_err(|error| named(error.to_string()))?;

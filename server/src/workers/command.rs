@@ -1,4 +1,4 @@
-//! How a worker process is started: which program, with which arguments.
+//! The command line that starts a worker process.
 
 use std::ffi::OsString;
 use std::io;
@@ -7,36 +7,36 @@ use std::path::{Path, PathBuf};
 use toolgate_encoder::{AdapterChoice, Device};
 use toolgate_telemetry::TraceOptions;
 
-/// The worker's own program, when it lies beside this one.
+/// File name of the worker's own program, which may lie beside this one.
 const SIBLING: &str = "toolgate-encoder-worker";
 
-/// The subcommand that makes this program a worker.
+/// Subcommand that makes this program a worker.
 const SUBCOMMAND: &str = "encoder-worker";
 
-/// Tokens of one batch on a GPU, which wants thousands; a CPU's batches are the worker's own default.
+/// Tokens of one batch on a GPU, which needs thousands to be busy. On a CPU the worker's own default applies.
 const GPU_BATCH_TOKENS: &str = "16384";
 
-/// How long a worker may finish what it has to do; nothing new reaches it then.
+/// Time that a worker may take to finish its requests. No new ones reach it then.
 const DRAIN: &str = "2s";
 
-/// A program that serves `EncoderService`. It logs JSON to standard error, where it also says where it
-/// listens, and ends on SIGTERM or when its standard input does.
+/// A program that serves `EncoderService`. It logs JSON to standard error, including its address, and ends on SIGTERM
+/// or when its standard input closes.
 #[derive(Debug, Clone)]
 pub struct WorkerCommand {
-    /// What the worker is called in logs and metrics.
+    /// Name of the worker in logs and metrics.
     pub name: String,
-    /// The program.
+    /// Path of the program.
     pub program: PathBuf,
-    /// Its arguments.
+    /// Arguments of the program.
     pub arguments: Vec<OsString>,
 }
 
 impl WorkerCommand {
-    /// A worker on `device` with the model in `model_dir` and `adapter`, on a loopback port that it chooses: the worker's
-    /// program beside this one, or this one.
+    /// Returns the command for a worker on `device` with the model in `model_dir` and `adapter`. The worker chooses a
+    /// loopback port. The program is the worker's own if it lies beside this one, or else this one.
     ///
     /// # Errors
-    /// Where this program lies can't be found out.
+    /// The path of this program can't be found out.
     pub fn on(device: Device, model_dir: &Path, adapter: &AdapterChoice) -> io::Result<Self> {
         let this = std::env::current_exe()?;
         let sibling = this.with_file_name(SIBLING).with_extension(std::env::consts::EXE_EXTENSION);
@@ -62,8 +62,8 @@ impl WorkerCommand {
         Ok(Self { name, program, arguments })
     }
 
-    /// The same worker, whose spans go where this process' go. It decides by itself for calls that nobody
-    /// decided about, as this process does.
+    /// Sends the worker's spans to the collector of this process. The worker samples calls without a sampling decision
+    /// itself, as this process does.
     #[must_use]
     pub fn with_spans(mut self, spans: Option<&TraceOptions>) -> Self {
         let Some(spans) = spans else { return self };

@@ -1,4 +1,4 @@
-//! One worker process: what it says, and its end.
+//! One worker process: its start, its log lines and its end.
 
 use std::fmt;
 use std::io;
@@ -12,30 +12,30 @@ use tracing::debug;
 use super::command::WorkerCommand;
 use super::said;
 
-/// How a process ended.
+/// Reason for which a process ended.
 #[derive(Debug)]
 pub(super) enum Ended {
-    /// It was told to.
+    /// Stopped by the supervisor.
     Stopped,
-    /// By itself, or by somebody's signal.
+    /// Exit by itself or by a signal.
     Exited(ExitStatus),
-    /// It was never there.
+    /// Failure to start.
     NotStarted(io::Error),
-    /// It did not say where it listens, and was killed.
+    /// No address in time; the process was killed.
     Silent,
-    /// It can't be waited for, and was killed.
+    /// Process that can't be waited for; it was killed.
     Lost(io::Error),
 }
 
-/// Bytes of a line of standard error.
+/// Longest line of standard error, in bytes.
 const LINE_MAX: u64 = 64 * 1024;
 
-/// Exit codes of the worker after which it would end in the same way again: a command line it does not
-/// know, a model it can't load or a device it can't use.
+/// Exit codes of the worker after which a restart would fail in the same way: an unknown command line, a model that
+/// can't be loaded, or a device that can't be used.
 const FINAL: [i32; 2] = [2, 3];
 
 impl Ended {
-    /// Whether starting it again would not help.
+    /// Returns true if a restart would not help.
     pub(super) fn is_final(&self) -> bool {
         matches!(self, Self::Exited(status) if status.code().is_some_and(|code| FINAL.contains(&code)))
     }
@@ -58,7 +58,7 @@ pub(super) struct Process {
     worker: String,
     child: Child,
     stderr: Option<BufReader<ChildStderr>>,
-    /// Held open: it closes when this server is gone, however that came about.
+    /// Held open. It closes when this server ends in any way, which tells the worker to end.
     _alive: Option<ChildStdin>,
 }
 
@@ -66,10 +66,10 @@ impl WorkerCommand {
     pub(super) fn spawn(&self) -> io::Result<Process> {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).kill_on_drop(true);
-        // It gets the model's directory, beside which it takes no name.
+        // The worker gets the model's directory, so a model name from the environment would conflict with it.
         command.env_remove("TOOLGATE_WORKER_MODEL");
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-        // Ctrl-C in a terminal goes to the whole group: the worker is needed until calls are drained.
+        // Ctrl-C in a terminal goes to the whole process group, but the worker is needed until calls are drained.
         #[cfg(unix)]
         command.process_group(0);
         let mut child = command.spawn()?;
@@ -80,7 +80,7 @@ impl WorkerCommand {
 }
 
 impl Process {
-    /// Where it listens, as soon as it says so.
+    /// Waits until the process reports its address.
     pub(super) async fn listening(&mut self) -> Result<String, Ended> {
         loop {
             match self.next_line().await {
@@ -94,7 +94,7 @@ impl Process {
         }
     }
 
-    /// Reads what it says until it ends.
+    /// Repeats its log lines until it ends.
     pub(super) async fn ended(&mut self) -> Ended {
         while let Some(line) = self.next_line().await {
             said::repeat(&self.worker, &line);
@@ -102,7 +102,7 @@ impl Process {
         self.child.wait().await.map_or_else(Ended::Lost, Ended::Exited)
     }
 
-    /// Has it end: SIGTERM, then SIGKILL when that took longer than `grace`.
+    /// Stops the process: SIGTERM first, then SIGKILL after `grace`.
     pub(super) async fn stop(&mut self, grace: Duration) {
         self.terminate();
         if tokio::time::timeout(grace, self.ended()).await.is_err()
@@ -116,7 +116,7 @@ impl Process {
     fn terminate(&self) {
         use rustix::process::{Pid, Signal, kill_process};
         let id = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        // It may have ended by itself just now.
+        // It may have ended by itself in the meantime.
         if let Some(Err(error)) = id.map(|id| kill_process(id, Signal::TERM)) {
             debug!(%error, "the worker process can't be told to end");
         }
@@ -129,11 +129,11 @@ impl Process {
         }
     }
 
-    /// `None` when it says no more.
+    /// Returns the next line of standard error, or `None` at its end.
     async fn next_line(&mut self) -> Option<String> {
         let stderr = self.stderr.as_mut()?;
         let mut line = Vec::new();
-        // A library may write anything; a line beyond the bound goes on as the next one.
+        // A library may write anything. A line beyond the limit is split.
         let read = stderr.take(LINE_MAX).read_until(b'\n', &mut line).await;
         if !matches!(read, Ok(1..)) {
             self.stderr = None;

@@ -1,5 +1,5 @@
-//! What a worker process says on standard error: one JSON object a line, said again here under the
-//! worker's name. Whatever else a process prints is passed on as it is.
+//! Log lines of a worker process. Each is one JSON object on standard error, which is logged again under the worker's
+//! name. Other lines are passed on unchanged.
 
 use std::net::SocketAddr;
 
@@ -7,22 +7,22 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tracing::{debug, error, info, warn};
 
-/// The event that names the address.
+/// Message of the event that holds the address.
 const LISTENING: &str = "listening";
 
-/// One line.
+/// A log line in JSON.
 #[derive(Debug, Deserialize)]
 struct Event {
     #[serde(default)]
     level: String,
     message: String,
-    /// Where calls are served, in the event that says so.
+    /// Address that calls are served on. Only the event [`LISTENING`] has it.
     grpc: Option<SocketAddr>,
     #[serde(flatten)]
     fields: Map<String, Value>,
 }
 
-/// Says the line again, and finds the address in it when it names one.
+/// Logs the line again, and returns the address if the line holds one.
 pub(super) fn repeat(worker: &str, line: &str) -> Option<SocketAddr> {
     let Ok(mut event) = serde_json::from_str::<Event>(line) else {
         warn!(worker, "{line}");

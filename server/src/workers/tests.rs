@@ -1,4 +1,4 @@
-//! The supervisor with shells in the place of workers.
+//! The supervisor, with shell scripts as workers.
 #![cfg(unix)]
 
 use super::*;
@@ -10,7 +10,7 @@ fn patience() -> Patience {
     Patience { pause_min: tiny, pause_max: tiny * 8, stop: tiny * 20, ..Patience::default() }
 }
 
-/// `say port` in a script says where it listens, as a worker does.
+/// Starts a script as a worker. `say PORT` in the script reports an address as a worker does.
 fn shell(script: &str) -> Workers {
     let say = r#"say() { echo "{\"message\":\"listening\",\"grpc\":\"127.0.0.1:$1\"}" >&2; }"#;
     let script = format!("{say}; {script}");
@@ -22,7 +22,7 @@ fn shell(script: &str) -> Workers {
     Workers::start(vec![command], patience(), &EncoderMetrics::default())
 }
 
-/// Waits until the addresses are as `want` says.
+/// Waits until `want` accepts the addresses.
 async fn until(workers: &Workers, want: impl Fn(&[String]) -> bool) -> Vec<String> {
     let mut addresses = workers.addresses();
     let found = tokio::time::timeout(SOON, addresses.wait_for(|all| want(all))).await;
@@ -31,7 +31,7 @@ async fn until(workers: &Workers, want: impl Fn(&[String]) -> bool) -> Vec<Strin
 
 #[tokio::test]
 async fn a_process_that_ends_is_started_again_and_is_known_while_it_lives() {
-    // Each one has another port, by its own process number.
+    // Each process has a port of its own, derived from its process ID.
     let workers = shell("say $((1024 + $$ % 60000)); sleep 0.3; exit 5");
     let first = until(&workers, |all| !all.is_empty()).await;
     until(&workers, <[String]>::is_empty).await;
@@ -73,7 +73,7 @@ async fn one_that_can_not_start_is_tried_again() {
     let workers = Workers::start(vec![command], patience(), &EncoderMetrics::default());
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert!(workers.addresses().borrow().is_empty());
-    // In place at once: a program that is being written can't be run.
+    // The file is moved into place, because a program that is being written can't be run.
     let written = folder.path().join("written");
     let line = r#"{"message":"listening","grpc":"127.0.0.1:1"}"#;
     let script = format!("#!/bin/sh\necho '{line}' >&2\nexec sleep 60\n");
@@ -94,7 +94,7 @@ async fn one_that_says_that_it_can_never_run_is_left_alone() {
     while !starts.exists() && began.elapsed() < SOON {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    // Many pauses long.
+    // Long enough for many restart pauses.
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(std::fs::read_to_string(&starts).expect("it was started"), "one\n");
     workers.stop().await;

@@ -1,4 +1,4 @@
-//! A limit on file sizes is a full disk, not an end.
+//! A limit on file sizes acts like a full disk: the server reports an error and goes on.
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use toolgate_client::v1;
@@ -6,7 +6,7 @@ use toolgate_client::v1;
 use crate::model;
 use crate::server::Server;
 
-/// Less than the write-ahead log needs for one registration.
+/// Limit in bytes. It is less than the write-ahead log needs for one registration.
 const LIMIT: u64 = 256 << 10;
 
 fn limit(server: &Server, current: Option<u64>) {

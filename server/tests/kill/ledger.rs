@@ -1,9 +1,9 @@
-//! What was registered and what of it was acknowledged. A registration is a generation of one MCP server:
-//! its description, its tools' number and every definition say which.
+//! Registrations that were sent and acknowledged. Each registration is a numbered generation of one MCP server. Its
+//! description, its number of tools and every definition depend on that number.
 
 use toolgate_client::{Client, v1};
 
-/// MCP servers that take turns.
+/// Number of MCP servers that are registered in turn.
 const SERVERS: usize = 4;
 
 #[derive(Debug, Default)]
@@ -15,15 +15,15 @@ pub struct Ledger {
 
 #[derive(Debug, Default, Clone, Copy)]
 struct Entry {
-    /// The newest generation that was acknowledged; 0 when none was.
+    /// The newest acknowledged generation, or 0 if there is none.
     acknowledged: u64,
-    /// The newest that was sent.
+    /// The newest generation that was sent.
     sent: u64,
     revision: u64,
 }
 
 impl Ledger {
-    /// Registers one generation after the other, in turn, until the server is gone.
+    /// Registers generation after generation, with the MCP servers in turn, until the server is gone.
     pub async fn register_until_refused(&mut self, client: &Client) {
         for turn in 0.. {
             let index = turn % SERVERS;
@@ -43,7 +43,7 @@ impl Ledger {
         }
     }
 
-    /// Every acknowledged generation is there, or one that was sent after it; each is whole.
+    /// Checks that every acknowledged generation, or a later one, is stored completely.
     pub async fn check(&mut self, client: &Client) {
         let mut newest = 0;
         for (index, entry) in self.servers.iter_mut().enumerate() {
@@ -67,7 +67,7 @@ impl Ledger {
             self.unheard += u64::from(found > entry.acknowledged);
             entry.acknowledged = found;
             newest = newest.max(entry.revision);
-            // What was cut off may have been committed or not; the next one is a new generation.
+            // The registration that was cut off may or may not have been committed. The next one is a new generation.
             entry.revision = stored.revision;
         }
         if newest > 0 {
@@ -76,7 +76,8 @@ impl Ledger {
         }
     }
 
-    /// Registrations that were acknowledged, and those that were committed while the kill cut off the answer.
+    /// Returns the number of acknowledged registrations, and of those that were committed although the kill cut off the
+    /// answer.
     pub fn counts(&self) -> (u64, u64) {
         (self.acknowledged, self.unheard)
     }
@@ -93,7 +94,8 @@ fn request(index: usize, generation: u64) -> v1::RegisterServerRequest {
     }
 }
 
-/// The definitions of a generation, sorted: their number changes, and now and then their summaries too.
+/// Returns the definitions of a generation, sorted. Their number changes with each generation, their summaries with
+/// every 16th.
 fn tools_of(index: usize, generation: u64) -> Vec<String> {
     let text = format!("tool of {index}, {}", generation / 16);
     let tool = |n: u64| {

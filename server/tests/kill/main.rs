@@ -1,6 +1,6 @@
-//! The real binary, registering over gRPC and killed with SIGKILL at random moments: every registration
-//! that it acknowledged is there after the restart, whole, and handles of before still hold. And what else
-//! would kill it, but must not.
+//! Crash tests of the real binary. It registers over gRPC and is killed with SIGKILL at random moments. After the
+//! restart, every acknowledged registration is stored completely, and earlier handles are still valid. Other events
+//! that could end the process, but must not, are tested too.
 #![cfg(unix)]
 #![expect(unreachable_pub, reason = "nothing but tests")]
 
@@ -18,7 +18,7 @@ use ledger::Ledger;
 use server::Server;
 
 const KILLS: u32 = 200;
-/// Every so many lives the process is killed while it starts.
+/// Every fifth life of the process is killed during its start.
 const EARLY_EVERY: u32 = 5;
 const EARLY: Duration = Duration::from_millis(400);
 const BUSY: Duration = Duration::from_millis(150);
@@ -61,7 +61,7 @@ async fn acknowledged_registrations_survive_kill_9() {
     assert!(acknowledged > u64::from(KILLS) / 4, "the loop was hardly running");
 }
 
-/// The active set of a life before is still one that this server issued, and goes on.
+/// Checks that the active set of an earlier life is still accepted, and returns its new handle.
 async fn hold(client: &toolgate_client::Client, handle: String) -> String {
     let intents = vec![v1::Intent { text: "tool".to_owned(), weight: None }];
     let request = v1::RouteRequest { intents, active_set_handle: handle, ..Default::default() };
@@ -72,7 +72,7 @@ async fn hold(client: &toolgate_client::Client, handle: String) -> String {
     }
 }
 
-/// Reproducible delays; the moments that they hit are as random as the machine.
+/// Reproducible delays. The points of execution that they hit still vary with the machine.
 struct Random(u64);
 
 impl Random {

@@ -1,5 +1,5 @@
-//! A model directory that is written in milliseconds and loads in as many: BERT with one small layer and
-//! random weights. What it says does not matter here.
+//! A model directory that is written and loaded in milliseconds: BERT with one small layer and random weights. Its
+//! embeddings do not matter here.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,6 @@ const WIDE: usize = 64;
 const POSITIONS: usize = 64;
 const WORDS: [&str; 4] = ["[UNK]", "[CLS]", "[SEP]", "tool"];
 
-/// Writes the model into `folder`.
 pub fn write(folder: &Path) {
     fs::create_dir_all(folder.join("1_Pooling")).expect("a folder");
     let config = json!({
@@ -59,7 +58,8 @@ fn tokenizer() -> Value {
     })
 }
 
-/// The safetensors format: the header's length (8 bytes, little endian), a JSON header, the values.
+/// Encodes the weights in the safetensors format: the header's length (8 bytes, little endian), a JSON header, the
+/// values.
 fn weights() -> Vec<u8> {
     let mut header = Map::new();
     let mut values = Vec::new();

@@ -1,4 +1,4 @@
-//! One life of the binary: started on free ports, killed without a word.
+//! One process of the binary. It listens on free ports and is killed with SIGKILL.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 use toolgate_client::{Client, ClientOptions, RetryOptions};
 
-/// Longer than any start on a machine that does other things too.
+/// Time limit for a start. It is long enough for a busy machine.
 const START_MAX: Duration = Duration::from_secs(60);
 
 pub struct Server {
@@ -18,7 +18,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts over `folder`, where `model` and the data are.
+    /// Starts the server with the `model` and `data` folders in `folder`.
     pub fn start(folder: &Path) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_toolgate"));
         let ours = std::env::vars_os().map(|(name, _)| name);
@@ -41,7 +41,8 @@ impl Server {
         Self { child, lines }
     }
 
-    /// A client of it, once it says where it serves. Calls are made once: a kill is not retried away.
+    /// Waits for the server's address and returns a client. The client does not retry, because retries would hide a
+    /// kill.
     pub async fn client(&mut self) -> Client {
         let mut said = Vec::new();
         loop {
@@ -59,13 +60,12 @@ impl Server {
         }
     }
 
-    /// The process' id.
     #[cfg(target_os = "linux")]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// SIGKILL.
+    /// Sends SIGKILL and waits for the end of the process.
     pub fn kill(&mut self) {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it ends");

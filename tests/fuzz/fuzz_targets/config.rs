@@ -1,5 +1,5 @@
-//! Configuration files and variables: whatever they hold, a configuration within its ranges or mistakes
-//! that name their place.
+//! Fuzz target for configuration files and environment variables. Any input gives a configuration within its ranges, or
+//! mistakes that name their place.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use toolgate_config::{Config, Inputs, KEYS, SourceFile};
 
 fuzz_target!(|input: &[u8]| {
     let text = String::from_utf8_lossy(input);
-    // Above a NUL byte the file; below it one value per line, for the keys in the table's order.
+    // The file comes before the NUL byte. One value per line follows, for the keys in the order of the table.
     let (file, values) = text.split_once('\0').unwrap_or((&text, ""));
     let environment = KEYS.iter().zip(values.lines()).map(|(key, value)| (key.env(), value.into()));
     let inputs = Inputs {

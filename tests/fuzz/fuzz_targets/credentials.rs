@@ -1,5 +1,5 @@
-//! Credentials: headers, API keys, tokens and key sets. The first byte says which; nothing that is read may panic, and no
-//! token is good that nobody signed.
+//! Fuzz target for credentials: headers, API keys, tokens and key sets. The first byte selects one. No input may panic,
+//! and no unsigned token may be accepted.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use toolgate_access::auth::authorization::CREDENTIAL_MAX;
 use toolgate_access::auth::jwt::{self, Rules};
 use toolgate_access::auth::key_set::KeySet;
 
-/// Public keys of RFC 8037 and RFC 7517: the fuzzer signs nothing.
+/// Public keys of RFC 8037 and RFC 7517. The fuzzer has no private key, so it can't sign.
 const KEYS: &str = r#"{"keys": [
     {"kty": "OKP", "crv": "Ed25519", "kid": "k1", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"},
     {"kty": "EC", "crv": "P-256", "kid": "k2", "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
@@ -49,7 +49,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// Header values, which are divided by line breaks.
+/// Reads header values, separated by line breaks.
 fn header(bytes: &[u8]) {
     let values = || bytes.split(|byte| *byte == b'\n');
     match Authorization::read(values()) {

@@ -1,5 +1,5 @@
-//! Active-set handles: text that nobody signed is refused, content that is signed never panics, and what
-//! is sealed opens again to the same, for its holder only.
+//! Fuzz target for active-set handles. Unsigned text is refused, signed content never panics, and a sealed set opens to
+//! the same set, for its holder only.
 #![no_main]
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -33,7 +33,7 @@ fn unsigned(input: &[u8]) {
     assert!(ActiveSet::open(&URL_SAFE_NO_PAD.encode(input), &key, holder).is_err());
 }
 
-/// Any content with a tag that is right for it: the parser behind the signature.
+/// Signs any content with a valid tag, to reach the parser behind the signature check.
 fn signed(content: &[u8]) {
     let (key, tenant) = (key(), tenant("acme"));
     let holder = Holder { tenant: &tenant, principal: "" };
@@ -70,7 +70,7 @@ fn sealed(input: &[u8]) {
     assert!(open(&a, &format!("{principal}x")).is_err(), "another principal's was accepted");
 }
 
-/// The documented signature, made without the product's code.
+/// Computes the documented signature without the product's code.
 fn tag(tenant: &str, principal: &str, content: &[u8]) -> Vec<u8> {
     let mut mac = Hmac::<Sha256>::new_from_slice(&KEY).expect("any length will do");
     mac.update(b"toolgate active set\0");

@@ -1,5 +1,5 @@
-//! Policy documents and CEL expressions: whatever they are, a policy or mistakes that name what is wrong, and
-//! an accepted condition is settled within its steps.
+//! Fuzz target for policy documents and CEL expressions. Any input gives a policy, or mistakes that name the problem.
+//! An accepted condition is evaluated within its limit of steps.
 #![no_main]
 
 use std::sync::LazyLock;

@@ -1,5 +1,5 @@
-//! Queries of SearchTools: whatever is written is read within bounds or refused with its field, and what was
-//! read reads the same when it is written again.
+//! Fuzz target for SearchTools queries. Any input is parsed within the limits, or refused with the name of its field. A
+//! parsed query that is written and parsed again stays the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! The body of a `tools/list`, a NUL byte, and a call's arguments: whatever they are, no panic, no endless
-//! work, and a tool that is accepted can be hashed, shown, parsed back from the store and called.
+//! Fuzz target for registrations. The input is the body of a `tools/list`, a NUL byte, and the arguments of a call. No
+//! input may panic or take endless work. An accepted tool can be hashed, shown, parsed back from the store and called.
 #![no_main]
 
 use std::collections::HashMap;

@@ -1,4 +1,5 @@
-//! Texts of tools and files of rules: whatever they are, findings that name their place, or mistakes.
+//! Fuzz target for texts of tools and files of safety rules. Any input gives findings that name their place, or
+//! mistakes.
 #![no_main]
 
 use std::sync::LazyLock;

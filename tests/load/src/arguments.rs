@@ -1,4 +1,4 @@
-//! The command line.
+//! Command line of the load generator.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -61,13 +61,13 @@ pub(crate) struct Arguments {
     pub(crate) seed: u64,
 }
 
-/// One tenant's calls.
+/// Calls of one tenant, at a constant mean rate.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Stream {
     pub(crate) tenant: String,
-    /// Calls a second.
+    /// Calls per second. 0 means a closed loop.
     pub(crate) rate: f64,
-    /// Seconds after the warm-up between which they come.
+    /// Start and end of the calls, in seconds after the warm-up; `None` for the whole run.
     pub(crate) between: Option<(f64, f64)>,
 }
 
@@ -99,7 +99,7 @@ impl Arguments {
     }
 }
 
-/// Of what a command line may say, nothing is too long.
+/// Converts seconds to a duration. A value that is too large for one counts as 0.
 pub(crate) fn seconds(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO)
 }

@@ -1,4 +1,4 @@
-//! When calls are meant to be sent: a Poisson process, as of many callers who know nothing of each other.
+//! Planned send times of calls. They follow a Poisson process, like those of many independent callers.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use fastrand::Rng;
 
 use crate::arguments::{Stream, seconds};
 
-/// The moments of one stream's calls, counted from the end of the warm-up, which begins `warmup` seconds before.
+/// Send times of one stream's calls, relative to the end of the warm-up. The first may come `warmup` seconds before it.
 pub(crate) struct Arrivals {
     rng: Rng,
     rate: f64,
@@ -21,12 +21,12 @@ impl Arrivals {
     }
 }
 
-/// A moment before or after the end of the warm-up.
+/// A point in time in seconds, relative to the end of the warm-up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Moment(pub(crate) f64);
 
 impl Moment {
-    /// How long after the start of all, `warmup` seconds before the end of the warm-up.
+    /// Returns the time since the start of the run, which is `warmup` seconds before the end of the warm-up.
     pub(crate) fn after_start(self, warmup: f64) -> Duration {
         seconds(self.0 + warmup)
     }
@@ -39,7 +39,7 @@ impl Iterator for Arrivals {
         if self.rate <= 0.0 {
             return None;
         }
-        // Times between arrivals of a Poisson process are exponential.
+        // Times between arrivals of a Poisson process are exponentially distributed.
         self.next += -(1.0 - self.rng.f64()).ln() / self.rate;
         (self.next < self.until).then_some(Moment(self.next))
     }
@@ -61,7 +61,7 @@ mod tests {
         assert!(all[0] < -1.8 && all.last().is_some_and(|last| *last < 100.0));
         assert!(all.windows(2).all(|pair| pair[0] <= pair[1]));
         let gaps: Vec<_> = all.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        // Of an exponential distribution, 1/e are longer than the mean.
+        // In an exponential distribution, 1/e of the values exceed the mean.
         let long = gaps.iter().filter(|gap| **gap > 0.01).count() as f64 / gaps.len() as f64;
         assert!((0.34..0.40).contains(&long), "{long}");
     }

@@ -1,4 +1,4 @@
-//! One call, with the tries that the clients' service config allows.
+//! One call, with the retries that the clients' service config allows.
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use toolgate_proto::v1::{Intent, RouteRequest};
 use crate::outcome::Outcome;
 use crate::targets::Targets;
 
-/// The service config that the clients ship: attempts, the first pause, its growth and its bound.
+/// Retry policy of the service config that the clients ship: attempts, first pause, growth factor and longest pause.
 const ATTEMPTS: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const GROWTH: u32 = 2;
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// How calls are made.
+/// Deadline and retries of calls.
 pub(crate) struct Manner {
     pub(crate) deadline: Duration,
     pub(crate) retry: bool,
 }
 
-/// Calls Route, and again as `manner` says, until it is answered or out of time.
+/// Calls Route, with the retries of `manner`, until it is answered or the deadline is over.
 pub(crate) async fn call(
     targets: &Targets,
     manner: &Manner,
@@ -46,8 +46,8 @@ pub(crate) async fn call(
     unreachable!("the last attempt returns")
 }
 
-/// What the other clients of gRPC, and Toolgate's own, call UNAVAILABLE: tonic has several codes for a connection that ended
-/// before the answer came. A status with a source was made on this side.
+/// Returns true if other gRPC clients, and Toolgate's own, would report UNAVAILABLE. Tonic has several codes for a
+/// connection that ended before the answer came. A status with a source was made on this side.
 fn is_unavailable(status: &Status) -> bool {
     let broke = || std::error::Error::source(status).is_some();
     match status.code() {

@@ -1,4 +1,4 @@
-//! Intents: people's, from a file, or made-up ones of about a dozen words.
+//! Intents of the calls. They are read from a file of real ones, or made up of about a dozen words.
 
 use std::fs;
 use std::path::Path;
@@ -28,29 +28,29 @@ const WISHES: [(&str, &str); 8] = [
     ("how many rows", "has in the shop's database"),
 ];
 
-/// The seed of the order of a file's intents, which is the same in every run.
+/// Seed that shuffles the intents of a file. It is fixed, so every run has the same order.
 const ORDER: u64 = 1;
 
-/// Where intents come from: a file of people's, or made up.
+/// Source of intents: a file of real ones, or made-up ones.
 #[derive(Clone)]
 pub(crate) struct Source {
-    /// Empty: intents are made up.
+    /// Intents of the file. Empty if intents are made up.
     people: Arc<[String]>,
-    /// Of so many that repeat; 0 for all of a file, or for made-up ones that never come twice.
+    /// Number of different intents that repeat. 0 means all intents of a file, or made-up ones that never repeat.
     repeated: usize,
 }
 
-/// A line of a file of labelled intents.
+/// One line of a file of labelled intents.
 #[derive(Deserialize)]
 struct Labelled {
     query: String,
 }
 
 impl Source {
-    /// Reads the file, one JSON object with a `query` per line.
+    /// Reads the file, which holds one JSON object with a `query` per line.
     ///
     /// # Errors
-    /// When it can't be read, holds no intent, or a line is no such object.
+    /// The file can't be read or holds no intent, or a line is no such object.
     pub(crate) fn read(file: Option<&Path>, repeated: usize) -> Result<Self, String> {
         let Some(file) = file else {
             return Ok(Self { people: Arc::default(), repeated });
@@ -68,17 +68,17 @@ impl Source {
         if people.is_empty() {
             return Err(format!("{place} holds no intent"));
         }
-        // So that the first of them are not all of one MCP server.
+        // Shuffled, so that the first intents are not all for one MCP server.
         Rng::with_seed(ORDER).shuffle(&mut people);
         Ok(Self { people: people.into(), repeated })
     }
 }
 
-/// Intents, one after another.
+/// Endless sequence of intents.
 pub(crate) struct Intents {
     rng: Rng,
     taken: u64,
-    /// The ones to choose from; empty: each is made up.
+    /// Intents to choose from. If empty, each intent is made up.
     repeated: Vec<String>,
 }
 
@@ -110,8 +110,8 @@ fn intent(rng: &mut Rng, number: u64) -> String {
     format!("{opening} {before} {} {after}", name(number))
 }
 
-/// A name that nobody has, another one for each number. With digits it would be taken for an id, which is left out
-/// of what is embedded.
+/// Returns a made-up name that differs for each number. It has no digits, because a name with digits would count as an
+/// ID, which is not embedded.
 fn name(mut number: u64) -> String {
     const FIRST: &[u8] = b"bdfgklmnprstvz";
     const SECOND: &[u8] = b"aeiou";

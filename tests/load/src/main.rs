@@ -1,5 +1,6 @@
-//! Route calls from callers who arrive when they like: an open loop. A call's latency counts from the moment at which it
-//! was meant to be sent, so that a server that stalls can't hide it by holding up its callers (coordinated omission).
+//! Load generator for Route calls in an open loop: callers do not wait for each other. The latency of a call counts
+//! from its planned send time. A server that stalls therefore can't hide it by holding up its callers (coordinated
+//! omission).
 
 mod arguments;
 mod arrivals;

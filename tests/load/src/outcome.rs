@@ -1,18 +1,18 @@
-//! What came of a call.
+//! Outcomes of calls.
 
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
-/// What a caller saw.
+/// Outcome of a call, as its caller sees it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outcome {
-    /// Tools, found by what they mean.
+    /// Answered with tools that were found by embeddings.
     Answered,
-    /// Tools, found otherwise than they should be.
+    /// Answered with tools that were found without embeddings.
     Degraded,
-    /// Refused at once, to be tried again.
+    /// Refused at once because of load. The caller may retry.
     Refused,
-    /// Anything else: the code, and the reason if the server gave one.
+    /// Failed otherwise. Holds the code, and the reason if the server gave one.
     Failed(String),
 }
 

@@ -1,4 +1,4 @@
-//! What callers saw, counted by stream and by second.
+//! Outcomes and latencies of calls, by stream and by second.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,41 +9,41 @@ use serde::Serialize;
 
 use crate::outcome::Outcome;
 
-/// Latencies are kept to three digits, up to this many microseconds.
+/// Longest latency that the histograms hold, in microseconds. They keep three significant digits.
 const MICROS_MAX: u64 = 600_000_000;
 const DIGITS: u8 = 3;
 
-/// The report, as it is printed.
+/// The report that is printed.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
-    /// Each stream by its tenant, and all of them together.
+    /// Figures of each stream, named by its tenant, and of all streams together.
     pub(crate) streams: Vec<Summary>,
     pub(crate) all: Summary,
-    /// All streams by the second at which calls were meant to be sent.
+    /// Figures of all streams by the second of the planned send time.
     pub(crate) seconds: Vec<Second>,
 }
 
-/// Calls and what came of them.
+/// Counts and latencies of the calls of one stream.
 #[derive(Debug, Serialize)]
 pub(crate) struct Summary {
     tenant: String,
-    /// Calls that were meant to be sent, a second.
+    /// Calls per second that were planned.
     offered_per_second: f64,
-    /// Answers a second.
+    /// Answers per second.
     answered_per_second: f64,
     offered: u64,
     answered: u64,
-    /// Of those, found by words alone.
+    /// Answers that were found without embeddings. They are included in `answered`.
     degraded: u64,
     refused: u64,
-    /// Not sent, since too many were under way here.
+    /// Calls that were not sent, because too many were in progress in this process.
     unsent: u64,
     failed: BTreeMap<String, u64>,
     answer_ms: Percentiles,
     refusal_ms: Percentiles,
 }
 
-/// Milliseconds from the moment at which calls were meant to be sent.
+/// Percentiles of the latency since the planned send time, in milliseconds.
 #[derive(Debug, Serialize)]
 pub(crate) struct Percentiles {
     p50: f64,
@@ -53,7 +53,7 @@ pub(crate) struct Percentiles {
     max: f64,
 }
 
-/// One second of all streams.
+/// Figures of all streams in one second.
 #[derive(Debug, Serialize)]
 pub(crate) struct Second {
     second: u64,
@@ -64,7 +64,7 @@ pub(crate) struct Second {
     answer_p99_ms: f64,
 }
 
-/// Gathers outcomes of all streams.
+/// Collector of the outcomes of all streams.
 pub(crate) struct Record {
     tenants: Vec<String>,
     streams: Mutex<Vec<Tally>>,
@@ -112,7 +112,7 @@ impl Tally {
     }
 
     fn merge(&mut self, other: &Self) {
-        // Both have the same bounds.
+        // Adding can't fail, because both have the same bounds.
         let _ = self.answers.add(&other.answers);
         let _ = self.refusals.add(&other.refusals);
         self.degraded += other.degraded;
@@ -167,7 +167,7 @@ fn millis(micros: u64) -> f64 {
 }
 
 impl Record {
-    /// Of so many whole seconds.
+    /// Creates a record of `seconds` seconds, rounded up.
     pub(crate) fn new(tenants: Vec<String>, seconds: f64) -> Self {
         let streams = Mutex::new(vec![Tally::new(); tenants.len()]);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a length")]
@@ -175,7 +175,8 @@ impl Record {
         Self { tenants, streams, seconds }
     }
 
-    /// A call of stream `stream` that was meant to be sent `at` seconds after the warm-up; `None` when it was not sent.
+    /// Adds a call of stream `stream` that was planned `at` seconds after the end of the warm-up. `outcome` is `None`
+    /// if it was not sent. Calls of the warm-up are left out.
     pub(crate) fn add(&self, stream: usize, at: f64, outcome: Option<&Outcome>, latency: Duration) {
         if at < 0.0 {
             return;
@@ -191,7 +192,7 @@ impl Record {
         }
     }
 
-    /// What there is to say after `length` seconds.
+    /// Returns the report after `length` seconds.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a length")]
     pub(crate) fn report(&self, length: f64) -> Report {
         let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! The run: every stream on a task of its own, every call on another. SIGINT ends it early, with a report.
+//! The run. Every stream and every call has a task of its own. SIGINT ends the run early, with a report.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,23 +16,23 @@ use crate::outcome::Outcome;
 use crate::record::{Record, Report};
 use crate::targets::Targets;
 
-/// When a caller of a closed loop tries again who was refused, as the server tells it.
+/// Pause after a refusal in a closed loop, as the server recommends it.
 const AFTER_REFUSAL: Duration = Duration::from_millis(100);
 
-/// What all streams share.
+/// State that all streams share.
 struct Ground {
-    /// The connections of each stream, which may be the same ones.
+    /// Connections of each stream. Streams may share them.
     targets: Vec<Arc<Targets>>,
     manner: Manner,
     record: Record,
     room: Arc<Semaphore>,
-    /// When the warm-up begins.
+    /// Start of the warm-up.
     start: Instant,
     warmup: f64,
     length: f64,
 }
 
-/// Runs what the command line asks for.
+/// Runs the load of the command line.
 pub(crate) async fn run(arguments: &Arguments) -> Result<Report, String> {
     if !(arguments.seconds > 0.0 && arguments.warmup >= 0.0 && arguments.deadline > 0.0) {
         return Err("--seconds and --deadline must be above 0, and --warmup not below".into());
@@ -82,20 +82,20 @@ fn connections(arguments: &Arguments) -> Result<Vec<Arc<Targets>>, String> {
     Ok(vec![connect()?; arguments.streams.len()])
 }
 
-/// True from the first SIGINT on.
+/// Returns a receiver that holds true after the first SIGINT.
 fn stopped_by_signal() -> watch::Receiver<bool> {
     let (stop, stopped) = watch::channel(false);
     tokio::spawn(async move {
         if tokio::signal::ctrl_c().await.is_ok() {
             stop.send_replace(true);
         }
-        // Without a sender, those who wait for it would take it for sent.
+        // The sender is kept, because receivers would take its drop for a signal.
         stop.closed().await;
     });
     stopped
 }
 
-/// Where calls come from.
+/// Stream and intents of a sender of calls.
 #[derive(Clone)]
 struct Source {
     index: usize,
@@ -103,7 +103,7 @@ struct Source {
     intents: intents::Source,
 }
 
-/// Sends each call when it is due, whatever became of the others.
+/// Sends each call at its planned time, without waiting for other calls.
 async fn open(ground: Arc<Ground>, from: Source, mut rng: Rng, mut stopped: watch::Receiver<bool>) {
     let mut intents = Intents::new(rng.fork(), &from.intents);
     let mut calls = JoinSet::new();
@@ -131,7 +131,7 @@ async fn open(ground: Arc<Ground>, from: Source, mut rng: Rng, mut stopped: watc
     calls.join_all().await;
 }
 
-/// Sends each call when the one before is answered.
+/// Sends each call after the answer to the one before.
 async fn closed(ground: Arc<Ground>, from: Source, rng: Rng, stopped: watch::Receiver<bool>) {
     let mut intents = Intents::new(rng, &from.intents);
     let begin = ground.start;
@@ -146,7 +146,7 @@ async fn closed(ground: Arc<Ground>, from: Source, rng: Rng, stopped: watch::Rec
         let outcome =
             call(&ground.targets[from.index], &ground.manner, tenant, intents.next()).await;
         ground.record.add(from.index, at, Some(&outcome), sent.elapsed());
-        // One that tried again at once would measure refusals.
+        // Retrying at once would only measure refusals.
         if outcome == Outcome::Refused {
             sleep(AFTER_REFUSAL).await;
         }

@@ -1,4 +1,4 @@
-//! Connections to the servers, which calls take in turn.
+//! Connections to the servers, which calls use in turn.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -8,27 +8,27 @@ use toolgate_proto::v1::router_service_client::RouterServiceClient;
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
 
-/// How long a connection that failed gets no calls while another may: the clients' longest pause before they connect
-/// anew.
+/// Time that a failed connection gets no calls while another is available. It equals the clients' longest pause before
+/// a new connection.
 const OUT_FOR: Duration = Duration::from_secs(1);
 
-/// Several connections to each of several servers. Those that failed are passed over for a while, as the clients'
-/// round robin does.
+/// Several connections to each of several servers. Failed connections are skipped for a while, as the clients' round
+/// robin does.
 pub(crate) struct Targets {
     connections: Vec<Connection>,
     next: AtomicUsize,
     began: Instant,
 }
 
-/// One connection.
+/// A connection to one server.
 pub(crate) struct Connection {
     pub(crate) client: RouterServiceClient<Channel>,
-    /// Milliseconds from the beginning.
+    /// End of the pause after a failure, in milliseconds since `Targets` was created.
     out_until: AtomicU64,
 }
 
 impl Targets {
-    /// Connected with the first call, and again when it broke.
+    /// Creates `connections` connections per URL. They connect with the first call, and again when they break.
     pub(crate) fn new(urls: &[String], connections: usize) -> Result<Self, String> {
         let mut all = Vec::new();
         for _ in 0..connections.max(1) {
@@ -43,7 +43,7 @@ impl Targets {
         Ok(Self { connections: all, next: AtomicUsize::new(0), began: Instant::now() })
     }
 
-    /// The connection whose turn it is; the one after it is to another server, if there is one.
+    /// Returns the next connection in turn. Successive connections lead to different servers if there are several.
     pub(crate) fn take(&self) -> &Connection {
         let now = self.now();
         let turns = self.connections.iter().map(|_| self.next.fetch_add(1, Ordering::Relaxed));
@@ -53,7 +53,7 @@ impl Targets {
         first.filter(is_in).or_else(|| taken.find(is_in)).or(first).expect("a target")
     }
 
-    /// A call found that there is no such connection.
+    /// Records that a call failed on this connection.
     pub(crate) fn failed(&self, connection: &Connection) {
         let until = self.now() + u64::try_from(OUT_FOR.as_millis()).unwrap_or(u64::MAX);
         connection.out_until.store(until, Ordering::Relaxed);

@@ -1,24 +1,24 @@
-//! What one entry of a history says, whichever API it belongs to: who speaks, which tools were found, which
-//! calls were made, and how they ended.
+//! Events in one entry of a history, for every supported API: the speaker, the tools found, the calls made, and their
+//! outcomes.
 
 use serde_json::Value;
 
 use super::reading::{blocks, field, first, items, name, says_error, text};
 
-/// One thing that an entry says.
+/// One event in an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Event<'a> {
-    /// The entry is the model's, or somebody else's.
+    /// The entry belongs to the model or to another speaker.
     Spoke { model: bool },
     /// A tool's definition was loaded.
     Found { tool: &'a str },
-    /// The model called a tool. The key pairs it with its answer; without one, the answer comes next.
+    /// The model called a tool. The key pairs the call with its answer. Without a key, the next answer belongs to it.
     Called { key: Option<String>, tool: &'a str },
-    /// A call ended. The content is what it answered.
+    /// A call ended. The content is its answer.
     Answered { key: Option<String>, failed: bool, content: &'a Value },
 }
 
-/// The events of one message, Responses item or JSON-RPC message; none for anything else.
+/// Returns the events of one message, Responses item or JSON-RPC message. Other values have none.
 pub(super) fn read(entry: &Value) -> Vec<Event<'_>> {
     let mut events = Vec::new();
     let kind = text(field(entry, "type"));
@@ -49,7 +49,7 @@ fn responses_item<'a>(events: &mut Vec<Event<'a>>, kind: &str, item: &'a Value) 
         }
         "mcp_call" => hosted_mcp_call(events, item),
         "tool_search_call" | "reasoning" => events.push(Event::Spoke { model: true }),
-        // These stand among the model's items or among ours; they belong to neither's turn.
+        // These occur among the model's items and among the client's; they belong to neither's turn.
         "tool_search_output" | "additional_tools" => loaded_tools(events, item),
         _ => return false,
     }

@@ -1,33 +1,33 @@
-//! Reads foreign JSON: what is not of the expected type counts as absent.
+//! Helpers that read foreign JSON. A value of an unexpected type counts as absent.
 
 use serde_json::Value;
 
 const MAX_NAME: usize = 128;
 const MAX_RESULT: usize = 64 * 1024;
-/// An answer to a search may hold the schemas of 100 tools.
+/// Longest answer to a search, in characters. It may hold the schemas of 100 tools.
 const MAX_ANSWER: usize = 1024 * 1024;
 
-/// The field of an object.
+/// Returns a field of an object, or null.
 pub(super) fn field<'a>(value: &'a Value, key: &str) -> &'a Value {
     value.get(key).unwrap_or(&Value::Null)
 }
 
-/// The first of these fields that is not null: vendors write some in snake and in camel case.
+/// Returns the first of two fields that is not null. Vendors write some in snake case and in camel case.
 pub(super) fn first<'a>(value: &'a Value, keys: [&str; 2]) -> Option<&'a Value> {
     keys.iter().map(|key| field(value, key)).find(|found| !found.is_null())
 }
 
-/// A text, or an empty one.
+/// Returns a text, or an empty one for another type.
 pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// The items of a list.
+/// Returns the items of a list, or none for another type.
 pub(super) fn items(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The blocks of a message's content: a list of them, or a single one. A text has none.
+/// Returns the blocks of a message's content, which is a list or a single block. A text has none.
 pub(super) fn blocks(content: &Value) -> &[Value] {
     match content {
         Value::Array(blocks) => blocks,
@@ -36,15 +36,14 @@ pub(super) fn blocks(content: &Value) -> &[Value] {
     }
 }
 
-/// A tool's name; empty for what can't be one.
+/// Returns a tool's name, or an empty text if the value can't be a name.
 pub(super) fn name(value: &Value) -> &str {
     let found = text(value);
     if found.chars().nth(MAX_NAME).is_some() { "" } else { found }
 }
 
-/// Whether a result says that it is an error, for APIs that have no flag for it: it does when it is a JSON
-/// object with a non-empty `error` or a true `isError`. A doubtful result so counts as failed, which unlocks
-/// nothing.
+/// Returns true if a result reports an error, for APIs that have no flag for it. It does if it is a JSON object with a
+/// non-empty `error` or a true `isError`. In doubt the call counts as failed, which unlocks no tool.
 pub(super) fn says_error(content: &Value) -> bool {
     json_object(content, MAX_RESULT).is_some_and(|result| {
         is_truthy(field(&result, "error"))
@@ -52,14 +51,14 @@ pub(super) fn says_error(content: &Value) -> bool {
     })
 }
 
-/// The tools that an answer to a search names: a JSON object with the list `tools`. Anything else names none.
+/// Returns the tools in the answer to a search: those in the list `tools` of a JSON object. Other answers name none.
 pub(super) fn found_tools(content: &Value) -> Vec<String> {
     let answer = json_object(content, MAX_ANSWER).unwrap_or_default();
     let named = items(field(&answer, "tools")).iter().map(|tool| name(field(tool, "name")));
     named.filter(|name| !name.is_empty()).map(ToOwned::to_owned).collect()
 }
 
-/// The JSON object that a result is.
+/// Parses a result as a JSON object of at most `limit` characters.
 fn json_object(content: &Value, limit: usize) -> Option<Value> {
     let joined;
     let written = if let Value::String(written) = content {

@@ -1,4 +1,4 @@
-//! Folds the events of a history into what it says.
+//! Collects the events of a history into a [`History`].
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use super::reading::found_tools;
 use super::{CallStatus, History, SeenCall, snapshot};
 use crate::offering::SEARCH_TOOL_NAME;
 
-// The state is at most 64 KiB on the wire; the rest is for scopes, milestones and attributes.
+// The state has at most 64 KiB on the wire. The rest of it is for scopes, milestones and attributes.
 const DISCOVERED_BYTES: usize = 24 * 1024;
 const CALLS_BYTES: usize = 24 * 1024;
 const CALL_OVERHEAD: usize = 16;
@@ -20,20 +20,20 @@ pub(super) struct Scanner {
     found: Vec<String>,
     found_names: HashSet<String>,
     calls: Vec<SeenCall>,
-    /// Calls whose answers may come, by identifier.
+    /// Indexes of calls that may still get an answer, by call ID.
     open: HashMap<String, usize>,
-    /// Calls without an identifier whose answers have not come, oldest first.
+    /// Indexes of calls without an ID that have no answer yet, oldest first.
     anonymous: std::collections::VecDeque<usize>,
-    /// Calls of a snapshot that the messages have not repeated, by identifier.
+    /// Indexes of calls of a snapshot that the messages have not repeated, by call ID.
     restored: HashMap<String, usize>,
-    /// The next turn of the model.
+    /// Number of the model's next turn.
     next_turn: u32,
     turns: u32,
     model_speaks: bool,
 }
 
 impl Scanner {
-    /// Takes in what a snapshot holds.
+    /// Adds the content of a snapshot.
     pub(super) fn restore(&mut self, entry: &Value) {
         let restored = snapshot::read(entry);
         for tool in &restored.discovered {
@@ -88,13 +88,13 @@ impl Scanner {
         if let Some(&known) = self.restored.get(&id)
             && self.calls[known].tool == tool
         {
-            // This turn was counted before the compaction.
+            // The turn of this call was counted before the compaction.
             self.restored.remove(&id);
             self.next_turn = self.calls[known].turn.saturating_add(1);
             self.turns = self.turns.max(self.next_turn);
             return;
         }
-        // Some providers use an identifier again: with another tool, it is another call.
+        // Some providers reuse an ID. With another tool, it is another call.
         if self.open.get(&id).is_some_and(|&open| self.calls[open].tool == tool) {
             return;
         }
@@ -118,7 +118,7 @@ impl Scanner {
         if failed {
             return;
         }
-        // The search is no tool of the catalog: its answer says what it loaded.
+        // The search is not in the catalog; its answer names the tools that it loaded.
         let tool = self.calls[index].tool.clone();
         let tools = if tool == SEARCH_TOOL_NAME { found_tools(content) } else { vec![tool] };
         for tool in tools {
@@ -127,7 +127,8 @@ impl Scanner {
     }
 }
 
-/// The newest calls, but the last success of each tool first: preconditions ask for it.
+/// Returns the newest calls that fit. The last success of each tool takes precedence, because preconditions depend on
+/// it.
 fn newest_calls(calls: &[SeenCall]) -> Vec<SeenCall> {
     let mut succeeded = HashSet::new();
     let (first, others): (Vec<usize>, Vec<usize>) = (0..calls.len()).rev().partition(|&index| {
@@ -140,7 +141,7 @@ fn newest_calls(calls: &[SeenCall]) -> Vec<SeenCall> {
     kept.into_iter().map(|index| calls[index].clone()).collect()
 }
 
-/// The items that fit the budget of bytes, taken in order until one does not fit.
+/// Returns the first items that fit the budget of bytes.
 fn fitting<T>(sizes: impl Iterator<Item = (T, usize)>, budget: usize) -> Vec<T> {
     let mut left = budget;
     sizes

@@ -1,5 +1,5 @@
-//! The snapshot: what a history said, as a JSON object that outlives its compaction. It is an entry of its
-//! own kind, never text: a message that writes one down does not forge it.
+//! The snapshot of a history: a JSON object that survives a compaction. It is an entry of its own type and never text,
+//! so a message that quotes a snapshot can't forge one.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::{CallStatus, History, SeenCall};
 
 const KIND: &str = "toolgate_snapshot";
 const VERSION: u32 = 1;
-/// Well below what the wire carries, so that turns can be counted on from here.
+/// Largest number of turns. It is well below the limit of the wire format, so that counting can go on from here.
 const MAX_TURNS: u32 = i32::MAX as u32;
 
 pub(super) fn write(history: &History) -> Value {
@@ -29,12 +29,12 @@ pub(super) fn write(history: &History) -> Value {
     })
 }
 
-/// Whether an entry of a history is a snapshot, of whichever version.
+/// Returns true if an entry of a history is a snapshot of any version.
 pub(super) fn is_snapshot(entry: &Value) -> bool {
     text(field(entry, "type")) == KIND
 }
 
-/// Reads what can be read; a later version's snapshot is read as far as it is the same.
+/// Reads a snapshot. Of a later version, only the known parts are read.
 pub(super) fn read(snapshot: &Value) -> History {
     let named = |value: &Value| Some(name(value).to_owned()).filter(|name| !name.is_empty());
     let call = |value: &Value| {
@@ -57,7 +57,7 @@ pub(super) fn read(snapshot: &Value) -> History {
 }
 
 fn count(value: &Value) -> u32 {
-    // A number beyond u64 is no count that anybody made.
+    // A number beyond u64 can't be a real count.
     let counted = value.as_u64().unwrap_or_default();
     u32::try_from(counted).unwrap_or(MAX_TURNS).min(MAX_TURNS)
 }

@@ -1,4 +1,4 @@
-//! Takes references that the next request can't resolve out of a history, before it is sent.
+//! Removes references from a history that the next request can't resolve.
 
 use std::collections::HashSet;
 
@@ -10,46 +10,45 @@ use super::snapshot::is_snapshot;
 const NOTHING_LEFT: &str = "The tools that were found here are no longer available.";
 const SEARCH_TOOLS: [&str; 2] = ["tool_search_tool_regex", "tool_search_tool_bm25"];
 
-/// Why something was taken out.
+/// Reason for a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// The request defines no such tool.
+    /// The request does not define the tool.
     Vanished,
-    /// The model, or what stands before it, can't take references.
+    /// The model, or a proxy before it, does not accept references.
     Unsupported,
 }
 
-/// One thing that was taken out.
+/// A removed item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Removed {
-    /// Index of the entry in the history that was given.
+    /// Index of its entry in the original history.
     pub message: usize,
-    /// Its type, such as `tool_reference`.
+    /// Type of the item, such as `tool_reference`.
     pub kind: String,
-    /// The tool that it named; of a search, the search tool; empty when it named none.
+    /// Name of the tool that it refers to; for a search, the name of the search tool. Empty if it names none.
     pub name: String,
-    /// Why it was taken out.
+    /// Reason for the removal.
     pub reason: Reason,
 }
 
-/// A history that can be sent.
+/// A history that can be sent to the provider.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stripped {
-    /// The history.
+    /// The messages that can be sent.
     pub messages: Vec<Value>,
-    /// What was taken out, in the history's order. Snapshots are not listed.
+    /// The removed items, in the order of the history. Snapshots are not listed.
     pub removed: Vec<Removed>,
 }
 
-/// A history without references to tools that the next request can't resolve.
+/// Removes references to tools that the next request can't resolve from a history.
 ///
-/// Tool calls and their results stay, paired as they were. A result or message that would be left empty says
-/// instead that its tools are gone. Anthropic's `tool_reference` blocks and server-side tool searches are seen
-/// to, and OpenAI's `tool_search_call`, `tool_search_output` and `additional_tools` items; snapshots are taken
-/// out.
+/// Tool calls and their results stay in pairs. A result or message that would be left empty gets a text that its tools
+/// are gone. This covers Anthropic's `tool_reference` blocks and server-side tool searches, and OpenAI's
+/// `tool_search_call`, `tool_search_output` and `additional_tools` items. Snapshots are removed.
 ///
-/// `available` names all tools that the request will define, deferred ones included; `references` says whether
-/// the model, and what stands before it, can take references and searches.
+/// `available` names all tools that the request will define, including deferred ones. `references` is true if the
+/// model, and any proxy before it, accepts references and searches.
 #[must_use]
 pub fn strip<T: AsRef<str>>(
     messages: &[Value],
@@ -81,7 +80,7 @@ struct Stripper<'a> {
 }
 
 impl Stripper<'_> {
-    /// What is left of an entry.
+    /// Returns the rest of an entry, or `None` if nothing is left.
     fn entry(&mut self, entry: &Value) -> Option<Value> {
         match text(field(entry, "type")) {
             "tool_search_call" if !self.references => self.unsupported("tool_search_call", ""),
@@ -97,7 +96,7 @@ impl Stripper<'_> {
         }
     }
 
-    /// OpenAI refuses a reasoning item without the item that it led to.
+    /// Removes reasoning items whose following item was removed, because OpenAI refuses them.
     fn without_lone_reasoning(&mut self, kept: Vec<(usize, Value)>) -> Vec<Value> {
         let left: HashSet<usize> = kept.iter().map(|(index, _)| *index).collect();
         let removed = self.removed.iter().map(|removed| removed.message);
@@ -198,7 +197,7 @@ impl Stripper<'_> {
         stays.then(|| item.clone())
     }
 
-    /// Whether a reference may stay; notes it when not.
+    /// Returns true if a reference may stay, and notes the removal otherwise.
     fn has(&mut self, kind: &str, tool: &Value) -> bool {
         let called = name(tool);
         let stays = self.references && self.available.contains(called);
@@ -228,7 +227,7 @@ impl Stripper<'_> {
         values.iter().filter_map(|value| change(self, value)).collect()
     }
 
-    /// The object with another list, if anything was taken out since.
+    /// Returns the object with another list if anything was removed since `before`.
     fn changed_since(&self, before: usize, object: &Value, key: &str, list: Vec<Value>) -> Value {
         if before == self.removed.len() {
             return object.clone();
@@ -249,7 +248,7 @@ fn nothing_left() -> Value {
     json!({ "type": "text", "text": NOTHING_LEFT })
 }
 
-/// Whether an item of the Responses API is one that reasoning leads to.
+/// Returns true if an item of the Responses API can follow a reasoning item.
 fn is_led_to(entry: &Value) -> bool {
     text(field(entry, "type")).ends_with("_call") || text(field(entry, "role")) == "assistant"
 }

@@ -9,30 +9,30 @@ use super::schema::{
 };
 use super::{RenderError, Rendered};
 
-/// Parts of the names of models that take no `defer_loading`. A model not named here takes it.
+/// Parts of the names of models that do not accept `defer_loading`. All other models are assumed to accept it.
 pub const UNSUPPORTED_MODELS: [&str; 4] = ["haiku", "claude-2", "claude-3", "claude-instant"];
 
-/// Which of Anthropic's own searches to send.
+/// Anthropic's own tool search to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SearchTool {
-    /// By words.
+    /// Search by words.
     Bm25,
-    /// By pattern.
+    /// Search by regular expression.
     Regex,
 }
 
-/// How to render for Anthropic.
+/// Options of the rendering for Anthropic.
 #[derive(Debug, Clone)]
 pub struct AnthropicOptions<'a> {
-    /// Tools that the model sees once a search or a `tool_reference` has loaded them. Default: none.
+    /// Tools that the model sees only after a search or a `tool_reference` has loaded them. Default: none.
     pub deferred: &'a [ActiveTool],
-    /// The model that will see them. Default: unknown, which can defer.
+    /// Name of the model that receives the tools. Default: "", which counts as a model that can defer.
     pub model: &'a str,
-    /// Which search to send with deferred tools; none when the caller has one of its own. Default: BM25.
+    /// Tool search to send with deferred tools; `None` if the caller has one of its own. Default: BM25.
     pub search_tool: Option<SearchTool>,
-    /// Parts of the names of models that can't defer. Default: [`UNSUPPORTED_MODELS`].
+    /// Parts of the names of models that can't defer tools. Default: [`UNSUPPORTED_MODELS`].
     pub unsupported: &'a [&'a str],
-    /// Whether the last loaded tool ends a cached prefix; deferred tools are outside of it. Default: no.
+    /// True if the last loaded tool ends a cached prefix, which leaves out deferred tools. Default: false.
     pub cache_breakpoint: bool,
 }
 
@@ -48,20 +48,21 @@ impl Default for AnthropicOptions<'_> {
     }
 }
 
-/// Whether a model takes `defer_loading` and `tool_reference`, by a list of those that don't.
+/// Returns true if a model accepts `defer_loading` and `tool_reference`. `unsupported` lists parts of the names of
+/// those that don't.
 #[must_use]
 pub fn can_defer(model: &str, unsupported: &[&str]) -> bool {
     let model = model.to_lowercase();
     !unsupported.iter().any(|part| model.contains(&part.to_lowercase()))
 }
 
-/// The active set as `tools` of the Messages API: the tool search, loaded tools, deferred ones.
+/// Renders the active set as `tools` of the Messages API: the tool search, loaded tools, deferred tools.
 ///
-/// Where the model can't defer, deferred tools are sent as loaded ones and no tool search is sent: rather too
-/// much than a tool too few. A tool that is in both lists is loaded.
+/// If the model can't defer, deferred tools are sent as loaded ones and no tool search is sent, so that no tool is
+/// missing. A tool that is in both lists is loaded.
 ///
 /// # Errors
-/// [`RenderError`] when a tool came without its full schema.
+/// [`RenderError`] if a tool came without its full schema.
 pub fn anthropic(
     tools: &[ActiveTool],
     options: &AnthropicOptions<'_>,

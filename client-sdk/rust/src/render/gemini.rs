@@ -1,5 +1,5 @@
-//! Function declarations for Gemini, whose schemas are a subset of OpenAPI 3.0's. References and `allOf` are
-//! merged in, `oneOf` and lists of types become `anyOf`, and what is left gets exactly one type.
+//! Function declarations for Gemini, whose schemas are a subset of OpenAPI 3.0's. References and `allOf` are merged in,
+//! `oneOf` and lists of types become `anyOf`, and every remaining schema gets exactly one type.
 
 use std::fmt::Display;
 
@@ -13,26 +13,27 @@ use super::schema::{
 };
 use super::{RenderError, Rendered};
 
-/// Declarations that a request takes.
+/// Maximum number of declarations in a request.
 const MOST: usize = 512;
 const MAX_SCHEMAS: usize = 4096;
 const MAX_MERGES: usize = 16;
 const ANNOTATIONS: [&str; 4] = ["title", "description", "default", "examples"];
 const TWICE: &str = "dropped: another schema says it already";
 
-/// The active set as `functionDeclarations`, to be sent as `[{"functionDeclarations": [...]}]`.
+/// Renders the active set as `functionDeclarations`, to be sent as `[{"functionDeclarations": [...]}]`.
 ///
-/// Schemas are rewritten in Gemini's subset; every keyword that it can't say is among the losses. Models that
-/// take full JSON Schema (`parametersJsonSchema`) don't need this. A request takes 512 declarations: later ones are
-/// left out, and among the losses.
+/// Schemas are rewritten in Gemini's subset. Every keyword that it can't express is listed in the losses. Models that
+/// accept full JSON Schema (`parametersJsonSchema`) don't need this. A request holds 512 declarations; later ones are
+/// left out and listed in the losses.
 ///
 /// # Errors
-/// [`RenderError`] when a tool came without its full schema.
+/// [`RenderError`] if a tool came without its full schema.
 pub fn gemini(tools: &[ActiveTool]) -> Result<Rendered, RenderError> {
     render_each(tools, Some(MOST), can_name, declare)
 }
 
-/// The API takes longer names and more characters; older models do not.
+/// Returns true if all models accept the name. The API accepts longer names and more characters, but older models do
+/// not.
 fn can_name(name: &str) -> bool {
     is_name(name, 64, "_.-") && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
 }
@@ -51,24 +52,24 @@ fn declare(tool: &ActiveTool, losses: &mut Losses) -> Result<Value, RenderError>
     Ok(declaration)
 }
 
-/// Where a schema stands within the registered one.
+/// Position of a schema within the registered schema.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Place {
-    /// As a JSON Pointer.
+    /// The position as a JSON Pointer.
     pub(super) at: String,
     nesting: usize,
-    /// The references that led here.
+    /// References that were followed on the way here.
     followed: Vec<String>,
 }
 
 impl Place {
-    /// The place of a schema within this one.
+    /// Returns the position of a schema directly below this one.
     pub(super) fn down(&self, part: &str) -> Self {
         let at = pointer(&self.at, part);
         Self { at, nesting: self.nesting + 1, followed: self.followed.clone() }
     }
 
-    /// The place of one of several: of a property by its name, of a branch by its number.
+    /// Returns the position of one of several schemas: a property by its name, or a branch by its number.
     pub(super) fn down_to(&self, key: &str, which: impl Display) -> Self {
         let mut place = self.down(key);
         place.at = pointer(&place.at, which);
@@ -76,7 +77,7 @@ impl Place {
     }
 }
 
-/// Converts the schemas of one tool.
+/// Converter for the schemas of one tool.
 pub(super) struct Converter<'a> {
     root: &'a Schema,
     pub(super) losses: &'a mut Losses,
@@ -84,7 +85,7 @@ pub(super) struct Converter<'a> {
 }
 
 impl Converter<'_> {
-    /// The schema in Gemini's subset; anything but an object says nothing.
+    /// Converts a schema to Gemini's subset. A value that is not an object counts as an empty schema.
     pub(super) fn convert_value(&mut self, schema: &Value, place: Place) -> Schema {
         let empty = Schema::new();
         self.convert(schema.as_object().unwrap_or(&empty), place)
@@ -120,7 +121,7 @@ impl Converter<'_> {
         self.any_of(&merged, converted, &place.at)
     }
 
-    /// The schema with what it refers to merged in; moves the place there.
+    /// Merges the referenced schema into this one, and moves `place` to it.
     fn follow(&mut self, mut schema: Schema, place: &mut Place) -> Schema {
         let reference = schema.remove("$ref").unwrap_or_default();
         let target = resolve(self.root, &reference);
@@ -139,7 +140,7 @@ impl Converter<'_> {
         merged
     }
 
-    /// The schema with the branches of its `allOf` merged in.
+    /// Merges the branches of `allOf` into the schema.
     fn all_of(&mut self, mut schema: Schema, place: &mut Place) -> Schema {
         let branches = schema.remove("allOf").unwrap_or_default();
         for (index, branch) in branches.as_array().into_iter().flatten().enumerate() {
@@ -201,7 +202,7 @@ impl Converter<'_> {
         }
     }
 
-    /// The keyword of the alternatives, and those that are not null with their places in it.
+    /// Returns the keyword of the alternatives, and the alternatives that are not null with their positions.
     fn choices(&mut self, schema: &Schema, at: &str) -> (&'static str, Vec<(usize, Schema)>) {
         for key in ["anyOf", "oneOf"] {
             let branches = list_at(schema, key);
@@ -230,7 +231,7 @@ impl Converter<'_> {
         ("", kinds.into_iter().enumerate().map(of_kind).collect())
     }
 
-    /// Gemini takes `anyOf` alone: what stands beside it goes into the branches.
+    /// Builds an `anyOf`. Gemini accepts no other keyword beside it, so those move into the branches.
     fn any_of(&mut self, schema: &Schema, converted: Vec<Schema>, at: &str) -> Schema {
         let mut converted: Vec<Schema> = converted.into_iter().flat_map(alternatives).collect();
         let description = schema.get("description").filter(|text| text.is_string());
@@ -259,7 +260,7 @@ impl Converter<'_> {
     }
 }
 
-/// The alternatives of a converted schema, or itself.
+/// Returns the alternatives of a converted schema, or the schema itself if it has none.
 fn alternatives(mut converted: Schema) -> Vec<Schema> {
     let Some(Value::Array(branches)) = converted.remove("anyOf") else { return vec![converted] };
     let schema = |branch| if let Value::Object(schema) = branch { Some(schema) } else { None };
@@ -270,7 +271,7 @@ fn only_requires(branch: &Value) -> bool {
     branch.as_object().is_none_or(|branch| branch.keys().all(|key| key == "required"))
 }
 
-/// The branches that are not null, each with what stands beside them.
+/// Returns the branches that are not null, each merged with the keywords beside them.
 fn branches_of(schema: &Schema, key: &str, branches: &[Value]) -> Vec<(usize, Schema)> {
     let mut beside = without(schema, &ANNOTATIONS);
     beside.retain(|held, _| held != key && held != "nullable");

@@ -1,4 +1,4 @@
-//! Rewrites a JSON Schema of one type, without references and combinators, for Gemini.
+//! Converts a JSON Schema of one type, without references and combinators, for Gemini.
 
 use serde_json::{Number, Value};
 
@@ -6,7 +6,7 @@ use super::gemini::{Converter, Place};
 use super::schema::{Schema, is_name, list_at, object_at, pointer};
 
 const TYPES: [&str; 6] = ["string", "number", "integer", "boolean", "array", "object"];
-/// By which keywords a schema that does not name its type shows it.
+/// Keywords that reveal the type of a schema that does not name it.
 const SIGNS: [(&str, &[&str]); 4] = [
     ("OBJECT", &["properties", "required", "additionalProperties", "patternProperties"]),
     ("ARRAY", &["items", "prefixItems", "minItems", "maxItems"]),
@@ -14,7 +14,7 @@ const SIGNS: [(&str, &[&str]); 4] = [
     ("NUMBER", &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]),
 ];
 
-/// A schema of one type in Gemini's subset.
+/// Converts a schema of one type to Gemini's subset.
 pub(super) fn convert_typed(
     converter: &mut Converter<'_>,
     schema: &Schema,
@@ -56,7 +56,7 @@ pub(super) fn convert_typed(
     converted
 }
 
-/// Whether a keyword is rewritten or kept, or has no meaning of its own.
+/// Returns true if a keyword is converted or kept, or has no meaning of its own.
 #[rustfmt::skip]
 fn is_seen_to(keyword: &str) -> bool {
     matches!(
@@ -70,13 +70,13 @@ fn is_seen_to(keyword: &str) -> bool {
     )
 }
 
-/// Whether a schema takes null alone.
+/// Returns true if a schema accepts only null.
 pub(super) fn is_null(schema: &Schema) -> bool {
     schema.get("type").is_some_and(|kind| kind == "null")
         || schema.get("const").is_some_and(Value::is_null)
 }
 
-/// Whether a schema takes null beside other values.
+/// Returns true if a schema accepts null, alone or with other values.
 pub(super) fn allows_null(schema: &Schema) -> bool {
     let branches = list_at(schema, "anyOf").iter().chain(list_at(schema, "oneOf"));
     schema.get("nullable") == Some(&Value::Bool(true))
@@ -119,7 +119,7 @@ fn counts(kind: &str) -> &'static [&'static str] {
     }
 }
 
-/// A count as a whole number, also where it was written `1.0`.
+/// Returns a count as a whole number, even if it was written as `1.0`.
 fn whole(count: &Number) -> Value {
     match count.as_f64() {
         Some(counted) if count.is_f64() => (counted as i64).into(),
@@ -151,7 +151,7 @@ fn format(converter: &mut Converter<'_>, schema: &Schema, at: &str, converted: &
     }
 }
 
-/// Gemini lists texts only; other values are named in the description.
+/// Converts listed values. Gemini can list texts only, so other values are named in the description.
 fn values(converter: &mut Converter<'_>, schema: &Schema, at: &str, converted: &mut Schema) {
     let values = listed_values(schema);
     if values.is_empty() {
@@ -178,7 +178,7 @@ fn bounds(converter: &mut Converter<'_>, schema: &Schema, at: &str, converted: &
     for (inclusive, exclusive) in sides {
         let bound = schema.get(inclusive).and_then(Value::as_number);
         let limit = match schema.get(exclusive) {
-            // As JSON Schema had it until draft 4.
+            // Draft 4 of JSON Schema has it as a boolean.
             Some(Value::Bool(true)) => bound,
             limit => limit.and_then(Value::as_number),
         };
@@ -204,7 +204,7 @@ fn bounds(converter: &mut Converter<'_>, schema: &Schema, at: &str, converted: &
     }
 }
 
-/// The nearest whole number that an exclusive bound lets in.
+/// Returns the nearest whole number within an exclusive bound.
 fn beyond(limit: &Number, is_minimum: bool) -> Number {
     if let Some(limit) = limit.as_i64() {
         return if is_minimum { limit.saturating_add(1) } else { limit.saturating_sub(1) }.into();

@@ -1,4 +1,4 @@
-//! Definitions in the shape of an MCP server's `tools/list`.
+//! Definitions in the format of an MCP server's `tools/list`.
 
 use serde_json::{Value, json};
 use toolgate_proto::v1::ActiveTool;
@@ -6,11 +6,11 @@ use toolgate_proto::v1::ActiveTool;
 use super::schema::{Losses, input_schema, parse, render_each};
 use super::{RenderError, Rendered};
 
-/// The active set as `tools` of an answer to `tools/list`, under model-facing names. Schemas and annotations are
-/// as registered; MCP's `title`, `icons` and `_meta` are not part of an active set.
+/// Renders the active set as `tools` of an answer to `tools/list`, with the names that the model sees. Schemas and
+/// annotations are the registered ones. MCP's `title`, `icons` and `_meta` are not part of an active set.
 ///
 /// # Errors
-/// [`RenderError`] when a tool came without its full schema.
+/// [`RenderError`] if a tool came without its full schema.
 pub fn mcp(tools: &[ActiveTool]) -> Result<Rendered, RenderError> {
     render_each(tools, None, |name| !name.is_empty(), define)
 }

@@ -7,27 +7,27 @@ use super::root::plain_root;
 use super::schema::{Losses, MAX_NESTING, Schema, input_schema, is_name, render_each};
 use super::{RenderError, Rendered};
 
-/// Tools that a request takes.
+/// Maximum number of tools in a request.
 const MOST: usize = 128;
 
 const REFUSED_AT_ROOT: [&str; 2] = ["enum", "not"];
 
-/// The active set as `tools` of the Chat Completions API. Not strict: schemas stay as they are. A request takes
-/// 128 tools: later ones are left out, and among the losses.
+/// Renders the active set as `tools` of the Chat Completions API. The tools are not strict, so schemas stay as they
+/// are. A request holds 128 tools; later ones are left out and listed in the losses.
 ///
 /// # Errors
-/// [`RenderError`] when a tool came without its full schema.
+/// [`RenderError`] if a tool came without its full schema.
 pub fn openai_chat(tools: &[ActiveTool]) -> Result<Rendered, RenderError> {
     render_each(tools, Some(MOST), can_name, |tool, losses| {
         Ok(json!({ "type": "function", "function": function(tool, losses)? }))
     })
 }
 
-/// The active set as `tools` of the Responses API. Not strict: schemas stay as they are. A request takes
-/// 128 tools: later ones are left out, and among the losses.
+/// Renders the active set as `tools` of the Responses API. The tools are not strict, so schemas stay as they are. A
+/// request holds 128 tools; later ones are left out and listed in the losses.
 ///
 /// # Errors
-/// [`RenderError`] when a tool came without its full schema.
+/// [`RenderError`] if a tool came without its full schema.
 pub fn openai_responses(tools: &[ActiveTool]) -> Result<Rendered, RenderError> {
     render_each(tools, Some(MOST), can_name, |tool, losses| {
         let mut function = function(tool, losses)?;
@@ -50,8 +50,8 @@ fn function(tool: &ActiveTool, losses: &mut Losses) -> Result<Value, RenderError
     Ok(function)
 }
 
-/// The schema with `items` in every array and `properties` in every object. OpenAI refuses those without;
-/// `{}` says the same.
+/// Adds `items` to every array and `properties` to every object. OpenAI refuses schemas without them; an added `{}`
+/// does not change the meaning.
 fn complete(schema: Schema, nesting: usize) -> Schema {
     if nesting > MAX_NESTING {
         return schema;

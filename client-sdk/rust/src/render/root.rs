@@ -1,4 +1,4 @@
-//! A schema whose root is a plain object, for providers that take no combinators there.
+//! Schemas whose root is a plain object, for providers that accept no combinators there.
 
 use serde_json::{Value, json};
 
@@ -7,9 +7,9 @@ use super::schema::{Losses, Schema, list_at, object_at, pointer, resolve};
 const MAX_BRANCHES: usize = 256;
 const COMBINATORS: [&str; 4] = ["$ref", "allOf", "anyOf", "oneOf"];
 
-/// The schema with `type: object` at its root and no combinator there. The properties of all branches become
-/// properties of the root; what every branch requires is required. Nested schemas stay as they are, and so
-/// does a schema that is fine already. The keywords of `also_refused` are dropped.
+/// Returns a schema with `type: object` at its root and no combinator there. The properties of all branches become
+/// properties of the root, and a property that every branch requires is required. Nested schemas stay as they are, and
+/// so does a schema that is already plain. The keywords of `also_refused` are dropped.
 pub(super) fn plain_root(schema: Schema, also_refused: &[&str], losses: &mut Losses) -> Schema {
     let refused: Vec<&str> = COMBINATORS
         .iter()
@@ -38,7 +38,7 @@ pub(super) fn plain_root(schema: Schema, also_refused: &[&str], losses: &mut Los
     plain
 }
 
-/// Properties, and which of them are required, in the order of the schema.
+/// Properties of an object, and the required ones among them, in the order of the schema.
 #[derive(Debug, Default)]
 struct Object {
     properties: Schema,
@@ -65,7 +65,7 @@ impl Object {
         }
     }
 
-    /// One of several objects: a property that they define differently may be as any of them.
+    /// Merges several alternative objects. A property that they define differently accepts any of the definitions.
     fn either(branches: Vec<Self>) -> Self {
         let required_by_all = |name: &Value| branches.iter().all(|b| b.required.contains(name));
         let first = branches.first().map_or(&[][..], |first| &first.required);
@@ -87,7 +87,7 @@ impl Object {
     }
 }
 
-/// Reads a schema's branches, as many as there may reasonably be.
+/// Reader of a schema's branches, with a limit on their number.
 struct Branches<'a> {
     root: &'a Schema,
     left: usize,

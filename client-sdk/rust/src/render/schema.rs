@@ -1,4 +1,4 @@
-//! What all renderers share: the losses of a tool, its schema, and where one stands within another.
+//! Code that all renderers share: the losses of a tool, its schema, and positions within it.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -8,13 +8,13 @@ use toolgate_proto::v1::ActiveTool;
 
 use super::{Loss, RenderError, Rendered};
 
-/// Levels of a schema that are read; the service refuses deeper ones.
+/// Maximum depth of a schema that is read. The service refuses deeper ones.
 pub(super) const MAX_NESTING: usize = 64;
 
-/// A JSON object.
+/// JSON object that holds a schema.
 pub(super) type Schema = Map<String, Value>;
 
-/// Collects the losses of one tool.
+/// Collector of the losses of one tool.
 #[derive(Debug)]
 pub(super) struct Losses {
     tool: String,
@@ -22,7 +22,7 @@ pub(super) struct Losses {
 }
 
 impl Losses {
-    /// Notes one; the same one again, where a schema is used twice, is noted once.
+    /// Adds a loss. A repeated one, as from a schema that is used twice, is added once.
     pub(super) fn add(&mut self, pointer: &str, keyword: &str, note: impl Into<String>) {
         let loss = Loss {
             tool: self.tool.clone(),
@@ -36,9 +36,9 @@ impl Losses {
     }
 }
 
-/// Renders tools one by one. One whose name the provider refuses would fail the whole request, and is left
-/// out. So are those beyond `most`, the last ones of the active set. One that came as a signature has it for a description, and takes any object: Gate holds its calls to the
-/// registered schema.
+/// Renders tools one by one. A tool whose name the provider refuses is left out, because it would fail the whole
+/// request. Tools beyond `most`, the last ones of the active set, are left out too. A tool that came as a signature
+/// gets the signature as its description and accepts any object; Gate checks its calls against the registered schema.
 pub(super) fn render_each<'a>(
     tools: impl IntoIterator<Item = &'a ActiveTool>,
     most: Option<usize>,
@@ -72,7 +72,7 @@ fn told_by_signature(tool: &ActiveTool) -> Cow<'_, ActiveTool> {
     Cow::Owned(ActiveTool { description, input_schema_json, ..tool.clone() })
 }
 
-/// The registered `inputSchema`.
+/// Parses the registered `inputSchema`.
 pub(super) fn input_schema(tool: &ActiveTool) -> Result<Schema, RenderError> {
     if tool.input_schema_json.is_empty() {
         return Err(RenderError::NoSchema { tool: tool.model_name.clone() });
@@ -81,7 +81,7 @@ pub(super) fn input_schema(tool: &ActiveTool) -> Result<Schema, RenderError> {
     Ok(parsed.as_object().cloned().unwrap_or_default())
 }
 
-/// A part of the definition that came as text.
+/// Parses a part of the definition that came as text.
 pub(super) fn parse(
     tool: &ActiveTool,
     part: &'static str,
@@ -94,29 +94,29 @@ pub(super) fn parse(
     })
 }
 
-/// Whether a name has 1 to `longest` characters, all of them ASCII letters, digits or among `more`.
+/// Returns true if a name has 1 to `longest` characters that are all ASCII letters, digits or in `more`.
 pub(super) fn is_name(name: &str, longest: usize, more: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || more.contains(c);
     (1..=longest).contains(&name.len()) && name.chars().all(fits)
 }
 
-/// A JSON Pointer (RFC 6901) further down.
+/// Appends a part to a JSON Pointer (RFC 6901).
 pub(super) fn pointer(base: &str, part: impl Display) -> String {
     let escaped = part.to_string().replace('~', "~0").replace('/', "~1");
     format!("{base}/{escaped}")
 }
 
-/// The object that a keyword holds.
+/// Returns the object that a keyword holds.
 pub(super) fn object_at<'a>(schema: &'a Schema, key: &str) -> Option<&'a Schema> {
     schema.get(key).and_then(Value::as_object)
 }
 
-/// The list that a keyword holds.
+/// Returns the list that a keyword holds, or an empty one.
 pub(super) fn list_at<'a>(schema: &'a Schema, key: &str) -> &'a [Value] {
     schema.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// What a reference within the document names; nothing for any other reference.
+/// Returns the schema that a reference within the document names. Other references give `None`.
 pub(super) fn resolve<'a>(root: &'a Schema, reference: &Value) -> Option<&'a Schema> {
     let reference = reference.as_str()?;
     if reference == "#" {

@@ -1,4 +1,4 @@
-//! Who the client says it is, and to whom.
+//! Credentials: the headers that carry them, and the hosts that receive them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

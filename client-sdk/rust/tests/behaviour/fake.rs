@@ -1,4 +1,4 @@
-//! A tiny Toolgate service in this process: it answers from a script and remembers what it was asked.
+//! A small Toolgate service in this process. It answers from a script and records the requests.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use toolgate_client::v1::catalog_service_server::{CatalogService, CatalogService
 use toolgate_client::v1::router_service_server::{RouterService, RouterServiceServer};
 use toolgate_client::v1::*;
 
-/// What the next calls are answered with, and what was asked.
+/// Answers to the next calls, and a record of the requests.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Script(Arc<Mutex<Inner>>);
 
@@ -30,14 +30,14 @@ struct Inner {
     watched_since: Vec<Option<u64>>,
 }
 
-/// What one opening of the watch gives: changes, then an end, or no end.
+/// Changes that a watch sends, and the status that ends it. `None` keeps it open.
 #[derive(Debug)]
 pub(crate) struct Watched {
     pub(crate) revisions: Vec<u64>,
     pub(crate) end: Option<Status>,
 }
 
-/// One call as it arrived.
+/// A recorded call.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) tenant: String,
@@ -46,14 +46,14 @@ pub(crate) struct Asked {
 }
 
 impl Script {
-    /// The next calls fail with these, in order; later ones succeed.
+    /// Creates a script whose next calls fail with these, in order. Later calls succeed.
     pub(crate) fn failing(failures: impl IntoIterator<Item = Status>) -> Self {
         let script = Self::default();
         script.0.lock().expect("not poisoned").failures.extend(failures);
         script
     }
 
-    /// Every call takes this long.
+    /// Creates a script whose calls take this long.
     pub(crate) fn slow(delay: Duration) -> Self {
         let script = Self::default();
         script.0.lock().expect("not poisoned").delay = delay;
@@ -64,24 +64,24 @@ impl Script {
         self.0.lock().expect("not poisoned").asked.clone()
     }
 
-    /// The searches that arrived.
+    /// Returns the searches that arrived.
     pub(crate) fn searches(&self) -> Vec<SearchToolsRequest> {
         self.0.lock().expect("not poisoned").searches.clone()
     }
 
-    /// The watches that will be opened, in order. Later ones are UNIMPLEMENTED.
+    /// Creates a script for the next watches, in order. Later ones are UNIMPLEMENTED.
     pub(crate) fn watched(watches: impl IntoIterator<Item = Watched>) -> Self {
         let script = Self::default();
         script.0.lock().expect("not poisoned").watches.extend(watches);
         script
     }
 
-    /// Where each watch that was opened began.
+    /// Returns the revision that each opened watch began at.
     pub(crate) fn watched_since(&self) -> Vec<Option<u64>> {
         self.0.lock().expect("not poisoned").watched_since.clone()
     }
 
-    /// The `request_id` of each registration.
+    /// Returns the `request_id` of each registration.
     pub(crate) fn request_ids(&self) -> Vec<String> {
         self.0.lock().expect("not poisoned").request_ids.clone()
     }
@@ -110,24 +110,24 @@ impl Script {
     }
 }
 
-/// A service that runs on threads of its own, so that it can go away at once with all its connections.
+/// A service on threads of its own, so that it can be killed at once with all its connections.
 pub(crate) struct Fake {
     pub(crate) endpoint: String,
     runtime: Option<Runtime>,
 }
 
 impl Fake {
-    /// Serves the script on a port of its own.
+    /// Serves the script on a free port.
     pub(crate) fn serving(script: &Script) -> Self {
         Self::start(script, "127.0.0.1:0", None)
     }
 
-    /// The same, encrypted.
+    /// Serves the script on a free port, encrypted.
     pub(crate) fn serving_encrypted(script: &Script, tls: ServerTlsConfig) -> Self {
         Self::start(script, "127.0.0.1:0", Some(tls))
     }
 
-    /// The same on a port that is free again.
+    /// Serves the script on a given port, which must be free.
     pub(crate) fn serving_at(script: &Script, address: &str) -> Self {
         Self::start(script, address, None)
     }
@@ -142,7 +142,7 @@ impl Fake {
         Self { endpoint, runtime: Some(runtime) }
     }
 
-    /// Closes every socket in the middle of whatever is going on.
+    /// Closes every socket at once, even during calls.
     pub(crate) fn kill(mut self) {
         self.stop();
     }
@@ -250,7 +250,7 @@ impl CatalogService for Script {
         self.answer(&request, &request.get_ref().tenant, GetServerResponse::default()).await
     }
 
-    /// Three pages of one server each.
+    /// Returns one of three pages, with one server each.
     async fn list_servers(
         &self,
         request: Request<ListServersRequest>,
@@ -261,7 +261,7 @@ impl CatalogService for Script {
         self.answer(&request, &request.get_ref().tenant, answer).await
     }
 
-    /// Three pages of one tool each.
+    /// Returns one of three pages, with one tool each.
     async fn list_tools(
         &self,
         request: Request<ListToolsRequest>,

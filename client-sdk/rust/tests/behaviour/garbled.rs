@@ -1,4 +1,4 @@
-//! A peer whose error details nobody can read.
+//! A peer whose error details can't be decoded.
 
 use std::convert::Infallible;
 
@@ -14,7 +14,7 @@ use toolgate_client::{Client, Error};
 use crate::fake::Script;
 use crate::{connect, options, route};
 
-/// An answer with details that are not base64: of headers alone, or in its trailers.
+/// Builds an answer with details that are not base64, in the trailers or in an answer without a body.
 fn garbled(in_trailers: bool) -> http::Response<Body> {
     let mut answer = http::Response::new(Body::empty());
     let mut end = http::HeaderMap::new();

@@ -1,4 +1,4 @@
-//! The client against a tiny service in this process: deadlines, retries, errors, listings, health.
+//! The client against a small service in this process: deadlines, retries, errors, listings, health.
 #![cfg(feature = "tls")]
 
 mod credentials;
@@ -27,7 +27,7 @@ fn options() -> ClientOptions {
     }
 }
 
-/// A client, and the service that goes away with it.
+/// A client, and the service, which ends with it.
 struct Connected {
     client: Client,
     fake: Fake,
@@ -165,7 +165,7 @@ async fn retries_stop_while_most_attempts_fail() {
         route(&client).await.expect_err("down");
         attempts.push(script.asked().len() - before);
     }
-    // Of ten tokens five must be left after a failure for the next attempt.
+    // Of ten tokens, more than five must be left after a failure for the next attempt.
     assert_eq!(attempts, [3, 2, 1, 1]);
 }
 
@@ -239,7 +239,7 @@ async fn the_delay_that_the_service_asks_for_is_kept() {
     route(&client).await.expect("the second attempt");
     assert!(begin.elapsed() >= Duration::from_millis(60));
 
-    // Also when that is all it says.
+    // The delay counts even if the answer holds nothing else.
     let mut details = ErrorDetails::new();
     details.set_retry_info(Some(Duration::from_millis(60)));
     let bare = Status::with_error_details(Code::Unavailable, "busy", details);
@@ -248,7 +248,7 @@ async fn the_delay_that_the_service_asks_for_is_kept() {
     route(&client).await.expect("the second attempt");
     assert!(begin.elapsed() >= Duration::from_millis(60));
 
-    // A delay beyond the deadline is not waited for.
+    // The client does not wait for a delay beyond the deadline.
     let client = connect(&Script::failing([wait(60_000)]), options()).await;
     let begin = Instant::now();
     let error = route(&client).await.expect_err("no second attempt");

@@ -1,4 +1,4 @@
-//! The search as a tool of the model's: what its calls ask for, and whose mistakes are whose.
+//! The search as a tool of the model: the searches that its calls become, and mistakes of the model and of the caller.
 
 use serde_json::{Value, json};
 use tonic::{Code, Status};

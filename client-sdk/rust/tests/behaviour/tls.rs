@@ -1,4 +1,4 @@
-//! Encrypted connections, to a service with a certificate of its own authority.
+//! Encrypted connections to a service with a certificate of its own authority.
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tonic::transport::{Certificate, Identity, ServerTlsConfig};
@@ -97,7 +97,7 @@ async fn a_client_shows_its_own_certificate() {
     let shown = TlsOptions { identity, ..authority.trusted() };
     let client = Client::connect(&fake.endpoint, with(shown)).await.expect("connected");
     route(&client).await.expect("routed");
-    // The service refuses after the handshake, so that only the call finds out.
+    // The service refuses after the handshake, so only the call fails.
     let nameless = Client::lazy(&fake.endpoint, with(authority.trusted())).expect("an address");
     let error = route(&nameless).await.expect_err("no certificate");
     assert!(error.is_unreachable(), "{error:?}");

@@ -1,4 +1,4 @@
-//! The watch of a catalog: what it resumes from, and what ends it.
+//! The watch of a catalog: the revision that it resumes from, and the errors that end it.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ async fn a_lost_connection_is_made_again() {
     assert_eq!(revision(&mut watch).await.expect("a change"), 1);
     let address = fake.endpoint.trim_start_matches("http://").to_owned();
     fake.kill();
-    // Nobody listens for a while.
+    // The service is gone for a while.
     timeout(Duration::from_millis(50), revision(&mut watch)).await.expect_err("nobody is there");
     let again = Script::watched([stays([2])]);
     let _fake = Fake::serving_at(&again, &address);

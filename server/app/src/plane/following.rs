@@ -1,5 +1,5 @@
-//! Following what other replicas commit to a shared store: asked for at intervals, and at once where the store hints
-//! at a change. What is loaded is built again; those who watch are told.
+//! Following of changes that other replicas commit to a shared store. The store is polled at intervals, and at once
+//! when it hints at a change. Loaded shards are rebuilt, and watchers are notified.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,27 +15,27 @@ use toolgate_core::error::{Error, with_causes};
 use toolgate_core::identity::TenantId;
 use toolgate_store::{Revision, Sequence};
 
-/// Changed tenants that are asked for at a time.
+/// Number of changed tenants that are read from the store at once.
 const PAGE: u32 = 500;
 
-/// Shards that are built again at a time.
+/// Number of shards that are rebuilt at once.
 const BUILDS_AT_ONCE: usize = 2;
 
-/// How often it is written down that this replica is up to date.
+/// Interval at which this replica records that it is up to date.
 const MARKED_EVERY: Duration = Duration::from_secs(10);
 
-/// Between two questions, however many hints come.
+/// Minimum pause between two polls, however many hints arrive.
 const LEAST_PAUSE: Duration = Duration::from_millis(10);
 
-/// How far this replica has followed.
+/// Progress of this replica in following the store.
 pub(super) struct Following {
-    /// When it last knew itself to be up to date.
+    /// Time at which the replica last knew itself to be up to date.
     up_to_date: Mutex<Instant>,
-    /// When it was last written down that it was.
+    /// Time at which that was last recorded.
     marked: Mutex<Option<Instant>>,
-    /// Whether the store answered when it was last asked; `None` before.
+    /// True if the store answered the last poll; `None` before the first.
     reached: Mutex<Option<bool>>,
-    /// Shards to be built again, each to a revision at least.
+    /// Shards to be rebuilt, each to at least the given revision.
     builds: Mutex<HashMap<TenantId, Revision>>,
     places: Semaphore,
 }
@@ -74,14 +74,14 @@ impl Following {
     }
 }
 
-/// Nothing panics while it holds one of the locks.
+/// Locks a mutex. No code panics while it holds one of these locks.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Plane {
-    /// Follows a shared store, asked about each `every`, until `over`. A store of this process's own has nothing to
-    /// follow.
+    /// Follows a shared store, polling it every `every`, until `over` is cancelled. Returns at once if no other process
+    /// writes to the store.
     pub async fn keep_up(self: Arc<Self>, every: Duration, over: CancellationToken) {
         if !self.store.is_shared() {
             return;
@@ -109,7 +109,8 @@ impl Plane {
         }
     }
 
-    /// Begins where the process before this one ended: what copies are worth, and the change that it had followed.
+    /// Continues from the record of the preceding process: the age of the copies, and the last change that it had
+    /// followed.
     fn begin_after_mark(&self) -> Option<Sequence> {
         let mark = self.shards.copies()?.followed_before()?;
         if let Some(at) = Instant::now().checked_sub(mark.age) {
@@ -118,7 +119,7 @@ impl Plane {
         Some(mark.sequence)
     }
 
-    /// Writes down now and then, for the next process, that this one is up to date.
+    /// Records at intervals, for the next process, that this one is up to date.
     async fn mark(&self, followed: Sequence) {
         let Some(copies) = self.shards.copies() else { return };
         let is_due = locked(&self.following.marked).is_none_or(|at| at.elapsed() >= MARKED_EVERY);
@@ -133,7 +134,8 @@ impl Plane {
         }
     }
 
-    /// How long ago this replica knew itself to be up to date; nothing where no other writes.
+    /// Returns the time since this replica last knew itself to be up to date, or zero if no other process writes to the
+    /// store.
     #[must_use]
     pub fn lag(&self) -> Duration {
         match self.store.is_shared() {
@@ -142,19 +144,19 @@ impl Plane {
         }
     }
 
-    /// Whether the shared store answered when it was last asked.
+    /// Returns true if the shared store answered the last poll, or has not been polled yet.
     #[must_use]
     pub fn reaches_store(&self) -> bool {
         *locked(&self.following.reached) != Some(false)
     }
 
-    /// Calls of the store that failed.
+    /// Returns the number of failed calls to the store.
     #[must_use]
     pub fn store_failures(&self) -> u64 {
         self.store.failures()
     }
 
-    /// Takes note of what changed after the change of number `seen`.
+    /// Processes all changes after the change with the number `seen`.
     async fn catch_up(self: &Arc<Self>, seen: &mut Option<Sequence>) -> Result<(), Error> {
         let last = self.store.last_change().await?;
         let mut after = match *seen {
@@ -165,7 +167,7 @@ impl Plane {
                 last
             }
             None => {
-                // What was loaded until now may be older than the change of this number.
+                // Shards loaded before now may be older than the change with this number.
                 self.refresh(self.shards.loaded()).await?;
                 last
             }
@@ -182,7 +184,7 @@ impl Plane {
         self.refresh(self.shards.borrowed()).await
     }
 
-    /// Has loaded shards be what the store has.
+    /// Brings loaded shards in line with the store.
     async fn refresh(self: &Arc<Self>, tenants: Vec<(TenantId, bool)>) -> Result<(), Error> {
         for (tenant, is_borrowed) in tenants {
             let revision = self.store.revision(&tenant).await?;
@@ -194,7 +196,7 @@ impl Plane {
         Ok(())
     }
 
-    /// Has the tenant's shard built again where it is loaded, and those told who watch.
+    /// Rebuilds the tenant's shard if it is loaded and out of date, and notifies its watchers.
     fn changed(self: &Arc<Self>, tenant: TenantId, revision: Revision) {
         let is_behind = self.shards.served(&tenant).is_some_and(|served| served < revision);
         if !is_behind {
@@ -202,16 +204,16 @@ impl Plane {
             self.watchers.tell(&tenant, revision);
             return;
         }
-        // Until it is built, what is served is not what the store has: building may take long.
+        // Until the rebuild is done, the served shard differs from the store, and building may take long.
         let freshness = self.shards.freshness();
         freshness.fell_behind(&tenant, revision, Instant::now());
         if let Some(served) = self.shards.served(&tenant) {
-            // It may have been built meanwhile.
+            // The shard may have been built in the meantime.
             freshness.caught_up(&tenant, served);
         }
         let before = locked(&self.following.builds).insert(tenant.clone(), revision);
         if before.is_some() {
-            // It waits already, and will be built to this revision.
+            // The shard is queued already, and will be built to this revision.
             return;
         }
         let plane = Arc::clone(self);
@@ -223,10 +225,10 @@ impl Plane {
     }
 }
 
-/// Replicas that started together do not ask together.
+/// Varies the interval by up to a quarter either way, so that replicas that start together do not poll together.
 fn jittered(every: Duration) -> Duration {
     let mut byte = [128];
-    // Without chance, all ask at the interval.
+    // If no random number is available, every replica polls at the exact interval.
     let _ = getrandom::fill(&mut byte);
     every.mul_f64(0.75 + f64::from(byte[0]) / 512.0)
 }

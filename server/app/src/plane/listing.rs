@@ -1,4 +1,4 @@
-//! The tools of a catalog, page by page: all of them, or those that an agent may see.
+//! Pages of a catalog's tools: all tools, or those that an agent may see.
 
 use super::Plane;
 use toolgate_core::error::Error;
@@ -7,22 +7,23 @@ use toolgate_core::state::AgentState;
 use toolgate_routing::catalog::verify::is_served;
 use toolgate_store::{StoredTool, ToolCursor};
 
-/// Which tools, and how many of them.
+/// Selection of tools for one page.
 #[derive(Debug, Clone)]
 pub struct ToolPage {
-    /// Only this MCP server's.
+    /// MCP server whose tools are listed; `None` for all.
     pub server: Option<ServerName>,
-    /// Those after this one, by server and name.
+    /// Position after which the page starts, by server and name.
     pub after: Option<ToolCursor>,
-    /// At most so many.
+    /// Maximum number of tools in the page.
     pub size: u32,
 }
 
 impl Plane {
-    /// A page of tools by server and name; of those that `agent` may see, when there is one.
+    /// Returns a page of tools by server and name. If there is an `agent`, lists only the tools that it may see.
     ///
     /// # Errors
-    /// No such tenant or server, or none that the agent may see; a store that can't be read.
+    /// Returns an error if there is no such tenant or server, if the agent may not see the server, or if the store
+    /// can't be read.
     pub async fn list_tools(
         &self,
         tenant: &TenantId,
@@ -35,7 +36,8 @@ impl Plane {
         self.read_shown(tenant, page, |row| view.has(&id(row))).await
     }
 
-    /// Reads on until the page is full: where it ends must not tell of what is hidden, and a damaged row ends nothing.
+    /// Reads until the page is full. The page's end must not reveal hidden tools, and a damaged row must not end the
+    /// listing.
     async fn read_shown(
         &self,
         tenant: &TenantId,
@@ -63,7 +65,7 @@ impl Plane {
     }
 }
 
-/// Leaves out tools whose definition is not the one that was registered.
+/// Removes tools whose definition differs from the registered one.
 async fn without_damaged(
     tenant: &TenantId,
     mut rows: Vec<StoredTool>,

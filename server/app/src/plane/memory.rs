@@ -1,24 +1,24 @@
-//! What is remembered of a tenant's calls: how much, and forgetting it.
+//! Memory of a tenant's calls: statistics and deletion.
 
 use super::Plane;
 use toolgate_core::error::Error;
 use toolgate_core::identity::{ServerName, TenantId, ToolName};
 use toolgate_routing::memory::ToolStats;
 
-/// How much is remembered.
+/// Statistics of a tenant's memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryStats {
-    /// Whether calls of the tenant are remembered now.
+    /// True if the tenant's calls are remembered at present.
     pub enabled: bool,
-    /// The tools that have exemplars, those with most first.
+    /// Tools that have exemplars, those with the most first.
     pub tools: Vec<ToolStats>,
 }
 
 impl Plane {
-    /// How much is remembered of the tenant's tools, or of one MCP server's.
+    /// Returns the memory statistics of the tenant's tools, or of one MCP server's tools.
     ///
     /// # Errors
-    /// No such tenant, a store that can't be read.
+    /// Returns an error if there is no such tenant or the store can't be read.
     pub async fn memory_stats(
         &self,
         tenant: &TenantId,
@@ -29,10 +29,10 @@ impl Plane {
         Ok(MemoryStats { enabled: self.memory.is_on(tenant), tools })
     }
 
-    /// Forgets what is remembered of the tenant, of one MCP server's tools, or of one tool; how many exemplars. What was
-    /// answered from it before stays answered.
+    /// Deletes the memory of the tenant, of one MCP server's tools or of one tool. Returns the number of deleted
+    /// exemplars. Earlier answers stay as they are.
     ///
-    /// # Errors
+    /// Returns an error if there is no such tenant or the store can't be written.
     /// No such tenant, a store that can't be written.
     pub async fn clear_memory(
         &self,

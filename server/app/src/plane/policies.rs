@@ -1,4 +1,4 @@
-//! Policies: set, and checked against a state before they are.
+//! Policies: setting them, and checking their effect on an agent's state beforehand.
 
 use std::sync::Arc;
 
@@ -15,44 +15,46 @@ use toolgate_routing::shard::ruled::RuledCatalog;
 use toolgate_routing::shard::snapshot::policy_of;
 use toolgate_store::{StoredCatalog, StoredPolicy};
 
-/// What a policy and a state make of one tool.
+/// Verdict of a policy on one tool for one state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolVerdict {
-    /// Which tool.
+    /// Tool that the verdict is about.
     pub id: ToolId,
-    /// Why it may not run; `None` when it may.
+    /// Reason for the refusal; `None` if the tool may run.
     pub refused: Option<RefusalCode>,
-    /// The rule that decided; `None` when the registration refuses, or nothing does.
+    /// Rule that decided; `None` if the registration refuses the tool or no rule applies.
     pub rule: Option<Arc<str>>,
-    /// What would unlock it: each of them is needed.
+    /// Conditions that would unlock the tool; all of them are needed.
     pub unlock: Vec<String>,
 }
 
-/// How far a rule reaches.
+/// Number of tools that a rule matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Coverage {
-    /// Its name.
+    /// Name of the rule.
     pub rule: Arc<str>,
-    /// Tools of the catalog that it matches.
+    /// Number of tools in the catalog that the rule matches.
     pub tools: u32,
-    /// What may be wrong with it; empty when nothing seems to be.
+    /// Possible mistake in the rule; empty if none was found.
     pub hint: String,
 }
 
-/// What a policy makes of a catalog.
+/// Effect of a policy on a catalog.
 #[derive(Debug, Clone)]
 pub struct PolicyCheck {
-    /// Of each tool, by MCP server and name.
+    /// Verdicts on every tool, by MCP server and name.
     pub verdicts: Vec<ToolVerdict>,
-    /// Of each rule, in the document's order.
+    /// Coverage of every rule, in the order of the document.
     pub coverage: Vec<Coverage>,
 }
 
 impl Plane {
-    /// Replaces the tenant's policy; when it returns, every answer goes by it. Says how far its rules reach.
+    /// Replaces the tenant's policy and returns the coverage of its rules. Once it returns, every answer follows the
+    /// new policy.
     ///
     /// # Errors
-    /// As [`toolgate_routing::catalog::Catalog::set_policy`]; a policy that makes too much of the catalog.
+    /// Returns the errors of [`toolgate_routing::catalog::Catalog::set_policy`], and an error if the policy is too
+    /// expensive to apply to the catalog.
     pub async fn set_policy(
         &self,
         tenant: &TenantId,
@@ -61,7 +63,7 @@ impl Plane {
     ) -> Result<(StoredPolicy, Vec<Coverage>), Error> {
         let catalog = self.catalog.whole(tenant).await;
         let catalog = match catalog {
-            // A policy may be there before the first MCP server.
+            // A policy may be set before the first MCP server is registered.
             Err(Error::TenantNotFound(_)) => StoredCatalog::default(),
             other => other?,
         };
@@ -77,10 +79,11 @@ impl Plane {
         Ok((stored, coverage))
     }
 
-    /// What a document, or the stored policy for `None`, makes of each tool, and how far its rules reach.
+    /// Returns the verdicts and the rule coverage of a document, or of the stored policy for `None`.
     ///
     /// # Errors
-    /// A document that is wrong or makes too much of the catalog, no such tenant, a store that can't be reached.
+    /// Returns an error if the document is invalid or too expensive to apply to the catalog, if there is no such
+    /// tenant, or if the store can't be reached.
     pub async fn check_policy(
         &self,
         tenant: &TenantId,

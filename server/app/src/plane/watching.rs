@@ -1,5 +1,4 @@
-//! Who watches catalogs, and what they are told: that something changed comes from this process, what changed from
-//! the store.
+//! Watches on catalogs. This process reports that something changed, and the store tells what changed.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,17 +15,18 @@ use toolgate_routing::router::listing::known_servers;
 use toolgate_routing::shard::shards::Shards;
 use toolgate_store::{Changes, Revision, Store};
 
-/// How long a watcher goes without reading the store.
+/// Maximum time between two reads of the store by a watcher.
 const RECHECK: Duration = Duration::from_secs(30);
 
-/// Watchers that read the store at a time.
+/// Number of watchers that may read the store at once.
 const READS_AT_ONCE: usize = 4;
 
-/// The tenants that are watched, and how many may watch.
+/// Watched tenants, and the limit on watches.
 pub(super) struct Watchers {
-    /// Shared out by tenant.
+    /// Places for watches, shared between tenants.
     places: Shares,
-    /// A commit wakes all watchers of its tenant, whose reads must not take the store from calls.
+    /// Limit on store reads at once. A commit wakes all watchers of its tenant, and their reads must not crowd out
+    /// calls.
     reads: Semaphore,
     tenants: Mutex<HashMap<TenantId, watch::Sender<Revision>>>,
 }
@@ -37,7 +37,7 @@ impl Watchers {
         Self { places: Shares::new(max), reads, tenants: Mutex::default() }
     }
 
-    /// Wakes those who watch the tenant.
+    /// Wakes the tenant's watchers.
     pub(super) fn tell(&self, tenant: &TenantId, revision: Revision) {
         if let Some(sender) = self.tenants().get(tenant) {
             sender.send_if_modified(|told| {
@@ -56,7 +56,7 @@ impl Watchers {
         Ok(Seat { news: sender.subscribe(), _place: place })
     }
 
-    /// Forgets the tenant when nobody watches it any longer.
+    /// Removes the tenant's entry if it has no watchers left.
     fn leave(&self, tenant: &TenantId) {
         let mut tenants = self.tenants();
         if tenants.get(tenant).is_some_and(|sender| sender.receiver_count() == 0) {
@@ -64,7 +64,7 @@ impl Watchers {
         }
     }
 
-    /// Nothing panics while it holds the lock.
+    /// Locks the tenants. No code panics while it holds the lock.
     fn tenants(&self) -> MutexGuard<'_, HashMap<TenantId, watch::Sender<Revision>>> {
         self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -75,14 +75,14 @@ struct Seat {
     _place: Share,
 }
 
-/// Of which MCP servers a watcher is told.
+/// MCP servers that a watcher may learn about.
 #[derive(Debug, Clone)]
 pub enum Watched {
-    /// All: the watcher keeps the catalog.
+    /// All servers; for a watcher that maintains the catalog.
     All,
-    /// Those that an agent may know of.
+    /// Servers that an agent may know of.
     AsAgent {
-        /// The scopes that it may have; `None` for any that it says.
+        /// Maximum scopes of the agent; `None` if it may claim any.
         scopes: Option<BTreeSet<String>>,
     },
 }
@@ -93,24 +93,25 @@ pub struct CatalogWatch {
     store: Arc<dyn Store>,
     shards: Arc<Shards>,
     watched: Watched,
-    /// The MCP servers that the watcher could know of at the answer before; `None` before the first, and where it is
-    /// told of all.
+    /// MCP servers that the watcher could know of at the last answer. `None` before the first answer, and for a watcher
+    /// of all servers.
     known: Option<HashSet<String>>,
     tenant: TenantId,
-    /// `None` only while it is dropped.
+    /// Place of the watcher; `None` only during drop.
     seat: Option<Seat>,
-    /// What the watcher has been told of; `None` before the first answer to one that named no revision.
+    /// Last revision that was reported to the watcher; `None` before the first answer to a watcher that gave no
+    /// revision.
     seen: Option<Revision>,
 }
 
 impl CatalogWatch {
-    /// What changed since the last answer, as soon as anything did. Safe to cancel.
+    /// Waits for a change after the last answer and returns it. Cancel safe.
     ///
     /// # Errors
-    /// A store that can't be read.
+    /// Returns an error if the store can't be read.
     pub async fn next(&mut self) -> Result<Changes, Error> {
         loop {
-            // Before the store is read: what is committed after that wakes us again.
+            // This comes before the store is read: a later commit then wakes the watcher again.
             if let Some(seat) = &mut self.seat {
                 seat.news.borrow_and_update();
             }
@@ -125,14 +126,14 @@ impl CatalogWatch {
         }
     }
 
-    /// Waits until something was committed, or may have been.
+    /// Waits until a change was committed, or may have been.
     async fn news(&mut self) {
         let Some(seat) = &mut self.seat else { return };
-        // What a commit's caller did not live to tell is seen when the store is next read.
+        // A commit whose caller did not notify us is found when the store is next read.
         drop(timeout(RECHECK, seat.news.changed()).await);
     }
 
-    /// Leaves out the MCP servers of which the watcher may not know, and returns those of which it may.
+    /// Removes the MCP servers that the watcher may not know of, and returns those that it may know of.
     async fn visible(
         &self,
         mut changes: Changes,
@@ -146,7 +147,7 @@ impl CatalogWatch {
         };
         let named = changes.servers.len();
         changes.servers.retain(is_known);
-        // What an agent that resumes could know of before can't be told any more where it is gone now.
+        // For an agent that resumes, it is unknown whether it knew of a server that is hidden now.
         let is_resumed = self.known.is_none() && self.seen.is_some_and(|seen| seen > 0);
         if is_resumed && changes.servers.len() < named {
             changes = Changes { revision, ..Changes::default() };
@@ -172,11 +173,11 @@ impl Drop for CatalogWatch {
 }
 
 impl Plane {
-    /// Watches what is `watched` of a tenant's catalog from after revision `since`, or from now on for `None`. A tenant
-    /// without a catalog may be watched: it may get one.
+    /// Watches the `watched` part of a tenant's catalog from after revision `since`, or from now on for `None`. A
+    /// tenant without a catalog may be watched, because it may get one.
     ///
     /// # Errors
-    /// [`Error::Overloaded`]: as many watch as may, or the tenant has as many as are due to it.
+    /// Returns [`Error::Overloaded`] if the limit on watches or the tenant's share of it is reached.
     pub fn watch(
         &self,
         tenant: &TenantId,

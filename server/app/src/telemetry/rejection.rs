@@ -1,50 +1,51 @@
-//! Why something is refused at the edge: the one list of it, so that every reason is counted from 0 on.
+//! Reasons for refusals at the edge, in a single list so that each is counted from 0.
 
 use toolgate_serving::{ConnectionRefusal, DoorRefusal};
 
-/// Why a call, a connection or an answer is refused at the edge.
+/// Reason for refusing a call, a connection or an answer at the edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Rejection {
-    /// As many calls are in progress as may be, or the tenant has its share.
+    /// The limit on calls in progress, or the tenant's share of it, is reached.
     Concurrency,
-    /// More prompt calls than are answered without a long wait.
+    /// More prompt calls (those whose caller waits) are in progress than can be answered without a long wait.
     Wait,
-    /// More prompt calls than are looked at without a long wait.
+    /// More prompt calls are queued than can be started without a long wait.
     Queue,
-    /// The time left would not have sufficed, or had passed.
+    /// The deadline has passed, or the remaining time would not be enough.
     Deadline,
     /// Memory is short.
     Memory,
-    /// The tenant has as many calls in progress as its limit allows.
+    /// The tenant's limit on calls in progress is reached.
     TenantConcurrency,
-    /// The tenant began as many calls in a second as its limit allows.
+    /// The tenant's limit on calls per second is reached.
     TenantRate,
-    /// As many requests are under way as may be, or the connection has its share.
+    /// The limit on requests in progress, or the connection's share of it, is reached.
     Requests,
-    /// The tenant has its share of the requests under way.
+    /// The tenant's share of the requests in progress is reached.
     TenantRequests,
-    /// As many connections are open as may be.
+    /// The limit on open connections is reached.
     Connections,
-    /// As many connections of one address are open as may be.
+    /// The limit on open connections of one address is reached.
     AddressConnections,
-    /// A connection was closed for a new one: one without an authenticated call, or an idle one of a tenant with most of them.
+    /// A connection was closed for a new one. It had no authenticated call, or was an idle one of a tenant that had
+    /// more than half of the connections.
     ConnectionReplaced,
-    /// As many watches are open as may be.
+    /// The limit on open watches is reached.
     Watches,
-    /// Answers that callers do not read.
+    /// Too many bytes of answers are unsent, because callers do not read them.
     UnsentAnswers,
-    /// Bodies of callers without gRPC.
+    /// The limit on request bodies of callers without gRPC is reached.
     WebBodies,
-    /// A body of a caller without gRPC that came too late.
+    /// The request body of a caller without gRPC arrived too late.
     WebBodyLate,
-    /// A web page that `server.cors_origins` does not name.
+    /// The web page's origin is not listed in `server.cors_origins`.
     Origin,
-    /// The process stops.
+    /// The process is stopping.
     Draining,
 }
 
 impl Rejection {
-    /// Every one.
+    /// All reasons.
     pub const ALL: [Self; 18] = [
         Self::Concurrency,
         Self::Wait,
@@ -137,7 +138,7 @@ mod tests {
     fn no_reason_is_missing_from_the_list_or_has_the_name_of_another() {
         let names: BTreeSet<_> = Rejection::ALL.map(Rejection::name).into();
         assert_eq!(names.len(), Rejection::ALL.len());
-        // The last one that is declared: a reason that is added goes before it, or changes this.
+        // `Draining` is declared last. A new reason must go before it, or this line must change.
         assert_eq!(Rejection::Draining as usize + 1, Rejection::ALL.len());
     }
 }

@@ -1,4 +1,4 @@
-//! Token accounting adds up, and agrees with the tokenizer.
+//! Tests that token accounting adds up and agrees with the tokenizer.
 
 use toolgate_core::deferral::{Asked, Mode};
 use toolgate_core::tokens;

@@ -1,6 +1,6 @@
-//! Generated states, policies and catalogs: what Route shows, what Gate says, and what a slow evaluator says
-//! that shares no code with either (the `cel` crate's interpreter, plain loops) must be the same for every
-//! tool. `TOOLGATE_AGREEMENT_CASES` sets how many cases there are.
+//! Tests on generated states, policies and catalogs. For every tool, Route, Gate and a slow reference evaluator must
+//! agree. The reference shares no code with the others: it uses the `cel` crate's interpreter and plain loops.
+//! `TOOLGATE_AGREEMENT_CASES` sets the number of cases.
 
 mod generate;
 mod reference;
@@ -18,7 +18,7 @@ use reference::Reference;
 
 const CASES_DEFAULT: usize = 5_000;
 
-/// States that each pair of a policy and a catalog is asked about.
+/// Number of states that are tested with each pair of a policy and a catalog.
 const STATES: usize = 50;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,12 +59,12 @@ async fn route_gate_and_a_reference_agree() {
             expected.values().for_each(|stands| *seen.entry(*stands).or_default() += 1);
         }
     }
-    // Cases that are all alike would show nothing.
+    // Cases that are all alike would prove nothing.
     let tools: usize = seen.values().sum();
     assert!(seen.len() == 3 && seen.values().all(|count| count * 20 > tools), "{seen:?}");
 }
 
-/// A handle under which every tool was shown: made before the policy was there, so to speak.
+/// Returns a handle that includes every tool, as if it was made before the policy was set.
 async fn handle_of_all(world: &World, tenant: &str, case: &Case) -> String {
     let document = case.document();
     world.set_policy(tenant, "{}", "").await.unwrap();

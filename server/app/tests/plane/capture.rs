@@ -1,5 +1,5 @@
-//! Tools of an untrusted MCP server that are written for what people ask: how many places they get, in which order, and
-//! that a server which is alone in what it does is found all the same.
+//! Tests of tools of an untrusted MCP server that are written to match users' requests: the number of places they get,
+//! and their order. A server that is alone in its field must still be found.
 
 use std::sync::Arc;
 
@@ -37,7 +37,8 @@ fn of_tier(tier: i32, name: &str, tools: Vec<ToolText>) -> Registration {
     registration
 }
 
-/// Two honest tools that fit and two that fit less, beside eight of an untrusted server that are written for it.
+/// Creates a world with two honest tools that fit, two that fit less, and eight of an untrusted server that are written
+/// to match.
 async fn captured() -> World {
     let world = World::new().await;
     let honest = vec![
@@ -69,7 +70,7 @@ async fn untrusted_tools_take_half_of_the_places_at_most_while_others_want_them(
         let names = model_names(&answer);
         assert_eq!((names.len(), theirs(&names)), (top_k, most), "{names:?}");
     }
-    // Nobody else wants what is left.
+    // No other tool wants the remaining places.
     let strict = Options { top_k: 6, threshold: 0.45, ..options() };
     let answer = routed(&world, "refund invoice", strict).await;
     let names = model_names(&answer);
@@ -140,7 +141,7 @@ async fn searches_have_the_caps_of_route() {
         assert_eq!(theirs(&names), 5, "{query}: {names:?}");
         assert!(answer.message.contains("(mcp__NAME)"), "{query}: {:?}", answer.message);
     }
-    // Whoever names a server or its tools gets them.
+    // A query that names a server or its tools gets them.
     let eight = SearchQuery { max_results: 8, ..look_for("mcp__theirs") };
     assert_eq!(theirs(&found(&world.search("acme", eight).await)), 8);
     let names: Vec<_> = (0..8).map(|i| format!("{THEIRS}refund_invoice_{i}")).collect();
@@ -168,7 +169,7 @@ async fn the_name_of_an_untrusted_tool_counts_as_words() {
     let names = ["mcp__honest__zz_invoice", "mcp__honest__zz_pay_back", "mcp__a__refund_invoice"];
     assert_eq!(found(&answer), names);
     assert_eq!(scores, [12.0, 4.0, 4.0]);
-    // As standard it has the published weights.
+    // A standard server gets the published weights.
     world.register("acme", named(STANDARD, "a")).await;
     let answer = world.search("acme", look_for("refund invoice")).await;
     assert_eq!((&*found(&answer)[0], answer.tools[0].chosen.score), (names[2], 24.0));
@@ -189,7 +190,7 @@ async fn an_intent_does_not_find_an_untrusted_tool_by_its_name() {
     }
 }
 
-/// A tool with so long a schema that it has no room.
+/// Returns a tool whose schema is too long to fit.
 fn large(name: &str, description: &str) -> ToolText {
     let values: Vec<_> = (0..500).map(|i| format!("value {i}")).collect();
     tool(name, description).schema(json!({"type": "object", "properties": {"p": {"enum": values}}}))

@@ -1,4 +1,4 @@
-//! Whose clock counts: the store's, whatever the host's says.
+//! Tests that the store's clock counts, whatever the host's clock says.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use toolgate_routing::gate::verdict::RefusalCode;
 
 use crate::support::{Setup, World, ask, call, server, tool};
 
-/// By how much the store is ahead of this process, which would judge otherwise.
+/// Time by which the store's clock is ahead of this process, which would decide differently.
 const AHEAD: Duration = Duration::from_secs(24 * 3_600);
 const TTL: Duration = Duration::from_secs(3_600);
 

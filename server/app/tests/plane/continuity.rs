@@ -1,5 +1,5 @@
-//! An active set under a token budget: who goes, who stays, and when nobody goes because the prompt's cache is
-//! worth more.
+//! Tests of an active set under a token budget: which tools are removed, which stay, and when none is removed because
+//! the prompt's cache is worth more.
 
 use toolgate_core::state::{AgentState, CallStatus, PriorCall};
 use toolgate_routing::gate::verdict::RefusalCode;
@@ -11,13 +11,13 @@ use crate::support::{Mode, ToolText, World, ask, call, model_names, options, ser
 
 const TOPICS: [&str; 3] = ["refund invoice", "deploy branch", "calendar meeting"];
 
-/// Two tools a topic, all of the same cost.
+/// Returns two tools for each topic, all with the same cost.
 fn tools() -> Vec<ToolText> {
     let topic = |(i, text)| (0..2).map(move |n| tool(&format!("topic{i}_{n}"), text));
     TOPICS.into_iter().enumerate().flat_map(topic).collect()
 }
 
-/// A conversation that has been through the first two topics, and what a tool costs.
+/// Returns a conversation after turns on the first two topics, and the cost of a tool.
 async fn two_turns() -> (World, Answer, u32) {
     let world = World::new().await;
     world.register("acme", server("s", tools())).await;
@@ -29,7 +29,7 @@ async fn two_turns() -> (World, Answer, u32) {
     (world, second, cost)
 }
 
-/// The third topic, in a set of four tools.
+/// Asks for the third topic with a budget for four tools.
 fn third(before: &Answer, cost: u32) -> RouteQuery {
     let options = Options { active_token_budget: Some(4 * cost), ..options() };
     RouteQuery { previous: before.handle.clone(), options, ..ask(TOPICS[2]) }
@@ -66,7 +66,7 @@ async fn under_a_budget_tools_that_were_left_behind_go_for_new_ones() {
     assert_eq!(answer.change.removed.len(), 2);
     let spent: u32 = answer.active.iter().map(|active| active.tokens).sum();
     assert!(spent <= 4 * cost);
-    // What went may be called no longer.
+    // A removed tool may no longer be called.
     let gone = names(&answer, &answer.change.removed);
     let gone = format!("mcp__s__{}", gone[0]);
     let verdict = world.gate_one("acme", &answer.handle, call(&gone), AgentState::default());
@@ -100,13 +100,13 @@ async fn with_the_cache_counted_what_a_message_does_not_need_goes_where_that_pay
         let state = called("mcp__s__topic0_0", 2);
         RouteQuery { previous: before.handle.clone(), options, state, ..ask(text) }
     };
-    // Nothing that is left stands behind what goes; that it was called does not pay for it.
+    // No remaining tool follows the removed ones. A past call of a removed tool does not justify keeping it.
     let other = world.route("acme", counted(TOPICS[2])).await;
     assert_eq!(shown(&other), ["topic2_0", "topic2_1"]);
-    // Two would be read anew for the two that go.
+    // Removing two tools would force two others to be read again.
     let both = world.route("acme", counted(&TOPICS[1..].join(" "))).await;
     assert_eq!(shown(&both)[..4], ["topic0_0", "topic0_1", "topic1_0", "topic1_1"]);
-    // Nothing joins, so nothing goes.
+    // No tool is added, so none is removed.
     let same = world.route("acme", counted(TOPICS[1])).await;
     assert_eq!(model_names(&same), model_names(&before));
 }
@@ -163,7 +163,7 @@ async fn a_budget_that_shrank_is_met_as_far_as_tools_may_go() {
     query.intents[0].text = TOPICS[1].to_owned();
     query.options.active_token_budget = Some(cost);
     let answer = world.route("acme", query).await;
-    // The turn is about these two: they stay though they cost more than the budget.
+    // The turn is about these two, so they stay although they exceed the budget.
     assert_eq!(shown(&answer), ["topic1_0", "topic1_1"]);
 }
 

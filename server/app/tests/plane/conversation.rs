@@ -1,5 +1,5 @@
-//! Turns of one conversation: what was shown keeps its place, what changed is shown anew, and handles are
-//! what they say or nothing.
+//! Tests of conversations with several turns. Shown tools keep their places, changed tools are shown again, and handles
+//! are either valid or refused.
 
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ async fn what_was_called_does_not_pile_up() {
     let found = "mcp__s__found".to_owned();
     for keeps_handle in [true, false] {
         let mut handle = String::new();
-        // As a scan of the history says it: what was searched for, and each tool that a call to succeeded.
+        // A scan of the history gives this state: the searched tools, and each tool with a successful call.
         let discovered = vec![found.clone()];
         let mut state = AgentState { discovered, ..AgentState::default() };
         for turn in 0..40 {
@@ -242,7 +242,7 @@ async fn with_a_long_history_only_a_better_tool_changes_the_set() {
     assert_eq!(codes, 1);
     let insisting = Options { ignore_cache_cost: true, ..long.clone() };
     assert_eq!(shown(&next("refund invoice", &insisting).await), ["a", "b"]);
-    // The history is lost with the change, and nothing is left behind "a".
+    // The change invalidates the history's cache, and no tool follows "a".
     assert_eq!(shown(&next("deploy branch", &long).await), ["c"]);
 }
 
@@ -323,7 +323,7 @@ async fn what_was_not_shown_is_not_available() {
         "the MCP name will do when it is plain"
     );
     assert_eq!(gate("far").await.unwrap_err().search, "select:mcp__s__far");
-    // Fetched by name, it joins the set.
+    // A tool that is fetched by name joins the set.
     let fetched = world.schemas("acme", &["s/far"], &AgentState::default(), &answer.handle).await;
     let fetched = fetched.unwrap();
     assert!(fetched.tools[0].chosen.newly_promoted);
@@ -343,7 +343,7 @@ async fn an_expired_handle_is_refused_by_gate_and_renewed_by_route() {
     let (_, verdicts) = dead.gate("acme", &first.handle, calls, AgentState::default()).await;
     let codes: Vec<_> = verdicts.into_iter().map(|verdict| verdict.unwrap_err().code).collect();
     assert_eq!(codes, [RefusalCode::HandleExpired; 2], "and nothing is said about either tool");
-    // A replica with the same key and a longer life for its handles: the places hold.
+    // On a replica with the same key and a longer lifetime of handles, the places stay the same.
     let alive = dead.restarted(Setup::default()).await;
     let query = RouteQuery { previous: first.handle.clone(), ..ask(TOPICS[1]) };
     let renewed = alive.route("acme", query).await;

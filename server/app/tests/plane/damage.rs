@@ -1,4 +1,4 @@
-//! Rows that a bad disk changed: what is derived is made anew, what vouches for something is not served.
+//! Tests of rows that a bad disk changed. Derived data is rebuilt, and data that must be trusted is not served.
 
 use toolgate_app::plane::listing::ToolPage;
 use toolgate_core::error::Error;
@@ -22,7 +22,7 @@ async fn world() -> World {
     world
 }
 
-/// MCP names of the tools that are listed page by page, `size` on each.
+/// Returns the MCP names of the tools that are listed in pages of `size`.
 async fn listed(world: &World, size: u32, agent: Option<AgentState>) -> Vec<String> {
     let mut page = ToolPage { server: None, after: None, size };
     let mut names = Vec::new();
@@ -61,7 +61,7 @@ async fn damaged_vectors_are_made_anew() {
         let answer = restarted.route("acme", ask("refund")).await;
         assert_eq!(shown(&answer).len(), 3, "{what}");
         assert!(answer.snapshot.vectors().is_some(), "{what}");
-        // The intent, and the one summary.
+        // Two texts are embedded: the intent and one summary.
         assert_eq!(restarted.encoder.take_count(), 2, "{what}");
         let again = world.restarted(Setup::default()).await;
         assert_eq!(shown(&again.route("acme", ask("refund")).await).len(), 3, "{what}");
@@ -106,7 +106,7 @@ async fn a_damaged_definition_is_neither_listed_nor_approved() {
         .await;
     for size in 1..=3 {
         assert_eq!(listed(&world, size, None).await, ["gamma"], "pages of {size}");
-        // What the shard has is whole still.
+        // The loaded shard is still intact.
         assert_eq!(listed(&world, size, Some(granted(&[]))).await, ["gamma"], "pages of {size}");
     }
     world.damage("UPDATE tools SET status = 'quarantined' WHERE name <> 'beta'").await;

@@ -1,5 +1,5 @@
-//! Whether tools are deferred: modes, who chooses them, what is never deferred, and that every doubt sends
-//! more.
+//! Tests of whether tools are deferred: the modes, who chooses them, and tools that are never deferred. In case of
+//! doubt, more is sent.
 
 use toolgate_core::deferral::{Asked, Mode, Pattern, Policy, Reason, Source};
 use toolgate_routing::catalog::registration::Registration;
@@ -51,7 +51,7 @@ async fn always_defers_and_off_sends_everything() {
         "nothing is saved, nor lost"
     );
     assert!(answer.active.iter().all(|a| a.chosen.found_by == FoundBy::NotDeferred));
-    // The order does not depend on the intent, so that prompt caches hold.
+    // The order does not depend on the intent, so that prompt caches stay valid.
     let other = RouteQuery { options: mode(Mode::Off), ..ask("farthest") };
     assert_eq!(shown(&world.route("acme", other).await), shown(&answer));
     for name in TOOLS {
@@ -112,7 +112,7 @@ async fn the_operators_word() {
         mode: Some(Mode::Off),
         tenants: [(tenant, Mode::Always)].into(),
         denied_models: vec![Pattern::new("tiny")],
-        known_hosts: vec![Pattern::new("api.known.example")],
+        trusted_hosts: vec![Pattern::new("api.known.example")],
         ..Policy::default()
     };
     let world = world(policy.clone()).await;
@@ -125,11 +125,11 @@ async fn the_operators_word() {
     let answer = world.route("acme", turn(denied)).await;
     assert_eq!(decided(&answer), (false, Reason::ModelUnsupported, Source::Tenant, 0));
     assert_eq!(answer.active.len(), 4);
-    // It may change while the plane works.
+    // The policy may change at runtime.
     world.deferral.replace(Policy { kill_switch: true, ..policy });
     let answer = world.route("acme", turn(mode(Mode::Always))).await;
     assert_eq!(decided(&answer), (false, Reason::KillSwitch, Source::Request, 0));
-    world.deferral.replace(Policy { known_hosts: vec![Pattern::new("a")], ..Policy::default() });
+    world.deferral.replace(Policy { trusted_hosts: vec![Pattern::new("a")], ..Policy::default() });
     let behind = Asked { mode: None, model_host: Some("proxy.example".to_owned()) };
     let answer = world.route("acme", turn(Options { deferral: behind, ..options() })).await;
     assert_eq!(decided(&answer), (false, Reason::UnknownProxy, Source::Default, 0));
@@ -191,7 +191,7 @@ async fn more_tools_than_one_answer_holds_are_cut_best_first() {
     let answer = world.route("acme", turn(mode(Mode::Off))).await;
     assert_eq!((answer.active.len(), answer.deferral.deferred_tools), (TOOLS_MAX, 21));
     assert_eq!(model_names(&answer)[0], "mcp__z__wanted");
-    // A budget that the caller names is kept to.
+    // An explicit budget of the caller is respected.
     let cost = answer.active[0].tokens;
     let tight = Options { schema_token_budget: Some(cost), ..mode(Mode::Off) };
     assert_eq!(shown(&world.route("acme", turn(tight)).await), ["wanted"]);

@@ -1,4 +1,5 @@
-//! An encoder that fails, hangs or is late: words decide, the answer says so, and it comes in time.
+//! Tests of an encoder that fails, hangs or is late. The ranking then uses words, and the answer says so and arrives in
+//! time.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +23,7 @@ async fn world() -> World {
     world
 }
 
-/// In good time for a caller, and long before any default deadline.
+/// Returns a deadline that is soon enough for a caller, and long before any default deadline.
 fn soon() -> Option<Instant> {
     Some(Instant::now() + Duration::from_secs(2))
 }
@@ -97,7 +98,7 @@ async fn a_registration_without_an_encoder_is_taken_and_embedded_later() {
         (vec!["refund".to_owned()], &[Degraded::LexicalOnly][..])
     );
     world.encoder.set(Mode::Works);
-    // As after a restart: whatever is missing is embedded when the shard is loaded.
+    // As after a restart, missing embeddings are made when the shard is loaded.
     let restarted = world.restarted(crate::support::Setup::default()).await;
     let answer = restarted.route("acme", ask("another")).await;
     assert_eq!((shown(&answer), answer.degraded.len()), (vec!["refund".to_owned()], 0));

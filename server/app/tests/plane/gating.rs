@@ -1,5 +1,5 @@
-//! Gate as models meet it: names and arguments in the envelopes that they send, and refusals that say what
-//! to do next.
+//! Tests of Gate as models use it: names and arguments in the envelopes that models send, and refusals that say what to
+//! do next.
 
 use serde_json::json;
 use toolgate_core::state::AgentState;
@@ -13,7 +13,8 @@ use crate::support::{Setup, ToolText, World, ask, call, granted, look_for, optio
 const OPEN: &str = "mcp__git__open_issue";
 const CLOSE: &str = "mcp__git__close_issue";
 
-/// `open_issue` is in the active set; everything else is deferred, and `git/secret` hidden.
+/// Creates a world in which `open_issue` is in the active set, `git/secret` is hidden, and every other tool is
+/// deferred.
 async fn world() -> (World, String) {
     let world = World::new().await;
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
@@ -126,7 +127,7 @@ async fn a_hidden_name_is_neither_found_nor_suggested() {
     assert_eq!(verdict.unwrap_err().nearest, "mcp__git__secret_key");
 }
 
-/// A tool whose schema takes longer to compile than others.
+/// Returns a tool whose schema takes longer to compile than others.
 fn heavy(name: &str) -> ToolText {
     let patterns: Vec<_> =
         (0..20).map(|i| json!({"pattern": format!("^[a-z]{{9}}{i}$")})).collect();

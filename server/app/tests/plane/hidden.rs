@@ -1,5 +1,5 @@
-//! A tool whose scope the caller lacks does not exist for that caller: no answer tells it from a name that
-//! was never registered.
+//! Tests that a tool whose scope the caller lacks does not exist for that caller. No answer differs from that for a
+//! name which was never registered.
 
 use toolgate_core::state::AgentState;
 use toolgate_routing::gate::verdict::{RefusalCode, Refused};
@@ -7,7 +7,8 @@ use toolgate_routing::router::query::{Listing, Options, RouteQuery};
 
 use crate::support::{World, ask, call, granted, model_names, options, server, shown, tool};
 
-/// `secret` needs a scope of its own, `vault/key` one of its server's; `absent` was never registered.
+/// Creates a world in which `secret` needs a scope of its own, `vault/key` needs one of its server, and `absent` was
+/// never registered.
 async fn world() -> World {
     let world = World::new().await;
     let tools = vec![
@@ -86,7 +87,7 @@ async fn gate_refuses_it_as_unknown() {
     for hidden in ["mcp__s__secret", "mcp__vault__key", "secret", "key"] {
         assert_eq!(refusal(hidden).await, absent, "{hidden}");
     }
-    // The handle of one who saw it: its holder knows that it is there, and is told what is missing.
+    // The handle of a caller who saw the tool: its holder knows that the tool exists, and is told what is missing.
     let state = granted(&["admin"]);
     let seen = world.route("acme", RouteQuery { state, ..ask("refund invoice") }).await;
     let verdict = world.gate_one("acme", &seen.handle, call("mcp__s__secret"), nobody()).await;

@@ -1,6 +1,6 @@
-//! Two tenants on one plane, random operations on both: each sees exactly what a plane of its own would
-//! show, and nothing of the other appears in any answer or error. Every text of a tenant carries a word
-//! that the other never uses.
+//! Tests of two tenants on one plane with random operations on both. Each sees exactly what a plane of its own would
+//! show, and nothing of the other tenant is in any answer or error. Every text of a tenant has a word that the other
+//! never uses.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -52,7 +52,7 @@ enum Operation {
         server: usize,
     },
     List,
-    /// Everything that takes a handle, with the other tenant's.
+    /// All calls that take a handle, with the other tenant's handle.
     Foreign,
 }
 
@@ -75,7 +75,7 @@ fn operations() -> impl Strategy<Value = Vec<(usize, Operation)>> {
     prop::collection::vec((0..TENANTS.len(), operation), 4..40)
 }
 
-/// What one tenant should have, and what it was last given.
+/// Expected state of one tenant, and its last answer.
 #[derive(Debug, Default)]
 struct Model {
     /// Versions by server and tool.
@@ -100,7 +100,7 @@ struct Pair {
     models: [Model; 2],
 }
 
-/// Tools 0 to 3 have the same names with both tenants; the others carry the mark.
+/// Returns a tool name. Tools 0 to 3 have the same names in both tenants; the others contain the tenant's mark.
 fn tool_name(who: usize, number: u8) -> String {
     if number < 4 { format!("t{number}") } else { format!("t{number}_{}", MARKS[who]) }
 }
@@ -156,7 +156,7 @@ impl Pair {
         let mut registration = server(name, texts.collect());
         registration.server.description = format!("{} server", MARKS[who]);
         registration.mode = if merge { Mode::Merge } else { Mode::Replace };
-        // The same id may come from both tenants, for different requests: each has its own.
+        // The same request id may come from both tenants for different requests, and each tenant has its own.
         let id = format!("{name} {merge} {:?}", unique.keys());
         let hash = [u8::try_from(who).unwrap(); 32];
         registration.request = Some((id, hash)).filter(|_| unique.len() > 2);
@@ -189,7 +189,7 @@ impl Pair {
         let query = RouteQuery { options: everything, previous, ..ask(&text) };
         let answer = self.world.try_route(TENANTS[who], query).await;
         let Ok(answer) = self.exists(who, answer) else { return };
-        // The whole snapshot is printed too: definitions, hints, names, requirements.
+        // The whole snapshot is searched too: definitions, hints, names and requirements.
         self.clean(who, &answer);
         let mut names = model_names(&answer);
         names.sort();
@@ -318,7 +318,7 @@ impl Pair {
         let search = SearchQuery { previous: handle.clone(), ..look_for("select:git/t1") };
         let searched = self.world.try_search(TENANTS[who], search).await;
         assert!(matches!(searched.map(drop), Err(Error::HandleInvalid(_))));
-        // Also for tools that both tenants have.
+        // This includes tools that both tenants have.
         let calls = self.models[1 - who].shown.iter().map(|name| call(name)).collect();
         let (_, verdicts) = self.world.gate(TENANTS[who], &handle, calls, state).await;
         self.clean(who, &verdicts);
@@ -327,7 +327,7 @@ impl Pair {
         }
     }
 
-    /// A tenant that never registered is unknown, and one that did is not.
+    /// Checks that a tenant is unknown exactly if it never registered.
     fn exists<T>(&self, who: usize, answer: Result<T, Error>) -> Result<T, Error> {
         let unknown = matches!(&answer, Err(Error::TenantNotFound(name)) if name == TENANTS[who]);
         assert_eq!(unknown, !self.models[who].ever_registered);
@@ -337,7 +337,7 @@ impl Pair {
         answer
     }
 
-    /// Nothing of the other tenant is in the answer.
+    /// Checks that nothing of the other tenant is in the answer.
     fn clean(&self, who: usize, answer: &impl Debug) {
         let text = format!("{answer:?}");
         assert!(!text.contains(MARKS[1 - who]), "{} in: {text}", MARKS[1 - who]);

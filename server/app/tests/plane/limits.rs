@@ -1,4 +1,4 @@
-//! Bad and oversize registrations: what is refused, with which error, and that nothing of it is stored.
+//! Tests of invalid and oversize registrations: they are refused with the right error, and nothing of them is stored.
 
 use std::time::Instant;
 
@@ -53,7 +53,7 @@ async fn nobody_compiles_schemas_for_a_caller_whose_deadline_has_passed() {
     assert_eq!(count(&world).await, 1);
 }
 
-/// The 100,001st tool, with the limit at 5.
+/// Corresponds to the 100,001st tool, with the limit at 5.
 #[tokio::test]
 async fn one_tool_too_many_for_the_tenant_is_refused_whole() {
     let world = small().await;
@@ -70,7 +70,7 @@ async fn one_tool_too_many_for_the_tenant_is_refused_whole() {
     let mut merge = server("b", tools(2..3));
     merge.mode = Mode::Merge;
     assert!(matches!(world.try_register("acme", merge).await, Err(Error::StockExceeded { .. })));
-    // Replacing within the limit is fine at the limit, and so is what another tenant does.
+    // At the limit, replacing tools is fine, and so are another tenant's registrations.
     world.register("acme", server("a", tools(7..10))).await;
     assert_eq!(count(&world).await, 5);
     world.register("other", server("a", tools(0..5))).await;

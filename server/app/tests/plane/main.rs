@@ -1,5 +1,5 @@
-//! What the routing plane promises, asked of `Plane` itself: a real store in a folder of its own, an
-//! encoder that is deterministic and can be made to fail, nothing of the wire.
+//! Tests of the routing plane's promises on `Plane` itself. They use a real store in a folder of its own and a
+//! deterministic encoder that can be made to fail, without a network.
 #![expect(clippy::unwrap_used, unreachable_pub, reason = "nothing but tests")]
 
 mod accounting;

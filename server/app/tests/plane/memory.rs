@@ -1,5 +1,5 @@
-//! Memory of what worked: an allowed call makes its tool be found for intents like it, for its tenant alone, as long as
-//! the tenant is opted in and nobody clears it.
+//! Tests of the memory of successful calls. After an allowed call, similar intents find its tool. This holds only for
+//! its tenant, while the tenant is opted in and the memory is not cleared.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::support::{
     Mode, Setup, World, ask, call, found, granted, look_for, options, server, shown, tenant, tool,
 };
 
-/// Shares no word with any tool.
+/// Text that shares no word with any tool.
 const WISH: &str = "tidy that horrible mess away please";
 const LIKE_IT: &str = "tidy the horrible mess away now";
 const ARCHIVE: &str = "mcp__box__archive";
@@ -36,20 +36,20 @@ async fn world(setup: Setup) -> World {
     world
 }
 
-/// The product's own cut, which memory can move.
+/// Asks with the product's own cutoff, which memory can move.
 fn wish(text: &str) -> RouteQuery {
     let ratio = Options::default().ratio;
     RouteQuery { options: Options { ratio, explain: true, top_k: 3, ..options() }, ..ask(text) }
 }
 
-/// Has `archive` called for a wish, by eight agents that find it by its name.
+/// Calls `archive` for a wish by eight agents, which find it by its name.
 async fn calls(world: &World, name: &str, text: &str) {
     for caller in 0..8 {
         gate_as(world, &tenant(name), &format!("agent-{caller}"), "archive", 1, text).await;
     }
 }
 
-/// What the keeper does.
+/// Runs the background keeper once.
 async fn kept(world: &World) {
     for name in ["acme", "other"] {
         drop(world.plane.memory.of(&tenant(name)));
@@ -122,11 +122,11 @@ async fn it_outlives_a_restart_and_is_there_for_other_replicas() {
     drop(other.route("acme", wish(LIKE_IT)).await);
     kept(&other).await;
     assert_eq!(first(&other.route("acme", wish(LIKE_IT)).await).as_deref(), Some("archive"));
-    // What one clears the other forgets.
+    // A replica forgets what another one clears.
     world.plane.clear_memory(&tenant("acme"), None, None).await.expect("a clearance");
     kept(&other).await;
     assert_ne!(first(&other.route("acme", wish(LIKE_IT)).await).as_deref(), Some("archive"));
-    // Another encoder's embeddings are as if they were not there.
+    // Embeddings of another encoder are ignored.
     calls(&world, "acme", WISH).await;
     kept(&world).await;
     let foreign = world.restarted(Setup { fingerprint: "fake-2", ..on() }).await;
@@ -182,7 +182,7 @@ async fn one_caller_can_not_take_an_intent_over() {
     assert_eq!(first(&answer).as_deref(), Some("archive"));
 }
 
-/// A tool called as often by one principal, for a wish.
+/// Calls a tool this many times as one principal, for a wish.
 async fn gate_as(
     world: &World,
     tenant: &TenantId,

@@ -1,4 +1,4 @@
-//! MCP servers that are announced before their tools are known.
+//! Tests of MCP servers that are announced before their tools are known.
 
 use toolgate_core::identity::ServerName;
 use toolgate_routing::catalog::registration::Registration;
@@ -6,7 +6,7 @@ use toolgate_routing::router::query::{Options, RouteQuery};
 
 use crate::support::{Setup, World, ask, found, granted, look_for, options, server, shown, tool};
 
-/// Announces a server; what else it says counts only when it is new.
+/// Announces a server. Its other settings count only if it is new.
 fn announced(name: &str, scopes: &[&str]) -> Registration {
     let mut registration = server(name, Vec::new());
     registration.body = Vec::new().into();
@@ -33,7 +33,7 @@ async fn announced_servers_are_named_until_their_tools_are_there() {
     assert!(empty.message.contains("still connecting: slack"), "{}", empty.message);
     let world = world.restarted(Setup::default()).await;
     assert_eq!(pending(&world).await.0, ["slack"], "a restart forgets nothing");
-    // To ask for its tools is no mistake, though there are none yet.
+    // Naming the server is not an error, although it has no tools yet.
     let only = Options { servers: vec![ServerName::parse("slack").unwrap()], ..options() };
     let answer = world.route("acme", RouteQuery { options: only, ..ask("send") }).await;
     assert!(answer.active.is_empty());

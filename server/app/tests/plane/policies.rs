@@ -1,5 +1,5 @@
-//! What a tenant's policy does: who sees which tool, which tools are chosen, and that every surface says the
-//! same of them.
+//! Tests of a tenant's policy: the tools that each agent sees, the tools that are chosen, and the agreement of every
+//! API on them.
 
 use serde_json::json;
 use toolgate_app::plane::policies::ToolVerdict;
@@ -14,7 +14,7 @@ use crate::support::{
     ToolText, World, ask, call, found, granted, look_for, options, reached, server, shown, tool,
 };
 
-/// `n` tools that fit the same intent.
+/// Returns `n` tools that fit the same intent.
 fn refunds(n: usize) -> Vec<ToolText> {
     (0..n).map(|i| tool(&format!("refund_{i}"), "refund invoice")).collect()
 }
@@ -82,7 +82,7 @@ async fn a_registration_may_have_conditions() {
     assert_eq!(shown(&world.route("acme", ask("refund invoice")).await), ["read"]);
     let query = RouteQuery { state: granted(&["write"]), ..ask("refund invoice") };
     assert_eq!(shown(&world.route("acme", query).await).len(), 2);
-    // It is read back from the store as it was registered.
+    // The policy is read back from the store unchanged.
     let restarted = world.restarted(crate::support::Setup::default()).await;
     assert_eq!(shown(&restarted.route("acme", ask("refund invoice")).await), ["read"]);
 }
@@ -145,7 +145,7 @@ async fn caps_leave_room_for_other_servers() {
     let answer = world.route("acme", unset("refund invoice")).await;
     let chosen = names(&answer);
     assert_eq!((of(&chosen, "s/"), of(&chosen, "t/")), (1, 8), "{chosen:?}");
-    // What is kept stays, and counts.
+    // Kept tools stay, and count against the limit.
     let next = RouteQuery { previous: answer.handle, ..unset("refund invoice") };
     assert_eq!(names(&world.route("acme", next).await), chosen);
 }
@@ -287,7 +287,7 @@ async fn a_check_says_how_far_each_rule_reaches() {
     assert_eq!(rules[3], ("idle", 3, "says nothing of the tools that it matches"));
 }
 
-/// Conditions of 200 nodes each, which differ from tool to tool.
+/// Returns a policy with conditions of 200 nodes each, which differ from tool to tool.
 fn one_condition_a_tool(rules: usize) -> String {
     let words = (0..200).map(|n| format!("'{n}'")).collect::<Vec<_>>().join(", ");
     let rule = |n| {

@@ -1,4 +1,4 @@
-//! The summary pool: a client that applies deltas holds what a client that asks anew is given, whatever
+//! Tests of the summary pool. A client that applies changes has the same pool as a client that reads it anew, whatever
 //! happened to the catalog in between.
 
 use std::collections::BTreeSet;
@@ -32,7 +32,7 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
     prop::collection::vec(prop_oneof![4 => register, 1 => unregister], 1..14)
 }
 
-/// What a client holds of the pool, in its prompt's order.
+/// Client's copy of the pool, in the order of its prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Held {
     lines: Vec<(String, String)>,
@@ -40,8 +40,8 @@ struct Held {
 }
 
 impl Held {
-    /// As the contract says: everything is forgotten for a full one, removed names go first, then what
-    /// was added goes to the end. A name that is added again stands there only once.
+    /// Applies a change by the contract. A full one first clears the copy. Then removed names are deleted, and added
+    /// ones are appended. A name that is added again appears only once.
     fn apply(&mut self, snapshot: &Snapshot, delta: &PoolDelta) {
         if delta.full {
             self.lines.clear();
@@ -111,7 +111,7 @@ proptest! {
                 }
                 follow(&world, &state, &mut seldom).await;
                 let fresh = whole(&world, &state).await;
-                // Equal in order too: the pool is a cached prefix of a prompt.
+                // The order must be equal too, because the pool is a cached prefix of a prompt.
                 prop_assert_eq!(&often, &fresh);
                 prop_assert_eq!(&seldom, &fresh);
             }
@@ -127,7 +127,7 @@ async fn follow(world: &World, state: &AgentState, held: &mut Held) {
     if delta.is_empty() {
         assert_eq!(held.lines, before);
     }
-    // Route says the same, and nothing when there is nothing to say.
+    // Route says the same, and sends no pool if nothing changed.
     let query = RouteQuery { known_pool_revision: Some(snapshot.revision), ..ask("anything") };
     let routed = world.route("acme", RouteQuery { state: state.clone(), ..query }).await;
     assert_eq!(routed.pool, None);
@@ -138,15 +138,15 @@ async fn the_pool_only_appends_until_the_catalog_changes() {
     let world = World::new().await;
     world.register("acme", server("b", vec![tool("one", "x"), tool("two", "y")])).await;
     let first = whole(&world, &granted(&[])).await;
-    // A server whose name sorts first still goes behind what clients hold already.
+    // A server whose name sorts first still goes after the lines that clients already have.
     world.register("acme", server("a", vec![tool("three", "z")])).await;
     let second = whole(&world, &granted(&[])).await;
     assert_eq!(second.lines[..2], first.lines);
     assert_eq!(second.lines[2].0, "mcp__a__three");
-    // The same body again is no change.
+    // Registering the same body again is not a change.
     world.register("acme", server("a", vec![tool("three", "z")])).await;
     assert_eq!(whole(&world, &granted(&[])).await, second);
-    // A schema that changes leaves the line alone.
+    // A changed schema does not change the line.
     let typed = tool("one", "x").schema(serde_json::json!({"type": "object", "required": []}));
     world.register("acme", server("b", vec![typed, tool("two", "y")])).await;
     let (_, delta) = world.pool("acme", &granted(&[]), Some(second.revision)).await;

@@ -1,4 +1,4 @@
-//! Preconditions take part before the cut: what may not be called never stands in the way of what may.
+//! Tests that preconditions apply before the cutoff, so that locked tools never displace open ones.
 
 use toolgate_core::precondition::Precondition::{
     All, Any, HasPriorToolOutput, IsAuthenticated, MilestoneReached, Not,
@@ -11,7 +11,7 @@ use crate::support::{
     World, ask, call, granted, model_names, options, reached, server, shown, tool,
 };
 
-/// 50 locked tools that are nearest, 12 open ones that are less near.
+/// Creates a world with 50 locked tools that fit best, and 12 open ones that fit less well.
 async fn crowded() -> World {
     let world = World::new().await;
     let locked = |i: usize| tool(&format!("locked_{i}"), "refund invoice").after("approved");
@@ -110,7 +110,7 @@ async fn combinations_decide_as_written_in_route_and_gate() {
     }
 }
 
-/// Gate allows the tools `open` of the three, and refuses the others for their preconditions.
+/// Checks that Gate allows the `open` tools of the three, and refuses the others for their preconditions.
 async fn gate_agrees(world: &World, handle: &str, state: &AgentState, open: &[&str]) {
     for name in ["all", "any", "not"] {
         let model_name = format!("mcp__s__{name}");
@@ -138,7 +138,7 @@ async fn gate_asks_the_state_again() {
     let refused = gate(AgentState::default()).await.unwrap_err();
     assert_eq!(refused.code, RefusalCode::PreconditionUnmet);
     assert_eq!(refused.unlock, ["milestone_reached(\"approved\")"]);
-    // And the next Route drops it from its place.
+    // The next Route removes the tool from its place.
     let next = RouteQuery { previous: answer.handle.clone(), ..ask("refund") };
     assert_eq!(shown(&world.route("acme", next).await), ["look"]);
 }

@@ -1,4 +1,4 @@
-//! Which tools an intent gets, compared with a ranking that is written as plainly as can be.
+//! Tests of the tools chosen for an intent, compared with a ranking that is as simple as possible.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -15,7 +15,7 @@ const WORDS: [&str; 16] = [
     "calendar", "meeting", "email", "folder", "photo", "invoice2", "weather",
 ];
 
-/// Overlaps closer than this may come in either order: the two sides add in different orders.
+/// Overlaps closer than this may come in either order, because the two sides add in different orders.
 const ROUNDING: f32 = 1e-5;
 
 #[tokio::test]
@@ -203,7 +203,7 @@ proptest! {
     }
 }
 
-/// As many as there are above the threshold, each of them above it, the best scores first.
+/// Checks that all tools above the threshold are chosen (at most `top_k`), and that the best scores come first.
 fn check_against_scan(answer: &Answer, intent: &str, top_k: usize, threshold: f32) {
     let query = embed(intent);
     let overlap = |summary: &str| cosine(&query, &embed(summary));

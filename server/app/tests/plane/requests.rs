@@ -1,4 +1,4 @@
-//! What a request may ask for beside its intents: pins, exclusions, servers, budgets, detail.
+//! Tests of the options of a request: pins, exclusions, servers, budgets and detail.
 
 use toolgate_core::error::Error;
 use toolgate_core::identity::ServerName;
@@ -47,17 +47,17 @@ async fn excluded_tools_never_come() {
         let mut left = shown(&with(&world, excluded.clone()).await);
         left.sort();
         assert_eq!(left, ["a2", "b1", "b2"]);
-        // Pinned and excluded at once: exclusion wins, and the answer says so.
+        // A tool that is both pinned and excluded is excluded, and the answer says so.
         let both = Options { pinned: names(&["a/a1"]), ..excluded.clone() };
         let answer = with(&world, both).await;
         assert!(!shown(&answer).contains(&"a1".to_owned()));
         assert_eq!(answer.refusals[0].code, RefusalCode::Excluded);
-        // Kept from a turn before and excluded now: dropped.
+        // A tool that was kept from an earlier turn is removed if it is excluded now.
         let previous = with(&world, options()).await.handle;
         let query = RouteQuery { previous, options: excluded, ..ask("refund invoice") };
         assert!(!shown(&world.route("acme", query).await).contains(&"a1".to_owned()));
     }
-    // An MCP name is every tool's that has it.
+    // An MCP name applies to every tool that has it.
     let by_mcp_name = Options { excluded: names(&["a1"]), ..options() };
     let answer = with(&world, by_mcp_name).await;
     assert!(!shown(&answer).contains(&"a1".to_owned()));
@@ -121,7 +121,7 @@ async fn the_token_budget_is_kept_and_used() {
         answer.refusals.iter().filter(|r| r.code == RefusalCode::OverTokenBudget).collect();
     assert_eq!(over.len(), 2);
     assert!(over[0].message.contains("tokens"));
-    // The exact sum fits.
+    // A budget of exactly the sum is enough.
     let all = free.active.iter().map(|tool| tool.tokens).sum();
     let exact = Options { schema_token_budget: Some(all), ..options() };
     assert_eq!(with(&world, exact).await.active.len(), 4);

@@ -1,5 +1,5 @@
-//! SearchTools: every form of the grammar, the published weights, what an empty answer says, and that what
-//! the state hides is not found.
+//! Tests of SearchTools: every form of the grammar, the published weights and the text of an empty answer. Tools that
+//! the state hides are not found.
 
 use toolgate_core::state::AgentState;
 use toolgate_routing::catalog::registration::Registration;
@@ -17,7 +17,7 @@ const CHANNELS: &str = "mcp__slack__list_channels";
 const ISSUE: &str = "mcp__github__create_issue";
 const EMAIL: &str = "mcp__email__send_email";
 
-/// The published example's four tools.
+/// Creates a world with the four tools of the published example.
 async fn world() -> World {
     let world = World::new().await;
     let slack =
@@ -28,7 +28,7 @@ async fn world() -> World {
     world
 }
 
-/// The names and scores that a query finds.
+/// Checks the names and scores that a query finds.
 async fn check(world: &World, query: &str, expected: &[(&str, f32)]) {
     let answer = world.search("acme", look_for(query)).await;
     let scores = answer.tools.iter().map(|active| active.chosen.score);
@@ -69,7 +69,7 @@ async fn each_weight_counts() {
         ("mcp__s__beta", 2.0),
     ];
     check(&world, "gamma", &expected).await;
-    // Within the whole name, but in no part of it.
+    // The text is in the whole name, but not in any part of it.
     check(&world, "s__alp", &[("mcp__s__alpha", 3.0)]).await;
     check(&world, "GAM", &[("mcp__s__gamma", 6.0), ("mcp__s__xgammax", 6.0)]).await;
 }
@@ -143,7 +143,7 @@ async fn selecting_takes_names_as_models_write_them() {
     let answer = world.search("acme", SearchQuery { max_results: 1, ..look_for(&query) }).await;
     assert_eq!(found(&answer), [ISSUE, SEND, EMAIL], "whatever max_results says");
     assert_eq!((answer.form, answer.message.as_str()), (Form::Select, ""));
-    // A name by itself selects as well.
+    // A name alone selects the tool too.
     for query in [ISSUE, "create_issue", "github/create_issue"] {
         let answer = world.search("acme", look_for(query)).await;
         assert_eq!((found(&answer), answer.form), (vec![ISSUE.to_owned()], Form::Select));
@@ -178,7 +178,7 @@ async fn a_sentence_goes_to_the_router() {
     let answer = world.search("acme", look_for("please posts me a text")).await;
     assert_eq!((answer.form, found(&answer)[0].as_str()), (Form::Natural, SEND));
     assert!(answer.tools[0].chosen.overlap >= 0.14);
-    // Keywords that match nothing are asked for by meaning; nonsense has none.
+    // Keywords without a match are searched by meaning, and nonsense has none.
     let answer = world.search("acme", look_for("qqq zzz")).await;
     assert_eq!((answer.form, found(&answer)), (Form::Natural, vec![]));
     assert!(answer.message.contains("No tool fits"), "{}", answer.message);
@@ -228,7 +228,7 @@ struct ToolTurn<'a> {
 }
 
 impl ToolTurn<'_> {
-    /// What the next Route keeps, in its places.
+    /// Returns the tools that the next Route keeps, in their order.
     async fn kept(&self, world: &World) -> Vec<String> {
         let mut query = ask("qqq");
         query.previous = self.handle.to_owned();
@@ -253,7 +253,7 @@ async fn locked_tools_are_explained_and_hidden_ones_are_not_there() {
     let texts = |answer: &toolgate_routing::router::search::SearchAnswer| {
         (found(answer), answer.message.clone(), answer.refusals.len(), answer.searched)
     };
-    // A hidden tool and one that never was: the same answers but for the name that was asked for.
+    // A hidden tool and one that never existed give the same answers, except for the name in the query.
     for (hidden, absent) in [
         ("select:mcp__s__secret", "select:mcp__s__absent"),
         ("select:s/secret", "select:s/absent"),

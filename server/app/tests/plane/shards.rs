@@ -1,4 +1,4 @@
-//! Shards come and go with the memory budget and the process; what they answer does not.
+//! Tests that shards are loaded and evicted by the memory budget and by restarts, without any effect on answers.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -188,7 +188,7 @@ async fn what_registrations_compare_and_load_is_done_within_the_share() {
     assert_eq!(after_restart, 3, "and before these the shard, which tells how much room there is");
 }
 
-/// Tools that are alike but for their numbers.
+/// Returns tools that differ only in their numbers.
 fn refunds(numbers: Range<usize>) -> Vec<ToolText> {
     numbers.map(|n| tool(&format!("a{n}"), "refund invoice")).collect()
 }
@@ -256,7 +256,7 @@ async fn another_encoder_embeds_the_catalog_once() {
 
 const GENERATIONS: u64 = 30;
 
-/// Twelve tools that all say of which generation they are.
+/// Returns twelve tools that all name their generation.
 fn generation(n: u64) -> Registration {
     let tools = (0..12).map(|i| tool(&format!("t{i}"), &format!("refund generation{n}")));
     server("s", tools.collect())
@@ -270,7 +270,7 @@ async fn routes_beside_registrations_see_one_state_each() {
         (0..4).map(|_| tokio::spawn(read_to_the_end(Arc::clone(&world)))).collect();
     for n in 1..GENERATIONS {
         let revision = world.register("acme", generation(n)).await;
-        // What was acknowledged is routed from then on.
+        // An acknowledged registration is routed from then on.
         let seen = world.route("acme", ask("refund")).await;
         assert!(seen.snapshot.revision >= revision);
         assert!(seen.snapshot.tools[0].summary.ends_with(&format!("generation{n}")));
@@ -280,7 +280,7 @@ async fn routes_beside_registrations_see_one_state_each() {
     }
 }
 
-/// Routes until the last generation is there.
+/// Routes until the last generation is served.
 async fn read_to_the_end(world: Arc<World>) {
     let mut newest = 0;
     while newest < GENERATIONS {
@@ -293,7 +293,7 @@ async fn read_to_the_end(world: Arc<World>) {
         assert!(tools.iter().all(|tool| said(tool) == said(&tools[0])), "half of a change");
         assert!(answer.snapshot.revision >= newest, "a reader went back in time");
         newest = answer.snapshot.revision;
-        // Nothing here waits, so nothing else would have a turn.
+        // No call here waits, so nothing else would get to run.
         tokio::task::yield_now().await;
     }
 }

@@ -1,5 +1,5 @@
-//! What the tests of this folder share: a plane on a real store, an encoder that can be told to fail,
-//! and short spellings of what the plane is asked.
+//! Shared parts of these tests: a plane on a real store, an encoder that can be made to fail, and short forms of
+//! requests.
 
 pub mod ask;
 pub mod catalog;

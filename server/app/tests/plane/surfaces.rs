@@ -1,5 +1,5 @@
-//! Every surface that an agent can reach, asked of two catalogs: one with tools that the policy hides, one
-//! that never had them. Each must say the same of both, to the letter.
+//! Tests of every API that an agent can reach, on two catalogs: one with tools that the policy hides, and one that
+//! never had them. Each answer must be exactly the same for both.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use toolgate_store::ToolCursor;
 
 use crate::support::{Mode, World, ask, call, found, look_for, options, server, tenant, tool};
 
-/// `denied` exists for nobody, `scoped` and all of `vault` for those with a scope that nobody here has.
+/// Policy in which `denied` exists for nobody, and `scoped` and all of `vault` only for agents with a scope that none
+/// has here.
 const DOCUMENT: &str = "rules:
   - {name: never, match: {tools: [denied]}, denied: true, pinned: true, always_load: true}
   - {name: staff, match: {tools: [scoped]}, required_scopes: [staff], pinned: true}
@@ -38,7 +39,7 @@ const GUESSES: [&str; 9] = [
 async fn world(with_hidden: bool) -> World {
     let world = World::new().await;
     let mut tools = vec![tool("open", "refund invoice"), tool("locked", "refund").after("planned")];
-    // The same number of changes either way, so that revisions are the same.
+    // The number of changes is the same either way, so that revisions are the same.
     let mut vault = Vec::new();
     if with_hidden {
         tools.push(tool("denied", "refund invoice"));
@@ -55,7 +56,7 @@ fn name(snapshot: &Snapshot, slot: u32) -> String {
     snapshot.tool(slot).model_name.to_string()
 }
 
-/// Without slots: they number hidden tools too, and never leave the service.
+/// Renders refusals without slots. Slots also count hidden tools, and never leave the service.
 fn refused(snapshot: &Snapshot, refusals: &[Refusal]) -> String {
     let mut text = String::new();
     for refusal in refusals {
@@ -129,7 +130,7 @@ async fn search(world: &World, query: &str) -> String {
     format!("{:?} {tools:?} {message} {counts:?}\n{refused}", answer.form)
 }
 
-/// Searches that would find hidden tools, but for those that name one alone.
+/// Searches that would find hidden tools, except those that name only one.
 const SEARCHES: [&str; 7] = [
     "vault",
     "mcp__",
@@ -140,7 +141,7 @@ const SEARCHES: [&str; 7] = [
     "which tool pays money back",
 ];
 
-/// By pages of one, so that where a page ends is told too.
+/// Lists tools in pages of one, so that the ends of pages are compared too.
 async fn listed(world: &World, filter: Option<&str>) -> String {
     let server = filter.map(|name| ServerName::parse(name).unwrap());
     let mut page = ToolPage { server, after: None, size: 1 };
@@ -159,7 +160,7 @@ async fn listed(world: &World, filter: Option<&str>) -> String {
     }
 }
 
-/// What each surface says, by its name.
+/// Returns the answer of each API, by its name.
 async fn surfaces(world: &World) -> Vec<(String, String)> {
     let named = |list: &str| vec![list.to_owned()];
     let mut said = vec![("Route".to_owned(), route(world, options()).await)];
@@ -194,7 +195,7 @@ async fn surfaces(world: &World) -> Vec<(String, String)> {
 
 #[tokio::test]
 async fn hidden_tools_are_nowhere() {
-    // Without the encoder, tools are ranked by words, and by how rare these are.
+    // Without the encoder, tools are ranked by words, and by the rarity of these words.
     for mode in [Mode::Works, Mode::Fails] {
         let mut said = Vec::new();
         for with_hidden in [true, false] {
@@ -207,7 +208,7 @@ async fn hidden_tools_are_nowhere() {
             assert_eq!(hidden, absent);
         }
     }
-    // The comparison can fail: whoever has the scopes is told more.
+    // The comparison can fail: an agent with the scopes sees more.
     let world = world(true).await;
     let state = crate::support::granted(&["staff", "vault"]);
     let (_, seen) = world.pool("acme", &state, None).await;
@@ -236,7 +237,7 @@ async fn an_unknown_and_a_hidden_name_are_refused_alike() {
             said.replace(guess, "NAME")
         };
         for guess in GUESSES {
-            // As near to the names of visible tools, since suggestions go by that.
+            // The unknown name is as near to visible tools' names as the guess, because suggestions depend on that.
             let unknown = format!("{}q", &guess[..guess.len() - 1]);
             assert_eq!(answer(guess).await, answer(&unknown).await, "{guess}");
         }
@@ -254,7 +255,7 @@ async fn what_happens_to_hidden_tools_is_not_told() {
     assert!(delta.full && delta.removed.is_empty(), "{delta:?}");
 }
 
-/// Two servers with a tool of one name: the one that was shown is gone, by a rule or by unregistration.
+/// Tests two servers with a tool of the same name. The shown one is removed, by a rule or by unregistration.
 #[tokio::test]
 async fn a_tool_that_is_denied_since_it_was_shown_is_as_one_that_is_gone() {
     let mut said = Vec::new();

@@ -1,4 +1,4 @@
-//! A tail of signatures after the chosen tools: what is in it, what it may cost, and what becomes of it.
+//! Tests of the tail of signatures after the chosen tools: its contents, its cost, and calls to its tools.
 
 use serde_json::json;
 use toolgate_core::state::AgentState;
@@ -9,7 +9,7 @@ use toolgate_routing::router::search::SearchQuery;
 
 use crate::support::{ToolText, World, ask, call, look_for, options, server, shown, tool};
 
-/// A definition that is much longer than its signature.
+/// Returns a tool whose definition is much longer than its signature.
 fn long(name: &str, description: &str) -> ToolText {
     let property =
         |i: usize| (format!("field_{i}"), json!({"type": "string", "description": "x y z"}));
@@ -17,7 +17,7 @@ fn long(name: &str, description: &str) -> ToolText {
     tool(name, description).schema(json!({"type": "object", "properties": properties}))
 }
 
-/// Tools for `refund invoice`, the nearest first, and one for something else.
+/// Creates a world with tools for `refund invoice`, best match first, and one for something else.
 async fn world() -> World {
     let world = World::new().await;
     let near = [
@@ -41,7 +41,7 @@ async fn route(world: &World, options: Options, text: &str, previous: &str) -> A
     world.route("acme", RouteQuery { options, previous, ..ask(text) }).await
 }
 
-/// `name` for a full definition, `name~` for a signature, `+` before a new one.
+/// Returns `name` for a full definition and `name~` for a signature, with `+` before a new one.
 fn forms(answer: &Answer) -> Vec<String> {
     let form = |(name, active): (String, &toolgate_routing::router::route::Active)| {
         let new = if active.chosen.newly_promoted { "+" } else { "" };

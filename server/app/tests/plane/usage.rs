@@ -1,4 +1,4 @@
-//! What Route and Gate count, by tenant, and what the decision events say of them.
+//! Tests of the usage counted by Route and Gate for each tenant, and of the decision events.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -94,7 +94,7 @@ async fn a_catalog_that_is_used_whole_did_not_pay() {
     assert!(used.saved_net() < 0);
 }
 
-/// Collects what is logged.
+/// Buffer of log output.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -116,7 +116,7 @@ impl<'a> MakeWriter<'a> for Log {
     }
 }
 
-/// A Route call and a Gate call of the tenant `watched`, full of words that must not be logged.
+/// Makes a Route call and a Gate call of the tenant `watched`, with many words that must not be logged.
 async fn watched_turn(world: &World) -> Answer {
     let mut registration = server("s", forty());
     registration.server.required_scopes = vec!["zanzibarscope".into()];
@@ -137,7 +137,7 @@ async fn watched_turn(world: &World) -> Answer {
 
 #[tokio::test]
 async fn decision_events_say_everything_but_words_of_users() {
-    // For all threads: which events are wanted is remembered for the process, not for a thread.
+    // The subscriber is global, because the filter of events is cached for the whole process and not for a thread.
     let log = Log::default();
     let wanted = logging::filter(LogConfig {
         level: LogLevel::Debug,
@@ -158,11 +158,11 @@ async fn decision_events_say_everything_but_words_of_users() {
     assert_eq!((&route["hidden"], &route["locked"]), (&40.into(), &0.into()));
     assert_eq!((&route["level"], &route["active"]), (&"INFO".into(), &"mcp__open__t".into()));
     assert_eq!(route["candidates"], 1);
-    // The short record is all that level info has.
+    // At level info, only the short record is logged.
     let scores = of("route scores");
     assert_eq!((&scores["turn"], &scores["revision"]), (&route["turn"], &route["revision"]));
     assert_eq!(scores["embedding"].as_str().unwrap().len(), 16);
-    // Name, overlap, score, and the share of words.
+    // Each entry has the name, the overlap, the score and the share of words.
     for (list, parts) in [("candidates", 4), ("active", 3)] {
         let named = scores[list].as_str().unwrap();
         assert!(named.starts_with("mcp__open__t:"), "{list}: {named}");

@@ -1,4 +1,4 @@
-//! What a third party can say of its own tools, and that none of it puts them before everybody else's.
+//! Tests of claims that a third party makes about its own tools. None of them ranks these tools before others.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ fn of_tier(tier: i32, name: &str, tools: Vec<ToolText>) -> Registration {
     registration
 }
 
-/// A tool about nothing that anybody asks for, with this in its `_meta`.
+/// Returns a tool about nothing that anyone asks for, with this `_meta`.
 fn claiming(name: &str, meta: serde_json::Value) -> ToolText {
     let mut tool = tool(name, "zzz");
     tool.definition["_meta"] = meta;
@@ -51,7 +51,7 @@ async fn always_load_of_a_third_party_counts_for_a_trusted_server_only() {
         world.register("acme", server("s", vec![tool("refund", "refund invoice")])).await;
         world.register("acme", of_tier(tier, "theirs", vec![always_loaded("mine")])).await;
         assert_eq!(shown(&refund(&world, options()).await), expected, "tier {tier}");
-        // Registered again as less trusted, it loses what it had.
+        // Registered again with less trust, the server loses its privileges.
         world.register("acme", of_tier(STANDARD, "theirs", vec![always_loaded("mine")])).await;
         assert_eq!(shown(&refund(&world, options()).await), ["refund"], "tier {tier}");
     }
@@ -149,7 +149,7 @@ async fn no_answer_is_larger_than_a_message() {
     assert!(answer.message.contains("8 more do not fit in one answer"), "{}", answer.message);
 }
 
-/// What a watch says next: the revision, the MCP servers, and whether what changed can be told.
+/// Returns the next answer of a watch: the revision, the MCP servers, and whether the changes are listed.
 async fn news(watch: &mut CatalogWatch) -> (u64, Vec<String>, bool) {
     let changes = watch.next().await.expect("news");
     (changes.revision, changes.servers, changes.told)
@@ -186,13 +186,13 @@ async fn a_watch_names_no_server_that_its_agent_may_not_know() {
         }
         assert_eq!(news(&mut plain).await, (revision, hidden.clone(), true), "{step}");
     }
-    // Who resumes is told what it may see, and else to read anew.
+    // A watcher that resumes gets the changes that it may see, or is told to read everything again.
     drop((plain, admin, keeper));
     let mut nothing_seen = watch(Some(0), as_agent(Some(&["user"])));
     assert_eq!(news(&mut nothing_seen).await, (3, vec!["open".to_owned()], true));
     let mut resumed = watch(Some(1), as_agent(Some(&["admin"])));
     assert_eq!(news(&mut resumed).await, (3, hidden.clone(), false));
-    // What the policy denies is there for no agent; what was seen before is told as it goes.
+    // A denied server exists for no agent. A watcher that saw it before is told of its removal.
     let denied = "rules: [{name: no, match: {servers: [open]}, denied: true}]";
     world.set_policy("acme", denied, "").await.expect("a policy");
     assert_eq!(news(&mut any).await, (4, hidden.clone(), true));

@@ -1,4 +1,5 @@
-//! Contradictions between the keys of who may call. What would leave the server more open than it looks is a mistake.
+//! Contradictions between the keys of authentication and TLS. A setting that leaves the server more open than it looks
+//! is a mistake.
 
 use super::mistake;
 use crate::components::AuthMethod;
@@ -7,7 +8,7 @@ use crate::mistake::{Mistake, Source};
 use crate::settings::Settings;
 use crate::value::Value;
 
-/// Keys that mean nothing without a method.
+/// Keys that have no effect unless the given authentication method is enabled.
 const OF_METHODS: [(&str, AuthMethod); 12] = [
     ("auth.admin_key_file", AuthMethod::ApiKey),
     ("auth.jwks_file", AuthMethod::Jwt),
@@ -49,10 +50,11 @@ pub(super) fn check(settings: &Settings) -> Vec<Mistake> {
     found.into_iter().map(|(name, problem)| mistake(settings, name, problem)).collect()
 }
 
-/// A key, and what is wrong with it.
+/// Name of a key and the problem with its value.
 type Wrong = (&'static str, String);
 
-/// What tokens need, and what would have those of others do.
+/// Checks the keys of signed tokens. A missing issuer or audience is a mistake, because other services' tokens would be
+/// accepted.
 fn tokens(settings: &Settings) -> Vec<Wrong> {
     let is_set = |name: &str| is_set(settings, name);
     let mut found: Vec<Wrong> = Vec::new();
@@ -106,7 +108,7 @@ fn is_set(settings: &Settings, name: &str) -> bool {
     }
 }
 
-/// Whether somebody said so, and something else than the default.
+/// Returns true if a source sets the key to something other than its default.
 fn is_said(settings: &Settings, name: &str) -> bool {
     let setting = settings.get(name);
     let default = match setting.key.default {

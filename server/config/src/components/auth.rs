@@ -1,100 +1,100 @@
-//! Who may call, how TLS is spoken, and where changes are written down.
+//! Authentication, TLS and the audit file.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::{CertificateRule, Settings};
 
-/// Who may call.
+/// Authentication.
 #[derive(Debug, Clone)]
 pub struct AuthConfig {
-    /// The kinds of credentials that are taken; none when authentication is off.
+    /// Accepted kinds of credentials; empty when authentication is off.
     pub methods: Vec<AuthMethod>,
-    /// The file with one API key of an admin.
+    /// File that holds one API key of an admin.
     pub admin_key_file: Option<PathBuf>,
-    /// How signed tokens are judged; `None` where they are not taken.
+    /// Validation of signed tokens; `None` when they are not accepted.
     pub tokens: Option<TokenConfig>,
-    /// The trust domain whose SPIFFE IDs say the tenant.
+    /// Trust domain whose SPIFFE IDs name the tenant.
     pub trust_domain: Option<String>,
-    /// Which other client certificate is whose.
+    /// Tenants and roles of other client certificates.
     pub certificates: Vec<CertificateRule>,
 }
 
-/// A kind of credentials.
+/// Kind of credentials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthMethod {
-    /// API keys that this service has made.
+    /// API keys that this service issued.
     ApiKey,
-    /// Tokens that an identity provider has signed.
+    /// Tokens that an identity provider signed.
     Jwt,
     /// Client certificates.
     Mtls,
 }
 
-/// How signed tokens are judged.
+/// Validation of signed tokens.
 #[derive(Debug, Clone)]
 pub struct TokenConfig {
-    /// Where the issuer's keys are.
+    /// Source of the issuer's keys.
     pub keys: JwksPlace,
-    /// How often a URL is asked for them.
+    /// Interval at which a URL is asked for the keys.
     pub refresh: Duration,
-    /// How long the keys count while none can be had.
+    /// Time that the last known keys stay valid while no keys can be loaded.
     pub max_age: Duration,
-    /// Who must have issued a token.
+    /// Required issuer of a token.
     pub issuer: String,
-    /// Whom a token must be for.
+    /// Required audience of a token.
     pub audience: String,
-    /// How far the issuer's clock may be from ours.
+    /// Tolerated difference between the issuer's clock and this machine's.
     pub clock_skew: Duration,
-    /// The claim with the tenant.
+    /// Claim that holds the tenant.
     pub tenant_claim: String,
-    /// The claim with the principal.
+    /// Claim that holds the principal.
     pub principal_claim: String,
-    /// The claim with the roles.
+    /// Claim that holds the roles.
     pub roles_claim: String,
-    /// The claim with the most scopes that an agent may have.
+    /// Claim that holds the scopes which an agent may have at most; `None` if tokens say nothing of scopes.
     pub scopes_claim: Option<String>,
 }
 
-/// Where an issuer's keys are.
+/// Source of an issuer's keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JwksPlace {
-    /// In a file.
+    /// File that holds the keys.
     File(PathBuf),
-    /// At an https URL.
+    /// Address of the keys, served over https.
     Url {
-        /// The URL.
+        /// URL of the keys.
         url: String,
-        /// The authorities that its certificate may be of; `None` for the public ones.
+        /// File with the certificate authorities of the URL's certificate; `None` for the public ones.
         ca_file: Option<PathBuf>,
     },
 }
 
-/// How TLS is spoken on the gRPC port.
+/// TLS on the gRPC port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsConfig {
-    /// The server's certificate, and those that it was signed with.
+    /// File with the server's certificate and the certificates that it was signed with.
     pub cert_file: PathBuf,
-    /// Its private key.
+    /// File with the certificate's private key.
     pub key_file: PathBuf,
-    /// The authorities of client certificates; `None` when none is asked for.
+    /// File with the authorities of client certificates; `None` when clients are asked for no certificate.
     pub client_ca_file: Option<PathBuf>,
-    /// Whether a client without a certificate is let in, since there are other credentials.
+    /// True if a client without a certificate is accepted, because other credentials do as well.
     pub client_certificate_optional: bool,
 }
 
-/// Where changes are written down.
+/// Audit events of changes.
 #[derive(Debug, Clone)]
 pub struct AuditConfig {
-    /// The file of audit events, beside the log.
+    /// File for audit events, which the log holds too; `None` for the log alone.
     pub file: Option<PathBuf>,
 }
 
 impl AuthMethod {
-    /// The names, as in the configuration.
+    /// Names of the methods in the configuration, in the order of the variants.
     pub const NAMES: [&'static str; 3] = ["api-key", "jwt", "mtls"];
 
-    /// The name, as in the configuration.
+    /// Returns the name of the method in the configuration.
     #[must_use]
     pub fn name(self) -> &'static str {
         Self::NAMES[self as usize]
@@ -115,7 +115,8 @@ impl From<&Settings> for AuthConfig {
     }
 }
 
-/// All that tokens need, as `config::check` has made sure of where they are taken.
+/// Returns the settings of signed tokens; `None` if no source of keys is set. `config::check` ensures that all settings
+/// are there if tokens are accepted.
 fn tokens(settings: &Settings) -> Option<TokenConfig> {
     let claim = |name: &str| settings.text(name).unwrap_or_default();
     let ca_file = settings.maybe_path("auth.jwks_ca_file");

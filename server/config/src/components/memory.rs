@@ -1,18 +1,18 @@
-//! Memory of what worked.
+//! Memory of past tool calls.
 
 use std::time::Duration;
 
 use crate::{Settings, Value};
 use toolgate_core::identity::TenantId;
 
-/// Memory of what worked.
+/// Memory of past tool calls.
 #[derive(Debug, Clone)]
 pub struct MemoryConfig {
-    /// The tenants whose calls are remembered.
+    /// Tenants whose calls are remembered.
     pub tenants: Vec<TenantId>,
-    /// How long a call takes to count half.
+    /// Age at which a remembered call counts half.
     pub half_life: Duration,
-    /// How often what was observed is written, and what others wrote is read.
+    /// Interval at which observations are written to the store and those of other replicas are read.
     pub refresh_interval: Duration,
 }
 

@@ -1,15 +1,15 @@
-//! What people say who want well-known tools.
+//! Packs: words with which people ask for well-known tools.
 
 use std::path::PathBuf;
 
 use crate::{Settings, Value};
 
-/// What people say who want well-known tools.
+/// Packs, which hold words with which people ask for well-known tools.
 #[derive(Debug, Clone, Default)]
 pub struct PacksConfig {
-    /// Whether tools are found by it.
+    /// True if tools are also found by packs.
     pub enabled: bool,
-    /// Packs of the operator's own.
+    /// Directory of the operator's own packs.
     pub directory: Option<PathBuf>,
 }
 

@@ -1,17 +1,17 @@
-//! What is done about texts that MCP servers write.
+//! Handling of texts that MCP servers write.
 
 use std::path::PathBuf;
 
 use crate::{Settings, Value};
 
-/// What is done about texts that MCP servers write.
+/// Handling of texts that MCP servers write.
 #[derive(Debug, Clone, Default)]
 pub struct SafetyConfig {
-    /// Whether registrations are scanned, and tools quarantined.
+    /// True if registrations are scanned and tools quarantined.
     pub scan: bool,
-    /// The operator's rules over the shipped ones.
+    /// File of the operator's rules, which are applied over the shipped ones.
     pub rules_file: Option<PathBuf>,
-    /// Whether an MCP server is untrusted when its registration does not say.
+    /// True if an MCP server is untrusted when its registration names no trust tier.
     pub untrusted_by_default: bool,
 }
 

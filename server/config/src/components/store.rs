@@ -1,4 +1,4 @@
-//! Where the catalog is kept.
+//! Storage of the catalog.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,33 +6,33 @@ use std::time::Duration;
 use crate::store_url::UrlSource;
 use crate::{Settings, Value};
 
-/// Where the catalog is kept.
+/// Storage of the catalog.
 #[derive(Debug, Clone)]
 pub struct StoreConfig {
-    /// The data directory.
+    /// Data directory of this server.
     pub path: PathBuf,
-    /// The database that replicas share; `None` where the catalog is in the data directory.
+    /// Database that replicas share; `None` when the catalog is in the data directory.
     pub shared: Option<SharedStoreConfig>,
 }
 
-/// A database that replicas share.
+/// Database that replicas share.
 #[derive(Debug, Clone)]
 pub struct SharedStoreConfig {
-    /// Its URL, or where that is.
+    /// URL of the database, or the file that holds it.
     pub url: UrlSource,
-    /// The most connections.
+    /// Maximum number of connections.
     pub max_connections: u32,
-    /// The longest that a statement may take.
+    /// Time limit of one statement.
     pub statement_timeout: Duration,
-    /// The longest that a connection is waited for.
+    /// Longest wait for a connection.
     pub connect_timeout: Duration,
-    /// How often it is asked what changed.
+    /// Interval at which the database is asked for changes.
     pub poll_interval: Duration,
-    /// Whether it is listened to for hints of changes.
+    /// True if the server listens for the database's hints of changes.
     pub listen: bool,
-    /// How long Gate allows calls on a catalog that can't be compared with the database.
+    /// Time that Gate keeps allowing calls on a catalog that can't be compared with the database.
     pub max_staleness: Duration,
-    /// Bytes on disk for copies of catalogs; 0 for none.
+    /// Disk space for copies of catalogs, in bytes; 0 for none.
     pub snapshot_bytes: u64,
 }
 
@@ -51,7 +51,7 @@ impl From<&Settings> for StoreConfig {
             statement_timeout: settings.duration("store.statement_timeout"),
             connect_timeout: settings.duration("store.connect_timeout"),
             poll_interval: settings.duration("store.poll_interval"),
-            listen: settings.flag("store.listen"),
+            listen: settings.flag("store.notify"),
             max_staleness: settings.duration("store.max_staleness"),
             snapshot_bytes: settings.count("store.snapshot_budget") as u64,
         };

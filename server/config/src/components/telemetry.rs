@@ -1,13 +1,13 @@
-//! Where spans go.
+//! Export of traces.
 
 use toolgate_telemetry::TraceOptions;
 
 use crate::Settings;
 
-/// Where spans go.
+/// Export of traces.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TelemetryConfig {
-    /// The collector; `None` where calls are not traced.
+    /// Collector and sampling of traces; `None` when calls are not traced.
     pub traces: Option<TraceOptions>,
 }
 

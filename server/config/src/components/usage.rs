@@ -1,15 +1,15 @@
-//! The usage ledger.
+//! Settings of the usage ledger.
 
 use std::time::Duration;
 
 use crate::Settings;
 
-/// The usage ledger.
+/// Settings of the usage ledger.
 #[derive(Debug, Clone, Copy)]
 pub struct UsageConfig {
-    /// How often what was counted is written to the store.
+    /// Interval at which counted usage is written to the store.
     pub flush_interval: Duration,
-    /// For how many hours it is kept.
+    /// Time that the ledger is kept, in hours.
     pub retention_hours: u32,
 }
 

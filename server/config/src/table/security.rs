@@ -1,10 +1,10 @@
-//! The keys of who may call, of TLS, of what is written down of changes, and of what registered texts are held to.
+//! Keys of authentication, TLS, the audit file and the safety of registered texts.
 
 use super::{count, key, span};
 use crate::components::AuthMethod;
 use crate::key::{Fallback, Key, Kind};
 
-/// In the order of the example file.
+/// Keys in the order of the example file.
 pub(super) const KEYS: &[Key] = &[
     key(
         "auth.methods",

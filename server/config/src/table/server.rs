@@ -1,9 +1,9 @@
-//! The keys of listening, of what callers may take, and of what a request is held to.
+//! Keys of listeners, admission control and limits of requests.
 
 use super::{GIB, KIB, MIB, count, key, size, span};
 use crate::key::{Key, Kind};
 
-/// In the order of the example file.
+/// Keys in the order of the example file.
 pub(super) const KEYS: &[Key] = &[
     key(
         "server.listen",
@@ -83,7 +83,7 @@ pub(super) const KEYS: &[Key] = &[
          with RESOURCE_EXHAUSTED and a retry delay.",
     ),
     key(
-        "server.unsent_memory",
+        "server.response_buffer_limit",
         size(MIB, 1 << 40),
         "256MiB",
         "Memory for answers that their callers have not read yet; one more is refused with RESOURCE_EXHAUSTED \

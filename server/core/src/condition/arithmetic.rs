@@ -1,4 +1,4 @@
-//! Arithmetic of conditions: checked, and between values of one type, as CEL has it.
+//! Arithmetic of conditions. It is checked for overflow and does not convert operands, as in CEL.
 
 use super::fuel::Fault;
 use super::node::Arithmetic;

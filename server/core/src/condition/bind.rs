@@ -1,5 +1,5 @@
-//! Binds a condition to a tool: the tool's fields become constants, and what depends on nothing else is
-//! settled at once. Many tools then share what is left, which is evaluated once a call.
+//! Binds a condition to a tool: the tool's fields become constants, and what depends on nothing else is settled at
+//! once. Many tools then share the remaining condition, which is evaluated once per call.
 
 use super::eval::Evaluation;
 use super::fuel::Fuel;
@@ -7,24 +7,24 @@ use super::node::{Constant, Hint, Node, ToolField};
 use super::value::Value;
 use crate::state::AgentState;
 
-/// What conditions and rules may know of a tool.
+/// Facts about a tool that conditions and rules may read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolFacts {
-    /// The MCP server's name.
+    /// Name of the MCP server.
     pub server: Box<str>,
-    /// The MCP name.
+    /// MCP name of the tool.
     pub name: Box<str>,
-    /// The name that the model sees.
+    /// Name that the model sees.
     pub model_name: Box<str>,
-    /// The tags that its registrant gave it.
+    /// Tags that the registrant gave the tool.
     pub tags: Box<[Box<str>]>,
-    /// `readOnlyHint`; false when absent, as MCP says.
+    /// True if `readOnlyHint` is set; false when absent, as in MCP.
     pub read_only: bool,
-    /// `destructiveHint`; true when absent.
+    /// True if `destructiveHint` is set; true when absent.
     pub destructive: bool,
-    /// `idempotentHint`; false when absent.
+    /// True if `idempotentHint` is set; false when absent.
     pub idempotent: bool,
-    /// `openWorldHint`; true when absent.
+    /// True if `openWorldHint` is set; true when absent.
     pub open_world: bool,
 }
 
@@ -43,28 +43,28 @@ impl ToolFacts {
     }
 }
 
-/// Whether the condition looks at the tool at all.
+/// Returns true if the condition reads a field of the tool.
 pub(super) fn reads_tool(node: &Node) -> bool {
     let mut found = false;
     each_child(node, &mut |child| found |= reads_tool(child));
     found || matches!(node, Node::Tool(_))
 }
 
-/// Regular expressions in the condition.
+/// Counts the regular expressions in the condition.
 pub(super) fn patterns(node: &Node) -> usize {
     let mut count = usize::from(matches!(node, Node::Matches(..)));
     each_child(node, &mut |child| count += patterns(child));
     count
 }
 
-/// Nodes of the condition.
+/// Counts the nodes of the condition.
 pub(super) fn size(node: &Node) -> usize {
     let mut count = 1;
     each_child(node, &mut |child| count += size(child));
     count
 }
 
-/// The condition for this tool. What it took is added to `steps`.
+/// Binds the condition to this tool. Adds the steps taken to `steps`.
 pub(super) fn bind(node: &Node, tool: &ToolFacts, steps: &mut usize) -> Node {
     *steps += 1;
     let node = match node {
@@ -74,7 +74,7 @@ pub(super) fn bind(node: &Node, tool: &ToolFacts, steps: &mut usize) -> Node {
     simplified(node, steps)
 }
 
-/// What is left of a node whose children are settled as far as they can be.
+/// Simplifies a node whose children are settled as far as they can be.
 fn simplified(node: Node, steps: &mut usize) -> Node {
     let yes = Node::bool(true);
     let no = Node::bool(false);
@@ -97,8 +97,8 @@ fn simplified(node: Node, steps: &mut usize) -> Node {
     }
 }
 
-/// The value of a node that depends on nothing; `None` when it does, or has none. A fault stays for the
-/// evaluation, which says so.
+/// Returns the value of a node that depends on no input. Returns `None` if the node depends on one or has no value. A
+/// faulty node stays as it is, so that the evaluation reports the fault.
 fn settled(node: &Node, steps: &mut usize) -> Option<Node> {
     if matches!(node, Node::Constant(_)) || depends(node) {
         return None;
@@ -164,7 +164,7 @@ fn each_child(node: &Node, visit: &mut dyn FnMut(&Node)) {
     }
 }
 
-/// The node with each child made anew.
+/// Rebuilds the node with each child replaced by what `make` returns for it.
 fn rebuild(node: &Node, make: &mut dyn FnMut(&Node) -> Node) -> Node {
     let mut one = |child: &Node| Box::new(make(child));
     match node {

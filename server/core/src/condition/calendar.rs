@@ -1,4 +1,4 @@
-//! Dates and durations of conditions, in UTC, to the millisecond.
+//! Timestamps and durations of conditions, in UTC, to the millisecond.
 
 use super::node::CalendarField;
 
@@ -7,10 +7,10 @@ const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
-/// Years that timestamps may lie in.
+/// Years in which timestamps may lie.
 const YEARS: std::ops::RangeInclusive<i64> = 1..=9999;
 
-/// A field of the moment `ms` after 1970.
+/// Returns a calendar field of the moment `ms` milliseconds after 1970 (UTC).
 pub(super) fn field(field: CalendarField, ms: i64) -> i64 {
     let days = ms.div_euclid(DAY);
     let in_day = ms.rem_euclid(DAY);
@@ -29,7 +29,7 @@ pub(super) fn field(field: CalendarField, ms: i64) -> i64 {
     }
 }
 
-/// A timestamp as RFC 3339 writes it, such as `2026-11-20T17:00:00Z`.
+/// Parses a timestamp of RFC 3339, such as `2026-11-20T17:00:00Z`, into milliseconds since 1970.
 pub(super) fn timestamp(text: &str) -> Option<i64> {
     let (day, rest) = text.split_once(['T', 't'])?;
     let [year, month, date] = numbers(day, '-', [4, 2, 2])?;
@@ -47,7 +47,7 @@ pub(super) fn timestamp(text: &str) -> Option<i64> {
     right.then_some(midnight + time - offset)
 }
 
-/// A duration such as `24h`, `1h30m` or `-2.5s`.
+/// Parses a duration such as `24h`, `1h30m` or `-2.5s` into milliseconds.
 pub(super) fn duration(text: &str) -> Option<i64> {
     let (sign, mut rest) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
     let mut sum = 0.0_f64;
@@ -69,7 +69,7 @@ pub(super) fn duration(text: &str) -> Option<i64> {
         sum += number.parse::<f64>().ok()? * scale as f64;
         rest = next;
     }
-    // Ten thousand years: nothing that is added to it overflows.
+    // At most ten thousand years, so that adding it to a timestamp never overflows.
     (sum <= 3.2e14).then_some(sign * sum as i64)
 }
 
@@ -108,7 +108,7 @@ fn millis(fraction: &str) -> Option<i64> {
     right.then(|| format!("{fraction:0<3}")[..3].parse().ok())?
 }
 
-/// Days from 1970-01-01 to a date (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms").
+/// Returns the days from 1970-01-01 to a date (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms").
 fn days_before(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -117,7 +117,7 @@ fn days_before(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// The year, month and day that lie `days` after 1970-01-01.
+/// Returns the year, month and day that lie `days` after 1970-01-01.
 fn date(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);

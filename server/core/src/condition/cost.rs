@@ -1,16 +1,16 @@
-//! What a condition costs at most for lists of a usual length: too much is refused when it is set, so that
-//! the budget at evaluation is for unusual states only.
+//! Maximum cost of a condition for lists of a usual length. A condition that costs too much is refused when it is set,
+//! so that the budget at evaluation is needed for unusual states only.
 
 use super::fuel::STEPS_A_CONDITION;
 use super::node::{Input, Node};
 
-/// The length of a list that a cost is estimated for.
+/// Length of a list in the estimate.
 const ELEMENTS: usize = 100;
 
-/// The most steps that a condition may need for lists of that length: two loops within each other, not three.
+/// Maximum number of steps that a condition may need for lists of that length. Two nested loops fit, three do not.
 pub(super) const ESTIMATE_MAX: usize = STEPS_A_CONDITION as usize;
 
-/// Steps at most, with every list [`ELEMENTS`] long.
+/// Estimates the maximum number of steps, with every list [`ELEMENTS`] long.
 pub(super) fn estimate(node: &Node) -> usize {
     let inner: usize = match node {
         Node::Constant(_) | Node::Input(_) | Node::Tool(_) | Node::Local(_) => 0,
@@ -19,7 +19,7 @@ pub(super) fn estimate(node: &Node) -> usize {
             estimate(a)
         }
         Node::Calendar(_, a) => estimate(a),
-        // Of a name of 64 bytes.
+        // The estimate is for a name of 64 bytes.
         Node::Matches(a, pattern) => add(estimate(a), pattern.cost(&" ".repeat(64))),
         Node::In(a, b) => match **b {
             Node::Input(Input::Scopes | Input::Milestones | Input::Attributes) => estimate(a),

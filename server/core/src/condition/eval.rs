@@ -1,6 +1,6 @@
-//! Evaluates checked conditions, step by counted step. Faults stand as CEL has errors: `false && fault` is
-//! false, `true || fault` is true, everything else that meets a fault is one. A macro ends at the first element
-//! whose body is one, as those of the `cel` crate do.
+//! Evaluates checked conditions and counts every step. Faults behave like CEL's errors: `false && fault` is false,
+//! `true || fault` is true, and everything else that meets a fault is a fault. A macro ends at the first element whose
+//! body is a fault, like the macros of the `cel` crate.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use super::node::{Arithmetic, Constant, Input, Node, Quantifier, TextTest};
 use super::value::{Text, Value, equal, ordered};
 use crate::state::{AgentState, CallStatus};
 
-/// Steps that an element of a made list costs, for its memory.
+/// Steps that an element of a created list costs, for its memory.
 const ELEMENT_COST: usize = 4;
 
 pub(super) struct Evaluation<'a, 'f> {
@@ -25,7 +25,7 @@ impl<'a, 'f> Evaluation<'a, 'f> {
         Self { state, fuel, locals: Vec::new() }
     }
 
-    /// The answer of a node that is true or false.
+    /// Evaluates a node that is true or false.
     pub(super) fn holds(&mut self, node: &'a Node) -> Result<bool, Fault> {
         match node {
             Node::Not(inner) => self.fuel.spend(1).and_then(|()| Ok(!self.holds(inner)?)),
@@ -43,7 +43,7 @@ impl<'a, 'f> Evaluation<'a, 'f> {
                 ordered(*order, &a, &b, self.fuel)
             }
             Node::In(item, of) => {
-                // What most conditions are: a named scope or milestone.
+                // Most conditions are of this form: a named scope or milestone.
                 if let (Node::Constant(Constant::Text(text)), Node::Input(input)) = (&**item, &**of)
                     && let Value::Set(set) = self.input(*input)
                 {
@@ -74,7 +74,7 @@ impl<'a, 'f> Evaluation<'a, 'f> {
         }
     }
 
-    /// The value of a node. Leaves, which are half of all nodes, are settled without a call.
+    /// Evaluates a node. Leaves, which are half of all nodes, are settled without a call.
     #[inline(always)]
     pub(super) fn eval(&mut self, node: &'a Node) -> Result<Value<'a>, Fault> {
         self.fuel.spend(1)?;
@@ -126,7 +126,7 @@ impl<'a, 'f> Evaluation<'a, 'f> {
             | Node::Matches(..)
             | Node::Quantified(..)
             | Node::PriorOutput(_) => Value::Bool(self.holds(node)?),
-            // Leaves are settled before; a condition is bound to its tool before it is evaluated.
+            // Leaves are settled before this. A condition is bound to its tool before it is evaluated.
             Node::Constant(_) | Node::Input(_) | Node::Local(_) | Node::Tool(_) => {
                 return Err(Fault::WrongType("bound to a tool"));
             }
@@ -144,7 +144,7 @@ impl<'a, 'f> Evaluation<'a, 'f> {
         }
     }
 
-    /// `a || b` with `decisive` true; the negation of `a && b` with it false.
+    /// Returns `a || b` if `decisive` is true, and the negation of `a && b` if it is false.
     fn either(&mut self, a: &'a Node, b: &'a Node, decisive: bool) -> Result<bool, Fault> {
         let first = self.holds(a);
         if first.as_ref().is_ok_and(|value| *value == decisive) {
@@ -170,7 +170,7 @@ impl<'a, 'f> Evaluation<'a, 'f> {
         let missing = Fault::NoSuchElement(place);
         let at = usize::try_from(place).map_err(|_| missing.clone())?;
         if let Value::Set(set) = of {
-            // A set is gone through from its beginning.
+            // A set is walked from its beginning.
             self.fuel.spend(at.min(set.len()) / 4)?;
         }
         of.elements()?.nth(at).ok_or(missing)
@@ -282,7 +282,7 @@ impl<'a, 'f> Evaluation<'a, 'f> {
         Ok(Value::List(Rc::new(made)))
     }
 
-    /// Tests a macro's body with its variable.
+    /// Evaluates a macro's body to true or false, with its variable set to `local`.
     fn test(&mut self, local: Value<'a>, body: &'a Node) -> Result<bool, Fault> {
         self.fuel.spend(1)?;
         self.locals.push(local);
@@ -291,7 +291,7 @@ impl<'a, 'f> Evaluation<'a, 'f> {
         outcome
     }
 
-    /// Evaluates a macro's body with its variable.
+    /// Evaluates a macro's body to a value, with its variable set to `local`.
     fn with(&mut self, local: Value<'a>, body: &'a Node) -> Result<Value<'a>, Fault> {
         self.locals.push(local);
         let outcome = self.eval(body);
@@ -319,7 +319,7 @@ impl<'a, 'f> Evaluation<'a, 'f> {
         }
     }
 
-    /// As [`crate::precondition::Precondition::HasPriorToolOutput`] says.
+    /// Searches the prior calls, as [`crate::precondition::Precondition::HasPriorToolOutput`] describes.
     fn has_prior_output(&mut self, prefix: &str) -> Result<bool, Fault> {
         for call in &self.state.calls {
             self.fuel.spend(1)?;
@@ -359,7 +359,7 @@ fn has(of: &Value<'_>, name: &str) -> Result<bool, Fault> {
     }
 }
 
-/// Keys may come from the state: a message holds no more than this of one.
+/// Cuts a key to 64 characters for a message. Keys may come from the state.
 fn shortened(name: &str) -> Box<str> {
     name.chars().take(64).collect::<String>().into()
 }

@@ -1,48 +1,48 @@
-//! What evaluation may cost: a budget of steps for all conditions of a call, a smaller one for each of
-//! them, and why a condition could not be evaluated.
+//! Budgets of evaluation: steps for all conditions of a call, and a smaller number for each of them. A fault is the
+//! reason why a condition could not be evaluated.
 
-/// Steps that all conditions of one call may take together. A step takes 5 to 50 ns, so that a call's
-/// conditions are settled within 25 ms whatever the policy and the state.
+/// Maximum number of steps for all conditions of one call. A step takes 5 to 50 ns, so that a call's conditions are
+/// settled within 25 ms whatever the policy and the state.
 pub const STEPS_A_CALL: u32 = 500_000;
 
-/// Steps of one condition, so that one can't starve the others.
+/// Maximum number of steps for one condition, so that it can't starve the others.
 pub const STEPS_A_CONDITION: u32 = 200_000;
 
-/// Bytes of a text that a condition makes, at most.
+/// Maximum size in bytes of a text that a condition creates.
 pub(super) const TEXT_MAX: usize = 4 << 10;
 
-/// Why a condition has no answer. The tool that needs it is denied.
+/// Reason why a condition has no answer. The tool that needs the condition is denied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// It takes too long.
+    /// The condition takes too many steps.
     #[error("it takes more steps than a condition may")]
     OutOfSteps,
-    /// A map has no such key.
+    /// A map lacks the key.
     #[error("there is no key {0:?}")]
     NoSuchKey(Box<str>),
-    /// A list has no such place.
+    /// A list lacks the element.
     #[error("there is no element {0}")]
     NoSuchElement(i64),
-    /// A value of an attribute is of another type than the condition needs.
+    /// The type of an attribute's value is not the one that the condition needs.
     #[error("a value is not {0}")]
     WrongType(&'static str),
-    /// A number does not fit.
+    /// A number is out of range.
     #[error("a number is out of range")]
     OutOfRange,
     /// Division by zero.
     #[error("division by zero")]
     DivisionByZero,
-    /// A text would be too long.
+    /// A created text would be too long.
     #[error("a text is longer than {TEXT_MAX} bytes")]
     TextTooLong,
 }
 
-/// What is left of the budgets.
+/// Remaining budgets.
 #[derive(Debug)]
 pub struct Fuel {
-    /// Of the call, without the condition at hand.
+    /// Steps left to the call, without those of the current condition.
     of_call: u32,
-    /// Of the condition at hand.
+    /// Steps left to the current condition.
     of_condition: u32,
 }
 
@@ -53,13 +53,13 @@ impl Default for Fuel {
 }
 
 impl Fuel {
-    /// Steps that were taken so far.
+    /// Returns the number of steps taken so far.
     #[must_use]
     pub fn spent(&self) -> u32 {
         STEPS_A_CALL - self.of_call - self.of_condition
     }
 
-    /// Begins the next condition: what the last one left goes back to the call.
+    /// Begins the next condition. Steps that the last condition left go back to the call.
     pub(super) fn begin(&mut self) {
         let left = self.of_call + self.of_condition;
         self.of_condition = left.min(STEPS_A_CONDITION);
@@ -73,7 +73,7 @@ impl Fuel {
         if left.is_some() { Ok(()) } else { Err(Fault::OutOfSteps) }
     }
 
-    /// Comparing or copying this many bytes.
+    /// Spends the steps for comparing or copying this many bytes.
     pub(super) fn spend_on_text(&mut self, bytes: usize) -> Result<(), Fault> {
         if bytes < 64 { Ok(()) } else { self.spend(bytes / 64) }
     }

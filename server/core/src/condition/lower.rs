@@ -1,5 +1,5 @@
-//! From CEL's syntax tree to a checked node: names are known, types fit, the depth is bounded. The first
-//! mistake ends it.
+//! Converts CEL's syntax tree to a checked node: names are known, types fit and the depth is bounded. Stops at the
+//! first mistake.
 
 use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, SelectExpr};
 
@@ -10,17 +10,17 @@ mod functions;
 mod macros;
 mod operators;
 
-/// How deep a condition may be nested; evaluation takes stack for each level.
+/// Maximum nesting of a condition. Evaluation takes stack for each level.
 const DEPTH_MAX: usize = 48;
 
-/// A mistake at a node of the syntax tree.
+/// Mistake at a node of the syntax tree.
 #[derive(Debug)]
 pub(super) struct Wrong {
     pub(super) id: u64,
     pub(super) problem: String,
 }
 
-/// A node and its type.
+/// Node and its type.
 pub(super) struct Typed {
     pub(super) node: Node,
     pub(super) of: Type,
@@ -28,7 +28,7 @@ pub(super) struct Typed {
 
 type Lowered = Result<Typed, Wrong>;
 
-/// Lowers one expression; holds the variables of the macros around it.
+/// Conversion of one expression. Holds the variables of the macros around it.
 #[derive(Default)]
 pub(super) struct Lowering {
     locals: Vec<(String, Type)>,
@@ -69,7 +69,7 @@ impl Lowering {
         lowered
     }
 
-    /// Lowers an operand, which must be a value: `state` alone is none.
+    /// Lowers an operand that must be a value. `state` alone is not a value.
     fn value(&mut self, expression: &IdedExpr) -> Lowered {
         let lowered = self.lower(expression)?;
         if let Type::Namespace(of) = lowered.of {

@@ -1,4 +1,4 @@
-//! What is wrong with an expression, and where.
+//! Mistakes in an expression, with their places.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use cel::ParseErrors;
 use super::lower::Wrong;
 use super::parser;
 
-/// A mistake in a CEL expression.
+/// Mistake in a CEL expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
     /// Line within the expression, from 1.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong and what would be right.
+    /// Description of the problem and the fix.
     pub problem: String,
 }
 
@@ -40,8 +40,8 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// Line and column of a node. The parser tells places with its errors only, so it is given one behind the end
-/// of the source.
+/// Returns the line and column of a node. The parser gives places only together with errors, so an error is added after
+/// the end of the source.
 fn place(source: &str, id: u64) -> (usize, usize) {
     let failed = parser().parse(&format!("{source}\n)")).err();
     let offsets = failed.and_then(|e| e.errors.into_iter().find_map(|e| e.source_info));
@@ -52,7 +52,7 @@ fn place(source: &str, id: u64) -> (usize, usize) {
     (line, column)
 }
 
-/// The parser's text, without its list of all that could have followed.
+/// Returns the parser's text without its list of tokens that could have followed.
 fn in_words(text: &str) -> String {
     if text.contains("Recursion limit") {
         return "is nested too deep".to_owned();

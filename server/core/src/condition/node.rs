@@ -1,16 +1,16 @@
-//! A condition after its check: what is evaluated. Equal nodes give equal answers, so that a condition
-//! that many tools share is evaluated once.
+//! Checked condition, as it is evaluated. Equal nodes give equal answers, so that a condition that many tools share is
+//! evaluated once.
 
 use super::pattern::Pattern;
 
-/// An expression whose types are known to fit.
+/// Expression whose types are known to fit.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Node {
     Constant(Constant),
     Input(Input),
-    /// A field of the tool, until the condition is bound to one.
+    /// Field of the tool, until the condition is bound to a tool.
     Tool(ToolField),
-    /// The variable of a macro, counted from the outermost.
+    /// Variable of a macro, counted from the outermost macro.
     Local(usize),
     Field(Box<Node>, Box<str>),
     Has(Box<Node>, Box<str>),
@@ -30,19 +30,19 @@ pub(super) enum Node {
     Matches(Box<Node>, Pattern),
     Calendar(CalendarField, Box<Node>),
     Quantified(Quantifier, Box<Node>, Box<Node>),
-    /// The elements for which the filter holds, each as the last node makes it.
+    /// List of the elements for which the filter holds, each transformed by the last node.
     Collect(Box<Node>, Option<Box<Node>>, Box<Node>),
-    /// A succeeded prior call's tool name begins with this.
+    /// Test for a succeeded prior call whose tool name begins with this prefix.
     PriorOutput(Box<str>),
 }
 
-/// A value that the source names.
+/// Value that is known before the evaluation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Constant {
     Null,
     Bool(bool),
     Int(i64),
-    /// The bits of an `f64`.
+    /// Bits of an `f64`.
     Double(u64),
     Text(Box<str>),
     Texts(Box<[Box<str>]>),
@@ -52,7 +52,7 @@ pub(super) enum Constant {
     Duration(i64),
 }
 
-/// What a condition reads of the state.
+/// Part of the state that a condition may read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Input {
     Scopes,
@@ -63,7 +63,7 @@ pub(super) enum Input {
     Now,
 }
 
-/// What a condition reads of the tool.
+/// Part of the tool that a condition may read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum ToolField {
     Server,
@@ -73,7 +73,7 @@ pub(super) enum ToolField {
     Hint(Hint),
 }
 
-/// The annotations of MCP that are true or false.
+/// Annotations of MCP that are true or false.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Hint {
     ReadOnly,

@@ -1,29 +1,29 @@
-//! Regular expressions of conditions: literals only, small, and compiled when the condition is.
+//! Regular expressions of conditions: literals only, small, and compiled together with the condition.
 
 use std::hash::{Hash, Hasher};
 
 use regex::{Regex, RegexBuilder};
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-/// Bytes of a pattern's text, at most.
+/// Maximum size of a pattern's text in bytes.
 const LENGTH_MAX: usize = 256;
-/// States of a pattern, repetitions written out, at most.
+/// Maximum number of states of a pattern, with repetitions written out.
 const STATES_MAX: usize = 256;
-/// Bytes of the compiled pattern, and of what matching keeps of it.
+/// Maximum size in bytes of the compiled pattern, and of the cache for matching.
 const COMPILED_MAX: usize = 64 << 10;
-/// States that a class of many characters counts as.
+/// Maximum number of states that one character class counts as.
 const CLASS_STATES: usize = 4;
 
-/// A compiled pattern. Linear in the text, whatever the pattern.
+/// Compiled pattern. Matching is linear in the text, whatever the pattern.
 #[derive(Debug, Clone)]
 pub(super) struct Pattern {
     regex: Regex,
-    /// How much of a step each byte of the text costs, at worst.
+    /// Number of states. Each byte of the text costs at most a sixteenth of a step per state.
     states: usize,
 }
 
 impl Pattern {
-    /// Compiles a pattern, or says what is wrong with it.
+    /// Compiles a pattern. The error describes the problem.
     pub(super) fn compile(text: &str) -> Result<Self, String> {
         if text.len() > LENGTH_MAX {
             return Err(format!("the pattern has {} bytes; at most {LENGTH_MAX}", text.len()));
@@ -48,7 +48,7 @@ impl Pattern {
         self.regex.is_match(text)
     }
 
-    /// Steps that matching this text may cost.
+    /// Returns the maximum number of steps for matching this text.
     pub(super) fn cost(&self, text: &str) -> usize {
         16 + text.len() * self.states.div_ceil(16)
     }
@@ -68,13 +68,13 @@ impl Hash for Pattern {
     }
 }
 
-/// The last line of a syntax error says what is wrong; the others draw it.
+/// Returns the last line of a syntax error, which describes the problem. The other lines quote the pattern.
 fn first_line(error: &impl ToString) -> String {
     let text = error.to_string();
     text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
 }
 
-/// The states of a pattern, about: every repetition written out.
+/// Estimates the number of states of a pattern, with every repetition written out.
 fn states(pattern: &Hir) -> usize {
     match pattern.kind() {
         HirKind::Empty | HirKind::Look(_) => 1,

@@ -1,4 +1,4 @@
-//! What conditions say, what is refused, and what attacks them.
+//! Tests of conditions: their answers, refused expressions and attacks.
 
 use std::time::{Duration, Instant};
 
@@ -195,7 +195,7 @@ fn what_cannot_be_bounded_is_refused() {
     }
 }
 
-/// The largest states that the edge lets in, by what they hold much of.
+/// Returns the largest states that the edge accepts, one for each kind of content.
 fn large_states() -> Vec<AgentState> {
     let call = |n: usize| PriorCall { tool: format!("t{n}"), status: CallStatus::Unknown, turn: 0 };
     let calls = AgentState { calls: (0..30_000).map(call).collect(), ..AgentState::default() };
@@ -235,7 +235,7 @@ fn evaluation_stops_within_its_budget() {
             assert!(fuel.spent() - before <= STEPS_A_CONDITION, "{source}");
         }
         assert!(fuel.spent() <= STEPS_A_CALL);
-        // Of an optimised build on a core of its own it is 50 ms, for all conditions of a call.
+        // The bound for all conditions of a call is 50 ms in an optimised build on a core of its own.
         let most = if cfg!(debug_assertions) { 100 } else { 3 } * Duration::from_millis(50);
         assert!(started.elapsed() < most, "state {n}: {:?}", started.elapsed());
     }

@@ -1,8 +1,8 @@
-//! The types of conditions: CEL's, as far as conditions have them, and the fields of what they look at.
+//! Types of conditions: the part of CEL's types that conditions use, and the fields of namespaces.
 
 use std::fmt;
 
-/// The type of an expression.
+/// Type of an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Type {
     Bool,
@@ -13,17 +13,17 @@ pub(super) enum Type {
     Timestamp,
     Duration,
     List(Box<Type>),
-    /// Names to anything.
+    /// Map from names to values of any type.
     Map,
-    /// One of `state.calls`.
+    /// Element of `state.calls`.
     Call,
-    /// Known when the condition is evaluated.
+    /// Type that is known only when the condition is evaluated.
     Dyn,
-    /// `state`, `tool`, `tool.annotations` or `principal`: only their fields are values.
+    /// Namespace `state`, `tool`, `tool.annotations` or `principal`. Only its fields are values.
     Namespace(Namespace),
 }
 
-/// What only has fields.
+/// Name that has fields but is no value itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Namespace {
     State,
@@ -33,7 +33,7 @@ pub(super) enum Namespace {
 }
 
 impl Namespace {
-    /// The name that expressions call it by.
+    /// Returns the name that expressions use for it.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::State => "state",
@@ -43,7 +43,7 @@ impl Namespace {
         }
     }
 
-    /// Its fields, for messages.
+    /// Returns the names of its fields, for messages.
     pub(super) fn fields(self) -> &'static str {
         match self {
             Self::State => "scopes, calls, milestones, attributes",
@@ -63,7 +63,7 @@ impl Type {
         matches!(self, Self::Int | Self::Double | Self::Dyn)
     }
 
-    /// Whether a value of one may equal a value of the other.
+    /// Returns true if a value of one type may equal a value of the other.
     pub(super) fn may_equal(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Namespace(_), _) | (_, Self::Namespace(_)) => false,
@@ -73,7 +73,7 @@ impl Type {
         }
     }
 
-    /// The type of a value that is of one or of the other.
+    /// Returns the type of a value that has one type or the other.
     pub(super) fn join(self, other: &Self) -> Self {
         if self == *other { self } else { Self::Dyn }
     }

@@ -1,5 +1,5 @@
-//! Values while a condition is evaluated. They borrow from the state and the condition; what is made on the
-//! way is shared, so that copying a value costs the same for every value.
+//! Values during the evaluation of a condition. They borrow from the state and the condition. Created values are
+//! shared, so that copying a value costs the same for every value.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -64,7 +64,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Numbers of attributes are doubles, as on the wire.
+    /// Converts a JSON value. Numbers of attributes become doubles, as on the wire.
     pub(super) fn of_json(json: &'a Json) -> Self {
         match json {
             Json::Null => Self::Null,
@@ -76,7 +76,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The elements of a list, or the keys of a map.
+    /// Returns the elements of a list, or the keys of a map.
     pub(super) fn elements(self) -> Result<Elements<'a>, Fault> {
         Ok(match self {
             Self::Set(set) => Elements::Set(set.iter()),
@@ -112,7 +112,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// What a macro goes through.
+/// Iterator over the elements that a macro visits.
 pub(super) enum Elements<'a> {
     Set(std::collections::btree_set::Iter<'a, String>),
     Texts(std::slice::Iter<'a, Box<str>>),
@@ -152,7 +152,8 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
-/// Equality: numbers by value, lists and maps by content, unlike types never.
+/// Returns true if the values are equal: numbers by value, lists and maps by content. Values of unlike types are never
+/// equal.
 pub(super) fn equal(a: &Value<'_>, b: &Value<'_>, fuel: &mut Fuel) -> Result<bool, Fault> {
     fuel.spend(1)?;
     Ok(match (a, b) {
@@ -212,7 +213,7 @@ fn maps_equal(
     Ok(true)
 }
 
-/// Whether `a` stands to `b` in this order; `NaN` stands in none.
+/// Returns true if `a` and `b` stand in this order. `NaN` has no order and is a fault.
 pub(super) fn ordered(
     order: Order,
     a: &Value<'_>,

@@ -1,69 +1,69 @@
-//! The decision for one turn: what was chosen by whom, what speaks against it, and why.
+//! Decision about deferral for one turn: the mode, its source, the objections to it and the reason.
 
 use super::{Mode, Policy};
 use crate::identity::TenantId;
 
-/// What one request says.
+/// Settings of one request for deferral.
 #[derive(Debug, Clone, Default)]
 pub struct Asked {
-    /// The mode; `None` to leave it to the operator.
+    /// Mode; `None` to leave it to the operator.
     pub mode: Option<Mode>,
-    /// The host that the model is called at; `None` when the request doesn't say.
+    /// Host at which the model is called; `None` when the request doesn't say.
     pub model_host: Option<String>,
 }
 
-/// Who chose the mode. The wire's `DeferralSource` has the same names.
+/// Source of the mode. The wire's `DeferralSource` has the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// Nobody.
+    /// Default, because nobody chose a mode.
     Default,
-    /// The operator.
+    /// Setting of the operator for all tenants.
     Server,
-    /// The operator, for this tenant.
+    /// Setting of the operator for this tenant.
     Tenant,
-    /// The request.
+    /// Request.
     Request,
 }
 
-/// Why tools are deferred, or not. The wire's `DeferralReason` has the same names.
+/// Reason why tools are deferred or not. The wire's `DeferralReason` has the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// The mode says so.
+    /// The mode decides.
     Mode,
     /// The operator turned deferral off for everybody.
     KillSwitch,
-    /// The model can't search.
+    /// The model can't search for tools.
     ModelUnsupported,
     /// The host is unknown, and nobody chose a mode.
     UnknownProxy,
-    /// The definitions reach the share of the window.
+    /// The definitions take at least the mode's share of the context window.
     OverThreshold,
-    /// They stay below it.
+    /// The definitions take less than the mode's share of the context window.
     UnderThreshold,
-    /// There is no window to take a share of.
+    /// The request has no context window to take a share of.
     NoWindow,
 }
 
-/// What was decided.
+/// Decision about deferral for one turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
-    /// The mode that was chosen.
+    /// Chosen mode.
     pub mode: Mode,
-    /// By whom.
+    /// Source of the mode.
     pub source: Source,
-    /// Whether tools are deferred.
+    /// True if tools are deferred.
     pub deferred: bool,
-    /// Why.
+    /// Reason for the decision.
     pub reason: Reason,
-    /// What deferrable tools cost, in tokens.
+    /// Cost of deferrable tools in tokens, less the operator's `overhead_tokens`.
     pub cost: u64,
-    /// From where on they are deferred, when that was asked.
+    /// Cost in tokens from which tools are deferred; `None` if the cost was not compared.
     pub threshold: Option<u64>,
 }
 
 impl Policy {
-    /// Decides for one turn, in this order: the kill switch, a mode that is off, the model, an unknown host,
-    /// the mode. `cost` is what deferrable tools cost.
+    /// Decides for one turn. It checks, in this order, the kill switch, a mode that is off, the model, an unknown host
+    /// and the mode. `cost` is the cost of deferrable tools in tokens.
     #[must_use]
     pub fn decide(
         &self,
@@ -108,12 +108,12 @@ impl Policy {
     }
 
     fn knows(&self, host: Option<&str>) -> bool {
-        host.is_none_or(|host| self.known_hosts.iter().any(|known| known.matches(host)))
+        host.is_none_or(|host| self.trusted_hosts.iter().any(|known| known.matches(host)))
     }
 }
 
 impl Decision {
-    /// The same for a reader.
+    /// Returns the decision as a sentence for a reader.
     #[must_use]
     pub fn message(&self) -> String {
         let Self { mode, cost, .. } = self;
@@ -150,7 +150,7 @@ mod tests {
     }
 
     fn policy() -> Policy {
-        Policy { known_hosts: vec![Pattern::new("api.known.example")], ..Policy::default() }
+        Policy { trusted_hosts: vec![Pattern::new("api.known.example")], ..Policy::default() }
     }
 
     fn decide(policy: &Policy, mode: Option<Mode>, host: &str, cost: u64) -> Decision {

@@ -1,19 +1,19 @@
-//! Modes of deferral, and how they are written.
+//! Modes of deferral and their text form.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The share of the context window when none is said, in percent.
+/// Default share of the context window, in percent.
 const PERCENT_DEFAULT: u8 = 10;
 
-/// Whether tools are deferred.
+/// Mode of deferral.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// They are.
+    /// Tools are deferred.
     Always,
-    /// They are when their definitions take this share of the context window, 0 to 100 percent.
+    /// Tools are deferred if their definitions take this share of the context window, 0 to 100 percent.
     Auto(u8),
-    /// They are not.
+    /// Tools are not deferred.
     Off,
 }
 

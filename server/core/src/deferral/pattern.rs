@@ -1,19 +1,19 @@
-//! Patterns of models and hosts: `*` stands for any letters, case does not matter.
+//! Patterns of models and hosts: `*` stands for any letters, and case does not matter.
 
 use std::fmt;
 
-/// A pattern.
+/// Pattern for the name of a model or host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern(String);
 
 impl Pattern {
-    /// A pattern from its text.
+    /// Creates a pattern from its text.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self(text.trim().to_lowercase())
     }
 
-    /// Whether the whole of `text` is as the pattern says.
+    /// Returns true if the whole of `text` matches the pattern.
     #[must_use]
     pub fn matches(&self, text: &str) -> bool {
         let text = text.to_lowercase();
@@ -32,7 +32,7 @@ impl Pattern {
         true
     }
 
-    /// Whether `text` is as the pattern says; one without `*` may stand anywhere in it.
+    /// Returns true if `text` matches the pattern. A pattern without `*` may match any part of the text.
     #[must_use]
     pub fn is_within(&self, text: &str) -> bool {
         if self.0.contains('*') {
@@ -49,7 +49,7 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// The host of a URL, or of `host:port`; `None` when there is none to be seen.
+/// Returns the host of a URL or of `host:port`; `None` if it has none.
 #[must_use]
 pub fn host_of(url: &str) -> Option<&str> {
     let rest = url.trim().split_once("://").map_or(url.trim(), |(_, rest)| rest);

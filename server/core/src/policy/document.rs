@@ -1,4 +1,4 @@
-//! The document as it is written, and its check. YAML 1.2 has JSON in it, so that one parser reads both.
+//! Text form of a policy document, and its check. YAML 1.2 includes JSON, so that one parser reads both.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ const LIST_MAX: usize = 64;
 const TEXT_MAX: usize = 256;
 const NODES_MAX: usize = 64;
 const DEPTH_MAX: usize = 8;
-/// Each compiled pattern takes up to some hundred KiB.
+/// Maximum number of patterns in a document. Each compiled pattern takes up to some hundred KiB.
 const PATTERNS_MAX: usize = 64;
 const TOP_K_MAX: usize = 100;
 const MISTAKES_MAX: usize = 16;
@@ -47,7 +47,7 @@ struct ChoosingText {
 #[serde(deny_unknown_fields)]
 struct RuleText {
     name: String,
-    /// For readers.
+    /// Description for readers, which the service does not use.
     #[serde(default, rename = "description")]
     _description: String,
     #[serde(default, rename = "match")]
@@ -86,7 +86,7 @@ struct HintsText {
     open_world_hint: Option<bool>,
 }
 
-/// A precondition whose expressions know their place.
+/// Precondition whose expressions know their place in the document.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ConditionText {
@@ -114,12 +114,12 @@ pub(super) fn parse(text: &str) -> Result<Policy, Vec<PolicyMistake>> {
     Check::default().document(document)
 }
 
-/// Notes what is wrong on the way through a document.
+/// Check of a document, which collects its mistakes.
 #[derive(Default)]
 struct Check {
     mistakes: Vec<PolicyMistake>,
     patterns: usize,
-    /// Where the rule at hand stands.
+    /// Line and column of the current rule.
     place: (u64, u64),
 }
 

@@ -1,8 +1,8 @@
-//! Patterns of names: `*` stands for any text, `?` for one character, everything else for itself.
+//! Patterns of names: `*` stands for any text, `?` for one character, and everything else for itself.
 
 use std::fmt::{self, Write as _};
 
-/// A pattern that names are held against.
+/// Pattern for names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Glob(Vec<char>);
 
@@ -17,18 +17,18 @@ impl Glob {
         Self(text.chars().collect())
     }
 
-    /// Whether it fits every name.
+    /// Returns true if the pattern matches every name.
     pub(super) fn matches_all(&self) -> bool {
         !self.0.is_empty() && self.0.iter().all(|c| *c == '*')
     }
 
-    /// In at most as many steps as both lengths multiplied: a star that fails moves on by one character, and
-    /// the ones before it never have to. They are added to `steps`.
+    /// Returns true if the pattern matches the name. It takes at most as many steps as both lengths multiplied: on a
+    /// mismatch the last star moves on by one character, and earlier stars never have to. Adds the steps to `steps`.
     pub(super) fn matches(&self, text: &str, steps: &mut usize) -> bool {
         let glob = &self.0;
         let mut at = 0;
         let mut rest = text.chars();
-        // Where the last star stood, and what was left of the text then.
+        // Place after the last star, and the text that was left there.
         let mut star = None;
         loop {
             *steps += 1;

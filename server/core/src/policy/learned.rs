@@ -1,14 +1,14 @@
-//! A learned gate (Tool Attention, section 6: a small model in place of the threshold): logistic regression over what
-//! is known of a candidate, as a policy says it. What the features are is the router's business.
+//! Learned gate (Tool Attention, section 6: a small model in place of the threshold): logistic regression over features
+//! of a candidate, with weights from a policy. The router defines the features.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// How many features there are.
+/// Number of features.
 pub const FEATURE_COUNT: usize = 12;
 
-/// What the gate goes by, in the order of its weights.
+/// Names of the gate's features, in the order of its weights.
 pub const FEATURES: [&str; FEATURE_COUNT] = [
     "overlap",
     "nearest",
@@ -24,25 +24,25 @@ pub const FEATURES: [&str; FEATURE_COUNT] = [
     "server_called",
 ];
 
-/// The largest weight, either way: sums of such stay finite, so that every chance is a number.
+/// Largest weight, positive or negative. Sums of such weights stay finite, so that every chance is a number.
 const WEIGHT_MAX: f32 = 1e6;
 
-/// Values of [`FEATURES`].
+/// Values of the features, in the order of [`FEATURES`].
 pub type Features = [f32; FEATURE_COUNT];
 
-/// The gate.
+/// Learned gate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Learned {
-    /// By feature.
+    /// Weight of each feature.
     pub weights: Features,
-    /// Added to the weighted sum.
+    /// Constant that is added to the weighted sum.
     pub bias: f32,
-    /// The least chance of a chosen tool, 0 to 1.
+    /// Minimum chance of a chosen tool, 0 to 1.
     pub least: f32,
 }
 
 impl Learned {
-    /// How likely a candidate serves, 0 to 1.
+    /// Returns the chance that a candidate serves, 0 to 1.
     #[must_use]
     pub fn chance(&self, features: &Features) -> f32 {
         let sum: f32 =
@@ -50,31 +50,31 @@ impl Learned {
         1.0 / (1.0 + (-(sum + self.bias)).exp())
     }
 
-    /// The same gate with another least chance.
+    /// Returns the same gate with another minimum chance.
     #[must_use]
     pub fn asking(self, least: f32) -> Self {
         Self { least, ..self }
     }
 
-    /// Whether a candidate is likely enough.
+    /// Returns true if the candidate's chance reaches the minimum.
     #[must_use]
     pub fn passes(&self, features: &Features) -> bool {
         self.chance(features) >= self.least
     }
 }
 
-/// The gate as it is written.
+/// Text form of the gate.
 #[derive(Deserialize, Clone)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LearnedText {
     least: f32,
     bias: f32,
-    /// By name; one that is left out weighs nothing.
+    /// Weights by feature name. A feature that is left out has the weight 0.
     weights: BTreeMap<String, f32>,
 }
 
 impl LearnedText {
-    /// The gate, or what is wrong with it.
+    /// Checks the gate and returns it. The error describes the problem.
     pub(super) fn check(&self) -> Result<Learned, String> {
         if !(0.0..=1.0).contains(&self.least) {
             return Err("`least` must be a chance, 0 to 1".to_owned());

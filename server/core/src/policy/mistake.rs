@@ -1,17 +1,17 @@
-//! What is wrong with a policy document, and where.
+//! Mistakes in a policy document, with their places.
 
 use std::fmt;
 
-/// A mistake in a document.
+/// Mistake in a policy document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyMistake {
-    /// The part at fault, such as `rules[2].precondition`; empty for the whole.
+    /// Part of the document at fault, such as `rules[2].precondition`; empty for the whole document.
     pub part: String,
     /// Line of the document, from 1; 0 when the mistake has no place.
     pub line: u64,
     /// Column of the document, from 1; 0 when the mistake has no place.
     pub column: u64,
-    /// What is wrong and what would be right.
+    /// Description of the problem and the fix.
     pub problem: String,
 }
 

@@ -1,4 +1,4 @@
-//! What documents say, what is refused, and that the published schema says the same.
+//! Tests of documents: accepted ones, refused ones, and agreement with the published schema.
 
 use serde_json::Value;
 

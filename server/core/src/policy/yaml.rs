@@ -1,4 +1,4 @@
-//! What the YAML parser says, in the words of whoever writes a policy.
+//! Messages of the YAML parser, in the words of people who write policies.
 
 use serde_saphyr::Error;
 use serde_saphyr::budget::BudgetBreach;
@@ -6,10 +6,10 @@ use serde_saphyr::budget::BudgetBreach;
 use super::PolicyMistake;
 use crate::nearest::nearest;
 
-/// Letters at their beginning that make names alike, such as `deny` and `denied`.
+/// Number of equal letters at the beginning that make names alike, such as `deny` and `denied`.
 const ALIKE: usize = 3;
 
-/// The parser's error with its place.
+/// Converts the parser's error, with its place.
 pub(super) fn mistake(error: &Error) -> PolicyMistake {
     let error = error.without_snippet();
     let place = error.location();
@@ -63,7 +63,7 @@ fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     }
 }
 
-/// The text without the place that the parser repeats at its end.
+/// Returns the text without the place that the parser repeats at its end.
 fn without_place(text: &str) -> String {
     text.rfind(" at line ").map_or(text, |end| &text[..end]).to_owned()
 }

@@ -1,23 +1,23 @@
-//! Characters that a reader doesn't see, or takes for others: which they are, and where honest texts have them.
+//! Characters that a reader doesn't see or takes for others, and the places where honest texts have them.
 
-/// What is odd about a character where it stands.
+/// Oddity of a character at its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Oddity {
-    /// Not seen, and in the middle of a word or where nothing needs it.
+    /// Invisible character between two ASCII letters or digits.
     SplitsWord,
-    /// Not seen, where texts have it by accident.
+    /// Invisible character elsewhere, where it may stand by accident.
     Invisible,
-    /// A tag character: a text of its own that nobody sees.
+    /// Tag character, part of a text that nobody sees, with the character that it stands for.
     Tag(char),
-    /// Turns the direction of the text that follows.
+    /// Character that changes the direction of the text after it.
     Turns,
-    /// A command to a terminal.
+    /// Command to a terminal.
     Command,
-    /// A styled form of a plain letter.
+    /// Styled form of a plain letter.
     Styled,
 }
 
-/// What is odd about `c` between its neighbours; `None` for what is not.
+/// Returns the oddity of `c` between its neighbours; `None` if there is nothing odd about it.
 #[must_use]
 pub fn oddity(before: Option<char>, c: char, after: Option<char>) -> Option<Oddity> {
     match c {
@@ -37,7 +37,7 @@ pub fn oddity(before: Option<char>, c: char, after: Option<char>) -> Option<Oddi
     }
 }
 
-/// Characters without a form of their own, but those that [`oddity`] names.
+/// Returns true for characters without a visible form, except those that [`oddity`] names.
 fn is_invisible(c: char) -> bool {
     matches!(
         c,
@@ -61,19 +61,19 @@ fn between(before: Option<char>, after: Option<char>) -> Oddity {
     }
 }
 
-/// Isolates belong where a script is written the other way.
+/// Returns `oddity`, or only `Invisible` beside a script that is written from right to left, where isolates belong.
 fn unless_foreign(before: Option<char>, after: Option<char>, oddity: Oddity) -> Oddity {
     let is_foreign = |c: Option<char>| c.is_some_and(|c| ('\u{590}'..='\u{8ff}').contains(&c));
     if is_foreign(before) || is_foreign(after) { Oddity::Invisible } else { oddity }
 }
 
-/// Scripts of South Asia and Arabic need joiners, and so do emoji.
+/// Returns the oddity of a joiner. Scripts of South Asia, Arabic and emoji need joiners.
 fn joiner(before: Option<char>, after: Option<char>) -> Option<Oddity> {
     let needs = |c: Option<char>| c.is_some_and(|c| !c.is_ascii() && !is_invisible(c));
     if needs(before) && needs(after) { None } else { Some(between(before, after)) }
 }
 
-/// Emoji are chosen by a selector; so are keycaps.
+/// Returns the oddity of a variation selector. Emoji and keycaps need selectors.
 fn selector(before: Option<char>) -> Option<Oddity> {
     let fits = |c: char| !c.is_ascii() || c.is_ascii_digit() || matches!(c, '#' | '*');
     match before {
@@ -82,12 +82,12 @@ fn selector(before: Option<char>) -> Option<Oddity> {
     }
 }
 
-/// What a tag character stands for.
+/// Returns the character that a tag character stands for.
 fn plain_tag(c: char) -> char {
     char::from_u32(c as u32 - 0xe0000).filter(|c| matches!(c, ' '..='~')).unwrap_or(' ')
 }
 
-/// Quotation marks and dashes as typewriters have them: patterns are written so.
+/// Replaces typographic quotation marks and dashes by plain ones, with which patterns are written.
 #[must_use]
 pub fn plain_punctuation(c: char) -> char {
     match c {
@@ -98,7 +98,7 @@ pub fn plain_punctuation(c: char) -> char {
     }
 }
 
-/// The Latin letter that a letter of another script looks like; `None` for letters that look like none.
+/// Returns the Latin letter that a letter of another script looks like; `None` if it looks like none.
 #[must_use]
 pub fn latin_look_alike(c: char) -> Option<char> {
     Some(match c {

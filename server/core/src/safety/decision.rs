@@ -1,51 +1,51 @@
-//! What findings and changes mean for a tool, by how far its MCP server's texts are trusted. Nothing else decides
-//! whether a tool is quarantined.
+//! Decision about a tool's quarantine, from its findings and changes and from its MCP server's trust tier. Nothing else
+//! decides whether a tool is quarantined.
 
 use super::finding::{Finding, Severity};
 
-/// How far an MCP server's texts are trusted.
+/// Trust in the texts of an MCP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tier {
     /// Third-party texts.
     Untrusted,
-    /// The usual checks.
+    /// Usual checks.
     Standard,
-    /// The tenant's own servers.
+    /// Texts of the tenant's own MCP servers.
     Trusted,
 }
 
-/// Why a tool is quarantined.
+/// Reason for a tool's quarantine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Because {
-    /// Of what was found in its texts.
+    /// Findings in the tool's texts.
     Findings,
-    /// Its definition is another one than before.
+    /// Change of the tool's definition.
     Changed,
-    /// Its MCP server had no such tool when it was first registered.
+    /// Addition of the tool after its MCP server was first registered.
     Added,
-    /// It was quarantined, and nobody has approved it since.
+    /// Earlier quarantine without an approval since.
     Waiting,
 }
 
-/// What is known of a tool from before.
+/// State of a tool before its registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Before {
-    /// Its MCP server was not registered.
+    /// MCP server that was not registered.
     NoServer,
-    /// Its MCP server had no such tool.
+    /// MCP server without such a tool.
     NoTool,
-    /// It said something else.
+    /// Tool with another definition.
     Otherwise,
-    /// It said the same, and was shown.
+    /// Tool with the same definition, which was shown.
     Shown,
-    /// It said the same, and was quarantined.
+    /// Tool with the same definition, which was quarantined.
     Quarantined,
-    /// It said the same, and somebody has approved that.
+    /// Tool with the same definition, which somebody has approved.
     Approved,
 }
 
 impl Tier {
-    /// The tier of the wire's number of `TrustTier`; what is not said is the standard.
+    /// Returns the tier of a number of the wire's `TrustTier`. An unspecified or unknown number is the standard tier.
     #[must_use]
     pub fn of(number: i32) -> Self {
         match number {
@@ -55,7 +55,7 @@ impl Tier {
         }
     }
 
-    /// As settings write it.
+    /// Returns the name of the tier, as in settings.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -65,7 +65,7 @@ impl Tier {
         }
     }
 
-    /// The least severity that quarantines a tool; `None` when none does.
+    /// Returns the lowest severity that quarantines a tool; `None` if none does.
     #[must_use]
     pub fn bar(self) -> Option<Severity> {
         match self {
@@ -75,10 +75,11 @@ impl Tier {
         }
     }
 
-    /// Why a tool is quarantined; `None` when it is shown.
+    /// Returns the reason for a tool's quarantine; `None` if the tool is shown.
     ///
-    /// A third party's tools are shown when its MCP server is registered for the first time and nothing is found in
-    /// them. What it says otherwise, or besides, later on waits: whoever relied on the first texts never saw these.
+    /// Tools of an untrusted MCP server are shown when the server is registered for the first time and nothing is found
+    /// in them. Later changes and additions wait for approval, because whoever relied on the first texts never saw
+    /// them.
     #[must_use]
     pub fn quarantine(self, before: Before, findings: &[Finding]) -> Option<Because> {
         if before == Before::Approved {
@@ -98,7 +99,7 @@ impl Tier {
 }
 
 impl Because {
-    /// As metrics and logs write it.
+    /// Returns the name of the reason, as in metrics and logs.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -109,7 +110,7 @@ impl Because {
         }
     }
 
-    /// The same in a sentence.
+    /// Returns the reason in a sentence.
     #[must_use]
     pub fn sentence(self) -> &'static str {
         match self {

@@ -1,13 +1,13 @@
-//! Text within text: base64 and hexadecimal that decode to words. Decoded once, within bounds.
+//! Text within text: base64 and hexadecimal that decode to words. Only one level is decoded, within bounds.
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-/// Encoded texts that are decoded of one text, and bytes of each.
+/// Maximum number of encoded texts that are decoded in one text, and maximum size of each in encoded bytes.
 const DECODED_MAX: usize = 8;
 const BYTES_MAX: usize = 16 << 10;
-/// Bytes below which base64 and hexadecimal are names and hashes.
+/// Minimum length of base64 and of hexadecimal in bytes. Shorter runs are names and hashes.
 const BASE64_MIN: usize = 20;
 const HEX_MIN: usize = 32;
 
@@ -18,7 +18,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// The texts that are encoded in `text`, with where each begins and ends.
+/// Returns the texts that are encoded in `text`, each with its start and end in bytes.
 #[must_use]
 pub fn decoded(text: &str) -> Vec<(usize, usize, String)> {
     let mut found = Vec::new();
@@ -32,7 +32,7 @@ pub fn decoded(text: &str) -> Vec<(usize, usize, String)> {
     found
 }
 
-/// The runs of letters that an encoding may have, with their places.
+/// Returns the runs of characters that an encoding may have, each with its start in bytes.
 fn runs(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '-' | '_' | '=');
     let mut at = 0;
@@ -47,7 +47,7 @@ fn runs(text: &str) -> impl Iterator<Item = (usize, &str)> {
 fn from_base64(run: &str) -> Option<String> {
     let run = run.trim_end_matches('=');
     let run = &run[..run.len().min(BYTES_MAX)];
-    // A group of one letter is no byte.
+    // A last group of one letter encodes no byte.
     let run = if run.len() % 4 == 1 { &run[..run.len() - 1] } else { run };
     let standard: String = run.chars().map(standard_letter).collect();
     words(LENIENT.decode(standard).ok()?)
@@ -69,7 +69,7 @@ fn from_hex(run: &str) -> Option<String> {
     words(hex::decode(read).ok()?)
 }
 
-/// The bytes as text, when they are words: hashes and images decode to none.
+/// Returns the bytes as text if they are words. Hashes and images are not.
 fn words(bytes: Vec<u8>) -> Option<String> {
     let text = String::from_utf8(bytes).ok()?;
     let all = text.chars().count();

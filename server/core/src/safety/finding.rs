@@ -1,33 +1,33 @@
-//! What was found in a tool's texts: where, why it matters, and what would be right. An excerpt is of the text as it
-//! was read, escaped, so that it does no harm where it is shown.
+//! Findings in a tool's texts: the place, the reason and the fix. An excerpt shows the text as it was read, escaped, so
+//! that it does no harm where it is shown.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// Characters of an excerpt, before what is escaped in it.
+/// Maximum length of an excerpt in characters, before it is escaped.
 const EXCERPT_MAX: usize = 96;
-/// Characters of it that stand before what was found.
+/// Maximum number of characters of an excerpt before the match.
 const BEFORE: usize = 24;
 
-/// How bad it is; the least first.
+/// Severity of a finding, least severe first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Odd, and mostly honest.
+    /// Odd, but mostly honest.
     Low,
-    /// Nothing that an honest tool needs to say, though some do.
+    /// Unnecessary for an honest tool, though some honest tools have it.
     Medium,
     /// Hardly ever honest.
     High,
 }
 
 impl Severity {
-    /// All of them, the least first.
+    /// All severities, least severe first.
     pub const ALL: [Self; 3] = [Self::Low, Self::Medium, Self::High];
 
-    /// As reports and rule files write it.
+    /// Returns the name of the severity, as in reports and rule files.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -38,20 +38,20 @@ impl Severity {
     }
 }
 
-/// One finding.
+/// Finding in a tool's texts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The rule that found it.
+    /// Id of the rule that found it.
     pub rule: Arc<str>,
-    /// How bad it is.
+    /// Severity of the finding.
     pub severity: Severity,
-    /// Where, such as `tools[3].inputSchema.properties.x.description`.
+    /// Place of the text, such as `tools[3].inputSchema.properties.x.description`.
     pub field: String,
-    /// What was found, with a little around it.
+    /// Match with a little text around it.
     pub excerpt: String,
-    /// Why it matters.
+    /// Reason why the match matters.
     pub why: Arc<str>,
-    /// What would be right.
+    /// Advice on what would be right.
     pub right: Arc<str>,
 }
 
@@ -66,20 +66,20 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Some of `text` around `start..end`, in printable characters.
+/// Returns the part of `text` around the bytes `start..end`, in printable characters.
 #[must_use]
 pub fn excerpt(text: &str, start: usize, end: usize) -> String {
     let start = text.floor_char_boundary(start.min(text.len()));
     let from = text[..start].char_indices().rev().take(BEFORE).last().map_or(start, |(at, _)| at);
     let kept = text[from..].char_indices().nth(EXCERPT_MAX);
     let to = kept.map_or(text.len(), |(at, _)| from + at);
-    // What was found is shown to its end, unless that is far.
+    // The match is shown to its end, unless that is too far.
     let to = to.min(text.ceil_char_boundary(end.max(start).saturating_add(BEFORE).min(text.len())));
     let cut = |is_cut: bool| if is_cut { "..." } else { "" };
     format!("{}{}{}", cut(from > 0), escaped(&text[from..to]), cut(to < text.len()))
 }
 
-/// The text with all that is not plainly printable written as escapes.
+/// Returns the text with everything that is not plainly printable written as escapes.
 #[must_use]
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -94,7 +94,7 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// Sorts findings, the worst first.
+/// Sorts findings, most severe first.
 pub fn sort(findings: &mut [Finding]) {
     findings.sort_by(|a, b| {
         b.severity.cmp(&a.severity).then_with(|| (&a.rule, &a.field).cmp(&(&b.rule, &b.field)))

@@ -1,13 +1,13 @@
-//! Names of tools, as far as one can be taken for another.
+//! Forms of tool names in which one name can be taken for another.
 
 use unicode_normalization::UnicodeNormalization;
 
 use super::characters::latin_look_alike;
 
-/// Letters of a name below which another name is near by chance.
+/// Minimum length of a name in letters. Shorter names are near each other by chance.
 const NEAR_MIN: usize = 12;
 
-/// The words of a name, in lower case.
+/// Returns the words of a name, in lower case.
 #[must_use]
 pub fn words(name: &str) -> Vec<String> {
     let mut words = Vec::new();
@@ -28,13 +28,14 @@ pub fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// What two names have in common that are the same but for how they are written: case, separators.
+/// Returns the name without case and separators. Names that differ only in these give the same text.
 #[must_use]
 pub fn bare(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// What two names have in common that look the same, digits and letters of other scripts among them.
+/// Returns a form of the name that is the same for names that look alike, even with digits and letters of other
+/// scripts.
 #[must_use]
 pub fn looks(name: &str) -> String {
     let plain = name.nfkc().map(|c| latin_look_alike(c).unwrap_or(c));
@@ -48,7 +49,7 @@ pub fn looks(name: &str) -> String {
     bare.map(one).collect()
 }
 
-/// The words of a name in the order of the alphabet.
+/// Returns the words of a name in alphabetical order.
 #[must_use]
 pub fn sorted_words(name: &str) -> String {
     let mut words = words(name);
@@ -56,8 +57,8 @@ pub fn sorted_words(name: &str) -> String {
     words.join(" ")
 }
 
-/// The name, and the name without one of its letters: two names share one of these when a letter was added, left out
-/// or replaced. None for short names.
+/// Returns the name, and the name without each one of its letters. Two names share one of these forms if one letter was
+/// added, left out or replaced. Short names have none.
 pub fn nearly(bare: &str) -> impl Iterator<Item = String> {
     let is_long = bare.chars().count() >= NEAR_MIN;
     let without = move |at: usize| {
@@ -69,7 +70,7 @@ pub fn nearly(bare: &str) -> impl Iterator<Item = String> {
     whole.into_iter().chain((0..letters).map(without))
 }
 
-/// Whether a text that has this word means the tool of that name, and not a word of the language.
+/// Returns true if a text with this word means the tool of that name, and not a word of the language.
 #[must_use]
 pub fn is_distinctive(name: &str) -> bool {
     name.len() >= 6 && words(name).len() >= 2

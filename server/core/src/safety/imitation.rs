@@ -1,5 +1,5 @@
-//! Tools that pass for tools of other MCP servers, or speak of them: names that are taken for theirs, descriptions that
-//! are theirs, orders about them.
+//! Imitation of other MCP servers' tools: names that are taken for theirs, copies of their descriptions, and orders
+//! about them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -14,56 +14,56 @@ use super::pieces::{Part, walk};
 use super::reading::Reading;
 use super::rules::{Detector, Rules};
 
-/// How much of two descriptions must be one, and how much of the other one this one must hold.
+/// Minimum likeness of two descriptions, and minimum share of the other description that this one must hold, 0 to 1.
 const ALIKE: f64 = 0.6;
 const HOLDS: f64 = 0.8;
-/// Tools with the same run of words beyond which it is a turn of phrase.
+/// Maximum number of tools with the same run of words. A run that more tools have is a turn of phrase.
 const COMMON: usize = 32;
-/// Bytes around a name in which words are an order about it.
+/// Distance from a name, in bytes, within which words are an order about it.
 const AROUND: usize = 60;
-/// Names of others that are looked at in one tool's texts.
+/// Maximum number of other tools' names that are looked at in one text.
 const NAMED_MAX: usize = 64;
 
-/// Words that tell how a tool is to be used, or that it is not to be.
+/// Words that tell how a tool is to be used, or that it is not to be used.
 static ORDERS: LazyLock<Regex> = LazyLock::new(|| {
     let words = r"(?i)\b(instead|rather than|replac\w+|deprecat\w+|obsolete|outdated|broken|unsafe|stale|insecure|unreliable|never|don'?t|do not|must|always|have to|has to|before|after|when(ever)?|reroute\w*|redirect\w*|discard\w*|ignor\w+|intercept\w*|override\w*|only (be )?used|faster than|better than|safer than|no longer)\b";
     Regex::new(words).expect("a pattern that a test compiles")
 });
 
-/// A tool of another MCP server.
+/// Tool of another MCP server.
 #[derive(Debug, Clone, Copy)]
 pub struct Other<'a> {
-    /// Its MCP server.
+    /// Name of the MCP server.
     pub server: &'a str,
-    /// Its MCP name.
+    /// MCP name of the tool.
     pub name: &'a str,
-    /// The name the model sees.
+    /// Name that the model sees.
     pub model_name: &'a str,
-    /// Its description.
+    /// Description of the tool.
     pub description: &'a str,
 }
 
-/// A tool that is looked at.
+/// Tool that is examined.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
-    /// Its place in the body.
+    /// Index of the tool in the registered list of tools, from 0.
     pub place: usize,
-    /// Its MCP name.
+    /// MCP name of the tool.
     pub name: &'a str,
-    /// Its definition.
+    /// Definition of the tool.
     pub definition: &'a Value,
 }
 
-/// Tools of one MCP server beside those of others.
+/// Tools of one MCP server, compared with those of other MCP servers.
 pub struct Neighbours<'a> {
     subjects: &'a [Subject<'a>],
-    /// Names of the MCP server's own tools: it may speak of these.
+    /// Names of the MCP server's own tools, which its texts may mention.
     own: HashSet<&'a str>,
     others: &'a [Other<'a>],
 }
 
 impl<'a> Neighbours<'a> {
-    /// `own` are names of the MCP server's tools beside the subjects.
+    /// Creates the comparison. `own` holds the names of the MCP server's tools other than the subjects.
     #[must_use]
     pub fn new(
         subjects: &'a [Subject<'a>],
@@ -74,7 +74,7 @@ impl<'a> Neighbours<'a> {
         Self { subjects, own, others }
     }
 
-    /// What is found, with the subject's place in the list of subjects.
+    /// Returns the findings, each with the subject's index in the list of subjects.
     #[must_use]
     pub fn findings(&self, rules: &Rules) -> Vec<(usize, Finding)> {
         if self.others.is_empty() || self.subjects.is_empty() {
@@ -95,7 +95,7 @@ impl<'a> Neighbours<'a> {
         let mut best: HashMap<usize, (Detector, &Other<'_>)> = HashMap::new();
         for other in self.others {
             for (at, what) in forms.of_name(other.name) {
-                // The same name says more than a near one, and looking alike more than both.
+                // A near name outranks the same name.
                 let known = best.entry(at).or_insert((what, other));
                 if rank(what) > rank(known.0) {
                     *known = (what, other);
@@ -110,7 +110,7 @@ impl<'a> Neighbours<'a> {
         best.into_iter().filter_map(finding).collect()
     }
 
-    /// Descriptions that share most runs of words with another server's.
+    /// Returns findings for descriptions that share most runs of words with another MCP server's.
     fn copies(&self, rules: &Rules) -> Vec<(usize, Finding)> {
         let sketches: Vec<Sketch> =
             self.subjects.iter().map(|subject| Sketch::of(description(subject))).collect();
@@ -126,7 +126,7 @@ impl<'a> Neighbours<'a> {
             for at in sketch.runs().iter().filter_map(|run| by_run.get(run)).flatten() {
                 *shared.entry(*at).or_default() += 1;
             }
-            // Most are not worth the comparison.
+            // Most pairs are not worth the full comparison.
             shared.retain(|_, count| *count * 2 >= sketch.runs().len());
             for at in shared.into_keys().filter(|_| sketch.is_enough()) {
                 let own = &sketches[at];
@@ -143,10 +143,10 @@ impl<'a> Neighbours<'a> {
         found.into_iter().filter_map(finding).collect()
     }
 
-    /// Texts that name another server's tool.
+    /// Returns findings for texts that name another MCP server's tool.
     fn mentions(&self, rules: &Rules) -> Vec<(usize, Finding)> {
         let mut named: HashSet<String> = HashSet::new();
-        // What its own names end in is short for them.
+        // The endings of the MCP server's own names are short forms of these.
         let own: HashSet<&str> = self.own.iter().flat_map(|name| endings(name)).collect();
         for other in self.others {
             if is_distinctive(other.name) && !own.contains(other.name) {
@@ -160,7 +160,7 @@ impl<'a> Neighbours<'a> {
             let mut bends = None;
             let of = format!("tools[{}]", subject.place);
             walk(subject.definition, &mut |path, part, text| {
-                // Names are compared as names.
+                // Names are compared by `names`.
                 if bends.is_some() || text.len() < 6 || part == Part::Name {
                     return;
                 }
@@ -182,7 +182,7 @@ impl<'a> Neighbours<'a> {
     }
 }
 
-/// The name, and what follows each of its separators.
+/// Returns the name, and the part after each of its separators.
 fn endings(name: &str) -> impl Iterator<Item = &str> {
     let after = name.match_indices(['_', '-', '.']).map(|(at, _)| &name[at + 1..]);
     [name].into_iter().chain(after)
@@ -196,7 +196,7 @@ fn description<'a>(subject: &Subject<'a>) -> &'a str {
     subject.definition.get("description").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The subjects' names in the forms in which they are taken for others.
+/// Names of the subjects, in the forms in which they can be taken for others.
 struct Forms {
     by_bare: HashMap<String, Vec<usize>>,
     by_looks: HashMap<String, Vec<usize>>,
@@ -224,7 +224,7 @@ impl Forms {
         forms
     }
 
-    /// Whose name this name is, or nearly is.
+    /// Returns the subjects that have this name or nearly this name.
     fn of_name(&self, name: &str) -> Vec<(usize, Detector)> {
         let whole = bare(name);
         let mut found: Vec<(usize, Detector)> = Vec::new();
@@ -247,7 +247,7 @@ impl Forms {
     }
 }
 
-/// Where a text has one of these names.
+/// Returns the places of these names in a text, in bytes.
 fn mentioned<'a>(
     text: &'a str,
     named: &'a HashSet<String>,

@@ -1,21 +1,21 @@
-//! How much two texts are one: the shares of runs of three words that they have in common.
+//! Likeness of two texts: the share of runs of three words that they have in common.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
 
-/// Words of a text that are looked at.
+/// Maximum number of words of a text that are looked at.
 const WORDS_MAX: usize = 400;
-/// Words of a run.
+/// Number of words in a run.
 const RUN: usize = 3;
-/// Runs below which a text is like others by chance.
+/// Minimum number of runs. Texts with fewer runs are like others by chance.
 const RUNS_MIN: usize = 6;
 
-/// The runs of a text, hashed, sorted, each once.
+/// Runs of a text, hashed and sorted, each once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sketch(Vec<u64>);
 
 impl Sketch {
-    /// Of a text.
+    /// Creates the sketch of a text.
     #[must_use]
     pub fn of(text: &str) -> Self {
         let words: Vec<String> = text
@@ -30,19 +30,19 @@ impl Sketch {
         Self(runs)
     }
 
-    /// The runs.
+    /// Returns the hashed runs.
     #[must_use]
     pub fn runs(&self) -> &[u64] {
         &self.0
     }
 
-    /// Whether there is enough of it to be compared.
+    /// Returns true if there are enough runs for a comparison.
     #[must_use]
     pub fn is_enough(&self) -> bool {
         self.0.len() >= RUNS_MIN
     }
 
-    /// The share of both texts' runs that both have.
+    /// Returns the runs that both texts have, as a share of the runs that at least one of them has, 0 to 1.
     #[must_use]
     pub fn likeness(&self, other: &Self) -> f64 {
         let common = self.common(other);
@@ -50,7 +50,7 @@ impl Sketch {
         share(common, all)
     }
 
-    /// The share of the other text's runs that this one has too.
+    /// Returns the share of the other text's runs that this text has too, 0 to 1.
     #[must_use]
     pub fn holds(&self, other: &Self) -> f64 {
         share(self.common(other), other.0.len())

@@ -1,36 +1,36 @@
-//! Every text of a tool's definition, one by one, each with its place: names, descriptions, and whatever else a model
-//! may be sent.
+//! Texts of a tool's definition, each with its place: names, descriptions, and everything else that may be sent to a
+//! model.
 
 use std::fmt::Write as _;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// What a text is, as rules name it.
+/// Kind of a text, as rules name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// The tool's name or title.
+    /// Name or title of the tool.
     Name,
-    /// The tool's description.
+    /// Description of the tool.
     Description,
-    /// The name of a parameter, or of a field of the output.
+    /// Name of a parameter, or of a field of the output.
     Parameter,
-    /// The description, title or comment of a part of a schema.
+    /// Description, title or comment of a part of a schema.
     Schema,
     /// Any other text of a schema: defaults, examples, enumerations, patterns.
     Value,
-    /// Annotations, `_meta`, and what MCP does not know.
+    /// Annotations, `_meta`, and fields that MCP does not know.
     Meta,
-    /// The summary.
+    /// Summary of the tool.
     Summary,
-    /// Words that users say.
+    /// Search hint: words that users say.
     Hint,
-    /// The description of the MCP server.
+    /// Description of the MCP server.
     Server,
 }
 
-/// Where a text stands. Written out only when something is found there.
+/// Place of a text. Written out only when something is found there.
 #[derive(Debug, Default)]
 pub struct Path<'a>(Vec<Step<'a>>);
 
@@ -41,7 +41,7 @@ enum Step<'a> {
 }
 
 impl Path<'_> {
-    /// As a finding writes it, after `of`.
+    /// Returns the place as a finding writes it, after the prefix `of`.
     #[must_use]
     pub fn after(&self, of: &str) -> String {
         let mut text = of.to_owned();
@@ -66,11 +66,11 @@ fn is_plain(key: &str) -> bool {
     !key.is_empty() && key.len() <= 64 && key.chars().all(good)
 }
 
-/// Keys of JSON Schema whose members have names of the author's choosing.
+/// Keys of JSON Schema whose members have names that the author chooses.
 const NAMED: [&str; 5] =
     ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
 
-/// Keys of JSON Schema that say nothing.
+/// Keywords of JSON Schema. The keys themselves are not treated as texts.
 const KEYWORDS: [&str; 52] = [
     "type",
     "properties",
@@ -126,10 +126,10 @@ const KEYWORDS: [&str; 52] = [
     "contentEncoding",
 ];
 
-/// Keys of a schema that are prose.
+/// Keys of a schema whose values are prose.
 const PROSE: [&str; 3] = ["description", "title", "$comment"];
 
-/// Goes through the texts of a definition.
+/// Calls `visit` with each text of a definition, its place and its kind.
 pub fn walk<'a>(definition: &'a Value, visit: &mut dyn FnMut(&Path<'a>, Part, &'a str)) {
     let Value::Object(fields) = definition else { return };
     let mut walk = Walk { path: Path::default(), visit };

@@ -1,25 +1,25 @@
-//! A text as a model reads it, whatever it looks like to people: one form for patterns to be held against, and what
-//! had to be undone to get there.
+//! Text as a model reads it, whatever it looks like to people: one form for patterns to be matched against, and the
+//! disguises that were undone to get it.
 
 use unicode_normalization::UnicodeNormalization;
 
 use super::characters::{Oddity, latin_look_alike, oddity, plain_punctuation};
 
-/// White space in a row that pushes what follows out of view.
+/// Minimum number of white space characters in a row that push the text after them out of view.
 const FLOOD_SPACES: usize = 160;
-/// Line breaks in a row that do.
+/// Minimum number of line breaks in a row that push the text after them out of view.
 const FLOOD_LINES: usize = 24;
-/// Styled letters that are no formula any more.
+/// Minimum number of styled letters for a disguise. Fewer may be a formula.
 const STYLED_MIN: usize = 6;
 
-/// What was done to hide a text or to disguise it.
+/// Means by which a text is hidden or disguised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Disguise {
-    /// Characters that nobody sees, within words.
+    /// Invisible characters within words.
     SplitWords,
-    /// Characters that nobody sees.
+    /// Invisible characters elsewhere.
     Invisible,
-    /// A text in tag characters.
+    /// Text in tag characters.
     Tags,
     /// Text whose direction is turned.
     Turned,
@@ -33,19 +33,19 @@ pub enum Disguise {
     Flood,
 }
 
-/// A text as it is read.
+/// Text in the form for patterns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// In one line, with one space between words.
+    /// Text in one line, with one space between words.
     pub flat: String,
-    /// Where lines of the text begin in `flat`, but for the first.
+    /// Byte offsets in `flat` at which lines of the text begin, except the first line.
     pub lines: Vec<usize>,
-    /// What had to be undone, each kind once, with the place in the text as it was.
+    /// Disguises that were undone, each kind once, with the approximate byte offset in the original text.
     pub disguises: Vec<(Disguise, usize)>,
 }
 
 impl Reading {
-    /// Reads a text.
+    /// Brings a text into the form for patterns and notes its disguises.
     #[must_use]
     pub fn of(text: &str) -> Self {
         let mut reading = Self::default();
@@ -60,7 +60,7 @@ impl Reading {
         reading
     }
 
-    /// Where the lines of `flat` begin, the first among them.
+    /// Returns the byte offsets in `flat` at which lines begin, including the first line.
     pub fn line_starts(&self) -> impl Iterator<Item = usize> {
         [0].into_iter().chain(self.lines.iter().copied())
     }
@@ -71,7 +71,8 @@ impl Reading {
         }
     }
 
-    /// The text with what nobody sees taken out, and with what is only seen by machines written plainly.
+    /// Returns the text without invisible characters, and with tag characters replaced by the characters that they
+    /// stand for.
     fn without_hidden(&mut self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut styled = 0;
@@ -84,7 +85,7 @@ impl Reading {
             before = Some(c);
             match odd {
                 None => out.push(c),
-                // Flags of parts of a country are written so.
+                // Flags of parts of a country are written in tag characters.
                 Some(Oddity::Tag(_)) if flag => {}
                 Some(Oddity::Tag(plain)) => {
                     self.note(Disguise::Tags, at);
@@ -111,7 +112,7 @@ impl Reading {
         out
     }
 
-    /// The text with letters that look like Latin ones replaced by these, in words that have both.
+    /// Returns the text with letters that look like Latin ones replaced by these, in words that have both.
     fn latinised(&mut self, plain: String, text: &str) -> String {
         if plain.chars().all(|c| latin_look_alike(c).is_none()) {
             return plain;
@@ -120,7 +121,7 @@ impl Reading {
         for word in plain.split_inclusive(|c: char| !c.is_alphabetic()) {
             match latin(word) {
                 Some(latin) => {
-                    // Its place is not known any more; that of its first letter of the kind will do.
+                    // The original place is not known any more. The first place of such a letter will do.
                     let odd = word.chars().find(|c| latin_look_alike(*c).is_some());
                     let at = odd.and_then(|odd| text.find(odd)).unwrap_or(0);
                     self.note(Disguise::MixedScript, at);
@@ -163,7 +164,7 @@ fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\r' | b'\t'))
 }
 
-/// Passes over the rest of a control sequence (ECMA-48): parameters and a letter, or a text that a bell ends.
+/// Skips the rest of a control sequence (ECMA-48): parameters and a final character.
 fn skip_sequence(begun: char, rest: &mut std::iter::Peekable<impl Iterator<Item = (usize, char)>>) {
     let is_csi = begun == '\u{9b}' || rest.next_if(|(_, c)| *c == '[').is_some();
     if is_csi {
@@ -172,7 +173,7 @@ fn skip_sequence(begun: char, rest: &mut std::iter::Peekable<impl Iterator<Item 
     }
 }
 
-/// The word in Latin letters, when it has some and all others look like some.
+/// Returns the word in Latin letters, if it has some and all its other letters look like Latin ones.
 fn latin(word: &str) -> Option<String> {
     let letters = || word.chars().filter(|c| c.is_alphabetic());
     let has_latin = letters().any(|c| c.is_ascii_alphabetic());

@@ -1,27 +1,27 @@
-//! Which tools that a registration brings are tools that it takes away, under another name.
+//! Renamed tools: pairs of a tool that a registration adds and a tool that it removes, with nearly the same definition.
 
 use serde_json::Value;
 
 use super::likeness::Sketch;
 use super::pieces::{Part, walk};
 
-/// How much of two definitions must be one.
+/// Minimum likeness of two definitions, 0 to 1.
 const ALIKE: f64 = 0.6;
-/// Pairs that are compared.
+/// Maximum number of pairs that are compared.
 const PAIRS_MAX: usize = 1 << 16;
 
-/// A tool that comes or goes.
+/// Tool that a registration adds or removes.
 #[derive(Debug)]
 pub struct Moving<'a> {
     name: &'a str,
     sketch: Sketch,
-    /// The same whole, for definitions that say too little to be compared by their runs of words.
+    /// Whole text of the definition, for definitions with too few words to be compared by runs of words.
     text: String,
     schema: String,
 }
 
 impl<'a> Moving<'a> {
-    /// A tool with its definition.
+    /// Prepares a tool and its definition for the comparison.
     #[must_use]
     pub fn new(name: &'a str, definition: &Value) -> Self {
         let mut text = String::new();
@@ -35,7 +35,7 @@ impl<'a> Moving<'a> {
         Self { name, sketch: Sketch::of(&text), text, schema }
     }
 
-    /// Its MCP name.
+    /// Returns the MCP name of the tool.
     #[must_use]
     pub fn name(&self) -> &'a str {
         self.name
@@ -49,7 +49,7 @@ impl<'a> Moving<'a> {
     }
 }
 
-/// Pairs of a tool that comes, by its place, and the name of the tool that goes and that it was.
+/// Returns pairs of an added tool, by its index, and the former name of the same tool.
 #[must_use]
 pub fn renamed<'a>(came: &[Moving<'_>], went: &[Moving<'a>]) -> Vec<(usize, &'a str)> {
     let was = |(place, new): (usize, &Moving<'_>)| {

@@ -1,4 +1,4 @@
-//! Files of rules as they are written: YAML, checked whole, every mistake with its place.
+//! Files of rules in YAML. A file is checked as a whole, and every mistake has its place.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -9,7 +9,7 @@ use serde_saphyr::Spanned;
 use super::finding::Severity;
 use super::pieces::Part;
 
-/// Bytes of a file.
+/// Maximum size of a file in bytes.
 const FILE_MAX: usize = 256 << 10;
 const RULES_MAX: usize = 256;
 const PATTERNS_MAX: usize = 32;
@@ -18,15 +18,15 @@ const TEXT_MAX: usize = 512;
 const ID_MAX: usize = 64;
 const MISTAKES_MAX: usize = 16;
 
-/// What a rule finds that no pattern can.
+/// Detector for something that no pattern can find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Detector {
-    /// Characters that nobody sees, within words.
+    /// Invisible characters within words.
     SplitWords,
-    /// Characters that nobody sees.
+    /// Invisible characters elsewhere.
     Invisible,
-    /// A text in tag characters.
+    /// Text in tag characters.
     Tags,
     /// Text whose direction is turned.
     Turned,
@@ -34,61 +34,61 @@ pub enum Detector {
     Commands,
     /// Letters in a mathematical style.
     Styled,
-    /// Words with letters of two scripts.
+    /// Words with letters of two scripts that look like one.
     MixedScript,
     /// White space that pushes text out of view.
     Flood,
     /// Encoded words.
     Encoded,
-    /// More text than is looked through.
+    /// More text than is scanned.
     TooLong,
-    /// The name of another MCP server's tool.
+    /// Name of another MCP server's tool.
     SameName,
-    /// Nearly such a name.
+    /// Near match of the name of another MCP server's tool.
     NearName,
-    /// Nearly the description of another MCP server's tool.
+    /// Near copy of the description of another MCP server's tool.
     NearCopy,
-    /// Names another MCP server's tool.
+    /// Mention of another MCP server's tool.
     NamesOther,
-    /// Gives orders about another MCP server's tool.
+    /// Order about another MCP server's tool.
     BendsOther,
-    /// Nearly a tool that goes with the same registration.
+    /// Near copy of a tool that the same registration removes.
     Renamed,
-    /// Asks to be in every active set.
+    /// Request to be in every active set.
     AlwaysLoaded,
-    /// Nearer to everybody's requests than honest tools are.
+    /// Tool that is nearer to everybody's requests than honest tools are.
     NearEverything,
 }
 
-/// A file of rules.
+/// File of rules.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Document {
-    /// Rules that are switched off.
+    /// Ids of rules that are switched off.
     pub(super) off: Vec<String>,
-    /// Rules whose severity is another one here.
+    /// Severities that replace those of the rules, by rule id.
     pub(super) severities: BTreeMap<String, Severity>,
     pub(super) rules: Vec<Spanned<RuleText>>,
 }
 
-/// One rule as it is written.
+/// Rule in its text form.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RuleText {
     pub(super) id: String,
     pub(super) severity: Severity,
-    /// What it is held against; empty for everything.
+    /// Kinds of texts that the rule is matched against; empty for all.
     #[serde(default)]
     pub(super) parts: Vec<Part>,
     #[serde(default)]
     pub(super) patterns: Vec<String>,
-    /// What makes it pass over a match that has this in or near it.
+    /// Patterns that make the rule pass over a match with such a text in or near it.
     #[serde(default)]
     pub(super) unless: Vec<String>,
-    /// Whether capitals matter.
+    /// True if upper and lower case differ.
     #[serde(default)]
     pub(super) case: bool,
-    /// Whether it must stand where a line begins.
+    /// True if a match must stand at the beginning of a line.
     #[serde(default)]
     pub(super) lines: bool,
     pub(super) detects: Option<Detector>,
@@ -96,14 +96,14 @@ pub(super) struct RuleText {
     pub(super) right: String,
 }
 
-/// What is wrong with a file of rules.
+/// Mistake in a file of rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleMistake {
-    /// The rule; empty for the whole file.
+    /// Id of the rule; empty for the whole file.
     pub rule: String,
-    /// The line, from 1; 0 when it is not known.
+    /// Line number, from 1; 0 when it is not known.
     pub line: u64,
-    /// What is wrong, and what would be right.
+    /// Description of the problem and the fix.
     pub problem: String,
 }
 
@@ -120,7 +120,7 @@ impl fmt::Display for RuleMistake {
 }
 
 impl Document {
-    /// Reads a file.
+    /// Parses and checks a file.
     pub(super) fn parse(text: &str) -> Result<Self, Vec<RuleMistake>> {
         let whole =
             |line: u64, problem: String| vec![RuleMistake { rule: String::new(), line, problem }];

@@ -1,5 +1,5 @@
-//! Rules ready to be held against texts: the shipped ones, and an operator's over them. A rule's patterns are one set,
-//! gone through together; one set of all of them would need automata beyond all bounds for texts that are made for it.
+//! Compiled rules: the shipped ones, with an operator's rules over them. The patterns of one rule form one set and are
+//! matched together. One set of all patterns would need automata beyond all bounds for texts that are made for it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,41 +12,41 @@ use super::reading::Reading;
 pub use super::rule_file::{Detector, RuleMistake};
 use super::rule_file::{Document, RuleText};
 
-/// The rules that come with the program.
+/// Shipped rules as YAML text.
 pub const SHIPPED: &str = include_str!("rules.yaml");
 
-/// Bytes that one pattern may take when it is compiled, and those of one rule together.
+/// Maximum size of one compiled pattern, and of one rule's compiled patterns together, in bytes.
 const PATTERN_SIZE: usize = 1 << 20;
 const SET_SIZE: usize = 8 << 20;
-/// Bytes that going through a text with one rule may take for what it remembers.
+/// Maximum size of the cache for matching a text against one rule, in bytes.
 const DFA_SIZE: usize = 1 << 20;
-/// Levels of groups within a pattern.
+/// Maximum nesting of groups within a pattern.
 const NESTING: u32 = 32;
-/// Places of one pattern in one text that are looked at.
+/// Maximum number of matches of one pattern in one text that are looked at.
 const PLACES_MAX: usize = 32;
-/// Bytes around a match in which an `unless` counts.
+/// Distance from a match, in bytes, within which an `unless` counts.
 const AROUND: usize = 80;
 
-/// One rule.
+/// Compiled rule.
 #[derive(Debug)]
 pub struct Rule {
-    /// Its name.
+    /// Id of the rule.
     pub id: Arc<str>,
-    /// How bad what it finds is.
+    /// Severity of its findings.
     pub severity: Severity,
-    /// Why that matters.
+    /// Reason why a finding matters.
     pub why: Arc<str>,
-    /// What would be right.
+    /// Advice on what would be right.
     pub right: Arc<str>,
     parts: Vec<Part>,
-    /// All patterns together, and each, in the same order.
+    /// All patterns together. `patterns` has each of them, in the same order.
     set: RegexSet,
     patterns: Vec<Regex>,
     unless: Vec<Regex>,
     lines: bool,
 }
 
-/// All rules.
+/// All compiled rules.
 #[derive(Debug)]
 pub struct Rules {
     rules: Vec<Rule>,
@@ -54,7 +54,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// The rules that come with the program.
+    /// Returns the rules that come with the program.
     ///
     /// # Panics
     /// Never: a test compiles them.
@@ -63,10 +63,10 @@ impl Rules {
         Self::with("").expect("the shipped rules are right")
     }
 
-    /// The shipped rules with an operator's file over them; an empty one changes nothing.
+    /// Returns the shipped rules with an operator's file over them. An empty file changes nothing.
     ///
     /// # Errors
-    /// Everything that is wrong with the file.
+    /// Returns the mistakes in the file.
     pub fn with(file: &str) -> Result<Self, Vec<RuleMistake>> {
         let shipped = Document::parse(SHIPPED)?;
         let own = if file.trim().is_empty() { Document::default() } else { Document::parse(file)? };
@@ -74,12 +74,13 @@ impl Rules {
         Self::compile(texts)
     }
 
-    /// The rules, in the order of their files.
+    /// Returns the rules, in the order of their files.
     pub fn all(&self) -> impl Iterator<Item = &Rule> {
         self.rules.iter()
     }
 
-    /// What patterns find in one text, one finding a rule; `place` writes where the text stands.
+    /// Returns what the patterns find in one text, at most one finding per rule. `place` writes the place of the text.
+    /// Rules in `known` are skipped.
     pub fn find(
         &self,
         (reading, part): (&Reading, Part),
@@ -94,7 +95,7 @@ impl Rules {
         self.rules.iter().filter(wanted).filter_map(finding).collect()
     }
 
-    /// A finding of what no pattern finds; `None` where that rule is switched off.
+    /// Returns a finding of a detector; `None` if its rule is switched off.
     #[must_use]
     pub fn detected(&self, what: Detector, field: String, excerpt: String) -> Option<Finding> {
         let rule = &self.rules[*self.detectors.get(&what)?];
@@ -146,7 +147,7 @@ impl Rule {
         })
     }
 
-    /// A finding of this rule.
+    /// Returns a finding of this rule.
     #[must_use]
     pub fn finding(&self, field: String, excerpt: String) -> Finding {
         Finding {
@@ -163,7 +164,7 @@ impl Rule {
         self.parts.is_empty() || self.parts.contains(&part)
     }
 
-    /// The first place that counts, of the first pattern that has one.
+    /// Returns the first match that counts, of the first pattern that has one.
     fn first(&self, reading: &Reading) -> Option<(usize, usize)> {
         let text = reading.flat.as_bytes();
         let counts = |start: usize, end: usize| {
@@ -178,7 +179,7 @@ impl Rule {
     }
 }
 
-/// The operator's rules over the shipped ones.
+/// Merges the operator's rules over the shipped ones.
 fn merged(shipped: Document, own: Document) -> Result<Vec<RuleText>, Vec<RuleMistake>> {
     let mut texts: Vec<RuleText> = shipped.rules.into_iter().map(|rule| rule.value).collect();
     for rule in own.rules {

@@ -1,4 +1,4 @@
-//! Goes through all texts of a tool and holds the rules against each.
+//! Scanner that applies the rules to all texts of a tool.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,52 +11,52 @@ use super::pieces::{Part, walk};
 use super::reading::{Disguise, Reading};
 use super::rules::{Detector, Rules};
 
-/// Bytes of a tool's texts that are looked through: real tools stay far below.
+/// Maximum number of bytes of a tool's texts that are scanned. Real tools stay far below.
 const LOOKED_THROUGH: usize = 128 << 10;
-/// Findings that are kept of one tool.
+/// Maximum number of findings that are kept of one tool.
 const FINDINGS_MAX: usize = 16;
 
-/// Holds rules against tools.
+/// Scanner of tools and MCP servers, with its rules.
 #[derive(Debug)]
 pub struct Scanner {
     rules: Rules,
 }
 
-/// What stands beside a definition.
+/// Texts that stand beside a definition.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Beside<'a> {
-    /// The summary.
+    /// Summary of the tool.
     pub summary: &'a str,
-    /// Words that users say.
+    /// Search hint: words that users say.
     pub hint: &'a str,
 }
 
 impl Scanner {
-    /// Holds these rules against tools.
+    /// Creates a scanner with these rules.
     #[must_use]
     pub fn new(rules: Rules) -> Self {
         Self { rules }
     }
 
-    /// The rules.
+    /// Returns the rules.
     #[must_use]
     pub fn rules(&self) -> &Rules {
         &self.rules
     }
 
-    /// What is found in a tool, the worst first, one finding a rule; `of` is what its fields are written after, such
-    /// as `tools[3]`.
+    /// Scans a tool and returns its findings, most severe first, at most one per rule. `of` is the prefix of field
+    /// names, such as `tools[3]`.
     #[must_use]
     pub fn tool(&self, of: &str, definition: &Value, beside: Beside<'_>) -> Vec<Finding> {
         let mut pass = Pass::new(&self.rules);
         walk(definition, &mut |path, part, text| pass.text(part, text, &|| path.after(of)));
-        // A summary is mostly the beginning of the description: what that says twice is found once.
+        // A summary mostly repeats the beginning of the description. Each rule is reported only once.
         pass.text(Part::Summary, beside.summary, &|| format!("{of}.summary"));
         pass.text(Part::Hint, beside.hint, &|| format!("{of}.search_hint"));
         pass.finish()
     }
 
-    /// What a tool asks for that only a trusted MCP server's word is taken for.
+    /// Returns a finding if the tool asks to be always loaded, which is granted only to trusted MCP servers.
     #[must_use]
     pub fn claim(&self, of: &str, definition: &Value) -> Option<Finding> {
         let flag = definition.get("_meta")?.get("anthropic/alwaysLoad")?;
@@ -65,7 +65,7 @@ impl Scanner {
         asks.then(|| self.rules.detected(Detector::AlwaysLoaded, field, "true".to_owned()))?
     }
 
-    /// What is found in what an MCP server says of itself.
+    /// Scans the description that an MCP server gives of itself.
     #[must_use]
     pub fn server(&self, description: &str) -> Vec<Finding> {
         let mut pass = Pass::new(&self.rules);
@@ -74,7 +74,7 @@ impl Scanner {
     }
 }
 
-/// One tool's pass.
+/// Scan of one tool.
 struct Pass<'a> {
     rules: &'a Rules,
     found: Vec<Finding>,
@@ -115,7 +115,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Whatever a rule finds in a text that was encoded was meant to be hidden.
+    /// Keeps what rules find in a decoded text, always with high severity, because encoding it was meant to hide it.
     fn within_encoding(&mut self, plain: &str, part: Part, place: &dyn Fn() -> String) {
         let reading = Reading::of(plain);
         let place = || format!("{} (decoded)", place());

@@ -1,4 +1,4 @@
-//! What would be found if MCP servers were registered beside each other, without a server to register them with.
+//! Survey of MCP servers: the findings that registering them side by side would give, without a running service.
 
 use serde_json::Value;
 
@@ -6,25 +6,25 @@ use super::finding::{self, Finding};
 use super::imitation::{Neighbours, Other, Subject};
 use super::scan::{Beside, Scanner};
 
-/// An MCP server with its tools, parsed.
+/// Parsed MCP server with its tools.
 #[derive(Debug, Clone)]
 pub struct Surveyed {
-    /// Its name.
+    /// Name of the MCP server.
     pub name: String,
-    /// What it says of itself.
+    /// Description that the MCP server gives of itself.
     pub description: String,
-    /// The definitions of its tools.
+    /// Definitions of the tools.
     pub tools: Vec<Value>,
 }
 
-/// What was found in one tool.
+/// Findings in one tool.
 #[derive(Debug, Clone)]
 pub struct ToolFindings {
-    /// Its MCP server.
+    /// Name of the MCP server.
     pub server: String,
-    /// Its MCP name.
+    /// MCP name of the tool.
     pub tool: String,
-    /// The worst first.
+    /// Findings, most severe first.
     pub findings: Vec<Finding>,
 }
 
@@ -35,14 +35,14 @@ impl Surveyed {
     }
 }
 
-/// The MCP name of a definition; empty when it has none.
+/// Returns the MCP name of a definition; empty if it has none.
 #[must_use]
 pub fn name(definition: &Value) -> &str {
     definition.get("name").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Scans all tools, each MCP server's beside the others'. What is found in the MCP server's own description is
-/// found in each of its tools.
+/// Scans all tools, each MCP server's beside the others'. Findings in an MCP server's own description are reported for
+/// each of its tools.
 #[must_use]
 pub fn survey(scanner: &Scanner, servers: &[Surveyed]) -> Vec<ToolFindings> {
     let model_names: Vec<Vec<String>> = servers.iter().map(model_names).collect();

@@ -1,34 +1,35 @@
-//! What checking a value against a schema takes, counted before it is done: validators have no budget, and a
-//! few hundred bytes of schema can ask for years.
+//! Cost of checking a value against a schema, counted before the check. Validators have no budget, and a few hundred
+//! bytes of schema can ask for years.
 
 use serde_json::Value;
 
 use super::places::{Place, Places};
 
-/// Schemas within schemas, and values within values, that are followed: each takes stack.
+/// Maximum depth of schemas within schemas and of values within values. Each level takes stack.
 const DEPTH_MAX: usize = 512;
 
-/// Bytes of a text that are read in about the time of one check; patterns have weights of their own.
+/// Bytes of a text that are read in about the time of one check. Patterns have weights of their own.
 const TEXT_A_CHECK: usize = 256;
 
 /// Members or elements that are passed over in about the time of one check.
 const PARTS_A_CHECK: usize = 16;
 
-/// Elements that are compared each with each where they must differ; of more, hashes are.
+/// Maximum number of elements that are compared each with each where they must differ. Larger arrays are compared by
+/// hashes.
 const COMPARED_EACH: usize = 16;
 
-/// It takes more than there is.
+/// Error of a value that takes more checks than are left, or is nested too deep.
 #[derive(Debug)]
 pub(super) struct TooMuch;
 
-/// Counts on until nothing is left.
+/// Count of checks that stops when nothing is left.
 pub(super) struct Count<'a> {
     places: &'a [Place],
     left: usize,
 }
 
 impl<'a> Count<'a> {
-    /// Checks that `value` takes, where they are at most `most`.
+    /// Counts the checks that `value` takes. Returns an error if they exceed `most`.
     pub(super) fn of(places: &'a Places, value: &Value, most: usize) -> Result<usize, TooMuch> {
         let mut count = Self { places: &places.all, left: most };
         count.walk(0, value, 0)?;
@@ -88,7 +89,7 @@ impl<'a> Count<'a> {
         self.all(&place.patterns, member, depth)
     }
 
-    /// A member's name, as a text.
+    /// Counts the checks of a member's name, which is a text.
     fn name(&mut self, place: usize, bytes: usize, depth: usize) -> Result<(), TooMuch> {
         if depth > DEPTH_MAX {
             return Err(TooMuch);
@@ -104,7 +105,7 @@ impl<'a> Count<'a> {
         self.spend((bytes / TEXT_A_CHECK).saturating_add(of_pattern))
     }
 
-    /// A few elements are compared each with each, many by their hashes.
+    /// Counts the comparison of elements. A few are compared each with each, many by their hashes.
     fn compare(&mut self, elements: &[Value]) -> Result<(), TooMuch> {
         let each = if elements.len() > COMPARED_EACH { 2 } else { elements.len() };
         elements.iter().try_for_each(|element| self.parts(element, each))

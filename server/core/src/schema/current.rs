@@ -1,5 +1,5 @@
-//! The current form of schemas in older dialects of JSON Schema: what models are sent. Providers take the current
-//! dialect (2020-12), and refuse all of a request's tools for one schema that is not in it.
+//! Current form of schemas in older dialects of JSON Schema. Models are sent the current form, because providers take
+//! only the current dialect (2020-12) and refuse all of a request's tools for one schema that is not in it.
 
 use std::fmt;
 
@@ -11,8 +11,8 @@ use serde_json::value::RawValue;
 
 use super::dialect::{self, BOUNDS, LISTS, MAPS, SCHEMAS};
 
-/// Returns the schema in the current dialect of JSON Schema, where it is written in an older or unknown one; `None`
-/// where it can be sent as it stands. Members keep their order, and values their spelling.
+/// Returns the schema in the current dialect of JSON Schema if it is written in an older or unknown one; `None` if it
+/// can be sent as it stands. Members keep their order, and values their spelling.
 #[must_use]
 pub fn current_form(text: &str) -> Option<String> {
     if !may_be_old(text) {
@@ -43,7 +43,7 @@ fn may_be_old(text: &str) -> bool {
         || text.split("\"items\"").skip(1).any(is_list)
 }
 
-/// An object's members in their order, each value as it is written.
+/// Members of an object in their order, each value in its original text.
 struct Members<'a>(Vec<(String, &'a str)>);
 
 impl<'de> Deserialize<'de> for Members<'de> {
@@ -68,11 +68,11 @@ impl<'de> Deserialize<'de> for Members<'de> {
     }
 }
 
-/// What a value is to the schema that it stands in.
+/// Role of a value in the schema that it stands in.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Schema,
-    /// A list of schemas.
+    /// List of schemas.
     List,
     /// Schemas by name.
     Map,
@@ -82,7 +82,7 @@ enum Kind {
 
 struct Rewriting<'a> {
     root: &'a Value,
-    /// Whether keywords have the meaning of an older dialect. Bounds of draft 4 are told by themselves.
+    /// True if keywords have the meaning of an older dialect. Bounds of draft 4 are recognised on their own.
     is_older: bool,
     changed: bool,
 }
@@ -102,9 +102,9 @@ impl Rewriting<'_> {
         let has_dependents = has("dependentSchemas") || has("dependentRequired");
         for (key, value) in read {
             match key.as_str() {
-                // Only the current one may be named, and nothing needs its name.
+                // Only the current dialect may be named, and nothing needs its name.
                 "$schema" => {}
-                // It had no meaning beside a list of items.
+                // `prefixItems` had no meaning beside a list of `items`.
                 "prefixItems" if is_tuple => {}
                 "items" if is_tuple => {
                     self.changed = true;
@@ -117,7 +117,7 @@ impl Rewriting<'_> {
                 "dependencies" if self.is_older && !has_dependents => {
                     self.dependencies(value, &mut members)?;
                 }
-                // A name of draft 7 within the document, which nothing refers to.
+                // An anchor of draft 7, to which nothing refers.
                 "$id" if self.is_older && value.starts_with("\"#") => self.changed = true,
                 "$recursiveAnchor" if self.is_older => self.changed = true,
                 "$recursiveRef" if self.is_older && !has_reference => {
@@ -155,7 +155,8 @@ impl Rewriting<'_> {
         schemas.map(|schemas| written(&schemas))
     }
 
-    /// Names that others need, and schemas that hold where a name is there: two keywords, once one.
+    /// Rewrites `dependencies`, which became two keywords: lists of required names, and schemas that hold where a name
+    /// is there.
     fn dependencies(
         &mut self,
         text: &str,
@@ -182,7 +183,7 @@ impl Rewriting<'_> {
         Ok(())
     }
 
-    /// A reference, where it leads through a keyword that has another name now.
+    /// Rewrites a reference if it leads through a keyword that has another name now.
     fn reference(&mut self, text: &str) -> Rewritten {
         let reference: String = serde_json::from_str(text)?;
         let Some((document, pointer)) = reference.split_once("#/") else {
@@ -203,7 +204,7 @@ impl Rewriting<'_> {
     }
 }
 
-/// One step of a JSON Pointer: its name in the current dialect, and where it leads.
+/// Follows one step of a JSON Pointer. Returns its name in the current dialect, and where it leads.
 fn follow<'v, 's>(
     value: &'v Value,
     kind: Kind,
@@ -235,7 +236,7 @@ fn follow<'v, 's>(
     (name, Some((next, kind_of(&key, start))))
 }
 
-/// What the value of a keyword is; of its text the beginning is enough.
+/// Returns the role of a keyword's value. The beginning of the value's text is enough.
 fn kind_of(key: &str, value: &str) -> Kind {
     if value.starts_with('[') {
         return if LISTS.contains(&key) { Kind::List } else { Kind::Data };
@@ -254,7 +255,7 @@ fn is_tuple(key: &str, value: &str) -> bool {
     key == "items" && value.starts_with('[')
 }
 
-/// Gives a bound of draft 4, a truth beside a number, the form of later drafts. Returns false where there is none.
+/// Gives a bound of draft 4, a boolean beside a number, the form of later drafts. Returns false if there is none.
 fn modernise(members: &mut Vec<(String, String)>, exclusive: &str, bound: &str) -> bool {
     let place_of =
         |members: &[(String, String)], key: &str| members.iter().position(|(name, _)| name == key);
@@ -286,7 +287,7 @@ mod tests {
     use super::*;
     use crate::schema::ArgumentSchema;
 
-    /// The schema's current form, once it was seen to compile as explicitly current.
+    /// Returns the schema's current form, after checking that it compiles as explicitly current.
     fn current(text: &str) -> Option<String> {
         let current = current_form(text)?;
         explicit(&current);
@@ -307,7 +308,7 @@ mod tests {
             r#"{"type":"object"}"#,
             r#"{"properties":{"items":{"type":"array","items":{"type":"string"}},"n":{"exclusiveMinimum":3}}}"#,
             r#"{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"a":{"prefixItems":[{}]}}}"#,
-            // Told as older, and the same in the current dialect.
+            // Declared as older, but the same in the current dialect.
             r##"{"$schema":"http://json-schema.org/draft-07/schema#","definitions":{"a":{}},
                 "properties":{"a":{"$ref":"#/definitions/a"},"n":{"exclusiveMinimum":3}}}"##,
             // Values, not schemas.

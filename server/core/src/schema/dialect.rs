@@ -1,9 +1,9 @@
-//! Which JSON Schema a document is written in that names none: what it says by keywords whose form changed.
+//! Dialect of a JSON Schema document that names none, recognised by keywords whose form changed.
 
 use jsonschema::Draft;
 use serde_json::{Map, Value};
 
-/// Keywords whose values are schemas, lists of them, or schemas by name.
+/// Keywords whose values are schemas, lists of schemas, or schemas by name.
 pub(super) const SCHEMAS: [&str; 11] = [
     "not",
     "if",
@@ -21,12 +21,12 @@ pub(super) const LISTS: [&str; 5] = ["allOf", "anyOf", "oneOf", "items", "prefix
 pub(super) const MAPS: [&str; 6] =
     ["properties", "patternProperties", "definitions", "$defs", "dependencies", "dependentSchemas"];
 
-/// Draft 4's bounds: a truth beside a number. Later drafts have the number alone.
+/// Bounds of draft 4: a boolean beside a number. Later drafts have the number alone.
 pub(super) const BOUNDS: [(&str, &str); 2] =
     [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")];
 
 /// Finds the dialect of a document that names none, and gives draft 4's exclusive bounds the form of later drafts.
-/// `None` where nothing says that it is older than the current one.
+/// Returns `None` if nothing says that the document is older than the current dialect.
 pub(super) fn settle(root: &mut Value) -> Option<Draft> {
     let said = root.get("$schema").and_then(Value::as_str).map(Draft::from_schema_uri);
     if said.is_some_and(|draft| draft != Draft::Unknown) {
@@ -35,7 +35,7 @@ pub(super) fn settle(root: &mut Value) -> Option<Draft> {
     if said.is_some()
         && let Value::Object(map) = root
     {
-        // A dialect that is not known can't be fetched either.
+        // An unknown dialect can't be fetched either.
         map.remove("$schema");
     }
     let mut signs = Signs::default();
@@ -45,9 +45,9 @@ pub(super) fn settle(root: &mut Value) -> Option<Draft> {
 
 #[derive(Default)]
 struct Signs {
-    /// `items` as a list, or bounds of draft 4.
+    /// True if `items` is a list somewhere, or a bound has the form of draft 4.
     is_old: bool,
-    /// `prefixItems`, which took the place of such `items`.
+    /// True if `prefixItems` occurs, which replaced such `items`.
     is_current: bool,
 }
 

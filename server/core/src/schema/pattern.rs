@@ -1,70 +1,71 @@
-//! What the patterns of a schema cost, estimated from their syntax before an engine compiles them: engines
-//! have limits for one pattern, not for a schema full of them.
+//! Cost of a schema's patterns, estimated from their syntax before an engine compiles them. Engines have limits for one
+//! pattern, not for a schema full of them.
 
 use std::collections::HashMap;
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 use regex_syntax::utf8::Utf8Sequences;
 
-/// Bytes of one pattern's text, at most.
+/// Maximum size of one pattern's text in bytes.
 const LENGTH_MAX: usize = 8 << 10;
 
-/// The most that compiling all patterns of a schema may cost, in units of some 100 ns.
+/// Maximum cost of compiling all patterns of a schema, in units of some 100 ns.
 pub(super) const UNITS_MAX: usize = 200_000;
 
-/// Units that any pattern costs: its programs, forward and reverse, and the search for its literals.
+/// Units that any pattern costs: its forward and reverse programs, and the search for its literals.
 const UNITS_A_PATTERN: usize = 700;
-/// Units for a byte of a literal, and for one of a class's byte ranges.
+/// Units for each byte of a literal, and for each byte range of a class.
 const UNITS_A_LITERAL: usize = 4;
 const UNITS_A_RANGE: usize = 1;
-/// Units for reading a class of Unicode's out of its tables.
+/// Units for reading a Unicode class out of its tables.
 const UNITS_A_UNICODE_CLASS: usize = 400;
 /// Bytes that one class such as `\s` becomes when the pattern is translated to the engine's syntax.
 const TRANSLATED_CLASS: usize = 130;
 
-/// Bytes of a compiled pattern: of any, for each unit, and for each transition of the automaton that finds groups.
+/// Bytes of a compiled pattern: of any pattern, for each unit, for each transition of the automaton that finds groups,
+/// and the maximum for that automaton.
 const BYTES_A_PATTERN: usize = 12 << 10;
 const BYTES_A_UNIT: usize = 24;
 const BYTES_A_TRANSITION: usize = 8;
 const GROUPED_MAX: usize = 1 << 20;
 
-/// Backtracking steps allowed to a pattern with look-around.
+/// Maximum number of backtracking steps of a pattern with look-around.
 pub(super) const BACKTRACK_MAX: usize = 20_000;
 
 /// Bytes of text times states of the pattern that are matched in about the time of one check.
 const STATE_BYTES_A_CHECK: usize = 32;
-/// A pattern that backtracks reads a text again, about once for each of so many bytes.
+/// Approximate bytes of text per extra reading of the text by a pattern that backtracks.
 const REREAD_BYTES: usize = 64;
 
-/// The cost of one pattern.
+/// Cost of one pattern.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Weight {
-    /// Compiling it, in units of some 100 ns.
+    /// Cost of compiling the pattern, in units of some 100 ns.
     pub(super) units: usize,
-    /// Bytes that it holds once it is compiled.
+    /// Size of the compiled pattern in bytes.
     pub(super) bytes: usize,
-    /// States of its automaton, repetitions written out.
+    /// Number of states of its automaton, with repetitions written out.
     states: usize,
-    /// Whether it has look-around or back-references, which the linear engine does not know.
+    /// True if it has look-around or back-references, which the linear engine does not know.
     pub(super) looks_around: bool,
-    /// Whether it may read a text more than a fixed number of times.
+    /// True if it may read a text more than a fixed number of times.
     rereads: bool,
 }
 
-/// Weights by pattern, each distinct one counted once, as the validator compiles it.
+/// Weights by pattern. Each distinct pattern is counted once, as the validator compiles it once.
 #[derive(Debug, Default)]
 pub(super) struct Patterns {
     by_text: HashMap<String, Weight>,
-    /// All of them together.
+    /// Sum of all weights.
     pub(super) sum: Weight,
 }
 
 impl Patterns {
-    /// Adds a pattern of the schema. What is no regular expression is left to the validator, which refuses it where
-    /// it is a pattern indeed and not a part of an example.
+    /// Adds a pattern of the schema. A text that is no regular expression is left to the validator. The validator
+    /// refuses it if it really is a pattern and not a part of an example.
     ///
     /// # Errors
-    /// It is more than the schema's patterns may cost together, or can't be weighed.
+    /// Returns an error if the schema's patterns cost too much together, or if the pattern can't be weighed.
     pub(super) fn add(&mut self, text: &str) -> Result<(), String> {
         if self.by_text.contains_key(text) {
             return Ok(());
@@ -88,7 +89,7 @@ impl Patterns {
 }
 
 impl Weight {
-    /// Weighs a pattern that may cost `most` units; `None` for what is no regular expression.
+    /// Weighs a pattern that may cost `most` units; `None` if it is no regular expression.
     fn of(text: &str, most: usize) -> Result<Option<Self>, String> {
         if text.len() > LENGTH_MAX {
             return Err(format!("the pattern has {} bytes; at most {LENGTH_MAX}", text.len()));
@@ -131,14 +132,14 @@ impl Weight {
         ))
     }
 
-    /// Checks that matching a text of that many bytes takes.
+    /// Returns the number of checks that matching a text of that many bytes takes.
     pub(super) fn checks(&self, bytes: usize) -> usize {
         let once = bytes.saturating_mul(self.states) / STATE_BYTES_A_CHECK;
         let times = if self.rereads { 1 + bytes.min(BACKTRACK_MAX) / REREAD_BYTES } else { 1 };
         once.saturating_mul(times)
     }
 
-    /// This and another one, as matching a text against both.
+    /// Returns the weight of matching a text against both patterns.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             states: self.states.saturating_add(other.states),
@@ -148,7 +149,7 @@ impl Weight {
     }
 }
 
-/// Units for translating and parsing a pattern. The translation begins anew with each class such as `\d`.
+/// Returns the units for translating and parsing a pattern. The translation begins anew with each class such as `\d`.
 fn units_to_read(text: &str) -> usize {
     let mut classes = 0;
     let mut unicode = 0;
@@ -166,14 +167,15 @@ fn units_to_read(text: &str) -> usize {
     text.len() + classes * grown + unicode * UNITS_A_UNICODE_CLASS
 }
 
-/// The last line of a syntax error says what is wrong; the others draw it.
+/// Returns the message for a syntax error. The last line of the error describes the problem; the others quote the
+/// pattern.
 fn not_ecmascript(error: &regex_syntax::Error) -> String {
     let text = error.to_string();
     let problem = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
     format!("the pattern is no regular expression of ECMA-262: {problem}")
 }
 
-/// A pattern's program, repetitions written out.
+/// Size of a pattern's program, with repetitions written out.
 #[derive(Debug, Clone, Copy)]
 struct Program {
     units: usize,
@@ -240,7 +242,7 @@ impl Program {
     }
 }
 
-/// Where the ranges of bytes begin that a pattern tells apart.
+/// Beginnings of the byte ranges that a pattern tells apart.
 struct Alphabet([bool; 257]);
 
 impl Alphabet {
@@ -249,19 +251,19 @@ impl Alphabet {
         self.0[usize::from(last) + 1] = true;
     }
 
-    /// Entries of a state's table, which has a power of two of them.
+    /// Returns the number of entries in a state's table, which is a power of two.
     fn classes(&self) -> usize {
         let beginnings = self.0.iter().filter(|begins| **begins).count();
         (beginnings + 2).next_power_of_two()
     }
 }
 
-/// A pattern with its look-around as plain groups and without its back-references, which can be weighed.
+/// Pattern that can be weighed: its look-around became plain groups, and its back-references were removed.
 struct Plain {
     text: String,
-    /// Groups that looked around, and back-references.
+    /// Number of groups that looked around, and of back-references.
     dropped: usize,
-    /// False where it begins with `^`, looks ahead from there, and has nothing but linear parts after that.
+    /// False if the pattern begins with `^`, looks ahead from there, and has nothing but linear parts after that.
     rereads: bool,
 }
 
@@ -299,12 +301,12 @@ impl Plain {
     }
 }
 
-/// Where in a pattern its next character stands.
+/// Position of a pattern's next character.
 struct Position {
-    /// Groups around it.
+    /// Number of groups around it.
     depth: usize,
     is_class: bool,
-    /// Whether there was nothing but `^` and groups that look around before it.
+    /// True if there was nothing but `^` and groups that look around before it.
     looks_from_start: bool,
 }
 
@@ -322,7 +324,7 @@ impl Position {
     }
 }
 
-/// Bytes of a back-reference, by number or name.
+/// Returns the length in bytes of a back-reference, by number or name.
 fn back_reference(rest: &str) -> Option<usize> {
     let escaped = rest.strip_prefix('\\')?;
     match escaped.chars().next()? {
@@ -332,7 +334,7 @@ fn back_reference(rest: &str) -> Option<usize> {
     }
 }
 
-/// Bytes of what opens a group that looks around.
+/// Returns the length in bytes of the opening of a group that looks around.
 fn opening(rest: &str) -> Option<usize> {
     ["(?=", "(?!", "(?<=", "(?<!"].iter().find(|o| rest.starts_with(**o)).map(|o| o.len())
 }

@@ -1,5 +1,5 @@
-//! A schema as a graph: each schema of the document is a place, and its keywords lead to others, on the same
-//! value or on a part of it. References are followed, so that cycles and fan-outs can be seen.
+//! Schema as a graph. Each schema of the document is a place, and its keywords lead to other places, on the same value
+//! or on a part of it. References are followed, so that cycles and fan-outs can be seen.
 
 use std::collections::HashMap;
 
@@ -8,77 +8,77 @@ use serde_json::{Map, Value};
 use super::Mistake;
 use super::pattern::{Patterns, Weight};
 
-/// The most schemas that may apply to one value.
+/// Maximum number of schemas that may apply to one value.
 const FAN_OUT_MAX: usize = 10_000;
 
-/// The longest chain of schemas within one value: following it takes stack.
+/// Maximum length of a chain of schemas on one value. Following it takes stack.
 const CHAIN_MAX: usize = 256;
 
-/// Schemas in place of all that ask for what is unevaluated, at most: the validator compiles them again for each.
+/// Maximum total number of schemas that the validator compiles again because a schema asks what they leave unevaluated.
 const UNEVALUATED_MAX: usize = 40_000;
 
-/// Bytes that a schema takes, and units of some 100 ns, once more for each that asks what it leaves unevaluated.
+/// Bytes, and units of some 100 ns, for each schema that is compiled again.
 const BYTES_AN_UNEVALUATED: usize = 96;
 const UNITS_AN_UNEVALUATED: usize = 15;
 
-/// Bytes of a property's name beside its text, of which each that asks has a copy.
+/// Bytes of a property's name beside its text. Each schema with an unevaluated keyword has a copy of the name.
 const BYTES_A_NAME: usize = 64;
 /// Bytes of copied names that take one unit.
 const NAME_BYTES_A_UNIT: usize = 64;
 
-/// Keywords whose schemas apply to the same value as the schema they stand in (JSON Schema 2020-12, core,
-/// section 10.2): a cycle through these and references never ends.
+/// Keywords whose schemas apply to the same value as the schema that they stand in (JSON Schema 2020-12, core, section
+/// 10.2). A cycle through these and references never ends.
 const IN_PLACE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 const IN_PLACE: [&str; 4] = ["not", "if", "then", "else"];
 const IN_PLACE_MAPS: [&str; 2] = ["dependentSchemas", "dependencies"];
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 const ANCHORS: [&str; 2] = ["$anchor", "$dynamicAnchor"];
 
-/// Keywords that have the schemas in their own place asked once more.
+/// Keywords for which the in-place schemas are applied once more.
 const UNEVALUATED: [&str; 2] = ["unevaluatedProperties", "unevaluatedItems"];
 
-/// Bytes of an `enum` or `const` that compare in about the time of one schema.
+/// Bytes of an `enum` or `const` that are compared in about the time of one schema.
 const DATA_A_CHECK: usize = 64;
 
-/// Names that are looked for in a value in about the time of one schema.
+/// Names that are looked up in a value in about the time of one schema.
 const NAMES_A_CHECK: usize = 8;
 
-/// Where a schema leads; numbers are places.
+/// Schema with the places to which it leads; numbers are places.
 #[derive(Debug, Default)]
 pub(super) struct Place {
-    /// Checks that it makes of any value by itself.
+    /// Number of checks that the schema itself makes of any value.
     pub(super) own: usize,
-    /// Whether it compares the elements of an array with each other.
+    /// True if it compares the elements of an array with each other.
     pub(super) compares_elements: bool,
-    /// The `pattern` of texts.
+    /// Weight of the `pattern` of texts.
     pub(super) pattern: Option<Box<Weight>>,
-    /// The patterns of members' names, together.
+    /// Weight of the patterns of members' names, together.
     pub(super) name_patterns: Option<Box<Weight>>,
-    /// On the same value.
+    /// Places that apply to the same value.
     pub(super) in_place: Vec<usize>,
-    /// On the member of that name.
+    /// Place that applies to the member of that name.
     pub(super) properties: HashMap<String, usize>,
-    /// On every member whose name fits a pattern; each member is tried on each.
+    /// Places that apply to every member whose name matches a pattern. Each member is tried on each.
     pub(super) patterns: Vec<usize>,
-    /// On members that `properties` does not name.
+    /// Places that apply to members that `properties` does not name.
     pub(super) additional: Vec<usize>,
-    /// On each member's name.
+    /// Places that apply to each member's name.
     pub(super) names: Vec<usize>,
-    /// On the elements in order.
+    /// Places that apply to the elements in order.
     pub(super) prefix: Vec<usize>,
-    /// On every element.
+    /// Places that apply to every element.
     pub(super) elements: Vec<usize>,
 }
 
-/// Every place that is reached from the root, which is the first.
+/// All places that are reached from the root, which is the first.
 #[derive(Debug)]
 pub(super) struct Places {
     pub(super) all: Vec<Place>,
-    /// What is compiled again for those that ask for what is unevaluated.
+    /// Schemas that are compiled again for unevaluated keywords.
     pub(super) unevaluated: Unevaluated,
 }
 
-/// What stands in place of the schemas that ask for what is unevaluated, all together.
+/// Schemas that are compiled again for unevaluated keywords, all together.
 #[derive(Debug, Default)]
 pub(super) struct Unevaluated {
     schemas: usize,
@@ -86,12 +86,12 @@ pub(super) struct Unevaluated {
 }
 
 impl Unevaluated {
-    /// Bytes that it takes, about.
+    /// Returns the approximate size in bytes.
     pub(super) fn bytes(&self) -> usize {
         (self.schemas * BYTES_AN_UNEVALUATED).saturating_add(self.name_bytes)
     }
 
-    /// What compiling it takes, in units of some 100 ns.
+    /// Returns the cost of compiling them, in units of some 100 ns.
     pub(super) fn units(&self) -> usize {
         self.schemas * UNITS_AN_UNEVALUATED + self.name_bytes / NAME_BYTES_A_UNIT
     }
@@ -101,8 +101,8 @@ impl Places {
     /// Walks through a schema whose patterns were weighed.
     ///
     /// # Errors
-    /// A reference that is neither a JSON Pointer nor an anchor of this document, or that leads to more than a schema
-    /// may apply, and where.
+    /// Returns a mistake with its place, for a reference that is neither a JSON Pointer nor an anchor of this document,
+    /// and for one that leads to more schemas than may apply to one value.
     pub(super) fn of(root: &Value, patterns: &Patterns) -> Result<Self, Mistake> {
         let mut reading = Reading::new(root, patterns)?;
         reading.number(root);
@@ -117,7 +117,7 @@ impl Places {
         Ok(places)
     }
 
-    /// Bounds how far references and in-place keywords fan out from any place.
+    /// Bounds the fan-out of references and in-place keywords from any place.
     fn check(&mut self, schemas: &[&Value]) -> Result<(), (usize, String)> {
         let mut of_places = vec![Visit::Never; self.all.len()];
         for (start, schema) in schemas.iter().enumerate() {
@@ -149,14 +149,14 @@ impl Places {
         Ok(())
     }
 
-    /// The fan-out of a place that leads nowhere.
+    /// Returns the fan-out of a place without the places to which it leads.
     fn alone(&self, place: usize) -> FanOut {
         let names = self.all[place].properties.keys();
         let name_bytes = names.map(|name| name.len() + BYTES_A_NAME).sum();
         FanOut { checks: 1, depth: 1, name_bytes }
     }
 
-    /// Settles a place after those that it leads to, without taking stack for them.
+    /// Settles a place after those to which it leads, without taking stack for them. Returns `None` for a cycle.
     fn visit(&self, start: usize, of_places: &mut [Visit]) -> Option<FanOut> {
         let mut path = vec![(start, 0, self.alone(start))];
         loop {
@@ -187,18 +187,18 @@ impl Places {
     }
 }
 
-/// What one value has to bear.
+/// Number of schemas that apply to one value, with their depth and names.
 #[derive(Debug, Clone, Copy, Default)]
 struct FanOut {
-    /// Schemas that apply to it.
+    /// Number of schemas that apply to the value.
     checks: usize,
-    /// The longest chain of them.
+    /// Length of the longest chain of them.
     depth: usize,
     /// Bytes of the names of their properties.
     name_bytes: usize,
 }
 
-/// How far a place is settled.
+/// Progress in settling a place.
 #[derive(Debug, Clone, Copy)]
 enum Visit {
     Never,
@@ -206,12 +206,12 @@ enum Visit {
     Done(FanOut),
 }
 
-/// A walk through a schema.
+/// Walk through a schema.
 struct Reading<'a> {
     root: &'a Value,
     patterns: &'a Patterns,
     anchors: HashMap<&'a str, &'a Value>,
-    /// Whether a schema below the root has an identity of its own, to which its references are relative.
+    /// True if a schema below the root has an id of its own, to which its references are relative.
     has_inner_id: bool,
     /// Places by the address of their schema.
     known: HashMap<*const Value, usize>,
@@ -258,7 +258,7 @@ impl<'a> Reading<'a> {
         place.patterns = self.all(object(map, "patternProperties").map(|(_, schema)| schema));
         place.additional = self.all(each(map, &["additionalProperties", "unevaluatedProperties"]));
         place.names = self.all(map.get("propertyNames"));
-        // An array of `items` is what `prefixItems` is since 2020-12.
+        // A list in `items` means what `prefixItems` means since 2020-12.
         let items = map.get("items");
         place.prefix = self.all(array(map, "prefixItems").chain(array(map, "items")));
         place.elements = self.all(items.filter(|items| !items.is_array()));
@@ -267,7 +267,7 @@ impl<'a> Reading<'a> {
         Ok(place)
     }
 
-    /// What a schema takes of a value without the schemas that it leads to.
+    /// Returns the place of a schema without the schemas to which it leads.
     fn alone(&self, map: &'a Map<String, Value>) -> Place {
         let data = each(map, &["enum", "const"]).map(size).sum::<usize>() / DATA_A_CHECK;
         let names = object(map, "properties").count()
@@ -349,7 +349,7 @@ fn children(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
     }
 }
 
-/// Every value below this one.
+/// Returns every value below this one.
 fn inner(value: &Value) -> impl Iterator<Item = &Value> {
     let mut left: Vec<&Value> = children(value).collect();
     std::iter::from_fn(move || {
@@ -363,7 +363,7 @@ fn has_id(value: &Value, key: &str) -> bool {
     value.get(key).and_then(Value::as_str).is_some_and(|id| !id.starts_with('#'))
 }
 
-/// Bytes of a value's texts, and eight for each part.
+/// Returns the bytes of a value's texts, plus eight for each part.
 fn size(value: &Value) -> usize {
     let own = |value: &Value| 8 + value.as_str().map_or(0, str::len);
     own(value) + inner(value).map(own).sum::<usize>()
@@ -384,7 +384,7 @@ fn array<'a>(map: &'a Map<String, Value>, key: &str) -> impl Iterator<Item = &'a
     map.get(key).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// The text with its `%XX` resolved; as it is where that gives no UTF-8.
+/// Returns the text with its `%XX` resolved, or unchanged if the result is no UTF-8.
 pub(super) fn percent_decoded(text: &str) -> String {
     let mut parts = text.split('%');
     let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();

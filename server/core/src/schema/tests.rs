@@ -1,4 +1,4 @@
-//! Schemas that are taken and refused, and what checking arguments may take.
+//! Tests of schemas: accepted ones, refused ones, and the cost of checking arguments.
 
 use serde_json::json;
 
@@ -81,7 +81,7 @@ fn anchors_and_the_own_id_are_followed() {
     check(named, r#"{"a": 1, "b": 2}"#, &["/a", "/b"]);
 }
 
-/// Whether the arguments are refused for what they would take, and not looked at further.
+/// Returns true if the arguments are refused for the checks that they would take.
 fn is_too_much(schema: &Value, arguments: &Value) -> bool {
     let schema = ArgumentSchema::compile(&schema.to_string()).expect("a schema");
     let violations = schema.check(arguments).expect_err("wrong");
@@ -151,7 +151,7 @@ fn look_around_patterns_work_and_are_bounded() {
     check(schema, &long, &["/a"]);
 }
 
-/// Schemas of at most 64 KiB that ask for seconds or hundreds of MiB where nothing bounds them.
+/// Returns schemas of at most 64 KiB that would take seconds or hundreds of MiB without bounds.
 fn attacks() -> Vec<(&'static str, Value)> {
     let all_of = |count: usize, pattern: &dyn Fn(usize) -> String| {
         let patterns: Vec<_> = (0..count).map(|i| json!({"pattern": pattern(i)})).collect();
@@ -212,7 +212,7 @@ fn what_is_taken_is_booked() {
     assert!((200_000..400_000).contains(&(2 * schema.compile_units())));
 }
 
-/// The largest number for which a schema is taken.
+/// Compiles the schema with the largest number for which it is accepted.
 fn most_taken(schema: impl Fn(usize) -> Value) -> ArgumentSchema {
     let compile = |count: usize| ArgumentSchema::compile(&schema(count).to_string());
     let mut taken = 1;
@@ -228,7 +228,7 @@ fn most_taken(schema: impl Fn(usize) -> Value) -> ArgumentSchema {
     compile(taken).expect("the largest that is taken")
 }
 
-/// Patterns with groups, which hold much, beside what matching keeps of them and what is compiled again.
+/// Returns a schema with grouped patterns, which take much memory, and with schemas that are compiled again.
 fn all_at_once(count: usize) -> Value {
     let is_literal = |byte: &u8| !br"\^$.|?*+()[]{}/".contains(byte);
     let letters: String = (b'!'..=b'~').filter(is_literal).map(char::from).collect();

@@ -1,29 +1,29 @@
-//! What compiling a schema takes, counted over its document before it is compiled: the parts, the texts that say
-//! where each of them is, and the patterns.
+//! Cost of compiling a schema, counted over its document before it is compiled: the parts, the texts of their places,
+//! and the patterns.
 
 use serde_json::{Map, Value};
 
 use super::Mistake;
 use super::pattern::Patterns;
 
-/// Bytes of the places of all parts, at most: the validator keeps one for each, whole.
+/// Maximum size in bytes of the places of all parts. The validator keeps a whole place for each part.
 const LOCATIONS_MAX: usize = 8 << 20;
 
-/// Bytes that a compiled schema may take, at most.
+/// Maximum size of a compiled schema in bytes.
 pub(super) const COMPILED_MAX: usize = 32 << 20;
 
-/// Parts of a schema, at most: objects, lists and values.
+/// Maximum number of parts of a schema: objects, lists and values.
 const PARTS_MAX: usize = 16_000;
 
-/// Bytes that a part takes, and that any schema does.
+/// Bytes that each part takes, and bytes that any schema takes.
 const BYTES_A_PART: usize = 768;
 const BYTES_A_SCHEMA: usize = 4 << 10;
-/// Units of some 100 ns that a part takes.
+/// Units of some 100 ns that each part takes.
 const UNITS_A_PART: usize = 15;
-/// Bytes of a place for each of the key that is added to it: some are escaped, and validators keep two.
+/// Bytes of a place for each byte of a key in it. Some bytes are escaped, and validators keep two copies.
 const BYTES_A_KEY_BYTE: usize = 2;
 
-/// A document's parts, counted.
+/// Counted parts of a document.
 #[derive(Debug, Default)]
 pub(super) struct Size {
     parts: usize,
@@ -35,7 +35,7 @@ impl Size {
     /// Counts a document's parts.
     ///
     /// # Errors
-    /// What is more than a schema may have, and where.
+    /// Returns the mistake and its place if the schema has more than it may have.
     pub(super) fn of(root: &Value) -> Result<Self, Mistake> {
         let mut size = Self::default();
         let id = root.get("$id").and_then(Value::as_str).map_or(0, str::len);
@@ -43,12 +43,13 @@ impl Size {
         Ok(size)
     }
 
-    /// Bytes that the compiled schema holds, about, without what matching keeps and what is compiled again.
+    /// Returns the approximate size of the compiled schema in bytes, without what matching keeps and what is compiled
+    /// again.
     pub(super) fn bytes(&self) -> usize {
         BYTES_A_SCHEMA + self.parts * BYTES_A_PART + self.locations + self.patterns.sum.bytes
     }
 
-    /// What compiling each part once takes, in units of some 100 ns.
+    /// Returns the cost of compiling each part once, in units of some 100 ns.
     pub(super) fn units(&self) -> usize {
         self.parts * UNITS_A_PART + self.patterns.sum.units
     }

@@ -1,4 +1,4 @@
-//! The table of roles is whole, the documentation says the same, and nothing gets past the guard.
+//! Tests that the table of roles is complete and documented, and that no call bypasses the guard.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -89,7 +89,7 @@ async fn callers_are_told_once_and_refusals_go_no_further() {
     assert_eq!(call(health, off).await, (tonic::Code::Ok, "open".into()));
 }
 
-/// An agent's key of that tenant, as a header says it.
+/// Creates an agent's key for a tenant, and returns it as a header value.
 async fn bearer(store: &SqliteStore, tenant: &str) -> HeaderValue {
     let key = ApiKey::generate().expect("a key");
     let stored = StoredKey {
@@ -131,7 +131,7 @@ async fn a_tenant_has_its_share_of_the_requests_over_all_its_connections() {
         come_in.send(()).expect("the test goes on");
         pending::<Result<Response<Body>, Infallible>>()
     });
-    // Without a connection each, as if each had one of its own.
+    // No connection is given, so each call counts as if it had one of its own.
     let door = BoundRequests::new(10, BodyPace::within(Duration::from_secs(60)), |_| {});
     let service = door.layer(guard.layer(endless));
     let call = |key: &HeaderValue| {

@@ -1,4 +1,4 @@
-//! Bodies of requests, read whole: within a limit, a time, and room that all of them share.
+//! Request bodies that are read whole, within limits on size, time and the memory that all bodies share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use super::rooms::{Place, Rooms};
 use toolgate_app::telemetry::{Metrics, Rejection};
 use toolgate_core::error::Error;
 
-/// A body may be this much longer than its message as protobuf: base64 and names take their room.
+/// Factor by which a body may be longer than its message as protobuf; base64 and field names take space.
 const LONGER: usize = 2;
 
-/// Reads the bodies of callers without gRPC.
+/// Reader of the bodies of callers without gRPC.
 pub(super) struct Bodies {
     rooms: Rooms,
     longest: usize,
@@ -37,12 +37,12 @@ impl Bodies {
         }
     }
 
-    /// A call's place, which it keeps until it is answered.
+    /// Takes a place for a call, which the call keeps until it is answered.
     pub(super) fn enter(&self, owner: &Owner) -> Result<Place, Failure> {
         self.rooms.enter(owner).ok_or_else(|| self.full())
     }
 
-    /// The whole body and its room, within the time that the call has.
+    /// Reads the whole body within the call's time, and returns it with the memory share that it takes up.
     pub(super) async fn read(
         &self,
         body: Body,
@@ -64,7 +64,7 @@ impl Bodies {
         let mut room = self.rooms.for_body(owner).ok_or_else(|| self.full())?;
         let mut bytes = BytesMut::new();
         while let Some(frame) = body.frame().await {
-            // The caller is gone, so that nobody reads this.
+            // The caller is gone, so this error is never read.
             let frame = frame.map_err(|_| Status::cancelled("the request's body ended early"))?;
             let Ok(piece) = frame.into_data() else { continue };
             let length = bytes.len() + piece.len();

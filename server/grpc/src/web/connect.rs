@@ -1,5 +1,5 @@
-//! Unary calls of the Connect protocol: the request is read and translated, the gRPC service called in this process,
-//! its answer translated back.
+//! Unary calls of the Connect protocol. The request is read and translated, the gRPC service is called in this process,
+//! and its answer is translated back.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -20,10 +20,10 @@ use super::transcode::Codec;
 use super::{envelope, owner_of, response};
 use toolgate_core::error::Error;
 
-/// The protocol's header for a caller's deadline.
+/// Header of the Connect protocol for the caller's timeout.
 const TIMEOUT: &str = "connect-timeout-ms";
 
-/// Headers that say how this request is written, and nothing of the one that the service gets.
+/// Headers that describe the encoding of this request, and do not apply to the translated one.
 const OF_THE_WAY: [&str; 9] = [
     "content-length",
     "content-encoding",
@@ -36,7 +36,7 @@ const OF_THE_WAY: [&str; 9] = [
     TIMEOUT,
 ];
 
-/// Answers unary calls of the Connect protocol.
+/// Handler of unary calls of the Connect protocol.
 pub(super) struct Connect {
     methods: Methods,
 }
@@ -102,10 +102,10 @@ fn codec(headers: &HeaderMap) -> Result<Codec, Failure> {
     Ok(codec)
 }
 
-/// The caller's deadline: at most ten digits of milliseconds.
+/// Parses the caller's timeout: at most ten digits of milliseconds.
 fn time_asked(headers: &HeaderMap) -> Result<Option<Duration>, Failure> {
     if headers.contains_key("grpc-timeout") {
-        // The transport would end the call by it, in words of gRPC.
+        // The transport would apply it and answer with a gRPC error.
         return Err(Failure::bad_header("Grpc-Timeout", "say Connect-Timeout-Ms instead"));
     }
     let Some(text) = headers.get(TIMEOUT) else { return Ok(None) };
@@ -116,7 +116,7 @@ fn time_asked(headers: &HeaderMap) -> Result<Option<Duration>, Failure> {
     asked.map(Some).ok_or_else(|| Failure::bad_header("Connect-Timeout-Ms", problem))
 }
 
-/// The same call as gRPC has it. Other headers, such as credentials and trace context, go along.
+/// Translates the call to gRPC. Other headers, such as credentials and trace context, are kept.
 fn call(mut parts: Parts, message: &Bytes, left: Option<Duration>) -> Option<Request<Body>> {
     let body = envelope::seal(message)?;
     for name in OF_THE_WAY {
@@ -124,11 +124,11 @@ fn call(mut parts: Parts, message: &Bytes, left: Option<Duration>) -> Option<Req
     }
     parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     parts.headers.insert(TE, HeaderValue::from_static("trailers"));
-    // What is left counts from here.
+    // The remaining time counts from here.
     let waited = Arrival::of(&parts.extensions).waited;
     parts.extensions.insert(Arrival { waited, ..Arrival::now() });
     if let Some(left) = left {
-        // gRPC takes eight digits.
+        // gRPC allows eight digits.
         let millis = left.as_millis().max(1);
         let text = if millis < 100_000_000 {
             format!("{millis}m")
@@ -140,7 +140,7 @@ fn call(mut parts: Parts, message: &Bytes, left: Option<Duration>) -> Option<Req
     Some(Request::from_parts(parts, Body::new(Full::from(body))))
 }
 
-/// The message of a call that succeeded.
+/// Returns the message of a successful call, or the failure.
 async fn message_of(answer: Response<Body>) -> Result<Bytes, Failure> {
     let (parts, body) = answer.into_parts();
     let collected = body.collect().await.map_err(Failure::from)?;

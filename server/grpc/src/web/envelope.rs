@@ -1,11 +1,11 @@
-//! One message in gRPC's length-prefixed form, which is what the services take and give.
+//! Single message in gRPC's length-prefixed form, which the services receive and return.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 
-/// A flag (compressed or not) and a length.
+/// Bytes of the prefix: a flag (compressed or not) and the length.
 const PREFIX: usize = 5;
 
-/// The message with its prefix.
+/// Returns the message with its prefix, or `None` if it is too long for one.
 pub(super) fn seal(message: &[u8]) -> Option<Bytes> {
     let length = u32::try_from(message.len()).ok()?;
     let mut sealed = BytesMut::with_capacity(PREFIX + message.len());
@@ -15,7 +15,7 @@ pub(super) fn seal(message: &[u8]) -> Option<Bytes> {
     Some(sealed.freeze())
 }
 
-/// The one uncompressed message that is there.
+/// Returns the message without its prefix, or `None` unless there is exactly one uncompressed message.
 pub(super) fn open(mut sealed: Bytes) -> Option<Bytes> {
     if sealed.len() < PREFIX {
         return None;

@@ -1,5 +1,5 @@
-//! A failed call as the Connect protocol tells it: an HTTP status and a JSON object with the gRPC code, the message
-//! and the details, which are readable under `debug`.
+//! Failed call in the Connect protocol: an HTTP status and a JSON object with the gRPC code, the message and the
+//! details, which are readable under `debug`.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use super::response;
 use crate::status;
 use toolgate_core::error::Error;
 
-/// What went wrong, and the HTTP status where it says more than the code's own.
+/// Failed call, with the HTTP status and an optional header. The HTTP status may be more specific than the code's own.
 pub(super) struct Failure {
     status: Status,
     http: StatusCode,
@@ -31,7 +31,7 @@ impl From<Status> for Failure {
         let http = http_status(status.code());
         let wait = status.get_details_retry_info().and_then(|info| info.retry_delay);
         let wait = wait.map(|wait| (RETRY_AFTER, HeaderValue::from(whole_seconds(wait))));
-        // RFC 9110, 11.6.1: a 401 says how to do better.
+        // RFC 9110, section 11.6.1: a 401 names the authentication scheme.
         let asks = status.code() == Code::Unauthenticated;
         let ask = asks.then(|| (WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
         let header = wait.or(ask);
@@ -136,7 +136,7 @@ fn whole_seconds(wait: Duration) -> u64 {
     wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
 }
 
-/// The Connect protocol's "Error Codes".
+/// Returns the HTTP status for a code, by the section "Error Codes" of the Connect protocol.
 fn http_status(code: Code) -> StatusCode {
     match code {
         Code::Ok => StatusCode::OK,

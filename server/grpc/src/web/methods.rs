@@ -1,4 +1,4 @@
-//! The RPCs by their paths, as the contract's descriptors have them.
+//! RPCs by their paths, from the descriptors of the contract.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::failure::Failure;
 pub(super) struct Methods(HashMap<String, MethodDescriptor>);
 
 impl Methods {
-    /// Those of our contract, and of health.
+    /// Collects the RPCs of our contract and of the health service.
     pub(super) fn of_contract() -> Self {
         let mut methods = HashMap::new();
         for descriptors in [FILE_DESCRIPTOR_SET, HEALTH_DESCRIPTORS] {
@@ -28,7 +28,7 @@ impl Methods {
         Self(methods)
     }
 
-    /// The RPC of that path.
+    /// Returns the unary RPC at a path, or a failure for an unknown path or a streaming RPC.
     pub(super) fn unary(&self, path: &str) -> Result<&MethodDescriptor, Failure> {
         let method = self.0.get(path).ok_or_else(|| Failure::no_such_method(path))?;
         if method.is_server_streaming() || method.is_client_streaming() {

@@ -1,20 +1,20 @@
-//! Room in memory for bodies, which services don't know of: they count a call only from when they have its message. It is
-//! shared out by connection and by tenant, so that nobody's slow bodies take it from the others.
+//! Memory for request bodies. Services count a call only once they have its message, so bodies are limited here. The
+//! memory is shared by connection and by tenant, so that slow bodies of one caller do not take it from others.
 
 use std::sync::Arc;
 
 use toolgate_serving::{Owner, Share, Shares};
 
-/// A body takes a place for each of these, so that as many long ones as there are calls don't fill the memory.
+/// Bytes of a body for which it takes one place, so that many long bodies do not fill the memory.
 const PLACE_BYTES: usize = 256 << 10;
 
-/// The places of all bodies.
+/// Places of all bodies.
 pub(super) struct Rooms {
     places: Shares,
     most: usize,
 }
 
-/// The place of one call, which work that outlives its caller shares.
+/// Place of one call. Work that outlives the caller keeps it too.
 pub(super) type Place = Arc<Share>;
 
 impl Rooms {
@@ -22,19 +22,20 @@ impl Rooms {
         Self { places: Shares::new(most), most }
     }
 
-    /// A call's own place.
+    /// Takes the call's own place.
     pub(super) fn enter(&self, owner: &Owner) -> Option<Place> {
         self.places.take(owner, 1).map(Arc::new)
     }
 
-    /// No room yet, to be grown as a body comes.
+    /// Takes an empty share, which grows as the body arrives.
     pub(super) fn for_body(&self, owner: &Owner) -> Option<Share> {
         self.places.take(owner, 0)
     }
 
-    /// Room for a body of so many bytes, its call's place aside; false when there is none.
+    /// Grows the share for a body of this many bytes, in addition to the call's own place. Returns false if there is no
+    /// room.
     pub(super) fn grow(&self, room: &mut Share, bytes: usize) -> bool {
-        // One body counts for half of it at most, or those longer than that could never be sent.
+        // One body counts for at most half of the places, because longer ones could never be sent otherwise.
         let wanted = (bytes / PLACE_BYTES).min(self.most / 2);
         room.grow(wanted.saturating_sub(room.amount()))
     }

@@ -1,4 +1,4 @@
-//! Messages between protobuf and its JSON mapping (proto3), by their descriptors.
+//! Translation of messages between protobuf and its JSON mapping (proto3) by their descriptors.
 
 use bytes::Bytes;
 use prost::Message as _;
@@ -6,15 +6,14 @@ use prost_reflect::{DeserializeOptions, DynamicMessage, MessageDescriptor, Seria
 
 use super::failure::Failure;
 
-/// Beyond this many bytes a message leaves the async threads while it is translated: about a tenth of a
-/// millisecond.
+/// Bytes above which a message is translated outside the async threads; about a tenth of a millisecond of work.
 const LARGE: usize = 32 << 10;
 
-/// Objects, lists and what is in them, of one message in JSON: in memory an element takes many times the two bytes
-/// that it may be written in. A registration of 2,048 tools has a fifth of it; those in texts count too.
+/// Maximum number of objects, lists and elements in one JSON message. An element may take two bytes of text, but many
+/// times as much memory. A registration of 2,048 tools has a fifth of this number; those within texts count too.
 const ELEMENTS_MAX: usize = 100_000;
 
-/// What a message is written in.
+/// Encoding of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Codec {
     Json,
@@ -22,7 +21,7 @@ pub(super) enum Codec {
 }
 
 impl Codec {
-    /// The codec of a content type; parameters such as a charset of UTF-8 change nothing.
+    /// Returns the codec of a content type. Accepts a UTF-8 charset parameter.
     pub(super) fn of(content_type: &str) -> Option<Self> {
         let (kind, parameters) = content_type.split_once(';').unwrap_or((content_type, ""));
         let charset = parameters.trim().to_ascii_lowercase();
@@ -41,7 +40,7 @@ impl Codec {
         }
     }
 
-    /// The message as protobuf.
+    /// Translates the body to protobuf.
     pub(super) async fn read(
         self,
         message: MessageDescriptor,
@@ -54,7 +53,7 @@ impl Codec {
         }
     }
 
-    /// The protobuf message in this codec.
+    /// Translates a protobuf message to this codec.
     pub(super) async fn write(
         self,
         message: MessageDescriptor,
@@ -68,7 +67,8 @@ impl Codec {
     }
 }
 
-/// Runs the work, which keeps its room until it is done: a caller who leaves does not end it.
+/// Runs the work, on another thread if it is large. The work keeps its room until it is done, even if the caller
+/// leaves.
 async fn off_thread<T: Send + 'static>(
     bytes: usize,
     room: impl Send + 'static,
@@ -90,7 +90,7 @@ fn from_json(message: MessageDescriptor, body: &[u8]) -> Result<Bytes, Failure> 
         return Err(Failure::too_many_elements(ELEMENTS_MAX));
     }
     let mut json = serde_json::Deserializer::from_slice(body);
-    // A misspelt field would be left out in silence otherwise.
+    // Without this, a misspelt field would be ignored silently.
     let options = DeserializeOptions::new().deny_unknown_fields(true);
     let read = DynamicMessage::deserialize_with_options(message, &mut json, &options)
         .and_then(|message| json.end().map(|()| message));

@@ -1,4 +1,4 @@
-//! Who is asked: tiers, the least outstanding, many texts over many workers, nobody for a caller who left.
+//! Tests of the choice of workers: tiers, fewest outstanding requests, splitting of many texts, and callers who left.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,7 +10,7 @@ use crate::here::embedding;
 use crate::setup::{SOON, Setup};
 use crate::worker::{Mode, Worker};
 
-/// Requests that carry what was asked, without canaries.
+/// Counts the requests that carry the test's texts, without canaries.
 fn of_five(worker: &Worker) -> usize {
     let is_asked = |texts: &Vec<String>| texts.len() == 5 && texts[0].starts_with("text ");
     worker.take_texts().iter().filter(|texts| is_asked(texts)).count()

@@ -1,4 +1,4 @@
-//! Second attempts: they help, and they never become a storm.
+//! Tests of second attempts: they help, and they never become a retry storm.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ async fn a_late_worker_is_hedged_within_the_budget() {
     let slow = Worker::start("cpu-int8");
     let config = PoolConfig { hedge: true, ..config(&[&quick, &slow]) };
     let setup = Setup::with(config, 2, true).await;
-    // What is usual, and a budget that is full.
+    // This establishes the usual time, and fills the budget.
     for i in 0..300 {
         setup.embed(&format!("warm up {i}")).await.expect("embedded");
     }
@@ -26,7 +26,7 @@ async fn a_late_worker_is_hedged_within_the_budget() {
     }
     assert_eq!(helped, 20, "none waited for the slow one");
     let won = setup.metric("toolgate_embed_hedges_total{winner=\"second\"}");
-    // On a busy machine the quick one may be late once or twice as well.
+    // On a busy machine the quick worker may be late once or twice as well.
     assert!((5.0..=15.0).contains(&won), "the slow one was asked first every other time: {won}");
     assert_eq!(setup.here.take_count(), 0, "another worker is asked before this process");
 }
@@ -35,7 +35,7 @@ async fn a_late_worker_is_hedged_within_the_budget() {
 async fn failures_are_not_answered_with_a_storm() {
     let workers = [Worker::start("cpu-int8"), Worker::start("cpu-int8")];
     let setup = Setup::of(&[&workers[0], &workers[1]]).await;
-    // They refuse, and so stay in use: every request is failed by whoever it is sent to.
+    // Workers that refuse stay in use, so every request fails wherever it is sent.
     workers.iter().for_each(|worker| worker.set(Mode::Full));
     workers.iter().for_each(|worker| drop(worker.take_requests()));
     let calls = 1_000;
@@ -45,7 +45,7 @@ async fn failures_are_not_answered_with_a_storm() {
     }
     let seconds = began.elapsed().as_secs() as usize + 1;
     let attempts: usize = workers.iter().map(|worker| worker.take_requests().len()).sum();
-    // A tenth, what was saved up, and canaries of both workers.
+    // The bound is a tenth of the calls, the saved-up budget, and the canaries of both workers.
     let most = calls + calls / 10 + 20 + seconds * 2 * 12;
     assert!(attempts <= most, "{attempts} attempts for {calls} calls in {seconds} s");
     assert_eq!(setup.here.take_count(), calls);

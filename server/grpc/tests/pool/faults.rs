@@ -1,5 +1,5 @@
-//! Workers that die, hang, fail, are full or answer nonsense: nobody's call fails, traffic moves away, and
-//! comes back.
+//! Tests of workers that die, hang, fail, are full or return invalid answers. No caller's request fails, traffic moves
+//! to other workers, and it comes back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use crate::here::embedding;
 use crate::setup::{SOON, Setup, config};
 use crate::worker::{Mode, Worker};
 
-/// Calls one after the other on several tasks until told to end; how many there were, and how many failed.
+/// Traffic from several tasks, each calling in sequence until stopped. Counts calls and failures.
 struct Traffic {
     end: Arc<AtomicBool>,
     calls: Arc<AtomicUsize>,
@@ -54,7 +54,7 @@ impl Traffic {
     }
 }
 
-/// One of two workers misbehaves under traffic, and recovers.
+/// Makes one of two workers misbehave under traffic, and then recover.
 async fn check(hedge: bool, break_it: impl FnOnce(&mut Worker), mend_it: impl FnOnce(&mut Worker)) {
     let good = Worker::start("cpu-int8");
     let mut bad = Worker::start("cpu-int8");
@@ -131,7 +131,7 @@ async fn a_worker_that_embeds_something_else_is_found_by_its_canary() {
     assert!((setup.metric(&sample) - 1.0).abs() < 1e-9);
 }
 
-/// Such as one that has learnt which texts it is checked with.
+/// Tests a worker that gives wrong answers to traffic only, as if it had learnt the texts of the checks.
 async fn check_lies(in_process: bool) {
     let worker = Worker::start("cpu-int8");
     let config = PoolConfig { compare_one_in: 1, ..config(&[&worker]) };
@@ -145,7 +145,7 @@ async fn check_lies(in_process: bool) {
     while setup.pool.workers_in_use() > 0 {
         let asked = vec!["lie to me".to_owned()];
         let answered = setup.pool.embed(asked, Flow::ALONE, None).await;
-        // Without this process nobody answers once the worker is out of use.
+        // Without the in-process encoder, no one answers once the worker is out of use.
         assert!(answered.is_ok() || !in_process, "{answered:?}");
         answers += 1;
         assert!(answers < 1_000, "nobody compared");
@@ -157,7 +157,7 @@ async fn check_lies(in_process: bool) {
     };
     assert!((ejected("different") - 1.0).abs() < 1e-9);
     assert!(setup.metric("toolgate_embed_compared_total{result=\"different\"}") >= 1.0);
-    // It is right about every known text, and wrong about the one that it was caught with: the checks after the pause
+    // The worker is right about every known text, but wrong about the one that exposed it. The checks after the pause
     // find that.
     worker.take_texts();
     let began = Instant::now();

@@ -1,5 +1,5 @@
-//! The in-process encoder's stand-in, whose model the workers have as well: a text's embedding is a unit
-//! vector drawn from its hash.
+//! Replacement for the in-process encoder, with the same model as the workers. A text's embedding is a unit vector
+//! drawn from its hash.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use toolgate_routing::encoder::{EmbedFuture, Embedded, Encoder, Flow};
 pub const DIMENSIONS: usize = 32;
 pub const FINGERPRINT: &str = "model-1";
 
-/// Embeds, and counts.
+/// Encoder that counts the texts it embeds.
 #[derive(Default)]
 pub struct Here {
     texts: AtomicUsize,
@@ -22,7 +22,7 @@ impl Here {
         Arc::default()
     }
 
-    /// Texts embedded since this was last asked.
+    /// Returns the number of texts embedded since the last call.
     pub fn take_count(&self) -> usize {
         self.texts.swap(0, Ordering::SeqCst)
     }

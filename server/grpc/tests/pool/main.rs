@@ -1,5 +1,5 @@
-//! The encoder pool against small workers in this process, over real sockets: workers that are in order,
-//! late, broken, full, silent or wrong, and what their callers notice of it.
+//! Tests of the encoder pool against small workers in this process over real sockets. Workers work, are late, broken,
+//! full, silent or wrong, and the tests check what callers notice.
 #![expect(unreachable_pub, reason = "nothing but tests")]
 
 mod balance;

@@ -1,4 +1,4 @@
-//! Workers that come and go, and those with another model.
+//! Tests of workers that come and go, and of workers with another model.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A pool over workers, and what is asked of it.
+//! Pool over workers, and requests to it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use toolgate_routing::encoder::{Encoder, EncoderPool, Flow, Prefixes};
 use crate::here::{Here, embedding};
 use crate::worker::Worker;
 
-/// Longer than anything here takes, also on a machine with much else to do.
+/// Time limit that is longer than anything in these tests takes, even on a busy machine.
 pub const SOON: Duration = Duration::from_secs(30);
 
 pub struct Setup {
@@ -34,7 +34,7 @@ pub fn config(workers: &[&Worker]) -> PoolConfig {
 }
 
 impl Setup {
-    /// A pool with the in-process encoder, whose workers are all in use.
+    /// Creates a pool with the in-process encoder, and waits until all workers are in use.
     pub async fn of(workers: &[&Worker]) -> Self {
         Self::with(config(workers), workers.len(), true).await
     }
@@ -54,7 +54,7 @@ impl Setup {
         setup
     }
 
-    /// Waits until so many workers are in use; how long that took.
+    /// Waits until this number of workers is in use, and returns the waiting time.
     pub async fn until_in_use(&self, workers: usize) -> Duration {
         let began = Instant::now();
         while self.pool.workers_in_use() != workers {
@@ -64,7 +64,7 @@ impl Setup {
         began.elapsed()
     }
 
-    /// Embeds one text within `within`; the answer is held to be right.
+    /// Embeds one text within `within`, and checks the answer.
     pub async fn embed_within(&self, text: &str, within: Duration) -> Result<(), Error> {
         let deadline = Some(Instant::now() + within);
         let embedded = self.pool.embed(vec![text.to_owned()], Flow::ALONE, deadline).await?;
@@ -77,7 +77,7 @@ impl Setup {
         self.embed_within(text, Duration::from_secs(5)).await
     }
 
-    /// One sample of the exposition; 0 when it is not there.
+    /// Returns one sample of the metrics, or 0 if it is absent.
     pub fn metric(&self, sample: &str) -> f64 {
         let text = self.metrics.expose(ShardsReading::default());
         let line = text.lines().find_map(|line| line.strip_prefix(sample));

@@ -1,5 +1,5 @@
-//! A small encoder worker on a thread of its own. It can be told to misbehave, killed with all its
-//! connections, and started again where it was.
+//! Small encoder worker on a thread of its own. It can be made to misbehave, killed with all its connections, and
+//! started again at the same address.
 
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,37 +16,37 @@ use toolgate_proto::v1::{DescribeRequest, DescribeResponse, EmbedRequest, EmbedR
 
 use crate::here::{DIMENSIONS, FINGERPRINT, embedding};
 
-/// How a worker behaves.
+/// Behaviour of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     Works,
-    /// Answers rightly after so many milliseconds.
+    /// Answers correctly after this many milliseconds.
     Slow(u64),
     /// Never answers.
     Hangs,
-    /// Answers with embeddings of something else.
+    /// Answers with embeddings of other texts.
     Wrong,
-    /// The same, but only for texts of traffic: those that begin with `lie to`.
+    /// Answers wrongly only to traffic: texts that begin with `lie to`.
     WrongToTraffic,
-    /// Answers with numbers that are none.
+    /// Answers with NaN.
     NotANumber,
     /// Answers with fewer embeddings than texts.
     TooFew,
     /// Fails.
     Fails,
-    /// Is full.
+    /// Refuses because it is full.
     Full,
 }
 
-/// What a worker was asked.
+/// Requests that a worker has received.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// The texts of each Embed request, canaries included.
+    /// Texts of each Embed request, including canaries.
     pub requests: Mutex<Vec<Vec<String>>>,
-    /// Requests that were cancelled before they were answered.
+    /// Number of requests that were cancelled before the answer.
     pub cancelled: AtomicUsize,
     at_once: AtomicUsize,
-    /// The most requests at a time.
+    /// Maximum number of requests at once.
     pub at_once_max: AtomicUsize,
 }
 
@@ -65,7 +65,7 @@ pub struct Worker {
     runtime: Option<Runtime>,
 }
 
-/// Counts a request, and notices when nobody waits for it any longer.
+/// Request in progress. It counts itself, and records if its caller stops waiting.
 struct Under<'a> {
     seen: &'a Seen,
     answered: bool,
@@ -113,17 +113,17 @@ impl Worker {
         *self.service.mode.lock().expect("not poisoned") = mode;
     }
 
-    /// How many texts each request had since this was last asked, canaries included.
+    /// Returns the number of texts in each request since the last call, including canaries.
     pub fn take_requests(&self) -> Vec<usize> {
         self.take_texts().iter().map(Vec::len).collect()
     }
 
-    /// The texts of each request since this was last asked, canaries included.
+    /// Returns the texts of each request since the last call, including canaries.
     pub fn take_texts(&self) -> Vec<Vec<String>> {
         std::mem::take(&mut *self.seen.requests.lock().expect("not poisoned"))
     }
 
-    /// Closes every socket in the middle of whatever is going on.
+    /// Closes every socket in the middle of any traffic.
     pub fn kill(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();

@@ -1,18 +1,18 @@
-//! The key of an endpoint: from an environment variable or a file, never from the command line, and never
+//! API key of an endpoint. It comes from an environment variable or a file, never from the command line, and is never
 //! printed.
 
 use std::fmt;
 use std::path::Path;
 
-/// A secret that goes into one header. `Debug` does not show it.
+/// Secret that is sent in one header. `Debug` does not show it.
 #[derive(Clone)]
 pub struct ApiKey(String);
 
 impl ApiKey {
-    /// The key in an environment variable.
+    /// Reads the key from an environment variable.
     ///
     /// # Errors
-    /// A variable that is not set, or no key in it.
+    /// Returns an error if the variable is not set or holds no valid key.
     pub fn from_variable(name: &str) -> Result<Self, String> {
         let text = std::env::var(name).map_err(|error| match error {
             std::env::VarError::NotPresent => format!("{name} is not set"),
@@ -21,10 +21,10 @@ impl ApiKey {
         Self::parse(&text).map_err(|problem| format!("{name} {problem}"))
     }
 
-    /// The key in a file.
+    /// Reads the key from a file.
     ///
     /// # Errors
-    /// A file that can't be read, or no key in it.
+    /// Returns an error if the file can't be read or holds no valid key.
     pub fn from_file(path: &Path) -> Result<Self, String> {
         let place = path.display();
         let text = std::fs::read_to_string(path)
@@ -43,12 +43,12 @@ impl ApiKey {
         Ok(Self(key.to_owned()))
     }
 
-    /// The value of the header `Authorization`.
+    /// Returns the value of the `Authorization` header.
     pub(super) fn authorization(&self) -> String {
         format!("Bearer {}", self.0)
     }
 
-    /// A text that may quote the key, without it.
+    /// Returns a text with every occurrence of the key replaced by `[key]`.
     pub(super) fn hidden_in(&self, text: &str) -> String {
         text.replace(&self.0, "[key]")
     }

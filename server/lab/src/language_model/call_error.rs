@@ -1,60 +1,60 @@
-//! Why a call to the endpoint brought no answer, and what that means for the calls after it.
+//! Errors of a call to the endpoint, and their meaning for the calls that follow.
 
 use std::time::Duration;
 
 use thiserror::Error;
 
-/// A call that failed.
+/// Failure of one call to the endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CallError {
-    /// The endpoint asks to come back later, or stumbled.
+    /// Temporary failure on the server: the endpoint is overloaded or failed internally.
     #[error("it answered HTTP {status}{}", after(.message))]
     Busy {
-        /// The status: 408, 429 or 5xx.
+        /// HTTP status: 408, 429 or 5xx.
         status: u16,
-        /// How long to wait, when it says so.
+        /// Delay that the endpoint asks for, if it names one.
         retry_after: Option<Duration>,
-        /// What it says.
+        /// Error message of the endpoint.
         message: String,
     },
-    /// No answer came: no connection, a deadline, a connection that broke.
+    /// No answer: the connection failed or broke, or the call timed out.
     #[error("it gave no answer: {0}")]
     Unreachable(String),
-    /// It will not take any call: wrong key, wrong address, wrong model.
+    /// Permanent refusal of every call: wrong key, wrong address or wrong model.
     #[error("it answered HTTP {status}{}", after(.message))]
     Refused {
-        /// The status.
+        /// HTTP status.
         status: u16,
-        /// What it says.
+        /// Error message of the endpoint.
         message: String,
     },
-    /// It did not take this call.
+    /// Refusal of this call only.
     #[error("it answered HTTP {status}{}", after(.message))]
     Rejected {
-        /// The status: 400, 413 or 422.
+        /// HTTP status: 400, 413 or 422.
         status: u16,
-        /// What it says.
+        /// Error message of the endpoint.
         message: String,
     },
-    /// The answer is not what the protocol says.
+    /// Answer that does not follow the protocol.
     #[error("its answer can't be read: {0}")]
     Malformed(String),
 }
 
 impl CallError {
-    /// Whether the same call may succeed later.
+    /// Returns true if the same call may succeed later.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         matches!(self, Self::Busy { .. } | Self::Unreachable(_) | Self::Malformed(_))
     }
 
-    /// Whether no other call can succeed either.
+    /// Returns true if no other call can succeed either.
     #[must_use]
     pub fn is_final(&self) -> bool {
         matches!(self, Self::Refused { .. })
     }
 
-    /// How long the endpoint asks to be left alone.
+    /// Returns the delay that the endpoint asks for before the next call.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

@@ -1,4 +1,5 @@
-//! Asks about many things at once, each on a thread of its own, patiently, and stops when the endpoint is of no use.
+//! Parallel processing of many items on worker threads. Calls are retried, and processing stops if the endpoint is
+//! unusable.
 
 use std::ops::ControlFlow;
 use std::sync::Mutex;
@@ -12,36 +13,36 @@ use super::call_error::CallError;
 use super::endpoint::Endpoint;
 use super::patience::{CommonPause, Patience};
 
-/// Things in a row about which all calls failed, after which no further one is tried.
+/// Number of consecutive items that may fail before processing stops.
 const FAILURES_MAX: usize = 5;
 
-/// Those who ask.
+/// Pool of workers that call one endpoint.
 #[derive(Debug)]
 pub struct Crew<'a> {
-    /// Whom they ask.
+    /// Endpoint that the workers call.
     pub endpoint: &'a Endpoint,
-    /// How patiently.
+    /// Retry policy of each call.
     pub patience: Patience,
-    /// How many calls are under way at once, at most.
+    /// Maximum number of calls in progress at once.
     pub workers: usize,
 }
 
-/// What somebody of a crew asks through.
+/// Handle through which a worker calls the endpoint.
 #[derive(Debug)]
 pub struct Asker<'a> {
     crew: &'a Crew<'a>,
     shared: &'a Shared,
 }
 
-/// What was made of a thing, and its place.
+/// Index of an item, and the result for it.
 type Made<M> = (usize, Result<M, CallError>);
 
-/// What the workers share.
+/// State that the workers share.
 #[derive(Debug, Default)]
 struct Shared {
     next: AtomicUsize,
     failures: AtomicUsize,
-    /// Whether the endpoint is there at all.
+    /// True if the endpoint has answered at least once, even with an error.
     is_there: AtomicBool,
     stop: AtomicBool,
     pause: CommonPause,
@@ -49,11 +50,12 @@ struct Shared {
 }
 
 impl Crew<'_> {
-    /// Does `one` for each of `things`. `done` hears of each by its place, in the order in which they come, and may
-    /// stop it all; what was under way when it all ended is not told.
+    /// Calls `one` for each of `things`. Calls `done` with the index and the result of each item, in order of
+    /// completion. `done` may stop all processing. Items that are in progress at that moment and then fail are not
+    /// reported.
     ///
     /// # Errors
-    /// Why the endpoint is of no use; what came before was told to `done`.
+    /// Returns the error that makes the endpoint unusable. Earlier results were passed to `done`.
     pub fn run<T: Sync, M: Send>(
         &self,
         things: &[T],
@@ -61,7 +63,7 @@ impl Crew<'_> {
         mut done: impl FnMut(usize, Result<M, CallError>) -> ControlFlow<()>,
     ) -> Result<(), CallError> {
         let shared = Shared::default();
-        // Without room: a worker goes on only when the one before was heard.
+        // A channel without a buffer: a worker continues only after its last result was received.
         let (sender, receiver): (SyncSender<Made<M>>, Receiver<_>) = sync_channel(0);
         thread::scope(|scope| {
             for _ in 0..self.workers.clamp(1, things.len().max(1)) {
@@ -83,10 +85,10 @@ impl Crew<'_> {
 }
 
 impl Asker<'_> {
-    /// The model's answer to these messages, for which a passing fault is sat out.
+    /// Returns the model's answer to these messages. Retries on temporary failures.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Returns the last error if no try succeeds.
     pub fn ask(&self, messages: &Value) -> Result<String, CallError> {
         let Crew { endpoint, patience, .. } = self.crew;
         let shared = self.shared;
@@ -125,7 +127,7 @@ impl Asker<'_> {
             let made = one(thing, self);
             match &made {
                 Ok(_) => shared.failures.store(0, Ordering::Relaxed),
-                // The calls that were under way when it all ended are asked again another time.
+                // A failure after processing stopped is not reported, so that a later run asks again.
                 Err(_) if shared.is_stopped() => return,
                 Err(error) => shared.note(error),
             }
@@ -141,13 +143,13 @@ impl Shared {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Stops it all when no further call can be expected to succeed.
+    /// Stops all processing if no further call can be expected to succeed.
     fn note(&self, error: &CallError) {
         let failures = match error.is_passing() {
             true => self.failures.fetch_add(1, Ordering::Relaxed) + 1,
             false => 0,
         };
-        // Nobody home: the tries about the first thing were enough.
+        // If the endpoint never answered, the tries for the first item are enough.
         let most = if self.is_there.load(Ordering::Relaxed) { FAILURES_MAX } else { 1 };
         if error.is_final() || failures >= most {
             self.stop.store(true, Ordering::Relaxed);

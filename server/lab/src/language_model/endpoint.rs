@@ -1,5 +1,5 @@
-//! One call to an OpenAI-compatible endpoint: `POST .../chat/completions`, and the text of its answer. Every
-//! call has a deadline, every answer a bound.
+//! A single call to an OpenAI-compatible endpoint: `POST .../chat/completions`, and the text of its answer. Every call
+//! has a deadline, and the size of every answer is bounded.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -13,22 +13,22 @@ use ureq::{Agent, Body};
 use super::api_key::ApiKey;
 use super::call_error::CallError;
 
-/// Bytes of an answer that are read. What is asked for needs a few thousand; models that think aloud need more.
+/// Maximum size of an answer in bytes. Expected answers need a few thousand; models that think aloud need more.
 const ANSWER_MAX: u64 = 1 << 20;
 
-/// Characters of an endpoint's own words that are passed on.
+/// Maximum number of characters of the endpoint's error message that are passed on.
 const MESSAGE_MAX: usize = 200;
 
-/// Where completions are asked for.
+/// URL for completion requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointAddress(String);
 
 impl EndpointAddress {
-    /// The address of the completions: of a base such as `http://127.0.0.1:11434` or one that ends in `/v1`,
-    /// or the whole of it.
+    /// Parses an address. Completes a base URL such as `http://127.0.0.1:11434`, or one that ends in `/v1`, and keeps
+    /// one that ends in `/chat/completions`.
     ///
     /// # Errors
-    /// What is wrong with the address, and what would be right.
+    /// Returns a message that says what is wrong with the address and what is expected.
     pub fn parse(text: &str) -> Result<Self, String> {
         let expected = "write a URL such as https://api.example.com/v1";
         let uri: Uri = text.trim().parse().map_err(|error| format!("{error}: {expected}"))?;
@@ -49,13 +49,13 @@ impl EndpointAddress {
         }))
     }
 
-    /// Whether what is sent can be read on its way: not encrypted, and not to this machine.
+    /// Returns true if others can read the traffic: it is not encrypted and leaves this machine.
     #[must_use]
     pub fn is_in_the_open(&self) -> bool {
         self.0.starts_with("http://") && !self.is_here()
     }
 
-    /// Whether it is on this machine.
+    /// Returns true if the endpoint is on this machine.
     fn is_here(&self) -> bool {
         let uri: Option<Uri> = self.0.parse().ok();
         let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();
@@ -70,7 +70,7 @@ impl fmt::Display for EndpointAddress {
     }
 }
 
-/// A language model behind an address.
+/// Language model behind an address.
 #[derive(Debug)]
 pub struct Endpoint {
     address: EndpointAddress,
@@ -79,7 +79,7 @@ pub struct Endpoint {
     agent: Agent,
 }
 
-/// What is read of an answer.
+/// Part of an answer that is read.
 #[derive(Deserialize)]
 struct Completion {
     choices: Vec<Choice>,
@@ -96,7 +96,7 @@ struct Message {
 }
 
 impl Endpoint {
-    /// An endpoint whose calls take at most `deadline`, from the first byte sent to the last one read.
+    /// Creates an endpoint whose calls take at most `deadline`, from the first byte sent to the last byte read.
     #[must_use]
     pub fn new(
         address: EndpointAddress,
@@ -105,11 +105,11 @@ impl Endpoint {
         deadline: Duration,
     ) -> Self {
         let config = Agent::config_builder();
-        // No proxy knows the way to this machine.
+        // A proxy can't reach this machine's own addresses.
         let config = if address.is_here() { config.proxy(None) } else { config };
         let agent = config
             .http_status_as_error(false)
-            // A key must not follow an answer to another address.
+            // The key must not be sent to the target of a redirect.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .timeout_global(Some(deadline))
@@ -118,19 +118,19 @@ impl Endpoint {
         Self { address, model, key, agent }
     }
 
-    /// Where it is.
+    /// Returns the address of the endpoint.
     #[must_use]
     pub fn address(&self) -> &EndpointAddress {
         &self.address
     }
 
-    /// The model's answer to these messages.
+    /// Returns the model's answer to these messages.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Returns [`CallError`] if no answer with text arrives.
     pub fn complete(&self, messages: &Value) -> Result<String, CallError> {
-        // Nothing beyond what every server of the protocol takes: some refuse a temperature, or one of the
-        // two names of the limit of tokens.
+        // Sends only fields that every server of this protocol accepts. Some refuse a temperature, or one of the two
+        // names of the token limit.
         let body = json!({ "model": self.model, "messages": messages, "stream": false });
         let mut request =
             self.agent.post(&self.address.0).header(header::CONTENT_TYPE, "application/json");
@@ -177,13 +177,13 @@ fn read(response: Response<Body>) -> Result<String, ureq::Error> {
     response.into_body().into_with_config().limit(ANSWER_MAX).lossy_utf8(true).read_to_string()
 }
 
-/// Seconds of `Retry-After`; a date, which few send, is passed over.
+/// Returns the delay in `Retry-After` if it is in seconds. Ignores a date, which few servers send.
 fn retry_after(response: &Response<Body>) -> Option<Duration> {
     let value = response.headers().get(header::RETRY_AFTER)?.to_str().ok()?;
     value.trim().parse().ok().map(Duration::from_secs)
 }
 
-/// What an error's body says, in one line without controls.
+/// Extracts the error message from a response body, as one line without control characters.
 fn said(text: &str) -> String {
     let body: Value = serde_json::from_str(text).unwrap_or_default();
     let message =

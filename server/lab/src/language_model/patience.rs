@@ -1,4 +1,4 @@
-//! How often a call is tried, and how long is waited before the next try.
+//! Retry policy: the number of tries, and the pauses between them.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use super::call_error::CallError;
 
-/// How often a sleeper looks whether it is still needed.
+/// Interval at which a sleeping thread checks whether to stop.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// Tries and pauses.
+/// Limits on tries and pauses of one call.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
-    /// Tries of one call.
+    /// Maximum number of tries of one call.
     pub tries: u32,
-    /// Pause before the second; doubled for each further one.
+    /// Pause before the second try; doubled for each further one.
     pub first_pause: Duration,
-    /// The longest pause, also when the endpoint asks for more.
+    /// Longest pause. A call is not retried if the endpoint asks for a longer one.
     pub longest_pause: Duration,
 }
 
@@ -32,7 +32,7 @@ impl Default for Patience {
 }
 
 impl Patience {
-    /// The pause after the `failed`th try, from 1; `None` when another try is not worth it.
+    /// Returns the pause after the `failed`th try, counted from 1, or `None` if the call should not be retried.
     #[must_use]
     pub fn pause(&self, failed: u32, error: &CallError) -> Option<Duration> {
         if failed >= self.tries || !error.is_passing() {
@@ -47,19 +47,19 @@ impl Patience {
     }
 }
 
-/// A pause that all who call the same endpoint keep.
+/// Pause that all callers of the same endpoint share.
 #[derive(Debug, Default)]
 pub(super) struct CommonPause(Mutex<Option<Instant>>);
 
 impl CommonPause {
-    /// Nobody calls before this has passed.
+    /// Delays all calls until this pause is over.
     pub(super) fn extend(&self, pause: Duration) {
         let until = Instant::now() + pause;
         let mut known = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         *known = Some(known.map_or(until, |before| before.max(until)));
     }
 
-    /// Sleeps until calls may be made again; wakes early when `stop` is set.
+    /// Sleeps until calls are allowed again. Returns early if `stop` is set.
     pub(super) fn sit_out(&self, stop: &AtomicBool) {
         loop {
             let until = *self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

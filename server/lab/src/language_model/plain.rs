@@ -1,7 +1,6 @@
-//! Plain text out of a language model's answer: what it thought aloud is left out, and what only looks like text is
-//! told.
+//! Plain text from a language model's answer: removes the model's thoughts and detects hidden characters.
 
-/// Without the thoughts of a model that thinks aloud; nothing where it never came to an end with them.
+/// Returns the answer without a leading `<think>` section, or an empty text if that section never ends.
 #[must_use]
 pub fn without_thoughts(answer: &str) -> &str {
     let text = answer.trim();
@@ -11,8 +10,8 @@ pub fn without_thoughts(answer: &str) -> &str {
     text
 }
 
-/// The first character that nobody sees: controls, marks of direction, characters of no width, tags, and those of
-/// private use.
+/// Returns the first hidden character: a control character, a direction mark, a zero-width character, a tag or a
+/// private-use character.
 #[must_use]
 pub fn hidden(text: &str) -> Option<char> {
     text.chars().find(|letter| is_hidden(*letter))

@@ -1,4 +1,4 @@
-//! A small language model on a port of this machine, which can misbehave on purpose.
+//! Scripted language model on a local port, which can misbehave on purpose.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -7,14 +7,15 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-/// What was asked: the tool's name and the whole head of the request.
+/// Received requests: the tool's name and the request head of each.
 pub(crate) type Asked = Arc<Mutex<Vec<(String, String)>>>;
 
-/// Status line, further headers and body.
+/// Status line, additional headers and body of a response.
 pub(crate) type Reply = (&'static str, &'static str, String);
 
-/// Starts a model that answers by what it is told of a tool, and how often it was asked about it before; `None` never
-/// answers. Its base address, and what it was asked.
+/// Starts the model and returns its base address and the list of received requests. `conduct` gets the tool in the
+/// request and the number of earlier requests for that tool. If it returns `None`, the connection closes without an
+/// answer.
 pub(crate) fn start(
     conduct: impl Fn(&Value, usize) -> Option<Reply> + Send + Sync + 'static,
 ) -> (String, Asked) {
@@ -64,7 +65,7 @@ fn answer(
     connection.write_all(format!("{head}{header}\r\n{text}").as_bytes()).ok()
 }
 
-/// A good completion with this text.
+/// Returns a successful completion with this text.
 pub(crate) fn said(content: &str) -> Reply {
     ("200 OK", "", json!({"choices": [{"message": {"content": content}}]}).to_string())
 }

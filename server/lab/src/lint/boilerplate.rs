@@ -1,15 +1,14 @@
-//! Sentences that many tools of one MCP server share word for word: they fill summaries and tell nothing
-//! apart.
+//! Sentences that many tools of one MCP server share word for word. They fill summaries and do not tell tools apart.
 
 use std::collections::{HashMap, HashSet};
 
 use super::finding::{Code, Finding, Severity};
 use super::tool::{Tool, terms};
 
-/// Tools of one server that share a sentence.
+/// Minimum number of tools of one server that share a sentence.
 const TOOLS_MIN: usize = 5;
 
-/// Shorter sentences may well be shared.
+/// Minimum number of terms in a shared sentence; shorter ones may well be shared.
 const TERMS_MIN: usize = 4;
 
 /// Shared sentences by MCP server, as terms.
@@ -17,7 +16,7 @@ const TERMS_MIN: usize = 4;
 pub struct Boilerplate<'a>(HashSet<(&'a str, Vec<String>)>);
 
 impl<'a> Boilerplate<'a> {
-    /// What the tools of a catalog share.
+    /// Collects the sentences that tools of a catalog share.
     #[must_use]
     pub fn of(tools: &'a [Tool<'a>]) -> Self {
         let mut counts: HashMap<(&str, Vec<String>), usize> = HashMap::new();
@@ -32,14 +31,14 @@ impl<'a> Boilerplate<'a> {
         Self(shared.map(|(key, _)| key).collect())
     }
 
-    /// The sentences that are the tool's own.
+    /// Returns the sentences that are the tool's own.
     #[must_use]
     pub fn own<'t>(&self, tool: &'t Tool<'a>) -> Vec<&'t str> {
         let own = tool.sentences.iter().filter(|sentence| !self.holds(tool, sentence));
         own.map(String::as_str).collect()
     }
 
-    /// A warning when the summary begins with what the tool shares, a note when that fills half of it.
+    /// Returns a warning if the summary begins with a shared sentence, and a note if shared sentences fill half of it.
     #[must_use]
     pub fn check(&self, tool: &Tool<'a>) -> Option<Finding> {
         let summary = terms(&tool.record.summary);
@@ -69,7 +68,8 @@ impl<'a> Boilerplate<'a> {
     }
 }
 
-/// How many terms of a sentence stand in a summary: all of them, or its beginning where the summary ends.
+/// Returns the number of a sentence's terms that a summary contains. That is the whole sentence, or its beginning if
+/// the summary ends within it.
 fn length_within(summary: &[String], sentence: &[String]) -> usize {
     let lengths = (0..summary.len()).map(|start| {
         let pairs = summary[start..].iter().zip(sentence);

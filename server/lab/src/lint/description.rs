@@ -1,13 +1,13 @@
-//! Rules on one description by itself: none, made by a machine, too short, too long in its first sentence.
+//! Rules for a single description: missing, machine-made, too short, or with too long a first sentence.
 
 use super::finding::{Code, Finding, Severity};
 use super::tool::{Tool, distinct_terms};
 use toolgate_routing::catalog::summary::{SUMMARY_TOKENS_MAX, is_cut};
 
-/// Fewer terms than this are too few to be found by.
+/// Minimum number of terms that a search needs to find a tool.
 const TERMS_MIN: usize = 3;
 
-/// What whole descriptions are that nobody has written yet.
+/// Whole descriptions that are placeholders.
 const PLACEHOLDERS: [&str; 17] = [
     "description",
     "fixme",
@@ -28,7 +28,7 @@ const PLACEHOLDERS: [&str; 17] = [
     "untitled",
 ];
 
-/// How longer ones begin.
+/// Beginnings of longer placeholders.
 const PLACEHOLDER_BEGINNINGS: [&str; 9] = [
     "add a description",
     "add description",
@@ -43,11 +43,11 @@ const PLACEHOLDER_BEGINNINGS: [&str; 9] = [
 
 const METHODS: [&str; 7] = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"];
 
-/// What generators of tools copy from an API's documentation.
+/// Phrases that tool generators copy from an API's documentation.
 const OF_API_DOCUMENTS: [&str; 5] =
     ["error responses:", "**responses:**", "successful response", "(success):", "operationid"];
 
-/// Words that say nothing beside a name.
+/// Words that add nothing to a name.
 const EMPTY_WORDS: [&str; 12] = [
     "api",
     "endpoint",
@@ -63,7 +63,7 @@ const EMPTY_WORDS: [&str; 12] = [
     "used",
 ];
 
-/// What is wrong with a tool's description.
+/// Returns the problems of a tool's description.
 #[must_use]
 pub fn check(tool: &Tool<'_>) -> Vec<Finding> {
     let description = tool.definition.description();
@@ -79,7 +79,7 @@ pub fn check(tool: &Tool<'_>) -> Vec<Finding> {
     } else if restates_name(tool) {
         let problem = format!("{} says no more than its name", quoted(description.trim()));
         let finding = Finding::warning(Code::MachineMadeDescription, tool, problem);
-        // A name of several words may say it all.
+        // A name of several words may be enough of a description.
         let severity = if terms < TERMS_MIN { Severity::Warning } else { Severity::Note };
         findings.push(finding.at(severity).remedy("say as well what for, and when to use it"));
     } else if terms < TERMS_MIN {
@@ -97,7 +97,7 @@ pub fn check(tool: &Tool<'_>) -> Vec<Finding> {
     findings
 }
 
-/// What gives a description away; `None` when a person may have meant it.
+/// Returns the sign that a description is machine-made, or `None` if a person may have written it.
 fn machine_made(tool: &Tool<'_>) -> Option<String> {
     let description = tool.definition.description().trim();
     let lower = description.to_lowercase();
@@ -119,7 +119,7 @@ fn machine_made(tool: &Tool<'_>) -> Option<String> {
     Some(format!("its summary holds {sign:?}, out of an API's documentation"))
 }
 
-/// Whether no word is left when the name's are taken away.
+/// Returns true if the description has no other words than those of the name.
 fn restates_name(tool: &Tool<'_>) -> bool {
     let empty = || EMPTY_WORDS.iter().flat_map(|word| distinct_terms(word));
     let said = distinct_terms(tool.definition.description());

@@ -1,5 +1,4 @@
-//! Whether a tool is found by its own words: by its summary as it stands, and by what a user might ask for
-//! who needs it.
+//! Check that a tool is found by its own words: by its summary, and by the likely request of a user who needs it.
 
 use serde_json::json;
 
@@ -8,37 +7,37 @@ use super::tool::Tool;
 use super::trial::rank_in;
 use crate::eval::ranking::{RANKED, Ranked};
 
-/// The last good rank for the tool's own summary.
+/// Last acceptable rank for the tool's own summary.
 pub const BY_SUMMARY: usize = 5;
 
-/// The last rank for its intent that a set of the usual size holds.
+/// Last rank for the tool's intent that a tool set of the usual size includes.
 pub const BY_INTENT: usize = 10;
 
-/// The last good rank for its intent: real intents are further away than this one.
+/// Last good rank for the tool's intent. It is strict because real intents match less well than the generated one.
 pub const EARLY: usize = 3;
 
-/// Tools before it that a finding names; as many as there are before one that is late.
+/// Number of preceding tools that a finding names; as many as precede a tool that ranks late.
 const NAMED: usize = EARLY;
 
-/// Where a tool stands for its own words.
+/// Ranks of a tool for its own words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Findable {
-    /// The MCP server, as its file names it.
+    /// Name of the MCP server in its file.
     pub server: String,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// Its summary.
+    /// Summary of the tool.
     pub summary: String,
-    /// Its rank for that, from 1; `None` beyond [`RANKED`].
+    /// Rank of the tool for its summary, from 1; `None` beyond [`RANKED`].
     pub summary_rank: Option<usize>,
-    /// What a user might ask for.
+    /// Generated request of a user who needs the tool.
     pub intent: String,
-    /// Its rank for that.
+    /// Rank of the tool for that intent, from 1; `None` beyond [`RANKED`].
     pub intent_rank: Option<usize>,
 }
 
 impl Findable {
-    /// Reads a tool's ranks.
+    /// Reads a tool's ranks from the rankings.
     #[must_use]
     pub fn new(tool: &Tool<'_>, by_summary: &Ranked, (intent, by_intent): (&str, &Ranked)) -> Self {
         let id = tool.id();
@@ -52,7 +51,8 @@ impl Findable {
         }
     }
 
-    /// An error when neither finds the tool, a warning when one does not, a note when the intent finds it late.
+    /// Returns an error if neither text finds the tool, a warning if one of them does not, and a note if the intent
+    /// finds it late.
     #[must_use]
     pub fn check(
         &self,
@@ -95,7 +95,7 @@ impl Findable {
     }
 }
 
-/// The first tools of a ranking; this is for one that is not among them.
+/// Returns the first tools of a ranking. Used only if the checked tool is not among them.
 fn before(ranked: &Ranked) -> String {
     ranked.ranked.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ")
 }
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use crate::lint::tool::samples::stock;
 
-    /// The tool `t` at these ranks, and what is found.
+    /// Ranks the tool `t` as given, and returns the finding.
     fn found(summary: Option<usize>, intent: Option<usize>) -> Option<(Severity, String)> {
         let stock = stock(&[("t", "Does it all.")]);
         let tools = Tool::all(&stock);

@@ -1,38 +1,38 @@
-//! What a rule has to say of a tool: what is wrong, and what would be right.
+//! Finding of a rule about a tool: the problem and its remedy.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::tool::Tool;
 
-/// What is wrong, in a word. The order is the order of reports.
+/// Code of a problem. The order is the order in reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Code {
-    /// A registration would not take the tool.
+    /// A registration would reject the tool.
     Rejected,
     /// The MCP server has another tool of this name.
     DuplicateName,
-    /// Its own words don't bring it up.
+    /// The tool's own words do not find it.
     Unfindable,
-    /// Another tool reads almost the same.
+    /// Another tool has almost the same text.
     NearTwin,
-    /// There is no description.
+    /// The description is missing.
     EmptyDescription,
-    /// The description was made by a machine, or tells no more than the name.
+    /// The description is machine-made, or says no more than the name.
     MachineMadeDescription,
-    /// What stands in the summary stands in many others too.
+    /// The text of the summary is shared with many other tools.
     Boilerplate,
-    /// The description has hardly a word to search by.
+    /// The description has too few words to search for.
     TooShort,
-    /// Parameters without a description.
+    /// Some parameters lack a description.
     MissingParameterDescription,
     /// The first sentence is longer than a summary.
     SummaryCut,
 }
 
 impl Code {
-    /// All of them, in their order.
+    /// All codes, in their order.
     pub const ALL: [Self; 10] = [
         Self::Rejected,
         Self::DuplicateName,
@@ -46,7 +46,7 @@ impl Code {
         Self::SummaryCut,
     ];
 
-    /// As reports write it.
+    /// Returns the code as it appears in reports.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -64,20 +64,20 @@ impl Code {
     }
 }
 
-/// How bad it is; the least first.
+/// Severity of a finding, least severe first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Worth knowing.
+    /// Information only.
     Note,
-    /// Makes the tool harder to find or to use.
+    /// The tool is harder to find or to use.
     Warning,
-    /// The tool can't be had, or not be found.
+    /// The tool can't be registered or can't be found.
     Error,
 }
 
 impl Severity {
-    /// As reports write it.
+    /// Returns the severity as it appears in reports.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -88,27 +88,27 @@ impl Severity {
     }
 }
 
-/// One finding.
+/// Problem of one tool.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
-    /// What is wrong, in a word.
+    /// Code of the problem.
     pub code: Code,
-    /// How bad it is.
+    /// Severity of the problem.
     pub severity: Severity,
-    /// The MCP server, as its file names it.
+    /// Name of the MCP server in its file.
     pub server: String,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// What is wrong.
+    /// Description of the problem.
     pub problem: String,
-    /// What would be right.
+    /// Advice on how to fix the problem.
     pub remedy: String,
-    /// The figures behind it, by code; null when there are none.
+    /// Figures behind the finding, which depend on the code; null if there are none.
     pub evidence: Value,
 }
 
 impl Finding {
-    /// A warning about a tool.
+    /// Creates a warning about a tool.
     pub(super) fn warning(code: Code, tool: &Tool<'_>, problem: impl Into<String>) -> Self {
         Self {
             code,
@@ -121,17 +121,17 @@ impl Finding {
         }
     }
 
-    /// The same with another severity.
+    /// Returns the finding with another severity.
     pub(super) fn at(self, severity: Severity) -> Self {
         Self { severity, ..self }
     }
 
-    /// The same with what would be right.
+    /// Returns the finding with a remedy.
     pub(super) fn remedy(self, remedy: impl Into<String>) -> Self {
         Self { remedy: remedy.into(), ..self }
     }
 
-    /// The same with its figures.
+    /// Returns the finding with evidence.
     pub(super) fn evidence(self, evidence: Value) -> Self {
         Self { evidence, ..self }
     }

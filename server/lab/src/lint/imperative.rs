@@ -1,6 +1,6 @@
-//! Descriptions as requests: "This tool lists the files." becomes "list the files".
+//! Conversion of descriptions to requests: "This tool lists the files." becomes "list the files".
 
-/// What stands before the verb in many descriptions. Longer ones before their own beginnings.
+/// Phrases before the verb in many descriptions. A longer phrase comes before a shorter one that it begins with.
 const LEAD_INS: [&str; 35] = [
     "use this tool when the user wants to",
     "use this tool when you need to",
@@ -39,7 +39,7 @@ const LEAD_INS: [&str; 35] = [
     "tool for",
 ];
 
-/// What tools do, as their descriptions say it. Sorted, for the binary search.
+/// Verbs that are common in descriptions of tools. Sorted for the binary search.
 const VERBS: [&str; 187] = [
     "abort",
     "accept",
@@ -230,7 +230,7 @@ const VERBS: [&str; 187] = [
     "write",
 ];
 
-/// A sentence as a request, in lower case at its beginning and without its full stop.
+/// Returns a sentence as a request, starting in lower case and without its full stop.
 #[must_use]
 pub fn imperative(sentence: &str) -> String {
     let sentence = sentence.trim().trim_end_matches(['.', '!', ' ']);
@@ -245,7 +245,7 @@ pub fn imperative(sentence: &str) -> String {
     }
 }
 
-/// A name's words with its verb first: `issue get` becomes `get issue`.
+/// Returns a name's words with the verb first: `issue get` becomes `get issue`.
 #[must_use]
 pub fn verb_first(words: &str) -> String {
     let mut words: Vec<&str> = words.split_whitespace().collect();
@@ -256,7 +256,7 @@ pub fn verb_first(words: &str) -> String {
     words.join(" ")
 }
 
-/// The plain form of a verb; `None` for other words.
+/// Returns the base form of a verb, or `None` for other words.
 fn verb(word: &str) -> Option<&'static str> {
     let word = word.trim_end_matches([',', ':']).to_lowercase();
     let forms = [
@@ -281,7 +281,7 @@ fn without_lead_in(sentence: &str) -> &str {
     found.map_or(sentence, |lead_in| sentence[lead_in.len()..].trim_start())
 }
 
-/// Abbreviations keep their capitals.
+/// Lowers the first letter, but keeps the capitals of abbreviations.
 fn lower_first(text: &str) -> String {
     let mut letters = text.chars();
     let Some(first) = letters.next() else { return String::new() };

@@ -1,5 +1,5 @@
-//! What a user might ask for who needs a tool: made of the tool's own words, without its exact name, which
-//! would bring it up by itself.
+//! Likely request of a user who needs a tool. It is made of the tool's own words without its exact name, which would
+//! find the tool by itself.
 
 use std::collections::HashSet;
 
@@ -7,25 +7,25 @@ use super::imperative::{imperative, verb_first};
 use super::tool::{Tool, distinct_terms};
 use toolgate_routing::catalog::summary::humanise;
 
-/// People ask in few words.
+/// Maximum number of words. Users ask in few words.
 const WORDS_MAX: usize = 12;
 
-/// Fewer terms than this need the name's words beside them.
+/// Minimum number of terms; with fewer, the name's words are added.
 const TERMS_MIN: usize = 3;
 
-/// The exact names of a catalog's tools.
+/// Exact names of a catalog's tools.
 #[derive(Debug, Default)]
 pub struct KnownNames<'a>(HashSet<&'a str>);
 
 impl<'a> KnownNames<'a> {
-    /// The MCP names and the model-facing names.
+    /// Collects the MCP names and the model-facing names.
     #[must_use]
     pub fn of(tools: &'a [Tool<'_>]) -> Self {
         let names = tools.iter().flat_map(|tool| [tool.name, tool.record.model_name.as_str()]);
         Self(names.collect())
     }
 
-    /// The text with every exact name in words: whoever is named in an intent comes first in its answer.
+    /// Splits every exact name in the text into words, because a tool that is named in an intent always ranks first.
     #[must_use]
     pub fn unnamed(&self, text: &str) -> String {
         let words = text.split_whitespace().map(|word| {
@@ -40,8 +40,7 @@ impl<'a> KnownNames<'a> {
     }
 }
 
-/// The first sentence that says something as a request of a few words; the name's words where that is too
-/// little.
+/// Returns the tool's first own sentence as a request of a few words. Adds the name's words if that is too short.
 #[must_use]
 pub fn intent(tool: &Tool<'_>, sentences: &[&str], names: &KnownNames<'_>) -> String {
     let name = humanise(tool.name);
@@ -55,7 +54,7 @@ pub fn intent(tool: &Tool<'_>, sentences: &[&str], names: &KnownNames<'_>) -> St
     words.join(" ")
 }
 
-/// Without what stands in brackets, unless nothing else is there.
+/// Removes text in brackets, unless nothing else is left.
 fn without_asides(sentence: &str) -> String {
     let mut depth = 0_u32;
     let mut kept = String::new();

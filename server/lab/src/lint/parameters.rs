@@ -1,17 +1,17 @@
-//! Parameters that nobody described.
+//! Check for parameters without a description.
 
 use serde_json::{Value, json};
 
 use super::finding::{Code, Finding, Severity};
 use super::tool::Tool;
 
-/// Parameters that a problem names; the evidence has all.
+/// Maximum number of parameters that a problem names; the evidence has all.
 const NAMED: usize = 5;
 
-/// How far references and `allOf` are followed.
+/// Maximum depth to which references and `allOf`, `anyOf` and `oneOf` are followed.
 const DEPTH_MAX: usize = 8;
 
-/// A warning when half of a tool's parameters or more have no description, a note when fewer.
+/// Returns a warning if at least half of a tool's parameters have no description, and a note if fewer.
 #[must_use]
 pub fn check(tool: &Tool<'_>) -> Option<Finding> {
     let schema: Value = serde_json::from_str(tool.definition.input_schema()).ok()?;
@@ -33,7 +33,7 @@ pub fn check(tool: &Tool<'_>) -> Option<Finding> {
     Some(finding.remedy(remedy).evidence(json!({ "missing": missing, "parameters": all })))
 }
 
-/// Whether a schema or what it refers to has a description.
+/// Returns true if a schema or one that it refers to has a description.
 fn is_described(root: &Value, schema: &Value, depth: usize) -> bool {
     let text = schema.get("description").and_then(Value::as_str).unwrap_or_default();
     if !text.trim().is_empty() || depth == 0 {

@@ -1,4 +1,4 @@
-//! Tools that a registration would not take.
+//! Check for tools that a registration would reject.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::finding::{Code, Finding, Severity};
 use crate::eval::stock::{Rejected, Stock};
 
-/// An error for each; a repeated name is told apart from all else.
+/// Returns an error for each rejected tool. Repeated names have a code of their own.
 #[must_use]
 pub fn check(stock: &Stock) -> Vec<Finding> {
     let taken: HashSet<(&str, &str)> = stock

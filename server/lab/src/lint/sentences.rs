@@ -1,15 +1,14 @@
-//! What a description says, sentence by sentence: without the marks of Markdown, headings, code and lists of
-//! HTTP statuses.
+//! Sentences of a description, without Markdown marks, headings, code and lists of HTTP statuses.
 
 use toolgate_routing::catalog::summary::{collapse, sentence_ends};
 
 /// Longest description prefix that is read, in bytes.
 const LOOK_AT: usize = 8 << 10;
 
-/// Words of a line that ends in a colon and is a heading.
+/// Maximum number of words in a heading; a heading ends with a colon.
 const HEADING_WORDS: usize = 5;
 
-/// The sentences in their order, each in one line.
+/// Returns the sentences in their order, each as one line.
 #[must_use]
 pub fn sentences(description: &str) -> Vec<String> {
     let text = &description[..description.floor_char_boundary(LOOK_AT)];
@@ -27,7 +26,7 @@ pub fn sentences(description: &str) -> Vec<String> {
     found
 }
 
-/// Paragraphs and list items in one line each; headings and code are left out.
+/// Returns paragraphs and list items as one line each, without headings and code.
 fn blocks(text: &str) -> Vec<String> {
     let mut blocks = Vec::new();
     let mut block = String::new();
@@ -49,7 +48,7 @@ fn blocks(text: &str) -> Vec<String> {
     blocks
 }
 
-/// A line without the mark of a list item or heading before it, and whether there was one.
+/// Removes the list or heading mark before a line. Also returns true if there was one.
 fn unmarked(line: &str) -> (&str, bool) {
     let is_mark =
         |c: char| !(c.is_alphanumeric() || matches!(c, '"' | '\'' | '(' | '[' | '<' | '`'));
@@ -67,7 +66,7 @@ fn is_heading(line: &str) -> bool {
     bare.ends_with(':') && bare.split_whitespace().count() <= HEADING_WORDS
 }
 
-/// Without the marks of emphasis and code, and without a tag such as `Notion |` before it.
+/// Removes the marks of emphasis and code, and a leading tag such as `Notion |`.
 fn plain(sentence: &str) -> String {
     let text: String = sentence.chars().filter(|c| !matches!(c, '*' | '`')).collect();
     let text = text.trim();
@@ -75,7 +74,7 @@ fn plain(sentence: &str) -> String {
     untagged.map_or(text, |(_, rest)| rest.trim()).to_owned()
 }
 
-/// A line such as `404: Not found` of an API's documentation does not.
+/// Returns false for text without letters and for a status line of an API's documentation, such as `404: Not found`.
 fn says_something(sentence: &str) -> bool {
     let bytes = sentence.as_bytes();
     let is_status = matches!(bytes, [b'1'..=b'5', a, b, b':' | b' ', ..]

@@ -1,5 +1,5 @@
-//! A summary out of a tool's own words that may find it better: its own sentences first, as a request,
-//! with its parameters' names where there is room.
+//! Summary from a tool's own words that may find it better. It starts with the tool's own sentences, the first one as a
+//! request, and adds the parameters' names if there is room.
 
 use serde_json::Value;
 
@@ -8,10 +8,10 @@ use super::tool::{Tool, distinct_terms};
 use toolgate_core::tokens;
 use toolgate_routing::catalog::summary::{SUMMARY_TOKENS_MAX, cut, humanise};
 
-/// Parameters that are named, the required ones before the others.
+/// Maximum number of parameters that are named; required ones come first.
 const PARAMETERS_MAX: usize = 6;
 
-/// Parameters that nearly every tool has; sorted, for the binary search.
+/// Parameters that nearly every tool has. Sorted for the binary search.
 const COMMON: [&str; 20] = [
     "args",
     "body",
@@ -35,7 +35,8 @@ const COMMON: [&str; 20] = [
     "verbose",
 ];
 
-/// The suggestion, of at most [`SUMMARY_TOKENS_MAX`] tokens; `sentences` are those that are the tool's own.
+/// Returns a suggestion of at most [`SUMMARY_TOKENS_MAX`] tokens. `sentences` are the tool's own ones, without shared
+/// text.
 #[must_use]
 pub fn suggestion(tool: &Tool<'_>, sentences: &[&str]) -> String {
     let name = humanise(tool.name);
@@ -51,7 +52,7 @@ pub fn suggestion(tool: &Tool<'_>, sentences: &[&str]) -> String {
     with_parameters(text, &parameters(tool))
 }
 
-/// As many of the parameters as there is room for.
+/// Appends as many of the parameters as there is room for.
 fn with_parameters(text: String, parameters: &[String]) -> String {
     let said = distinct_terms(&text);
     let new = |words: &&String| !distinct_terms(words).is_subset(&said);
@@ -61,7 +62,7 @@ fn with_parameters(text: String, parameters: &[String]) -> String {
     longer.find(|longer| tokens::count(longer) <= SUMMARY_TOKENS_MAX).unwrap_or(text)
 }
 
-/// The names of the parameters in words, the required ones first.
+/// Returns the names of the parameters in words, required ones first.
 fn parameters(tool: &Tool<'_>) -> Vec<String> {
     let schema: Value = serde_json::from_str(tool.definition.input_schema()).unwrap_or_default();
     let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);

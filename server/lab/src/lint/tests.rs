@@ -1,4 +1,4 @@
-//! Whole checks with an encoder that is a bag of words, and the texts of the shipped catalogs.
+//! Complete runs of the linter with a bag-of-words encoder, and text checks of the shipped catalogs.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ async fn lint(servers: Vec<CatalogServer>) -> Linted {
     lint.run(sides, &|_, _| {}).await.expect("looked at")
 }
 
-/// Tools whose names and descriptions make the same words.
+/// Returns tools whose names and descriptions have the same words.
 fn alike() -> Vec<(String, String)> {
     let names = [
         "run", "Run", "RUN", "run_", "_run", "run-", "-run", "run.", "run__", "RUN_", "Run-",
@@ -36,7 +36,7 @@ async fn tools_that_say_the_same_are_not_found() {
     let unfindable = linted.findings.iter().filter(|f| f.code == Code::Unfindable);
     let severities: Vec<_> = unfindable.map(|finding| finding.severity).collect();
     let count = |severity| severities.iter().filter(|one| **one == severity).count();
-    // Of the twelve, two are behind ten others and five more behind five.
+    // Of the twelve tools, two rank behind ten others, and five more rank behind five.
     assert_eq!((count(Severity::Error), count(Severity::Warning)), (2, 5), "{severities:?}");
     let last = linted.findings.iter().find(|f| f.severity == Severity::Error).expect("an error");
     assert!(last.problem.contains("behind crm/"), "{}", last.problem);
@@ -61,7 +61,7 @@ async fn suggestions_say_first_what_a_tool_does() {
     let suggested = linted.suggestions.iter().find(|one| one.tool == "op").expect("a suggestion");
     assert_eq!(suggested.summary, "op: Cancel one invoice of a customer.");
     assert_eq!((suggested.before, suggested.after), (Some(2), Some(1)));
-    // Nothing is suggested where nothing was found wanting, nor what would not help.
+    // Tools without a finding get no suggestion, and neither do tools that a suggestion would not help.
     assert!(linted.suggestions.iter().all(|one| one.tool != "note"));
     assert!(linted.suggestions.iter().all(|one| one.after < one.before.or(Some(usize::MAX))));
 }
@@ -97,11 +97,11 @@ fn the_shipped_catalogs_have_the_findings_that_a_reader_has() {
     };
     let all = |code: Code| findings.iter().filter(|finding| finding.code == code).count();
     assert_eq!(all(Code::Rejected) + all(Code::DuplicateName) + all(Code::EmptyDescription), 0);
-    // Out of an API's documentation, with its lists of errors.
+    // These come from an API's documentation, with its lists of errors.
     assert_eq!(tools(Code::MachineMadeDescription, "notion"), 24);
     assert_eq!(tools(Code::MissingParameterDescription, "firecrawl"), 26);
     assert_eq!(tools(Code::MissingParameterDescription, "azure"), 0);
-    // Seven of its tools begin with the same guardrail.
+    // Seven of its tools begin with the same warning.
     assert_eq!(tools(Code::Boilerplate, "hubspot"), 7);
     let has = |code: Code, tool: &str| findings.iter().any(|f| f.code == code && f.tool == tool);
     assert!(has(Code::MachineMadeDescription, "jira_update_sprint"));

@@ -1,4 +1,4 @@
-//! A tool as the rules see it: its record, its definition, and the sentences of its description.
+//! Tool with everything that the rules need: its record, its definition and the sentences of its description.
 
 use std::collections::HashSet;
 
@@ -12,20 +12,20 @@ use toolgate_store::{StoredTool, ToolRecord};
 /// One tool of a catalog.
 #[derive(Debug)]
 pub struct Tool<'a> {
-    /// Its MCP server, as the file names it.
+    /// Name of the MCP server in the file.
     pub server: &'a str,
-    /// Its MCP name.
+    /// MCP name of the tool.
     pub name: &'a str,
-    /// What a store would hold.
+    /// Record that a store would hold.
     pub record: &'a ToolRecord,
-    /// Its MCP definition.
+    /// MCP definition of the tool.
     pub definition: Definition,
-    /// What its description says.
+    /// Sentences of the description.
     pub sentences: Vec<String>,
 }
 
 impl<'a> Tool<'a> {
-    /// Every tool of a catalog, in its order.
+    /// Returns every tool of a catalog, in its order.
     #[must_use]
     pub fn all(stock: &'a Stock) -> Vec<Self> {
         let tool = |stored: &'a StoredTool| Self::new(stock, &stored.record);
@@ -44,21 +44,21 @@ impl<'a> Tool<'a> {
         }
     }
 
-    /// As labels and rankings name it.
+    /// Returns the name that labels and rankings use: `server/tool`.
     #[must_use]
     pub fn id(&self) -> String {
         format!("{}/{}", self.server, self.name)
     }
 }
 
-/// The terms that the index of words makes of an English text, repeats included.
+/// Returns the terms that the word index makes of an English text, including repeats.
 pub(super) fn terms(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     terms::each(text, Languages::ENGLISH, |term| found.push(term.to_owned()));
     found
 }
 
-/// Each of them once.
+/// Returns the distinct terms of an English text.
 pub fn distinct_terms(text: &str) -> HashSet<String> {
     terms(text).into_iter().collect()
 }
@@ -71,7 +71,7 @@ pub(crate) mod samples {
     use crate::eval::stock::Stock;
     use toolgate_config::LimitsConfig;
 
-    /// An MCP server of tools with a name, a description and an input schema.
+    /// Returns an MCP server with these tools, each given as name, description and input schema.
     pub(crate) fn server(name: &str, tools: &[(&str, &str, Value)]) -> CatalogServer {
         let tool = |(name, description, schema): &(&str, &str, Value)| {
             let tool = json!({"name": name, "description": description, "inputSchema": schema});
@@ -81,7 +81,7 @@ pub(crate) mod samples {
         CatalogServer { name: name.to_owned(), description: String::new(), tools }
     }
 
-    /// The catalog of one server `s` of tools without parameters.
+    /// Returns the catalog of one server `s`, whose tools have no parameters.
     pub(crate) fn stock(tools: &[(&str, &str)]) -> Stock {
         let schema = || json!({"type": "object"});
         let tools: Vec<_> =

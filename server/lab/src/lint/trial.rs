@@ -1,5 +1,5 @@
-//! Ranks a catalog with other summaries in the place of its own, and says which of them are worth having.
-//! The ranking is the router's.
+//! Rankings of a catalog with other summaries instead of its own, and the choice of the summaries to keep. The ranking
+//! is the router's.
 
 use std::collections::BTreeMap;
 
@@ -11,54 +11,54 @@ use toolgate_core::error::Error;
 use toolgate_routing::router::query::Options;
 use toolgate_routing::shard::snapshot::Snapshot;
 
-/// Summaries by the tool's place in the catalog.
+/// Summaries by the tool's index in the catalog.
 pub type Written = BTreeMap<usize, String>;
 
-/// A catalog with everything embedded.
+/// Catalog with embeddings of all texts.
 #[derive(Clone, Copy)]
 pub struct Trial<'a> {
-    /// The catalog.
+    /// Catalog to rank.
     pub stock: &'a Stock,
-    /// Of its summaries, of those to be tried, and of the queries.
+    /// Embeddings of the catalog's summaries, of the proposed summaries and of the queries.
     pub embeddings: &'a Embeddings,
-    /// The length of an embedding.
+    /// Number of dimensions of an embedding.
     pub dimensions: usize,
 }
 
-/// Queries, and which of them speak of which tool.
+/// Queries, and the queries that belong to each tool.
 #[derive(Debug, Clone, Default)]
 pub struct Probes {
-    /// The tools of the catalog as `server/tool`, by place.
+    /// Tools of the catalog as `server/tool`, by index.
     pub ids: Vec<String>,
     /// All queries.
     pub queries: Vec<LabelledQuery>,
-    /// By the tool's place in the catalog, the places of its queries.
+    /// For each tool, by its index in the catalog, the indexes of its queries.
     pub of_tool: Vec<Vec<usize>>,
 }
 
-/// What a summary must bring to be kept.
+/// Condition for keeping a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// A better rank.
+    /// The rank must improve.
     Gain,
-    /// No worse rank.
+    /// The rank must not get worse.
     NoLoss,
 }
 
-/// What was kept, and how its queries rank with all of it in place.
+/// Kept summaries, and the rankings of the queries with all of them applied.
 #[derive(Debug, Clone)]
 pub struct Settled {
-    /// The summaries that are worth having.
+    /// Summaries that meet the condition.
     pub kept: Written,
-    /// One ranking per query.
+    /// One ranking for each query.
     pub ranked: Vec<Ranked>,
 }
 
 impl Trial<'_> {
-    /// The catalog's index with these summaries.
+    /// Builds the catalog's index with these summaries.
     ///
     /// # Errors
-    /// A defect of the index.
+    /// Returns an internal error if the index is defective.
     pub fn snapshot(&self, written: &Written) -> Result<Snapshot, Error> {
         let mut catalog = self.stock.catalog.clone();
         for (place, summary) in written {
@@ -72,7 +72,7 @@ impl Trial<'_> {
     /// Ranks queries on a snapshot of this catalog.
     ///
     /// # Errors
-    /// A defect of the index.
+    /// Returns an internal error if the index is defective.
     pub fn rank(
         &self,
         snapshot: &Snapshot,
@@ -88,11 +88,11 @@ impl Trial<'_> {
         Ok(answers.into_iter().map(|answer| answer.ranked).collect())
     }
 
-    /// Leaves out what does not bring what is wanted, until the rest, all in place together, does. `before`
-    /// is how the probes rank without any of it.
+    /// Drops summaries that do not meet the condition, until all remaining ones, applied together, meet it. `before`
+    /// holds the rankings without any of them.
     ///
     /// # Errors
-    /// A defect of the index.
+    /// Returns an internal error if the index is defective.
     pub fn settle(
         &self,
         proposed: Written,
@@ -101,7 +101,7 @@ impl Trial<'_> {
         wanted: Wanted,
     ) -> Result<Settled, Error> {
         let mut kept = proposed;
-        // Ends: each round leaves something out, or is the last.
+        // This ends: each round drops a summary, or is the last.
         loop {
             let ranked = self.rank(&self.snapshot(&kept)?, &probes.queries)?;
             let count = kept.len();
@@ -118,7 +118,7 @@ impl Trial<'_> {
 }
 
 impl Probes {
-    /// One query for each tool; `ids` are the tools of the catalog, in its order.
+    /// Creates one query for each tool. `ids` are the tools of the catalog, in its order.
     #[must_use]
     pub fn one_each(texts: Vec<String>, ids: Vec<String>) -> Self {
         let query = |(text, id): (String, &String)| {
@@ -129,7 +129,7 @@ impl Probes {
         Self { queries, of_tool: (0..ids.len()).map(|place| vec![place]).collect(), ids }
     }
 
-    /// The mean reciprocal rank of a tool over its queries; 0 for one that is never ranked or asked for.
+    /// Returns the mean reciprocal rank of a tool over its queries, or 0 if it is never ranked or has no query.
     #[must_use]
     pub fn score(&self, place: usize, ranked: &[Ranked]) -> f64 {
         let queries = &self.of_tool[place];
@@ -141,7 +141,7 @@ impl Probes {
     }
 }
 
-/// The rank of a tool, from 1; `None` when it is not among those that were ranked.
+/// Returns the rank of a tool, from 1, or `None` if it was not ranked.
 #[must_use]
 pub fn rank_in(ranked: &Ranked, id: &str) -> Option<usize> {
     ranked.ranked.iter().position(|other| other == id).map(|place| place + 1)

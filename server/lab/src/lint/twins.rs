@@ -1,4 +1,4 @@
-//! Tools that read almost the same, of one MCP server or of two: whoever ranks them can't tell them apart.
+//! Check for tools with almost the same text, on one MCP server or two. A ranking can't tell them apart.
 
 use std::collections::HashSet;
 
@@ -11,17 +11,17 @@ use toolgate_core::error::Error;
 use toolgate_routing::catalog::plan::text_hash;
 use toolgate_routing::shard::snapshot::Snapshot;
 
-/// The least cosine of two summaries that are near twins.
+/// Minimum cosine similarity of two summaries that are near twins.
 pub const LEAST_OVERLAP: f32 = 0.95;
 
-/// Neighbours that are looked at: the tool itself, and those that might stand before its twin with the same
-/// embedding.
+/// Number of neighbours to search. They include the tool itself, and others with the same embedding may precede its
+/// twin.
 const NEIGHBOURS: usize = 4;
 
-/// One warning for each tool whose nearest neighbour is a twin, and none for the same pair again.
+/// Returns one warning for each tool whose nearest neighbour is a twin, and reports each pair only once.
 ///
 /// # Errors
-/// A defect of the index.
+/// Returns an internal error if the index is defective.
 pub fn check(
     tools: &[Tool<'_>],
     snapshot: &Snapshot,

@@ -1,4 +1,4 @@
-//! Asks for each tool's requests, and a second time for what the first answer left open.
+//! Calls to the model for the requests of each tool, with a second call for those that are still missing.
 
 use std::ops::ControlFlow;
 
@@ -11,41 +11,41 @@ use crate::language_model::{Asker, CallError, Crew};
 use crate::lint::tool::Tool;
 use toolgate_routing::packs::lint::REQUESTS_MIN;
 
-/// How often a tool is asked for.
+/// Maximum number of calls for each tool.
 const ROUNDS: usize = 2;
 
-/// A tool, and those that it must be told apart from.
+/// Tool, and the tools that its requests must be told apart from.
 #[derive(Debug)]
 pub struct Asking<'a> {
-    /// The tool.
+    /// Tool that requests are written for.
     pub tool: &'a Tool<'a>,
-    /// The others.
+    /// Similar tools of the same MCP server.
     pub siblings: Vec<&'a Tool<'a>>,
-    /// Which requests the tools of its MCP server have.
+    /// Requests that tools of this MCP server already have.
     pub claims: &'a Claims,
 }
 
-/// What became of one tool.
+/// Result for one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Written {
-    /// Requests, and what was not taken.
+    /// Accepted requests, and notes on the rejected ones.
     Requests {
-        /// By voice.
+        /// Requests by voice.
         voices: Voices,
-        /// Why others were dropped.
+        /// Reasons for rejected requests.
         dropped: Vec<String>,
     },
-    /// Too little of what the model wrote is taken, for these reasons.
+    /// Too few requests passed the checks. Holds the reason.
     Unfit(String),
-    /// No answer could be had, for this reason.
+    /// The model gave no answer. Holds the reason.
     Unanswered(String),
 }
 
-/// Has a crew ask for the requests of each tool. `done` hears of each by its place, in the order in which they come, and
-/// may stop it all.
+/// Asks the model for the requests of each tool. Calls `done` with the index and the result of each tool, in order of
+/// completion. `done` may stop all processing.
 ///
 /// # Errors
-/// Why the endpoint is of no use; what came before was told to `done`.
+/// Returns the error that makes the endpoint unusable. Earlier results were passed to `done`.
 pub fn write(
     crew: &Crew<'_>,
     tools: &[Asking<'_>],

@@ -1,19 +1,19 @@
-//! Which requests are taken already: the same one is of no use for two tools.
+//! Requests that are already assigned to a tool. The same request must not stand for two tools.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use toolgate_routing::packs::lint::words;
 
-/// The words of requests, and whose they are.
+/// Words of each request, mapped to the tool that has it.
 #[derive(Debug, Default)]
 pub struct Claims(Mutex<HashMap<String, String>>);
 
 impl Claims {
-    /// Takes a request for a tool.
+    /// Assigns a request to a tool.
     ///
     /// # Errors
-    /// The tool that has it already.
+    /// Returns the name of the tool that already has the request.
     pub fn take(&self, request: &str, tool: &str) -> Result<(), String> {
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match taken.get(&words(request)) {
@@ -25,7 +25,7 @@ impl Claims {
         }
     }
 
-    /// Gives back all that a tool has.
+    /// Releases all requests of a tool.
     pub fn give_back(&self, tool: &str) {
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         taken.retain(|_, other| other != tool);

@@ -1,5 +1,5 @@
-//! What a tool has of requests so far. A tool's text may have talked the model into anything: an answer is a JSON object
-//! of lists of strings, and each string a plain request, or it is not taken.
+//! Requests collected for one tool so far. A tool's text may have manipulated the model. An answer is therefore
+//! accepted only as a JSON object of lists of strings, and each string only as a plain request.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use crate::language_model::plain::{hidden, without_thoughts};
 use toolgate_routing::packs::document::{NOT, REQUEST_MAX};
 use toolgate_routing::packs::lint::{names_tool, words};
 
-/// What plain text has no use for.
+/// Markup that plain text does not contain.
 const MARKUP: [&str; 8] = ["```", "**", "](", "</", "<|", "://", "www.", "{\""];
 
-/// Words of a request, at least: one alone says nothing of what is wanted.
+/// Minimum number of words in a request. A single word does not say what the user wants.
 const WORDS_MIN: usize = 2;
 
-/// Characters of a request that are repeated in a note.
+/// Maximum number of characters of a request that a note quotes.
 const SHOWN: usize = 60;
 
 /// The requests of one tool.
@@ -25,24 +25,24 @@ pub(super) struct Draft<'a> {
     tool: &'a str,
     claims: &'a Claims,
     voices: Voices,
-    /// What was not taken, and why.
+    /// Reasons for the rejected requests of the last answer.
     pub(super) dropped: Vec<String>,
 }
 
 impl<'a> Draft<'a> {
-    /// Nothing yet.
+    /// Creates an empty draft.
     pub(super) fn new(tool: &'a str, claims: &'a Claims) -> Self {
         Self { tool, claims, voices: Voices::new(), dropped: Vec::new() }
     }
 
-    /// Takes what is wanted of an answer.
+    /// Adds the wanted requests of an answer that pass the checks.
     pub(super) fn take(&mut self, answer: &str, wanted: &Wanted) {
         self.dropped.clear();
         let said = match parse(answer) {
             Ok(said) => said,
             Err(why) => return self.dropped.push(format!("the answer is not taken: {why}")),
         };
-        // What is for the tool comes first: the same under "not" gives way.
+        // Requests for the tool come first. The same request under "not" is rejected.
         let (negatives, own): (Vec<_>, Vec<_>) =
             said.into_iter().partition(|(voice, _)| voice == NOT);
         for (voice, requests) in own.into_iter().chain(negatives) {
@@ -62,27 +62,26 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// What is wanted and not there.
+    /// Returns the wanted requests that are still missing.
     pub(super) fn lacking(&self, wanted: &Wanted) -> Wanted {
         wanted.less(|voice| self.voices.get(voice).map_or(0, Vec::len))
     }
 
-    /// How many requests are for the tool.
+    /// Returns the number of requests for the tool, without those under "not".
     pub(super) fn count(&self) -> usize {
         self.voices.iter().filter(|(voice, _)| *voice != NOT).map(|(_, own)| own.len()).sum()
     }
 
-    /// All of them.
+    /// Returns all requests, including those under "not".
     pub(super) fn all(&self) -> impl Iterator<Item = &str> {
         self.voices.values().flatten().map(String::as_str)
     }
 
-    /// The requests by voice.
     pub(super) fn into_voices(self) -> Voices {
         self.voices
     }
 
-    /// A request as it is taken.
+    /// Checks a request and returns its trimmed text, or the reason why it is rejected.
     fn check(&self, voice: &str, request: &str) -> Result<String, String> {
         let request = request.trim();
         let said = words(request);
@@ -121,7 +120,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// The lists of an answer by voice. Models put a fence around JSON, whatever they are told.
+/// Parses an answer into lists by voice. Removes a code fence, because models add one even if told not to.
 fn parse(answer: &str) -> Result<BTreeMap<String, Vec<String>>, String> {
     let text = without_thoughts(answer);
     let fenced = text.strip_prefix("```json").or_else(|| text.strip_prefix("```"));

@@ -1,14 +1,14 @@
-//! The tools that a tool must be told apart from: those of its MCP server whose texts share most words with its own.
+//! Similar tools that a tool must be told apart from: those of its MCP server that share most words with it.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use crate::lint::tool::{Tool, distinct_terms};
 
-/// Siblings that a model is told of.
+/// Maximum number of siblings in a prompt.
 const SIBLINGS_MAX: usize = 12;
 
-/// The terms of every tool's texts.
+/// Tools, and the terms of each tool's name and description.
 #[derive(Debug)]
 pub struct Siblings<'a> {
     tools: &'a [Tool<'a>],
@@ -16,7 +16,7 @@ pub struct Siblings<'a> {
 }
 
 impl<'a> Siblings<'a> {
-    /// Of these tools.
+    /// Collects the terms of these tools.
     #[must_use]
     pub fn of(tools: &'a [Tool<'a>]) -> Self {
         let terms = |tool: &Tool<'_>| {
@@ -25,7 +25,7 @@ impl<'a> Siblings<'a> {
         Self { tools, terms: tools.iter().map(terms).collect() }
     }
 
-    /// Those of the tool at a place, the nearest first.
+    /// Returns the siblings of the tool at an index, most similar first.
     #[must_use]
     pub fn near(&self, place: usize) -> Vec<&'a Tool<'a>> {
         let own = &self.tools[place];

@@ -1,4 +1,4 @@
-//! Packs against a small language model on a port of this machine, which can misbehave on purpose.
+//! Tests of pack generation against a scripted language model on a local port, which can misbehave on purpose.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
@@ -15,7 +15,7 @@ use crate::lint::tool::Tool;
 use crate::lint::tool::samples::stock;
 use toolgate_routing::packs::{Pack, lint::lint};
 
-/// As many requests as are wanted, which differ by tool, voice and number.
+/// Returns as many requests as are wanted. They differ by tool, voice and number.
 fn wish(tool: &Value) -> Map<String, Value> {
     let wanted = tool["wanted"].as_object().expect("what is wanted");
     let there = tool["already"].as_array().map_or(0, Vec::len);
@@ -114,7 +114,7 @@ fn good_answers_make_a_pack_that_nothing_is_wanting_in() {
 fn what_is_of_no_use_twice_is_dropped_with_a_note() {
     let came = run(&["front_door", "mimic_door", "stubborn_door"], 1);
     for (name, why) in [("stubborn_door", "a link"), ("mimic_door", "already, at front_door")] {
-        // Two of nine are missing, and the others are enough.
+        // Two of nine requests are missing, and the other seven are fewer than the required eight.
         let Written::Unfit(told) = &came.written[name] else { panic!("{:?}", came.written[name]) };
         assert!(told.starts_with("7 of 8") && told.contains(why), "{told}");
         assert_eq!(came.times(name), 2);

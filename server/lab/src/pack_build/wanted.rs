@@ -1,22 +1,23 @@
-//! How many requests a tool is to have, by voice.
+//! Number of requests that a tool needs, by voice.
 
 use std::collections::BTreeMap;
 
 use toolgate_routing::packs::document::NOT;
 
-/// The voices of requests in English, in the order in which they are dealt out: about as in the shipped packs.
+/// Voices of English requests, in the order in which requests are assigned to them. The mix is about that of the
+/// shipped packs.
 const DEALT: [&str; 8] =
     ["terse", "chatty", "indirect", "long", "terse", "chatty", "indirect", "multi_step"];
 
-/// Requests that are not for the tool.
+/// Number of requests that are not for the tool.
 const NOT_WANTED: usize = 2;
 
-/// Requests by voice; voices of which none is wanted are not in it.
+/// Number of requests by voice. Voices with none are absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wanted(BTreeMap<String, usize>);
 
 impl Wanted {
-    /// So many in English, and one in each of these languages.
+    /// Asks for `english` requests in English, and for one in each of these languages.
     #[must_use]
     pub fn new(english: usize, languages: &[String]) -> Self {
         let mut wanted = BTreeMap::from([(NOT.to_owned(), NOT_WANTED)]);
@@ -27,7 +28,7 @@ impl Wanted {
         Self(wanted)
     }
 
-    /// What is still wanted when so many of a voice are there.
+    /// Returns the requests that are still missing if `there` gives the number that a voice already has.
     #[must_use]
     pub fn less(&self, there: impl Fn(&str) -> usize) -> Self {
         let left = self.0.iter().map(|(voice, count)| {
@@ -37,19 +38,19 @@ impl Wanted {
         Self(left.filter(|(_, count)| *count > 0).collect())
     }
 
-    /// How many of a voice.
+    /// Returns the number of requests for a voice.
     #[must_use]
     pub fn of(&self, voice: &str) -> usize {
         self.0.get(voice).copied().unwrap_or(0)
     }
 
-    /// Whether there is nothing.
+    /// Returns true if no request is wanted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Each voice with its number.
+    /// Returns the number of requests for each voice.
     #[must_use]
     pub fn by_voice(&self) -> &BTreeMap<String, usize> {
         &self.0

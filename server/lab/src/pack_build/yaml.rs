@@ -1,20 +1,20 @@
-//! A pack as YAML, in the format of docs/packs.md, the same for the same requests.
+//! Packs as YAML in the format of docs/packs.md. The same requests always give the same text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use toolgate_routing::packs::document::{NOT, VOICES};
 
-/// The requests of one tool by voice, those that are not for it among them.
+/// Requests of one tool by voice, including those under "not".
 pub type Voices = BTreeMap<String, Vec<String>>;
 
 const HEAD: &str = "# What people say who want the tools of this MCP server, written by a language model. \
                     docs/packs.md of Toolgate has the format.\n";
 
-/// Words that YAML takes for something other than text; `no` is a language.
+/// Words that YAML does not read as text. One of them is a language code: `no`.
 const NO_TEXT: [&str; 9] = ["false", "n", "no", "null", "off", "on", "true", "y", "yes"];
 
-/// The pack of these servers.
+/// Returns the pack of these servers as YAML.
 #[must_use]
 pub fn to_yaml(servers: &[String], tools: &BTreeMap<String, Voices>) -> String {
     let names: Vec<String> = servers.iter().map(|name| key(name)).collect();
@@ -33,7 +33,7 @@ pub fn to_yaml(servers: &[String], tools: &BTreeMap<String, Voices>) -> String {
     text
 }
 
-/// Voices as people read them: those of English first, then languages, then what is not for the tool.
+/// Sorts voices for readers: English voices first, then languages, then "not". Leaves out empty voices.
 fn in_order(voices: &Voices) -> Vec<(&str, &Vec<String>)> {
     let place = |voice: &str| match voice {
         NOT => VOICES.len() + 1,
@@ -45,7 +45,7 @@ fn in_order(voices: &Voices) -> Vec<(&str, &Vec<String>)> {
     ordered
 }
 
-/// A name as a key: as it stands where YAML takes it for text.
+/// Returns a name as a YAML key, quoted only if YAML would not read it as text.
 fn key(name: &str) -> String {
     let is_plain = name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
@@ -53,7 +53,7 @@ fn key(name: &str) -> String {
     if is_plain { name.to_owned() } else { quoted(name) }
 }
 
-/// Strings of JSON are strings of YAML.
+/// Quotes a text. A JSON string is also a valid YAML string.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -1,4 +1,4 @@
-//! A catalog with everything embedded, or with nothing: where requests are asked.
+//! Catalog in which requests are tested, with all texts embedded or with none.
 
 use std::collections::BTreeSet;
 use std::num::NonZero;
@@ -19,27 +19,27 @@ use toolgate_routing::router::intent::{self, Intent};
 use toolgate_routing::router::rank::{Candidate, Embedded};
 use toolgate_routing::shard::snapshot::Snapshot;
 
-/// Candidates of a ranking: as many as Route ranks.
+/// Number of candidates in a ranking; the same as in Route.
 const CANDIDATES: usize = 100;
 
-/// Nothing is waited for: all is embedded.
+/// Timeout for embedding. It is never reached, because all texts are embedded in advance.
 const WITHIN: Duration = Duration::from_mins(1);
 
-/// Where a tool stands for what was asked.
+/// Position of the right tool in the ranking for one text.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Placed {
-    /// The rank of the first tool that is right, from 1; `None` beyond those that Route ranks.
+    /// Rank of the first right tool, from 1; `None` if it is not among the tools that Route ranks.
     pub rank: Option<usize>,
-    /// How far the first of all is ahead of it, as scores have it; 0 where they are the same.
+    /// Score difference between the first tool and the right tool, at most 1; 0 if the scores are equal.
     pub lead: f32,
-    /// The first of all.
+    /// Tool at rank 1.
     pub first: Option<ToolId>,
 }
 
-/// A text, and the tools that are right for it.
+/// Text, and the tools that are right for it.
 pub(super) type Ask<'a> = (&'a str, &'a [ToolId]);
 
-/// A catalog, and what is known of its texts.
+/// Catalog, and the embeddings of its texts.
 #[derive(Debug)]
 pub struct Bed<'a> {
     stock: &'a Stock,
@@ -48,10 +48,11 @@ pub struct Bed<'a> {
 }
 
 impl<'a> Bed<'a> {
-    /// Embeds summaries, requests and queries, each once; `clauses` says whether those of a request count.
+    /// Embeds summaries, requests and queries, each once. `clauses` says whether the clauses of a request are ranked
+    /// too.
     ///
     /// # Errors
-    /// [`Error::EncoderUnavailable`], or a defect.
+    /// Returns [`Error::EncoderUnavailable`], or an internal error.
     pub async fn embed(
         (stock, clauses): (&'a Stock, bool),
         requests: &Requests,
@@ -72,20 +73,20 @@ impl<'a> Bed<'a> {
         Ok(Self { stock, known, clauses })
     }
 
-    /// A catalog where words alone decide.
+    /// Creates a bed without embeddings, in which only words decide the ranking.
     #[must_use]
     pub fn of_words(stock: &'a Stock) -> Self {
         let known = Known { embeddings: Arc::default(), fingerprint: String::new(), dimensions: 1 };
         Self { stock, known, clauses: false }
     }
 
-    /// The catalog.
+    /// Returns the catalog.
     #[must_use]
     pub fn stock(&self) -> &'a Stock {
         self.stock
     }
 
-    /// The catalog's index with these packs.
+    /// Builds the catalog's index with these packs.
     pub(super) async fn snapshot(&self, packs: &Packs) -> Result<Snapshot, Error> {
         let catalog = &self.stock.catalog;
         let attached = packs.attach(catalog, &self.known, WITHIN).await;
@@ -96,7 +97,7 @@ impl<'a> Bed<'a> {
         Ok(snapshot)
     }
 
-    /// Asks all, on all cores.
+    /// Ranks all texts, in parallel on all cores.
     pub(super) fn places(
         &self,
         snapshot: &Snapshot,
@@ -148,7 +149,7 @@ fn placed(snapshot: &Snapshot, candidates: &[Candidate], own: &[ToolId]) -> Plac
     let best = candidates.first().map_or(0.0, |first| first.score);
     Placed {
         rank: place.map(|place| place + 1),
-        // A tool that is named goes before all scores.
+        // A tool that is named in the text ranks above all scores.
         lead: (best - place.map_or(0.0, |place| candidates[place].score)).min(1.0),
         first: candidates.first().map(|first| snapshot.tool(first.slot).id.clone()),
     }

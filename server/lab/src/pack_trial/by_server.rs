@@ -1,5 +1,5 @@
-//! What packs do for servers that have none, and for those that do: packs of a part of the servers are left out in
-//! turn.
+//! Effect of packs on servers that have none, and on servers that have one. The packs of one group of servers after
+//! another are left out.
 
 use std::collections::BTreeSet;
 
@@ -11,32 +11,32 @@ use crate::eval::random::Random;
 use toolgate_core::error::Error;
 use toolgate_core::identity::ToolId;
 
-/// A labelled intent.
+/// Query with its expected tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
-    /// The text.
+    /// Text of the query.
     pub text: String,
-    /// The tools that serve it; any of them is a hit.
+    /// Expected tools; any of them counts as a hit.
     pub relevant: Vec<ToolId>,
 }
 
-/// Hits of texts for servers whose packs are left out, and for the others.
+/// Hits of texts for servers whose packs are left out, and for the other servers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct ByServer {
-    /// Each text while the packs of its servers are left out.
+    /// Hits of each text while the packs of its servers are left out.
     pub(super) left_out: Vec<Pair>,
-    /// Each text while they are there, and those of others are not.
+    /// Hits of each text while those packs are present and others are left out.
     pub(super) others: Vec<Pair>,
-    /// Queries that serve servers without a pack, or of several parts, and so can't be told apart.
+    /// Number of queries that were skipped: they expect servers without a pack, or servers of several groups.
     pub(super) passed_over: usize,
 }
 
-/// Leaves the packs of a part of the servers out in turn, as many parts as `folds`, dealt by `seed`. What is asked are
-/// the requests of the packs, none of which is in its tool's row and words then, or the `queries` where there are any.
-/// `without` are the requests' or the queries' places without any pack.
+/// Leaves out the packs of one group of servers at a time. `folds` is the number of groups, and `seed` decides which
+/// pack is in which. Tests the `queries` if there are any, else the requests of the packs. A tested request is never
+/// part of its tool's index. `without` holds the positions of the requests or queries without any pack.
 ///
 /// # Errors
-/// A defect of the index.
+/// Returns an internal error if the index is defective.
 pub(super) async fn by_server(
     bed: &Bed<'_>,
     requests: &Requests,
@@ -51,7 +51,7 @@ pub(super) async fn by_server(
     }
 }
 
-/// The part of each pack.
+/// Assigns each pack to a group.
 fn deal(packs: usize, folds: usize, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..packs).collect();
     let mut random = Random::new(seed);
@@ -82,7 +82,7 @@ async fn of_requests(
             own.map(|(one, before)| ((one.text.as_str(), &*one.own), before)).unzip();
         let placed = bed.places(&snapshot, &asked)?;
         found.left_out.extend(before.iter().zip(&placed).map(|(before, now)| pair(before, now)));
-        // Those of the part before are asked while this one is left out: each once.
+        // The requests of the preceding group are tested while this group is left out, so each is tested once.
         let is_next = |pack: usize| (parts[pack] + 1) % folds == part;
         leave_out(bed, requests, (&has_pack, &|one| is_next(one.pack)), &mut others).await?;
     }

@@ -1,49 +1,49 @@
-//! How often the right tool comes early, without packs and with them, and where that would lie with other requests.
+//! Share of texts whose right tool ranks early, without packs and with them, with confidence intervals.
 
 use super::bed::Placed;
 use crate::eval::bootstrap::{Bootstrap, Estimate};
 
-/// The ranks that a hit is counted within.
+/// Ranks within which a hit counts.
 pub const CUTS: [usize; 3] = [1, 5, 10];
 
 /// Hits within each of [`CUTS`], 0 to 1.
 pub(super) type Hits = [f64; CUTS.len()];
 
-/// The hits of one text.
+/// Hits of one text.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Pair {
-    /// Without any pack.
+    /// Hits without any pack.
     pub(super) without: Hits,
-    /// With packs.
+    /// Hits with packs.
     pub(super) with: Hits,
 }
 
-/// Shares of some texts.
+/// Hit shares of a group of texts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
-    /// What they have in common.
+    /// Name of the group.
     pub name: String,
-    /// How many they are.
+    /// Number of texts.
     pub count: usize,
-    /// The shares without any pack.
+    /// Hit shares without any pack.
     pub without: [Estimate; CUTS.len()],
-    /// The shares with packs.
+    /// Hit shares with packs.
     pub with: [Estimate; CUTS.len()],
 }
 
-/// The hits of one ranking.
+/// Returns the hits of one ranking: 1 for each cut that the rank is within, else 0.
 pub(super) fn hits(placed: &Placed) -> Hits {
     CUTS.map(|cut| f64::from(u8::from(placed.rank.is_some_and(|rank| rank <= cut))))
 }
 
-/// The mean of several rankings; nothing of none.
+/// Returns the mean of several rankings, or `None` if there are none.
 pub(super) fn mean(hits: &[Hits]) -> Option<Hits> {
     let share = |cut: usize| hits.iter().map(|one| one[cut]).sum::<f64>() / hits.len() as f64;
     (!hits.is_empty()).then(|| [share(0), share(1), share(2)])
 }
 
 impl Group {
-    /// The shares of these.
+    /// Computes the hit shares of these texts.
     #[must_use]
     pub(super) fn of(name: impl Into<String>, pairs: &[Pair], bootstrap: &Bootstrap) -> Self {
         let column = |of: fn(&Pair) -> &Hits, cut: usize| -> Vec<f64> {

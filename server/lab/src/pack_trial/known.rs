@@ -1,4 +1,4 @@
-//! An encoder that answers what it was told before: packs are attached again and again, and no text is embedded twice.
+//! Encoder that returns stored embeddings. Packs are attached many times, and no text is embedded twice.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -7,10 +7,10 @@ use crate::eval::embeddings::Embeddings;
 use toolgate_core::error::Error;
 use toolgate_routing::encoder::{EmbedFuture, Embedded, Encoder, Flow};
 
-/// Embeddings as an encoder's answers.
+/// Stored embeddings that act as an encoder.
 #[derive(Debug, Clone)]
 pub(super) struct Known {
-    /// What is known; nothing where words alone decide.
+    /// Stored embeddings; empty if only words decide.
     pub(super) embeddings: Arc<Embeddings>,
     pub(super) fingerprint: String,
     pub(super) dimensions: usize,

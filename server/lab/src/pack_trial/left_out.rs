@@ -1,14 +1,15 @@
-//! Each request as an intent, its tool having all requests but this one. One request of every tool is left out at a
-//! time: its own tool does without it, as it should, and the others do without one of theirs, so that nobody gains by it.
+//! Trial of each request while its tool has all other requests but this one. One request of every tool is left out at
+//! the same time. The right tool lacks the tested request, and the other tools also lack one of theirs, so no tool
+//! gains an advantage.
 
 use super::bed::{Ask, Bed, Placed};
 use super::requests::{Request, Requests};
 use toolgate_core::error::Error;
 
-/// Where the tools of those requests stand that `wanted` names; `None` for the others.
+/// Returns the position of the right tool for each request that `wanted` selects, and `None` for the others.
 ///
 /// # Errors
-/// A defect of the index.
+/// Returns an internal error if the index is defective.
 pub async fn left_one_out(
     bed: &Bed<'_>,
     requests: &Requests,
@@ -19,10 +20,10 @@ pub async fn left_one_out(
     Ok(placed)
 }
 
-/// Which packs there are, and which requests are asked.
+/// Filter of the packs in use, and filter of the requests to test.
 pub(super) type Chosen<'a> = (&'a dyn Fn(usize) -> bool, &'a dyn Fn(&Request) -> bool);
 
-/// The same with the packs of some places alone.
+/// Tests the chosen requests with the chosen packs, and writes their positions into `placed`.
 pub(super) async fn leave_out(
     bed: &Bed<'_>,
     requests: &Requests,

@@ -1,4 +1,4 @@
-//! Everything that is measured of packs.
+//! Complete measurement of packs.
 
 use std::collections::BTreeMap;
 
@@ -12,40 +12,40 @@ use toolgate_core::error::Error;
 use toolgate_routing::packs::Packs;
 use toolgate_routing::packs::document::is_language;
 
-/// What came out.
+/// Results of a measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// MCP servers, tools, and packs of the catalog.
+    /// Number of MCP servers, of tools and of packs in the catalog.
     pub counts: (usize, usize, usize),
-    /// All requests, each left out.
+    /// All requests, each tested while it is left out.
     pub all: Group,
-    /// The same by voice, languages together.
+    /// The same by voice, with all languages as one group.
     pub voices: Vec<Group>,
     /// The same by pack.
     pub servers: Vec<Group>,
-    /// Packs left out in turn; `None` when that was not asked for.
+    /// Results with the packs of one group of servers left out at a time; `None` if not requested.
     pub folds: Option<Folds>,
 }
 
-/// What was asked while packs were left out in turn.
+/// Results with the packs of one group of servers left out at a time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Folds {
-    /// In how many parts.
+    /// Number of groups.
     pub folds: usize,
-    /// Whether labelled queries were asked, rather than requests.
+    /// True if labelled queries were tested instead of requests.
     pub by_queries: bool,
     /// Texts for servers whose packs were left out.
     pub left_out: Group,
-    /// Texts for the others.
+    /// Texts for the other servers.
     pub others: Group,
-    /// Queries that could not be told apart.
+    /// Number of queries that belong to neither group.
     pub passed_over: usize,
 }
 
-/// Measures by request, and with `folds` above 0 by server too.
+/// Measures each request, and also by server if `folds` is above 0.
 ///
 /// # Errors
-/// A defect of the index.
+/// Returns an internal error if the index is defective.
 pub async fn measure(
     bed: &Bed<'_>,
     requests: &Requests,
@@ -100,12 +100,12 @@ impl Folds {
     }
 }
 
-/// A voice's name, and its place among others; languages have one together.
+/// Returns the sort position and the name of a voice. All languages share one name.
 fn voice(voice: &str) -> (usize, String) {
     if is_language(voice) { (1, "other languages".to_owned()) } else { (0, voice.to_owned()) }
 }
 
-/// The requests that have a name in common, in the order of the names.
+/// Groups the requests by name, in the order of the names.
 fn groups(
     requests: &Requests,
     pairs: &[Pair],

@@ -1,35 +1,35 @@
-//! Requests that fit another tool better than the one that they are for.
+//! Requests that fit another tool better than their own.
 
 use super::bed::Placed;
 use super::requests::Request;
 use toolgate_core::identity::ToolId;
 
-/// A request of several steps needs several tools: another may well be first.
+/// Voice of requests with several steps. They need several tools, so another tool may rightly be first.
 const SEVERAL: &str = "multi_step";
 
-/// What is told.
+/// Thresholds above which a request is reported.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// The last good rank.
+    /// Last acceptable rank, from 1.
     pub within: usize,
-    /// How far another tool may be ahead, as scores have it: 0 to 1.
+    /// Maximum score difference by which another tool may be ahead, 0 to 1.
     pub margin: f32,
 }
 
-/// A request, and what it brings up.
+/// Reported request, and the ranking that it leads to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Misplaced<'a> {
-    /// The request.
+    /// Reported request.
     pub request: &'a Request,
-    /// Its tool's rank, from 1; `None` when it is not among those that Route ranks.
+    /// Rank of its tool, from 1; `None` if it is not among the tools that Route ranks.
     pub rank: Option<usize>,
-    /// The tool that is first.
+    /// Tool at rank 1.
     pub first: Option<&'a ToolId>,
-    /// How far that is ahead.
+    /// Score difference to the tool at rank 1.
     pub lead: f32,
 }
 
-/// The requests whose tool comes too late, or too far behind another.
+/// Returns the requests whose tool ranks too late or too far behind another tool.
 #[must_use]
 pub fn misplaced<'a>(
     requests: &'a [Request],

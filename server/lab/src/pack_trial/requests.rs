@@ -1,4 +1,4 @@
-//! The requests that packs have for the tools of a catalog, and the same packs with some of them left out.
+//! Requests of packs for the tools of a catalog, and the same packs without some of them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -11,31 +11,31 @@ use toolgate_routing::packs::{Lines, Pack, Packs};
 /// One request of a pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// The pack's place among those in use.
+    /// Index of the pack among those in use.
     pub pack: usize,
-    /// The tool's MCP name.
+    /// MCP name of the tool.
     pub tool: String,
-    /// Its voice.
+    /// Voice of the request.
     pub voice: String,
-    /// What is said.
+    /// Text of the request.
     pub text: String,
-    /// The tools of the catalog that it is for: more than one where MCP servers share a pack.
+    /// Tools of the catalog that the request is for; more than one if MCP servers share a pack.
     pub own: Vec<ToolId>,
-    /// The round in which it is left out: one of each tool at a time.
+    /// Round in which the request is left out. Each round leaves out one request of each tool.
     pub round: usize,
 }
 
-/// The packs that MCP servers of a catalog have, and all that is asked by them.
+/// Packs in use by the MCP servers of a catalog, and their requests.
 #[derive(Debug, Clone, Default)]
 pub struct Requests {
-    /// Each, by pack, tool and voice.
+    /// All requests, by pack, tool and voice.
     pub all: Vec<Request>,
     packs: Vec<Pack>,
     places: HashMap<ServerName, usize>,
 }
 
 impl Requests {
-    /// What packs have for a catalog. `seed` decides which requests are left out together.
+    /// Collects the requests that packs have for a catalog. `seed` decides which requests are left out together.
     #[must_use]
     pub fn of(stock: &Stock, packs: &Packs, seed: u64) -> Self {
         let mut tools: BTreeMap<&ServerName, HashSet<&str>> = BTreeMap::new();
@@ -50,7 +50,7 @@ impl Requests {
                 used.packs.push(pack.clone());
                 used.packs.len() - 1
             });
-            // By its own name the server finds the pack also when few of its tools have requests left.
+            // With its own name in the list, the server finds the pack even if few of its tools have requests left.
             used.packs[place].servers.push(server.as_str().to_owned());
             used.places.insert((*server).clone(), place);
         }
@@ -96,32 +96,32 @@ impl Requests {
         self.all = all;
     }
 
-    /// How many packs are in use.
+    /// Returns the number of packs in use.
     #[must_use]
     pub fn packs(&self) -> usize {
         self.packs.len()
     }
 
-    /// What the pack at a place is called.
+    /// Returns the name of the pack at an index: its first server.
     #[must_use]
     pub fn name(&self, pack: usize) -> &str {
         self.packs[pack].servers.first().map_or("", String::as_str)
     }
 
-    /// Whether the pack at a place is this one.
+    /// Returns true if the pack at an index is this one.
     #[must_use]
     pub fn is(&self, pack: usize, other: &Pack) -> bool {
         let own = &self.packs[pack];
         own.servers.starts_with(&other.servers) && own.tools.keys().eq(other.tools.keys())
     }
 
-    /// The place of the pack that an MCP server has.
+    /// Returns the index of the pack that an MCP server uses.
     #[must_use]
     pub fn pack_of(&self, server: &ServerName) -> Option<usize> {
         self.places.get(server).copied()
     }
 
-    /// The packs of `wanted` places with those requests alone that are to be `kept`.
+    /// Returns the packs that `wanted` selects by index, with only the requests that `kept` selects.
     pub(super) fn kept(
         &self,
         wanted: impl Fn(usize) -> bool,

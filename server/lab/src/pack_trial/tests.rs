@@ -1,4 +1,4 @@
-//! Trials of small packs, by an encoder of words.
+//! Tests of small packs with an encoder of words.
 
 use super::bed::Ask;
 use super::*;

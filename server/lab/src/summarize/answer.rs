@@ -1,15 +1,15 @@
-//! What of a language model's answer becomes a summary. A tool's text may have talked the model into anything,
-//! so an answer must look like a summary of this tool, or it is not taken.
+//! Checks on a language model's answer before it becomes a summary. A tool's text may have manipulated the model, so an
+//! answer is accepted only if it looks like a summary of this tool.
 
 use crate::language_model::plain::{hidden, without_thoughts};
 use crate::lint::tool::{Tool, distinct_terms};
 use toolgate_core::tokens;
 use toolgate_routing::catalog::summary::{SUMMARY_TOKENS_MAX, humanise};
 
-/// What plain text has no use for.
+/// Markup that plain text does not contain.
 const MARKUP: [&str; 9] = ["```", "**", "](", "</", "<|", "{", "}", "http://", "https://"];
 
-/// What speaks to whoever reads the summary instead of describing a tool.
+/// Phrases that address the reader of the summary instead of describing the tool.
 const ADDRESSES: [&str; 16] = [
     "always call",
     "always choose",
@@ -29,10 +29,10 @@ const ADDRESSES: [&str; 16] = [
     "you must",
 ];
 
-/// The summary out of an answer: the tool's name in words, and what the model wrote.
+/// Returns the summary from an answer: the tool's name in words, then the model's text.
 ///
 /// # Errors
-/// Why the answer is not taken.
+/// Returns the reason why the answer is rejected.
 pub fn summary(tool: &Tool<'_>, answer: &str) -> Result<String, String> {
     let text = unwrapped(answer);
     if text.is_empty() {
@@ -71,7 +71,7 @@ pub fn summary(tool: &Tool<'_>, answer: &str) -> Result<String, String> {
     }
 }
 
-/// Without the thoughts of a model that thinks aloud, a label, and quotation marks around all.
+/// Removes the model's thoughts, a leading "Summary:" label, and quotation marks around the whole text.
 fn unwrapped(answer: &str) -> &str {
     let mut text = without_thoughts(answer);
     if let Some(label) = text.get(..8)
@@ -83,7 +83,7 @@ fn unwrapped(answer: &str) -> &str {
     quoted.map_or(text, str::trim)
 }
 
-/// Whether any word is one of the tool's own.
+/// Returns true if the text shares at least one word with the tool.
 fn is_about(tool: &Tool<'_>, text: &str) -> bool {
     let own = format!("{} {} {}", tool.server, tool.name, tool.definition.description());
     !distinct_terms(&own).is_disjoint(&distinct_terms(text))

@@ -1,5 +1,5 @@
-//! Whether tools are found better by other summaries: by labelled queries, and where there are none by what a
-//! user might ask for. The ranking is the router's.
+//! Comparison of new summaries with the original ones by how well they find tools. It uses labelled queries, and for
+//! tools without labels a generated intent. The ranking is the router's.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -17,7 +17,7 @@ use crate::lint::tool::Tool;
 use crate::lint::trial::{Probes, Settled, Trial, Wanted, Written};
 use toolgate_core::error::Error;
 
-/// What the labelled queries are measured by.
+/// Measures that are computed for the labelled queries.
 pub const MEASURES: [Measure; 6] = [
     Measure::Recall(CUTS[0]),
     Measure::Recall(CUTS[1]),
@@ -27,23 +27,23 @@ pub const MEASURES: [Measure; 6] = [
     Measure::Ndcg,
 ];
 
-/// What came out.
+/// Results of a measurement.
 #[derive(Debug, Clone)]
 pub struct Tried {
-    /// How well the labelled queries find their tools by the extractive rule; `None` without labels.
+    /// Results for the labelled queries with the original summaries; `None` without labels.
     pub before: Option<Measured>,
-    /// How well they do by the summaries that were kept.
+    /// Results for the labelled queries with the kept summaries; `None` without labels.
     pub after: Option<Measured>,
-    /// The summaries that were kept.
+    /// Summaries that were kept.
     pub kept: Written,
-    /// Tools whose summaries were not: they would be found worse.
+    /// Tools whose new summaries were dropped because the tools would be harder to find.
     pub left_out: BTreeSet<String>,
 }
 
-/// Measures summaries; with `keep_better`, leaves those out by which their tools are found worse.
+/// Measures summaries. With `keep_better`, drops those that make their tools harder to find.
 ///
 /// # Errors
-/// [`Error::EncoderUnavailable`], or a defect.
+/// Returns [`Error::EncoderUnavailable`], or an internal error.
 pub async fn measure(
     stock: &Stock,
     written: &Written,
@@ -76,7 +76,7 @@ pub async fn measure(
     })
 }
 
-/// Means over the labelled queries; `None` without any.
+/// Returns the means over the labelled queries, or `None` if there are none.
 fn measured(ranked: &[Ranked], queries: &[LabelledQuery]) -> Option<Measured> {
     let answer = |ranked: &Ranked| Answer { ranked: ranked.clone(), ..Answer::default() };
     let answers: Vec<Answer> = ranked.iter().map(answer).collect();
@@ -85,7 +85,7 @@ fn measured(ranked: &[Ranked], queries: &[LabelledQuery]) -> Option<Measured> {
     Measured::of(&sample, &Bootstrap { resamples: 0, seed: 0 })
 }
 
-/// The labelled queries, and behind them the intents of tools that none of them asks for.
+/// Collects the labelled queries. With `with_intents`, adds a generated intent for each tool that none of them expects.
 fn probes(tools: &[Tool<'_>], queries: &[LabelledQuery], with_intents: bool) -> Probes {
     let ids: Vec<String> = tools.iter().map(Tool::id).collect();
     let mut of_tool: Vec<Vec<usize>> = vec![Vec::new(); ids.len()];

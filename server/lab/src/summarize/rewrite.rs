@@ -1,4 +1,4 @@
-//! What becomes of each tool's summary.
+//! Rewriting of each tool's summary by the model.
 
 use std::ops::ControlFlow;
 
@@ -6,22 +6,22 @@ use super::{answer, prompt};
 use crate::language_model::{CallError, Crew};
 use crate::lint::tool::Tool;
 
-/// What became of one tool.
+/// Result for one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rewritten {
-    /// The model wrote this.
+    /// Accepted summary.
     Written(String),
-    /// What it wrote is not taken, for this reason.
+    /// The answer was rejected. Holds the reason.
     Unfit(String),
-    /// No answer could be had, for this reason.
+    /// The model gave no answer. Holds the reason.
     Unanswered(String),
 }
 
-/// Has a crew ask for each tool's summary. `done` hears of each by its place in `tools`, in the order in which they
-/// come, and may stop it all.
+/// Asks the model for each tool's summary. Calls `done` with the index in `tools` and the result, in order of
+/// completion. `done` may stop all processing.
 ///
 /// # Errors
-/// Why the endpoint is of no use; what came before was told to `done`.
+/// Returns the error that makes the endpoint unusable. Earlier results were passed to `done`.
 pub fn rewrite(
     crew: &Crew<'_>,
     tools: &[&Tool<'_>],

@@ -1,4 +1,4 @@
-//! Crews against a small language model on a port of this machine, which can misbehave on purpose.
+//! Tests of rewriting against a scripted language model on a local port, which can misbehave on purpose.
 
 use std::collections::HashMap;
 use std::net::TcpListener;
@@ -15,12 +15,12 @@ use crate::language_model::{ApiKey, CallError, Crew, Endpoint, EndpointAddress, 
 use crate::lint::tool::Tool;
 use crate::lint::tool::samples::stock;
 
-/// Starts a model that answers by the name of the tool; its base address, and what it was asked.
+/// Starts a model that answers by the tool's name. Returns its base address and the list of received requests.
 fn start_model() -> (String, Asked) {
     scripted::start(|tool, before| conduct(tool["name"].as_str()?, before))
 }
 
-/// The answer to the `before`th call about a tool; `None` never answers.
+/// Returns the answer to a call about a tool after `before` earlier ones, or `None` if the call gets no answer.
 fn conduct(name: &str, before: usize) -> Option<Reply> {
     let good = said(&format!("Use the {} of a house", name.replace('_', " ")));
     Some(match (name, before) {
@@ -48,7 +48,7 @@ fn conduct(name: &str, before: usize) -> Option<Reply> {
     })
 }
 
-/// A catalog with tools of these names.
+/// Returns a catalog with tools of these names.
 fn doors(names: &[&str]) -> Stock {
     let tools: Vec<_> = names.iter().map(|name| (*name, "Opens one door of the house.")).collect();
     stock(&tools)
@@ -150,7 +150,7 @@ fn a_refusal_ends_it_all_and_does_not_repeat_the_key() {
         assert!(error.contains(part), "{error}");
         let told = format!("{came:?}");
         assert!(!told.contains("sk-secret"), "{told}");
-        // Tools are asked for in the catalog's order, and the first of them ended it.
+        // Tools are processed in the order of the catalog, and the first one ended the run.
         assert_eq!(asked.lock().expect("no panic while held").len(), 1);
     }
 }

@@ -1,5 +1,5 @@
-//! The paper's ablations: Tool Attention with one part taken out or set differently, and what the check of calls
-//! adds when the model calls what it was not sent.
+//! Ablations of the paper: Tool Attention with one part removed or changed, and the effect of the call check on a model
+//! that calls tools which it was not sent.
 
 use super::bed::{Bed, Rule};
 use super::methods::{Routed, play};
@@ -10,24 +10,24 @@ use super::tasks::Task;
 use toolgate_core::error::Error;
 use toolgate_routing::gate::verdict::Verdict;
 
-/// The catalogs that variants run on.
+/// Catalogs for the variants.
 pub(super) struct Variants<'a, 'e> {
-    /// The testbed.
+    /// Testbed of the paper.
     pub(super) bed: &'a Bed<'e>,
-    /// The same without preconditions.
+    /// Testbed without preconditions.
     pub(super) open: &'a Bed<'e>,
-    /// The same by TF-IDF.
+    /// Testbed embedded with TF-IDF.
     pub(super) tfidf: &'a Bed<'e>,
 }
 
-/// A variant: its name, the paper's tokens, and what was measured.
+/// Name of a variant, the paper's token count, and our measurement.
 type Variant = (&'static str, Option<u64>, Measured);
 
 impl Variants<'_, '_> {
-    /// The table of ablations.
+    /// Returns the table of ablations.
     ///
     /// # Errors
-    /// A defect of the index.
+    /// Returns an internal error if the index is defective.
     pub(super) fn table(&self, tasks: &[Task]) -> Result<Table, Error> {
         let columns = ["variant", "phase 1", "phase 2", "paper", "tools", "found"];
         let mut table = Table::new("ablations", "Ablations", &columns).saying(SAYS);
@@ -35,7 +35,7 @@ impl Variants<'_, '_> {
         let full = variants[0].2;
         variants.insert(1, ("no check of calls", Some(2_368), full));
         for (name, paper, measured) in variants {
-            // The paper's row for phase 1 has its tokens, the others those of phase 2.
+            // The paper's row for phase 1 gives the tokens of phase 1, and its other rows give those of phase 2.
             let cells = [
                 Cell::Count(measured.standing),
                 Cell::Count(measured.on_demand),
@@ -117,10 +117,10 @@ fn reasons(table: &mut Table, full: &Measured) {
     );
 }
 
-/// What becomes of calls to tools that were, and were not, sent.
+/// Returns the table of verdicts on calls to tools that were sent, and to tools that were not.
 ///
 /// # Errors
-/// A defect of the index.
+/// Returns an internal error if the index is defective.
 pub(super) fn call_check(bed: &Bed<'_>, tasks: &[Task], seed: u64) -> Result<Table, Error> {
     let columns = ["call", "calls", "run without it", "refused", "refusals with a search"];
     let mut table = Table::new("call_check", "The check of calls", &columns).saying(CALLS_SAY);
@@ -157,7 +157,7 @@ and the best tool that was sent, each with arguments that satisfy its schema. Wi
 a search says how to load the tool; the others say what would unlock it. The paper reports that its gate \
 is needed on 2.3% of turns, of a simulated model.";
 
-/// Calls and what became of them.
+/// Number of calls, of refusals, and of refusals that suggest a search.
 #[derive(Default)]
 struct Calls {
     made: u64,

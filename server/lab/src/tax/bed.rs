@@ -1,5 +1,5 @@
-//! A catalog ready to be routed, and the product's own way from a turn to an active set: standings, ranking, cut
-//! and choice, and the check of calls afterwards. Nothing is decided here.
+//! Indexed catalog, and the product's own code path from a turn to an active set: standings, ranking, cutoff and
+//! choice, followed by the check of calls. This module makes no decisions of its own.
 
 use std::time::SystemTime;
 
@@ -25,19 +25,19 @@ use toolgate_routing::shard::Hit;
 use toolgate_routing::shard::snapshot::Snapshot;
 use toolgate_store::StoredCatalog;
 
-/// Candidates that are looked at, as Route does.
+/// Maximum number of candidates; the same as in Route.
 const LOOK_AT: usize = 100;
 
-/// By what tools are ranked.
+/// Ranking order of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
-    /// By overlap and nothing else, as the paper does.
+    /// Overlap alone, as in the paper.
     Overlap,
-    /// As Route ranks.
+    /// Ranking of Route.
     Router,
 }
 
-/// How an active set is chosen.
+/// Rule by which an active set is chosen.
 #[derive(Debug, Clone)]
 pub(super) struct Rule {
     pub(super) order: Order,
@@ -45,19 +45,19 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    /// The paper's: a threshold for each tool's overlap, and the best `top_k` beyond it.
+    /// Creates the paper's rule: a threshold on each tool's overlap, and at most the best `top_k` above it.
     pub(super) fn paper(threshold: f32, top_k: usize) -> Self {
         let options = Options { threshold, top_k, ratio: None, ..Options::default() };
         Self { order: Order::Overlap, options }
     }
 
-    /// The product's, with its defaults.
+    /// Creates the product's rule with its defaults.
     pub(super) fn product() -> Self {
         Self { order: Order::Router, options: Options::default() }
     }
 }
 
-/// A catalog, indexed.
+/// Indexed catalog.
 pub(super) struct Bed<'a> {
     pub(super) snapshot: Snapshot,
     embeddings: &'a Embeddings,
@@ -70,7 +70,7 @@ impl<'a> Bed<'a> {
     /// Indexes a catalog.
     ///
     /// # Errors
-    /// A defect of the index, or a policy that can't be read.
+    /// Returns an internal error if the index is defective, or an error if a policy can't be read.
     pub(super) fn new(
         catalog: StoredCatalog,
         embeddings: &'a Embeddings,
@@ -83,10 +83,10 @@ impl<'a> Bed<'a> {
         Ok(Self { snapshot, embeddings, background, schemas: Schemas::default(), tenant })
     }
 
-    /// The slots of a turn's active set, the tools of `previous` first.
+    /// Returns the slots of a turn's active set, with the tools of `previous` first.
     ///
     /// # Errors
-    /// A defect of the index.
+    /// Returns an internal error if the index is defective.
     pub(super) fn active(
         &self,
         turn: &Turn,
@@ -142,7 +142,7 @@ impl<'a> Bed<'a> {
         Ok(hits.iter().map(candidate).collect())
     }
 
-    /// What a handle for these tools says.
+    /// Returns the contents of a handle for these tools.
     pub(super) fn shown(&self, slots: &[u32]) -> ActiveSet {
         let tool = |slot: &u32| {
             let tool = self.snapshot.tool(*slot);
@@ -152,7 +152,7 @@ impl<'a> Bed<'a> {
         ActiveSet { revision: self.snapshot.revision, expires: u64::MAX, tools, imprint: None }
     }
 
-    /// Gate's verdicts on calls by these names, with arguments that satisfy their schemas.
+    /// Returns Gate's verdicts on calls to these tools, with arguments that satisfy their schemas.
     pub(super) fn verdicts(
         &self,
         active: &[u32],
@@ -173,7 +173,7 @@ impl<'a> Bed<'a> {
         check.verdicts(&calls).expect("nothing ends it without a deadline")
     }
 
-    /// Something for each required parameter; `{}` for a tool that is not there.
+    /// Returns arguments with a value for each required parameter, or `{}` for an unknown tool.
     fn arguments(&self, name: &str) -> String {
         let slot = self.snapshot.names.model_name(name);
         let schema = slot.map(|slot| self.snapshot.tool(slot).definition.input_schema());
@@ -185,28 +185,28 @@ impl<'a> Bed<'a> {
         Value::Object(required.map(of).collect()).to_string()
     }
 
-    /// The slot of the tool that the model sees under this name.
+    /// Returns the slot of the tool with this model-facing name.
     pub(super) fn slot(&self, model_name: &str) -> Option<u32> {
         self.snapshot.names.model_name(model_name)
     }
 
-    /// All slots.
+    /// Returns all slots.
     pub(super) fn all(&self) -> Vec<u32> {
         (0u32..).take(self.snapshot.tools.len()).collect()
     }
 
-    /// Tokens of these tools' definitions.
+    /// Returns the number of tokens in the definitions of these tools.
     pub(super) fn schema_tokens(&self, slots: &[u32]) -> u64 {
         slots.iter().map(|slot| u64::from(self.snapshot.tool(*slot).schema_tokens)).sum()
     }
 
-    /// Tokens of the summary pool.
+    /// Returns the number of tokens in the summary pool.
     pub(super) fn pool_tokens(&self) -> u64 {
         self.snapshot.tools.iter().map(|tool| u64::from(tool.summary_tokens)).sum()
     }
 }
 
-/// A value of a property's type.
+/// Returns a value of a property's type.
 fn something(property: &Value) -> Value {
     match property["type"].as_str() {
         Some("integer" | "number") => json!(1),

@@ -1,6 +1,6 @@
-//! CLI lazy discovery: the tools behind one command, whose `list` and `help` the model runs when it needs
-//! them. It is taken to run each once in a conversation and to choose right at once, which is the best case; what
-//! the command printed stays in the history.
+//! CLI lazy discovery: the tools are behind one command, and the model runs its `list` and `help` when needed. The
+//! model is assumed to run each of them once in a conversation and to choose the right tool at once, which is the best
+//! case. The output of the command stays in the history.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use super::bed::Bed;
 use toolgate_core::tokens;
 use toolgate_routing::shard::tool::Tool;
 
-/// What the prompt says of the command.
+/// Part of the prompt that describes the command.
 const PROMPT: &str = "\
 You have no tools but the shell command `mcp`. It reaches MCP servers:
 
@@ -24,15 +24,15 @@ call it with every required parameter. Each call prints the tool's result, or an
 wrong. Never guess the name of a tool or of a parameter. Servers:
 ";
 
-/// What the command prints, in tokens.
+/// Output sizes of the command, in tokens.
 #[derive(Debug)]
 pub(super) struct CommandLine {
     prompt: u64,
-    /// By slot: its server, the server's list, its own help.
+    /// For each slot: the index of its server, the tokens of the server's list, and the tokens of its own help.
     tools: Vec<(usize, u64, u64)>,
 }
 
-/// What a conversation has seen of it.
+/// Output of the command that a conversation has already seen.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     servers: HashSet<usize>,
@@ -41,7 +41,7 @@ pub(super) struct Seen {
 }
 
 impl CommandLine {
-    /// Counts what it prints of a catalog.
+    /// Counts the tokens of the command's output for a catalog.
     pub(super) fn new(bed: &Bed<'_>) -> Self {
         let snapshot = &bed.snapshot;
         let servers: Vec<&str> = snapshot.servers.keys().map(|name| name.as_str()).collect();
@@ -58,14 +58,14 @@ impl CommandLine {
         Self { prompt, tools }
     }
 
-    /// Tokens of the prompt.
+    /// Returns the tokens of the prompt.
     pub(super) fn prompt(&self) -> u64 {
         self.prompt
     }
 }
 
 impl Seen {
-    /// Looks at the tools that a turn takes, and says what the history holds of the command by then.
+    /// Looks up the tools that a turn needs. Returns the tokens of the command's output in the history after that.
     pub(super) fn look(&mut self, line: &CommandLine, slots: &[u32]) -> u64 {
         for slot in slots {
             let (server, list, help) = line.tools[*slot as usize];
@@ -79,13 +79,13 @@ impl Seen {
         self.tokens
     }
 
-    /// Tools whose help was read.
+    /// Returns the number of tools whose help was read.
     pub(super) fn tools(&self) -> usize {
         self.tools.len()
     }
 }
 
-/// What `mcp help` prints of a tool.
+/// Returns the output of `mcp help` for a tool.
 fn help(tool: &Tool) -> String {
     let schema: Value = serde_json::from_str(tool.definition.input_schema()).unwrap_or_default();
     let required: Vec<&str> =

@@ -1,5 +1,5 @@
-//! The main results: every method over the same tasks, with the paper's figures beside ours and the reasons for
-//! the differences.
+//! Main results: all methods on the same tasks, with the paper's figures next to ours and the reasons for the
+//! differences.
 
 use super::bed::{Bed, Rule};
 use super::methods::{CliLazy, Fixed, Routed, play};
@@ -9,20 +9,20 @@ use super::tally::Measured;
 use super::tasks::Task;
 use toolgate_core::error::Error;
 
-/// Rows that the paper does not have.
+/// Names of the rows that the paper does not have.
 const OURS: [&str; 2] = ["Toolgate's defaults", "Toolgate's defaults, set kept"];
 
-/// The methods' figures, the paper's five first and in its order.
+/// Figures of the methods, starting with the paper's five in its order.
 pub(super) struct Comparison {
     rows: Vec<(&'static str, Measured)>,
     mean_definition: f64,
 }
 
 impl Comparison {
-    /// Plays every method. `definitions` is the same catalog, found by its whole definitions.
+    /// Runs every method. `definitions` is the same catalog with whole definitions embedded.
     ///
     /// # Errors
-    /// A defect of the index.
+    /// Returns an internal error if the index is defective.
     pub(super) fn play(
         bed: &Bed<'_>,
         definitions: &Bed<'_>,
@@ -44,7 +44,7 @@ impl Comparison {
         Ok(Self { rows: names.zip(rows).collect(), mean_definition })
     }
 
-    /// The testbed's table.
+    /// Returns the table of the testbed.
     pub(super) fn testbed_table(&self, title: String) -> Table {
         let columns = [
             "method",
@@ -78,7 +78,7 @@ impl Comparison {
         table
     }
 
-    /// The table of a catalog that the paper does not know, whose conversations have one turn.
+    /// Returns the table of a catalog that is not in the paper, with conversations of one turn.
     pub(super) fn catalog_table(&self, title: String, says: String, tfidf: Measured) -> Table {
         let columns =
             ["method", "standing", "on demand", "tokens a turn", "saved", "rho", "tools", "found"];
@@ -95,10 +95,10 @@ impl Comparison {
         table
     }
 
-    /// Standing, on demand, their sum, the share saved, tools and found.
+    /// Returns the standing tokens, the on-demand tokens, their sum, the share saved, the tools and the found share.
     fn cells(&self, name: &str, measured: &Measured) -> [Cell; 6] {
         let full = self.rows[0].1.tokens;
-        // Which tool the model looks up is an assumption.
+        // The tool that the model looks up is an assumption, so this method has no found share.
         let found = if name == MAIN[3].name { Cell::None } else { Cell::Share(measured.found) };
         [
             Cell::Count(measured.standing),
@@ -180,7 +180,7 @@ fn attention_reason(ours: &Measured, mean_definition: f64) -> String {
     )
 }
 
-/// What the paper's rho say of each other.
+/// Compares the paper's values of rho with each other.
 fn rho_reason(on_demand: f64) -> String {
     // rho = task / (task + tools), solved for the task.
     let task = |row: &paper::Row| row.rho * row.tokens as f64 / (1.0 - row.rho);

@@ -1,4 +1,4 @@
-//! The ways to put tools into prompts that are measured against each other. Each plays every task, turn by turn.
+//! Methods of putting tools into prompts. Each method plays every task, turn by turn.
 
 use std::collections::HashMap;
 
@@ -10,22 +10,22 @@ use super::tasks::{Task, Turn};
 use toolgate_core::error::Error;
 use toolgate_routing::gate::handle::ActiveSet;
 
-/// One way.
+/// Method of putting tools into prompts.
 pub(super) trait Method {
-    /// A conversation begins.
+    /// Starts a new conversation.
     fn begin(&mut self) {}
 
-    /// What a turn's prompt has of the tools.
+    /// Returns the tool part of a turn's prompt.
     ///
     /// # Errors
-    /// A defect of the index.
+    /// Returns an internal error if the index is defective.
     fn turn(&mut self, turn: &Turn) -> Result<Sent, Error>;
 }
 
-/// Plays all tasks.
+/// Plays all tasks and returns the means.
 ///
 /// # Errors
-/// As [`Method::turn`].
+/// Returns the errors of [`Method::turn`].
 pub(super) fn play(method: &mut dyn Method, tasks: &[Task]) -> Result<Measured, Error> {
     let mut tally = Tally::default();
     for task in tasks {
@@ -37,7 +37,7 @@ pub(super) fn play(method: &mut dyn Method, tasks: &[Task]) -> Result<Measured, 
     Ok(tally.measured())
 }
 
-/// The same definitions on every turn.
+/// Method that sends the same definitions on every turn.
 pub(super) struct Fixed<'a, 'e> {
     bed: &'a Bed<'e>,
     slots: Vec<u32>,
@@ -45,12 +45,12 @@ pub(super) struct Fixed<'a, 'e> {
 }
 
 impl<'a, 'e> Fixed<'a, 'e> {
-    /// All of them.
+    /// Sends all definitions.
     pub(super) fn full(bed: &'a Bed<'e>) -> Self {
         Self::of(bed, bed.all())
     }
 
-    /// The 30 tools that these very tasks take most often: no curator could choose better.
+    /// Sends the 30 tools that these tasks need most often. No curator could choose better.
     pub(super) fn pruned(bed: &'a Bed<'e>, tasks: &[Task]) -> Self {
         let mut uses: HashMap<u32, usize> = HashMap::new();
         let needs = tasks.iter().flatten().flat_map(|turn| &turn.needs);
@@ -76,28 +76,28 @@ impl Method for Fixed<'_, '_> {
     }
 }
 
-/// Definitions chosen turn by turn.
+/// Method that chooses definitions for each turn.
 pub(super) struct Routed<'a, 'e> {
     bed: &'a Bed<'e>,
     rule: Rule,
     pool: u64,
-    /// The turn before, where a conversation keeps what it has.
+    /// Active set of the preceding turn, if the conversation keeps its set.
     shown: Option<ActiveSet>,
     keeps: bool,
 }
 
 impl<'a, 'e> Routed<'a, 'e> {
-    /// Beside the summary pool, anew on each turn.
+    /// Sends the summary pool as well, and chooses anew on each turn.
     pub(super) fn new(bed: &'a Bed<'e>, rule: Rule) -> Self {
         Self { bed, rule, pool: bed.pool_tokens(), shown: None, keeps: false }
     }
 
-    /// Without the summary pool.
+    /// Leaves out the summary pool.
     pub(super) fn without_pool(self) -> Self {
         Self { pool: 0, ..self }
     }
 
-    /// With the handle of the turn before: tools stay, within the bound of a set.
+    /// Passes the handle of the preceding turn on, so that tools stay within the size limit of a set.
     pub(super) fn with_handle(self) -> Self {
         Self { keeps: true, ..self }
     }
@@ -123,7 +123,7 @@ impl Method for Routed<'_, '_> {
     }
 }
 
-/// A command that the model asks.
+/// Method in which the model asks a command for tools.
 pub(super) struct CliLazy<'a, 'e> {
     bed: &'a Bed<'e>,
     line: CommandLine,
@@ -131,7 +131,7 @@ pub(super) struct CliLazy<'a, 'e> {
 }
 
 impl<'a, 'e> CliLazy<'a, 'e> {
-    /// Counts what the command prints.
+    /// Counts the tokens of the command's output.
     pub(super) fn new(bed: &'a Bed<'e>) -> Self {
         Self { bed, line: CommandLine::new(bed), seen: Seen::default() }
     }
@@ -153,7 +153,7 @@ impl Method for CliLazy<'_, '_> {
     }
 }
 
-/// Of the tools that a turn takes, those among the slots, and all.
+/// Returns the number of needed tools that are among the slots, and the number of all needed tools.
 fn found(bed: &Bed<'_>, turn: &Turn, slots: &[u32]) -> (usize, usize) {
     let is_there = |name: &&String| bed.slot(name).is_some_and(|slot| slots.contains(&slot));
     (turn.needs.iter().filter(is_there).count(), turn.needs.len())

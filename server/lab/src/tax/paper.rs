@@ -1,45 +1,46 @@
-//! The published figures: A. Sadani, "Tool Attention Is All You Need: Dynamic Tool Gating and Lazy Schema
-//! Loading for Eliminating the MCP/Tools Tax in Scalable Agentic Workflows", 2026, tables 2 to 5 and sections
-//! 5 to 7, and what its published code says that it prints.
+//! Published figures of A. Sadani, "Tool Attention Is All You Need: Dynamic Tool Gating and Lazy Schema Loading for
+//! Eliminating the MCP/Tools Tax in Scalable Agentic Workflows", 2026. They come from tables 2 to 5, from sections 5 to
+//! 7, and from the output that its published code reports.
 
-/// The seed of every experiment.
+/// Seed of every experiment.
 pub const SEED: u64 = 42;
 
-/// Tools of the testbed.
+/// Number of tools in the testbed.
 pub(super) const TOOLS: usize = 120;
 
-/// Tasks of the main results.
+/// Number of tasks of the main results.
 pub const TASKS: usize = 500;
 
-/// Tools that static pruning keeps.
+/// Number of tools that static pruning keeps.
 pub(super) const PRUNED_TO: usize = 30;
 
-/// The turn at which rho is told.
+/// Turn for which rho is reported.
 pub(super) const RHO_TURN: usize = 30;
 
-/// Poisoned descriptions, and how many of them the gate kept out.
+/// Number of poisoned descriptions, and the number of them that the gate kept out.
 pub(super) const POISONED: (u64, u64) = (50, 46);
 
-/// The least rho of Tool Attention up to 1,000 tools.
+/// Lower bound on rho of Tool Attention with up to 1,000 tools.
 pub(super) const RHO_SCALED: f64 = 0.87;
 
-/// What full schemas, simple retrieval, phase 1 and phase 2 cost by the published code (its README, seed 42).
+/// Tokens of full schemas, simple retrieval, phase 1 and phase 2 by the published code (its README, seed 42).
 pub(super) const CODE_PRINTS: [u64; 4] = [57_452, 5_390, 787, 4_672];
 
-/// One row of the main results (table 3): what is measured, then what is projected.
+/// Row of the main results (table 3): measured figures, then projected ones.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
-    /// The method.
+    /// Name of the method.
     pub(super) name: &'static str,
-    /// Tool tokens a turn.
+    /// Tool tokens per turn.
     pub(super) tokens: u64,
-    /// Effective context utilisation at turn 30.
+    /// Effective context utilisation at turn 30, 0 to 1.
     pub(super) rho: f64,
-    /// Projected: task success in per cent, P50 and P95 in seconds, US dollars a task, judged quality of 1 to 5.
+    /// Projected figures: task success in per cent, P50 and P95 in seconds, US dollars per task, judged quality from 1
+    /// to 5.
     pub(super) projected: [f64; 5],
 }
 
-/// The main results (table 3), with the judged quality of table 4.
+/// Main results (table 3), with the judged quality of table 4.
 pub(super) const MAIN: [Row; 5] = [
     row("full schemas", 47_312, 0.24, [72.0, 4.2, 7.9, 0.21, 3.21]),
     row("static pruning to 30", 11_865, 0.56, [58.0, 3.8, 7.1, 0.09, 3.35]),
@@ -52,16 +53,16 @@ const fn row(name: &'static str, tokens: u64, rho: f64, projected: [f64; 5]) -> 
     Row { name, tokens, rho, projected }
 }
 
-/// Effective context utilisation: the task's tokens as a share of the task's, the tools' and the system
-/// prompt's (section 3.3).
+/// Returns the effective context utilisation: the task's tokens as a share of the tokens of the task, the tools and the
+/// system prompt (section 3.3).
 pub(super) fn rho(task: f64, tools: f64, system: f64) -> f64 {
     task / (task + tools + system)
 }
 
-/// Tokens of the task at turn 30, and of the system prompt. The paper publishes neither: of all pairs, these
-/// come nearest to its five rho by least squares (multiples of 100 and 50 tokens).
+/// Tokens of the task at turn 30. The paper publishes neither these nor the tokens of the system prompt. Of all pairs
+/// in multiples of 100 and 50 tokens, this pair comes nearest to its five values of rho by least squares.
 pub(super) const TASK_TOKENS: f64 = 15_500.0;
-/// See [`TASK_TOKENS`].
+/// Tokens of the system prompt. See [`TASK_TOKENS`].
 pub(super) const SYSTEM_TOKENS: f64 = 50.0;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The adversarial set: tools with poisoned descriptions beside the testbed, whether they get into the active set,
-//! and what Gate does when the model obeys them. The texts are data: nothing here acts on them.
+//! Adversarial set: tools with poisoned descriptions in addition to the testbed. It measures whether they get into the
+//! active set, and how Gate responds when the model obeys them. The texts are only data, and no code follows them.
 
 mod captured;
 mod covert;
@@ -16,20 +16,20 @@ pub use captured::Capture;
 pub use scanned::{Attack, Honest, scanned};
 pub(super) use trial::{exposure, table, texts, trials};
 
-/// What a description tries.
+/// Kind of attack in a description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Family {
-    /// To give the model instructions.
+    /// Instructions to the model.
     Injection,
-    /// To carry data out.
+    /// Exfiltration of data.
     Exfiltration,
-    /// To pass for another tool, or to bend how that is used.
+    /// Impersonation of another tool, or a change in how it is used.
     Shadowing,
-    /// To hurry the model.
+    /// Time pressure on the model.
     Urgency,
-    /// To be about everything.
+    /// Words about everything.
     Stuffing,
-    /// To be what a common intent looks for.
+    /// Text that matches a common intent.
     Crafted,
 }
 
@@ -43,7 +43,7 @@ impl Family {
         (Self::Crafted, "crafted to match common intents"),
     ];
 
-    /// The MCP server that its tools come from.
+    /// Returns the MCP server that provides the tools of this kind.
     fn server(self) -> &'static str {
         match self {
             Self::Injection => "gadgets",
@@ -56,18 +56,18 @@ impl Family {
     }
 }
 
-/// A tool with a poisoned description.
+/// Tool with a poisoned description.
 #[derive(Debug)]
 pub(super) struct Poisoned {
     family: Family,
     name: &'static str,
-    /// What it says it does.
+    /// Claimed purpose of the tool.
     cover: &'static str,
-    /// The poison, which stands behind the cover.
+    /// Poison, which follows the cover in the description.
     payload: &'static str,
-    /// What the user wants on the turn on which it is tried.
+    /// User's intent on the turn on which the tool is tested.
     intent: &'static str,
-    /// The tool that it wants called, as the model sees it; empty for itself alone.
+    /// Model-facing name of the tool whose call the poison urges; empty if it urges only its own.
     urges: &'static str,
 }
 
@@ -82,7 +82,7 @@ const fn of(
 }
 
 impl Poisoned {
-    /// All of them.
+    /// Returns all poisoned tools.
     pub(super) fn all() -> Vec<&'static Self> {
         covert::INJECTION
             .iter()
@@ -107,7 +107,7 @@ impl Poisoned {
     }
 }
 
-/// The MCP servers that have these tools.
+/// Returns the MCP servers that provide these tools.
 fn servers(tools: &[&Poisoned]) -> Vec<CatalogServer> {
     let server = |(family, _): &(Family, &str)| {
         let of_family = tools.iter().filter(|tool| tool.family == *family);

@@ -1,10 +1,10 @@
-//! What the paper only projects, in tables that say so. Nothing here is measured, and nothing of ours stands
-//! beside it: it would take live agents.
+//! Figures that the paper only projects, in tables labelled as such. They are not measured, and no figures of ours are
+//! next to them, because measuring them needs live agents.
 
 use super::paper::MAIN;
 use super::report::{Cell, Kind, Table};
 
-/// The projected columns of the main results.
+/// Returns the projected columns of the main results.
 pub(super) fn table() -> Table {
     let columns =
         ["method", "success, %", "P50, s", "P95, s", "US$ a task", "judged quality, 1 to 5"];

@@ -1,12 +1,12 @@
-//! Chance that is the same on every machine: SplitMix64 (G. Steele, D. Lea and C. Flood, "Fast Splittable
-//! Pseudorandom Number Generators", OOPSLA 2014), so that a seed names one testbed for good.
+//! Random numbers that are the same on every machine: SplitMix64 (G. Steele, D. Lea and C. Flood, "Fast Splittable
+//! Pseudorandom Number Generators", OOPSLA 2014). A seed therefore always gives the same testbed.
 
-/// A sequence of numbers that its seed decides.
+/// Sequence of numbers that depends only on its seed.
 #[derive(Debug, Clone)]
 pub(super) struct Random(u64);
 
 impl Random {
-    /// The sequence of a seed.
+    /// Starts the sequence of a seed.
     pub(super) fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -18,26 +18,26 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 up to, and without, `bound`; 0 for a bound of 0.
+    /// Returns a number from 0 up to but excluding `bound`, or 0 for a bound of 0.
     pub(super) fn below(&mut self, bound: usize) -> usize {
         let scaled = (u128::from(self.next()) * bound as u128) >> 64;
         usize::try_from(scaled).expect("less than a bound that is a usize")
     }
 
-    /// True once in `times`, on average.
+    /// Returns true once in `times` calls on average.
     pub(super) fn one_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    /// One of these.
+    /// Returns one of these items.
     ///
     /// # Panics
-    /// When there are none.
+    /// Panics if there are none.
     pub(super) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }
 
-    /// These in another order.
+    /// Shuffles these items.
     pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn a_seed_names_one_sequence() {
-        // The first numbers of SplitMix64 for seed 0, as published with its reference implementation.
+        // These are the first numbers of SplitMix64 for seed 0, as published with its reference implementation.
         let mut random = Random::new(0);
         assert_eq!([random.next(), random.next()], [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4]);
     }

@@ -1,5 +1,5 @@
-//! Tables of figures, as they are printed, written as Markdown and written as JSON. A table says whether its
-//! figures are measured or projected, and why they differ from the paper's.
+//! Tables of figures, for the terminal, as Markdown and as JSON. A table says whether its figures are measured or
+//! projected, and why they differ from the paper's.
 
 mod cell;
 mod markdown;
@@ -10,52 +10,52 @@ use serde_json::{Value, json};
 pub use cell::Cell;
 pub(super) use cell::grouped;
 
-/// Where a table's figures come from.
+/// Origin of a table's figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Counted here.
+    /// Measured by this benchmark.
     Measured,
-    /// Derived by the paper from assumptions; measured by nobody.
+    /// Derived by the paper from assumptions, and never measured.
     Projection,
 }
 
-/// One table.
+/// Table of figures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
-    /// Its name for machines.
+    /// Identifier for programs.
     pub id: &'static str,
-    /// Where its figures come from.
+    /// Origin of the figures.
     pub kind: Kind,
-    /// Its heading.
+    /// Heading of the table.
     pub title: String,
-    /// What is measured, in a paragraph.
+    /// Paragraph that explains the measurement.
     pub says: String,
-    /// The headings of its columns; the first column is of words, the others of figures.
+    /// Column headings. The first column holds words, and the others hold figures.
     pub columns: Vec<&'static str>,
-    /// The rows.
+    /// Rows of the table.
     pub rows: Vec<Vec<Cell>>,
-    /// Why rows differ from the paper's: the row's name, and the reason.
+    /// Differences from the paper: the row's name, and the reason.
     pub why: Vec<(String, String)>,
 }
 
-/// Everything that was measured.
+/// Complete results of the benchmark.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// The seed.
+    /// Seed of the testbed and its tasks.
     pub seed: u64,
-    /// Tasks played on the testbed.
+    /// Number of tasks played on the testbed.
     pub tasks: usize,
-    /// The encoder's fingerprint.
+    /// Fingerprint of the encoder.
     pub encoder: String,
-    /// The tables, in their order.
+    /// Tables in their order.
     pub tables: Vec<Table>,
-    /// Warnings: tools that a registration would refuse, labels that name nothing.
+    /// Warnings: tools that a registration would reject, and labels that name no tool.
     pub warnings: Vec<String>,
 }
 
 impl Table {
-    /// A table without rows.
+    /// Creates a table without rows.
     pub(super) fn new(
         id: &'static str,
         title: impl Into<String>,
@@ -72,22 +72,21 @@ impl Table {
         }
     }
 
-    /// The same with a paragraph before it.
+    /// Returns the table with a paragraph before it.
     pub(super) fn saying(self, says: impl Into<String>) -> Self {
         Self { says: says.into(), ..self }
     }
 
-    /// Adds a row.
     pub(super) fn push(&mut self, name: impl Into<String>, cells: impl IntoIterator<Item = Cell>) {
         self.rows.push(std::iter::once(Cell::Text(name.into())).chain(cells).collect());
     }
 
-    /// Adds a reason.
+    /// Adds the reason why a row differs from the paper.
     pub(super) fn because(&mut self, row: &str, reason: impl Into<String>) {
         self.why.push((row.to_owned(), reason.into()));
     }
 
-    /// Its heading, which names a projection as one.
+    /// Returns the heading. It labels a projection as such.
     #[must_use]
     pub fn heading(&self) -> String {
         match self.kind {
@@ -98,13 +97,13 @@ impl Table {
 }
 
 impl Report {
-    /// The report as a document; the same for the same figures, to the byte.
+    /// Returns the report as a Markdown document. The same figures always give the same bytes.
     #[must_use]
     pub fn to_markdown(&self) -> String {
         markdown::render(self)
     }
 
-    /// The report for machines.
+    /// Returns the report as JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let table = |table: &Table| {

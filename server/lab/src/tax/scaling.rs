@@ -1,5 +1,5 @@
-//! How tokens and rho go with the size of the catalog: the testbed's servers cut down, and further servers beside
-//! them.
+//! Tokens and rho by catalog size. Smaller catalogs have a part of the testbed's servers, and larger ones have
+//! additional servers.
 
 use super::bed::{Bed, Rule};
 use super::methods::{Fixed, Routed, play};
@@ -8,13 +8,13 @@ use super::report::{Cell, Table};
 use super::tasks::Task;
 use toolgate_core::error::Error;
 
-/// Tools of the catalogs.
+/// Number of tools in each catalog.
 pub(super) const SIZES: [usize; 6] = [30, 60, 120, 240, 480, 960];
 
-/// The table: a row for each catalog, with the tasks over its tools.
+/// Returns the table, with a row for each catalog and its tasks.
 ///
 /// # Errors
-/// A defect of the index.
+/// Returns an internal error if the index is defective.
 pub(super) fn table<'a>(
     catalogs: impl IntoIterator<Item = (&'a Bed<'a>, &'a [Task])>,
 ) -> Result<Table, Error> {

@@ -1,57 +1,56 @@
-//! What the turns of a benchmark add up to: tokens a turn, rho, and whether the tools that a turn takes were
-//! in its prompt.
+//! Totals over the turns of a benchmark: tokens per turn, rho, and whether the prompt contained the needed tools.
 
 use super::paper::{self, RHO_TURN};
 
-/// What one turn's prompt has of the tools.
+/// Tool part of one turn's prompt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Sent {
     /// Tokens that every prompt of the conversation has.
     pub(super) standing: u64,
-    /// Tokens that are there for what was said.
+    /// Tokens that depend on the turn's text.
     pub(super) on_demand: u64,
-    /// Tools whose definitions are there.
+    /// Number of tools whose definitions are in the prompt.
     pub(super) tools: usize,
-    /// Of the tools that the turn takes, those that are there, and all of them.
+    /// Number of needed tools that are in the prompt, and number of all needed tools.
     pub(super) found: (usize, usize),
 }
 
-/// Adds turns up.
+/// Sums over turns.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tally {
     turns: u64,
     standing: u64,
     on_demand: u64,
     tools: usize,
-    /// Shares of the tools that turns take, and turns that take any.
+    /// Sum of the found shares, and the number of turns that need any tool.
     found: (f64, u64),
-    /// Tokens of prompts at [`RHO_TURN`], phase 2 alone, and how many there were.
+    /// At [`RHO_TURN`]: sum of all tokens, sum of the phase 2 tokens, and number of prompts.
     late: (u64, u64, u64),
 }
 
-/// The means.
+/// Means over turns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Measured {
-    /// Turns measured.
+    /// Number of turns.
     pub turns: u64,
-    /// Tokens in every prompt.
+    /// Mean tokens that every prompt has.
     pub standing: f64,
-    /// Tokens for what was said.
+    /// Mean tokens that depend on the turn's text.
     pub on_demand: f64,
-    /// Both.
+    /// Sum of the two.
     pub tokens: f64,
-    /// Definitions in a prompt.
+    /// Mean number of definitions in a prompt.
     pub tools: f64,
-    /// The share of the tools that turns take which were in the prompt; 1 when no turn takes any.
+    /// Share of the needed tools that were in the prompt, 0 to 1; 1 if no turn needs any.
     pub found: f64,
-    /// Effective context utilisation at turn 30; of the mean turn where no conversation is so long.
+    /// Effective context utilisation at turn 30, or of the mean turn if no conversation is that long.
     pub rho: f64,
-    /// The same with the standing part not counted, as the paper does for phase 1.
+    /// Effective context utilisation without the standing tokens. The paper does not count phase 1 either.
     pub rho_on_demand: f64,
 }
 
 impl Tally {
-    /// Adds the turn with this number, from 0.
+    /// Adds the turn with this number, counted from 0.
     pub(super) fn add(&mut self, number: usize, sent: Sent) {
         self.turns += 1;
         self.standing += sent.standing;
@@ -69,7 +68,7 @@ impl Tally {
         }
     }
 
-    /// The means.
+    /// Returns the means.
     pub(super) fn measured(&self) -> Measured {
         let mean = |sum: u64, count: u64| sum as f64 / (count.max(1)) as f64;
         let standing = mean(self.standing, self.turns);
@@ -109,7 +108,7 @@ mod tests {
         assert_eq!((measured.turns, measured.tools), (3, 2.0));
         assert_eq!((measured.standing, measured.on_demand, measured.tokens), (100.0, 200.0, 300.0));
         assert!((measured.found - 0.75).abs() < 1e-12);
-        // 15,500 of task, 300 of tools, 50 of system.
+        // The task has 15,500 tokens, the tools have 300 and the system prompt has 50.
         assert!((measured.rho - 15_500.0 / 15_850.0).abs() < 1e-12);
     }
 

@@ -1,6 +1,5 @@
-//! The tasks of the testbed: single steps, a few steps, and conversations of 15 to 40 turns, each turn with
-//! what the user says, the tool that it takes and the state of the agent. The paper says what kinds there are;
-//! their shares (6, 3 and 1 of 10) are ours.
+//! Tasks of the testbed: single steps, a few steps, and conversations of 15 to 40 turns. Each turn has the user's text,
+//! the needed tool and the agent's state. The kinds of tasks are the paper's; their shares (6, 3 and 1 of 10) are ours.
 
 use std::collections::BTreeSet;
 
@@ -9,13 +8,13 @@ use super::testbed::{BedTool, CONFIRMED, Effect, Testbed};
 use crate::eval::LabelledQuery;
 use toolgate_core::state::{AgentState, CallStatus, PriorCall};
 
-/// Turns of the longest tasks.
+/// Number of turns in the longest tasks.
 const LONGEST: usize = 40;
 
-/// Prior calls that a state remembers, the last ones.
+/// Maximum number of prior calls in a state; the latest ones are kept.
 const CALLS_KEPT: usize = 40;
 
-/// What users talk about.
+/// Topics of the users' texts.
 const TOPICS: [&str; 10] = [
     "the login bug",
     "the outage on Monday",
@@ -29,7 +28,7 @@ const TOPICS: [&str; 10] = [
     "the data migration",
 ];
 
-/// What users say that takes no tool.
+/// User texts that need no tool.
 const TALK: [&str; 6] = [
     "thanks, that is what I wanted to know",
     "sum up in two sentences what we have so far",
@@ -39,34 +38,34 @@ const TALK: [&str; 6] = [
     "what would you do next?",
 ];
 
-/// One model step.
+/// Single turn of a conversation.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Turn {
-    /// What the user says.
+    /// User's text.
     pub(super) text: String,
-    /// Model-facing names of the tools that it takes; none for mere talk.
+    /// Model-facing names of the needed tools; empty for small talk.
     pub(super) needs: Vec<String>,
-    /// What the agent has done and may do.
+    /// State of the agent: its calls so far and its permissions.
     pub(super) state: AgentState,
 }
 
-/// One conversation.
+/// Conversation as a list of turns.
 pub(super) type Task = Vec<Turn>;
 
-/// `count` tasks over the testbed's tools.
+/// Generates `count` tasks over the testbed's tools.
 pub(super) fn generate(bed: &Testbed, count: usize, seed: u64) -> Vec<Task> {
-    // Not the sequence that wrote the definitions.
+    // The inverted seed gives another sequence than the one that wrote the definitions.
     let mut random = Random::new(!seed);
     (0..count).map(|task| Play::begin(bed, &mut random).play(turns(task))).collect()
 }
 
-/// Labelled queries as tasks of one turn each; `model_name` finds a tool by its label.
+/// Converts labelled queries to tasks of one turn each. `model_name` finds a tool by its label.
 pub(super) fn of_queries(
     queries: &[LabelledQuery],
     model_name: impl Fn(&str) -> Option<String>,
 ) -> Vec<Task> {
     let task = |query: &LabelledQuery| {
-        // A label that names nothing is a tool that is never found.
+        // An unknown label stays, and counts as a tool that is never found.
         let needs = |label: &String| model_name(label).unwrap_or_else(|| label.clone());
         let needs = query.relevant.iter().map(needs).collect();
         vec![Turn { text: query.text.clone(), needs, state: AgentState::default() }]
@@ -74,7 +73,7 @@ pub(super) fn of_queries(
     queries.iter().map(task).collect()
 }
 
-/// The kind of the task with this number, and how its length is drawn.
+/// Returns the minimum and maximum number of turns of the task with this number.
 fn turns(task: usize) -> (usize, usize) {
     match task % 10 {
         0 => (if task == 0 { LONGEST } else { 15 }, LONGEST),
@@ -83,17 +82,17 @@ fn turns(task: usize) -> (usize, usize) {
     }
 }
 
-/// A task while it is written.
+/// Task that is being generated.
 struct Play<'a> {
     bed: &'a Testbed,
     random: &'a mut Random,
-    /// Places of the MCP servers' tools that it is about.
+    /// Indexes of the tools of the MCP servers that the task is about.
     tools: Vec<usize>,
     state: AgentState,
 }
 
 impl<'a> Play<'a> {
-    /// A task about one to three MCP servers, by an agent that may read there and perhaps elsewhere.
+    /// Begins a task about one to three MCP servers. The agent may read there, and perhaps elsewhere.
     fn begin(bed: &'a Testbed, random: &'a mut Random) -> Self {
         let mut servers = BTreeSet::new();
         for _ in 0..=random.below(3) {
@@ -117,14 +116,14 @@ impl<'a> Play<'a> {
         (0..turns).map(|turn| self.turn(turn, turns > 4)).collect()
     }
 
-    /// In a long task every fifth turn is talk.
+    /// Generates one turn. In a long task one turn in five is small talk, on average.
     fn turn(&mut self, number: usize, may_talk: bool) -> Turn {
         if may_talk && self.random.one_in(5) {
             let text = (*self.random.pick(&TALK)).to_owned();
             return Turn { text, needs: Vec::new(), state: self.state.clone() };
         }
         let bed = self.bed;
-        // The lower of two draws: some tools are used much more than others.
+        // Taking the lower of two draws makes some tools much more frequent than others.
         let draw = [(); 2].map(|()| self.random.below(self.tools.len()));
         let tool = &bed.tools[self.tools[draw[0].min(draw[1])]];
         self.prepare(tool, number);
@@ -134,7 +133,7 @@ impl<'a> Play<'a> {
         turn
     }
 
-    /// What must have happened before the tool is used has happened.
+    /// Changes the state so that the tool's precondition holds.
     fn prepare(&mut self, tool: &BedTool, number: usize) {
         if tool.verb.effect != Effect::Reads {
             self.state.scopes.insert(format!("{}:write", tool.domain.server));

@@ -1,5 +1,5 @@
-//! The synthetic testbed: MCP servers whose tools are verbs and objects put together, each definition as long
-//! as the paper says, with preconditions as the paper's examples have them.
+//! Synthetic testbed of MCP servers. Each tool combines a verb with an object. Each definition is as long as in the
+//! paper, and the preconditions follow the paper's examples.
 
 mod definition;
 mod domains;
@@ -20,43 +20,43 @@ use toolgate_store::StoredCatalog;
 pub(super) use domains::{Domain, PAPER};
 pub(super) use verbs::{Effect, Verb};
 
-/// The milestone that tools ask for whose work can't be undone.
+/// Milestone that tools with irreversible effects require.
 pub(super) const CONFIRMED: &str = "plan_confirmed";
 
-/// Prefixes of tools that read, one of which must have been called before something is edited.
+/// Name prefixes of tools that read. One of these tools must have been called before an edit.
 const READING: [&str; 6] = ["search_", "list_", "get_", "query_", "read_", "fetch_"];
 
-/// MCP servers that ask nobody to sign in for reading.
+/// MCP servers whose tools that read need no authentication.
 const PUBLIC: [&str; 2] = ["filesystem", "web"];
 
-/// One tool of the testbed.
+/// Tool of the testbed.
 #[derive(Debug)]
 pub(super) struct BedTool {
-    /// Its MCP server.
+    /// MCP server of the tool.
     pub(super) domain: &'static Domain,
-    /// What it does.
+    /// Action of the tool.
     pub(super) verb: &'static Verb,
-    /// To what.
+    /// Object of the action.
     object: &'static str,
-    /// The name that the model sees.
+    /// Model-facing name.
     pub(super) model_name: String,
 }
 
-/// A catalog and what is known of its tools.
+/// Catalog, and additional facts about its tools.
 #[derive(Debug)]
 pub(super) struct Testbed {
-    /// The tools, server by server.
+    /// Tools, server by server.
     pub(super) tools: Vec<BedTool>,
-    /// What a store would hold of them.
+    /// Catalog as a store would hold it.
     pub(super) catalog: StoredCatalog,
 }
 
 impl Testbed {
-    /// The paper's testbed, or the first `tools` tools of a larger one that begins with it; a smaller one has
-    /// tools of all six servers.
+    /// Creates the paper's testbed, or the first `tools` tools of a larger one that begins with it. A smaller testbed
+    /// has tools of all six servers.
     ///
     /// # Errors
-    /// [`Error::Internal`] when the product's own check refuses one of them.
+    /// Returns [`Error::Internal`] if the product's own check rejects a tool.
     pub(super) fn new(seed: u64, tools: usize) -> Result<Self, Error> {
         let mut random = Random::new(seed);
         let mut known = Vec::new();
@@ -91,13 +91,13 @@ impl BedTool {
         Ok(tool)
     }
 
-    /// Its MCP name.
+    /// Returns the MCP name.
     pub(super) fn name(&self) -> String {
         let object = if self.verb.of_many { plural(self.object) } else { self.object.to_owned() };
         format!("{}_{}", self.verb.name, object.replace(' ', "_"))
     }
 
-    /// What must hold before it may be shown or called.
+    /// Returns the condition for showing or calling the tool.
     pub(super) fn precondition(&self) -> Option<Precondition> {
         let server = self.domain.server;
         let signed_in = |what: &str| Precondition::IsAuthenticated(format!("{server}:{what}"));
@@ -116,7 +116,7 @@ impl BedTool {
         }
     }
 
-    /// One of the ways in which people ask for it.
+    /// Returns a random phrase in which users ask for the tool.
     pub(super) fn intent(&self, random: &mut Random, topics: &[&str]) -> String {
         let phrase = fill(random.pick::<&str>(self.verb.phrases), self.domain, self.object);
         let place = random.pick::<&str>(self.domain.places);
@@ -124,18 +124,18 @@ impl BedTool {
     }
 }
 
-/// The catalog without preconditions.
+/// Returns the catalog without preconditions.
 pub(super) fn without_preconditions(catalog: &StoredCatalog) -> StoredCatalog {
     let mut catalog = catalog.clone();
     catalog.tools.iter_mut().for_each(|tool| tool.record.precondition = None);
     catalog
 }
 
-/// How many tools of which server make so many together.
+/// Returns the number of tools of each server, which add up to `tools`.
 fn shares(tools: usize) -> Vec<(&'static Domain, usize)> {
     let published: usize = PAPER.iter().map(Domain::tools).sum();
     if tools < published {
-        // Rounded on the running sum, so that the parts make the whole.
+        // Rounding the running sum makes the parts add up to the whole.
         let mut before = 0;
         let share = |domain: &'static Domain| {
             let upto = |count: usize| count * tools / published;
@@ -155,7 +155,7 @@ fn shares(tools: usize) -> Vec<(&'static Domain, usize)> {
     whole.chain(further).collect()
 }
 
-/// Objects and verbs so mixed that the first few have some of each.
+/// Pairs objects with verbs in an order in which the first few pairs have some of each.
 fn pairs(domain: &'static Domain) -> impl Iterator<Item = (&'static str, &'static Verb)> {
     let objects = domain.objects;
     let verbs = domain.verbs;
@@ -167,7 +167,7 @@ fn pairs(domain: &'static Domain) -> impl Iterator<Item = (&'static str, &'stati
     (0..domain.tools()).map(pair)
 }
 
-/// The product's own check, then the preconditions.
+/// Runs the product's own check, then adds the preconditions.
 fn check(servers: &[CatalogServer], known: &[BedTool]) -> Result<StoredCatalog, Error> {
     let mut stock = Stock::check(servers, &LimitsConfig::default());
     if let Some(refused) = stock.rejected.first() {
@@ -184,7 +184,7 @@ fn check(servers: &[CatalogServer], known: &[BedTool]) -> Result<StoredCatalog, 
     Ok(stock.catalog)
 }
 
-/// The words of the object and of the server, put into a text.
+/// Fills the words for the object and the server into a text.
 fn fill(text: &str, domain: &Domain, object: &str) -> String {
     let many = plural(object);
     text.replace("{one}", object).replace("{many}", &many).replace("{of}", domain.of)

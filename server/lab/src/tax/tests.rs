@@ -1,4 +1,4 @@
-//! Whole runs with TF-IDF as the encoder, whose figures are the same on every CPU.
+//! Complete runs with TF-IDF as the encoder, whose figures are the same on every CPU.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -121,7 +121,7 @@ fn only_what_the_paper_projects_is_a_projection() {
     }
 }
 
-/// Figures differ with CPUs, so that only what does not is compared: columns, rows, and what is projected.
+/// Compares only the columns, the rows and the projected figures, because measured figures differ between CPUs.
 #[test]
 fn the_page_in_the_docs_is_this_benchmarks() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tax.md");

@@ -1,18 +1,19 @@
-//! TF-IDF in the encoder's place: words weighed by their rarity among the summaries, every word a dimension.
+//! TF-IDF as a replacement for the encoder. Words are weighted by their rarity among the summaries, and every word is
+//! one dimension.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use toolgate_routing::encoder::{EmbedFuture, Embedded, Encoder, Flow};
 
-/// An encoder that knows the words of the summaries that it was made of, and nothing of what they mean.
+/// Encoder that knows the words of the given summaries, but not their meaning.
 pub(super) struct TfIdf {
-    /// Dimension and rarity by word. Dimension 0 is for texts of which it knows no word.
+    /// Dimension and rarity of each word. Dimension 0 is for texts without any known word.
     words: BTreeMap<String, (usize, f32)>,
 }
 
 impl TfIdf {
-    /// Weighs the words of these texts.
+    /// Computes the rarity of each word in these texts.
     pub(super) fn of<'a>(summaries: impl IntoIterator<Item = &'a str>) -> Self {
         let mut having: BTreeMap<String, u32> = BTreeMap::new();
         let mut texts = 0_u32;
@@ -22,7 +23,7 @@ impl TfIdf {
                 *having.entry(word).or_default() += 1;
             }
         }
-        // Smoothed, as is common: a word of every text still counts a little.
+        // Smoothed as usual: a word that is in every text still counts a little.
         let rarity = |count: u32| ((1.0 + texts as f32) / (1.0 + count as f32)).ln() + 1.0;
         let weighed = having.into_iter().zip(1..);
         let words = weighed.map(|((word, count), at)| (word, (at, rarity(count)))).collect();

@@ -1,4 +1,4 @@
-//! Accepting tools that wait for approval: each as it was reviewed, or not at all.
+//! Approval of quarantined tools. A tool is accepted only with the definition that was reviewed.
 
 use super::Catalog;
 use super::verify::is_as_registered;
@@ -8,43 +8,44 @@ use toolgate_store::{
     ContentHash, Revision, ServerChange, StoreError, StoredTool, ToolRecord, ToolStatus,
 };
 
-/// Tries at a commit while others change the same server.
+/// Maximum attempts at a commit while other callers change the same server.
 const TRIES: usize = 8;
 
-/// One definition of one tool that somebody has reviewed.
+/// Approval of one reviewed definition of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approval {
-    /// The MCP name.
+    /// MCP name of the tool.
     pub name: String,
-    /// The hash of the definition that was reviewed; `None` for what is no hash, which no tool has.
+    /// Hash of the reviewed definition. `None` if the caller sent something that is not a hash, which matches no tool.
     pub hash: Option<ContentHash>,
 }
 
-/// Why an approval had no effect.
+/// Reason why an approval had no effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotApproved {
-    /// The MCP server has no such tool.
+    /// Name that no tool of the MCP server has.
     Unknown,
-    /// The tool has another definition now.
+    /// Tool that has another definition now.
     Changed,
 }
 
-/// What approvals did.
+/// Result of a request to approve tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approved {
-    /// The catalog revision that holds the change; that of the MCP server when there was nothing to change.
+    /// Catalog revision that holds the change, or the MCP server's revision if there was nothing to change.
     pub revision: Revision,
-    /// Tools that are approved by this call.
+    /// Tools that this call approved.
     pub approved: Vec<String>,
-    /// Approvals without an effect.
+    /// Names of tools whose approval had no effect, each with the reason.
     pub refused: Vec<(String, NotApproved)>,
 }
 
 impl Catalog {
-    /// Accepts tools of one MCP server as they were reviewed. One that is approved already stays so.
+    /// Approves tools of one MCP server with the definitions that were reviewed. Approving an approved tool changes
+    /// nothing.
     ///
     /// # Errors
-    /// No such tenant or server, a store that can't be reached.
+    /// No such tenant or server, or a store that can't be reached.
     pub async fn approve(
         &self,
         tenant: &TenantId,
@@ -66,7 +67,7 @@ impl Catalog {
                 server: stored.record,
                 upserts,
                 removals: Vec::new(),
-                // The shard that is built next has the summaries embedded that it lacks.
+                // The next build of the shard embeds the summaries that are missing.
                 embeddings: Vec::new(),
                 fingerprint: self.encoder.fingerprint().to_owned(),
                 max_tools: u64::MAX,
@@ -89,7 +90,7 @@ impl Catalog {
     }
 }
 
-/// The tools as they are to be, and the approvals that none of them has.
+/// Returns the records to store, and the approvals that match no tool.
 fn judged(
     tools: &[StoredTool],
     approvals: &[Approval],
@@ -99,7 +100,7 @@ fn judged(
         let found = tools.iter().find(|tool| tool.record.name.as_str() == approval.name);
         match found.map(|tool| &tool.record) {
             None => refused.push((approval.name.clone(), NotApproved::Unknown)),
-            // A damaged definition still has the hash of the one before, and nobody has reviewed it.
+            // A damaged definition keeps its old hash, but no one reviewed the damaged text.
             Some(tool) if approval.hash != Some(tool.hash) || !is_as_registered(tool) => {
                 refused.push((approval.name.clone(), NotApproved::Changed));
             }

@@ -1,5 +1,5 @@
-//! Checks one tool of a registration alone, and derives what is stored of it. A tool that fails is
-//! rejected with the field at fault; the others stay.
+//! Checks of one tool of a registration, and the fields derived from it for storage. A tool that fails is rejected with
+//! the field at fault; the other tools are kept.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -17,52 +17,53 @@ use toolgate_core::schema::WeighedSchema;
 use toolgate_core::tokens;
 use toolgate_store::{ToolRecord, ToolStatus};
 
-/// What the registrant says about one tool, beside what MCP says.
+/// Settings that the registrant gives for one tool, beyond its MCP definition.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolSettings {
-    /// Replaces the derived summary; empty keeps that.
+    /// Summary that replaces the derived one. Empty keeps the derived summary.
     pub summary: String,
     /// Words that users say when they mean the tool.
     pub search_hint: String,
-    /// Must hold before the tool may be shown or called.
+    /// Condition that must hold before the tool may be shown or called.
     pub precondition: Option<Precondition>,
     /// Scopes that the tool requires.
     pub required_scopes: Vec<String>,
-    /// Always part of the active set.
+    /// True if the tool is always part of the active set.
     pub always_load: bool,
-    /// Never deferred.
+    /// True if the tool is never deferred.
     pub critical: bool,
 }
 
-/// A tool that was not stored.
+/// Tool that was rejected and not stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejection {
-    /// The name, as far as it could be read.
+    /// Name of the tool, as far as it could be read.
     pub name: String,
-    /// The field at fault, such as `tools[3].inputSchema`.
+    /// Field at fault, such as `tools[3].inputSchema`.
     pub field: String,
-    /// What was wrong and what would be right.
+    /// Explanation of the mistake and of the expected input.
     pub problem: String,
 }
 
-/// Checks the tools of one server.
+/// Checker for the tools of one server.
 pub struct ToolCheck<'a> {
-    /// The server that owns them.
+    /// Server that owns the tools.
     pub server: &'a ServerName,
-    /// Settings by MCP name.
+    /// Settings of tools by MCP name.
     pub settings: &'a HashMap<String, ToolSettings>,
-    /// What input is held to.
+    /// Limits on sizes and nesting of the input.
     pub limits: &'a LimitsConfig,
-    /// True for a trusted MCP server, whose own word that a tool is always loaded is taken.
+    /// True if the MCP server is trusted. Only a trusted server may mark its own tools as always loaded.
     pub is_trusted: bool,
-    /// What compiling the schemas of all tools may take.
+    /// Budget for compiling the schemas of all tools.
     pub work: Work,
 }
 
-/// Units of some 100 ns that compiling the schemas of one registration may take: 80 of the heaviest, thousands of others.
+/// Units of about 100 ns that compiling the schemas of one registration may take. Enough for 80 of the heaviest
+/// schemas, or for thousands of ordinary ones.
 const UNITS_MAX: usize = 40_000_000;
 
-/// What is left for compiling schemas.
+/// Remaining budget for compiling schemas, in units of about 100 ns.
 #[derive(Debug)]
 pub struct Work(Cell<usize>);
 
@@ -95,7 +96,7 @@ impl ToolCheck<'_> {
     /// Checks the tool at `index` of the body.
     ///
     /// # Errors
-    /// The rejection.
+    /// The rejection of the tool, if a check fails.
     pub fn check(&self, index: usize, text: &str) -> Result<ToolRecord, Rejection> {
         let mut name = String::new();
         self.record(text, &mut name).map_err(|error| Rejection {
@@ -134,7 +135,7 @@ impl ToolCheck<'_> {
         })
     }
 
-    /// Compiles a schema, for what is wrong with it. Where too little work is left, it is only weighed.
+    /// Compiles a schema to find its mistakes. Once the budget is used up, the schema is weighed but not compiled.
     fn compile(&self, schema: &str) -> Result<(), String> {
         let weighed = WeighedSchema::of(schema)?;
         self.work.spend(weighed.compile_units())?;
@@ -154,7 +155,8 @@ impl ToolCheck<'_> {
     }
 }
 
-/// A tool's line of the summary pool, as a prompt holds it: a registered text begins no line of its own.
+/// Returns a tool's line of the summary pool in the prompt. Line breaks in a registered summary become spaces, so that
+/// it can't begin a line of its own.
 #[must_use]
 pub fn pool_line(model_name: &str, summary: &str) -> String {
     let words: Vec<&str> = summary.split_whitespace().collect();
@@ -261,7 +263,7 @@ mod tests {
         let rejected = outcomes[8].as_ref().expect_err("more than there is");
         assert_eq!(rejected.field, "tools[8].inputSchema");
         assert!(rejected.problem.contains("fewer tools at a time"), "{}", rejected.problem);
-        // What would be wrong with it is found by compiling it, which it is no longer.
+        // The wrong type would be found by compiling, but the budget for compiling is used up.
         let wrong = tool(r#"{"properties": {"a": {"pattern": "^[a-z]+$", "type": 3}}}"#);
         let rejected = check.check(9, &wrong).expect_err("more than there is");
         assert!(rejected.problem.contains("fewer tools at a time"), "{}", rejected.problem);

@@ -1,5 +1,4 @@
-//! One tool's MCP definition: its parts as text, byte for byte as registered, its hash, and what of it a
-//! model is sent.
+//! MCP definition of one tool: its parts as text, byte for byte as registered, its hash, and the form sent to a model.
 
 use std::ops::Range;
 
@@ -12,17 +11,17 @@ use super::json_text::minify;
 use toolgate_core::schema::current_form;
 use toolgate_store::ContentHash;
 
-/// Keys of `_meta` that settle deferral.
+/// Keys of `_meta` that decide on deferral.
 const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
 const DEFER: &str = "toolgate/defer";
 
-/// A definition that was checked, with the places of its parts.
+/// Checked definition with the positions of its parts.
 #[derive(Debug, Clone)]
 pub struct Definition {
     text: Box<str>,
     description: Box<str>,
     input_schema: Range<usize>,
-    /// Where it differs from what was registered.
+    /// Schema sent to models. `None` if it equals the registered one.
     sent_schema: Option<Box<str>>,
     output_schema: Option<Range<usize>>,
     annotations: Option<Range<usize>>,
@@ -31,11 +30,11 @@ pub struct Definition {
     tags: Box<[Box<str>]>,
 }
 
-/// Tags of a tool, and bytes of a tag, that are kept; more are passed over.
+/// Maximum tags kept of a tool, and maximum bytes of a tag. Tags beyond these limits are ignored.
 const TAGS_KEPT: usize = 32;
 const TAG_MAX: usize = 128;
 
-/// The fields of an MCP `Tool`, each as it stands in the text (MCP 2025-11-25, "Tools", data types).
+/// Fields of an MCP `Tool` as raw JSON text (MCP 2025-11-25, "Tools", data types).
 #[derive(Deserialize)]
 struct Fields<'a> {
     #[serde(borrow)]
@@ -50,20 +49,20 @@ struct Fields<'a> {
     meta: Option<&'a RawValue>,
 }
 
-/// A part of the definition that is wrong.
+/// Error in one part of a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartError {
-    /// The part, such as `inputSchema`; empty for the whole.
+    /// Part at fault, such as `inputSchema`. Empty for the whole definition.
     pub part: &'static str,
-    /// What was wrong and what would be right.
+    /// Explanation of the mistake and of the expected input.
     pub problem: String,
 }
 
 impl Definition {
-    /// Takes a definition apart. The text must be one JSON object.
+    /// Parses a definition. The text must be one JSON object.
     ///
     /// # Errors
-    /// The part at fault.
+    /// The part at fault, if the definition is invalid.
     pub fn parse(text: &str) -> Result<Self, PartError> {
         let fields: Fields<'_> =
             serde_json::from_str(text).map_err(|e| wrong("", format!("must be an object: {e}")))?;
@@ -88,69 +87,69 @@ impl Definition {
         })
     }
 
-    /// The whole definition as registered.
+    /// Returns the whole definition as registered.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The MCP description; empty when there is none.
+    /// Returns the MCP description, or an empty string if there is none.
     #[must_use]
     pub fn description(&self) -> &str {
         &self.description
     }
 
-    /// The `inputSchema` as registered.
+    /// Returns the `inputSchema` as registered.
     #[must_use]
     pub fn input_schema(&self) -> &str {
         &self.text[self.input_schema.clone()]
     }
 
-    /// The `inputSchema` as models are sent it: as registered, or in the current dialect of JSON Schema where it was
-    /// registered in an older one.
+    /// Returns the `inputSchema` that models are sent. A schema in an older dialect of JSON Schema is converted to the
+    /// current one; any other is sent as registered.
     #[must_use]
     pub fn sent_schema(&self) -> &str {
         self.sent_schema.as_deref().unwrap_or_else(|| self.input_schema())
     }
 
-    /// The `outputSchema` as registered; empty when there is none.
+    /// Returns the `outputSchema` as registered, or an empty string if there is none.
     #[must_use]
     pub fn output_schema(&self) -> &str {
         self.output_schema.clone().map_or("", |place| &self.text[place])
     }
 
-    /// The `annotations` as registered; empty when there are none.
+    /// Returns the `annotations` as registered, or an empty string if there are none.
     #[must_use]
     pub fn annotations(&self) -> &str {
         self.annotations.clone().map_or("", |place| &self.text[place])
     }
 
-    /// Whether `_meta["anthropic/alwaysLoad"]` is true.
+    /// Returns true if `_meta["anthropic/alwaysLoad"]` is true.
     #[must_use]
     pub fn always_load(&self) -> bool {
         self.always_load
     }
 
-    /// Whether `_meta["toolgate/defer"]` is true: a built-in tool that may be deferred all the same.
+    /// Returns true if `_meta["toolgate/defer"]` is true. Such a built-in tool may be deferred too.
     #[must_use]
     pub fn asks_to_be_deferred(&self) -> bool {
         self.asks_to_be_deferred
     }
 
-    /// The tags of `_meta`: its `tags`, and `tags` of `fastmcp` or `_fastmcp`.
+    /// Returns the tags in `_meta`: its own `tags`, and the `tags` of `fastmcp` or `_fastmcp`.
     #[must_use]
     pub fn tags(&self) -> &[Box<str>] {
         &self.tags
     }
 
-    /// A hint of the annotations; `None` when it is absent, or neither true nor false.
+    /// Returns the hint `name` of the annotations, or `None` if it is missing or not a boolean.
     #[must_use]
     pub fn hint(&self, name: &str) -> Option<bool> {
         let annotations: Value = serde_json::from_str(self.annotations()).ok()?;
         annotations.get(name)?.as_bool()
     }
 
-    /// Bytes that this holds.
+    /// Returns the memory in use, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let tags: usize = self.tags.iter().map(|tag| tag.len() + size_of::<Box<str>>()).sum();
@@ -158,7 +157,8 @@ impl Definition {
         size_of::<Self>() + self.text.len() + sent + self.description.len() + tags
     }
 
-    /// SHA-256 of the canonical form (JCS, RFC 8785): the same for any spelling of the same definition.
+    /// Returns SHA-256 of the canonical form (JCS, RFC 8785). Any two spellings of the same definition have the same
+    /// hash.
     ///
     /// # Errors
     /// A number that JCS can't write.
@@ -168,13 +168,13 @@ impl Definition {
         Ok(Sha256::digest(canonical.as_bytes()).into())
     }
 
-    /// What a provider is sent for the tool: name, description and input schema as minified JSON.
+    /// Returns the text that a provider is sent for the tool: name, description and input schema as minified JSON.
     #[must_use]
     pub fn prompt_form(&self, model_name: &str) -> String {
         self.form(model_name, self.sent_schema())
     }
 
-    /// The same with the input schema as registered, as releases before sent it.
+    /// Returns the prompt form with the input schema as registered. Earlier releases sent this form.
     #[must_use]
     pub fn prompt_form_as_registered(&self, model_name: &str) -> String {
         self.form(model_name, self.input_schema())
@@ -220,7 +220,7 @@ fn tags_of(meta: &Value) -> Box<[Box<str>]> {
     tags.into()
 }
 
-/// Where `part`, a slice of `text`, begins and ends.
+/// Returns the byte range of `part` in `text`. `part` must be a slice of `text`.
 fn place_of(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr() as usize - text.as_ptr() as usize;
     start..start + part.len()

@@ -1,5 +1,5 @@
-//! JSON as text: shape checks before anything is parsed into values, and minifying that keeps every
-//! token as written. Nothing here knows of tools.
+//! JSON as text: checks of its shape before parsing, and minifying that keeps every token as written. This module is
+//! independent of tools.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 /// object (readers disagree on which one counts: RFC 8259, section 4).
 ///
 /// # Errors
-/// What is wrong, with line and column.
+/// The first mistake, with line and column.
 pub fn check_shape(text: &str, max_depth: usize) -> Result<(), serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let depth = Cell::new(0);
@@ -19,7 +19,7 @@ pub fn check_shape(text: &str, max_depth: usize) -> Result<(), serde_json::Error
     reader.end()
 }
 
-/// The text without white space between tokens. `text` must be JSON.
+/// Returns the text without white space between tokens. `text` must be valid JSON.
 #[must_use]
 pub fn minify(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

@@ -1,4 +1,4 @@
-//! Metrics of registration safety. Clones share what they count.
+//! Metrics of registration safety. Clones share their counters.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -6,7 +6,7 @@ use prometheus_client::registry::Registry;
 
 use toolgate_core::metrics::Label;
 
-/// Metrics of registration safety.
+/// Counters of findings, quarantined tools and approved tools.
 #[derive(Clone, Debug, Default)]
 pub struct SafetyMetrics {
     findings: Family<Label, Counter>,
@@ -15,7 +15,7 @@ pub struct SafetyMetrics {
 }
 
 impl SafetyMetrics {
-    /// Registers all of them.
+    /// Registers all counters.
     pub fn register(&self, r: &mut Registry) {
         let findings = "Findings in the texts of registered tools, by severity";
         r.register("toolgate_scan_findings", findings, self.findings.clone());
@@ -25,17 +25,17 @@ impl SafetyMetrics {
         r.register("toolgate_approved_tools", approved, self.approved.clone());
     }
 
-    /// Something was found.
+    /// Counts a finding.
     pub fn found(&self, severity: &'static str) {
         self.findings.get_or_create(&[("severity", severity)]).inc();
     }
 
-    /// A tool was quarantined.
+    /// Counts a quarantined tool.
     pub fn quarantined(&self, reason: &'static str) {
         self.quarantined.get_or_create(&[("reason", reason)]).inc();
     }
 
-    /// So many tools were approved.
+    /// Counts approved tools.
     pub fn approved(&self, tools: usize) {
         self.approved.inc_by(tools as u64);
     }

@@ -1,5 +1,5 @@
-//! What a registration did, tool by tool; serialised with the request id so that a repeated request gets
-//! the same answer.
+//! Outcome of a registration for each tool. It is stored with the request id, so that a repeated request gets the same
+//! answer.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,55 +8,55 @@ use super::vetting::Vetted;
 use toolgate_core::safety::Finding;
 use toolgate_store::{ContentHash, StoredTool, ToolRecord};
 
-/// What was done to a tool.
+/// Kind of an outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OutcomeKind {
-    /// New, and stored.
+    /// New tool that was stored.
     Accepted,
-    /// The same as before.
+    /// Tool that is the same as before.
     Unchanged,
-    /// Stored in place of another version.
+    /// Tool that replaced another version.
     Changed,
-    /// Stored, but neither shown nor callable until approved.
+    /// Tool that was stored, but is neither shown nor callable until approved.
     Quarantined,
-    /// Not stored.
+    /// Tool that was not stored.
     Rejected,
-    /// No longer in the catalog.
+    /// Tool that was removed from the catalog.
     Removed,
 }
 
-/// What became of one tool.
+/// Outcome for one tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Its MCP name, as far as it could be read.
+    /// MCP name, as far as it could be read.
     pub name: String,
-    /// What was done.
+    /// Kind of the outcome.
     pub kind: OutcomeKind,
-    /// The name the model sees; empty when rejected.
+    /// Name that the model sees. Empty if the tool was rejected.
     pub model_name: String,
-    /// The hash before.
+    /// Hash of the previous definition.
     pub old_hash: Option<ContentHash>,
-    /// The hash now.
+    /// Hash of the new definition.
     pub new_hash: Option<ContentHash>,
-    /// The field at fault; empty unless rejected.
+    /// Field at fault. Empty unless the tool was rejected.
     pub field: String,
-    /// What was wrong and what would be right; empty unless rejected or quarantined.
+    /// Explanation of the mistake and of the expected input. Empty unless the tool was rejected or quarantined.
     pub problem: String,
-    /// What was found in its texts, whether or not it was accepted all the same.
+    /// Findings in the tool's texts. A tool may have findings and still be accepted.
     #[serde(default)]
     pub findings: Vec<String>,
 }
 
-/// Findings of one tool that an answer has, and bytes of each.
+/// Maximum findings of one tool in an answer, and maximum bytes of each.
 const FINDINGS_MAX: usize = 5;
 const FINDING_MAX: usize = 480;
 
-/// Characters of a rejected tool's name, and of what was wrong with it, that are told.
+/// Maximum characters of a rejected tool's name in an answer, and of the explanation.
 const NAME_MAX: usize = 128;
 const PROBLEM_MAX: usize = 2_048;
 
 impl Outcome {
-    /// The outcome of storing `new` where `old` was.
+    /// Returns the outcome of storing `new`, which replaces `old` if there was one.
     #[must_use]
     pub fn stored(old: Option<&StoredTool>, new: &ToolRecord) -> Self {
         let kind = match old {
@@ -77,7 +77,7 @@ impl Outcome {
         }
     }
 
-    /// The same with what was found in the tool, and why it waits for approval where it does.
+    /// Returns the outcome with the tool's findings. For a quarantined tool it also holds the reason.
     #[must_use]
     pub fn because(self, vetted: &Vetted) -> Self {
         let problem = match vetted.because {
@@ -89,7 +89,7 @@ impl Outcome {
         outcome
     }
 
-    /// Adds what was found, while there is room for it.
+    /// Adds a finding if there is room for it.
     pub(super) fn add(&mut self, finding: &Finding) {
         if self.findings.len() < FINDINGS_MAX {
             let mut text = finding.to_string();
@@ -98,7 +98,7 @@ impl Outcome {
         }
     }
 
-    /// The outcome of removing `old`.
+    /// Returns the outcome of removing `old`.
     #[must_use]
     pub fn removed(old: &StoredTool) -> Self {
         Self {
@@ -114,7 +114,7 @@ impl Outcome {
     }
 }
 
-/// Whether nothing but the spelling of the definition's JSON differs: what was registered first stays then.
+/// Returns true if the records differ at most in the spelling of the definition's JSON. The stored text is kept then.
 pub(super) fn is_same(old: &ToolRecord, new: &ToolRecord) -> bool {
     let respelt = ToolRecord {
         definition: old.definition.clone(),

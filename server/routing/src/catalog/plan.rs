@@ -1,5 +1,5 @@
-//! From a checked body and the stored server to the change that a commit makes. Pure: no store, no
-//! encoder.
+//! Comparison of a checked body with the stored server, which gives the change to commit. Pure: it uses neither store
+//! nor encoder.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,40 +12,40 @@ use super::vetting::Vetted;
 use toolgate_core::identity::ToolName;
 use toolgate_store::{ContentHash, ServerRecord, StoredServer, StoredTool, ToolRecord};
 
-/// What happens to stored tools that the body does not name.
+/// Treatment of stored tools that the body does not name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// They are removed.
+    /// Removes them.
     Replace,
-    /// They stay.
+    /// Keeps them.
     Merge,
 }
 
-/// One tool of the body after its check.
+/// Tool of the body after its check.
 pub type Checked = Result<ToolRecord, Rejection>;
 
-/// What a commit would change.
+/// Change that a commit would make.
 #[derive(Debug, Default)]
 pub struct Plan {
     /// Tools to insert or replace.
     pub upserts: Vec<ToolRecord>,
     /// Tools to remove.
     pub removals: Vec<ToolName>,
-    /// Summaries without a stored embedding, each once.
+    /// Summaries that no shown stored tool has, so that they need an embedding. May hold duplicates.
     pub new_summaries: Vec<String>,
-    /// The answer, tool by tool.
+    /// Outcomes to answer with, one for each tool.
     pub outcomes: Vec<Outcome>,
-    /// True when the server's own record differs.
+    /// True if the server's own record differs.
     pub server_changed: bool,
-    /// Tools of these that were not stored before.
+    /// Number of upserts that add a tool.
     pub added: usize,
 }
 
-/// The body, tool by tool, and what its texts mean for each.
+/// Tools of the body, and the vetting result of each.
 pub type Judged<'a> = (&'a [Checked], &'a [Vetted]);
 
 impl Plan {
-    /// Compares the body with what is stored.
+    /// Compares the body with the stored server and plans the change.
     #[must_use]
     pub fn new(
         server: &ServerRecord,
@@ -70,7 +70,7 @@ impl Plan {
         plan
     }
 
-    /// True when a commit would change nothing.
+    /// Returns true if a commit would change nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.upserts.is_empty() && self.removals.is_empty() && !self.server_changed
@@ -88,12 +88,12 @@ impl Plan {
         };
         let old = old.get(record.name.as_str()).copied();
         self.outcomes.push(Outcome::stored(old, &record).because(vetted));
-        // One that was damaged since is stored again.
+        // A stored tool that has been damaged is stored again.
         let is_whole = |old: &StoredTool| is_as_registered(&old.record);
         if old.is_some_and(|old| is_same(&old.record, &record) && is_whole(old)) {
             return;
         }
-        // What waits for approval is not embedded.
+        // Quarantined tools are not embedded.
         if record.status.is_shown() && !known.contains(record.summary.as_str()) {
             self.new_summaries.push(record.summary.clone());
         }
@@ -101,7 +101,8 @@ impl Plan {
         self.upserts.push(record);
     }
 
-    /// A rejected tool keeps its stored version: a broken update must not lose what worked.
+    /// Removes stored tools that the body does not name. A rejected tool keeps its stored version: a broken update must
+    /// not lose the version that worked.
     fn remove_unnamed(&mut self, checked: &[Checked], stored: &[StoredTool]) {
         let named: HashSet<&str> = checked
             .iter()
@@ -115,7 +116,7 @@ impl Plan {
     }
 }
 
-/// SHA-256 of a text that is embedded.
+/// Returns SHA-256 of a text that is embedded.
 #[must_use]
 pub fn text_hash(text: &str) -> ContentHash {
     Sha256::digest(text.as_bytes()).into()

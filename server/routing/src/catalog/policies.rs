@@ -1,4 +1,4 @@
-//! Policies as they are stored: checked before they are set, replaced under the catalog's revisions.
+//! Stored policies: checked before they are set, and versioned with the catalog's revisions.
 
 use super::Catalog;
 use toolgate_core::error::{Error, FieldViolation};
@@ -6,14 +6,14 @@ use toolgate_core::identity::TenantId;
 use toolgate_core::policy::Policy;
 use toolgate_store::{PolicyChange, StoreError, StoredCatalog, StoredPolicy};
 
-/// Tries at a commit while others change the same policy.
+/// Maximum attempts at a commit while other callers change the same policy.
 const TRIES: usize = 8;
 
 impl Catalog {
-    /// Replaces the tenant's policy; the same document again changes nothing.
+    /// Replaces the tenant's policy. Setting the same document again changes nothing.
     ///
     /// # Errors
-    /// A document that is wrong, a stale etag, a store that can't be reached; nothing is stored then.
+    /// An invalid document, a stale etag, or a store that can't be reached. Nothing is stored then.
     pub async fn set_policy(
         &self,
         tenant: &TenantId,
@@ -21,7 +21,7 @@ impl Catalog {
         etag: &str,
     ) -> Result<StoredPolicy, Error> {
         let text = document.clone();
-        // Compiling expressions takes a core for a while, so it leaves the async threads.
+        // Compiling expressions keeps a core busy, so it runs outside the async threads.
         let parse = move || parse(&text);
         let policy = tokio::task::spawn_blocking(parse).await.map_err(Error::internal)??;
         for _ in 0..TRIES {
@@ -48,7 +48,7 @@ impl Catalog {
         Err(Error::Contended)
     }
 
-    /// The tenant's policy; `None` when none was ever set.
+    /// Returns the tenant's policy, or `None` if none was ever set.
     ///
     /// # Errors
     /// No such tenant, or a store that can't be reached.
@@ -57,7 +57,7 @@ impl Catalog {
         Ok(self.store.read_policy(tenant).await?)
     }
 
-    /// The tenant's whole catalog with its policy.
+    /// Returns the tenant's whole catalog with its policy.
     ///
     /// # Errors
     /// No such tenant, or a store that can't be reached.
@@ -67,10 +67,10 @@ impl Catalog {
     }
 }
 
-/// Reads a document, each mistake with the field at fault.
+/// Parses a policy document. Each mistake is reported with the field at fault.
 ///
 /// # Errors
-/// [`Error::InvalidFields`].
+/// [`Error::InvalidFields`] if the document is invalid.
 pub fn parse(document: &str) -> Result<Policy, Error> {
     if document.is_empty() {
         let problem = "is missing: `{}` is a policy that says nothing";

@@ -1,4 +1,4 @@
-//! The upsert of one MCP server: check, compare, embed what is new, commit whole or not at all.
+//! Upsert of one MCP server: check, compare and embed new summaries, then commit everything or nothing.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -22,45 +22,45 @@ use toolgate_store::{
     StoredEmbedding, StoredServer, StoredTool,
 };
 
-/// Tries at a commit while others change the same server.
+/// Maximum attempts at a commit while other callers change the same server.
 const TRIES: usize = 8;
 
-/// Texts in one call to the encoder, which has several workers embed them side by side.
+/// Maximum texts in one call to the encoder. Several workers of the encoder embed them in parallel.
 const EMBED_CHUNK: usize = 512;
 
-/// Asks to upsert one MCP server.
+/// Request to upsert one MCP server.
 #[derive(Debug, Clone)]
 pub struct Registration {
-    /// The server as it is to be.
+    /// New record of the server.
     pub server: ServerRecord,
-    /// The body of its `tools/list`; not looked at when the server is only announced.
+    /// Body of the server's `tools/list`. Ignored if the server is only announced.
     pub body: Arc<[u8]>,
-    /// Settings by MCP name.
+    /// Settings of tools by MCP name.
     pub settings: HashMap<String, ToolSettings>,
-    /// What happens to tools that the body does not name.
+    /// Treatment of stored tools that the body does not name.
     pub mode: Mode,
-    /// The etag that must still hold; empty to skip the check.
+    /// Etag that the stored server must have. Empty skips the check.
     pub etag: String,
-    /// The caller's name for the request, and SHA-256 of its content.
+    /// Request id given by the caller, and SHA-256 of the request's content.
     pub request: Option<(String, ContentHash)>,
-    /// Store nothing when any tool is rejected.
+    /// True if nothing is stored when any tool is rejected.
     pub all_or_nothing: bool,
 }
 
-/// A registration's outcome.
+/// Result of a registration.
 #[derive(Debug, Clone)]
 pub struct Registered {
-    /// The server as stored.
+    /// Server as stored.
     pub server: StoredServer,
-    /// The catalog revision that holds the change.
+    /// Catalog revision that holds the change.
     pub revision: Revision,
-    /// One outcome per tool of the body, then one per removed tool.
+    /// Outcomes: one for each tool of the body, then one for each removed tool.
     pub outcomes: Vec<Outcome>,
-    /// True when the answer was recorded before.
+    /// True if this is the recorded answer of an earlier call with the same request id.
     pub replayed: bool,
 }
 
-/// Whose change it is, and which.
+/// Registration with its tenant.
 #[derive(Clone, Copy)]
 struct Asked<'a> {
     tenant: &'a TenantId,
@@ -69,7 +69,7 @@ struct Asked<'a> {
 
 type Stored = Option<(StoredServer, Vec<StoredTool>)>;
 
-/// What a change is made from.
+/// Input of the comparison from which a plan is made.
 struct Compared {
     server: ServerRecord,
     body: Body,
@@ -82,8 +82,8 @@ impl Catalog {
     /// Upserts one MCP server.
     ///
     /// # Errors
-    /// Malformed bodies, passed limits, a stale etag, a reused request id, an encoder or store that can't
-    /// be reached; nothing is stored then.
+    /// A malformed body, an exceeded limit, a stale etag, a reused request id, or an encoder or store that can't be
+    /// reached. Nothing is stored then.
     pub async fn register(
         &self,
         tenant: &TenantId,
@@ -103,7 +103,7 @@ impl Catalog {
         let mut checked: Option<Body> = None;
         let mut embedded = HashMap::new();
         for _ in 0..TRIES {
-            // Asked again at each try: the same request may have been answered meanwhile.
+            // Each attempt looks again, because the same request may have been answered in the meantime.
             if let Some(answer) = self.recorded(tenant, &registration).await? {
                 return Ok(answer);
             }
@@ -114,7 +114,7 @@ impl Catalog {
             refuse_rejections(&registration, &body.checked)?;
             let stored = self.store.read_server(tenant, &registration.server.name).await?;
             check_etag(&registration.etag, &stored)?;
-            // The tools were checked as those of a server of that tier.
+            // The tools were checked under this tier.
             if names_no_tier && tier_of(stored.as_ref()) != registration.server.trust_tier {
                 return Err(Error::Contended);
             }
@@ -162,7 +162,7 @@ impl Catalog {
         Ok(Some(Registered { server, revision, outcomes, replayed: true }))
     }
 
-    /// The server as stored; as it was asked for when it has been removed since.
+    /// Returns the stored server, or the server as requested if it has been removed since.
     async fn stored_server(
         &self,
         tenant: &TenantId,
@@ -181,7 +181,7 @@ impl Catalog {
         ))
     }
 
-    /// Parsing and compiling thousands of schemas takes a core for a while, so it leaves the async threads.
+    /// Checks the body outside the async threads: parsing and compiling thousands of schemas keeps a core busy.
     async fn check(
         &self,
         tenant: &TenantId,
@@ -198,7 +198,7 @@ impl Catalog {
         self.share.run(tenant, Behind::Embedding, check).await?
     }
 
-    /// Comparing thousands of tools, each of which is parsed and hashed, takes a core for a while too.
+    /// Makes the plan outside the async threads: parsing and hashing thousands of tools keeps a core busy.
     async fn plan(&self, tenant: &TenantId, compared: Compared) -> Result<(Plan, Compared), Error> {
         let compare = move || {
             let Compared { server, body, vetted, stored, mode } = &compared;
@@ -208,8 +208,8 @@ impl Catalog {
         self.share.run(tenant, Behind::Embedding, compare).await
     }
 
-    /// Embeds the summaries that are not yet. While the encoder can't be reached, the registration goes on: the shard
-    /// embeds what is missing when it is loaded, and words decide until then.
+    /// Embeds summaries that have no embedding yet. If the encoder can't be reached, the registration goes on. The
+    /// shard embeds the missing summaries when it is loaded, and until then tools are found by words alone.
     async fn embed(
         &self,
         tenant: &TenantId,
@@ -318,8 +318,8 @@ impl<E: Into<Error>> From<E> for CommitError {
     }
 }
 
-/// The server as it is to be. An announcement changes nothing else of one that is stored: its scopes and
-/// preconditions go on guarding its tools.
+/// Returns the server record to store. Announcing a stored server only marks it as pending: its scopes and
+/// preconditions continue to guard its tools.
 fn server_after(
     asked: &ServerRecord,
     stored: Option<&(StoredServer, Vec<StoredTool>)>,
@@ -361,7 +361,7 @@ fn check_body(
     let check = ToolCheck { server, settings: &registration.settings, limits, is_trusted, work };
     let mut checked: Vec<Checked> = Vec::with_capacity(list.tools.len());
     for (i, text) in list.tools.iter().enumerate() {
-        // Schemas take up to some 50 ms each: nobody waits for the rest any more.
+        // A schema takes up to about 50 ms. After the deadline, no caller waits for the rest.
         if deadline.is_some_and(|at| at <= Instant::now()) {
             return Err(Error::DeadlineExceeded);
         }

@@ -1,5 +1,4 @@
-//! Whether stored embeddings are what the encoder says: some are drawn, embedded anew by whoever has an encoder, and
-//! compared.
+//! Spot checks of stored embeddings: some are drawn, embedded again by a caller with an encoder, and compared.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, HashSet};
@@ -10,32 +9,32 @@ use crate::encoder::Embedded;
 use crate::encoder::pool::{COMPARED_COSINE_MIN, cosine};
 use toolgate_store::{ContentHash, TenantContent};
 
-/// The least that are drawn, where there are as many.
+/// Minimum number of embeddings to draw, if there are as many.
 pub const DRAWN_MIN: usize = 64;
 
-/// A stored embedding that was drawn.
+/// Stored embedding that was drawn for comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Drawn {
-    /// The summary that it is of.
+    /// Summary that was embedded.
     pub text: String,
     /// SHA-256 of the summary.
     pub text_hash: ContentHash,
-    /// A tool that has the summary.
+    /// Tool that has the summary.
     tool: String,
     stored: Vec<f32>,
 }
 
-/// A stored embedding that is not its summary's.
+/// Stored embedding that does not match its summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrong {
     /// SHA-256 of the summary.
     pub text_hash: ContentHash,
-    /// Says what is wrong, and where.
+    /// Description of the problem and its place.
     pub problem: String,
 }
 
-/// Draws one in `one_in` of the tenant's embeddings by the encoder of this fingerprint, [`DRAWN_MIN`] at least; others
-/// each time.
+/// Draws one in `one_in` of the tenant's embeddings made by the encoder with this fingerprint, but at least
+/// [`DRAWN_MIN`]. Each call draws at random.
 #[must_use]
 pub fn draw(content: &TenantContent, fingerprint: &str, one_in: usize) -> Vec<Drawn> {
     let stored = content.embeddings.iter().filter(|(by, _)| by == fingerprint);
@@ -59,13 +58,13 @@ pub fn draw(content: &TenantContent, fingerprint: &str, one_in: usize) -> Vec<Dr
     all
 }
 
-/// Returns those of `drawn` that differ from what the encoder says now, in the same order, as the answers of encoder
-/// workers are judged.
+/// Returns the drawn embeddings that differ from `embedded`, the encoder's current answers in the same order. The limit
+/// is the one that applies to the answers of encoder workers.
 #[must_use]
 pub fn wrong(drawn: &[Drawn], embedded: &[Embedded]) -> Vec<Wrong> {
     let judge = |(drawn, now): (&Drawn, &Embedded)| {
         let found = cosine(&drawn.stored, &now.vector);
-        // What is no number is not above.
+        // A NaN fails this comparison.
         let is_right = drawn.stored.len() == now.vector.len() && found >= COMPARED_COSINE_MIN;
         let Drawn { tool, text_hash, .. } = drawn;
         let problem = format!(

@@ -1,6 +1,6 @@
-//! The share of the cores that work beside the calls has, so that one tenant's thousands of tools don't make another's
-//! calls wait: half of them, on threads that give way, and one piece of work of each tenant at a time. Registrations and
-//! large shards have one, and compiling schemas for Gate has another.
+//! CPU share of background work, so that one tenant's thousands of tools don't delay the calls of another. The work
+//! gets half of the cores, runs on threads of lower priority, and takes one piece of work of each tenant at a time.
+//! Registrations and large shards use one share; compiling schemas for Gate uses another.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,10 +14,10 @@ use toolgate_encoder::give_way;
 use toolgate_core::error::Error;
 use toolgate_core::identity::TenantId;
 
-/// Tenants whose turns are kept before those that nobody waits for are dropped.
+/// Number of tenants from which on turns without waiters are dropped.
 const TURNS_KEPT: usize = 256;
 
-/// A share of the cores.
+/// Share of the CPU cores.
 #[derive(Debug)]
 pub struct Share {
     permits: Arc<Semaphore>,
@@ -32,19 +32,19 @@ impl Default for Share {
 }
 
 impl Share {
-    /// Half of so many cores, and one at least.
+    /// Creates a share of half of `cores`, and of at least one core.
     #[must_use]
     pub fn of(cores: usize) -> Self {
         let permits = Arc::new(Semaphore::new((cores / 2).max(1)));
         Self { permits, turns: Mutex::default(), begun: AtomicU64::new(0) }
     }
 
-    /// Does the tenant's work once it has its turn and a core is free. Tenants that wait come in order, whatever one of
-    /// them still has in hand. The thread gives way to what `behind` names. Work that has begun is finished, and holds its
-    /// core until then, also when the caller leaves.
+    /// Runs `work` once the tenant has its turn and a core is free. Waiting tenants are served in order, no matter how
+    /// much work one of them has queued. The thread runs at lower priority than the work named by `behind`. Work that
+    /// has begun is finished and holds its core until then, even if the caller stops waiting.
     ///
     /// # Errors
-    /// [`Error::Internal`] when the work panics, or there is no thread for it.
+    /// [`Error::Internal`] if the work panics, or if no thread can be started for it.
     pub async fn run<T: Send + 'static>(
         &self,
         tenant: &TenantId,
@@ -62,14 +62,14 @@ impl Share {
             let result = work();
             drop(permit);
             drop(turn);
-            // Nobody waits for it any more where this fails.
+            // Sending fails if the caller no longer waits.
             drop(done.send(result));
         });
         spawned.map_err(Error::internal)?;
         outcome.await.map_err(Error::internal)
     }
 
-    /// Returns how many pieces of work have begun.
+    /// Returns the number of pieces of work that have begun.
     #[must_use]
     pub fn begun(&self) -> u64 {
         self.begun.load(Ordering::Relaxed)
@@ -121,7 +121,7 @@ mod tests {
                 };
                 share.run(&tenant(name), Behind::Embedding, work).await
             }));
-            // The runtime has one thread: each task waits for its turn or its core before the next one comes.
+            // The runtime has one thread: each task waits for its turn or its core before the next one is spawned.
             tokio::task::yield_now().await;
         }
         assert_eq!(share.permits.available_permits(), 0);

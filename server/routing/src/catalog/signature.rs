@@ -1,5 +1,5 @@
-//! A tool in one line: `name(required: type, optional?: type = default)` and the first sentence of its
-//! description. Required parameters are never left out; what else had to be is told by a flag.
+//! Signature of a tool in one line: `name(required: type, optional?: type = default)` and the first sentence of its
+//! description. Required parameters are never left out. A flag tells if anything else was.
 
 mod parameters;
 mod types;
@@ -11,23 +11,23 @@ use super::summary::first_sentence;
 use parameters::Parameters;
 use types::{Types, minified};
 
-/// Characters of the parameters, beyond which optional ones are left out.
+/// Maximum bytes of the parameters. Optional ones beyond it are left out.
 const PARAMETERS_MAX: usize = 600;
 
-/// Characters of a default that is shown.
+/// Maximum bytes of a default value that is shown.
 const DEFAULT_MAX: usize = 40;
 
-/// A tool in one line.
+/// Signature of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signature {
-    /// The line.
+    /// Signature in one line.
     pub text: String,
-    /// True when it says less than the input schema about which arguments are valid.
+    /// True if the line says less than the input schema about which arguments are valid.
     pub lossy: bool,
 }
 
 impl Signature {
-    /// The signature of a definition under the name that the model sees.
+    /// Returns the signature of a definition under the name that the model sees.
     #[must_use]
     pub fn of(model_name: &str, definition: &Definition) -> Self {
         let schema: Value = serde_json::from_str(definition.input_schema()).unwrap_or_default();
@@ -53,7 +53,7 @@ fn required<'a>(parameters: &Parameters<'a>, types: &mut Types<'a>) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-/// Adds what fits.
+/// Appends the optional parameters that fit.
 fn optional<'a>(parameters: &Parameters<'a>, types: &mut Types<'a>, text: &mut String) {
     let start = text.len();
     let mut separator = if parameters.required.is_empty() { "" } else { ", " };
@@ -82,7 +82,7 @@ fn default_of(schema: &Value, types: &mut Types<'_>) -> String {
     format!(" = {default}")
 }
 
-/// A name as it stands, unless it could be taken for something else.
+/// Returns the name unchanged if it is plain, or else as a JSON string, so that it can't be taken for other syntax.
 fn quoted(name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '$' | '@');
     if !name.is_empty() && name.chars().all(plain) {

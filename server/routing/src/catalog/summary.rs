@@ -1,25 +1,25 @@
-//! The deterministic extractive summary: what is embedded, and what a model reads of a deferred tool.
+//! Extractive, deterministic summary of a tool. It is embedded, and a model reads it for a deferred tool.
 
 use toolgate_core::tokens;
 
-/// The most cl100k_base tokens of a summary (Tool Attention, phase 1).
+/// Maximum cl100k_base tokens of a summary (Tool Attention, phase 1).
 pub const SUMMARY_TOKENS_MAX: u32 = 60;
 
-/// Characters of a sentence that stands for a description.
+/// Maximum characters of a sentence that is shown instead of a description.
 pub const SENTENCE_MAX: usize = 160;
 
-/// Words that end in a full stop within a sentence.
+/// Abbreviations whose full stop does not end a sentence.
 const ABBREVIATIONS: [&str; 4] = ["e.g.", "i.e.", "etc.", "vs."];
 
-/// Longest description prefix that is looked at, in bytes; far beyond 60 tokens of any script.
+/// Maximum bytes of a description that are read. Far more than 60 tokens of any script.
 const LOOK_AT: usize = 4096;
 
-/// `name in words: description`, as many whole sentences of it as fit [`SUMMARY_TOKENS_MAX`] tokens; of a
-/// first sentence that is longer, as many words.
+/// Returns the summary `name in words: description`. The description is cut to the whole sentences that fit in
+/// [`SUMMARY_TOKENS_MAX`] tokens. If the first sentence is longer, it is cut to the words that fit.
 ///
-/// Measured on the 235 tools of a vendor's own MCP server with 735 of its prompts, recall at 1 / 5 / 10:
-/// whole sentences .811 / .974 / .989 with 42 tokens a tool; cut on a word .799 / .974 / .992 with 49; the
-/// name as it stands .800 / .971 / .989 (the published rule); the first sentence alone .731 / .967 / .988.
+/// Measured on the 235 tools of a vendor's own MCP server with 735 of its prompts, recall at 1 / 5 / 10: whole
+/// sentences .811 / .974 / .989 with 42 tokens a tool; cut on a word .799 / .974 / .992 with 49; the name as it stands
+/// .800 / .971 / .989 (the published rule); the first sentence alone .731 / .967 / .988.
 #[must_use]
 pub fn summarise(name: &str, description: &str) -> String {
     let words = humanise(name);
@@ -37,7 +37,7 @@ pub fn summarise(name: &str, description: &str) -> String {
     fitting.last().map_or_else(|| cut(&whole, SUMMARY_TOKENS_MAX), str::to_owned)
 }
 
-/// Whether [`summarise`] ends within the first sentence, because that alone is too long.
+/// Returns true if [`summarise`] cuts within the first sentence, because that sentence alone is too long.
 #[must_use]
 pub fn is_cut(name: &str, description: &str) -> bool {
     let description = collapse(prefix(description, LOOK_AT));
@@ -46,7 +46,7 @@ pub fn is_cut(name: &str, description: &str) -> bool {
     tokens::count(&shortest) > SUMMARY_TOKENS_MAX
 }
 
-/// The first sentence of a description in one line, at most [`SENTENCE_MAX`] characters of it.
+/// Returns the first sentence of a description in one line, cut to [`SENTENCE_MAX`] characters.
 #[must_use]
 pub fn first_sentence(description: &str) -> String {
     let text = collapse(prefix(description, LOOK_AT));
@@ -61,7 +61,8 @@ pub fn first_sentence(description: &str) -> String {
     format!("{words}...")
 }
 
-/// Where the sentences of a text in one line end, in bytes; `e.g.` and its like end none.
+/// Returns the byte offsets at which the sentences of a one-line text end. Abbreviations such as `e.g.` don't end a
+/// sentence.
 pub fn sentence_ends(text: &str) -> impl Iterator<Item = usize> {
     let ends = text.match_indices(' ').map(|(at, _)| at).chain([text.len()]);
     ends.filter(|end| {
@@ -70,7 +71,7 @@ pub fn sentence_ends(text: &str) -> impl Iterator<Item = usize> {
     })
 }
 
-/// A tool's name as words: split on `_`, `-`, `.`, `/` and camel case, in lower case except for
+/// Returns a tool's name as words, split on `_`, `-`, `.`, `/` and camel case. Words are in lower case except for
 /// abbreviations.
 #[must_use]
 pub fn humanise(name: &str) -> String {
@@ -96,7 +97,7 @@ fn split_camel_case(part: &str, words: &mut Vec<String>) {
     }
 }
 
-/// `aB` and `ABc` begin a word at `B`.
+/// Returns true if a word begins at `i`. `aB` and `ABc` begin a word at `B`.
 fn begins_word(chars: &[char], i: usize) -> bool {
     let before = chars[i - 1];
     let here = chars[i];
@@ -104,7 +105,7 @@ fn begins_word(chars: &[char], i: usize) -> bool {
     here.is_uppercase() && (before.is_lowercase() || (before.is_uppercase() && next_is_lower))
 }
 
-/// The text in one line, with one space between words.
+/// Returns the text in one line, with one space between words.
 #[must_use]
 pub fn collapse(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -114,16 +115,15 @@ fn prefix(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
-/// The longest prefix of whole words within `max` tokens; of a first word that is longer, as many
-/// characters as fit.
+/// Returns the longest prefix of whole words within `max` tokens. A first word that is longer is cut to the characters
+/// that fit.
 #[must_use]
 pub fn cut(text: &str, max: u32) -> String {
     if tokens::count(text) <= max {
         return text.to_owned();
     }
     let ends: Vec<usize> = text.match_indices(' ').map(|(at, _)| at).collect();
-    // Token counts grow with the prefix but for a token or two at a seam, so the search is followed by a
-    // check.
+    // Token counts grow with the prefix except for a token or two at a seam, so the search is followed by a check.
     let mut fits = ends.partition_point(|&end| tokens::count(&text[..end]) <= max);
     while fits > 0 && tokens::count(&text[..ends[fits - 1]]) > max {
         fits -= 1;

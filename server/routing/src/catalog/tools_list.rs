@@ -1,21 +1,21 @@
-//! Reads the body of an MCP `tools/list`: the result, the whole JSON-RPC response, or the bare array.
-//! Only the outer shape is checked here; each tool is checked alone, elsewhere.
+//! Parser of the body of an MCP `tools/list`: the result, the whole JSON-RPC response, or the bare array. It checks
+//! only the outer shape; each tool is checked separately in `check`.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use toolgate_core::error::Error;
 
-/// The tools of a body, each as JSON text, and whether more pages follow.
+/// Tools of a `tools/list` body.
 #[derive(Debug)]
 pub struct ToolsList<'a> {
-    /// The tools, as they stand in the body.
+    /// JSON text of each tool, as it stands in the body.
     pub tools: Vec<&'a str>,
-    /// True when the body says that it is one page of several.
+    /// True if the body is one page of several, with more to follow.
     pub more_pages: bool,
 }
 
-/// The object shapes: a `ListToolsResult` (MCP 2025-11-25, "Tools") or the JSON-RPC response around it.
+/// Object shapes of a body: a `ListToolsResult` (MCP 2025-11-25, "Tools") or the JSON-RPC response around it.
 #[derive(Deserialize)]
 struct Body<'a> {
     #[serde(borrow)]
@@ -27,10 +27,10 @@ struct Body<'a> {
 }
 
 impl<'a> ToolsList<'a> {
-    /// Reads a body.
+    /// Parses a body.
     ///
     /// # Errors
-    /// [`Error::MalformedCatalog`] with the place of the mistake.
+    /// [`Error::MalformedCatalog`] with the line and column of the mistake.
     pub fn parse(body: &'a [u8]) -> Result<Self, Error> {
         let text = utf8(body)?;
         if text.trim_start().starts_with('[') {
@@ -61,7 +61,7 @@ fn utf8(body: &[u8]) -> Result<&str, Error> {
 }
 
 fn at(error: &serde_json::Error) -> Error {
-    // The parser's text ends in the place, which the error carries in fields of its own.
+    // The parser's text ends with the position, which the error holds in its own fields.
     let text = error.to_string();
     let problem = text.split(" at line ").next().unwrap_or(&text).to_owned();
     Error::MalformedCatalog { line: error.line(), column: error.column(), problem }

@@ -1,5 +1,5 @@
-//! Whether stored content is what a registration would have stored: hashes, counts and names are made again and
-//! compared. No store, no encoder.
+//! Verification of stored content: hashes, counts and names are computed again and compared with the stored ones. It
+//! uses neither store nor encoder.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use toolgate_core::identity::{TenantId, ToolId};
 use toolgate_core::tokens;
 use toolgate_store::{StoredTool, TenantContent, ToolRecord};
 
-/// What is wrong with a tenant's content, each thing in words that name its place; nothing when all is well.
+/// Returns the problems of a tenant's content, each as a sentence that names its place. Empty if there are none.
 #[must_use]
 pub fn problems(content: &TenantContent) -> Vec<String> {
     let mut found = content.damage.clone();
@@ -41,7 +41,7 @@ pub fn problems(content: &TenantContent) -> Vec<String> {
     found
 }
 
-/// Returns how many embeddings are of no tool's summary. They take room and harm nothing.
+/// Returns the number of embeddings that belong to no tool's summary. They take up space but do no harm.
 #[must_use]
 pub fn orphans(content: &TenantContent) -> usize {
     let summaries = content.catalog.all_tools().map(|tool| text_hash(&tool.record.summary));
@@ -50,15 +50,15 @@ pub fn orphans(content: &TenantContent) -> usize {
     embeddings.filter(|(_, embedding)| !summaries.contains(&embedding.text_hash)).count()
 }
 
-/// Returns true if the definition is the one that was registered: its hash is the stored one.
+/// Returns true if the definition is the registered one, that is, if it still has the stored hash.
 #[must_use]
 pub fn is_as_registered(tool: &ToolRecord) -> bool {
     let definition = Definition::parse(&tool.definition);
     definition.is_ok_and(|definition| definition.hash().ok() == Some(tool.hash))
 }
 
-/// Returns true if the definition is the one that was registered, and tells the log of one that is not: to serve it would
-/// be to vouch for another.
+/// Returns true if the definition is the registered one, and logs an error if it is not. A damaged definition must not
+/// be served as the one that was approved.
 #[must_use]
 pub fn is_served(tenant: &TenantId, tool: &ToolRecord) -> bool {
     let is_good = is_as_registered(tool);
@@ -116,7 +116,7 @@ fn of_tool(stored: &StoredTool) -> Vec<String> {
                 found.push("its hash is not the definition's".to_owned());
             }
             let counted = tokens::count(&definition.prompt_form(&tool.model_name));
-            // Of an older dialect, as releases before counted it.
+            // For a schema of an older dialect, earlier releases counted the registered form.
             let registered =
                 || tokens::count(&definition.prompt_form_as_registered(&tool.model_name));
             if counted != tool.schema_tokens && registered() != tool.schema_tokens {

@@ -1,5 +1,5 @@
-//! What the texts of a registration mean for its tools: which are shown, and which wait for approval. The rules and
-//! the decision are `safety`'s; here they meet what is stored.
+//! Vetting of a registration's texts: which tools are shown, and which are quarantined until approved. The rules and
+//! the decision are in `safety`; this module applies them to stored content.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -27,43 +27,43 @@ use toolgate_store::{
     ToolStatus,
 };
 
-/// The wire's number of `TRUST_TIER_UNTRUSTED`, and of `TRUST_TIER_STANDARD`.
+/// Numbers of `TRUST_TIER_UNTRUSTED` and `TRUST_TIER_STANDARD` in the API.
 const UNTRUSTED: i32 = 1;
 const STANDARD: i32 = 2;
 
-/// Suspicious tools of one registration that have a line of the log each.
+/// Maximum suspicious tools of one registration that are logged one by one.
 const LOGGED_MAX: usize = 20;
 
-/// How registrations are vetted.
+/// Settings for the vetting of registrations.
 #[derive(Debug, Clone)]
 pub struct Vetting {
-    /// What texts are held against.
+    /// Scanner with the rules for texts.
     pub scanner: Arc<Live<Scanner>>,
-    /// Whether an MCP server is untrusted when its registration does not say.
+    /// True if an MCP server is untrusted when its registration names no tier.
     pub untrusted_by_default: bool,
-    /// Where it is counted.
+    /// Counters of findings and quarantined tools.
     pub metrics: SafetyMetrics,
 }
 
-/// What became of one tool of the body.
+/// Vetting result of one tool of the body.
 #[derive(Debug, Clone, Default)]
 pub struct Vetted {
-    /// Whether it is shown.
+    /// Status to store, which decides if the tool is shown.
     pub status: ToolStatus,
-    /// Why it is not.
+    /// Reason for the quarantine, if any.
     pub because: Option<Because>,
-    /// What was found in it, the worst first.
+    /// Findings in the tool, the most severe first.
     pub findings: Vec<Finding>,
 }
 
-/// The body of a registration, checked once however often its commit is tried.
+/// Body of a registration. It is checked once, even if the commit is tried several times.
 pub(super) struct Body {
     pub(super) checked: Vec<Checked>,
-    /// What was found in each tool's own texts; nothing without vetting.
+    /// Findings in each tool's own texts. Empty without vetting.
     pub(super) texts: Vec<Vec<Finding>>,
 }
 
-/// What is looked at beside the texts of one tool: the MCP server's other tools, and other MCP servers'.
+/// Context in which tools are vetted: other tools of the same MCP server, and those of other servers.
 #[derive(Debug)]
 pub(super) struct Scene {
     pub(super) server: ServerName,
@@ -75,7 +75,7 @@ pub(super) struct Scene {
 
 type Stored<'a> = Option<&'a (StoredServer, Vec<StoredTool>)>;
 
-/// Returns the tier of a registration that names none: the one that its MCP server has, or else the default.
+/// Returns the trust tier of a registration that names none: the tier of the stored MCP server, or else the default.
 pub(super) fn tier_of_unnamed(stored: Option<i32>, vetting: Option<&Vetting>) -> i32 {
     match (stored, vetting) {
         (Some(tier), _) if tier != 0 => tier,
@@ -85,7 +85,7 @@ pub(super) fn tier_of_unnamed(stored: Option<i32>, vetting: Option<&Vetting>) ->
 }
 
 impl Vetting {
-    /// What is found in each tool's own texts, and in its MCP server's.
+    /// Returns the findings in each tool's own texts, each with those in the MCP server's texts.
     pub(super) fn texts(&self, server: &ServerRecord, checked: &[Checked]) -> Vec<Vec<Finding>> {
         let scanner = self.scanner.now();
         let of_server = scanner.server(&server.description);
@@ -103,7 +103,7 @@ impl Vetting {
         checked.iter().enumerate().map(of_tool).collect()
     }
 
-    /// What is found in the tools beside others, by place.
+    /// Returns the findings that come from comparing tools with others, each with the tool's index in the body.
     pub(super) fn beside(&self, scene: &Scene) -> Vec<(usize, Finding)> {
         let parsed: Vec<(usize, &ToolRecord, Value)> = scene
             .checked
@@ -168,7 +168,7 @@ impl Vetting {
 }
 
 impl Catalog {
-    /// What becomes of each tool of the body, beside what is stored now.
+    /// Vets each tool of the body against the content that is stored now.
     pub(super) async fn vet(
         &self,
         tenant: &TenantId,
@@ -177,7 +177,7 @@ impl Catalog {
         stored: Stored<'_>,
     ) -> Result<Vec<Vetted>, Error> {
         let server = &registration.server.name;
-        // What is stored of a tool says more than what is remembered of it.
+        // A tool's stored record says more than the record of its removal, so the latter is read only for new tools.
         let past = match brings_new(&body.checked, stored) {
             true => self.store.past_tools(tenant, server).await?,
             false => Vec::new(),
@@ -204,8 +204,8 @@ impl Catalog {
         Ok(verdicts(Some(tier), &body.checked, &known, findings))
     }
 
-    /// Which of the tools whose summaries were embedded now are near to everything, by place. It is told and holds nothing
-    /// back: what waits for approval is settled before anything is embedded.
+    /// Returns a finding, with the tool's index, for every newly embedded tool that is near to most requests. Such a
+    /// finding never quarantines a tool: that is decided before anything is embedded.
     pub(super) fn near_everything(
         &self,
         checked: &[Checked],
@@ -223,7 +223,7 @@ impl Catalog {
         checked.iter().enumerate().filter_map(finding).collect()
     }
 
-    /// Counts and logs what was found in the tools that were written, and which of them wait for approval.
+    /// Counts and logs the findings in the tools that were written, and those of them that are quarantined.
     pub(super) fn report(
         &self,
         tenant: &TenantId,
@@ -267,7 +267,8 @@ impl Catalog {
     }
 }
 
-/// Whether tools must be looked at beside others again: one that is as it was, and shown, was looked at then.
+/// Returns true if tools must be compared with others again. Not needed if every tool is unchanged and shown: each was
+/// compared when it was registered.
 pub(super) fn needs_scene(checked: &[Checked], stored: Stored<'_>) -> bool {
     let known = by_name(stored);
     let is_settled = |tool: &ToolRecord| {
@@ -283,16 +284,16 @@ fn brings_new(checked: &[Checked], stored: Stored<'_>) -> bool {
     checked.iter().flatten().any(|tool| !known.contains_key(&tool.name))
 }
 
-/// What is known of the MCP server from before.
+/// Earlier state of the MCP server.
 pub(super) struct Known<'a> {
-    /// The MCP server and its tools.
+    /// MCP server and its stored tools.
     pub(super) stored: Stored<'a>,
-    /// Tools of it that were removed; nothing when the body brings none that is not stored.
+    /// Removed tools of the server. Empty if every tool of the body is stored.
     pub(super) past: &'a [PastTool],
 }
 
 impl Known<'_> {
-    /// What is known of each tool of the body, by place.
+    /// Returns the earlier state of each tool of the body, in the body's order.
     fn before(&self, checked: &[Checked]) -> Vec<Before> {
         let stored = by_name(self.stored);
         let past: HashMap<&ToolName, &PastTool> =
@@ -312,7 +313,8 @@ impl Known<'_> {
     }
 }
 
-/// What becomes of each tool of the body. Without vetting nothing new is quarantined; what was stays so.
+/// Decides on each tool of the body. Without vetting, no new tool is quarantined, and quarantined tools stay
+/// quarantined.
 pub(super) fn verdicts(
     tier: Option<Tier>,
     checked: &[Checked],
@@ -354,14 +356,14 @@ fn status_before(is_same: bool, status: ToolStatus) -> Before {
     }
 }
 
-/// Returns true if a tool that was removed had the texts of `new`.
+/// Returns true if the removed tool had the same texts as `new`.
 fn said_the_same(past: &PastTool, new: &ToolRecord) -> bool {
     past.hash == new.hash
         && past.summary_hash == text_hash(&new.summary)
         && past.search_hint == new.search_hint
 }
 
-/// Whether two versions of a tool have the same texts, whatever else is set for it.
+/// Returns true if two versions of a tool have the same texts. Other settings may differ.
 fn says_the_same(old: &ToolRecord, new: &ToolRecord) -> bool {
     old.hash == new.hash && old.summary == new.summary && old.search_hint == new.search_hint
 }
@@ -379,7 +381,7 @@ fn other<'a>(tool: &'a StoredTool, description: &'a str) -> Other<'a> {
     }
 }
 
-/// All that is read of a definition here: catalogs are large.
+/// Only part of a definition that is read here, because catalogs are large.
 #[derive(Deserialize)]
 struct Described {
     description: Option<String>,

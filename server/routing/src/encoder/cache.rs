@@ -1,5 +1,5 @@
-//! Embeddings that were made before, within a bound of bytes, and those that are being made. Tenants share
-//! nothing: what one asked must not make another's answer quicker.
+//! Cache of embeddings that were made or are being made, bounded in bytes. Tenants share no entries: a tenant's request
+//! must not make another tenant's answer faster.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use sha2::{Digest as _, Sha256};
 use super::Embedded;
 use toolgate_core::identity::TenantId;
 
-/// What an entry takes beside its vector and its tenant's name, about.
+/// Approximate bytes of an entry besides its vector and its tenant's name.
 const ENTRY_BYTES: usize = 160;
 
-/// The size of an entry that the cache is laid out for: 384 dimensions.
+/// Expected bytes of an entry, for which the cache is sized: 384 dimensions.
 const ENTRY_EXPECTED: u64 = 1_700;
 
-/// A tenant's text as one encoder reads it. Of the text only a hash is kept: intents are users' words.
+/// Key of a tenant's text for one encoder. Only a hash of the text is kept, because intents are users' words.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     tenant: TenantId,
@@ -34,7 +34,7 @@ impl Key {
     }
 }
 
-/// Weighs an embedding by its bytes.
+/// Weigher of entries by their bytes.
 #[derive(Debug, Clone)]
 struct ByMemory;
 
@@ -55,37 +55,38 @@ type Guard<'a> = PlaceholderGuard<
     sync::DefaultLifecycle<Key, Arc<Embedded>>,
 >;
 
-/// The embeddings.
+/// Cache of embeddings by tenant and text.
 pub(super) struct Cache(Entries);
 
-/// What the cache has of a key.
+/// Result of a lookup in the cache.
 pub(super) enum Found<'a> {
-    /// Its embedding.
+    /// Embedding that is in the cache.
     Here(Embedded),
-    /// Nothing: whoever asked is to make it.
+    /// No embedding. The caller must make it.
     Missing(Place<'a>),
-    /// Somebody is making it.
+    /// Embedding that another caller is making.
     UnderWay,
 }
 
-/// The right, and the duty, to make an embedding. Dropped without, it goes to one of those who wait.
+/// Right and duty to make an embedding. If it is dropped unfilled, it passes to one of the waiting callers.
 pub(super) struct Place<'a>(Guard<'a>);
 
 impl Place<'_> {
     pub(super) fn fill(self, embedded: Embedded) {
-        // Refused when the entry was replaced or is larger than the cache: those who wait get it all the same.
+        // The insert is refused if the entry was replaced or is larger than the cache. Waiting callers get the
+        // embedding anyway.
         drop(self.0.insert(Arc::new(embedded)));
     }
 }
 
 impl Cache {
-    /// A cache of about `bytes` at most.
+    /// Creates a cache of at most about `bytes` bytes.
     pub(super) fn new(bytes: u64) -> Self {
         let entries = usize::try_from(bytes / ENTRY_EXPECTED).unwrap_or(usize::MAX).max(1);
         Self(Entries::with_weighter(entries, bytes, ByMemory))
     }
 
-    /// What is there, without waiting.
+    /// Looks up a key without waiting.
     pub(super) fn look(&self, key: &Key) -> Found<'_> {
         match self.0.get_value_or_guard(key, Some(Duration::ZERO)) {
             GuardResult::Value(embedded) => Found::Here(Embedded::clone(&embedded)),
@@ -94,13 +95,13 @@ impl Cache {
         }
     }
 
-    /// Waits for whoever is making it; the place, when nobody is any longer.
+    /// Waits for the caller that makes the embedding. Returns the place if that caller gave up.
     pub(super) async fn wait(&self, key: &Key) -> Result<Embedded, Place<'_>> {
         let waited = self.0.get_value_or_guard_async(key).await;
         waited.map(|embedded| Embedded::clone(&embedded)).map_err(Place)
     }
 
-    /// Bytes that the entries take, about.
+    /// Returns the approximate bytes of all entries.
     pub(super) fn memory(&self) -> u64 {
         self.0.weight()
     }

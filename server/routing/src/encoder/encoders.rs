@@ -1,30 +1,30 @@
-//! One encoder, for both sides of a search: summaries that are to be found, and intents that find them.
+//! Encoder for both sides of a search: the summaries to be found, and the intents to search with.
 
 use std::sync::Arc;
 
 use super::{Encoder, Intents, Prefixed};
 use crate::encoder::EncoderMetrics;
 
-/// What goes before texts; both are empty for models that want none.
+/// Prefixes of texts. Both are empty for models that need none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Prefixes {
-    /// Before an intent.
+    /// Prefix of an intent.
     pub query: String,
-    /// Before a summary.
+    /// Prefix of a summary.
     pub passage: String,
 }
 
-/// An encoder as the plane uses it.
+/// Pair of encoders, one for summaries and one for intents.
 #[derive(Clone)]
 pub struct Encoders {
-    /// Embeds summaries.
+    /// Encoder of summaries.
     pub passages: Arc<dyn Encoder>,
-    /// Embeds intents.
+    /// Encoder of intents.
     pub intents: Arc<Intents>,
 }
 
 impl Encoders {
-    /// `encoder` with these prefixes, remembering about `cache_memory` bytes of intents' embeddings.
+    /// Wraps `encoder` with the prefixes and with a cache of about `cache_memory` bytes for the embeddings of intents.
     #[must_use]
     pub fn new(
         encoder: &Arc<dyn Encoder>,
@@ -37,7 +37,7 @@ impl Encoders {
         Self { passages: Arc::new(with(&prefixes.passage)), intents: Arc::new(intents) }
     }
 
-    /// `encoder` as it is, remembering nothing.
+    /// Wraps `encoder` without prefixes and without a cache.
     #[must_use]
     pub fn bare(encoder: &Arc<dyn Encoder>) -> Self {
         Self::new(encoder, &Prefixes::default(), 0, EncoderMetrics::default())

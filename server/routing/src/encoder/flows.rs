@@ -1,24 +1,26 @@
-//! Whose turn it is at the encoders: tenants take turns, and so do a tenant's agents and its registrations. These embed
-//! for minutes, and nobody waits for them as for an agent's answer: they get what agents leave, and a little at least.
+//! Flows, by which the encoder shares its time: tenants take turns, and so do a tenant's agents and its registrations.
+//! Registrations embed for minutes and no agent waits for them. They get the time that agents leave, and always a small
+//! share.
 
 use sha2::{Digest, Sha256};
 use toolgate_encoder::Flow;
 
 use toolgate_core::identity::TenantId;
 
-/// The flow of what a tenant's agents ask for. The same in every replica, since replicas share workers.
+/// Returns the flow of the intents of a tenant's agents. It is the same in every replica, because replicas share
+/// workers.
 #[must_use]
 pub fn flow_of_intents(tenant: &TenantId) -> Flow {
     Flow::new(number(b"intents", tenant))
 }
 
-/// The flow of what a tenant registers.
+/// Returns the flow of a tenant's registrations.
 #[must_use]
 pub fn flow_of_passages(tenant: &TenantId) -> Flow {
     Flow::yielding(number(b"passages", tenant))
 }
 
-/// A number of 63 bits.
+/// Returns a hash of 63 bits.
 fn number(kind: &[u8], tenant: &TenantId) -> u64 {
     let mut hash = Sha256::new();
     hash.update(kind);

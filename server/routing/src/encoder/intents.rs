@@ -1,5 +1,4 @@
-//! Intents, each embedded once while it is remembered. Registration does not come this way: what it embeds
-//! is stored.
+//! Encoder of intents with a cache. Registrations don't use it, because their embeddings are stored.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,10 +9,10 @@ use crate::encoder::EncoderMetrics;
 use toolgate_core::error::Error;
 use toolgate_core::identity::TenantId;
 
-/// How long texts that are nobody's are waited for.
+/// Time limit for embedding texts that belong to no tenant.
 const APART_WITHIN: Duration = Duration::from_secs(5);
 
-/// An encoder of what is searched for.
+/// Encoder of intents, which caches their embeddings.
 pub struct Intents {
     encoder: Arc<dyn Encoder>,
     cache: Option<Cache>,
@@ -21,18 +20,18 @@ pub struct Intents {
 }
 
 impl Intents {
-    /// Intents embedded by `encoder`, about `cache_memory` bytes of which are remembered; 0 for none.
+    /// Creates an encoder of intents that caches about `cache_memory` bytes of embeddings. 0 turns the cache off.
     #[must_use]
     pub fn new(encoder: Arc<dyn Encoder>, cache_memory: u64, metrics: EncoderMetrics) -> Self {
         let cache = (cache_memory > 0).then(|| Cache::new(cache_memory));
         Self { encoder, cache, metrics }
     }
 
-    /// Embeds intents, one embedding each, in their order. An intent that another call of this tenant is
-    /// embedding just now is waited for; when that call fails or leaves, this one embeds it.
+    /// Embeds intents and returns one embedding each, in their order. An intent that another call of the same tenant is
+    /// embedding is waited for. If that call fails or is dropped, this call embeds it.
     ///
     /// # Errors
-    /// As [`Encoder::embed`].
+    /// Same errors as [`Encoder::embed`].
     pub async fn embed(
         &self,
         tenant: &TenantId,
@@ -59,7 +58,7 @@ impl Intents {
         for (i, made) in self.fill(&texts, ours, flow, deadline).await? {
             embedded[i] = Some(made);
         }
-        // Only now, with no place of ours open: two calls that wait for each other would wait for ever.
+        // This waits only when no place of this call is open: otherwise two calls could wait for each other forever.
         for i in others {
             embedded[i] = Some(self.follow(cache, (&keys[i], &texts[i]), flow, deadline).await?);
         }
@@ -67,10 +66,10 @@ impl Intents {
         Ok(embedded.into_iter().flatten().collect())
     }
 
-    /// Embeds texts that are nobody's intents: nothing is remembered, no tenant is charged.
+    /// Embeds texts that belong to no tenant. Nothing is cached, and no tenant is charged. Fails after 5 seconds.
     ///
     /// # Errors
-    /// As [`Encoder::embed`].
+    /// Same errors as [`Encoder::embed`], and [`Error::DeadlineExceeded`] after 5 seconds.
     pub async fn embed_apart(&self, texts: Vec<String>) -> Result<Vec<Embedded>, Error> {
         let deadline = Instant::now() + APART_WITHIN;
         let embedding = self.encoder.embed(texts, Flow::ALONE, Some(deadline));
@@ -78,19 +77,20 @@ impl Intents {
         embedded.unwrap_or(Err(Error::DeadlineExceeded))
     }
 
-    /// The encoder itself, for what is like an intent and nobody's.
+    /// Returns the underlying encoder, for texts that resemble intents but belong to no tenant.
     #[must_use]
     pub fn encoder(&self) -> &dyn Encoder {
         &*self.encoder
     }
 
-    /// Bytes that remembered embeddings take, about.
+    /// Returns the approximate bytes of cached embeddings.
     #[must_use]
     pub fn cache_memory(&self) -> u64 {
         self.cache.as_ref().map_or(0, Cache::memory)
     }
 
-    /// Embeds what nobody has yet. When it fails or this call is dropped, the places are free again.
+    /// Embeds the intents that are neither cached nor in progress. If this fails or is dropped, the places become free
+    /// again.
     async fn fill(
         &self,
         texts: &[String],

@@ -1,5 +1,4 @@
-//! Metrics of embedding: workers by address, the ways that requests took, and the cache. Clones share what
-//! they count.
+//! Metrics of embedding: workers by address, retries, hedges and the cache. Clones share their counters.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -11,36 +10,36 @@ use toolgate_encoder::{EncoderCollector, EncoderHandle};
 
 use toolgate_core::metrics::{BUCKETS, Histograms, Label};
 
-/// How a request to a worker can end.
+/// Results of a request to a worker.
 const RESULTS: [&str; 7] = ["ok", "busy", "late", "broken", "garbage", "refused", "other_model"];
 
-/// What a worker is taken out of use for.
+/// Results for which a worker is taken out of use.
 const EJECTED_FOR: [&str; 5] = ["late", "broken", "garbage", "other_model", "different"];
 
-/// What a worker can be to the pool.
+/// States of a worker in the pool.
 const STATES: [&str; 4] = ["new", "serving", "ejected", "other_model"];
 
-/// A worker, and how a request to it ended.
+/// Labels for a worker and the result of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ResultOf {
     worker: String,
     result: &'static str,
 }
 
-/// A worker in a state.
+/// Labels for a worker and its state.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct StateOf {
     worker: String,
     state: &'static str,
 }
 
-/// A worker.
+/// Label for a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Worker {
     worker: String,
 }
 
-/// Metrics of embedding.
+/// Metrics of the encoder, its pool of workers and the cache.
 #[derive(Clone, Debug)]
 pub struct EncoderMetrics {
     requests: Family<ResultOf, Counter>,
@@ -82,7 +81,7 @@ impl Default for EncoderMetrics {
 }
 
 impl EncoderMetrics {
-    /// Registers all of them.
+    /// Registers all metrics.
     pub fn register(&self, r: &mut Registry) {
         let help = "Requests to a worker, by how they ended";
         r.register("toolgate_encoder_worker_requests", help, self.requests.clone());
@@ -117,7 +116,7 @@ impl EncoderMetrics {
         self.begin_at_zero();
     }
 
-    /// A counter that first appears as 1 has never risen to whoever looks at rates.
+    /// Creates the counters with the value 0. A counter that first appears as 1 shows no rise in a rate.
     fn begin_at_zero(&self) {
         for to in ["worker", "in_process"] {
             drop(self.failovers.get_or_create(&[("to", to)]));
@@ -139,18 +138,18 @@ impl EncoderMetrics {
         }
     }
 
-    /// Whether the encoder of this process has stopped for good.
+    /// Returns true if the encoder of this process has stopped for good.
     #[must_use]
     pub fn in_process_stopped(&self) -> bool {
         self.in_process.has_stopped()
     }
 
-    /// Shows the encoder of this process.
+    /// Adds the metrics of the encoder of this process.
     pub fn show_in_process(&self, encoder: EncoderHandle) {
         self.in_process.show(encoder);
     }
 
-    /// The metrics of the worker at `address`.
+    /// Returns the metrics of the worker at `address`.
     #[must_use]
     pub fn worker(&self, address: &str) -> WorkerMetrics {
         let labels = Worker { worker: address.to_owned() };
@@ -169,53 +168,53 @@ impl EncoderMetrics {
         metrics
     }
 
-    /// A request that `tier` answered; `none` when nobody did.
+    /// Counts a request that `tier` answered. `none` means that there was no answer.
     pub fn answered(&self, tier: &'static str) {
         self.answered.get_or_create(&[("tier", tier)]).inc();
     }
 
-    /// A request that went on to `to` after a worker failed it.
+    /// Counts a request that went on to `to` after a worker failed.
     pub fn failover(&self, to: &'static str) {
         self.failovers.get_or_create(&[("to", to)]).inc();
     }
 
-    /// A request that two were asked, and whose answer was taken.
+    /// Counts a request that was sent to two encoders, by the one whose answer was used.
     pub fn hedge(&self, winner: &'static str) {
         self.hedges.get_or_create(&[("winner", winner)]).inc();
     }
 
-    /// An attempt, `retry` or `hedge`, that the budget did not allow.
+    /// Counts a second attempt, `retry` or `hedge`, that the budget did not allow.
     pub fn over_budget(&self, attempt: &'static str) {
         self.over_budget.get_or_create(&[("attempt", attempt)]).inc();
     }
 
-    /// A worker's answer that was compared with this process, or `skipped` because this process was too busy.
+    /// Counts a comparison of a worker's answer with this process. `skipped` means that this process was too busy.
     pub fn compared(&self, result: &'static str) {
         self.compared.get_or_create(&[("result", result)]).inc();
     }
 
-    /// Intents that were looked up with this result: `hit`, `miss`, or `shared` with a call in progress.
+    /// Counts intents looked up with a result: `hit`, `miss`, or `shared` with a call in progress.
     pub fn cache_lookups(&self, result: &'static str, intents: u64) {
         self.cache.get_or_create(&[("result", result)]).inc_by(intents);
     }
 
-    /// Bytes that the cache takes.
+    /// Sets the bytes of the cache.
     pub fn cache_memory(&self, bytes: u64) {
         self.cache_memory.set(i64::try_from(bytes).unwrap_or(i64::MAX));
     }
 
-    /// A worker process, named by its device, that may be started again.
+    /// Creates the restart counter of a worker process, which is named by its device.
     pub fn kept(&self, worker: &str) {
         drop(self.restarts.get_or_create(&Worker { worker: worker.to_owned() }));
     }
 
-    /// A worker process, named by its device, that was started again.
+    /// Counts a restart of a worker process, which is named by its device.
     pub fn restarted(&self, worker: &str) {
         self.restarts.get_or_create(&Worker { worker: worker.to_owned() }).inc();
     }
 }
 
-/// One worker's metrics. They are gone from the exposition when this is dropped: addresses come and go.
+/// Metrics of one worker. They are removed when this is dropped, because addresses change over time.
 #[derive(Debug)]
 pub struct WorkerMetrics {
     address: String,
@@ -233,22 +232,22 @@ impl WorkerMetrics {
         StateOf { worker: self.address.clone(), state }
     }
 
-    /// A request that ended.
+    /// Counts a request by its result.
     pub fn request(&self, result: &'static str) {
         self.all.requests.get_or_create(&self.result(result)).inc();
     }
 
-    /// The time that an answer took.
+    /// Records the time that an answer took, in seconds.
     pub fn took(&self, seconds: f64) {
         self.duration.observe(seconds);
     }
 
-    /// Tokens that were sent and not answered yet.
+    /// Sets the estimated tokens that were sent and not answered yet.
     pub fn outstanding(&self, tokens: u64) {
         self.outstanding.set(i64::try_from(tokens).unwrap_or(i64::MAX));
     }
 
-    /// The state that the worker is in now.
+    /// Sets the worker's state.
     pub fn state(&self, state: &'static str) {
         for known in STATES {
             let is = i64::from(known == state);
@@ -256,7 +255,7 @@ impl WorkerMetrics {
         }
     }
 
-    /// The worker was taken out of use.
+    /// Counts that the worker was taken out of use.
     pub fn ejected(&self, result: &'static str) {
         self.all.ejections.get_or_create(&self.result(result)).inc();
     }

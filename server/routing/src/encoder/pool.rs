@@ -1,6 +1,6 @@
-//! The encoder pool: workers on GPUs, workers on CPUs, and the encoder of this process, as one encoder that
-//! answers as long as any of them does. Workers are asked through the client library; what a wrong, late or
-//! dead one costs is decided in `attempt`, who is used in `health`.
+//! Encoder pool: workers on GPUs, workers on CPUs and the encoder of this process, combined into one encoder. It
+//! answers as long as any of them does. Workers are called through the client library. `attempt` handles wrong, late
+//! and failed workers, and `health` decides which workers are used.
 
 mod attempt;
 mod budget;
@@ -34,18 +34,18 @@ use toolgate_config::{PoolConfig, WorkerAddress};
 use toolgate_core::error::Error;
 use watch::Rounds;
 
-/// Texts of one request.
+/// Maximum texts in one request to a worker.
 const CHUNK: usize = 64;
 
-/// Requests that one call may have under way: two for each worker, so that none waits for the next.
+/// Maximum parallel requests of one call: two for each worker, so that no worker waits for its next request.
 const REQUESTS_PER_WORKER: usize = 2;
 const REQUESTS_MAX: usize = 16;
 
-/// Sources of addresses beside those of the configuration.
+/// Sources of addresses. Names in the configuration have the numbers after `LISTED`.
 const LOCAL: usize = 0;
 const LISTED: usize = 1;
 
-/// Several encoders as one. Dropping it ends its tasks.
+/// Pool of encoders that acts as one encoder. Dropping it ends its tasks.
 pub struct EncoderPool {
     inner: Arc<Inner>,
     _stop: DropGuard,
@@ -63,12 +63,12 @@ struct Inner {
     metrics: EncoderMetrics,
 }
 
-/// Addresses of worker processes that this server runs; they change when one is started again.
+/// Addresses of worker processes that this server runs. They change when a process is restarted.
 pub type LocalWorkers = tokio::sync::watch::Receiver<Vec<String>>;
 
 impl EncoderPool {
-    /// A pool whose workers are held to `reference`, and some of their answers to those of `comparer`; with the
-    /// encoder of this process if there is to be one. Needs a tokio runtime.
+    /// Creates a pool. Workers must agree with `reference`, and some of their answers are compared with those of
+    /// `comparer`. `in_process` is the encoder of this process, if there is one. Needs a tokio runtime.
     #[must_use]
     pub fn new(
         config: &PoolConfig,
@@ -102,7 +102,7 @@ impl EncoderPool {
         Self { inner: Arc::new(inner), _stop: stop.drop_guard() }
     }
 
-    /// Also uses these workers, until whoever names them is gone.
+    /// Adds these workers, and follows their addresses until the sender of `workers` is dropped.
     pub fn add_local(&self, mut workers: LocalWorkers) {
         let roster = Arc::downgrade(&self.inner.roster);
         tokio::spawn(async move {
@@ -117,13 +117,13 @@ impl EncoderPool {
         });
     }
 
-    /// Workers in use.
+    /// Returns the number of workers in use.
     #[must_use]
     pub fn workers_in_use(&self) -> usize {
         self.inner.roster.serving()
     }
 
-    /// Cuts many texts into requests that are under way side by side.
+    /// Splits many texts into requests that run in parallel.
     async fn embed_many(
         &self,
         texts: Vec<String>,
@@ -151,7 +151,7 @@ impl EncoderPool {
     }
 }
 
-/// Listed workers are there for good; a name is followed until `stop`.
+/// Adds the configured workers. Listed addresses are permanent. A name is looked up again and again until `stop`.
 fn follow(workers: &[WorkerAddress], roster: &Arc<Roster>, stop: &CancellationToken) {
     let mut listed = Vec::new();
     for (i, worker) in workers.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Texts as the model wants them: with its prefix, and under a fingerprint that covers it, so that another
-//! prefix has everything embedded anew.
+//! Encoder that adds the model's prefix to texts. Its fingerprint covers the prefix, so that a new prefix causes
+//! everything to be embedded again.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{EmbedFuture, Encoder, Flow};
 
-/// An encoder that reads a prefix before every text.
+/// Encoder that adds a prefix to every text.
 pub struct Prefixed {
     encoder: Arc<dyn Encoder>,
     prefix: String,
@@ -16,7 +16,7 @@ pub struct Prefixed {
 }
 
 impl Prefixed {
-    /// Puts `prefix` before every text; it may be empty.
+    /// Wraps `encoder` so that `prefix` is added to every text. The prefix may be empty.
     #[must_use]
     pub fn new(encoder: Arc<dyn Encoder>, prefix: &str) -> Self {
         let mut fingerprint = encoder.fingerprint().to_owned();

@@ -1,4 +1,4 @@
-//! The embedding cache and the prefixes, with an encoder that waits until it is told what to do.
+//! Tests of the embedding cache and the prefixes, with an encoder that waits for permits.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use toolgate_core::identity::TenantId;
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// Embeds as many calls as it was allowed, and remembers the texts of all that began.
+/// Encoder that answers as many calls as it has permits, and records the texts of all calls that began.
 struct Gated {
     allowed: Semaphore,
     begun: Mutex<Vec<String>>,
@@ -29,7 +29,7 @@ impl Gated {
         self.begun.lock().expect("not poisoned").clone()
     }
 
-    /// Waits until this many texts were begun in all.
+    /// Waits until a total of `texts` texts have begun.
     async fn until_begun(&self, texts: usize) {
         let reached = async {
             while self.begun().len() < texts {
@@ -73,7 +73,7 @@ fn intents(encoder: &Arc<Gated>, cache_memory: u64) -> Arc<Intents> {
     Arc::new(Intents::new(encoder, cache_memory, EncoderMetrics::default()))
 }
 
-/// Embeds in the background; the answer is the vectors' first numbers.
+/// Embeds in the background and answers with the first value of each vector.
 fn ask(
     intents: &Arc<Intents>,
     name: &str,
@@ -111,7 +111,7 @@ async fn tenants_share_nothing() {
     let encoder = Gated::new(1);
     let intents = intents(&encoder, 1 << 20);
     answer(ask(&intents, "a", &["x"])).await.expect("made");
-    // Neither what is there nor what is being made.
+    // Neither finished embeddings nor those in progress are shared.
     let other = ask(&intents, "b", &["x"]);
     let third = ask(&intents, "c", &["x"]);
     encoder.until_begun(3).await;
@@ -127,7 +127,7 @@ async fn identical_intents_are_embedded_once() {
     let intents = intents(&encoder, 1 << 20);
     let leader = ask(&intents, "a", &["x", "y"]);
     encoder.until_begun(2).await;
-    // Those who also have one of their own wait for the rest only when theirs is made.
+    // A call that also has an intent of its own waits for the shared one only after its own is made.
     let followers: Vec<_> = (0..20).map(|_| ask(&intents, "a", &["y", "x"])).collect();
     let mixed = ask(&intents, "a", &["x", "other"]);
     encoder.until_begun(3).await;
@@ -150,7 +150,7 @@ async fn a_leader_that_leaves_or_fails_neither_fails_nor_holds_its_followers() {
     tokio::time::sleep(Duration::from_millis(20)).await;
     leader.abort();
     encoder.until_begun(2).await;
-    // The second leader fails, and only that one's caller hears of it.
+    // The second leader fails, and only its own caller gets the error.
     encoder.failures.store(1, Ordering::SeqCst);
     encoder.allowed.add_permits(2);
     let mut failed = 0;

@@ -1,4 +1,4 @@
-//! An encoder for tests: a bag of words.
+//! Encoder for tests: a bag of words.
 
 use std::time::Instant;
 

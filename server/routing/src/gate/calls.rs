@@ -1,5 +1,5 @@
-//! May these calls run? The handle says what was shown, the state is asked again, and arguments are held
-//! against the schema. Every doubt refuses.
+//! Checks of calls that a model wants to make. The handle says which tools were shown, the agent's state is checked
+//! again, and the arguments are checked against the schema. Any doubt leads to a refusal.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -19,43 +19,43 @@ use toolgate_core::identity::{TenantId, ToolKey};
 use toolgate_core::schema::Violation;
 use toolgate_core::state::AgentState;
 
-/// Model-facing names in one refusal, at most.
+/// Maximum model-facing names in one refusal.
 const AVAILABLE_MAX: usize = 64;
 
-/// Unknown names of one request that a nearer one is looked for.
+/// Maximum unknown names of one request for which a similar name is searched.
 const SUGGESTIONS_MAX: usize = 4;
 
-/// Characters of an unknown name that are repeated.
+/// Maximum characters of an unknown name that a refusal repeats.
 const NAME_MAX: usize = 128;
 
-/// One call that a model asks for.
+/// Call that a model wants to make.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// The name as the model wrote it.
+    /// Tool name as the model wrote it.
     pub tool: String,
-    /// The arguments as the model sent them; see [`Arguments`].
+    /// Arguments as the model sent them. See [`Arguments`].
     pub arguments: String,
 }
 
-/// One Gate call: everything that its verdicts depend on.
+/// Input of one Gate request: everything that its verdicts depend on.
 pub struct CallCheck<'a> {
-    /// The tenant.
+    /// Tenant that makes the request.
     pub tenant: &'a TenantId,
-    /// The tenant's shard.
+    /// Snapshot of the tenant's shard.
     pub snapshot: &'a Snapshot,
-    /// The agent's state now.
+    /// Current state of the agent.
     pub state: &'a AgentState,
-    /// What the handle says.
+    /// Content of the handle.
     pub active: &'a ActiveSet,
-    /// Compiled schemas.
+    /// Cache of compiled schemas.
     pub schemas: &'a Schemas,
-    /// The time.
+    /// Current time, for the expiry of the handle.
     pub now: SystemTime,
-    /// When the caller no longer waits; `None` for never.
+    /// Instant after which the caller no longer waits. `None` for no limit.
     pub deadline: Option<Instant>,
 }
 
-/// What the calls of one request are held against.
+/// Lookups shared by all calls of one request.
 struct Seen<'a> {
     standings: Standings,
     shown: HashMap<ToolKey, &'a ShownTool>,
@@ -63,21 +63,22 @@ struct Seen<'a> {
 }
 
 impl CallCheck<'_> {
-    /// The verdicts, in the calls' order. Schemas that are not compiled are compiled now.
+    /// Returns the verdicts in the order of the calls. Schemas that are not compiled yet are compiled here.
     ///
     /// # Errors
-    /// [`Error::DeadlineExceeded`].
+    /// [`Error::DeadlineExceeded`] if the deadline passes.
     pub fn verdicts(&self, calls: &[Call]) -> Result<Vec<Verdict>, Error> {
         let mut verdicts = vec![None; calls.len()];
         self.judge(calls, &mut verdicts, usize::MAX)?;
         Ok(verdicts.into_iter().flatten().collect())
     }
 
-    /// Judges the calls that have no verdict yet. Begins to compile schemas until those of this time took so many
-    /// units of some 100 ns: with 0 none. Calls of tools whose schemas are not compiled then stay without a verdict.
+    /// Judges the calls that have no verdict yet. It starts to compile schemas until those compiled in this call took
+    /// `most_units` units of about 100 ns. With 0, it compiles none. Calls whose schemas are still not compiled get no
+    /// verdict.
     ///
     /// # Errors
-    /// [`Error::DeadlineExceeded`].
+    /// [`Error::DeadlineExceeded`] if the deadline passes.
     pub fn judge(
         &self,
         calls: &[Call],
@@ -115,7 +116,7 @@ impl CallCheck<'_> {
         if is_late { Err(Error::DeadlineExceeded) } else { Ok(()) }
     }
 
-    /// The compiled schema of a tool; `None` where it is not compiled, and there are no units left to do so.
+    /// Returns the compiled schema of a tool, or `None` if it is not compiled and no units are left.
     fn schema(
         &self,
         slot: u32,
@@ -133,7 +134,7 @@ impl CallCheck<'_> {
         Ok(Some(compiled))
     }
 
-    /// The slot of the tool that a call may go to, if its arguments are right.
+    /// Returns the slot of the tool that may be called, provided that the arguments are valid.
     fn open(&self, call: &Call, seen: &Seen<'_>) -> Result<u32, Box<Refused>> {
         let slot = self.find(&call.tool, seen)?;
         let tool = self.snapshot.tool(slot);
@@ -156,9 +157,9 @@ impl CallCheck<'_> {
         }
     }
 
-    /// By the name as it was written. Of several tools with the same MCP name, the active set decides.
+    /// Finds the tool by the name as written. If several tools have the same MCP name, the active set decides.
     fn find(&self, name: &str, seen: &Seen<'_>) -> Result<u32, Box<Refused>> {
-        // What was denied since it was shown is as if it had been unregistered.
+        // A tool that was denied after it was shown is treated as unregistered.
         let is_shown = |slot: u32| {
             seen.shown.contains_key(&self.snapshot.tool(slot).key)
                 && !seen.standings.is_denied(self.snapshot, slot)
@@ -180,7 +181,7 @@ impl CallCheck<'_> {
         seen.standings.tool(self.snapshot, slot) != Standing::Hidden
     }
 
-    /// Allows a call with the arguments to call with, where those that were sent came in an envelope.
+    /// Checks the arguments. An allowed call holds the unwrapped arguments if they were sent in an envelope.
     fn check_arguments(&self, slot: u32, schema: &Compiled, sent: &str) -> Verdict {
         let tool = self.snapshot.tool(slot);
         let refused = |message: String| Refused::new(RefusalCode::ArgumentsInvalid, message);
@@ -203,7 +204,8 @@ impl CallCheck<'_> {
         Err(Box::new(Refused { input_schema, violations, ..refused(message) }))
     }
 
-    /// A name that no tool has. One that waits for approval is named to those who could have seen it.
+    /// Returns the refusal for a name that no tool has. A quarantined tool is named only to callers who could have seen
+    /// it.
     fn absent(&self, name: &str, seen: &Seen<'_>) -> Refused {
         let knows = |tool: &&Quarantined| match seen.standings.group(tool.group) {
             Standing::Open | Standing::Locked => true,
@@ -253,7 +255,8 @@ impl CallCheck<'_> {
         }
     }
 
-    /// For the first few unknown names of a request: looking takes a while in a large catalog.
+    /// Returns the visible tool with the nearest name. Only for the first few unknown names of a request, because the
+    /// search takes a while in a large catalog.
     fn nearest(&self, name: &str, seen: &Seen<'_>) -> Option<&Tool> {
         let left = seen.suggestions.get().checked_sub(1)?;
         seen.suggestions.set(left);

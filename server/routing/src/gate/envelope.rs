@@ -1,25 +1,25 @@
-//! Arguments as models send them: an object, nothing, `null`, or any of these written as a JSON string. Only
-//! the envelope is forgiven; values are never changed.
+//! Arguments as models send them: an object, nothing, `null`, or any of these as a JSON string. Only the envelope is
+//! tolerated; values are never changed.
 
 use serde_json::{Map, Value};
 
-/// Strings within strings that are taken off.
+/// Maximum layers of JSON strings that are unwrapped.
 const LAYERS_MAX: usize = 2;
 
-/// A call's arguments without their envelope.
+/// Arguments of a call without their envelope.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Arguments {
-    /// The object.
+    /// Arguments as a JSON object.
     pub value: Value,
-    /// Its text, where that is not what was sent.
+    /// Text of the object if it differs from the text that was sent.
     pub text: Option<String>,
 }
 
 impl Arguments {
-    /// Takes the envelope off.
+    /// Removes the envelope and parses the arguments.
     ///
     /// # Errors
-    /// What is wrong, without any of the values.
+    /// Description of the mistake, without any of the values.
     pub fn read(sent: &str) -> Result<Self, String> {
         let mut text: Option<String> = None;
         for _ in 0..=LAYERS_MAX {

@@ -1,5 +1,5 @@
-//! The active-set handle: what was shown to a model, signed, so that any replica can check a call against
-//! it. Tenant and principal are bound by the signature and not repeated in the text.
+//! Active-set handle: a signed record of the tools that a model was shown, with which any replica can check a call. The
+//! signature covers the tenant and the principal, so the text does not repeat them.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,53 +13,53 @@ use toolgate_core::identity::{TenantId, ToolKey};
 use toolgate_core::imprint::{DIMENSIONS_MAX, Imprint};
 use toolgate_store::{ContentHash, PrincipalKey, Revision};
 
-/// The most tools of one active set: all of a large catalog where nothing is deferred, at 43 bytes each.
+/// Maximum tools of one active set: all of a large catalog if nothing is deferred, at 43 bytes each.
 pub const TOOLS_MAX: usize = 1_024;
 
-/// The most Route calls for which a tool that the model asked for stays.
+/// Maximum Route calls for which a tool that the model asked for stays.
 pub const HELD_MAX: u8 = 3;
 
-/// Without an imprint, and with one before the tools: encoder, number of values, values.
+/// Versions of the format: without an imprint, and with one before the tools (encoder, number of values, values).
 const VERSION: u8 = 1;
 const WITH_IMPRINT: u8 = 2;
 const HEADER: usize = 1 + 8 + 8;
 const TAG: usize = 32;
 const HALF: usize = 16;
 const ENTRY: usize = 2 * HALF;
-/// The lowest bits of an entry's last byte are turned over: one for a signature, two count Route calls.
+/// Bits that are flipped in an entry's last byte: the lowest marks a signature, the next two count Route calls.
 const SIGNATURE: u8 = 1;
 const HELD: u8 = 0b110;
 const HELD_BY: u8 = 1;
-/// Base64 of the longest handle.
+/// Maximum bytes of a handle's base64 text.
 const TEXT_MAX: usize = (HEADER + 8 + 2 + DIMENSIONS_MAX + TOOLS_MAX * ENTRY + TAG) * 4 / 3 + 4;
 
-/// Whom a handle is issued to.
+/// Owner of a handle.
 #[derive(Debug, Clone, Copy)]
 pub struct Holder<'a> {
-    /// The tenant.
+    /// Tenant of the owner.
     pub tenant: &'a TenantId,
-    /// The principal within the tenant; empty while authentication is off.
+    /// Principal within the tenant. Empty while authentication is off.
     pub principal: &'a str,
 }
 
-/// A tool as a handle names it: the first half of SHA-256 of its identity, and of its definition.
-/// 128 and 125 bits: forging either needs a second preimage.
+/// Tool in a handle: the first half of SHA-256 of its identity, and of its definition. They hold 128 and 125 bits:
+/// forging either needs a second preimage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ShownTool {
-    /// Which tool.
+    /// Identity of the tool.
     pub id: ToolKey,
-    /// Which definition of it.
+    /// First half of the definition's hash. The lowest three bits also hold the form and the Route calls.
     pub definition: [u8; HALF],
 }
 
 impl ShownTool {
-    /// Names a tool and the definition that was shown.
+    /// Creates an entry for a tool whose definition was shown.
     #[must_use]
     pub fn new(id: ToolKey, definition: &ContentHash) -> Self {
         Self { id, definition: first_half(definition) }
     }
 
-    /// Names a tool whose signature was shown, instead of the definition.
+    /// Creates an entry for a tool whose signature was shown instead of the definition.
     #[must_use]
     pub fn by_signature(id: ToolKey, definition: &ContentHash) -> Self {
         let mut half = first_half(definition);
@@ -67,14 +67,14 @@ impl ShownTool {
         Self { id, definition: half }
     }
 
-    /// Returns the same for a tool that stays for so many Route calls, 0 to 3, whatever they are about.
+    /// Returns the entry with a number of Route calls, 0 to 3, for which the tool stays regardless of their intents.
     #[must_use]
     pub fn held_for(mut self, routes: u8) -> Self {
         self.definition[HALF - 1] ^= routes.min(HELD_MAX) << HELD_BY;
         self
     }
 
-    /// Returns true if it is of this definition, shown in whatever form.
+    /// Returns true if the entry is for this definition, in any form.
     #[must_use]
     pub fn is_of(&self, definition: &ContentHash) -> bool {
         let mut form = self.definition;
@@ -83,13 +83,13 @@ impl ShownTool {
         form == [0; HALF]
     }
 
-    /// Returns true if it was shown as the signature of this definition.
+    /// Returns true if the tool was shown as the signature of this definition.
     #[must_use]
     pub fn is_signature_of(&self, definition: &ContentHash) -> bool {
         self.is_of(definition) && self.form(definition) & SIGNATURE != 0
     }
 
-    /// Returns for how many Route calls it stays; 0 where it is of another definition.
+    /// Returns the number of Route calls for which the tool stays, or 0 if the entry is for another definition.
     #[must_use]
     pub fn routes_held(&self, definition: &ContentHash) -> u8 {
         if self.is_of(definition) { (self.form(definition) & HELD) >> HELD_BY } else { 0 }
@@ -100,29 +100,29 @@ impl ShownTool {
     }
 }
 
-/// What a handle says.
+/// Content of a handle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActiveSet {
-    /// The catalog revision that it was chosen from.
+    /// Catalog revision from which the set was chosen.
     pub revision: Revision,
-    /// When it expires, in seconds since 1970 (UTC).
+    /// Time of expiry, in seconds since 1970 (UTC).
     pub expires: u64,
-    /// The tools in their order.
+    /// Tools in their order.
     pub tools: Vec<ShownTool>,
-    /// What they were chosen for, where calls are remembered.
+    /// Imprint of the intent for which the tools were chosen. Present if calls are remembered.
     pub imprint: Option<Imprint>,
 }
 
-/// Why a handle says nothing.
+/// Reason why a handle is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HandleError {
-    /// Not issued by this service for this tenant and principal.
+    /// Handle that this service did not issue for this tenant and principal.
     #[error("not issued by this service for this tenant")]
     Invalid,
 }
 
 impl ActiveSet {
-    /// An active set that expires `ttl` from `now`; tools past [`TOOLS_MAX`] are left out.
+    /// Creates an active set that expires `ttl` after `now`. Tools beyond [`TOOLS_MAX`] are left out.
     #[must_use]
     pub fn new(revision: Revision, tools: Vec<ShownTool>, now: SystemTime, ttl: Duration) -> Self {
         let mut tools = tools;
@@ -131,19 +131,20 @@ impl ActiveSet {
         Self { revision, expires, tools, imprint: None }
     }
 
-    /// The same with what it was chosen for.
+    /// Returns the set with the imprint of the intent it was chosen for.
     #[must_use]
     pub fn with_imprint(self, imprint: Option<Imprint>) -> Self {
         Self { imprint, ..self }
     }
 
-    /// Whether it has expired at `now`.
+    /// Returns true if the set has expired at `now`.
     #[must_use]
     pub fn has_expired(&self, now: SystemTime) -> bool {
         seconds(now) >= self.expires
     }
 
-    /// The handle: base64url of version, expiry, revision, the imprint if there is one, tools and an HMAC-SHA-256 tag (RFC 2104).
+    /// Encodes the handle: base64url of version, expiry, revision, the imprint if there is one, the tools and an
+    /// HMAC-SHA-256 tag (RFC 2104).
     #[must_use]
     pub fn seal(&self, key: &HandleKey, holder: Holder<'_>) -> String {
         let mut bytes = Vec::with_capacity(HEADER + self.tools.len() * ENTRY + TAG);
@@ -165,11 +166,11 @@ impl ActiveSet {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// Reads a handle. Expiry is not judged here: see [`ActiveSet::has_expired`].
+    /// Decodes a handle and verifies its signature. It does not check expiry: see [`ActiveSet::has_expired`].
     ///
     /// # Errors
-    /// [`HandleError::Invalid`] for anything that [`ActiveSet::seal`] did not make with this key, or the one before
-    /// it, for this holder; the comparison takes constant time.
+    /// [`HandleError::Invalid`] for anything that [`ActiveSet::seal`] did not make for this holder with this key or the
+    /// one before it. The comparison takes constant time.
     pub fn open(text: &str, key: &HandleKey, holder: Holder<'_>) -> Result<Self, HandleError> {
         if text.len() > TEXT_MAX {
             return Err(HandleError::Invalid);
@@ -218,8 +219,9 @@ fn read_imprint(bytes: &[u8]) -> Option<(Imprint, &[u8])> {
 }
 
 impl Holder<'_> {
-    /// Stands for the principal where something is kept: nobody can tell from it who that is without the key, and no two
-    /// tenants' are alike. All zero while authentication is off.
+    /// Returns a pseudonym for the principal, for use in stored data. Without the key, it does not reveal the
+    /// principal. The same principal has different pseudonyms in different tenants. All zero while authentication is
+    /// off.
     #[must_use]
     pub fn principal_key(self, key: &HandleKey) -> PrincipalKey {
         if self.principal.is_empty() {
@@ -238,7 +240,7 @@ fn mac(key: &[u8], holder: Holder<'_>, content: &[u8]) -> Hmac<Sha256> {
 fn mac_for(use_of: &[u8], key: &[u8], holder: Holder<'_>, content: &[u8]) -> Hmac<Sha256> {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
     mac.update(use_of);
-    // Lengths go before the names, so that no two holders make the same input.
+    // Lengths precede the names, so that no two holders give the same input.
     for name in [holder.tenant.as_str(), holder.principal] {
         mac.update(&(name.len() as u64).to_be_bytes());
         mac.update(name.as_bytes());

@@ -1,21 +1,21 @@
-//! Tools by the names that models write: exact ones first, then without what providers and models put
-//! around them. Only what the caller may know of is found, or suggested.
+//! Lookup of tools by the names that models write. Exact names come first, then names without the additions of
+//! providers and models. Only tools that the caller may know of are found or suggested.
 
 use crate::shard::snapshot::Snapshot;
 use toolgate_core::nearest::nearest;
 
-/// What providers put before a function's name, and models repeat.
+/// Prefixes that providers put before a function's name, and that models repeat.
 const PREFIXES: [&str; 6] =
     ["functions.", "functions/", "functions:", "tools.", "default_api.", "default_api:"];
 
-/// Tools whose names are looked at for a suggestion: a bound on the work that a wrong name causes.
+/// Maximum tools whose names are compared for a suggestion. It bounds the work that a wrong name causes.
 const LOOKED_AT: usize = 20_000;
 
-/// The most characters of a name that are looked at.
+/// Maximum characters of a name that are compared.
 const NAME_MAX: usize = 256;
 
-/// The slots that `name` may mean, of those that are `visible`: at most one for a model-facing name or
-/// `server/name`, several for an MCP name that several servers have.
+/// Returns the `visible` slots that `name` may mean: at most one for a model-facing name or `server/name`, and possibly
+/// several for an MCP name that several servers have.
 #[must_use]
 pub fn find(snapshot: &Snapshot, name: &str, visible: impl Fn(u32) -> bool) -> Vec<u32> {
     let bare = bare(name);
@@ -33,11 +33,11 @@ pub fn find(snapshot: &Snapshot, name: &str, visible: impl Fn(u32) -> bool) -> V
     of_that_name.filter(|slot| visible(*slot)).collect()
 }
 
-/// The visible tool whose name is nearest to one that means nothing.
+/// Returns the visible tool whose name is nearest to an unknown one.
 #[must_use]
 pub fn suggest(snapshot: &Snapshot, name: &str, visible: impl Fn(u32) -> bool) -> Option<u32> {
     let name: String = bare(name).chars().take(NAME_MAX).collect();
-    // Hidden tools don't count to the bound: whether there is a suggestion would tell of them.
+    // Hidden tools don't count towards the bound: otherwise, suggestions would reveal their existence.
     let all = || (0u32..).take(snapshot.tools.len());
     let slots = || all().filter(|slot| visible(*slot)).take(LOOKED_AT);
     let model_names = slots().map(|slot| &*snapshot.tool(slot).model_name);
@@ -49,7 +49,7 @@ pub fn suggest(snapshot: &Snapshot, name: &str, visible: impl Fn(u32) -> bool) -
     snapshot.names.mcp_name(near).iter().copied().find(|slot| visible(*slot))
 }
 
-/// The name without white space, quotes, a provider's prefix, and the marks of a chat template.
+/// Returns the name without white space, quotes, a provider's prefix, and the marks of a chat template.
 pub(super) fn bare(name: &str) -> &str {
     let name = name.split("<|").next().unwrap_or_default();
     let mut name = name.trim_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`'));

@@ -1,4 +1,4 @@
-//! Compiled input schemas, kept over calls: to compile one takes up to 50 ms.
+//! Cache of compiled input schemas, kept between calls because compiling one takes up to 50 ms.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,43 +11,43 @@ use toolgate_core::identity::TenantId;
 use toolgate_core::schema::ArgumentSchema;
 use toolgate_store::ContentHash;
 
-/// Schemas that are kept, over all tenants, and the bytes that they may take together.
+/// Maximum schemas in the cache, over all tenants, and their maximum total bytes.
 const KEPT: usize = 20_000;
 const BYTES: u64 = 256 << 20;
-/// In few pieces: the largest schema must fit one.
+/// Number of partitions of the cache. It is low, because the largest schema must fit in one of them.
 const PIECES: usize = 4;
 
-/// Bytes that a schema takes which can't be compiled, and units of some 100 ns that finding it out took, about.
+/// Approximate bytes of a schema that can't be compiled, and units of about 100 ns that the failed attempt took.
 const BYTES_OF_A_WRONG_ONE: usize = 1 << 10;
 const UNITS_OF_A_WRONG_ONE: usize = 10_000;
 
-/// A compiled schema, or why it can't be compiled.
+/// Compiled schema, or the reason why it can't be compiled.
 #[derive(Debug, Clone)]
 pub struct Compiled(Arc<Result<ArgumentSchema, String>>);
 
 impl Compiled {
-    /// The schema.
+    /// Returns the schema.
     ///
     /// # Errors
-    /// Why it can't be compiled.
+    /// The reason why it can't be compiled.
     pub fn schema(&self) -> Result<&ArgumentSchema, &String> {
         Result::as_ref(&self.0)
     }
 
-    /// What compiling it took, in units of some 100 ns.
+    /// Returns the cost of compiling, in units of about 100 ns.
     #[must_use]
     pub fn units(&self) -> usize {
         self.schema().map_or(UNITS_OF_A_WRONG_ONE, ArgumentSchema::compile_units)
     }
 }
 
-/// Compiled schemas by tenant and definition.
+/// Cache of compiled schemas by tenant and definition.
 pub struct Schemas {
     kept: Cache<(TenantId, ContentHash), Compiled, Bytes>,
     compilations: AtomicU64,
 }
 
-/// Weighs schemas by the memory that they take.
+/// Weigher of schemas by their bytes.
 #[derive(Clone)]
 struct Bytes;
 
@@ -72,13 +72,13 @@ impl Default for Schemas {
 }
 
 impl Schemas {
-    /// Returns the tool's schema, if it was compiled and is kept.
+    /// Returns the tool's schema if it is in the cache.
     #[must_use]
     pub fn kept(&self, tenant: &TenantId, tool: &Tool) -> Option<Compiled> {
         self.kept.get(&(tenant.clone(), tool.hash))
     }
 
-    /// Returns the tool's schema, compiled now where it is not kept. Takes its thread for up to some 50 ms.
+    /// Returns the tool's schema, and compiles it if it is not in the cache. Blocks the thread for up to about 50 ms.
     pub fn compile(&self, tenant: &TenantId, tool: &Tool) -> Compiled {
         let compile = || {
             self.compilations.fetch_add(1, Ordering::Relaxed);
@@ -89,7 +89,7 @@ impl Schemas {
         compiled.unwrap_or_else(|never| match never {})
     }
 
-    /// Returns how many schemas were compiled since the start.
+    /// Returns the number of schemas compiled since the start.
     #[must_use]
     pub fn compilations(&self) -> u64 {
         self.compilations.load(Ordering::Relaxed)

@@ -1,5 +1,5 @@
-//! How each tool stands under an agent's state: open, locked by a precondition, or hidden for want of a
-//! scope or by the policy. Every surface asks here, so that they agree.
+//! Standing of each tool under an agent's state: open, locked by a precondition, or hidden by a missing scope or by the
+//! policy. Every API uses this module, so that all of them agree.
 
 use fixedbitset::FixedBitSet;
 
@@ -8,44 +8,44 @@ use crate::shard::snapshot::Snapshot;
 use toolgate_core::condition::{Fault, Fuel};
 use toolgate_core::state::AgentState;
 
-/// How a tool stands.
+/// Standing of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// May be shown and called.
+    /// Tool that may be shown and called.
     Open,
-    /// Known to the caller, but a precondition does not hold, or could not be evaluated.
+    /// Tool that the caller may know of, but whose precondition does not hold or can't be evaluated.
     Locked,
-    /// A scope is missing, or the policy denies it: to this caller the tool does not exist.
+    /// Tool that does not exist for this caller, because a scope is missing or the policy denies it.
     Hidden,
 }
 
-/// The standing of all tools of a snapshot under one state.
+/// Standings of all tools of a snapshot under one state.
 #[derive(Debug)]
 pub struct Standings {
     by_group: Vec<Standing>,
     granted: FixedBitSet,
     holding: FixedBitSet,
-    /// Conditions that have no answer, by place.
+    /// Conditions that can't be evaluated, by index.
     faults: Vec<(u32, Fault)>,
 }
 
-/// Tokens of the tools that are not hidden.
+/// Token counts of the tools that are not hidden.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VisibleTokens {
-    /// Their definitions.
+    /// Tokens of their definitions.
     pub schemas: u64,
-    /// Their lines of the summary pool.
+    /// Tokens of their lines of the summary pool.
     pub pool: u64,
 }
 
 impl Standings {
-    /// Evaluates each distinct scope and condition once.
+    /// Evaluates each distinct scope and condition of the snapshot once.
     #[must_use]
     pub fn of(snapshot: &Snapshot, state: &AgentState) -> Self {
         Self::under(&snapshot.requirements, state)
     }
 
-    /// The same for requirements without a snapshot around them.
+    /// Evaluates requirements without a snapshot.
     #[must_use]
     pub fn under(requirements: &Requirements, state: &AgentState) -> Self {
         let granted = requirements.scopes.iter().enumerate();
@@ -70,19 +70,19 @@ impl Standings {
         standings
     }
 
-    /// The standing of the tool at `slot`.
+    /// Returns the standing of the tool at `slot`.
     #[must_use]
     pub fn tool(&self, snapshot: &Snapshot, slot: u32) -> Standing {
         self.group(snapshot.tool(slot).group)
     }
 
-    /// The standing of a group's tools.
+    /// Returns the standing of a group's tools.
     #[must_use]
     pub fn group(&self, group: u32) -> Standing {
         self.by_group[group as usize]
     }
 
-    /// The open tools; `None` when all are, so that searches need no bitmap.
+    /// Returns the set of open tools, or `None` if all are open, so that searches need no bitmap.
     #[must_use]
     pub fn open(&self, snapshot: &Snapshot) -> Option<FixedBitSet> {
         if self.by_group.iter().all(|standing| *standing == Standing::Open) {
@@ -97,14 +97,14 @@ impl Standings {
         Some(open)
     }
 
-    /// How many tools stand so.
+    /// Returns the number of tools with this standing.
     #[must_use]
     pub fn count(&self, snapshot: &Snapshot, standing: Standing) -> usize {
         let groups = snapshot.requirements.groups.iter().zip(&self.by_group);
         groups.filter(|(_, of)| **of == standing).map(|(group, _)| group.slots.len()).sum()
     }
 
-    /// Tokens of the tools that are not hidden.
+    /// Returns the token counts of the tools that are not hidden.
     #[must_use]
     pub fn visible_tokens(&self, snapshot: &Snapshot) -> VisibleTokens {
         let groups = snapshot.requirements.groups.iter().zip(&self.by_group);
@@ -115,27 +115,27 @@ impl Standings {
         })
     }
 
-    /// Whether the policy denies the tool at `slot` to everybody.
+    /// Returns true if the policy denies the tool at `slot` to every caller.
     #[must_use]
     pub fn is_denied(&self, snapshot: &Snapshot, slot: u32) -> bool {
         self.denies(snapshot, snapshot.tool(slot).group)
     }
 
-    /// Whether the policy denies a group's tools to everybody.
+    /// Returns true if the policy denies a group's tools to every caller.
     #[must_use]
     pub fn denies(&self, snapshot: &Snapshot, group: u32) -> bool {
         let group = &snapshot.requirements.groups[group as usize];
         group.needs.iter().any(|need| need.demand == Demand::Denied)
     }
 
-    /// What would unlock the tool at `slot`: each of them is needed. Empty when it is open, or when nothing
-    /// would.
+    /// Returns the requirements that would unlock the tool at `slot`. All of them are needed. Empty if it is open, or
+    /// if nothing would unlock it.
     #[must_use]
     pub fn unlock(&self, snapshot: &Snapshot, slot: u32) -> Vec<String> {
         self.unlock_of(&snapshot.requirements, snapshot.tool(slot).group)
     }
 
-    /// The same for a group's tools.
+    /// Returns the requirements that would unlock a group's tools. See [`Self::unlock`].
     #[must_use]
     pub fn unlock_of(&self, requirements: &Requirements, group: u32) -> Vec<String> {
         let needs = &requirements.groups[group as usize].needs;
@@ -153,7 +153,8 @@ impl Standings {
         unlock
     }
 
-    /// The first need that decided against a group's tools, in the order in which needs count.
+    /// Returns the first unmet need of a group, which decides against its tools. Denials come before scopes, and scopes
+    /// before conditions.
     #[must_use]
     pub fn decider(&self, group: &Group) -> Option<Need> {
         let unmet = |of: fn(&Demand) -> bool| {
@@ -166,7 +167,7 @@ impl Standings {
 
     fn condition(&self, requirements: &Requirements, place: u32) -> String {
         let mut condition = requirements.conditions[place as usize].to_string();
-        // What is needed is joined by "and", which binds closer than these.
+        // Needs are joined by "and", which binds tighter than these operators.
         if condition.contains("||") || condition.contains('?') {
             condition = format!("({condition})");
         }

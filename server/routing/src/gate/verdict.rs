@@ -1,46 +1,46 @@
-//! Why a tool is left out or a call refused, and the words for it.
+//! Verdicts on tools and calls: the reason for a refusal, and its explanation to the model.
 
 use toolgate_core::schema::Violation;
 
-/// Why. The wire's `RefusalCode` has the same names.
+/// Reason for a refusal. The API's `RefusalCode` has the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RefusalCode {
-    /// Exists, but was not shown.
+    /// Tool that exists, but was not shown.
     ToolNotAvailable,
-    /// Does not exist, or not for this caller.
+    /// Tool that does not exist, or not for this caller.
     UnknownTool,
-    /// A precondition does not hold.
+    /// Precondition that does not hold.
     PreconditionUnmet,
-    /// A scope is missing.
+    /// Scope that is missing.
     ScopeMissing,
-    /// The handle has expired.
+    /// Handle that has expired.
     HandleExpired,
-    /// The handle is not ours, or not this holder's.
+    /// Handle that this service did not issue, or not for this holder.
     HandleInvalid,
-    /// The definition changed since it was shown.
+    /// Definition that changed since it was shown.
     SchemaChanged,
-    /// The arguments don't satisfy the schema.
+    /// Arguments that don't satisfy the schema.
     ArgumentsInvalid,
     /// Overlap below the threshold.
     BelowThreshold,
-    /// Passed, but so did `top_k` better ones.
+    /// Tool that passed, but `top_k` better ones did too.
     BeyondTopK,
-    /// Passed, but the schema did not fit the budget.
+    /// Tool that passed, but its schema did not fit the budget.
     OverTokenBudget,
-    /// The request excluded it.
+    /// Tool that the request excluded.
     Excluded,
-    /// A cap is reached.
+    /// Tool beyond a cap on the number of tools.
     BeyondCap,
-    /// The tool waits for approval.
+    /// Tool that waits for approval.
     Quarantined,
-    /// The score is too far below the best one's.
+    /// Score too far below the best one.
     BelowCutoff,
-    /// Passed, but the set is kept for its cache.
+    /// Tool that passed, but the set is kept unchanged for the provider's cache.
     KeptForCache,
 }
 
 impl RefusalCode {
-    /// The name that metrics and logs carry, such as `UNKNOWN_TOOL`.
+    /// Returns the name in metrics and logs, such as `UNKNOWN_TOOL`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -64,29 +64,29 @@ impl RefusalCode {
     }
 }
 
-/// A call that may not run, written for the model that made it.
+/// Refusal of a call, written for the model that made it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
-    /// Why.
+    /// Reason for the refusal.
     pub code: RefusalCode,
-    /// What was wrong and what to do.
+    /// Explanation of the mistake, and of the next step.
     pub message: String,
     /// Model-facing names that may be called instead.
     pub available: Vec<String>,
-    /// The search to make; empty when none would help.
+    /// Search to make next. Empty if none would help.
     pub search: String,
-    /// The input schema, for wrong arguments.
+    /// Input schema, for invalid arguments.
     pub input_schema: String,
-    /// Where the arguments are wrong.
+    /// Violations of the schema, each with its place in the arguments.
     pub violations: Vec<Violation>,
-    /// What would unlock the tool: each of them is needed.
+    /// Requirements that would unlock the tool. All of them are needed.
     pub unlock: Vec<String>,
-    /// The visible tool whose name is nearest to an unknown one; empty when none is near.
+    /// Visible tool whose name is nearest to an unknown one. Empty if none is near.
     pub nearest: String,
 }
 
 impl Refused {
-    /// A refusal with a message and nothing else.
+    /// Creates a refusal that has only a code and a message.
     #[must_use]
     pub fn new(code: RefusalCode, message: impl Into<String>) -> Self {
         Self {
@@ -102,14 +102,14 @@ impl Refused {
     }
 }
 
-/// A call that may run.
+/// Permission for a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allowed {
-    /// The slot of the tool to run.
+    /// Slot of the tool to run.
     pub slot: u32,
-    /// The arguments to run it with, where they came in an envelope; else those that were sent.
+    /// Arguments to run the tool with if they were sent in an envelope, or else `None`: use those that were sent.
     pub arguments: Option<String>,
 }
 
-/// The verdict on one call.
+/// Verdict on one call.
 pub type Verdict = Result<Allowed, Box<Refused>>;

@@ -1,4 +1,4 @@
-//! The loop that writes what was observed and reads what is remembered.
+//! Background loop that writes the observed calls and reads the memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tracing::warn;
 
 use super::Memory;
 
-/// Keeps the memory until `stop`, then writes what is left. Where nobody opted in there is nothing to do.
+/// Maintains the memory until `stop`, then writes the remaining calls. Returns at once if no tenant opted in.
 pub async fn keep(memory: Arc<Memory>, every: Duration, stop: CancellationToken) {
     if memory.tenants.is_empty() {
         return;

@@ -1,4 +1,5 @@
-//! How one observed call changes the exemplars of its tool, and what keeps one caller from filling them. Pure.
+//! Learning from one observed call: it changes the exemplars of its tool, within limits that keep one caller from
+//! filling them. Pure functions.
 
 use std::time::Duration;
 
@@ -6,45 +7,46 @@ use super::observed::Observation;
 use toolgate_core::imprint::Imprint;
 use toolgate_store::{Day, Exemplar, PrincipalKey};
 
-/// The most exemplars of one tool.
+/// Maximum exemplars of one tool.
 pub const EXEMPLARS_A_TOOL: usize = 32;
 
-/// The most of them that calls of one principal made. Of callers that are nobody known there is no telling apart.
+/// Maximum exemplars of one tool made by calls of one principal. It does not apply to unknown callers, who can't be
+/// told apart.
 pub const SHARE: usize = 8;
 
-/// The most that one principal's calls, or those of nobody known, make of one tool in a day.
+/// Maximum exemplars of one tool made in a day by one principal, or by all unknown callers together.
 pub const MADE_A_DAY: usize = 8;
 
-/// An intent this near to an exemplar, a cosine, is the same intent.
+/// Minimum cosine at which an intent counts as the same as an exemplar.
 const SAME: f32 = 0.95;
 
-/// Calls of one day that count for one exemplar, each of another principal.
+/// Maximum calls of one day that count for one exemplar, each by a different principal.
 const VOTES_A_DAY: usize = 16;
 
-/// The most calls that an exemplar stands for: by then more of them say nothing new.
+/// Maximum strength of an exemplar, in calls. More calls say nothing new.
 const STRENGTH_MAX: f32 = 64.0;
 
-/// An exemplar is forgotten when this is left of one call.
+/// Strength, in calls, at which an exemplar is forgotten.
 const FADED: f32 = 1.0 / 16.0;
 
-/// The principal of callers that are nobody known, as while authentication is off.
+/// Principal of unknown callers, for example while authentication is off.
 pub const NOBODY: PrincipalKey = [0; 8];
 
 const MILLIS_OF_A_DAY: i64 = 86_400_000;
 
-/// What became of an observed call.
+/// Effect of an observed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is an exemplar.
+    /// New exemplar made of the call.
     Made,
-    /// It counts for one that was there.
+    /// Call counted for an existing exemplar.
     Merged,
-    /// Its caller had its share.
+    /// Call ignored because its caller has reached a limit.
     Ignored,
 }
 
 impl Outcome {
-    /// The name that metrics carry.
+    /// Returns the name in metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -55,7 +57,7 @@ impl Outcome {
     }
 }
 
-/// Lets an observed call change its tool's exemplars; `half_life` is how long a call takes to count half.
+/// Updates a tool's exemplars with an observed call. After `half_life`, a call counts half.
 pub fn learn(exemplars: &mut Vec<Exemplar>, seen: &Observation, half_life: Duration) -> Outcome {
     let today = day(seen.at_ms);
     let nearest =
@@ -88,7 +90,7 @@ pub fn learn(exemplars: &mut Vec<Exemplar>, seen: &Observation, half_life: Durat
     Outcome::Made
 }
 
-/// One call a day and principal counts.
+/// Counts a call for an exemplar. Only one call of a principal counts per day.
 fn vote(exemplar: &mut Exemplar, seen: &Observation, half_life: Duration) -> Outcome {
     let is_new_day = day(seen.at_ms) > day(exemplar.seen_ms);
     let has_voted = exemplar.voters.contains(&seen.principal);
@@ -106,8 +108,9 @@ fn vote(exemplar: &mut Exemplar, seen: &Observation, half_life: Duration) -> Out
     Outcome::Merged
 }
 
-/// Where a new exemplar goes: a principal who has its share, in place of the one of its own that fades first; otherwise
-/// to a free place, or to that of another encoder's, or of the one that fades first of all.
+/// Returns the place for a new exemplar, or `None` if there is none. If the principal has reached its share, it is the
+/// place of its own exemplar that fades first. Otherwise it is a free place, or else the place of another encoder's
+/// exemplar, or else that of the exemplar that fades first of all.
 fn place_for(exemplars: &[Exemplar], seen: &Observation) -> Option<u8> {
     let first_to_fade = |of: &dyn Fn(&&Exemplar) -> bool| {
         exemplars.iter().filter(of).min_by_key(|one| one.fades_ms).map(|one| one.place)
@@ -127,14 +130,14 @@ fn is_alike(one: &Imprint, other: &Imprint) -> bool {
     one.encoder() == other.encoder()
 }
 
-/// What is left of an exemplar's calls at a moment.
+/// Returns the strength of an exemplar at a time, in calls.
 pub(super) fn strength_at(exemplar: &Exemplar, now_ms: i64, half_life: Duration) -> f32 {
     let age_ms = now_ms.saturating_sub(exemplar.seen_ms).max(0);
     let half_lives = age_ms as f64 / half_life.as_millis().max(1) as f64;
     exemplar.strength * (-half_lives).exp2() as f32
 }
 
-/// When so many calls have come down to [`FADED`].
+/// Returns the time at which `strength` calls have faded to [`FADED`], in milliseconds since 1970 (UTC).
 fn fades_ms(seen_ms: i64, strength: f32, half_life: Duration) -> i64 {
     let half_lives = f64::from((strength / FADED).log2());
     #[expect(clippy::cast_possible_truncation, reason = "stops at the largest integer")]
@@ -155,7 +158,7 @@ mod tests {
 
     const MONTH: Duration = Duration::from_secs(30 * 86_400);
 
-    /// An intent of its own for each number: all of them stand at right angles.
+    /// Returns a call with a distinct intent for each number. All intents are orthogonal.
     fn seen(intent: u8, caller: u8, day: i64) -> Observation {
         let mut embedding = vec![0.0; 256];
         embedding[usize::from(intent)] = 1.0;
@@ -207,7 +210,7 @@ mod tests {
         let exemplars = learn_all((200..220_u8).map(|call| seen(call, call, 0)).chain(flood));
         let own = exemplars.iter().filter(|one| one.owner == [1; 8]).count();
         assert_eq!((own, exemplars.len()), (SHARE, 20 + SHARE));
-        // Nobody known may have all places, but not in one day.
+        // Unknown callers may fill all places, but not in one day.
         let days = |count: u8| (0..count).map(|call| seen(call, 0, i64::from(call) / 10));
         assert_eq!(learn_all(days(10)).len(), MADE_A_DAY);
         assert_eq!(learn_all(days(200)).len(), EXEMPLARS_A_TOOL);

@@ -1,4 +1,4 @@
-//! Metrics of the memory of what worked. Clones share what they count.
+//! Metrics of the memory of successful calls. Clones share their counters.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -7,7 +7,7 @@ use prometheus_client::registry::Registry;
 
 use toolgate_core::metrics::Label;
 
-/// Metrics of memory.
+/// Metrics of the memory of successful calls.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryMetrics {
     observations: Counter,
@@ -19,7 +19,7 @@ pub struct MemoryMetrics {
 }
 
 impl MemoryMetrics {
-    /// Registers all of them.
+    /// Registers all metrics.
     pub fn register(&self, r: &mut Registry) {
         let taken = "Calls that Gate allowed and that wait to be remembered";
         r.register("toolgate_memory_observations", taken, self.observations.clone());
@@ -35,32 +35,32 @@ impl MemoryMetrics {
         r.register("toolgate_memory_refresh_failures", refresh, self.refresh_failures.clone());
     }
 
-    /// A call waits to be remembered.
+    /// Counts a call that waits to be remembered.
     pub fn observed(&self) {
         self.observations.inc();
     }
 
-    /// Calls found no room, or were not taken.
+    /// Counts calls that found no room or that the store did not take.
     pub fn dropped(&self, calls: u64) {
         self.dropped.inc_by(calls);
     }
 
-    /// What became of a call.
+    /// Counts a call by its effect on the memory.
     pub fn learned(&self, outcome: &'static str) {
         self.learned.get_or_create(&[("outcome", outcome)]).inc();
     }
 
-    /// So many exemplars are held.
+    /// Sets the number of exemplars held in this process.
     pub fn held(&self, exemplars: usize) {
         self.exemplars.set(i64::try_from(exemplars).unwrap_or(i64::MAX));
     }
 
-    /// Observed calls could not be written.
+    /// Counts a failure to write observed calls.
     pub fn flush_failed(&self) {
         self.flush_failures.inc();
     }
 
-    /// What is remembered could not be read.
+    /// Counts a failure to read the memory.
     pub fn refresh_failed(&self) {
         self.refresh_failures.inc();
     }

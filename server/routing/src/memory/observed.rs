@@ -1,4 +1,4 @@
-//! Calls that were observed and wait to be written.
+//! Observed calls that wait to be written.
 
 use std::collections::BTreeMap;
 
@@ -6,23 +6,23 @@ use toolgate_core::identity::{TenantId, ToolId};
 use toolgate_core::imprint::Imprint;
 use toolgate_store::PrincipalKey;
 
-/// Observations that wait, over all tenants, at about 600 bytes each; what comes beyond is dropped.
+/// Maximum observations that wait, over all tenants, at about 600 bytes each. More are dropped.
 pub const WAITING_MAX: usize = 16_384;
 
-/// A call that was found right.
+/// Call that Gate allowed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observation {
-    /// The tool that was called.
+    /// Tool that was called.
     pub tool: ToolId,
-    /// What was wanted.
+    /// Imprint of the intent.
     pub imprint: Imprint,
-    /// Who called.
+    /// Principal of the caller.
     pub principal: PrincipalKey,
-    /// When, in milliseconds since 1970 (UTC).
+    /// Time of the call, in milliseconds since 1970 (UTC).
     pub at_ms: i64,
 }
 
-/// By tenant and tool, in the order in which they came.
+/// Observations by tenant and tool, each list in order of arrival.
 type Grouped = BTreeMap<TenantId, BTreeMap<ToolId, Vec<Observation>>>;
 
 pub(super) fn grouped(observed: Vec<(TenantId, Observation)>) -> Grouped {

@@ -1,4 +1,4 @@
-//! What is remembered of one tenant, as Route asks it: which tools were called for intents like this one.
+//! Memory of one tenant for queries by Route: which tools were called for similar intents.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,15 +9,16 @@ use toolgate_core::identity::{ToolId, ToolKey};
 use toolgate_core::imprint::{DIMENSIONS_MAX, Imprint};
 use toolgate_store::{Exemplar, MemoryChanges, MemoryVersion};
 
-/// An exemplar says nothing of an intent below this cosine, and all that it can from the next one on: docs/memory.md has
-/// what others came to.
+/// Cosines with an intent at which an exemplar starts to count, and at which it counts in full. docs/memory.md has
+/// measurements of other values.
 const RAMP: (f32, f32) = (0.3, 0.7);
 
-/// What a single call says, of 1; the rest grows with the logarithm of the calls, up to this many.
+/// Weight of a single call, of at most 1, and number of calls with the weight 1. In between, the weight grows with the
+/// logarithm of the calls.
 const SINGLE: f32 = 0.6;
 const CALLS_ENOUGH: f32 = 8.0;
 
-/// What is remembered of one tenant at one version.
+/// Memory of one tenant at one version.
 #[derive(Debug, Clone, Default)]
 pub struct Remembered {
     version: MemoryVersion,
@@ -32,37 +33,37 @@ struct OfTool {
     exemplars: Vec<Exemplar>,
 }
 
-/// What calls for intents like this one say of a tool.
+/// Evidence for a tool from calls with similar intents.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Recalled {
-    /// Which tool.
+    /// Key of the tool.
     pub tool: ToolKey,
-    /// How much they speak for it, above 0, at most 1.
+    /// Weight of the evidence, above 0 and at most 1.
     pub weight: f32,
-    /// The cosine with the nearest of them.
+    /// Cosine of the intent with the nearest exemplar.
     pub nearest: f32,
 }
 
 impl Remembered {
-    /// The version that this is of; 0 when nothing was ever remembered.
+    /// Returns the version of this memory, or 0 if nothing was ever remembered.
     #[must_use]
     pub fn version(&self) -> MemoryVersion {
         self.version
     }
 
-    /// How many exemplars there are.
+    /// Returns the number of exemplars.
     #[must_use]
     pub fn len(&self) -> usize {
         self.exemplars
     }
 
-    /// Whether nothing is remembered.
+    /// Returns true if there are no exemplars.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.exemplars == 0
     }
 
-    /// This with what changed since. What did not change is shared.
+    /// Returns this memory with changes applied. Unchanged tools are shared, not copied.
     #[must_use]
     pub fn with(&self, changes: MemoryChanges, half_life: Duration) -> Self {
         let mut tools = if changes.whole { BTreeMap::new() } else { self.tools.clone() };
@@ -81,15 +82,16 @@ impl Remembered {
         Self { version: changes.version, tools, half_life, exemplars }
     }
 
-    /// What is remembered of intents like this one, in no order that means anything.
+    /// Returns the evidence for tools from similar intents, in no particular order.
     #[must_use]
     pub fn recall(&self, intent: &Imprint, now_ms: i64) -> Vec<Recalled> {
         let of_tool = |of: &Arc<OfTool>| self.of_tool(of, intent, now_ms);
         self.tools.values().filter_map(of_tool).collect()
     }
 
-    /// The exemplar that says most decides. Were all of them added up, tools that are called for much would go before their
-    /// siblings that are called for just this, and whoever has many callers act for them would have it easier.
+    /// Returns the evidence for one tool. Only the strongest exemplar counts. A sum of all exemplars would favor tools
+    /// that are called for many purposes over siblings that are called for just this one, and it would be easier to
+    /// manipulate with many callers.
     fn of_tool(&self, of: &OfTool, intent: &Imprint, now_ms: i64) -> Option<Recalled> {
         let mut nearest = f32::NEG_INFINITY;
         let mut weight = 0.0_f32;
@@ -105,7 +107,7 @@ impl Remembered {
         (weight > 0.0).then_some(Recalled { tool: of.key, weight, nearest })
     }
 
-    /// Bytes that this holds, about.
+    /// Returns the approximate bytes of this memory.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let width = |of: &Arc<OfTool>| {
@@ -121,7 +123,8 @@ fn ramp(cosine: f32) -> f32 {
     ((cosine - RAMP.0) / (RAMP.1 - RAMP.0)).clamp(0.0, 1.0)
 }
 
-/// By the logarithm: the first call says most. What is left of a call that fades says as much less.
+/// Returns the weight of a strength, by its logarithm, so that the first call counts most. A fading call loses weight
+/// in proportion.
 fn damped(strength: f32) -> f32 {
     if strength < 1.0 {
         return SINGLE * strength;
@@ -142,7 +145,7 @@ mod tests {
         ToolId { server, name: ToolName::parse(name).expect("a name") }
     }
 
-    /// An intent at this cosine with `[1, 0]`.
+    /// Returns an intent at this cosine with `[1, 0]`.
     fn at(cosine: f32) -> Imprint {
         Imprint::of([1; 8], &[cosine, (1.0 - cosine * cosine).sqrt()]).expect("a direction")
     }

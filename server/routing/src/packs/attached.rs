@@ -1,4 +1,4 @@
-//! What packs have for the tools of one catalog.
+//! Requests from packs for the tools of one catalog.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -7,27 +7,28 @@ use std::sync::Arc;
 use super::lines::Lines;
 use toolgate_core::identity::ToolId;
 
-/// What a summary's embedding counts beside the mean of those of requests. Recall at 1 / 5 of 250 intents of people, and of
-/// 735 prompts that were made of descriptions (Azure, 190 of 235 tools with packs): .563/.852 and .854/.993 with a tenth;
-/// .550/.854 and .899/.995 with .4; .552/.841 and .914/.995 with .8; without packs .258/.559 and .899/.981.
+/// Weight of a summary's embedding in a row, relative to the mean of its requests' embeddings. Recall at 1 / 5 of 250
+/// intents of people, and of 735 prompts that were made of descriptions (Azure, 190 of 235 tools with packs): .563/.852
+/// and .854/.993 with a tenth; .550/.854 and .899/.995 with .4; .552/.841 and .914/.995 with .8; without packs
+/// .258/.559 and .899/.981.
 const OWN: f32 = 0.4;
 
-/// Requests and, where they were embedded, the mean of their embeddings, by tool.
+/// Requests by tool and, if they were embedded, the mean of their embeddings.
 #[derive(Debug, Default)]
 pub struct Attached {
     tools: HashMap<ToolId, Given>,
     everyday: Option<Arc<[f32]>>,
 }
 
-/// How a row was made of a summary and requests.
+/// Record of how a row was mixed from a summary and requests.
 #[derive(Debug, Clone)]
 pub struct Mixed {
     mean: Arc<[f32]>,
-    /// What the sum was divided by.
+    /// Length of the sum, by which it was divided.
     length: f32,
 }
 
-/// What one tool has.
+/// Requests of one tool, and the mean of their embeddings.
 #[derive(Debug)]
 pub(super) struct Given {
     pub(super) lines: Arc<Lines>,
@@ -39,40 +40,40 @@ impl Attached {
         Self { tools, everyday }
     }
 
-    /// The mean of everybody's requests; `None` while it could not be embedded.
+    /// Returns the mean embedding of everyday requests, or `None` if they could not be embedded yet.
     #[must_use]
     pub fn everyday(&self) -> Option<&Arc<[f32]>> {
         self.everyday.as_ref()
     }
 
-    /// The mean overlap of a vector with everybody's requests; 0 while that is not known.
+    /// Returns the mean overlap of a vector with everyday requests, or 0 while their mean is unknown.
     #[must_use]
     pub fn nearness(&self, vector: &[f32]) -> f32 {
         let everyday = self.everyday.as_deref().unwrap_or_default();
         vector.iter().zip(everyday).map(|(value, mean)| value * mean).sum()
     }
 
-    /// The requests for a tool.
+    /// Returns the requests for a tool.
     #[must_use]
     pub fn lines(&self, tool: &ToolId) -> Option<&Arc<Lines>> {
         self.tools.get(tool).map(|given| &given.lines)
     }
 
-    /// Tools that have requests.
+    /// Returns the number of tools that have requests.
     #[must_use]
     pub fn count(&self) -> usize {
         self.tools.len()
     }
 
-    /// Whether all requests were embedded, and the sample of everybody's.
+    /// Returns true if all requests were embedded, and the sample of everyday requests too.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         let is_measured = self.tools.is_empty() || self.everyday.is_some();
         is_measured && self.tools.values().all(|given| given.mean.is_some())
     }
 
-    /// A tool's row of the dense index, and how it was mixed: the mean of its requests' embeddings and .4 of its summary's,
-    /// at unit length; the summary's where there are none.
+    /// Returns a tool's row of the dense index, and how it was mixed. The row is the mean of its requests' embeddings
+    /// plus .4 of its summary's, at unit length. A tool without requests has its summary's embedding.
     #[must_use]
     pub fn row<'a>(&self, tool: &ToolId, summary: &'a [f32]) -> (Cow<'a, [f32]>, Option<Mixed>) {
         let Some(Given { mean: Some(mean), .. }) = self.tools.get(tool) else {
@@ -81,7 +82,7 @@ impl Attached {
         let sum: Vec<f32> =
             summary.iter().zip(&**mean).map(|(own, mean)| OWN * own + mean).collect();
         let length = sum.iter().map(|value| value * value).sum::<f32>().sqrt();
-        // Rows must be of unit length, whatever an encoder answers.
+        // Rows must have unit length, whatever an encoder answers.
         if mean.len() == summary.len() && length.is_finite() && length > f32::EPSILON {
             let row = sum.into_iter().map(|value| value / length).collect();
             (Cow::Owned(row), Some(Mixed { mean: Arc::clone(mean), length }))
@@ -97,14 +98,14 @@ impl Mixed {
         Self { mean, length }
     }
 
-    /// The mean of the tool's requests.
+    /// Returns the mean embedding of the tool's requests.
     #[must_use]
     pub fn mean(&self) -> &[f32] {
         &self.mean
     }
 
-    /// The cosine of a query and the summary, where `overlap` is that of the query and the row, and `with_mean` the dot
-    /// product of the query and [`Self::mean`]: rows need not be kept twice for it.
+    /// Returns the cosine of a query and the summary. `overlap` is the cosine of the query and the row, and `with_mean`
+    /// is the dot product of the query and [`Self::mean`]. This avoids keeping a second row for the summary.
     #[must_use]
     pub fn of_summary(&self, overlap: f32, with_mean: f32) -> f32 {
         ((overlap * self.length - with_mean) / OWN).clamp(-1.0, 1.0)

@@ -1,5 +1,5 @@
-//! A pack as it is written: YAML with the names of the MCP servers that it is for and, by tool and voice, what people
-//! say. docs/packs.md has the format.
+//! Pack file: YAML with the names of the MCP servers it is for and, by tool and voice, example requests. docs/packs.md
+//! describes the format.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,47 +8,47 @@ use serde::Deserialize;
 
 use super::lines::Lines;
 
-/// Bytes of a pack.
+/// Maximum bytes of a pack.
 const PACK_MAX: usize = 4 << 20;
 
-/// Requests of one tool.
+/// Maximum requests of one tool.
 pub const REQUESTS_MAX: usize = 64;
 
-/// Bytes of one request.
+/// Maximum bytes of one request.
 pub const REQUEST_MAX: usize = 600;
 
-/// In what manner requests are written; any other voice is a language, by its ISO 639-1 code.
+/// Styles in which requests are written. Any other voice is a language, by its ISO 639-1 code.
 pub const VOICES: [&str; 5] = ["terse", "chatty", "indirect", "long", "multi_step"];
 
-/// Requests that look as if they were for the tool, and are not: for whoever reviews a pack.
+/// Key of requests that look as if they were for the tool but are not. They are meant for reviewers of a pack.
 pub const NOT: &str = "not";
 
-/// What is known of the tools of an MCP server.
+/// Requests for the tools of an MCP server.
 #[derive(Debug, Clone)]
 pub struct Pack {
-    /// What the server is called by those who register it.
+    /// Names under which the server is usually registered.
     pub servers: Vec<String>,
-    /// By the tool's MCP name.
+    /// Tools by MCP name.
     pub tools: BTreeMap<String, PackedTool>,
 }
 
-/// What people say who want a tool.
+/// Example requests for one tool.
 #[derive(Debug, Clone)]
 pub struct PackedTool {
-    /// By voice; what is under [`NOT`] is not among them.
+    /// Requests by voice, without those under [`NOT`].
     pub voices: BTreeMap<String, Vec<String>>,
-    /// What looks like it and is not.
+    /// Requests that look as if they were for the tool but are not.
     pub not: Vec<String>,
-    /// All requests, as the indexes take them.
+    /// All requests in the form that the indexes use.
     pub lines: std::sync::Arc<Lines>,
 }
 
-/// What is wrong with a pack, and where.
+/// Mistake in a pack, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
-    /// The tool, or nothing.
+    /// Name of the tool, or an empty string for the whole pack.
     pub tool: String,
-    /// What is wrong, and what would be right.
+    /// Explanation of the mistake and of the expected input.
     pub problem: String,
 }
 
@@ -60,10 +60,10 @@ struct Document {
 }
 
 impl Pack {
-    /// Reads a pack.
+    /// Parses a pack.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All mistakes in the pack.
     pub fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
         let whole = |problem: String| vec![Mistake { tool: String::new(), problem }];
         if text.len() > PACK_MAX {
@@ -93,7 +93,7 @@ impl Pack {
         }
     }
 
-    /// How many requests it has.
+    /// Returns the number of requests in the pack.
     #[must_use]
     pub fn requests(&self) -> usize {
         self.tools.values().map(|tool| tool.lines.all().len()).sum()
@@ -130,7 +130,7 @@ fn is_voice(name: &str) -> bool {
     is_language(name) || VOICES.contains(&name)
 }
 
-/// Whether this is written as the code of a language.
+/// Returns true if `name` has the form of a language code: two lowercase letters.
 #[must_use]
 pub fn is_language(name: &str) -> bool {
     name.len() == 2 && name.bytes().all(|byte| byte.is_ascii_lowercase())

@@ -1,5 +1,5 @@
-//! Everybody's requests: a fixed sample of the shipped packs', and the mean of its embeddings. The overlap of a row with
-//! that mean is its mean overlap with them: how near it is to whatever people ask.
+//! Everyday requests: a fixed sample from the shipped packs, and the mean of its embeddings. The overlap of a row with
+//! that mean is its mean overlap with these requests: it measures how near the row is to requests in general.
 
 use std::sync::{Arc, LazyLock};
 
@@ -9,10 +9,11 @@ use super::document::{PackedTool, VOICES};
 use super::means::MeanKey;
 use super::shipped;
 
-/// Requests of the sample: the default encoder takes a tenth of a second for them.
+/// Number of requests in the sample. The default encoder embeds them in a tenth of a second.
 const SAMPLE: usize = 192;
 
-/// The sample: English requests in every voice, of tools evenly over all shipped packs, whichever are in use.
+/// Sample of English requests in every voice, spread evenly over the tools of all shipped packs, even those that are
+/// not in use.
 static TEXTS: LazyLock<Vec<String>> = LazyLock::new(|| {
     let packs = shipped::packs();
     let tools: Vec<&PackedTool> = packs.iter().flat_map(|pack| pack.tools.values()).collect();
@@ -24,17 +25,17 @@ static TEXTS: LazyLock<Vec<String>> = LazyLock::new(|| {
     (0..SAMPLE).filter_map(one).collect()
 });
 
-/// The mean overlap with the sample from which on a tool is near to everything, by the default encoder: three standard
-/// deviations (.0240) above the mean (.0966) of the 809 tools of the shipped catalogs, the highest of which has .159.
-/// `toolgate bench poison --queries` shows these figures.
+/// Minimum mean overlap with the sample at which a tool counts as near to everything, for the default encoder. It is
+/// three standard deviations (.0240) above the mean (.0966) of the 809 tools of the shipped catalogs, of which the
+/// highest has .159. `toolgate bench poison --queries` shows these figures.
 pub(super) const NEAR_EVERYTHING: f32 = 0.169;
 
-/// The sample.
+/// Returns the sample.
 pub(super) fn texts() -> &'static [String] {
     &TEXTS
 }
 
-/// The key of their mean among the means of requests.
+/// Returns the key of the sample's mean among the means of requests.
 pub(super) fn key(fingerprint: &str) -> MeanKey {
     let mut hash = Sha256::new();
     for text in texts() {
@@ -44,7 +45,7 @@ pub(super) fn key(fingerprint: &str) -> MeanKey {
     (fingerprint.to_owned(), hash.finalize().into())
 }
 
-/// The mean of embeddings; `None` where there are none, or they differ in length or are no numbers.
+/// Returns the mean of embeddings. `None` if there are none, if their lengths differ, or if the mean is not finite.
 pub(super) fn mean(vectors: &[Vec<f32>]) -> Option<Arc<[f32]>> {
     let mut sum = vec![0.0_f32; vectors.first()?.len()];
     for vector in vectors {

@@ -1,19 +1,19 @@
-//! The requests of one tool, as indexes take them.
+//! Requests of one tool in the form that the indexes use.
 
 use crate::catalog::plan::text_hash;
 use toolgate_store::ContentHash;
 
-/// What people say who want a tool.
+/// Example requests of one tool.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Lines {
     all: Box<[Box<str>]>,
-    /// The same as one text, a line each.
+    /// All requests as one text, one per line.
     text: Box<str>,
     hash: ContentHash,
 }
 
 impl Lines {
-    /// Of these requests.
+    /// Creates the lines of these requests.
     #[must_use]
     pub fn new(requests: impl Iterator<Item = String>) -> Self {
         let all: Box<[Box<str>]> = requests.map(Into::into).collect();
@@ -22,19 +22,19 @@ impl Lines {
         Self { all, text: text.into(), hash }
     }
 
-    /// Each of them.
+    /// Returns the requests.
     #[must_use]
     pub fn all(&self) -> &[Box<str>] {
         &self.all
     }
 
-    /// All of them, a line each.
+    /// Returns all requests as one text, one per line.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// SHA-256 of the text.
+    /// Returns SHA-256 of the text.
     #[must_use]
     pub fn hash(&self) -> ContentHash {
         self.hash

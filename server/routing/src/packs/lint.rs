@@ -1,13 +1,13 @@
-//! What keeps a pack from being of use: too few requests, the same one twice, the tool's own name in it.
+//! Lint for packs: it finds tools with too few requests, repeated requests, and requests that name their tool.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::document::{Mistake, Pack, PackedTool};
 
-/// Requests that a tool should have: fewer find less (docs/packs.md has what each brings).
+/// Minimum requests that a tool should have. Fewer find less (docs/packs.md has measurements).
 pub const REQUESTS_MIN: usize = 8;
 
-/// What is wanting in a pack, by tool.
+/// Returns the problems of a pack, by tool.
 #[must_use]
 pub fn lint(pack: &Pack) -> Vec<Mistake> {
     let mut found = Vec::new();
@@ -39,7 +39,7 @@ pub fn lint(pack: &Pack) -> Vec<Mistake> {
     found
 }
 
-/// Requests that a tool has both as its own and as not its own.
+/// Returns a mistake for each request that a tool has both as its own and under `not`.
 fn contradictions(tools: &BTreeMap<String, PackedTool>) -> Vec<Mistake> {
     let of_tool = |(name, tool): (&String, &PackedTool)| {
         let own: Vec<String> = tool.lines.all().iter().map(|request| words(request)).collect();
@@ -51,15 +51,15 @@ fn contradictions(tools: &BTreeMap<String, PackedTool>) -> Vec<Mistake> {
     tools.iter().flat_map(of_tool).collect()
 }
 
-/// Whether a request, as [`words`] has it, has a name of several words, in a row. A name of one word is what people say
-/// too.
+/// Returns true if a request, normalized by [`words`], contains all words of the tool's name in a row. A name of one
+/// word never counts, because people use such words too.
 #[must_use]
 pub fn names_tool(name: &str, request: &str) -> bool {
     let name = words(name);
     name.contains(' ') && format!(" {request} ").contains(&format!(" {name} "))
 }
 
-/// The words of a text in lower case, a space between them: requests with the same are the same.
+/// Returns the words of a text in lower case, separated by spaces. Requests with equal words count as the same.
 #[must_use]
 pub fn words(text: &str) -> String {
     let lower = text.to_lowercase();

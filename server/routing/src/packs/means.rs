@@ -1,6 +1,6 @@
-//! Means of the embeddings of requests in a file, so that what was embedded once need not be at every start. A file is
-//! safetensors: of each tool the SHA-256 of its requests, the mean in 8 bits a value and what to multiply it by; as
-//! metadata the fingerprint of the encoder.
+//! File with the means of requests' embeddings, so that they need not be computed at every start. It is a safetensors
+//! file with, for each tool, the SHA-256 of its requests, the mean with 8 bits per value, and the scale of these
+//! values. Its metadata hold the fingerprint of the encoder.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,27 +10,27 @@ use safetensors::tensor::{Dtype, TensorView, serialize};
 
 use toolgate_store::ContentHash;
 
-/// The file's name, here and in a directory of packs.
+/// Name of the file, both in this repository and in a directory of packs.
 pub const MEANS_FILE: &str = "means.safetensors";
 
 const FINGERPRINT: &str = "fingerprint";
-/// `[tools, 32]`, u8.
+/// Tensor of hashes: `[tools, 32]`, u8.
 const HASHES: &str = "hashes";
-/// `[tools, dimensions]`, i8.
+/// Tensor of values: `[tools, dimensions]`, i8.
 const VALUES: &str = "values";
-/// `[tools]`, f32.
+/// Tensor of scales: `[tools]`, f32.
 const SCALES: &str = "scales";
 
-/// The mean of embeddings, not of unit length.
+/// Mean of embeddings. It does not have unit length.
 pub(super) type Mean = Arc<[f32]>;
 
-/// The encoder's fingerprint, and the hash of the requests.
+/// Encoder's fingerprint, and hash of the requests.
 pub(super) type MeanKey = (String, ContentHash);
 
-/// What a file holds.
+/// Reads the means from a file.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Description of the mistake in the file.
 pub(super) fn read(content: &[u8]) -> Result<HashMap<MeanKey, Mean>, String> {
     let said = |error: safetensors::SafeTensorError| error.to_string();
     let (_, header) = SafeTensors::read_metadata(content).map_err(said)?;
@@ -64,10 +64,10 @@ pub(super) fn read(content: &[u8]) -> Result<HashMap<MeanKey, Mean>, String> {
     Ok(hashes.iter().map(key).zip(rows.map(mean)).collect())
 }
 
-/// A file of the means that one encoder made.
+/// Writes a file with the means that one encoder made.
 ///
 /// # Errors
-/// There is none of that encoder, or they are not of one length.
+/// There is no mean of this encoder, or the means differ in length.
 pub(super) fn write(fingerprint: &str, means: &HashMap<MeanKey, Mean>) -> Result<Vec<u8>, String> {
     let mut rows: Vec<(&ContentHash, &Mean)> = means
         .iter()

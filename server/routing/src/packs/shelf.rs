@@ -1,4 +1,4 @@
-//! All packs that a server has, and which of them is for a registered MCP server.
+//! Collection of all packs of a server, and the choice of the pack for a registered MCP server.
 
 use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
@@ -20,26 +20,27 @@ use toolgate_core::error::Error;
 use toolgate_core::identity::{ServerName, ToolId};
 use toolgate_store::StoredCatalog;
 
-/// Texts in one call to the encoder.
+/// Maximum texts in one call to the encoder. One tool's requests are never split.
 const CHUNK: usize = 256;
 
-/// A pack is for a server of another name when it knows so many of its tools, and half of them.
+/// Minimum tools that a pack must share with a server of another name to be used for it. It must also share half of the
+/// server's tools.
 const TOOLS_MIN: usize = 3;
 
-/// The packs, and the means of the embeddings of their requests and of everybody's, once they were made: they are the same
-/// for all tenants.
+/// Packs, and the means of their requests' embeddings and of everyday requests, once computed. All tenants use the
+/// same.
 #[derive(Debug, Default)]
 pub struct Packs {
     packs: Vec<Pack>,
     means: Mutex<HashMap<MeanKey, Mean>>,
-    /// MCP servers whose pack is not used.
+    /// MCP servers for which no pack is used.
     without: Vec<String>,
-    /// The encoder that made the shipped means, by its fingerprint.
+    /// Fingerprint of the encoder that made the shipped means.
     shipped_by: Option<String>,
 }
 
 impl Packs {
-    /// Those that come with the product.
+    /// Loads the packs that come with the product.
     #[must_use]
     pub fn shipped() -> Self {
         let packs = Self::of(shipped::packs());
@@ -55,19 +56,19 @@ impl Packs {
         }
     }
 
-    /// These; the first one that fits a server is its pack.
+    /// Creates a collection of these packs. The first one that fits a server is used for it.
     #[must_use]
     pub fn of(packs: Vec<Pack>) -> Self {
         Self { packs, ..Self::default() }
     }
 
-    /// The same, with none for the MCP servers of these names.
+    /// Returns the collection with no pack for MCP servers of these names.
     #[must_use]
     pub fn without(self, servers: Vec<String>) -> Self {
         Self { without: servers, ..self }
     }
 
-    /// The same with the packs of these MCP servers alone.
+    /// Returns the collection with only the packs of these MCP servers.
     ///
     /// # Errors
     /// The first name that no pack has.
@@ -87,10 +88,11 @@ impl Packs {
         self
     }
 
-    /// The same with those of a directory (`*.yaml`) before them, and the means that it has of them.
+    /// Returns the collection with the packs of a directory (`*.yaml` and `*.yml`) before the others, and with the
+    /// means stored there.
     ///
     /// # Errors
-    /// A file that can't be read or is no pack, by name.
+    /// A file that can't be read or is not a valid pack, with its name.
     pub fn with_directory(mut self, directory: &Path) -> Result<Self, String> {
         let problem = |error: std::io::Error| format!("{}: {error}", directory.display());
         let mut paths = Vec::new();
@@ -124,13 +126,13 @@ impl Packs {
         }
     }
 
-    /// Each pack.
+    /// Returns all packs.
     #[must_use]
     pub fn all(&self) -> &[Pack] {
         &self.packs
     }
 
-    /// The pack of an MCP server: one that has its name, or else the one that knows most of its tools.
+    /// Returns the pack for an MCP server: one that has its name, or else the one that shares most of its tools.
     #[must_use]
     pub fn of_server(&self, name: &str, tools: &HashSet<&str>) -> Option<&Pack> {
         let common = |pack: &Pack| pack.tools.keys().filter(|t| tools.contains(t.as_str())).count();
@@ -141,13 +143,14 @@ impl Packs {
         self.packs.iter().find(is_named).or_else(|| {
             let enough =
                 |(count, _): &(usize, &Pack)| *count >= TOOLS_MIN && 2 * count >= tools.len();
-            // Of equals the first: `max_by_key` would give the last.
+            // Of equal packs the first is taken: `max_by_key` would return the last.
             let counted = self.packs.iter().rev().map(|pack| (common(pack), pack)).filter(enough);
             counted.max_by_key(|(count, _)| *count).map(|(_, pack)| pack)
         })
     }
 
-    /// What tells which tools are near to everything; `None` for an encoder that it was not measured for.
+    /// Returns a detector of tools that are near to everything, or `None` if its limit was not measured for this
+    /// encoder.
     #[must_use]
     pub fn hubs(&self, fingerprint: &str) -> Option<Hubs> {
         self.shipped_by.as_deref().filter(|shipped_by| *shipped_by == fingerprint)?;
@@ -156,8 +159,8 @@ impl Packs {
         Some(Hubs::new(Arc::clone(everyday), everyday::NEAR_EVERYTHING))
     }
 
-    /// What the packs have for the tools of a catalog. Requests that are not embedded `within` this time, or can't be,
-    /// still lend their words; what was embedded is there the next time.
+    /// Returns the requests from packs for the tools of a catalog. Requests that can't be embedded, or not `within`
+    /// this time, still contribute their words. Embeddings that were finished are kept for the next call.
     pub async fn attach(
         &self,
         catalog: &StoredCatalog,
@@ -184,7 +187,7 @@ impl Packs {
         Attached::new(tools, everyday)
     }
 
-    /// Embeds the sample of everybody's requests, where that was not done before.
+    /// Embeds the sample of everyday requests if that was not done before.
     async fn embed_everyday(&self, encoder: &dyn Encoder) -> Result<(), Error> {
         let key = everyday::key(encoder.fingerprint());
         let known = || self.means.lock().unwrap_or_else(PoisonError::into_inner);
@@ -219,11 +222,11 @@ impl Packs {
         catalog.tools.iter().filter_map(|tool| of_tool(&tool.record)).collect()
     }
 
-    /// A file of the means of all requests and of everybody's ([`MEANS_FILE`]), all of them embedded anew. `progress` is told
-    /// how many tools are done, of how many.
+    /// Returns a file with the means of all requests and of everyday requests ([`MEANS_FILE`]). All of them are
+    /// embedded anew. `progress` is called with the number of finished tools and the total.
     ///
     /// # Errors
-    /// The encoder's; there is no pack.
+    /// The encoder fails, or there is no pack.
     pub async fn means_file(
         &self,
         encoder: &dyn Encoder,
@@ -248,7 +251,7 @@ impl Packs {
         means::write(fingerprint, &means.collect()).map_err(Error::internal)
     }
 
-    /// Embeds what was not embedded before.
+    /// Embeds the requests that were not embedded before.
     async fn embed(
         &self,
         lines: impl Iterator<Item = &Arc<Lines>> + Send,
@@ -285,7 +288,7 @@ impl Packs {
     }
 }
 
-/// How many of the first can be embedded in one call; one at least.
+/// Returns the number of leading items that fit in one call to the encoder, at least one.
 fn fitting(lines: &[&Arc<Lines>]) -> usize {
     let mut texts = 0;
     let fits = |one: &&&Arc<Lines>| {
@@ -304,7 +307,7 @@ fn mean(vectors: &[Vec<f32>]) -> Mean {
     sum.into()
 }
 
-/// A server's name without what says only that it is one: `mcp-server-git` is `git`.
+/// Returns a server's name without the words that only say that it is a server: `mcp-server-git` becomes `git`.
 fn plain(name: &str) -> String {
     let lower = name.to_lowercase();
     let words = lower.split(|c: char| !c.is_alphanumeric());
@@ -389,7 +392,7 @@ mod tests {
         let error = Packs::default().with_directory(directory.path()).expect_err("no tools");
         assert!(error.contains("a.yaml: ") && error.contains("tools"), "{error}");
     }
-    /// Hangs at first, then leaves a text out, then works.
+    /// Encoder that hangs at first, then leaves a text out, then works.
     #[derive(Default)]
     struct Late(AtomicUsize);
 
@@ -443,7 +446,7 @@ mod tests {
         assert!(has_row(&second) && second.is_complete());
         assert!(second.everyday().is_some() && short.everyday().is_none());
         drop(packs.attach(&catalog, &encoder, soon).await);
-        // The row is (.4, 1) at unit length, the summary (1, 0), and everybody asks for (0, 1).
+        // The row is (.4, 1) at unit length, the summary is (1, 0), and the mean of everyday requests is (0, 1).
         let (row, mixed) = second.row(&id, &[1.0, 0.0]);
         let nearer = second.nearness(&row) - second.nearness(&[1.0, 0.0]);
         assert!((nearer - 1.0 / 0.4_f32.hypot(1.0)).abs() < 1e-6, "{nearer}");

@@ -1,13 +1,13 @@
-//! The packs that come with the product, in `server/routing/packs`.
+//! Packs that come with the product, in `server/routing/packs`.
 
 use tracing::warn;
 
 use super::document::Pack;
 
-/// The means of their requests' embeddings by the default encoder (`make packs`).
+/// File with the means of their requests' embeddings by the default encoder (`make packs`).
 pub(super) const SHIPPED_MEANS: &[u8] = include_bytes!("../../packs/means.safetensors");
 
-/// By file.
+/// Names and texts of the pack files.
 pub(super) const SHIPPED: &[(&str, &str)] = &[
     ("atlassian", include_str!("../../packs/atlassian.yaml")),
     ("azure", include_str!("../../packs/azure.yaml")),
@@ -32,7 +32,7 @@ pub(super) const SHIPPED: &[(&str, &str)] = &[
     ("time", include_str!("../../packs/time.yaml")),
 ];
 
-/// Those that can be read, which is each of them.
+/// Parses the shipped packs. One that can't be parsed is logged and left out, which never happens in a release.
 pub(super) fn packs() -> Vec<Pack> {
     let parsed = SHIPPED.iter().filter_map(|(name, text)| match Pack::parse(text) {
         Ok(pack) => Some(pack),

@@ -83,7 +83,7 @@ impl Shortfall {
                 "no tool fits: the best overlap, {best:.3}, is below the level of {level:.3}"
             ),
             Self::Ratio(ratio) => format!(
-                "its score is too far below the best one's: router.ratio, or the policy's ratio, asks for {ratio:.2} of it"
+                "its score is too far below the best one's: router.relative_cutoff, or the policy's ratio, asks for {ratio:.2} of it"
             ),
             Self::LearnedGate => {
                 "its chance is below what the policy's learned gate asks".to_owned()
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(threshold, "overlap 0.300 is below the threshold of 0.400 for each tool");
         let level = said(Rule::Ratio(0.5), 0.6, &far);
         assert_eq!(level, "no tool fits: the best overlap, 0.500, is below the level of 0.600");
-        assert!(said(Rule::Ratio(0.5), 0.4, &far).contains("router.ratio"));
+        assert!(said(Rule::Ratio(0.5), 0.4, &far).contains("router.relative_cutoff"));
         let padding = candidate([0.6, 0.1, 0.4], false);
         assert!(said(Rule::Ratio(0.5), 0.4, &padding).contains("its overlap is below 0.300"));
         let strict = Learned { weights: Features::default(), bias: -100.0, least: 0.5 };

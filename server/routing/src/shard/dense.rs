@@ -1,7 +1,7 @@
-//! The dense index as a snapshot searches it. Rows that are made of people's requests stand nearer to whatever people
-//! say than rows of summaries alone do. How much nearer is measured, by the encoder in use: by the mean overlap of both with
-//! everybody's requests. That much is taken off, so that tools without a pack don't lose to tools with one, nor the other
-//! way round.
+//! Dense index as a snapshot searches it. Rows mixed from requests are nearer to any request than rows made of
+//! summaries alone. The difference is measured with the encoder in use, as the difference of their mean overlaps with
+//! everyday requests. It is subtracted, so that tools without a pack don't lose to tools with one, nor the other way
+//! round.
 
 use std::collections::HashMap;
 
@@ -10,16 +10,17 @@ use fixedbitset::FixedBitSet;
 use super::vectors::{Hit, IndexError, VectorIndex};
 use crate::packs::Mixed;
 
-/// What is taken off the overlap of a tool with a pack while the encoder could not be asked. Measured it is .07 by the
-/// default encoder and .08 by multilingual-e5-small; docs/packs.md has what either does in a catalog with and without packs.
+/// Amount subtracted from the overlap of a tool with a pack if it could not be measured. The measured amount is .07 for
+/// the default encoder and .08 for multilingual-e5-small. docs/packs.md has the effect of both in a catalog with and
+/// without packs.
 const PULL: f32 = 0.2;
 
-/// The share of what is taken off that is given back where an overlap is held against the level of "no tool fits": a
-/// request that only tools with packs serve should not be refused for it. False accepts and rejects of 300 intents over
-/// the shipped catalogs, .2 taken off: .560 and .024 with it, .400 and .096 without.
+/// Share of the subtracted amount that is added back when an overlap is compared with the level of "no tool fits": a
+/// request that only tools with packs serve should not be refused because of the subtraction. False accepts and rejects
+/// of 300 intents over the shipped catalogs, .2 subtracted: .560 and .024 with it, .400 and .096 without.
 const GIVEN_BACK: f32 = 0.25;
 
-/// Which rows are made of requests, and how much nearer to everybody's requests they are for it.
+/// Rows that are mixed from requests, and the amount by which they are nearer to everyday requests.
 #[derive(Debug, Default)]
 pub struct Footing {
     mixed: HashMap<u32, Mixed>,
@@ -27,22 +28,22 @@ pub struct Footing {
 }
 
 impl Footing {
-    /// Of rows by slot, and how much nearer than their summaries they stand to everybody's requests, in the mean; `None`
-    /// where that is not known.
+    /// Creates the footing of mixed rows, by slot. `nearer` is the mean amount by which they are nearer to everyday
+    /// requests than their summaries, or `None` if it is unknown.
     #[must_use]
     pub fn new(mixed: HashMap<u32, Mixed>, nearer: Option<f32>) -> Self {
         let pull = nearer.map_or(PULL, |nearer| nearer.clamp(0.0, 1.0));
         Self { mixed, pull }
     }
 
-    /// Resident bytes, for the memory budget: what rows were mixed of is shared.
+    /// Returns the resident bytes, for the memory budget. It excludes the means in the mixed rows, which are shared.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.mixed.capacity() * size_of::<(u32, Mixed)>()
     }
 }
 
-/// The index, and what its rows are made of.
+/// Dense index with the footing of its rows.
 #[derive(Debug, Clone, Copy)]
 pub struct Dense<'s> {
     index: &'s VectorIndex,
@@ -54,10 +55,10 @@ impl<'s> Dense<'s> {
         Self { index, footing }
     }
 
-    /// The `k` best of the allowed slots by [`Dense::overlap`], best first; ties by slot.
+    /// Returns the `k` best of the allowed slots by [`Dense::overlap`], best first. Equal overlaps are ordered by slot.
     ///
     /// # Errors
-    /// As [`VectorIndex::search`].
+    /// Same errors as [`VectorIndex::search`].
     pub fn search(
         &self,
         query: &[f32],
@@ -67,7 +68,7 @@ impl<'s> Dense<'s> {
         if self.footing.mixed.is_empty() {
             return self.index.search(query, k, allowed);
         }
-        // Twice as many: what stood behind rows of requests may go before them.
+        // Twice as many hits are taken: slots behind rows of requests may move ahead of them.
         let mut hits = self.index.search(query, k.saturating_mul(2), allowed)?;
         hits.iter_mut().for_each(|hit| hit.overlap -= self.pull(hit.slot));
         hits.sort_by(|a, b| b.overlap.total_cmp(&a.overlap).then(a.slot.cmp(&b.slot)));
@@ -75,13 +76,13 @@ impl<'s> Dense<'s> {
         Ok(hits)
     }
 
-    /// The overlap of a slot that rankings go by: that of its row, less what rows of requests are too near.
+    /// Returns the overlap of a slot for rankings: that of its row, less the amount for rows mixed from requests.
     #[must_use]
     pub fn overlap(&self, query: &[f32], slot: u32) -> Option<f32> {
         Some(self.index.overlap(query, slot)? - self.pull(slot))
     }
 
-    /// The cosine of the query and the summary of a slot.
+    /// Returns the cosine of the query and the summary of a slot.
     #[must_use]
     pub fn cosine(&self, query: &[f32], slot: u32) -> Option<f32> {
         let overlap = self.index.overlap(query, slot)?;
@@ -91,12 +92,12 @@ impl<'s> Dense<'s> {
         }))
     }
 
-    /// The index itself.
+    /// Returns the underlying index.
     pub(super) fn index(&self) -> &'s VectorIndex {
         self.index
     }
 
-    /// What an overlap is short of, where it is held against the level of "no tool fits".
+    /// Returns the amount to add to an overlap when it is compared with the level of "no tool fits".
     #[must_use]
     pub fn given_back(&self, slot: u32) -> f32 {
         GIVEN_BACK * self.pull(slot)
@@ -114,7 +115,8 @@ mod tests {
     use super::*;
     use crate::shard::vectors::IndexOptions;
 
-    /// The order of two tools, the first of which has a pack, by overlaps of .6 and .5 with the query.
+    /// Returns the order of the tools. The first two have overlaps of .6 and .5 with the query, and only the first has
+    /// a pack.
     fn order(nearer: Option<f32>) -> Vec<u32> {
         let rows = vec![0.6, 0.8, 0.5, 0.75_f32.sqrt(), 0.0, 1.0];
         let index = VectorIndex::build_with(2, rows, &IndexOptions::default()).expect("unit rows");
@@ -136,7 +138,7 @@ mod tests {
 
     #[test]
     fn what_is_taken_off_a_packs_row_is_what_the_encoder_says() {
-        // Where every text is near to every other, .2 less would put any pack's tool behind all others.
+        // If every text is near to every other, subtracting .2 would put any tool with a pack behind all others.
         assert_eq!(order(Some(0.02)), [0, 1, 2]);
         assert_eq!(order(Some(0.12)), [1, 0, 2], "a packless twin keeps its place");
         assert_eq!(order(Some(0.7)), [1, 2, 0]);

@@ -1,4 +1,4 @@
-//! What of a tool is searched by words, and how much each part of it counts.
+//! Texts of a tool that the word index holds, and the weight of each.
 
 use std::sync::Arc;
 
@@ -9,27 +9,27 @@ use super::words::Field;
 use super::words::language::{Language, Languages};
 use crate::packs::Lines;
 
-/// How much a term counts by where it stands, in halves of one in a description. The name says most in the
-/// fewest words; parameters are many, and much the same from tool to tool. `toolgate eval`, recall at 1 / 5, of
-/// name x 2 and parameters x 1, then of these: azure .883/.990, .887/.992; StableToolBench .321/.677 both;
-/// MetaTool .550/.791, .552/.790; Seal-Tools .443/.807, .441/.811; MetaTool's two-tool queries .298/.725, .301/.733.
+/// Weights of a term by its place, in halves of one occurrence in a description. The name says most in the fewest
+/// words. Parameters are many, and much the same from tool to tool. `toolgate eval`, recall at 1 / 5, of name x 2 and
+/// parameters x 1, then of these: azure .883/.990, .887/.992; StableToolBench .321/.677 both; MetaTool .550/.791,
+/// .552/.790; Seal-Tools .443/.807, .441/.811; MetaTool's two-tool queries .298/.725, .301/.733.
 const NAME: u32 = 6;
 const TEXT: u32 = 2;
 const PARAMETERS: u32 = 1;
 
-/// What people say who want the tool counts as its parameters do: there is much of it. Recall at 1 / 5 of 62 English
-/// intents over the shipped catalogs, with the drafts of packs: .629/.887 without, .694/.903, .710/.919 and .710/.919
-/// with a quarter, half and once.
+/// Weight of a term in a pack's requests, in halves. They count like parameters, because there are many of them. Recall
+/// at 1 / 5 of 62 English intents over the shipped catalogs, with the drafts of packs: .629/.887 without, .694/.903,
+/// .710/.919 and .710/.919 with a quarter, half and once.
 const LINES: u32 = 1;
 
-/// Bytes of a description, and of parameters' texts, that are read; some tools document whole query languages
-/// there.
+/// Maximum bytes read of a description, and of the parameters' texts. Some tools document whole query languages there.
 const DESCRIPTION_MAX: usize = 4 << 10;
 const PARAMETERS_MAX: usize = 4 << 10;
 
-/// The fields of a tool: MCP server, name, description, hint and parameters, and the summary where the
-/// registrant wrote another one than the description gives. Names are often English where texts are not, and users
-/// say what they like.
+/// Returns the fields of a tool: MCP server, name, description, search hint and parameters. The summary is added if the
+/// registrant wrote one that differs from the description, and the requests of a pack if there are any. Names are
+/// indexed as English too, because they are often English where the texts are not. Hints, written summaries and
+/// requests are too, because users may write in any language.
 pub(super) fn of<'a>(tool: &'a Tool, lines: Option<&'a Arc<Lines>>) -> Vec<Field<'a>> {
     let description = tool.definition.description();
     let description_read = &description[..description.floor_char_boundary(DESCRIPTION_MAX)];
@@ -52,13 +52,13 @@ pub(super) fn of<'a>(tool: &'a Tool, lines: Option<&'a Arc<Lines>>) -> Vec<Field
     fields
 }
 
-/// Whether a summary says other than the description's beginning, with the name before it or without.
+/// Returns true if a summary, with or without the name before it, differs from the beginning of the description.
 fn is_written(summary: &str, description: &str) -> bool {
     let said = summary.split_once(": ").map_or(summary, |(_, text)| text).split_whitespace();
     !said.zip(description.split_whitespace()).all(|(said, described)| said == described)
 }
 
-/// Names and descriptions of the parameters, those of their parts after them.
+/// Returns the names and descriptions of the parameters, followed by those of nested ones.
 fn parameters(schema: &str) -> String {
     let mut text = String::new();
     if let Ok(schema) = serde_json::from_str(schema) {

@@ -1,5 +1,6 @@
-//! What a replica can vouch for: until when it knew that what it serves is what the store has. Without the store it goes on
-//! serving, and says so; after a bound, calls are no longer let through on what may have been withdrawn since.
+//! Freshness of the shards that a replica serves: until when they were known to match the store. Without the store, the
+//! replica keeps serving and reports that its data are stale. After a bound it allows no more calls, because
+//! permissions may have been withdrawn since.
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -9,41 +10,41 @@ use toolgate_core::error::Error;
 use toolgate_core::identity::TenantId;
 use toolgate_store::Revision;
 
-/// A shared store that nobody has asked for so long counts as one that does not answer. Longer than any interval at which
-/// it is asked (`store.poll_interval`).
+/// Time after which a shared store that was not polled counts as one that does not answer. Longer than any polling
+/// interval (`store.poll_interval`).
 const UNASKED_MAX: Duration = Duration::from_secs(150);
 
-/// What a change has to be served within, before it counts as one that is not followed.
+/// Time within which a change must be served. After it, the shard counts as behind.
 const FOLLOWED_WITHIN: Duration = Duration::from_secs(2);
 
-/// How a snapshot stands to what the store has.
+/// Currency of a snapshot relative to the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Currency {
-    /// As far as is known, it is what the store has.
+    /// Snapshot that matches the store as far as is known.
     Current,
-    /// The store could not be compared with for a while.
+    /// Snapshot that could not be compared with the store for a while.
     Stale,
-    /// Not for longer than is allowed; `None` where it is not known for how long.
+    /// Snapshot that could not be compared for longer than the bound allows. The time is `None` if it is unknown.
     Unvouched(Option<Duration>),
 }
 
-/// When this replica last knew that what it serves is what the store has.
+/// Record of the times at which this replica's shards were known to match the store.
 #[derive(Debug)]
 pub struct Freshness {
-    /// How long a snapshot is vouched for without the store.
+    /// Time for which a snapshot may be used for verdicts without the store.
     bound: Duration,
     known: RwLock<Known>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
-    /// Whether others may change the store, so that it has to be asked.
+    /// True if other processes may change the store, so that it must be polled.
     is_followed: bool,
-    /// When the store last answered that there is nothing new.
+    /// Instant at which the store last confirmed that there is nothing new.
     answered: Option<Instant>,
-    /// Whether the store answered when it was last asked.
+    /// True if the store did not answer the last poll.
     is_missed: bool,
-    /// Tenants whose shard could not be brought to a revision that is committed.
+    /// Tenants whose shard could not be brought to a committed revision.
     behind: HashMap<TenantId, Behind>,
 }
 
@@ -54,48 +55,51 @@ struct Behind {
 }
 
 impl Freshness {
-    /// Freshness that is vouched for during `bound` without the store; a store that is not `is_followed` has no other writer.
+    /// Creates a record with the time `bound` for which snapshots may be used without the store. A store that is not
+    /// `is_followed` has no other writer.
     #[must_use]
     pub fn new(bound: Duration, is_followed: bool) -> Self {
         Self { bound, known: RwLock::new(Known { is_followed, ..Known::default() }) }
     }
 
-    /// Notes that at `at` nothing served was older than the store.
+    /// Records that at `at` no served shard was older than the store.
     pub fn answered(&self, at: Instant) {
         let mut known = self.write();
         known.answered = known.answered.max(Some(at));
         known.is_missed = false;
     }
 
-    /// Notes that the store did not answer.
+    /// Records that the store did not answer.
     pub fn missed(&self) {
         self.write().is_missed = true;
     }
 
-    /// Notes that the tenant's shard could not be brought to a revision that is committed.
+    /// Records that the tenant's shard could not be brought to a committed revision.
     pub fn fell_behind(&self, tenant: &TenantId, wanted: Revision, at: Instant) {
         let mut known = self.write();
         let behind = known.behind.entry(tenant.clone()).or_insert(Behind { since: at, wanted });
         behind.wanted = behind.wanted.max(wanted);
     }
 
-    /// Notes that the tenant is served at `revision`.
+    /// Records that the tenant is served at `revision`.
     pub fn caught_up(&self, tenant: &TenantId, revision: Revision) {
         if self.read().behind.get(tenant).is_some_and(|behind| behind.wanted <= revision) {
             self.write().behind.remove(tenant);
         }
     }
 
-    /// Forgets which tenants are behind: the revisions are those of another store.
+    /// Forgets which tenants are behind. Needed when the store is replaced by another one, with other revisions.
     pub fn forget_behind(&self) {
         self.write().behind.clear();
     }
 
-    /// Returns how the tenant's snapshot that was read from the store at `read` stands now; `None` for one of a copy.
+    /// Returns the currency of a tenant's snapshot. `read` is the instant at which it was read from the store, or
+    /// `None` if it comes from a copy.
     #[must_use]
     pub fn of(&self, tenant: &TenantId, read: Option<Instant>, now: Instant) -> Currency {
         let known = self.read();
-        // What was read after the change was known of is as old as that reading, though others have come since.
+        // A shard that was read after the change became known is only as old as that reading, even if others came
+        // since.
         let since = |behind: &Behind| read.map_or(behind.since, |read| behind.since.max(read));
         let grace = FOLLOWED_WITHIN.min(self.bound);
         let is_late = |since: &Instant| now.saturating_duration_since(*since) >= grace;
@@ -117,10 +121,10 @@ impl Freshness {
         }
     }
 
-    /// Refuses a verdict on what can't be vouched for.
+    /// Refuses verdicts on a snapshot that is too old.
     ///
     /// # Errors
-    /// [`Error::CatalogUnvouched`].
+    /// [`Error::CatalogUnvouched`] for [`Currency::Unvouched`].
     pub fn vouch(&self, currency: Currency) -> Result<(), Error> {
         match currency {
             Currency::Current | Currency::Stale => Ok(()),
@@ -128,7 +132,7 @@ impl Freshness {
         }
     }
 
-    /// Nothing panics while it holds the lock.
+    /// Locks for reading. No code panics while it holds the lock, so poisoning is ignored.
     fn read(&self) -> RwLockReadGuard<'_, Known> {
         self.known.read().unwrap_or_else(PoisonError::into_inner)
     }

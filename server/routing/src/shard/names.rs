@@ -1,22 +1,22 @@
-//! Tools by name: as the model writes it, as MCP knows it, as `server/name`, and by key.
+//! Index of tools by name: model-facing, MCP's own, `server/name`, and by key.
 
 use std::collections::HashMap;
 
 use super::tool::Tool;
 use toolgate_core::identity::ToolKey;
 
-/// Slots by name.
+/// Index of slots by name.
 #[derive(Debug, Default)]
 pub struct NameIndex {
     by_model_name: HashMap<Box<str>, u32>,
     by_mcp_name: HashMap<Box<str>, Vec<u32>>,
     by_key: HashMap<ToolKey, u32>,
-    /// All slots in the order of their MCP names.
+    /// All slots, ordered by MCP name.
     sorted: Vec<u32>,
 }
 
 impl NameIndex {
-    /// Indexes tools; a tool's slot is its place.
+    /// Indexes tools. A tool's slot is its position in `tools`.
     #[must_use]
     pub fn build(tools: &[Tool]) -> Self {
         let mut names = Self::default();
@@ -30,19 +30,19 @@ impl NameIndex {
         names
     }
 
-    /// The slot of a model-facing name.
+    /// Returns the slot of a model-facing name.
     #[must_use]
     pub fn model_name(&self, name: &str) -> Option<u32> {
         self.by_model_name.get(name).copied()
     }
 
-    /// The slots of an MCP name, of any server.
+    /// Returns the slots of an MCP name, over all servers.
     #[must_use]
     pub fn mcp_name(&self, name: &str) -> &[u32] {
         self.by_mcp_name.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// The slots of the MCP names that begin so, in the order of these names.
+    /// Returns the slots of the MCP names that begin with `name`, ordered by name.
     pub fn beginning_with(&self, name: &str, tools: &[Tool]) -> impl Iterator<Item = u32> {
         let name_of = |slot: &u32| tools[*slot as usize].id.name.as_str();
         let first = self.sorted.partition_point(|slot| name_of(slot) < name);
@@ -50,13 +50,13 @@ impl NameIndex {
         rest.take_while(move |slot| name_of(slot).starts_with(name))
     }
 
-    /// The slot of a tool that a handle names.
+    /// Returns the slot of a tool by the key that handles use.
     #[must_use]
     pub fn key(&self, key: &ToolKey) -> Option<u32> {
         self.by_key.get(key).copied()
     }
 
-    /// The slot of a name as requests give it: model-facing, or `server/name`.
+    /// Returns the slot of a name in a request: model-facing, or `server/name`.
     #[must_use]
     pub fn requested(&self, name: &str, tools: &[Tool]) -> Option<u32> {
         self.model_name(name).or_else(|| {
@@ -66,7 +66,7 @@ impl NameIndex {
         })
     }
 
-    /// Bytes that this holds, about.
+    /// Returns the approximate bytes of this index.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let names = self.by_model_name.keys().chain(self.by_mcp_name.keys());

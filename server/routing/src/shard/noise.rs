@@ -1,19 +1,19 @@
-//! The tools nearest to texts that mean none of them: how near chance alone brings a tool.
+//! Noise level of a catalog: the overlaps of its tools with background texts that ask for none of them.
 
 use fixedbitset::FixedBitSet;
 
 use super::dense::Dense;
 use super::vectors::Hit;
 
-/// Tools kept for each text, so that the nearest allowed one is known without another search.
+/// Number of tools kept for each text, so that the nearest allowed one is known without another search.
 const KEPT: usize = 8;
 
-/// For each text, its nearest tools with their overlaps, as they are held against the level of "no tool fits".
+/// Nearest tools of each text with their overlaps, adjusted for the comparison with the level of "no tool fits".
 #[derive(Debug, Clone, Default)]
 pub struct Noise(Vec<Vec<(u32, f32)>>);
 
 impl Noise {
-    /// Searches for each of `vectors` among the tools of `among`; one that does not fit the index is left out.
+    /// Searches the tools of `among` for each of `vectors`. A vector that does not fit the index is left out.
     #[must_use]
     pub fn measure(index: &Dense<'_>, vectors: &[Vec<f32>], among: Option<&FixedBitSet>) -> Self {
         let near = vectors.iter().filter_map(|vector| index.search(vector, KEPT, among).ok());
@@ -21,8 +21,8 @@ impl Noise {
         Self(near.map(|hits| hits.iter().map(held).collect()).collect())
     }
 
-    /// The overlap of each text and its nearest allowed tool. A text none of whose kept tools is allowed is left
-    /// out.
+    /// Returns, for each text, its overlap with the nearest allowed tool. A text is left out if none of its kept tools
+    /// is allowed.
     #[must_use]
     pub fn tops(&self, allowed: Option<&FixedBitSet>) -> Vec<f32> {
         let is_allowed = |slot: u32| allowed.is_none_or(|set| set.contains(slot as usize));

@@ -1,23 +1,24 @@
-//! MCP servers that are announced and have no tools yet, and who may know of them.
+//! MCP servers that are announced but have no tools yet, and the callers who may know of them.
 
 use toolgate_core::identity::ServerName;
 use toolgate_core::policy::Policy;
 use toolgate_core::state::AgentState;
 use toolgate_store::StoredServer;
 
-/// An MCP server that is announced.
+/// MCP server that is announced but has no tools yet.
 #[derive(Debug, Clone)]
 pub struct PendingServer {
-    /// Its name.
+    /// Name of the server.
     pub name: ServerName,
     /// Scopes that all of its tools will need.
     scopes: Vec<String>,
-    /// The policy denies all of its tools to everybody.
+    /// True if the policy denies all of its tools to every caller.
     denied: bool,
 }
 
 impl PendingServer {
-    /// The announced ones of `servers`, by what they and the policy's rules say of all their tools.
+    /// Returns the announced servers among `servers`, with the restrictions that they and the policy put on all their
+    /// tools.
     #[must_use]
     pub fn all(servers: &[StoredServer], policy: &Policy) -> Vec<Self> {
         let pending = servers.iter().map(|server| &server.record).filter(|record| record.pending);
@@ -33,13 +34,13 @@ impl PendingServer {
         pending.collect()
     }
 
-    /// Scopes that all of its tools will need.
+    /// Returns the scopes that all of its tools will need.
     #[must_use]
     pub fn scopes(&self) -> &[String] {
         &self.scopes
     }
 
-    /// Whether a caller may know of it.
+    /// Returns true if a caller with this state may know of the server.
     #[must_use]
     pub fn may_be_known(&self, state: &AgentState) -> bool {
         !self.denied && self.scopes.iter().all(|scope| state.scopes.contains(scope))

@@ -1,25 +1,24 @@
-//! Tools that wait for approval, as far as a snapshot has to know them: their names, so that a call to one can be
-//! refused with the reason, and what they ask of the state, so that nobody learns of one who could not have seen it.
-//! None of their texts.
+//! Quarantined tools of a snapshot: their names, so that a call can be refused with the reason, and their requirements,
+//! so that only callers who could have seen such a tool learn of it. None of their texts.
 
 use std::collections::HashMap;
 
 use toolgate_core::identity::{ToolId, ToolKey};
 
-/// A tool that waits for approval.
+/// Tool that waits for approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quarantined {
-    /// Who it is.
+    /// Identity of the tool.
     pub id: ToolId,
-    /// The same in 128 bits.
+    /// Key of the tool: its identity in 128 bits.
     pub key: ToolKey,
-    /// The name that the model would see.
+    /// Name that the model would see.
     pub model_name: Box<str>,
-    /// The snapshot's requirement group that it would belong to.
+    /// Index of the snapshot's requirement group that it would belong to.
     pub group: u32,
 }
 
-/// The tools of a catalog that wait for approval.
+/// Tools of a catalog that wait for approval, indexed by name.
 #[derive(Debug, Default)]
 pub struct Quarantine {
     tools: Vec<Quarantined>,
@@ -28,7 +27,7 @@ pub struct Quarantine {
 }
 
 impl Quarantine {
-    /// Adds a tool.
+    /// Adds a quarantined tool.
     pub fn add(&mut self, id: ToolId, model_name: Box<str>, group: u32) {
         let place = self.tools.len();
         self.by_model_name.insert(model_name.clone(), place);
@@ -36,12 +35,12 @@ impl Quarantine {
         self.tools.push(Quarantined { key: id.key(), id, model_name, group });
     }
 
-    /// All of them.
+    /// Returns all quarantined tools.
     pub fn tools(&self) -> impl Iterator<Item = &Quarantined> {
         self.tools.iter()
     }
 
-    /// The tools that a name may mean: model-facing, `server/name`, or MCP's own.
+    /// Returns the tools that a name may mean: model-facing, `server/name`, or MCP's own.
     pub fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Quarantined> {
         let (server, bare) = name.split_once('/').unwrap_or(("", name));
         let whole = self.by_model_name.get(name).into_iter();
@@ -52,7 +51,7 @@ impl Quarantine {
         whole.map(tool).chain(of_that_name.map(tool).filter(of_server))
     }
 
-    /// Bytes that this holds, about.
+    /// Returns the approximate bytes in use.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let names =

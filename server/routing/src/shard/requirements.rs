@@ -1,6 +1,6 @@
-//! What the tools of a catalog ask of the state: their own preconditions and scopes, their MCP servers', and
-//! those of the policy's rules. Tools that ask the same make a group, and conditions that many groups share
-//! stand here once, so that each is evaluated once a call.
+//! Requirements of a catalog's tools on the agent's state: their own preconditions and scopes, those of their MCP
+//! servers, and those of the policy's rules. Tools with equal requirements form a group. A condition shared by several
+//! groups is stored once, so that each call evaluates it once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,74 +10,74 @@ use toolgate_core::policy::Policy;
 use toolgate_core::precondition::Precondition;
 use toolgate_store::{ServerRecord, ToolRecord};
 
-/// Steps that putting a catalog under a policy may take: trying its patterns on each tool, and settling what
-/// its conditions say of the tool. A step takes 5 to 50 ns.
+/// Maximum steps to apply a policy to a catalog: matching its patterns with each tool, and simplifying its conditions
+/// for the tool. A step takes 5 to 50 ns.
 const STEPS_MAX: usize = 100_000_000;
 
-/// Nodes of all conditions that a policy makes of a catalog: some 20 MiB.
+/// Maximum nodes of all conditions that a policy creates for a catalog: about 20 MiB.
 const NODES_MAX: usize = 1 << 18;
 
-/// Needs of all groups that a policy makes of a catalog: some 12 MiB.
+/// Maximum needs of all groups that a policy creates for a catalog: about 12 MiB.
 const NEEDS_MAX: usize = 1 << 19;
 
-/// Why it is not known what a tool asks.
+/// Reason why the requirements of a tool are unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum Unjudged {
-    /// A stored expression can't be read.
+    /// Stored expression that can't be parsed.
     #[error("{0}")]
     Mistake(Mistake),
-    /// The policy makes more of the catalog than is kept.
+    /// Policy that exceeds a limit for this catalog.
     #[error("the policy makes too much of this catalog")]
     TooMuch,
 }
 
-/// What all tools of a catalog ask.
+/// Requirements of all tools of a catalog.
 #[derive(Debug, Default)]
 pub struct Requirements {
-    /// The tools by what they ask, in the order of their first tools.
+    /// Groups of tools with equal requirements, in the order of their first tools.
     pub groups: Vec<Group>,
-    /// Every scope that some group needs.
+    /// All scopes that some group needs.
     pub scopes: Vec<Box<str>>,
-    /// Every condition that some group needs.
+    /// All conditions that some group needs.
     pub conditions: Vec<Condition>,
-    /// Steps that all of them take for states of a usual size, at most.
+    /// Maximum steps to evaluate all conditions with a state of usual size.
     pub steps: usize,
 }
 
-/// The tools that ask the same.
+/// Tools with equal requirements.
 #[derive(Debug)]
 pub struct Group {
-    /// What they ask, the registrant's own needs first.
+    /// Needs of the tools, the registrant's own first.
     pub needs: Vec<Need>,
-    /// Their slots, ascending.
+    /// Slots of the tools, ascending.
     pub slots: Vec<u32>,
-    /// Their definitions' tokens, added up.
+    /// Total tokens of their definitions.
     pub schema_tokens: u64,
-    /// Their summary-pool lines' tokens, added up.
+    /// Total tokens of their lines of the summary pool.
     pub summary_tokens: u64,
 }
 
-/// One thing that a tool asks.
+/// One requirement of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Need {
-    /// The rule of the policy that says so; `None` for the registrant.
+    /// Index of the policy's rule that requires it, or `None` if the registrant does.
     pub rule: Option<u32>,
-    /// What.
+    /// Demand that must be met.
     pub demand: Demand,
 }
 
-/// What is asked; numbers are places in [`Requirements`].
+/// Demand on the state. Numbers are indexes into [`Requirements`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Demand {
-    /// Nothing helps.
+    /// Demand that no state meets.
     Denied,
-    /// The scope is granted.
+    /// Scope that must be granted.
     Scope(u32),
-    /// The condition holds.
+    /// Condition that must hold.
     Condition(u32),
 }
 
-/// Collects groups while tools are added slot by slot.
+/// Builder of groups, to which tools are added slot by slot.
 #[derive(Debug)]
 pub struct Grouping {
     policy: Arc<Policy>,
@@ -85,29 +85,29 @@ pub struct Grouping {
     by_needs: HashMap<Vec<Need>, u32>,
     by_scope: HashMap<Box<str>, u32>,
     by_condition: HashMap<Condition, u32>,
-    /// Preconditions that were compiled: servers and tools repeat them.
+    /// Preconditions that were compiled. Servers and tools often repeat them.
     compiled: HashMap<Precondition, Vec<Condition>>,
-    /// By rule and condition, what is demanded of every tool alike.
+    /// Demands of rules' conditions that are the same for every tool, by rule and index of the condition.
     of_rules: HashMap<(u32, usize), Option<Demand>>,
-    /// What the policy took and made so far.
+    /// Steps taken, and nodes and needs created by the policy so far.
     steps: usize,
     nodes: usize,
     needs: usize,
 }
 
 impl Requirements {
-    /// Bytes that this holds, about.
+    /// Returns the approximate bytes in use.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let needs = |group: &Group| size_of::<Group>() + group.needs.len() * size_of::<Need>();
         let groups: usize = self.groups.iter().map(needs).sum();
-        // A condition is a tree of some tens of nodes beside its text.
+        // A condition is a tree of some tens of nodes, in addition to its text.
         groups + self.scopes.len() * 64 + self.conditions.len() * 2_048
     }
 }
 
 impl Grouping {
-    /// No groups yet.
+    /// Creates a builder without groups.
     #[must_use]
     pub fn new(policy: Arc<Policy>) -> Self {
         Self {
@@ -124,10 +124,10 @@ impl Grouping {
         }
     }
 
-    /// The rules that match a tool, by number.
+    /// Returns the indexes of the rules that match a tool.
     ///
     /// # Errors
-    /// The policy makes too much of the tools before.
+    /// [`Unjudged::TooMuch`] if the policy exceeds a limit with the tools so far.
     pub fn rules_of(&mut self, facts: &ToolFacts) -> Result<Vec<u32>, Unjudged> {
         if self.is_full() {
             return Err(Unjudged::TooMuch);
@@ -138,10 +138,10 @@ impl Grouping {
         Ok(rules.filter(|(_, rule)| rule.matches(facts, steps)).map(|(n, _)| n).collect())
     }
 
-    /// The group of a tool, made when it is the first of it.
+    /// Returns the group of a tool, and creates it for the first tool of the group.
     ///
     /// # Errors
-    /// What the tool asks is not known.
+    /// The requirements of the tool are unknown. See [`Unjudged`].
     pub fn group_of(
         &mut self,
         (server, tool): (&ServerRecord, &ToolRecord),
@@ -171,7 +171,7 @@ impl Grouping {
         self.steps > STEPS_MAX || self.nodes > NODES_MAX || self.needs > NEEDS_MAX
     }
 
-    /// Puts the tool of the next slot into its group.
+    /// Adds the tool of the next slot to its group.
     pub fn add(&mut self, group: u32, slot: u32, schema_tokens: u32, summary_tokens: u32) {
         let group = &mut self.found.groups[group as usize];
         group.slots.push(slot);
@@ -179,7 +179,7 @@ impl Grouping {
         group.summary_tokens += u64::from(summary_tokens);
     }
 
-    /// What was collected.
+    /// Returns the finished requirements.
     #[must_use]
     pub fn finish(self) -> Requirements {
         self.found
@@ -230,7 +230,8 @@ impl Grouping {
         Demand::Scope(next)
     }
 
-    /// As [`Grouping::condition`], counted: a rule's conditions multiply with the tools that it matches.
+    /// Returns the demand of a rule's condition and counts its nodes, because a rule's conditions multiply with the
+    /// tools that it matches.
     fn rule_condition(
         &mut self,
         place: (u32, usize),
@@ -249,7 +250,7 @@ impl Grouping {
         demand
     }
 
-    /// What is left of a condition for this tool; `None` when it always holds.
+    /// Returns the remaining condition for this tool, or `None` if it always holds.
     fn condition(&mut self, condition: &Condition, facts: &ToolFacts) -> Option<Demand> {
         let bound = condition.bind(facts, &mut self.steps);
         if bound.settled() == Some(true) {

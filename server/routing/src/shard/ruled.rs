@@ -1,4 +1,4 @@
-//! From a stored catalog to tools under the tenant's policy: what its rules make of each of them.
+//! Tools of a stored catalog under the tenant's policy, with the effects of its rules on each tool.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,51 +14,51 @@ use toolgate_core::identity::{ServerName, ToolId};
 use toolgate_core::policy::Policy;
 use toolgate_store::{ServerRecord, StoredServer, StoredTool, ToolRecord};
 
-/// A catalog's tools by slot, under a policy.
+/// Tools of a catalog by slot, under a policy.
 #[derive(Debug)]
 pub struct RuledCatalog {
-    /// The tools by slot.
+    /// Tools by slot.
     pub tools: Vec<Tool>,
-    /// What they ask of the state.
+    /// Requirements of the tools on the agent's state.
     pub requirements: Requirements,
     /// Slots of the tools that the policy pins.
     pub pinned: Vec<u32>,
-    /// By rule of the policy, how many tools it matches.
+    /// Number of tools that each rule of the policy matches, by rule.
     pub matched: Vec<u32>,
-    /// Tools that are left out because the policy makes too much of the catalog.
+    /// Number of tools left out because the policy exceeds a limit for this catalog.
     pub unjudged: usize,
     /// Tools that wait for approval.
     pub quarantine: Quarantine,
 }
 
-/// What rules make of one tool.
+/// Effects of the policy's rules on one tool.
 #[derive(Debug, Default)]
 pub struct Ruled {
-    /// Its requirement group.
+    /// Index of its requirement group.
     pub group: u32,
-    /// Always part of the active set.
+    /// True if the tool is always part of the active set.
     pub always_load: bool,
-    /// Never deferred.
+    /// True if the tool is never deferred.
     pub critical: bool,
-    /// In the active set whatever its overlap.
+    /// True if the tool is in the active set regardless of its overlap.
     pub pinned: bool,
-    /// The least overlap.
+    /// Minimum overlap for the tool.
     pub threshold: Option<f32>,
-    /// Rules that limit how many of their tools are chosen.
+    /// Indexes of rules that limit how many of their tools are chosen.
     pub caps: Box<[u32]>,
-    /// Its MCP server is untrusted.
+    /// True if its MCP server is untrusted.
     pub untrusted: bool,
 }
 
 impl RuledCatalog {
-    /// Puts a catalog under a policy. A tool whose definition or precondition is damaged is left out and
-    /// logged: one bad row must not hide the rest of the catalog.
+    /// Applies a policy to a catalog. A tool with a damaged definition or precondition is left out and logged: one bad
+    /// row must not hide the rest of the catalog.
     #[must_use]
     pub fn new(servers: Vec<StoredServer>, tools: Vec<StoredTool>, policy: &Arc<Policy>) -> Self {
         Self::beside(servers, tools, Vec::new(), policy)
     }
 
-    /// The same with the tools that wait for approval beside those that are shown.
+    /// Applies a policy to a catalog with both its visible and its quarantined tools.
     #[must_use]
     pub fn beside(
         servers: Vec<StoredServer>,
@@ -103,8 +103,8 @@ impl RuledCatalog {
         ruled
     }
 
-    /// Keeps a quarantined tool's names and what it asks; one that can't be judged is to callers as if it were not
-    /// there.
+    /// Keeps the names and requirements of a quarantined tool. A tool whose requirements are unknown is dropped, so for
+    /// callers it does not exist.
     fn set_aside(&mut self, server: &ServerRecord, record: ToolRecord, grouping: &mut Grouping) {
         let Ok(definition) = Definition::parse(&record.definition) else { return };
         let facts = facts_of(&record, &definition);
@@ -143,7 +143,7 @@ impl RuledCatalog {
     }
 }
 
-/// Why a stored tool is not served.
+/// Reason why a stored tool is not served.
 #[derive(Debug, thiserror::Error)]
 enum Flaw {
     #[error("{0}")]
@@ -152,8 +152,8 @@ enum Flaw {
     Unjudged(#[from] Unjudged),
 }
 
-/// What rules and conditions may know of a tool. Absent hints have MCP's defaults, and a tool that only
-/// reads destroys nothing: MCP's `destructiveHint` means something for the others only.
+/// Returns the facts of a tool that rules and conditions may use. Missing hints have MCP's defaults. A read-only tool
+/// is never destructive: MCP's `destructiveHint` has a meaning only for the others.
 fn facts_of(record: &ToolRecord, definition: &Definition) -> ToolFacts {
     let read_only = definition.hint("readOnlyHint").unwrap_or(false);
     ToolFacts {
@@ -168,8 +168,8 @@ fn facts_of(record: &ToolRecord, definition: &Definition) -> ToolFacts {
     }
 }
 
-/// What the rules make of a tool. A third party chooses its tools' names, tags and annotations, so a rule that goes by
-/// these alone puts no untrusted one into every active set.
+/// Returns the effects of the rules on a tool. A third party chooses its tools' names, tags and annotations, so a rule
+/// that matches by these alone must not force an untrusted tool into every active set.
 fn ruled(policy: &Policy, rules: &[u32], untrusted: bool) -> Ruled {
     let mut ruled = Ruled::default();
     let mut caps = Vec::new();

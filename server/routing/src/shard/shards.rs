@@ -1,5 +1,5 @@
-//! The shards of all tenants: loaded from the store on first use, rebuilt after a change, evicted by a
-//! memory budget. The store is the truth; nothing here is lost by forgetting it.
+//! Shards of all tenants: loaded from the store on first use, rebuilt after a change, and evicted by a memory budget.
+//! The store is authoritative, so dropping a shard loses nothing.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,41 +28,41 @@ mod following;
 mod growth;
 mod kept;
 
-/// How long a shard without embeddings is served before they are asked for again.
+/// Time for which a shard without embeddings is served before they are requested again.
 const RETRY_EMBEDDINGS: Duration = Duration::from_secs(5);
 
-/// How long a shard waits for the requests of packs; others come when it is built again.
+/// Maximum time that a build waits for the embeddings of packs' requests. Late ones are used in the next build.
 const PACKS_WITHIN: Duration = Duration::from_secs(2);
 
-/// Graphs that are built at a time, each on one core.
+/// Number of graphs built at a time, each on one core.
 const GRAPHS_AT_ONCE: usize = 1;
 
-/// The tools from which on a shard is built within the share of the cores that registrations have, also for a caller: it
-/// takes a core for half a second and more.
+/// Number of tools above which a shard is built within the core share of registrations, even for a waiting call,
+/// because it takes a core for half a second or more.
 const LARGE: usize = 5_000;
 
-/// Copies that are written in the background; whoever has one more waits for it.
+/// Maximum copies written in the background. A build with one more waits until it is written.
 const COPIES_AT_ONCE: usize = 8;
 
-/// For whom a shard is built.
+/// Purpose of building a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum For {
-    /// A call that waits for it. A large one is built within the share all the same.
+    /// Call that waits for the shard. A large shard is built within the core share all the same.
     Caller,
-    /// A change of the catalog: calls are answered from the shard before it meanwhile.
+    /// Change of the catalog. Meanwhile, calls are answered from the previous shard.
     Change,
 }
 
-/// A shard, and when to build it again if it lacks embeddings, of summaries or of the requests of packs.
+/// Shard with the time of its next build, if it lacks embeddings of summaries or of packs' requests.
 #[derive(Debug, Clone)]
 struct Built {
     snapshot: Arc<Snapshot>,
-    /// Whether it is of a copy, since the store could not be read.
+    /// True if it was built from a copy because the store could not be read.
     is_borrowed: bool,
     retry_at: Arc<Mutex<Option<Instant>>>,
 }
 
-/// The shards of all tenants.
+/// Shards of all tenants.
 pub struct Shards {
     store: Arc<dyn Store>,
     encoder: Arc<dyn Encoder>,
@@ -77,7 +77,7 @@ pub struct Shards {
 }
 
 impl Shards {
-    /// Shards over `store`, held within about `memory_budget` bytes.
+    /// Creates shards over `store`, held within about `memory_budget` bytes.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, encoder: Arc<dyn Encoder>, memory_budget: u64) -> Self {
         let freshness = Freshness::new(Duration::MAX, store.is_shared());
@@ -95,43 +95,44 @@ impl Shards {
         }
     }
 
-    /// The same with copies of what it loads, to fall back to when the store can't be read.
+    /// Returns the shards with copies of loaded content, for use when the store can't be read.
     #[must_use]
     pub fn with_copies(self, copies: Option<Arc<Copies>>) -> Self {
         Self { copies, ..self }
     }
 
-    /// The same with the share of the cores in which changed shards and large ones are built.
+    /// Returns the shards with the core share in which changed shards and large ones are built.
     #[must_use]
     pub fn with_share(self, share: Arc<Share>) -> Self {
         Self { share, ..self }
     }
 
-    /// The same, whose shards stay by this clock.
+    /// Returns the shards with this clock, which decides how long a new shard stays at least.
     #[must_use]
     pub fn with_clock(mut self, clock: Clock) -> Self {
         self.kept.clock = clock;
         self
     }
 
-    /// The same, vouched for during `bound` without the store.
+    /// Returns the shards with the time `bound` for which they may be used for verdicts without the store.
     #[must_use]
     pub fn with_max_staleness(self, bound: Duration) -> Self {
         let freshness = Freshness::new(bound, self.store.is_shared());
         Self { freshness, ..self }
     }
 
-    /// The same with packs, whose requests are embedded as intents are.
+    /// Returns the shards with packs. Their requests are embedded as intents.
     #[must_use]
     pub fn with_packs(self, packs: Arc<Packs>, intents: Arc<Intents>) -> Self {
         Self { packs: Some((packs, intents)), ..self }
     }
 
-    /// The tenant's shard at revision `min_revision` or later; whatever is there for 0.
+    /// Returns the tenant's shard at revision `min_revision` or later. With 0, a loaded shard of any revision is
+    /// returned.
     ///
     /// # Errors
-    /// [`Error::TenantNotFound`]; [`Error::RevisionNotReached`]; a store that can't be read while there
-    /// is no shard to fall back to.
+    /// [`Error::TenantNotFound`], [`Error::RevisionNotReached`], or a store that can't be read while there is no shard
+    /// to fall back to.
     pub async fn get(
         self: &Arc<Self>,
         tenant: &TenantId,
@@ -140,7 +141,7 @@ impl Shards {
         self.get_for(tenant, min_revision, For::Caller).await
     }
 
-    /// As [`Shards::get`], where what is missing is built for `whom`.
+    /// Returns the tenant's shard like [`Shards::get`]. A missing shard is built for the purpose `whom`.
     async fn get_for(
         self: &Arc<Self>,
         tenant: &TenantId,
@@ -165,8 +166,8 @@ impl Shards {
         Ok(snapshot)
     }
 
-    /// Builds a shard again that lacks embeddings, while callers are answered from what there is, unless another has
-    /// taken its place.
+    /// Builds a shard that lacks embeddings again, unless another one has replaced it. Meanwhile, calls are answered
+    /// from the present one.
     async fn build_again(self: Arc<Self>, tenant: TenantId, lacking: Arc<Snapshot>) {
         let turn = self.builds.turn(&tenant);
         let is_current = |built: &Built| Arc::ptr_eq(&built.snapshot, &lacking);
@@ -188,10 +189,10 @@ impl Shards {
         }
     }
 
-    /// Brings the tenant's shard to `revision` at least. Concurrent calls share one build.
+    /// Brings the tenant's shard to `revision` or later. Concurrent calls share one build.
     ///
     /// # Errors
-    /// As [`Shards::get`].
+    /// Same errors as [`Shards::get`].
     pub async fn rebuild(
         self: &Arc<Self>,
         tenant: &TenantId,
@@ -211,7 +212,7 @@ impl Shards {
         tokio::spawn(build).await.map_err(Error::internal)?
     }
 
-    /// Adds the graph to a large shard that is already served, unless a newer one has taken its place.
+    /// Adds the graph to a large shard that is already served, unless a newer one has replaced it.
     async fn add_graph(self: Arc<Self>, tenant: TenantId, snapshot: Arc<Snapshot>) {
         let Ok(_permit) = self.graphs.acquire().await else { return };
         let is_current = |built: &Built| Arc::ptr_eq(&built.snapshot, &snapshot);
@@ -240,19 +241,19 @@ impl Shards {
         outcome
     }
 
-    /// Returns the time by the store's clock: a handle that one replica issues is judged by another.
+    /// Returns the time by the store's clock, because replicas check handles that other replicas issued.
     #[must_use]
     pub fn clock(&self) -> SystemTime {
         moment(self.store.clock_ms())
     }
 
-    /// Bytes that the shards hold, about.
+    /// Returns the approximate bytes of all shards.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.kept.bytes()
     }
 
-    /// How many shards are in memory, and the highest revision among them. Looks at each.
+    /// Returns the number of shards in memory and the highest revision among them. Visits every shard.
     #[must_use]
     pub fn count_and_highest_revision(&self) -> (u64, u64) {
         let shards = self.kept.all();
@@ -305,8 +306,8 @@ impl Shards {
     }
 }
 
-/// Leaves out tools whose definition is not the one that was registered: a verdict on one would vouch for another. Those
-/// that are loaded already, to the letter, were looked at before.
+/// Removes tools whose definition is not the registered one, because a verdict on them would approve a text that was
+/// never registered. Tools with a definition identical to a loaded one were checked before.
 fn leave_out_damaged(tenant: &TenantId, catalog: &mut StoredCatalog, known: Option<&Snapshot>) {
     let is_known = |tool: &ToolRecord| {
         let id = ToolId { server: tool.server.clone(), name: tool.name.clone() };
@@ -319,7 +320,7 @@ fn leave_out_damaged(tenant: &TenantId, catalog: &mut StoredCatalog, known: Opti
     catalog.tools.retain(|stored| is_known(&stored.record) || is_served(tenant, &stored.record));
 }
 
-/// The catalog's policy, parsed; the one of the shard before it while that is the same.
+/// Returns the catalog's policy, parsed. The policy of the previous shard is reused if its revision is the same.
 fn policy_after(known: Option<&Snapshot>, catalog: &StoredCatalog) -> Result<Arc<Policy>, Error> {
     let revision = catalog.policy.as_ref().map(|stored| stored.revision);
     match known {
@@ -334,7 +335,8 @@ impl Built {
         Self { snapshot, is_borrowed, retry_at: Arc::new(Mutex::new(lacks.then(next_retry))) }
     }
 
-    /// Whether the caller is to have it built again: one caller is, once in [`RETRY_EMBEDDINGS`].
+    /// Returns true if the caller is to have the shard built again. This is so for one caller in each
+    /// [`RETRY_EMBEDDINGS`].
     fn is_to_be_retried(&self) -> bool {
         let mut retry_at = self.retry_at.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = retry_at.is_some_and(|at| at <= Instant::now());
@@ -349,7 +351,7 @@ fn next_retry() -> Instant {
     Instant::now() + RETRY_EMBEDDINGS
 }
 
-/// One lock per tenant that is being built.
+/// Locks of the builds in progress, one for each tenant.
 #[derive(Debug, Default)]
 struct Builds(Mutex<HashMap<TenantId, Arc<tokio::sync::Mutex<()>>>>);
 

@@ -1,5 +1,5 @@
-//! One tenant's catalog at one revision, parsed and indexed. Immutable: readers share it, a change makes
-//! a new one.
+//! Snapshot of one tenant's catalog at one revision, parsed and indexed. It is immutable and shared by readers. A
+//! change makes a new one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
@@ -24,37 +24,38 @@ use toolgate_core::identity::ServerName;
 use toolgate_core::policy::Policy;
 use toolgate_store::{ContentHash, RemovedTool, Revision, StoredCatalog, StoredPolicy};
 
-/// A tenant's shard at one revision.
+/// Shard of a tenant at one revision.
 #[derive(Debug)]
 pub struct Snapshot {
-    /// The catalog revision.
+    /// Catalog revision.
     pub revision: Revision,
-    /// The tools by slot: the summary pool's order.
+    /// Tools by slot, in the order of the summary pool.
     pub tools: Vec<Tool>,
-    /// Tools by name.
+    /// Index of tools by name.
     pub names: NameIndex,
-    /// Slots by MCP server, ascending.
+    /// Slots of each MCP server, ascending.
     pub servers: BTreeMap<ServerName, Vec<u32>>,
-    /// What the tools ask of the state.
+    /// Requirements of the tools on the agent's state.
     pub requirements: Requirements,
-    /// The policy of the same revision.
+    /// Policy of the same revision.
     pub policy: Arc<Policy>,
-    /// The revision of the policy's last change; `None` when none was ever set.
+    /// Revision of the policy's last change, or `None` if none was ever set.
     pub policy_revision: Option<Revision>,
-    /// By slot, what deferring the tool saves: tokens of its definition, 0 for one that is never deferred.
+    /// Tokens saved by deferring each tool, by slot: those of its definition, or 0 if it is never deferred.
     pub deferrable_tokens: Box<[u32]>,
-    /// Slots of the tools that are never deferred: the agent's own, then those of MCP servers, untrusted ones last.
+    /// Slots of the tools that are never deferred. The agent's own come first, then those of MCP servers, untrusted
+    /// ones last.
     pub always_load: Vec<u32>,
     /// Slots of the tools that the policy pins.
     pub pinned: Vec<u32>,
-    /// The dense index; `None` while the embeddings can't be had.
+    /// Dense index without a graph, or `None` while embeddings are missing.
     exact: Option<VectorIndex>,
-    /// What the rows of the index are made of.
+    /// Footing of the index's rows.
     footing: Footing,
-    /// The same with its graph, once that is built: a large shard is served before.
+    /// Dense index with its graph, once it is built. A large shard is served before that.
     with_graph: OnceLock<VectorIndex>,
     noise: OnceLock<Noise>,
-    /// The index of words.
+    /// Word index.
     pub words: WordIndex,
     /// MCP servers whose tools are not registered yet, by name.
     pub pending: Vec<PendingServer>,
@@ -64,23 +65,23 @@ pub struct Snapshot {
     pub quarantine: Quarantine,
     /// Tools removed since `pool_floor`, by revision.
     pub removed: Vec<RemovedTool>,
-    /// The oldest revision that a delta of the summary pool can start from.
+    /// Oldest revision from which a delta of the summary pool can start.
     pub pool_floor: Revision,
-    /// When it was read from the store; `None` for one of a copy.
+    /// Instant at which it was read from the store, or `None` if it comes from a copy.
     pub read_at: Option<Instant>,
     memory_bytes: usize,
 }
 
-/// What is known of tools beside their definitions: the embeddings of summaries, by hash, and what packs have.
+/// Data about tools beyond their definitions: the embeddings of summaries by hash, and the requests from packs.
 pub type Known<'a> = (&'a HashMap<ContentHash, Vec<f32>>, &'a Attached);
 
 impl Snapshot {
-    /// Indexes a catalog under its policy. `embeddings` are by hash of the summary; with one missing there is
-    /// no dense index.
+    /// Indexes a catalog under its policy. `embeddings` are by hash of the summary. If one is missing, there is no
+    /// dense index.
     ///
     /// # Errors
-    /// [`Error::Internal`] when the index can't be built; [`Error::StoreDamaged`] when the policy can't be read:
-    /// who may see what is not known then.
+    /// [`Error::Internal`] if the index can't be built. [`Error::StoreDamaged`] if the policy can't be read, because
+    /// the permissions are unknown then.
     pub fn build(
         catalog: StoredCatalog,
         embeddings: &HashMap<ContentHash, Vec<f32>>,
@@ -89,10 +90,10 @@ impl Snapshot {
         Self::build_with(catalog, (embeddings, &Attached::default()), dimensions)
     }
 
-    /// As [`Snapshot::build`], with what packs have for the tools.
+    /// Indexes a catalog like [`Snapshot::build`], with the requests of packs.
     ///
     /// # Errors
-    /// As [`Snapshot::build`].
+    /// Same errors as [`Snapshot::build`].
     pub fn build_with(
         catalog: StoredCatalog,
         known: Known<'_>,
@@ -102,10 +103,10 @@ impl Snapshot {
         Self::build_under(policy, catalog, known, dimensions)
     }
 
-    /// As [`Snapshot::build_with`], under the catalog's policy as it was parsed before.
+    /// Indexes a catalog like [`Snapshot::build_with`], with its policy already parsed.
     ///
     /// # Errors
-    /// As [`Snapshot::build`].
+    /// Same errors as [`Snapshot::build`].
     pub fn build_under(
         policy: Arc<Policy>,
         catalog: StoredCatalog,
@@ -155,28 +156,28 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// The same as it was read from the store at this moment.
+    /// Returns the snapshot with the instant at which it was read from the store.
     #[must_use]
     pub fn read_at(self, read_at: Option<Instant>) -> Self {
         Self { read_at, ..self }
     }
 
-    /// The tool at a slot of this snapshot.
+    /// Returns the tool at a slot of this snapshot.
     ///
     /// # Panics
-    /// When the slot is of another snapshot.
+    /// Panics if the slot is of another snapshot and too large for this one.
     #[must_use]
     pub fn tool(&self, slot: u32) -> &Tool {
         &self.tools[slot as usize]
     }
 
-    /// How near the tools are to `background`, measured once; `None` without a dense index or a background. Every
-    /// call of one process has the same background.
+    /// Returns the noise level of the tools for `background`, which is measured once. `None` without a dense index or a
+    /// background. Every call in a process must pass the same background.
     #[must_use]
     pub fn noise(&self, background: &[Vec<f32>]) -> Option<&Noise> {
         let index = self.vectors().filter(|_| !background.is_empty())?;
         Some(self.noise.get_or_init(|| {
-            // What third parties register moves the level of nobody else's tools.
+            // Tools of untrusted servers must not move the level for the other tools.
             let mut others = self.untrusted.clone();
             others.toggle_range(..);
             let among = (!others.is_clear()).then_some(&others);
@@ -184,28 +185,28 @@ impl Snapshot {
         }))
     }
 
-    /// The dense index; `None` while the embeddings can't be had.
+    /// Returns the dense index, or `None` while embeddings are missing.
     #[must_use]
     pub fn vectors(&self) -> Option<Dense<'_>> {
         let index = self.with_graph.get().or(self.exact.as_ref())?;
         Some(Dense::new(index, &self.footing))
     }
 
-    /// Whether the shard is large enough for a graph and has none yet.
+    /// Returns true if the shard is large enough for a graph but has none yet.
     #[must_use]
     pub fn lacks_graph(&self) -> bool {
         self.vectors().is_some_and(|dense| dense.index().lacks_graph())
     }
 
-    /// Builds the graph, for as long as that takes; searches go on meanwhile.
+    /// Builds the graph and blocks until it is done. Searches go on meanwhile.
     pub fn build_graph(&self) {
         if let Some(exact) = self.exact.as_ref().filter(|_| self.lacks_graph()) {
-            // A second builder's graph is as good as the first one's, and dropped.
+            // If two threads build it, the second graph is just as good and is dropped.
             drop(self.with_graph.set(exact.with_graph()));
         }
     }
 
-    /// Bytes that this holds, about.
+    /// Returns the approximate bytes of this snapshot.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.memory_bytes
@@ -226,10 +227,10 @@ impl Snapshot {
     }
 }
 
-/// The stored policy, parsed; one that says nothing when none was ever set.
+/// Parses the stored policy. Returns an empty policy if none was ever set.
 ///
 /// # Errors
-/// [`Error::StoreDamaged`] when it can't be read: it was checked when it was set.
+/// [`Error::StoreDamaged`] if it can't be read, although it was checked when it was set.
 pub fn policy_of(stored: Option<&StoredPolicy>) -> Result<Arc<Policy>, Error> {
     let Some(stored) = stored else { return Ok(Arc::default()) };
     let policy = Policy::parse(&stored.document).map_err(|mistakes| {
@@ -239,13 +240,13 @@ pub fn policy_of(stored: Option<&StoredPolicy>) -> Result<Arc<Policy>, Error> {
     Ok(Arc::new(policy))
 }
 
-/// The rows of the dense index.
+/// Rows of the dense index.
 struct Rows {
-    /// One after another.
+    /// Values of all rows, in order of slot.
     rows: Vec<f32>,
-    /// How those of packs were mixed, by slot.
+    /// Records of the rows mixed with packs' requests, by slot.
     mixed: HashMap<u32, Mixed>,
-    /// How much nearer than their summaries the latter stand to everybody's requests, in the mean.
+    /// Mean amount by which the mixed rows are nearer to everyday requests than their summaries.
     nearer: Option<f32>,
 }
 
@@ -260,7 +261,7 @@ fn rows(tools: &[Tool], (embeddings, packs): Known<'_>, dimensions: usize) -> Op
         rows.extend(row.iter());
         if let Some(mix) = mix {
             mixed.insert(slot, mix);
-            // What third parties write moves what is taken off nobody's tools.
+            // Tools of untrusted servers must not move the amount for other tools.
             if !tool.untrusted {
                 nearer += packs.nearness(&row) - packs.nearness(summary);
                 measured += 1;

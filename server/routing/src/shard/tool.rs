@@ -1,4 +1,4 @@
-//! One tool as a shard holds it: the parsed record, ready to be ranked, shown and called.
+//! Tool in a shard: the parsed record, ready to be ranked, shown and called.
 
 use std::sync::OnceLock;
 
@@ -9,49 +9,49 @@ use toolgate_core::identity::{ToolId, ToolKey};
 use toolgate_core::tokens;
 use toolgate_store::{ContentHash, Revision, StoredTool};
 
-/// A tool of a snapshot; its slot is its place in the summary pool's order.
+/// Tool of a snapshot. Its slot is its position in the summary pool.
 #[derive(Debug, Clone)]
 pub struct Tool {
-    /// Who it is.
+    /// Identity of the tool.
     pub id: ToolId,
-    /// The same in 128 bits.
+    /// Key of the tool: its identity in 128 bits.
     pub key: ToolKey,
-    /// The name the model sees.
+    /// Name that the model sees.
     pub model_name: Box<str>,
-    /// The text that was embedded.
+    /// Summary, which is the text that was embedded.
     pub summary: Box<str>,
-    /// Words that users say when they mean it.
+    /// Words that users say when they mean the tool.
     pub search_hint: Box<str>,
-    /// The MCP definition.
+    /// MCP definition.
     pub definition: Definition,
     /// SHA-256 of the canonical definition.
     pub hash: ContentHash,
-    /// The snapshot's requirement group that it belongs to.
+    /// Index of the snapshot's requirement group that it belongs to.
     pub group: u32,
-    /// One of the agent's own tools, and no MCP server's.
+    /// True if it is one of the agent's own tools and not of an MCP server.
     pub built_in: bool,
-    /// Of an MCP server whose texts are a third party's.
+    /// True if its MCP server is untrusted, so that its texts come from a third party.
     pub untrusted: bool,
-    /// May be deferred; otherwise it is always part of the active set.
+    /// True if it may be deferred. Otherwise it is always part of the active set.
     pub deferrable: bool,
-    /// The policy's least overlap for it, instead of the request's.
+    /// Minimum overlap that the policy sets for it, instead of the request's.
     pub threshold: Option<f32>,
-    /// The rules of the policy that limit how many of their tools are chosen.
+    /// Indexes of the policy's rules that limit how many of their tools are chosen.
     pub caps: Box<[u32]>,
-    /// cl100k_base tokens of what a provider is sent for it.
+    /// Number of cl100k_base tokens that a provider is sent for it.
     pub schema_tokens: u32,
-    /// cl100k_base tokens of its line of the summary pool.
+    /// Number of cl100k_base tokens of its line of the summary pool.
     pub summary_tokens: u32,
     name_tokens: OnceLock<u32>,
     brief: OnceLock<(Signature, u32)>,
-    /// The revision at which that line last changed.
+    /// Revision at which its line of the summary pool last changed.
     pub summary_revision: Revision,
 }
 
 impl Tool {
-    /// Makes a tool of a stored one, its parsed definition, and what the policy's rules make of it. Which
-    /// tools are deferrable goes in this order: always loaded and critical tools never; MCP tools; built-in ones that
-    /// ask for it. What a tool is called says nothing: anybody may register a `tool_search`.
+    /// Creates a tool from a stored one, its parsed definition, and the effects of the policy's rules. Always loaded
+    /// and critical tools are never deferrable. Of the others, tools of MCP servers are deferrable, and built-in tools
+    /// only if they ask for it. A tool's name has no influence: anyone may register a `tool_search`.
     #[must_use]
     pub fn new(stored: StoredTool, definition: Definition, built_in: bool, ruled: Ruled) -> Self {
         let record = stored.record;
@@ -80,19 +80,20 @@ impl Tool {
         }
     }
 
-    /// cl100k_base tokens of its name in a line of its own; counted when first asked for, since few ask.
+    /// Returns the cl100k_base tokens of its name on a line of its own. They are counted on first use, because few
+    /// callers need them.
     #[must_use]
     pub fn name_tokens(&self) -> u32 {
         *self.name_tokens.get_or_init(|| tokens::count(&format!("{}\n", self.model_name)))
     }
 
-    /// The tool in one line, for a model; made when first asked for, since few ask.
+    /// Returns the tool's one-line signature for a model. It is made on first use, because few callers need it.
     #[must_use]
     pub fn signature(&self) -> &Signature {
         &self.brief().0
     }
 
-    /// cl100k_base tokens of that line.
+    /// Returns the cl100k_base tokens of the signature.
     #[must_use]
     pub fn signature_tokens(&self) -> u32 {
         self.brief().1
@@ -106,7 +107,7 @@ impl Tool {
         })
     }
 
-    /// Bytes that this holds, without the line that is made when it is asked for: a twentieth of the rest.
+    /// Returns the bytes in use, without the signature, which is made on first use and takes a twentieth of the rest.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let names = self.id.server.as_str().len() + self.id.name.as_str().len();

@@ -1,6 +1,5 @@
-//! The dense index of one shard: exact search over a flat block, and above a measured size an
-//! approximate graph beside it whose finds are scored again from the exact rows. What a slot
-//! stands for lives elsewhere.
+//! Dense index of one shard: exact search over a flat block and, above a measured size, an approximate graph. The
+//! results of the graph are scored again with the exact rows. The meaning of slots is defined elsewhere.
 
 mod codes;
 mod error;
@@ -35,45 +34,44 @@ use permits::Permits;
 /// | 50,000 | 1.1 ms | 0.28 ms (.995) | 10.7 s | 4.0 ms |
 /// | 100,000 | 2.2 ms | 0.30 ms (.995) | 28.8 s | 21 ms |
 ///
-/// One search is faster in the graph from about 8,000 on, but a build pays only after some 13,000
-/// searches without a change of catalog, and recall is no longer whole. So the scan stays until it
-/// costs a millisecond.
+/// A single search is faster in the graph from about 8,000 vectors on. But building the graph pays off only after about
+/// 13,000 searches without a change of the catalog, and recall is no longer complete. So the exact scan is used until
+/// it costs a millisecond.
 pub const GRAPH_ABOVE: usize = 50_000;
 
-/// Share of allowed slots up to which a filtered search ignores the graph and scans the allowed
-/// slots exactly.
+/// Maximum share of allowed slots (0 to 1) at which a filtered search ignores the graph and scans the allowed slots
+/// exactly.
 ///
-/// Measured as above, exact scan against graph: of 50,000 at 10% 0.29 / 1.6 ms, at 30% 0.66 / 0.70,
-/// at 50% 0.90 / 0.48; of 100,000 at 1% 0.03 / 14.7 ms, at 10% 0.45 / 2.3, at 30% 1.03 / 0.99, at
-/// 50% 1.50 / 0.72.
+/// Measured as above, exact scan against graph: of 50,000 at 10% 0.29 / 1.6 ms, at 30% 0.66 / 0.70, at 50% 0.90 / 0.48;
+/// of 100,000 at 1% 0.03 / 14.7 ms, at 10% 0.45 / 2.3, at 30% 1.03 / 0.99, at 50% 1.50 / 0.72.
 pub const EXACT_SELECTIVITY: f32 = 0.3;
 
-/// Candidates the graph keeps while it walks (usearch's `expansion_search`), at the least.
+/// Minimum number of candidates that the graph keeps during a search (usearch's `expansion_search`).
 const GRAPH_EXPANSION: usize = 128;
 
-/// A squared length further from 1 than this is no unit vector.
+/// Maximum deviation of a unit vector's squared length from 1.
 const UNIT_TOLERANCE: f32 = 2e-3;
 
-/// One search result.
+/// Result of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hit {
-    /// Row number, as in the rows given to [`VectorIndex::build`].
+    /// Row number in the rows given to [`VectorIndex::build`].
     pub slot: u32,
-    /// Cosine of query and row, computed from the exact rows.
+    /// Cosine of query and row, computed from the exact rows, -1 to 1.
     pub overlap: f32,
 }
 
-/// When the index takes which path. The defaults are the measured ones; tests and benches force
-/// either path with others.
+/// Thresholds at which the index uses its search paths. The defaults are measured. Tests and benches use others to
+/// force a path.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct IndexOptions {
-    /// The graph is built for more vectors than this.
+    /// Number of vectors above which the graph is built.
     pub graph_above: usize,
-    /// Byte codes, which make exact scans faster, are kept for more vectors than this.
+    /// Number of vectors above which byte codes are kept. They make exact scans faster.
     pub codes_above: usize,
-    /// Share of allowed slots (0 to 1) up to which the graph is not asked.
+    /// Maximum share of allowed slots (0 to 1) at which the graph is not used.
     pub exact_selectivity: f32,
-    /// Candidates that the graph keeps while it walks: more is slower and finds more.
+    /// Number of candidates that the graph keeps during a search. More is slower and finds more.
     pub expansion: usize,
 }
 
@@ -88,7 +86,7 @@ impl Default for IndexOptions {
     }
 }
 
-/// Unit vectors by slot, searched by cosine. Immutable, shared between threads by reference.
+/// Index of unit vectors by slot, searched by cosine. It is immutable and shared between threads by reference.
 #[derive(Debug)]
 pub struct VectorIndex {
     flat: Arc<FlatBlock>,
@@ -97,21 +95,21 @@ pub struct VectorIndex {
 }
 
 impl VectorIndex {
-    /// Builds the index with the measured options.
+    /// Builds the index with the default options.
     ///
-    /// `rows` holds one unit vector of `dimensions` f32 for each slot, slot 0 first. Blocks its
-    /// thread: about 0.3 s for 100,000 rows, but seconds to minutes above [`GRAPH_ABOVE`].
+    /// `rows` holds one unit vector of `dimensions` f32 for each slot, slot 0 first. Blocks the thread: about 0.3 s for
+    /// 100,000 rows without a graph, but seconds to minutes above [`GRAPH_ABOVE`].
     ///
     /// # Errors
-    /// When a row is not a finite unit vector, or `rows` is not whole rows.
+    /// A row is not a finite unit vector, or `rows` does not divide into whole rows.
     pub fn build(dimensions: usize, rows: Vec<f32>) -> Result<Self, IndexError> {
         Self::build_with(dimensions, rows, &IndexOptions::default())
     }
 
-    /// Builds the index with options of the caller's choice.
+    /// Builds the index with the given options.
     ///
     /// # Errors
-    /// As [`VectorIndex::build`].
+    /// Same errors as [`VectorIndex::build`].
     pub fn build_with(
         dimensions: usize,
         rows: Vec<f32>,
@@ -121,11 +119,11 @@ impl VectorIndex {
         Ok(if index.lacks_graph() { index.with_graph() } else { index })
     }
 
-    /// Builds the index without its graph, whatever its size: ready within the second, to serve
-    /// while [`VectorIndex::with_graph`] runs elsewhere.
+    /// Builds the index without its graph, whatever its size. It is ready within a second and can serve searches while
+    /// [`VectorIndex::with_graph`] runs in another thread.
     ///
     /// # Errors
-    /// As [`VectorIndex::build`].
+    /// Same errors as [`VectorIndex::build`].
     pub fn build_exact(
         dimensions: usize,
         rows: Vec<f32>,
@@ -136,15 +134,15 @@ impl VectorIndex {
         Ok(Self { flat, graph: None, options: *options })
     }
 
-    /// Whether the index is large enough for a graph and has none.
+    /// Returns true if the index is large enough for a graph but has none.
     #[must_use]
     pub fn lacks_graph(&self) -> bool {
         self.graph.is_none() && self.len() > self.options.graph_above
     }
 
-    /// The same index with a graph; the rows are shared, not copied. Blocks its thread for about
-    /// 0.3 s for each thousand rows. A graph that cannot be built, for want of memory, is logged
-    /// and left out: searches stay right, and slower.
+    /// Returns the same index with a graph. The rows are shared, not copied. Blocks the thread for about 0.3 s for each
+    /// thousand rows. If the graph can't be built for lack of memory, this is logged and the graph is left out:
+    /// searches stay correct but are slower.
     #[must_use]
     pub fn with_graph(&self) -> Self {
         let graph = Graph::build(&self.flat, self.options.expansion, Permits::for_readers())
@@ -152,14 +150,14 @@ impl VectorIndex {
         Self { flat: Arc::clone(&self.flat), graph: graph.ok(), options: self.options }
     }
 
-    /// The `k` best of the allowed slots (`None`: of all), best first, equals by slot. Bits of
-    /// `allowed` beyond the last slot are ignored; slots beyond its length are not allowed.
+    /// Returns the `k` best of the allowed slots (`None`: of all), best first. Equal overlaps are ordered by slot. Bits
+    /// of `allowed` beyond the last slot are ignored. Slots beyond its length are not allowed.
     ///
-    /// Always `k` hits where that many slots are allowed. They are the exact best unless
-    /// [`VectorIndex::has_graph`], which may overlook one in a hundred.
+    /// Always returns `k` hits if that many slots are allowed. They are the exact best, unless
+    /// [`VectorIndex::has_graph`]: the graph may miss one in a hundred.
     ///
     /// # Errors
-    /// When `query` is not a finite unit vector of the index's dimensions.
+    /// `query` is not a finite unit vector of the index's dimensions.
     pub fn search(
         &self,
         query: &[f32],
@@ -188,8 +186,8 @@ impl VectorIndex {
         })
     }
 
-    /// The exact cosine of `query` and one slot; `None` when there is no such slot or the query
-    /// is not a finite unit vector of the index's dimensions.
+    /// Returns the exact cosine of `query` and one slot. `None` if there is no such slot, or if the query is not a
+    /// finite unit vector of the index's dimensions.
     #[must_use]
     pub fn overlap(&self, query: &[f32], slot: u32) -> Option<f32> {
         error::check_query(self.dimensions(), query).ok()?;
@@ -197,36 +195,36 @@ impl VectorIndex {
         known.then(|| self.flat.overlap(query, slot))
     }
 
-    /// The dot product of two vectors of the same length.
+    /// Returns the dot product of two vectors of the same length.
     pub(super) fn product(&self, a: &[f32], b: &[f32]) -> f32 {
         self.flat.product(a, b)
     }
 
-    /// Number of slots.
+    /// Returns the number of slots.
     #[must_use]
     pub fn len(&self) -> usize {
         self.flat.len()
     }
 
-    /// Whether there is nothing to find.
+    /// Returns true if there are no vectors.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Length of each vector.
+    /// Returns the number of values in each vector.
     #[must_use]
     pub fn dimensions(&self) -> usize {
         self.flat.dimensions()
     }
 
-    /// Whether the graph was built, that is whether unfiltered searches are approximate.
+    /// Returns true if the index has a graph, so that unfiltered searches are approximate.
     #[must_use]
     pub fn has_graph(&self) -> bool {
         self.graph.is_some()
     }
 
-    /// Resident bytes, for the memory budget.
+    /// Returns the resident bytes, for the memory budget.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         size_of::<Self>()

@@ -1,5 +1,5 @@
-//! The lexical index of one shard: BM25 over the terms of each slot's text. It ranks when there is
-//! no embedding to rank by. How a text becomes terms is `terms`' business.
+//! Lexical index of one shard: BM25 over the terms of each slot's text. It also ranks alone if there is no embedding.
+//! The module `terms` splits texts into terms.
 
 pub mod language;
 mod stop_words;
@@ -12,65 +12,65 @@ use fixedbitset::FixedBitSet;
 
 use language::Languages;
 
-/// Saturation of repeated terms and weight of a text's length, as commonly set for BM25
-/// (S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond",
-/// Foundations and Trends in Information Retrieval 3(4), 2009).
+/// Saturation of repeated terms, and weight of a text's length, with the usual values for BM25 (S. Robertson and H.
+/// Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", Foundations and Trends in Information Retrieval
+/// 3(4), 2009).
 const K1: f32 = 1.2;
 const B: f32 = 0.75;
 
-/// A field's times are in halves: how often its terms count, twice over.
+/// Units of [`Field::halves`] that count as one occurrence of a term.
 const HALVES: f32 = 2.0;
 
-/// Terms of a query that are looked up, the first ones: about as much as the encoder reads of a text.
+/// Maximum terms of a query that are looked up, from its beginning. About as much as the encoder reads of a text.
 const QUERY_TERMS: usize = 256;
 
-/// One search result.
+/// Result of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WordHit {
-    /// Position of the text, as given to [`WordIndex::build`].
+    /// Position of the text in the texts given to [`WordIndex::build`].
     pub slot: u32,
-    /// BM25 score, above 0; comparable within one answer only.
+    /// BM25 score, above 0. Scores are comparable within one answer only.
     pub score: f32,
-    /// The part of the query's terms that the text has, each weighed by its rarity; 0 to 1. Terms that no text has count.
+    /// Share of the query's terms that the text has, weighted by rarity, 0 to 1. Terms that no text has count too.
     pub share: f32,
 }
 
-/// A term's occurrences in one slot.
+/// Occurrences of a term in one slot.
 #[derive(Debug, Clone, Copy)]
 struct Posting {
     slot: u32,
     halves: u32,
 }
 
-/// A part of a slot's text.
+/// Part of a slot's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field<'a> {
-    /// The text.
+    /// Text of the field.
     pub text: Cow<'a, str>,
-    /// How often each of its terms counts, in halves: 2 is once.
+    /// Weight of each of its terms, in halves of an occurrence: 2 is once.
     pub halves: u32,
-    /// What its words may be.
+    /// Languages in which its words are read.
     pub languages: Languages,
 }
 
 impl<'a> Field<'a> {
-    /// A text in these languages that counts so many halves.
+    /// Creates a field from a text in these languages, with a weight in halves.
     pub fn new(halves: u32, languages: Languages, text: impl Into<Cow<'a, str>>) -> Self {
         Self { text: text.into(), halves, languages }
     }
 }
 
-/// Texts by slot, searched by their words. Immutable, shared between threads by reference.
+/// Index of texts by slot, searched by their words. It is immutable and shared between threads by reference.
 #[derive(Debug, Default)]
 pub struct WordIndex {
     postings: HashMap<Box<str>, Box<[Posting]>>,
     slots: Vec<Slot>,
 }
 
-/// The text of a slot.
+/// Length and languages of a slot's text.
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
-    /// Terms, in halves.
+    /// Number of terms, in halves.
     length: u32,
     languages: Languages,
 }
@@ -101,9 +101,9 @@ impl WordIndex {
         Self { postings: postings.collect(), slots: indexed }
     }
 
-    /// The `k` best of the allowed slots (`None`: of all) that share a term with `query`, best
-    /// first, equals by slot. Bits of `allowed` beyond the last slot are ignored. Texts that are not allowed
-    /// count nowhere, so that scores don't tell of them.
+    /// Returns the `k` best of the allowed slots (`None`: of all) that share a term with `query`, best first. Equal
+    /// scores are ordered by slot. Bits of `allowed` beyond the last slot are ignored. Texts that are not allowed do
+    /// not influence scores, so that scores reveal nothing about them.
     #[must_use]
     pub fn search(&self, query: &str, k: usize, allowed: Option<&FixedBitSet>) -> Vec<WordHit> {
         let is_allowed = |slot: usize| allowed.is_none_or(|bits| bits.contains(slot));
@@ -127,7 +127,7 @@ impl WordIndex {
             (0..).zip(sums).filter(|(_, sums)| sums.score > 0.0).map(hit).collect();
         let best_first =
             |a: &WordHit, b: &WordHit| b.score.total_cmp(&a.score).then(a.slot.cmp(&b.slot));
-        // A word that every tool has makes hits of all of them: only the best are put in order.
+        // A word that every tool has makes all of them hits, so only the best are sorted.
         if k < hits.len() {
             hits.select_nth_unstable_by(k, best_first);
             hits.truncate(k);
@@ -136,19 +136,19 @@ impl WordIndex {
         hits
     }
 
-    /// Number of slots.
+    /// Returns the number of slots.
     #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether there are no texts.
+    /// Returns true if there are no texts.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// Resident bytes, for the memory budget; the hash table's slack is estimated.
+    /// Returns the resident bytes, for the memory budget. The slack of the hash table is estimated.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let entry = size_of::<(Box<str>, Box<[Posting]>)>() + 1;
@@ -161,8 +161,8 @@ impl WordIndex {
             + self.slots.capacity() * size_of::<Slot>()
     }
 
-    /// The postings of each distinct term that `query` has in these languages, none of one that no text has, in the order in which sums are the
-    /// same on every run.
+    /// Returns the postings of each distinct term that `query` has in these languages. A term that no text has gives an
+    /// empty list. The order is sorted by term, so that sums are the same in every run.
     fn postings_of(&self, query: &str, languages: Languages) -> Vec<&[Posting]> {
         let mut distinct: Vec<String> = Vec::new();
         terms::each(query, languages.of_query(query), |term| {
@@ -177,15 +177,15 @@ impl WordIndex {
     }
 }
 
-/// What is summed up over a query's terms for one slot.
+/// Sums over a query's terms for one slot.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
     score: f32,
-    /// The rarity of the terms that it has.
+    /// Total rarity of the terms that the slot has.
     had: f32,
 }
 
-/// The texts that are searched.
+/// Statistics of the texts that are searched.
 struct Texts {
     count: usize,
     mean_length: f32,
@@ -205,20 +205,21 @@ impl Texts {
         Self { count, mean_length: (total as f32 / count.max(1) as f32).max(1.0), languages }
     }
 
-    /// BM25's inverse document frequency, in the form that never falls below 0.
+    /// Returns BM25's inverse document frequency, in the form that never falls below 0.
     fn rarity(&self, having: usize) -> f32 {
         let all = self.count as f32;
         let having = having as f32;
         (1.0 + (all - having + 0.5) / (having + 0.5)).ln()
     }
 
-    /// K1 times the length part of BM25's denominator.
+    /// Returns K1 times the length part of BM25's denominator.
     fn damping(&self, length: u32) -> f32 {
         K1 * (1.0 - B + B * length as f32 / self.mean_length)
     }
 }
 
-/// Texts come in order of slot, so that only the last posting can be this slot's.
+/// Adds an occurrence to the postings of a term. Texts come in order of slot, so only the last posting can belong to
+/// this slot.
 fn count(postings: &mut Vec<Posting>, slot: u32, halves: u32) {
     match postings.last_mut() {
         Some(last) if last.slot == slot => last.halves += halves,
@@ -271,7 +272,7 @@ mod tests {
         assert_eq!(slots("welche Rechnung war das?", None), [0]);
         assert_eq!(slots("note titles", None), [1]);
         assert!(slots("nach der und die", None).is_empty(), "stop words of German");
-        // The words of a text that may not be seen are not looked for either.
+        // Words of hidden texts are not looked up either.
         let english: FixedBitSet = (1..2).collect();
         assert_eq!(
             index.search("notiere die title", 9, Some(&english)),

@@ -1,45 +1,45 @@
-//! What is counted, and under which names the store keeps it.
+//! Amounts that are counted, and their names in the store.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use toolgate_store::AMOUNT_MAX;
 
-/// What precedes a refusal's code in the store.
+/// Prefix of a refusal's code in the store.
 const REFUSED: &str = "refused.";
 
 /// Counts of calls and tokens. Sums stop at [`AMOUNT_MAX`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Amounts {
-    /// Route calls answered.
+    /// Route calls that were answered.
     pub route_calls: u64,
     /// Calls that Gate allowed.
     pub allowed_calls: u64,
-    /// Definitions of all tools that callers might see.
+    /// Tokens of the definitions of all tools that callers could have seen.
     pub full_tokens: u64,
-    /// Summary pools.
+    /// Tokens of summary pools.
     pub phase1_tokens: u64,
-    /// Active sets at the asked detail.
+    /// Tokens of active sets at the requested detail.
     pub phase2_tokens: u64,
-    /// The part of active sets that the turn before did not show.
+    /// Tokens of the tools of active sets that the previous turn did not show.
     pub new_tokens: u64,
-    /// SearchTools and BatchGetToolSchemas calls answered.
+    /// SearchTools and BatchGetToolSchemas calls that were answered.
     pub lookup_calls: u64,
-    /// Tools that those calls sent.
+    /// Tokens of the tools sent by those calls.
     pub on_demand_tokens: u64,
-    /// Calls that Gate refused, by the code's name.
+    /// Calls that Gate refused, by the name of the refusal code.
     pub refused: BTreeMap<Cow<'static, str>, u64>,
 }
 
 impl Amounts {
-    /// Adds `other` to it.
+    /// Adds `other` to these amounts.
     pub fn add(&mut self, other: &Self) {
         let fixed = other.named().into_iter().zip(self.fixed());
         for ((_, amount), sum) in fixed {
             add_to(sum, amount);
         }
         for (code, calls) in &other.refused {
-            // Looked up first: most codes are there, and need no copy.
+            // The code is looked up first: most codes exist already and need no copy.
             match self.refused.get_mut(code) {
                 Some(sum) => add_to(sum, *calls),
                 None => drop(self.refused.insert(code.clone(), *calls)),
@@ -47,7 +47,7 @@ impl Amounts {
         }
     }
 
-    /// Calls that Gate refused, whatever the reason.
+    /// Returns the number of calls that Gate refused, for any reason.
     #[must_use]
     pub fn refused_calls(&self) -> u64 {
         let mut sum = 0;
@@ -55,20 +55,21 @@ impl Amounts {
         sum
     }
 
-    /// What sending promoted schemas alone saved against sending every schema.
+    /// Returns the tokens saved by sending only promoted schemas instead of every schema.
     #[must_use]
     pub fn saved_gross(&self) -> i64 {
         signed(self.full_tokens).saturating_sub(signed(self.phase2_tokens))
     }
 
-    /// The same less the summary pools and what was sent on demand; negative when deferral did not pay.
+    /// Returns the gross saving less the tokens of the summary pools and of tools sent on demand. Negative if deferral
+    /// did not pay.
     #[must_use]
     pub fn saved_net(&self) -> i64 {
         let beside = self.phase1_tokens.saturating_add(self.on_demand_tokens);
         self.saved_gross().saturating_sub(signed(beside))
     }
 
-    /// What is not 0, under the store's names.
+    /// Returns the amounts above 0 with their names in the store.
     #[must_use]
     pub fn items(&self) -> Vec<(String, u64)> {
         let fixed = self.named().into_iter().map(|(name, amount)| (name.to_owned(), amount));
@@ -76,7 +77,7 @@ impl Amounts {
         fixed.chain(refused).filter(|(_, amount)| *amount > 0).collect()
     }
 
-    /// Adds what the store keeps under `name`; a name that this version does not know is passed over.
+    /// Adds the amount stored under `name`. Names unknown to this version are ignored.
     pub fn add_item(&mut self, name: &str, amount: u64) {
         if let Some(code) = name.strip_prefix(REFUSED) {
             add_to(self.refused.entry(Cow::Owned(code.to_owned())).or_default(), amount);
@@ -88,7 +89,7 @@ impl Amounts {
         }
     }
 
-    /// In the order of [`Amounts::fixed`].
+    /// Returns the fixed amounts with their names, in the order of [`Amounts::fixed`].
     fn named(&self) -> [(&'static str, u64); 8] {
         [
             ("route_calls", self.route_calls),

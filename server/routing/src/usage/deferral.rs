@@ -1,22 +1,22 @@
-//! Whether deferral paid, and if not, why.
+//! Verdict on deferral: if it paid, and if not, why.
 
 use super::amounts::Amounts;
 
-/// The verdict over a span. The wire's `DeferralVerdict` has the same names.
+/// Verdict on deferral over a span. The API's `DeferralVerdict` has the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deferral {
-    /// There was no Route call to judge by.
+    /// No Route call to judge by.
     NoCalls,
-    /// Both phases and what was sent on demand cost less than every schema on every turn.
+    /// Both phases and tools sent on demand cost less than every schema on every turn.
     Paid,
-    /// They did not, and the promoted schemas alone were at least half of the catalog.
+    /// Deferral did not pay, because the promoted schemas alone were at least half of the catalog.
     MostToolsUsed,
-    /// They did not, and it was the summaries: the catalog is small.
+    /// Deferral did not pay because of the summaries: the catalog is small.
     CatalogTooSmall,
 }
 
 impl Deferral {
-    /// Judges by what was counted.
+    /// Judges the amounts of a span.
     #[must_use]
     pub fn of(amounts: &Amounts) -> Self {
         if amounts.route_calls == 0 {

@@ -1,4 +1,4 @@
-//! The loop that writes the ledger to the store every few seconds and forgets what is old.
+//! Background loop that writes the ledger to the store every few seconds and deletes old usage.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::metrics::UsageMetrics;
 use toolgate_config::UsageConfig;
 use toolgate_store::Hour;
 
-/// Keeps the ledger until `stop`, then writes what is left.
+/// Maintains the ledger until `stop`, then writes the remaining amounts.
 pub async fn keep(
     ledger: Arc<Ledger>,
     config: UsageConfig,

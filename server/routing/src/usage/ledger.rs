@@ -1,5 +1,5 @@
-//! The ledger itself: amounts wait in memory, by tenant and hour, until they are flushed to the store.
-//! Counting never waits for the store and never fails; what a crash takes is what came since the last flush.
+//! Ledger: amounts are kept in memory, by tenant and hour, until they are flushed to the store. Counting never waits
+//! for the store and never fails. A crash loses only the amounts since the last flush.
 
 use std::collections::{BTreeMap, HashMap, hash_map::RandomState};
 use std::hash::BuildHasher;
@@ -12,70 +12,70 @@ use toolgate_core::error::Error;
 use toolgate_core::identity::TenantId;
 use toolgate_store::{Hour, Store, StoreError, UsageAddition, UsageCount, moment};
 
-/// The most buckets of one answer.
+/// Maximum buckets in one answer.
 pub const BUCKETS_MAX: usize = 10_000;
 
 const SECONDS_OF_AN_HOUR: u64 = 3_600;
 const HOURS_OF_A_DAY: Hour = 24;
-/// Counting locks one of these for some tens of nanoseconds.
+/// Number of independent locks. Counting holds one of them for some tens of nanoseconds.
 const PARTS: usize = 16;
-/// Hours that wait for a store that fails, in each part; what comes beyond is not counted.
+/// Maximum hours in each part that wait for a failing store. Further amounts are not counted.
 const WAITING_MAX: usize = 4_096;
-/// Counters that one transaction adds to: others wait to write meanwhile.
+/// Maximum counters that one transaction adds to. Other writers wait during a transaction.
 const ADDED_AT_ONCE: usize = 5_000;
 
-/// The hours to count, the last one not included.
+/// Range of hours. The end is exclusive.
 pub type Span = std::ops::Range<Hour>;
 
-/// How long buckets are.
+/// Length of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Granularity {
-    /// One hour.
+    /// One hour, from minute 0.
     Hour,
-    /// From midnight to midnight UTC.
+    /// One day, from midnight to midnight UTC.
     Day,
 }
 
-/// What was counted in one hour or day.
+/// Amounts of one hour or day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bucket {
-    /// The hour it begins with.
+    /// First hour of the bucket.
     pub start: Hour,
-    /// What was counted.
+    /// Amounts counted in the bucket.
     pub amounts: Amounts,
 }
 
-/// What a tenant used.
+/// Usage of one tenant over a span.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Over the whole span.
+    /// Amounts over the whole span.
     pub total: Amounts,
-    /// Its parts, oldest first, without those in which nothing happened.
+    /// Buckets of the span, oldest first, without empty ones.
     pub buckets: Vec<Bucket>,
 }
 
 type Waiting = HashMap<TenantId, BTreeMap<Hour, Amounts>>;
 
-/// What all tenants used.
+/// Usage of all tenants.
 pub struct Ledger {
     store: Arc<dyn Store>,
     parts: [Mutex<Part>; PARTS],
     hasher: RandomState,
-    /// What found no room since somebody asked.
+    /// Additions that found no room since [`Ledger::take_lost`] was last called.
     lost: AtomicU64,
-    /// One flush at a time: who waited for another's sees what that one wrote.
+    /// Lock that allows one flush at a time. A caller that waited for another flush sees everything that it wrote.
     flushing: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Default)]
 struct Part {
     waiting: Waiting,
-    /// Hours of tenants in `waiting`.
+    /// Number of hours in `waiting`, over all tenants.
     hours: usize,
 }
 
 impl Part {
-    /// Whether there was room.
+    /// Adds amounts and returns true if there was room.
     fn add(&mut self, tenant: &TenantId, hour: Hour, amounts: &Amounts) -> bool {
         if let Some(sum) = self.waiting.get_mut(tenant).and_then(|hours| hours.get_mut(&hour)) {
             sum.add(amounts);
@@ -91,40 +91,40 @@ impl Part {
 }
 
 impl Ledger {
-    /// A ledger kept in `store`.
+    /// Creates a ledger kept in `store`.
     #[must_use]
     pub fn new(store: Arc<dyn Store>) -> Self {
         let (parts, hasher, lost, flushing) = Default::default();
         Self { store, parts, hasher, lost, flushing }
     }
 
-    /// Counts something that happened now.
+    /// Counts amounts in the current hour.
     pub fn count(&self, tenant: &TenantId, amounts: &Amounts) {
         self.count_at(tenant, self.hour(), amounts);
     }
 
-    /// Returns the present hour by the store's clock: a replica with a wrong one must neither forget what is young nor
-    /// count in hours of its own.
+    /// Returns the current hour by the store's clock. A replica with a wrong clock must neither delete recent usage nor
+    /// count in the wrong hours.
     pub fn hour(&self) -> Hour {
         hour_of(moment(self.store.clock_ms()))
     }
 
-    /// Counts something that happened in `hour`.
+    /// Counts amounts in `hour`.
     pub fn count_at(&self, tenant: &TenantId, hour: Hour, amounts: &Amounts) {
         if !self.part(tenant).add(tenant, hour, amounts) {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// How often something was not counted, since this was last asked: too much waited for the store.
+    /// Returns the number of additions that were lost since the last call, because too much was waiting for the store.
     pub fn take_lost(&self) -> u64 {
         self.lost.swap(0, Ordering::Relaxed)
     }
 
-    /// Writes what waits to the store. It goes on when the caller stops waiting for it.
+    /// Writes the waiting amounts to the store. The write continues even if the caller stops waiting.
     ///
     /// # Errors
-    /// The store can't be written. What was not written waits for the next flush.
+    /// The store can't be written. Unwritten amounts wait for the next flush.
     pub async fn flush(self: &Arc<Self>) -> Result<(), Error> {
         let turn = Arc::clone(&self.flushing).lock_owned().await;
         let ledger = Arc::clone(self);
@@ -136,7 +136,7 @@ impl Ledger {
         Ok(write.await.map_err(Error::internal)??)
     }
 
-    /// Forgets what is older than `hour`.
+    /// Deletes usage older than `hour`.
     ///
     /// # Errors
     /// The store can't be written.
@@ -144,10 +144,10 @@ impl Ledger {
         Ok(self.store.forget_usage(hour).await?)
     }
 
-    /// What the tenant used within `span`, all that was counted until now included.
+    /// Returns the tenant's usage within `span`, including everything counted until now.
     ///
     /// # Errors
-    /// An unknown tenant, a store that can't be read or written, more than [`BUCKETS_MAX`] buckets.
+    /// An unknown tenant, a store that can't be read or written, or more than [`BUCKETS_MAX`] buckets.
     pub async fn read(
         self: &Arc<Self>,
         tenant: &TenantId,
@@ -191,7 +191,7 @@ impl Ledger {
             while !left.is_empty() {
                 let (now, later) = left.split_at(fitting(left));
                 if let Err(error) = self.store.add_usage(&additions(now)).await {
-                    // If only the store's answer was lost, these are counted twice.
+                    // If only the store's answer was lost, these amounts are counted twice.
                     self.put_back(left);
                     return Err(error);
                 }
@@ -215,7 +215,8 @@ impl Ledger {
 
 type Entry = (TenantId, Hour, Amounts);
 
-/// Nothing in here panics with the lock held, and sums are whole between statements anyway.
+/// Locks the part and ignores poisoning. No code here panics while it holds the lock, and sums are consistent between
+/// statements anyway.
 fn locked(part: &Mutex<Part>) -> MutexGuard<'_, Part> {
     part.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -224,7 +225,7 @@ fn in_hours((tenant, hours): (TenantId, BTreeMap<Hour, Amounts>)) -> Vec<Entry> 
     hours.into_iter().map(|(hour, amounts)| (tenant.clone(), hour, amounts)).collect()
 }
 
-/// How many of the entries one transaction takes; at least one.
+/// Returns the number of leading entries for one transaction, at least one.
 fn fitting(entries: &[Entry]) -> usize {
     let mut counters = 0;
     let fits = entries.iter().take_while(|(_, _, amounts)| {
@@ -246,7 +247,7 @@ fn additions(entries: &[Entry]) -> Vec<UsageAddition> {
     entries.iter().flat_map(of_entry).collect()
 }
 
-/// The hour that a moment is in; the first one for moments before 1970.
+/// Returns the hour of a moment, counted since 1970 (UTC). Earlier moments give 0.
 #[must_use]
 pub fn hour_of(moment: SystemTime) -> Hour {
     let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default();

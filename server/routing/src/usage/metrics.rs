@@ -1,9 +1,9 @@
-//! Metrics of the usage ledger. Clones share what they count.
+//! Metrics of the usage ledger. Clones share their counters.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 
-/// Metrics of the usage ledger.
+/// Counters of the usage ledger's failures.
 #[derive(Debug, Clone, Default)]
 pub struct UsageMetrics {
     flush_failures: Counter,
@@ -11,7 +11,7 @@ pub struct UsageMetrics {
 }
 
 impl UsageMetrics {
-    /// Registers all of them.
+    /// Registers all counters.
     pub fn register(&self, r: &mut Registry) {
         let failures = "Times that the usage ledger could not be written";
         r.register("toolgate_usage_flush_failures", failures, self.flush_failures.clone());
@@ -19,7 +19,7 @@ impl UsageMetrics {
         r.register("toolgate_usage_lost", lost, self.lost.clone());
     }
 
-    /// Counts one time that the ledger could not be written.
+    /// Counts a failure to write the ledger.
     pub fn flush_failed(&self) {
         self.flush_failures.inc();
     }

@@ -1,4 +1,4 @@
-//! The ledger over a real store: what is counted is read back, whatever happens in between.
+//! Tests of the ledger with a real store: counted amounts are read back, whatever happens in between.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ struct Fixture {
     folder: TempDir,
 }
 
-/// A store with catalogs of the tenants `acme` and `other`.
+/// Opens a store with catalogs of the tenants `acme` and `other`.
 async fn open() -> Fixture {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Arc::new(SqliteStore::open(&folder.path().join("t.db")).await.expect("a store"));
@@ -71,7 +71,7 @@ async fn calls(ledger: &Arc<Ledger>, name: &str) -> u64 {
     read(ledger, name, None).await.total.route_calls
 }
 
-/// Runs a statement over a connection of its own.
+/// Runs a statement over its own connection.
 async fn run(fixture: &Fixture, sql: &'static str) {
     let options = SqliteConnectOptions::new().filename(fixture.folder.path().join("t.db"));
     let mut connection = options.connect().await.expect("a connection");
@@ -167,7 +167,7 @@ async fn memory_is_bounded_while_the_store_fails() {
         ledger.count_at(&t, hour, &turns(1));
     }
     assert_eq!((ledger.take_lost(), ledger.take_lost()), (100_000 - 4_096, 0));
-    // What is known of an hour that waits is still counted.
+    // Amounts of an hour that already waits are still counted.
     ledger.count_at(&t, 0, &turns(1));
     assert_eq!(calls(ledger, "acme").await, 4_096 + 1);
     ledger.count_at(&t, 5_000, &turns(1));
@@ -218,7 +218,7 @@ async fn the_keeper_flushes_forgets_and_flushes_at_its_end() {
         let calls = counts.iter().filter(|count| count.item == "route_calls");
         calls.map(|count| count.amount).sum::<u64>()
     };
-    // The old one goes and the new one comes, by nobody's asking.
+    // The old usage is deleted and the new one is written, without a request.
     let forgotten = async || {
         while !fixture.store.read_usage(&t, 0..6, 1).await.expect("a read").is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;

@@ -1,4 +1,4 @@
-//! `toolgate bench memory`: learning curves of the memory of what worked, as a table.
+//! `toolgate bench memory`: learning curves of the memory of successful calls, as a table.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! `toolgate bench poison`: what the scan of registrations finds in attacks and in honest tools, and what tools that are
-//! written for requests take of the sets, as tables.
+//! `toolgate bench poison`: two tables. One shows the findings of the registration scan in attacks and in honest tools.
+//! The other shows the places in active sets that tools written for given requests capture.
 
 use std::path::{Path, PathBuf};
 
@@ -87,7 +87,7 @@ pub(super) async fn run(arguments: Poison) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// What tools that are written for these requests take of the sets.
+/// Measures the share of active sets that tools written for these requests capture.
 async fn captured(arguments: &Poison, queries: &Path) -> Result<Table, Failure> {
     let config = arguments.config.load_for_model(arguments.model_dir.as_deref())?;
     let mut honest = Vec::new();

@@ -1,4 +1,4 @@
-//! `toolgate bench tax`: the tools tax by the published benchmark, as tables.
+//! `toolgate bench tax`: the tools tax, measured with the published benchmark, as tables.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ The testbed, the methods and the ablations are those of \"Tool Attention Is All 
 stand beside ours, each difference with its reason. Catalogs and queries are files as `toolgate eval`
 takes them. No server is needed. The same seed gives the same figures, to the byte, on the same CPU.";
 
-/// Warnings that are printed; --json has all.
+/// Number of warnings that are printed. --json has all.
 const WARNED: usize = 5;
 
 /// Reproduce the tools-tax benchmark: tokens a turn, context utilisation, ablations, scaling, poisoned tools.
@@ -110,7 +110,7 @@ fn warn(report: &Report) {
     }
 }
 
-/// The tables as people read them.
+/// Formats the tables for a terminal.
 fn text(report: &Report) -> String {
     let tables: Vec<String> = report.tables.iter().map(table).collect();
     tables.join("\n")

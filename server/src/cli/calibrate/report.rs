@@ -1,4 +1,4 @@
-//! What a calibration found, for people and for machines.
+//! Results of a calibration, as text and as JSON.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use toolgate_core::policy::FEATURES;
 use toolgate_lab::calibrate::rule::{Rule, Scores};
 use toolgate_lab::calibrate::{Calibrated, Found};
 
-/// The whole report, coloured.
+/// Formats the whole report, coloured.
 pub(super) fn report(found: &Calibrated, policy: &str, out: Option<&Path>) -> String {
     let columns = [
         Column::Left("RULE"),
@@ -55,7 +55,7 @@ pub(super) fn report(found: &Calibrated, policy: &str, out: Option<&Path>) -> St
     )
 }
 
-/// The report for machines.
+/// Formats the report as JSON.
 pub(super) fn as_json(found: &Calibrated, policy: &str) -> Value {
     let both = |found: &Found| {
         json!({
@@ -108,7 +108,7 @@ fn rule(rule: &Rule) -> Value {
     }
 }
 
-/// Hundredths as they are written, not as the nearest binary fraction.
+/// Rounds to hundredths as a decimal number. A plain conversion to `f64` would show the binary fraction.
 fn decimal(value: f32) -> f64 {
     (f64::from(value) * 100.0).round() / 100.0
 }

@@ -1,4 +1,4 @@
-//! `toolgate catalog approve`: accepting tools that wait for it, as they were reviewed.
+//! `toolgate catalog approve`: approves tools that wait for it, in the version that was reviewed.
 
 use std::time::Duration;
 
@@ -25,9 +25,9 @@ Exit code 3 when a tool was not approved.";
 
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// The fewest digits of a hash that name it.
+/// Minimum number of digits that identify a hash.
 const DIGITS_MIN: usize = 12;
-/// All digits of a hash.
+/// Number of digits of a whole hash.
 const DIGITS: usize = 64;
 
 /// Accept tools that wait for approval, each with the hash that was reviewed.
@@ -95,7 +95,8 @@ fn approval(name: &str, hash: &str) -> v1::ToolApproval {
     v1::ToolApproval { name: name.to_owned(), hash: hash.to_owned() }
 }
 
-/// The hash that these digits begin; with other ones before it, one that no tool has.
+/// Returns the tool's hash if it begins with these digits. Otherwise it returns a hash that no tool has, so that the
+/// server refuses.
 fn whole(stored: &[v1::Tool], name: &str, digits: &str) -> String {
     let tool = stored.iter().find(|tool| tool.name == name && tool.hash.starts_with(digits));
     tool.map_or_else(|| format!("{digits:0<DIGITS$}"), |tool| tool.hash.clone())

@@ -1,5 +1,5 @@
-//! `toolgate catalog diff`: what changed between two listings of MCP servers, and what that means for whoever trusted
-//! the first.
+//! `toolgate catalog diff`: compares two listings of MCP servers, and shows the consequences for users who trusted the
+//! first.
 
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ that is gone and one that came and says nearly the same are a rename.
 
 Exit code 3 when a tool came or changed: what an untrusted MCP server would have to wait with.";
 
-/// Characters of one line.
+/// Maximum length of a line, in characters.
 const WIDTH: usize = 240;
 
 /// Compare two listings of MCP servers' tools: what came, changed, went or was renamed.

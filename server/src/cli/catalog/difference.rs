@@ -1,4 +1,4 @@
-//! What became of the tools of MCP servers between two listings.
+//! Differences between the tools of two listings of MCP servers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,31 +9,31 @@ use toolgate_core::safety::rename::{Moving, renamed};
 use toolgate_core::safety::survey::{Surveyed, ToolFindings, name};
 use toolgate_routing::catalog::definition::Definition;
 
-/// Changed places of one tool that are named.
+/// Maximum number of changed places that are named for a tool.
 const PLACES_MAX: usize = 20;
 
-/// What became of a tool.
+/// Change of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Change {
-    /// It is new.
+    /// The tool is new.
     Added,
-    /// It is new, and nearly the tool of this name that is gone.
+    /// The tool is new and nearly equals a removed tool, which had this name.
     Renamed(String),
-    /// It says something else, at these places.
+    /// The definition differs at these places.
     Changed(Vec<String>),
-    /// It is gone.
+    /// The tool is gone.
     Removed,
 }
 
-/// One tool that is not as it was.
+/// A tool that changed.
 #[derive(Debug, Clone)]
 pub(super) struct Difference {
     pub(super) server: String,
     pub(super) tool: String,
     pub(super) change: Change,
-    /// SHA-256 of the definition before and now (RFC 8785), hex; empty where there is none.
+    /// SHA-256 of the old and the new definition (RFC 8785), in hex. Empty if there is no such definition.
     pub(super) hashes: [String; 2],
-    /// Findings that there were not before.
+    /// Findings of rules that found nothing before.
     pub(super) found: Vec<Finding>,
     /// Rules that found something before, and nothing now.
     pub(super) gone: Vec<String>,
@@ -41,7 +41,7 @@ pub(super) struct Difference {
 
 type Findings<'a> = BTreeMap<(&'a str, &'a str), &'a [Finding]>;
 
-/// The differences, by MCP server and tool, and how many tools are as they were.
+/// Returns the differences, sorted by MCP server and tool, and the number of unchanged tools.
 pub(super) fn differences(
     (before, found_before): (&[Surveyed], &[ToolFindings]),
     (after, found_after): (&[Surveyed], &[ToolFindings]),
@@ -93,7 +93,7 @@ fn by_tool(found: &[ToolFindings]) -> Findings<'_> {
         .collect()
 }
 
-/// By the new name, the name that a tool had.
+/// Returns the old name of each renamed tool, by MCP server and new name.
 fn renames<'a>(
     old: &BTreeMap<(&'a str, &'a str), &'a Value>,
     new: &BTreeMap<(&'a str, &'a str), &'a Value>,
@@ -129,14 +129,14 @@ fn compared(
     (found, gone.map(|finding| finding.rule.to_string()).collect())
 }
 
-/// The hash that a registration gives the tool; what is no tool has the hash of nothing.
+/// Returns the tool's hash, as a registration computes it. A value that is not a tool has an empty hash.
 fn hash(tool: &Value) -> String {
     let text = tool.to_string();
     let hash = Definition::parse(&text).and_then(|definition| definition.hash());
     hash.map_or_else(|_| String::new(), hex::encode)
 }
 
-/// Where two values differ, the deepest places.
+/// Returns the deepest places at which two values differ.
 fn places(old: &Value, new: &Value) -> Vec<String> {
     let mut places = Vec::new();
     differ("", old, new, &mut places);

@@ -1,4 +1,4 @@
-//! `toolgate catalog quarantine`: the tools that wait for approval, for whoever reviews them.
+//! `toolgate catalog quarantine`: lists the tools that wait for approval, for their reviewers.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,7 +22,7 @@ Examples:
   toolgate catalog quarantine list --json | jq -r '.tools[] | \"\\(.server) \\(.name)@\\(.hash)\"'";
 
 const DEADLINE: Duration = Duration::from_secs(10);
-/// Characters of one line, and of a definition.
+/// Maximum length of a line, in characters. Definitions have a limit of their own.
 const WIDTH: usize = 480;
 const DEFINITION_WIDTH: usize = 20_000;
 

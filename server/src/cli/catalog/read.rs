@@ -1,4 +1,4 @@
-//! Files of tools, parsed, and the rules that they are held against.
+//! Reads files of tools, and the rules that the tools are checked against.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use toolgate_core::safety::{Rules, Scanner};
 use toolgate_lab::eval::CatalogServer;
 use toolgate_routing::catalog::json_text::check_shape;
 
-/// The shipped rules, with those of `file` over them.
+/// Returns a scanner with the shipped rules, overridden by those of `file`.
 pub(in crate::cli) fn scanner(file: Option<&Path>) -> Result<Scanner, Failure> {
     let Some(path) = file else { return Ok(Scanner::new(Rules::shipped())) };
     let rules = Rules::with(&read_text(path)?).map_err(|mistakes| {
@@ -23,7 +23,7 @@ pub(in crate::cli) fn scanner(file: Option<&Path>) -> Result<Scanner, Failure> {
     Ok(Scanner::new(rules))
 }
 
-/// The MCP servers of files and directories.
+/// Reads the MCP servers of files and directories.
 pub(in crate::cli) fn servers(paths: &[PathBuf]) -> Result<Vec<Surveyed>, Failure> {
     read_catalogs(paths)?.into_iter().map(surveyed).collect()
 }

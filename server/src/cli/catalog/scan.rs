@@ -1,4 +1,5 @@
-//! `toolgate catalog scan`: what a registration would find in tools. In this process; no server is needed.
+//! `toolgate catalog scan`: shows the findings of a registration's scan in tools. It runs in this process and needs no
+//! server.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -32,7 +33,7 @@ trusted never.
 
 Exit code 3 when a tool would be quarantined.";
 
-/// Characters of one line.
+/// Maximum length of a line, in characters.
 const WIDTH: usize = 240;
 
 /// Find instructions to the model, secrets asked for, and other tools imitated, in what tools say.
@@ -105,7 +106,7 @@ pub(super) fn run(arguments: &Scan) -> Result<Exit, Failure> {
     Ok(if is_quarantined { Exit::Refused } else { Exit::Done })
 }
 
-/// Whether a first registration would quarantine the tool.
+/// Returns true if a first registration would quarantine the tool.
 fn quarantines(tool: &ToolFindings, tier: Tier) -> bool {
     tier.bar().is_some_and(|bar| tool.findings.iter().any(|finding| finding.severity >= bar))
 }
@@ -164,7 +165,7 @@ fn colour(severity: Severity) -> Style {
     }
 }
 
-/// How often each rule found something.
+/// Counts the findings of each rule.
 fn sums(found: &[ToolFindings], tier: Tier) -> String {
     let mut counts: BTreeMap<(std::cmp::Reverse<Severity>, &str), usize> = BTreeMap::new();
     for finding in found.iter().flat_map(|tool| &tool.findings) {

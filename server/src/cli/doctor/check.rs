@@ -1,30 +1,30 @@
-//! One finding of the doctor.
+//! Result of one check of the doctor.
 
 use serde_json::{Value, json};
 
 use crate::cli::output::{BAD, GOOD, ODD};
 
-/// How bad it is.
+/// Severity of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status {
-    /// As it should be.
+    /// No problem.
     Ok,
-    /// A server starts, but something is worse than it could be.
+    /// A problem that does not keep a server from working.
     Warn,
-    /// A server does not start or cannot work.
+    /// A problem that keeps a server from starting or working.
     Fail,
 }
 
-/// One finding.
+/// Result of one check.
 #[derive(Debug)]
 pub(super) struct Check {
-    /// What was looked at.
+    /// Name of the checked part.
     pub(super) name: &'static str,
-    /// How bad it is.
+    /// Severity of the result.
     pub(super) status: Status,
-    /// What was found.
+    /// Description of the result.
     pub(super) detail: String,
-    /// What to do; empty when nothing.
+    /// Advice for the operator; empty if there is none.
     pub(super) advice: String,
 }
 

@@ -1,4 +1,4 @@
-//! What this program and this machine are.
+//! Checks of the program's version and of the machine.
 
 use std::thread::available_parallelism;
 
@@ -15,7 +15,7 @@ pub(super) fn versions() -> Check {
     )
 }
 
-/// The encoder is worth little without vector instructions.
+/// Checks for vector instructions. Without them the encoder is several times slower.
 pub(super) fn processor() -> Check {
     let cores = available_parallelism().map_or(1, usize::from);
     let features = vector_features();
@@ -42,7 +42,7 @@ fn vector_features() -> Vec<&'static str> {
     known.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name).collect()
 }
 
-/// Every such processor has them.
+/// Returns NEON, which every such processor has.
 #[cfg(target_arch = "aarch64")]
 fn vector_features() -> Vec<&'static str> {
     vec!["NEON"]

@@ -1,4 +1,4 @@
-//! Whether the encoder's files are there, and are the pinned ones.
+//! Checks that the encoder's files exist and match the pinned hashes.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -10,7 +10,7 @@ use toolgate_model_hub::PinnedFile;
 use super::check::Check;
 use toolgate_config::EncoderConfig;
 
-/// Reads every file whole, to compare its hash.
+/// Checks every file. Each is read completely to compare its hash.
 pub(super) fn check(config: &EncoderConfig) -> Check {
     let files = config.model.manifest().files;
     check_files(&config.model_dir, &files, &config.model.fetch_command())

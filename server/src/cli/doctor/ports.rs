@@ -1,4 +1,4 @@
-//! Whether the server's ports are free, or served by Toolgate already.
+//! Checks that the server's ports are free, or already served by Toolgate.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -46,7 +46,7 @@ async fn check_port(
     }
 }
 
-/// What a Toolgate server says of itself; `None` when it is none.
+/// Returns the health of a Toolgate server at the address, as text. Returns `None` if none answers there.
 async fn grpc_answer(address: SocketAddr) -> Option<String> {
     let options = ClientOptions {
         deadline: PATIENCE,
@@ -62,7 +62,7 @@ async fn grpc_answer(address: SocketAddr) -> Option<String> {
     }
 }
 
-/// One HTTP request by hand: the status line is all that is wanted.
+/// Sends an HTTP request without a client library, because only the status line is needed.
 async fn admin_answer(address: SocketAddr) -> Option<String> {
     let exchange = async {
         let mut stream = TcpStream::connect(address).await?;
@@ -75,7 +75,7 @@ async fn admin_answer(address: SocketAddr) -> Option<String> {
     (head.starts_with(b"HTTP/1.") && head.ends_with(b" 200")).then(|| "/livez answers".into())
 }
 
-/// An address that "every interface" can be reached at from here.
+/// Returns an address for connecting from this machine, for a listener on every interface.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

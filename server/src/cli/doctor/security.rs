@@ -1,4 +1,4 @@
-//! Whether the files can be used that say who is let in and what is kept out.
+//! Checks the files for authentication, TLS and safety rules.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,10 +12,10 @@ const TLS: &str = "certificate";
 const AUTH: &str = "callers";
 const RULES: &str = "safety rules";
 
-/// A certificate that ends sooner should have been renewed.
+/// Remaining life of a certificate below which it should have been renewed: 14 days.
 const SOON: Duration = Duration::from_secs(14 * 86_400);
 
-/// Looks at what is configured; an issuer of tokens may be asked for its keys. Blocks.
+/// Checks the configured files. It may ask an issuer of tokens for its keys. Blocks.
 pub(super) fn check(config: &Config) -> Vec<Check> {
     let certificate = config.tls.as_ref().map(certificate);
     certificate.into_iter().chain([callers(&config.auth)]).chain(rules(&config.safety)).collect()

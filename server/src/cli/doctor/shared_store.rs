@@ -1,4 +1,4 @@
-//! Whether the database that replicas share can be used, as the user that the configuration names.
+//! Checks that the configured user can use the database that replicas share.
 
 use super::check::Check;
 use crate::serve;
@@ -9,7 +9,7 @@ use toolgate_store::postgres::PostgresStore;
 
 const NAME: &str = "shared store";
 
-/// Looks, and changes nothing.
+/// Checks the database without changing anything.
 pub(super) async fn check(config: &SharedStoreConfig) -> Check {
     let reached_by = match serve::reached_by(config) {
         Ok(reached_by) => reached_by,

@@ -1,4 +1,4 @@
-//! Whether the data directory can be written, has room, and the handle key can be had.
+//! Checks that the data directory can be written and has free space, and that the handle key can be read.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -10,7 +10,7 @@ use toolgate_config::KeySource;
 use toolgate_core::error::with_causes;
 use toolgate_store::sqlite::SqliteStore;
 
-/// Below this a server may fail at the next registration.
+/// Free bytes below which a server may soon fail to store a registration: 1 GiB.
 const TIGHT: u64 = 1 << 30;
 const FULL: u64 = 64 << 20;
 
@@ -28,7 +28,7 @@ pub(super) fn check(directory: &Path) -> Vec<Check> {
     vec![writable, check_space(directory)]
 }
 
-/// Whether the database in the directory can be read from end to end; nothing where there is none yet.
+/// Checks that the database in the directory can be read completely. Returns `None` if there is none yet.
 pub(super) async fn check_database(directory: &Path) -> Option<Check> {
     let path = directory.join(DATABASE);
     let place = path.display().to_string();
@@ -50,7 +50,7 @@ pub(super) async fn check_database(directory: &Path) -> Option<Check> {
     Some(check)
 }
 
-/// A server makes the directory; what counts is whether it may.
+/// Checks that a missing directory can be created, which a server does itself.
 fn check_absent(directory: &Path) -> Check {
     let place = directory.display();
     let parent = directory.ancestors().find(|ancestor| ancestor.is_dir());
@@ -63,7 +63,7 @@ fn check_absent(directory: &Path) -> Check {
     }
 }
 
-/// Writes a byte and takes it away again.
+/// Writes a byte to a temporary file and removes the file.
 fn probe(directory: &Path) -> io::Result<()> {
     let path = directory.join(format!(".toolgate-doctor-{}", std::process::id()));
     let mut file = OpenOptions::new().write(true).create_new(true).open(&path)?;
@@ -103,7 +103,7 @@ fn free_bytes(_directory: &Path) -> io::Result<u64> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 
-/// A key that a server would make is not made here.
+/// Checks the key. A key that a server would create is not created here.
 pub(super) fn check_key(key: &KeySource) -> Check {
     let detail = match key {
         KeySource::Given(_) => "given by the configuration".to_owned(),

@@ -1,4 +1,4 @@
-//! MCP servers with their tools, from any file that `toolgate register` or `toolgate eval` takes.
+//! Reads MCP servers with their tools from any file that `toolgate register` or `toolgate eval` accepts.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,13 +12,13 @@ use crate::cli::output;
 use toolgate_lab::eval::{CatalogServer, catalog_file};
 use toolgate_routing::catalog::tools_list::ToolsList;
 
-/// The one key that tells a file of several servers.
+/// The key that marks a file of several servers.
 #[derive(Deserialize)]
 struct Several {
     servers: Option<IgnoredAny>,
 }
 
-/// Reads files and directories of them. Entries of one name are one server, as for `toolgate eval`.
+/// Reads files and directories. Entries with the same name form one server, as in `toolgate eval`.
 pub(in crate::cli) fn read_catalogs(paths: &[PathBuf]) -> Result<Vec<CatalogServer>, Failure> {
     let mut servers: Vec<CatalogServer> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
@@ -39,7 +39,7 @@ pub(in crate::cli) fn read_catalogs(paths: &[PathBuf]) -> Result<Vec<CatalogServ
     Ok(servers)
 }
 
-/// The tools of a file for registration.
+/// Returns the tools of a registration file.
 pub(in crate::cli) fn tools_of(file: &ToolsListFile) -> Result<CatalogServer, Failure> {
     let list = ToolsList::parse(file.text.as_bytes());
     let list = list.map_err(|error| Failure::new(error.to_string()))?;
@@ -64,7 +64,7 @@ fn read_file(path: &Path) -> Result<Vec<CatalogServer>, Failure> {
     Ok(vec![server.map_err(named)?])
 }
 
-/// Whether a file is for evaluations rather than one server's listing.
+/// Returns true if a file is in the format for evaluations, and not one server's listing.
 fn holds_several(text: &str) -> bool {
     let text = text.trim_start_matches('\u{feff}').trim_start();
     let top = serde_json::from_str::<Several>(text).ok().filter(|_| text.starts_with('{'));

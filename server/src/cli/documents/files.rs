@@ -1,4 +1,4 @@
-//! Which files of tools a command was given.
+//! Finds the files of tools that a command was given.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::failure::Failure;
 
-/// The files named and, of directories, every `*.json`, by name; no file twice.
+/// Returns the named files and every `*.json` of the named directories, sorted by name. No file is returned twice.
 pub(in crate::cli) fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut seen = BTreeSet::new();
     let mut files = Vec::new();

@@ -1,9 +1,9 @@
-//! Preconditions as users write them: `{"all": [{"is_authenticated": "repo:write"}, {"not": ...}]}`.
+//! Preconditions in files of users: `{"all": [{"is_authenticated": "repo:write"}, {"not": ...}]}`.
 
 use serde::Deserialize;
 use toolgate_client::v1;
 
-/// A deterministic predicate over the agent's state.
+/// A condition on the agent's state.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::cli) enum Condition {

@@ -1,4 +1,4 @@
-//! What a registration says beside the MCP server's own `tools/list`: preconditions, scopes, summaries.
+//! Registration settings, which are not part of the MCP server's own `tools/list`: preconditions, scopes, summaries.
 
 use clap::ValueEnum;
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use toolgate_client::v1;
 
 use super::precondition::Condition;
 
-/// The file of `toolgate register --settings`.
+/// Content of the file of `toolgate register --settings`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(in crate::cli) struct RegistrationSettings {
@@ -66,12 +66,12 @@ struct Tool {
 }
 
 impl RegistrationSettings {
-    /// Whether they say how far the MCP server's texts are believed.
+    /// Returns true if the settings contain a trust tier for the MCP server.
     pub(in crate::cli) fn names_trust(&self) -> bool {
         self.trust_tier.is_some()
     }
 
-    /// Puts the settings into a request.
+    /// Writes the settings into a request.
     pub(in crate::cli) fn apply_to(self, request: &mut v1::RegisterServerRequest) {
         if let Some(description) = self.description {
             request.description = description;

@@ -1,11 +1,11 @@
-//! The agent's state as a file: what `--state` reads.
+//! The agent's state in a file, for `--state`.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use toolgate_client::v1;
 use toolgate_client::well_known::{self, ListValue, Struct, value::Kind};
 
-/// What the agent has done and may do.
+/// Scopes, past calls and other state of the agent.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(in crate::cli) struct AgentStateFile {
@@ -63,12 +63,12 @@ fn to_struct(map: Map<String, Value>) -> Struct {
     Struct { fields: fields.collect() }
 }
 
-/// As deep as the value is, which the JSON parser bounds.
+/// Converts a JSON value. The recursion is as deep as the value, which the JSON parser limits.
 fn to_value(value: Value) -> well_known::Value {
     let kind = match value {
         Value::Null => Kind::NullValue(0),
         Value::Bool(flag) => Kind::BoolValue(flag),
-        // Every number of a `Struct` is a double; larger whole numbers lose their last digits.
+        // Every number of a `Struct` is a double, so larger whole numbers lose their last digits.
         Value::Number(number) => Kind::NumberValue(number.as_f64().unwrap_or(f64::NAN)),
         Value::String(text) => Kind::StringValue(text),
         Value::Array(values) => {

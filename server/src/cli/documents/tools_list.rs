@@ -1,5 +1,5 @@
-//! A file with an MCP server's `tools/list`: its shape is recognised and its name found, its bytes are left
-//! as they are. What is in the tools is the server's to judge.
+//! A file with an MCP server's `tools/list`. Its shape and the server's name are detected, and its bytes stay
+//! unchanged. The server checks the tools.
 
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -12,20 +12,20 @@ use serde_json::{Map, Value};
 use super::{as_text, read_text, unreadable};
 use crate::cli::failure::Failure;
 
-/// One file, ready to be sent.
+/// A file that is ready to be sent.
 #[derive(Debug)]
 pub(in crate::cli) struct ToolsListFile {
-    /// The file as it is.
+    /// Content of the file, unchanged.
     pub(in crate::cli) text: String,
-    /// The name that the file gives its MCP server, or that its file name gives.
+    /// Name of the MCP server, from the content or else from the file name.
     pub(in crate::cli) server: String,
-    /// What the file says the server is for.
+    /// Description of the MCP server in the file; may be empty.
     pub(in crate::cli) description: String,
-    /// The file is only the first page of a listing.
+    /// True if the file is only the first page of a listing.
     pub(in crate::cli) is_cut: bool,
 }
 
-/// The top of a file that is an object.
+/// Keys of a file that holds a JSON object.
 #[derive(Deserialize)]
 struct Top<'a> {
     name: Option<Value>,
@@ -36,7 +36,7 @@ struct Top<'a> {
     next_cursor: Option<Value>,
     #[serde(borrow)]
     result: Option<&'a RawValue>,
-    /// The one key of an MCP client's configuration.
+    /// Key that marks the configuration of an MCP client.
     #[serde(rename = "mcpServers")]
     configured: Option<IgnoredAny>,
     error: Option<Map<String, Value>>,
@@ -48,7 +48,7 @@ impl ToolsListFile {
         Self::parse(path, read_text(path)?)
     }
 
-    /// Reads the same from standard input, which gives the MCP server no name.
+    /// Reads a listing from standard input, which has no file name to name the MCP server.
     pub(in crate::cli) fn read_standard_input() -> Result<Self, Failure> {
         let path = Path::new(STANDARD_INPUT);
         let mut bytes = Vec::new();
@@ -113,7 +113,7 @@ impl ToolsListFile {
     }
 }
 
-/// What standard input is called where a file's path would stand.
+/// Text that stands for standard input in place of a file's path.
 pub(in crate::cli) const STANDARD_INPUT: &str = "standard input";
 
 const CONFIGURATION: &str = "it is the configuration of an MCP client, which says how servers are started: \
@@ -122,11 +122,11 @@ const CONFIGURATION: &str = "it is the configuration of an MCP client, which say
 const EXPECTED: &str = "no tools found: expected the answer of MCP's tools/list, which is {\"tools\": [...]}, \
                         the JSON-RPC response around it, or the bare array";
 
-/// A name of the characters that MCP servers' names may have, out of the file's.
+/// Derives a valid name of an MCP server from a file name.
 fn name_of(path: &Path) -> String {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
     let allowed = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
-    // Underscores must not come in pairs, which separate server and tool in the names that models see.
+    // Pairs of underscores are avoided, because they separate server and tool in the names that models see.
     let words = stem.split(|letter| !allowed(letter)).filter(|word| !word.is_empty());
     let separator = if stem.contains('_') { "_" } else { "-" };
     words.collect::<Vec<_>>().join(separator).chars().take(64).collect()

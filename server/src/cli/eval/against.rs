@@ -1,4 +1,4 @@
-//! What an evaluation is held against: another configuration, or an earlier report.
+//! Baselines of an evaluation: another configuration, or an earlier report.
 
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ pub(super) struct Against {
 }
 
 impl Against {
-    /// The other configuration and what it is called; `None` when nobody asked for one.
+    /// Returns the other configuration and its name, or `None` if none was requested.
     pub(super) fn config(
         &self,
         this: &ConfigArguments,
@@ -55,7 +55,7 @@ impl Against {
         file.chain(set).collect::<Vec<_>>().join(", ")
     }
 
-    /// The earlier report, when one was named.
+    /// Reads the earlier report if one was named.
     pub(super) fn earlier(&self) -> Result<Option<Earlier>, InputError> {
         let read =
             |path: &PathBuf| Ok(Earlier { path: path.clone(), samples: per_query::read(path)? });
@@ -63,7 +63,7 @@ impl Against {
     }
 }
 
-/// What an earlier report says, query by query.
+/// Values of an earlier report, query by query.
 #[derive(Debug)]
 pub(super) struct Earlier {
     path: PathBuf,
@@ -71,7 +71,7 @@ pub(super) struct Earlier {
 }
 
 impl Earlier {
-    /// Adds the comparison to the report.
+    /// Adds the comparison with the earlier report. Fails if the queries differ.
     pub(super) fn compare(&self, evaluated: &mut Evaluated) -> Result<(), InputError> {
         let now = &evaluated.samples;
         let then = &self.samples;
@@ -83,7 +83,7 @@ impl Earlier {
     }
 }
 
-/// Adds a comparison to the report.
+/// Adds a comparison with other samples to the report.
 pub(super) fn add(evaluated: &mut Evaluated, name: &str, other: &Samples) {
     let report = &mut evaluated.report;
     let compared = Comparison::of(name, &evaluated.samples, other, &report.bootstrap);
@@ -139,7 +139,7 @@ mod tests {
             config: None,
             settings: vec![
                 ("router.top_k".to_owned(), "7".to_owned()),
-                ("router.ratio".to_owned(), "0.4".to_owned()),
+                ("router.relative_cutoff".to_owned(), "0.4".to_owned()),
             ],
         };
         assert!(Against::default().config(&this, Vec::new()).expect("none").is_none());
@@ -147,7 +147,7 @@ mod tests {
         let against = Against { against_settings, ..Against::default() };
         let (name, config) = against.config(&this, Vec::new()).expect("valid").expect("asked for");
         assert_eq!((name.as_str(), config.router.top_k), ("router.top_k=3", 3));
-        assert!((config.router.ratio - 0.4).abs() < 1e-6);
+        assert!((config.router.relative_cutoff - 0.4).abs() < 1e-6);
         let against_settings = vec![("router.topk".to_owned(), "3".to_owned())];
         let against = Against { against_settings, ..Against::default() };
         let wrong = against.config(&this, Vec::new()).expect_err("no such key");

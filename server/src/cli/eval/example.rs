@@ -1,4 +1,4 @@
-//! A made-up report, for the tests of how reports are shown.
+//! A made-up report for the tests of the report formats.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! An evaluation as Markdown: the same tables as on the terminal, under headings, with the pictures.
+//! An evaluation as Markdown: the tables of the terminal report under headings, with plots.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use super::sections::{Section, curve, sections};
 use crate::cli::table::Column;
 use toolgate_lab::eval::Report;
 
-/// The report; `plots` are pictures by their names and where they lie.
+/// Formats the report. `plots` are the names and link targets of the plots.
 pub(super) fn markdown(report: &Report, plots: &[(String, String)]) -> String {
     let mut text = format!("# Evaluation\n\n{}.\n", headline(report));
     if report.metrics.is_none() {
@@ -46,7 +46,7 @@ fn table(section: &Section) -> String {
     text
 }
 
-/// Words that break neither the table nor the page: kinds and names come from files.
+/// Escapes text for a table cell, because kinds and names come from files and may hold markup.
 fn cell(words: &str) -> String {
     let mut cell = String::with_capacity(words.len());
     for letter in words.chars() {

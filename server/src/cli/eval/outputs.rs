@@ -1,4 +1,4 @@
-//! The files that an evaluation is written to.
+//! Output files of an evaluation.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -35,8 +35,7 @@ pub(super) struct Outputs {
 }
 
 impl Outputs {
-    /// Makes the directory, and tries the files: what can't be written is better known before minutes of work
-    /// than after.
+    /// Creates the directory and opens the files, so that a path that can't be written fails before minutes of work.
     pub(super) fn check(&self) -> Result<(), Failure> {
         if let Some(directory) = &self.plots {
             let made = fs::create_dir_all(directory);
@@ -48,7 +47,7 @@ impl Outputs {
         files.into_iter().try_for_each(|path| check_writable(path))
     }
 
-    /// Writes all of them.
+    /// Writes all output files.
     pub(super) fn write(&self, evaluated: &Evaluated) -> Result<(), Failure> {
         let report = &evaluated.report;
         if let Some(path) = &self.ranked {
@@ -76,7 +75,7 @@ impl Outputs {
     }
 }
 
-/// The pictures that lie beside a page or below it, by name and by the way from the page to them.
+/// Returns the name and the relative path of each plot that lies beside the page or below it.
 fn links(page: &Path, pictures: &[PathBuf]) -> Vec<(String, String)> {
     let folder = page.parent().unwrap_or(Path::new(""));
     let link = |picture: &PathBuf| {

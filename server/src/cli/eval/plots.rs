@@ -1,4 +1,4 @@
-//! An evaluation as pictures: recall by rank, and what each threshold accepts and rejects.
+//! Plots of an evaluation: recall by rank, and the queries that each threshold accepts and rejects wrongly.
 
 use super::svg::{Chart, Line};
 use toolgate_lab::eval::Report;
@@ -11,7 +11,7 @@ const OURS: &str = "#1f4e9c";
 const OTHER: &str = "#b4541a";
 const THIRD: &str = "#2f7d4f";
 
-/// The pictures with their files' names; none of what was not measured.
+/// Returns the file names and contents of the plots. Parts that were not measured have none.
 pub(super) fn plots(report: &Report) -> Vec<(&'static str, String)> {
     let recall = recall(report).map(|chart| ("recall.svg", chart.to_svg()));
     let held = report.abstention.as_ref();
@@ -37,7 +37,7 @@ fn recall(report: &Report) -> Option<Chart> {
     })
 }
 
-/// Ranks stand at equal distances: the first few are what matters.
+/// Returns the position of a rank. Ranks have equal distances, because the first few matter most.
 fn place(index: usize) -> f64 {
     (index as f64 + 0.5) / CUTS.len() as f64
 }
@@ -92,7 +92,7 @@ mod tests {
         assert!(plots(&unlabelled).is_empty());
         let [(_, recall), (_, abstention)] = &plots(&example())[..] else { panic!("two") };
         assert!(recall.contains("Recall over 2 labelled queries") && recall.contains("<polygon"));
-        // Threshold .5 of the curve's three: false accepts .3, false rejects .1.
+        // At the second threshold of three, 0.5, false accepts are 0.3 and false rejects 0.1.
         assert!(abstention.contains("340.0,272.0") && abstention.contains("340.0,328.0"));
         assert!(abstention.contains("AUC 0.750") && abstention.contains("router.threshold 0.28"));
     }

@@ -1,4 +1,4 @@
-//! An evaluation as people read it on a terminal: the measures, what the catalog costs, what was odd.
+//! An evaluation as text for a terminal: the measures, the catalog's costs, the warnings.
 
 use std::fmt::Write as _;
 
@@ -8,10 +8,10 @@ use crate::cli::table::render;
 use crate::cli::text::{counted, grouped};
 use toolgate_lab::eval::Report;
 
-/// Names that one warning lists; the JSON report has all.
+/// Number of names that one warning lists. The JSON report has all.
 const NAMED: usize = 5;
 
-/// What makes the figures less than they seem, on stderr.
+/// Prints warnings on stderr about anything that limits the meaning of the figures.
 pub(super) fn warn(report: &Report) {
     for renamed in report.renamed.iter().take(NAMED) {
         output::warn(format_args!(
@@ -48,7 +48,7 @@ pub(super) fn warn(report: &Report) {
     }
 }
 
-/// The whole report, coloured.
+/// Formats the whole report, coloured.
 pub(super) fn report(report: &Report) -> String {
     let mut text = format!("{STRONG}{}{STRONG:#}\n\n", headline(report));
     if report.metrics.is_none() {
@@ -64,7 +64,7 @@ pub(super) fn report(report: &Report) -> String {
     text
 }
 
-/// What was evaluated.
+/// Returns a line with the numbers of tools, MCP servers and queries.
 pub(super) fn headline(report: &Report) -> String {
     let counts = &report.counts;
     let tools = counted(counts.tools, "tool");
@@ -83,7 +83,7 @@ pub(super) fn headline(report: &Report) -> String {
     )
 }
 
-/// What the catalog costs, and what the evaluation took.
+/// Formats the tokens of the catalog and the times of the evaluation.
 pub(super) fn costs(report: &Report) -> String {
     let tokens = &report.tokens;
     let latency = &report.latency;
@@ -125,7 +125,7 @@ toolgate      0.250  0.500  0.750  0.800  0.800    0.625  0.400
 95% from      0.125  0.250  0.375  0.400  0.400    0.312  0.200
 95% to        0.312  0.625  0.938  1.000  1.000    0.781  0.500
 
-The sets that Route would send (router.threshold 0.28, router.ratio 0.5, router.top_k 10).
+The sets that Route would send (router.threshold 0.28, router.relative_cutoff 0.5, router.top_k 10).
 ACTIVE SET  TOOLS  PRECISION  RECALL  WHOLE  EMPTY  TOKENS
 toolgate      6.2      0.200   0.700  0.500  0.100   1,235
 95% from      3.1      0.100   0.350  0.250  0.050     617

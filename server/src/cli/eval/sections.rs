@@ -1,4 +1,4 @@
-//! An evaluation as tables with a few words each. The terminal and Markdown show the same ones.
+//! An evaluation as tables with short explanations. The terminal and Markdown show the same tables.
 
 use crate::cli::table::Column;
 use crate::cli::text::{counted, grouped};
@@ -12,26 +12,26 @@ use toolgate_lab::eval::measured::{Group, Measured};
 use toolgate_lab::eval::metrics::Measure;
 use toolgate_lab::eval::visible::VisibleRow;
 
-/// Kinds and languages that are shown; the JSON report has all.
+/// Number of kinds or languages that are shown. The JSON report has all.
 const GROUPS_SHOWN: usize = 40;
 
-/// Of the curve, every fifth point stands in the table; the JSON report has all.
+/// Step between the points of the curve that the table shows. The JSON report has all points.
 const CURVE_STEP: usize = 5;
 
-/// A table and what is said of it.
+/// A table with its title and explanation.
 #[derive(Debug, Default)]
 pub(super) struct Section {
-    /// Its heading, where there are headings.
+    /// Title, for formats with headings.
     pub(super) title: String,
-    /// A sentence above the table.
+    /// Sentence above the table; may be empty.
     pub(super) words: String,
-    /// The headers.
+    /// Column headers.
     pub(super) columns: Vec<Column>,
-    /// The rows.
+    /// Cells, row by row.
     pub(super) rows: Vec<Vec<String>>,
 }
 
-/// Everything that was measured.
+/// Returns a section for each measured part.
 pub(super) fn sections(report: &Report) -> Vec<Section> {
     let parts =
         [ranking(report), active_set(report), visible(report), abstention(report), fits(report)];
@@ -42,7 +42,7 @@ pub(super) fn sections(report: &Report) -> Vec<Section> {
     parts.chain(groups.into_iter().flatten()).chain(conversation).collect()
 }
 
-/// A measure's value as people read it.
+/// Formats the value of a measure.
 pub(super) fn shown(measure: Measure, value: f64) -> String {
     match measure {
         Measure::SetTokens => grouped(value.round() as u64),
@@ -93,8 +93,8 @@ fn active_set(report: &Report) -> Option<Section> {
     Some(Section {
         title: "Active set".to_owned(),
         words: format!(
-            "The sets that Route would send (router.threshold {}, router.ratio {}, router.top_k {}).",
-            router.threshold, router.ratio, router.top_k
+            "The sets that Route would send (router.threshold {}, router.relative_cutoff {}, router.top_k {}).",
+            router.threshold, router.relative_cutoff, router.top_k
         ),
         columns: vec![
             Column::Left("ACTIVE SET"),
@@ -109,7 +109,7 @@ fn active_set(report: &Report) -> Option<Section> {
     })
 }
 
-/// A row for each way of answering, the product's own with its intervals.
+/// Returns a row for each variant of the retrieval. The product's own row has confidence intervals.
 fn ways(report: &Report, measures: &[Measure]) -> Option<Vec<Vec<String>>> {
     let metrics = report.metrics.as_ref()?;
     let estimates: Vec<_> = measures.iter().map(|m| (*m, metrics.get(*m))).collect();
@@ -128,7 +128,7 @@ fn value(measure: Measure, estimate: Option<Estimate>) -> String {
     estimate.map_or_else(|| "-".to_owned(), |estimate| shown(measure, estimate.value))
 }
 
-/// Values, and where they would lie with other queries.
+/// Returns a row of values, and rows with the bounds of their confidence intervals if there are any.
 fn with_interval(name: &str, estimates: &[(Measure, Option<Estimate>)]) -> Vec<Vec<String>> {
     let row = |name: &str, of: &dyn Fn(Estimate) -> Option<f64>| -> Vec<String> {
         let cell = |(measure, estimate): &(Measure, Option<Estimate>)| {
@@ -229,7 +229,8 @@ fn visible(report: &Report) -> Option<Section> {
     })
 }
 
-/// What thresholds would accept and reject, for a page: a terminal has no room for it.
+/// Returns the shares of false accepts and false rejects at other thresholds. Only Markdown shows them, because a
+/// terminal has too little room.
 pub(super) fn curve(report: &Report) -> Option<Section> {
     let held = report.abstention.as_ref()?;
     let row = |point: &Point| {
@@ -288,7 +289,7 @@ fn signed(measure: Measure, value: f64) -> String {
     format!("{sign}{}", shown(measure, value.abs()))
 }
 
-/// What is shown of a group's labelled queries.
+/// Measures that are shown for a group of labelled queries.
 const GROUP: [Measure; 7] = [
     Measure::Recall(1),
     Measure::Recall(5),
@@ -312,7 +313,7 @@ fn group_row(group: &Group) -> Vec<String> {
     cells
 }
 
-/// Measures by a field that queries carry; `None` when none does.
+/// Returns the measures by a field of the queries, or `None` if no query has the field.
 fn groups(field: &'static str, groups: &[Group]) -> Option<Section> {
     let more = groups.len().saturating_sub(GROUPS_SHOWN);
     let section = || Section {
@@ -340,7 +341,7 @@ fn groups(field: &'static str, groups: &[Group]) -> Option<Section> {
     (!groups.is_empty()).then(section)
 }
 
-/// What a provider's cache serves of a conversation, by layout and by what stands behind the tools.
+/// Returns the use of a provider's prompt cache in a conversation, by layout and by length of the history.
 fn conversation(conversation: &Conversation) -> Section {
     let turns = conversation.turns.max(1) as f64;
     let row = |history: u32, layout: &Layout| {

@@ -1,49 +1,48 @@
-//! Line charts as SVG, written by hand: axes from 0 to 1, lines, an area, a legend. Dark on light, so that they
-//! can be read wherever they are shown.
+//! Line charts as SVG, without a library: axes from 0 to 1, lines, bands, a legend. The background is light, so that a
+//! chart is legible on any page.
 
 use std::fmt::Write as _;
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 420.0;
-/// Room for the labels: left, right, above and below.
+/// Margins for the labels, in pixels: left, right, top and bottom.
 const MARGINS: (f64, f64, f64, f64) = (64.0, 24.0, 76.0, 64.0);
-/// Places that axes name.
+/// Number of intervals between the labels of an axis.
 const TICKS: u32 = 5;
 
-/// What is drawn.
+/// Content of a chart.
 #[derive(Debug, Default)]
 pub(super) struct Chart {
-    /// Above everything.
+    /// Title above the chart.
     pub(super) title: String,
-    /// Below the horizontal axis.
+    /// Label below the horizontal axis.
     pub(super) across: &'static str,
-    /// Beside the vertical axis, which runs from 0 to 1.
+    /// Label beside the vertical axis, which runs from 0 to 1.
     pub(super) up: &'static str,
-    /// Names of places on the horizontal axis; of fifths when there are none.
+    /// Positions (0 to 1) and labels on the horizontal axis. If empty, every fifth is labelled with its value.
     pub(super) ticks: Vec<(f64, String)>,
-    /// The lines.
     pub(super) lines: Vec<Line>,
-    /// A place on the horizontal axis to mark, and what it is.
+    /// Position (0 to 1) on the horizontal axis to mark, and its label.
     pub(super) mark: Option<(f64, String)>,
 }
 
-/// One line over both axes, each from 0 to 1.
+/// A line of the chart. Both axes run from 0 to 1.
 #[derive(Debug)]
 pub(super) struct Line {
-    /// Its name in the legend.
+    /// Name in the legend.
     pub(super) name: String,
-    /// Its colour.
+    /// Colour, as in SVG.
     pub(super) colour: &'static str,
-    /// Its points, from left to right.
+    /// Points from left to right, each with its horizontal and vertical position.
     pub(super) points: Vec<(f64, f64)>,
-    /// Where it could lie: below and above each of its points.
+    /// Confidence band: lower and upper bound for each point. May be empty.
     pub(super) band: Vec<(f64, f64)>,
-    /// Whether its points are shown.
+    /// True if the points are shown as dots.
     pub(super) dots: bool,
 }
 
 impl Chart {
-    /// The file's text.
+    /// Returns the chart as the text of an SVG file.
     pub(super) fn to_svg(&self) -> String {
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" \
@@ -101,7 +100,7 @@ impl Chart {
         for line in &self.lines {
             stroke(svg, (left, 40.0), (left + 20.0, 40.0), line.colour);
             text(svg, (left + 26.0, 44.0), "start", &line.name);
-            // About the width of the letters.
+            // Estimated width of the letters.
             left += 50.0 + 7.2 * line.name.chars().count() as f64;
         }
     }
@@ -170,20 +169,19 @@ fn text(svg: &mut String, at: (f64, f64), anchor: &str, words: &str) {
     );
 }
 
-/// Where a share of the horizontal axis lies.
+/// Returns the horizontal pixel position of a share from 0 to 1.
 fn x(share: f64) -> f64 {
     let (left, right, ..) = MARGINS;
     left + share.clamp(0.0, 1.0) * (WIDTH - left - right)
 }
 
-/// Where a share of the vertical axis lies.
+/// Returns the vertical pixel position of a share from 0 to 1.
 fn y(share: f64) -> f64 {
     let (.., above, below) = MARGINS;
     HEIGHT - below - share.clamp(0.0, 1.0) * (HEIGHT - above - below)
 }
 
-/// The text where XML would take some of its letters for markup; control characters, which XML can't hold, are
-/// left out.
+/// Escapes text for XML. Control characters are left out, because XML can't hold them.
 fn escaped(words: &str) -> String {
     let mut escaped = String::with_capacity(words.len());
     for letter in words.chars().filter(|letter| !letter.is_control()) {

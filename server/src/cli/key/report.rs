@@ -1,4 +1,4 @@
-//! Keys as people and machines read them; no secrets.
+//! Keys as text and as JSON, without secrets.
 
 use serde_json::{Value, json};
 use toolgate_client::well_known::Timestamp;
@@ -8,7 +8,7 @@ use super::super::text::one_line;
 use toolgate_core::identity::TenantId;
 use toolgate_store::StoredKey;
 
-/// Why a key is good no more, in a word.
+/// Returns the reason why a key is no longer valid, in a word.
 pub(super) fn end(key: &StoredKey, now_ms: i64) -> Option<&'static str> {
     if key.revoked_ms.is_some_and(|at| at <= now_ms) {
         return Some("revoked");
@@ -53,7 +53,7 @@ pub(super) fn list(keys: &[StoredKey], now_ms: i64) -> String {
     render(&columns.map(Column::Left), rows)
 }
 
-/// What is said beside a new key.
+/// Returns the note that is shown with a new key.
 pub(super) fn made(key: &StoredKey) -> String {
     let of = key.tenant.as_ref().map_or_else(
         || "of any tenant that a call names".to_owned(),

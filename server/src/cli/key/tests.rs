@@ -1,4 +1,4 @@
-//! Spans of time, and whose clock keys are stamped by.
+//! Tests of spans of time, and of the clock that keys are stamped with.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -16,13 +16,13 @@ fn spans_are_read() {
     }
 }
 
-/// A store whose clock is another one than this host's.
+/// A store whose clock differs from this host's.
 #[derive(Default)]
 struct Fake {
     keys: Mutex<HashMap<String, StoredKey>>,
 }
 
-/// In 1970, when this host's clock says that it is much later.
+/// Time of the store's clock, in milliseconds. It lies in 1970, far behind this host's clock.
 const STORE_NOW_MS: i64 = 1_000_000_000;
 
 fn ready<'a, T: Send + 'a>(answer: T) -> StoreFuture<'a, T> {

@@ -1,4 +1,4 @@
-//! What `toolgate lint` found, as people read it and as JSON.
+//! Findings of `toolgate lint`, as text and as JSON.
 
 use anstyle::Style;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use toolgate_lab::eval::ranking::RANKED;
 use toolgate_lab::lint::findable::Findable;
 use toolgate_lab::lint::{Code, Finding, Linted, Severity, Suggestion};
 
-/// Characters of one line of a finding.
+/// Maximum length of a line of a finding, in characters.
 const WIDTH: usize = 400;
 
 pub(super) fn report(linted: &Linted, least: Severity) -> String {
@@ -90,7 +90,7 @@ fn of(findings: &[Finding], code: Code) -> usize {
     findings.iter().filter(|finding| finding.code == code).count()
 }
 
-/// How many tools come first, and how many early, for what a user might ask.
+/// Formats the shares of tools that rank first, within 5 and within 10 for their own intents.
 fn found(tools: &[Findable]) -> String {
     let within = |last| {
         let early = tools.iter().filter(|tool| tool.intent_rank.is_some_and(|rank| rank <= last));

@@ -1,4 +1,4 @@
-//! `toolgate pack build`: has a language model write what people say who want the tools of an MCP server.
+//! `toolgate pack build`: lets a language model write typical user requests for the tools of an MCP server.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -83,7 +83,7 @@ pub(super) async fn run(build: Build) -> Result<Exit, Failure> {
     let files = PackFiles::open(&build.output, &stock, build.resume)?;
     let work = Work { report: Report::new(&stock, &files), stock, files };
     let workers = build.language_model.workers();
-    // Calls block: they have threads of their own, and Ctrl-C is heard meanwhile.
+    // Calls block, so they have threads of their own, and Ctrl-C still works.
     let asked = tokio::task::spawn_blocking(move || work.ask(&endpoint, workers, &wanted));
     let asked =
         asked.await.map_err(|error| Failure::new(format!("the work broke off: {error}")))?;
@@ -122,7 +122,7 @@ fn parse_language(text: &str) -> Result<String, String> {
     }
 }
 
-/// What was asked for and what has come.
+/// State of the work: the tools to ask for, and the results so far.
 struct Work {
     stock: Stock,
     files: PackFiles,
@@ -166,7 +166,7 @@ impl Work {
         });
         bar.finish_and_clear();
         unsaved.map_or(Ok(()), Err)?;
-        // In the catalog's order, whoever answered first.
+        // Sorted in the catalog's order, whatever the order of the answers.
         report.refused.sort();
         report.dropped.sort();
         outcome.map_err(|error| given_up(endpoint, &error, report))?;
@@ -177,7 +177,7 @@ impl Work {
         self.files.of(tool.server).is_some_and(|file| file.tools.contains_key(tool.name))
     }
 
-    /// The requests that are there, by MCP server.
+    /// Returns the existing requests, by MCP server.
     fn claims(&self) -> BTreeMap<String, Claims> {
         let server = |record: &toolgate_store::ServerRecord| {
             let name = self.stock.names.in_file(&record.name);
@@ -185,7 +185,7 @@ impl Work {
             for (tool, voices) in self.files.of(name).into_iter().flat_map(|file| &file.tools) {
                 let own = voices.iter().filter(|(voice, _)| *voice != NOT);
                 for request in own.flat_map(|(_, requests)| requests) {
-                    // Who has it does not matter.
+                    // A request that is already claimed needs no handling here.
                     let _ = claims.take(request, tool);
                 }
             }
@@ -195,7 +195,7 @@ impl Work {
     }
 }
 
-/// The endpoint is of no use; what has come is saved.
+/// Returns the failure for an endpoint that can't be used. The results so far are saved.
 fn given_up(endpoint: &Endpoint, error: &CallError, report: &Report) -> Failure {
     Failure::new(format!(
         "{}: {error}\n  {} of {} tools are saved; the same command with --resume goes on from there",
@@ -205,19 +205,19 @@ fn given_up(endpoint: &Endpoint, error: &CallError, report: &Report) -> Failure 
     ))
 }
 
-/// Tools that are named one by one; --json has all.
+/// Number of tools that are named one by one. --json has all.
 const NAMED: usize = 10;
 
-/// What became of the tools.
+/// Counts and problems of the run.
 #[derive(Debug)]
 struct Report {
     tools: usize,
     kept: usize,
     written: usize,
     requests: usize,
-    /// Tools that have no requests, with why.
+    /// Tools without requests, with the reason.
     refused: Vec<(String, String)>,
-    /// What was left out of tools that have some, with why.
+    /// Requests that were dropped, by tool, with the reason.
     dropped: Vec<(String, String)>,
     packs: Vec<PathBuf>,
 }
@@ -239,7 +239,7 @@ impl Report {
         }
     }
 
-    /// Counts what became of a tool; what it is to have.
+    /// Counts the result for a tool. Returns the requests to save, if there are any.
     fn note(&mut self, tool: &Tool<'_>, written: Written) -> Option<Voices> {
         match written {
             Written::Requests { voices, dropped } => {
@@ -254,7 +254,7 @@ impl Report {
         None
     }
 
-    /// Says on stderr which tools have no requests, and what was dropped of others.
+    /// Prints the tools without requests and the dropped requests to stderr.
     fn warn(&self) {
         let refused = self.refused.iter().map(|(tool, why)| (tool, "has no requests", why));
         let dropped = self.dropped.iter().map(|(tool, why)| (tool, "does without one", why));

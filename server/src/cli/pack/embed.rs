@@ -1,4 +1,4 @@
-//! `toolgate pack embed`: embeds the requests of packs once, so that no start has to.
+//! `toolgate pack embed`: embeds the requests of packs once, so that a server need not do it at each start.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `toolgate pack eval`: how much packs bring, by their own requests and by labelled intents.
+//! `toolgate pack eval`: measures the benefit of packs, with their own requests and with labelled intents.
 
 mod report;
 
@@ -121,7 +121,7 @@ impl Eval {
     }
 }
 
-/// Those that have tools of this catalog; tools that it lacks are passed over.
+/// Returns the queries that have tools of this catalog. Tools that the catalog lacks are skipped.
 fn queries(stock: &Stock, labelled: &[LabelledQuery]) -> Result<Vec<Query>, Failure> {
     let named = |record: &toolgate_store::ToolRecord| {
         let named = format!("{}/{}", stock.names.in_file(&record.server), record.name.as_str());

@@ -1,5 +1,5 @@
-//! The packs that `toolgate pack build` writes, one for each MCP server. Each is replaced as a whole whenever a tool
-//! has come, so that nothing is lost when the command is cut off.
+//! The packs that `toolgate pack build` writes, one per MCP server. A pack is replaced completely after each finished
+//! tool, so that an interruption loses nothing.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,22 +13,22 @@ use toolgate_lab::pack_build::{Voices, to_yaml};
 use toolgate_routing::packs::Pack;
 use toolgate_routing::packs::document::{NOT, PackedTool};
 
-/// All of them, by MCP server as its file names it.
+/// All packs, by the name of the MCP server in its file.
 #[derive(Debug)]
 pub(super) struct PackFiles(BTreeMap<String, PackFile>);
 
-/// One of them.
+/// The pack of one MCP server.
 #[derive(Debug)]
 pub(super) struct PackFile {
     path: PathBuf,
     servers: Vec<String>,
-    /// The requests by tool.
+    /// Requests by tool.
     pub(super) tools: BTreeMap<String, Voices>,
 }
 
 impl PackFiles {
-    /// Reads what is there, and sees that it can be written: `output` itself for one MCP server, a file in it for each
-    /// of several.
+    /// Reads the existing packs, and checks that they can be written. For one MCP server, `output` is the file; for
+    /// several, it is a folder with a file for each.
     pub(super) fn open(output: &Path, stock: &Stock, resume: bool) -> Result<Self, Failure> {
         let servers = stock.catalog.servers.iter();
         let names: Vec<_> = servers
@@ -57,19 +57,19 @@ impl PackFiles {
         Ok(Self(opened))
     }
 
-    /// The pack of an MCP server.
+    /// Returns the pack of an MCP server.
     pub(super) fn of(&self, server: &str) -> Option<&PackFile> {
         self.0.get(server)
     }
 
-    /// Gives a tool its requests, and saves its pack.
+    /// Sets the requests of a tool, and saves its pack.
     pub(super) fn set(&mut self, server: &str, tool: &str, voices: Voices) -> Result<(), Failure> {
         let Some(file) = self.0.get_mut(server) else { return Ok(()) };
         file.tools.insert(tool.to_owned(), voices);
         file.save()
     }
 
-    /// Where they are, by MCP server.
+    /// Returns the paths of the packs, in the order of their MCP servers.
     pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
         self.0.values().map(|file| file.path.as_path())
     }

@@ -1,4 +1,4 @@
-//! `toolgate pack lint`: what is wrong or wanting in packs, and which requests bring up another tool.
+//! `toolgate pack lint`: finds mistakes in packs, and requests that bring up another tool.
 
 mod report;
 mod trial;
@@ -66,11 +66,11 @@ pub(super) struct Lint {
     config: ConfigArguments,
 }
 
-/// A file that was looked at.
+/// Results for one file.
 #[derive(Debug)]
 struct Linted {
     path: PathBuf,
-    /// `None` when it can't be read.
+    /// The pack, or `None` if it can't be read.
     pack: Option<Pack>,
     errors: Vec<Mistake>,
     warnings: Vec<Warning>,
@@ -82,9 +82,9 @@ struct Warning {
     tool: String,
     voice: String,
     request: String,
-    /// The tool's rank; `None` beyond those that Route ranks.
+    /// Rank of the tool; `None` if it is below the ranks that Route returns.
     rank: Option<usize>,
-    /// The tool that is first, as `server/tool`.
+    /// The tool that ranks first, as `server/tool`.
     first: String,
     lead: f32,
 }

@@ -1,4 +1,4 @@
-//! `toolgate pack list`: the packs that there are, and which MCP server has which.
+//! `toolgate pack list`: lists the available packs, or the pack of each MCP server.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ pub(super) struct List {
     json: bool,
 }
 
-/// A line of the list: the MCP server, the pack's name, and of how many tools how many have requests.
+/// A line of the list: the MCP server, the pack's name, the number of tools, and the number of tools with requests.
 struct Row {
     server: String,
     pack: Option<String>,
@@ -98,7 +98,7 @@ fn of_catalog(packs: &Packs, paths: &[PathBuf]) -> Result<Vec<Row>, Failure> {
     Ok(servers.iter().map(row).collect())
 }
 
-/// A tool that has none can't be registered either.
+/// Returns the name of a tool. A tool without a name can't be registered either.
 fn name_of(tool: &str) -> Option<String> {
     let tool: serde_json::Value = serde_json::from_str(tool).ok()?;
     tool.get("name")?.as_str().map(str::to_owned)

@@ -1,4 +1,4 @@
-//! What a registration says of texts that make tools hard to find: a line for each MCP server, on stderr.
+//! Notes after a registration about texts that make tools hard to find. There is a line for each MCP server, on stderr.
 
 use std::path::Path;
 
@@ -9,18 +9,18 @@ use toolgate_config::LimitsConfig;
 use toolgate_lab::eval::stock::Stock;
 use toolgate_lab::lint::{self, Code, Finding};
 
-/// What is counted, and how it is said.
+/// Findings that are counted, with their wording.
 const COUNTED: [(Code, &str); 3] = [
     (Code::EmptyDescription, "without a description"),
     (Code::MachineMadeDescription, "with a generated description"),
     (Code::MissingParameterDescription, "with parameters without a description"),
 ];
 
-/// MCP servers that get a line each; of more, one line says how many they are.
+/// Number of MCP servers that get a line each. Beyond it, one line gives their number.
 const LINES_MAX: usize = 3;
 
-/// Says how many tools of each file have descriptions that are wanting; a file that can't be read is the
-/// registration's to refuse.
+/// Prints the number of tools with poor descriptions in each file. A file that can't be parsed is skipped, because the
+/// registration refuses it.
 pub(super) fn note<'a>(files: impl Iterator<Item = (&'a Path, &'a ToolsListFile)>) {
     let lines: Vec<String> = files.filter_map(|(path, file)| line(path, file)).collect();
     if lines.len() <= LINES_MAX {

@@ -1,5 +1,5 @@
-//! Registrations as people read them: one file tool by tool, several in a line each, and in both cases what
-//! went wrong with which tool.
+//! Registrations as text. One file is shown tool by tool, several files in a line each. Problems name the tool in both
+//! cases.
 
 use toolgate_client::v1;
 
@@ -9,7 +9,7 @@ use crate::cli::output::BAD;
 use crate::cli::table::{Column, render};
 use crate::cli::text::{counted, grouped, one_line};
 
-/// The kinds in the order of the columns.
+/// Kinds of outcomes, in the order of the columns.
 const KINDS: [v1::OutcomeKind; 6] = [
     v1::OutcomeKind::Accepted,
     v1::OutcomeKind::Unchanged,
@@ -34,7 +34,7 @@ pub(super) fn report(done: &[Registered]) -> String {
     text
 }
 
-/// Each file that could not be registered, with why.
+/// Returns a line for each file that could not be registered, with the reason.
 pub(super) fn failures(done: &[Registered]) -> impl Iterator<Item = String> {
     done.iter().filter_map(|file| {
         let message = file.outcome.as_ref().err()?.message();
@@ -44,7 +44,8 @@ pub(super) fn failures(done: &[Registered]) -> impl Iterator<Item = String> {
     })
 }
 
-/// The tier that the server took where the registrations named none; `None` where nothing was registered.
+/// Returns a note on the trust tier that the server chose because none was given. Returns `None` if nothing was
+/// registered.
 pub(super) fn taken(done: &[Registered]) -> Option<String> {
     let answers = done.iter().filter_map(|file| file.outcome.as_ref().ok());
     let server = answers.filter_map(|answer| answer.server.as_ref()).next()?;

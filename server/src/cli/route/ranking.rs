@@ -1,4 +1,4 @@
-//! How tools were ranked, as people read it.
+//! The ranking of tools, as text.
 
 use toolgate_client::v1;
 
@@ -6,7 +6,7 @@ use super::report::found_by;
 use crate::cli::output::{GOOD, STRONG};
 use crate::cli::table::{Column, render};
 
-/// Each candidate with what its score was made of.
+/// Formats each candidate with the parts of its score.
 pub(super) fn table(ranking: &v1::Ranking) -> String {
     let columns = [
         Column::Left("RANKED"),

@@ -1,4 +1,4 @@
-//! A Route answer as people read it: the active set, what it costs and saves, what was left out.
+//! A Route answer as text: the active set, its cost and savings, and the tools that were left out.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -12,10 +12,10 @@ use crate::cli::output::{GOOD, ODD, STRONG};
 use crate::cli::table::{Column, render};
 use crate::cli::text::{counted, grouped, grouped_signed, one_line};
 
-/// Locked tools that are named without `--explain`.
+/// Number of locked tools that are named without `--explain`.
 const LOCKED_MAX: usize = 3;
 
-/// The whole answer, coloured; with the ranking and all that was left out only where that was asked for.
+/// Formats the whole answer, coloured. The ranking and all refusals are shown only if `explained`.
 pub(super) fn report(answer: &v1::RouteResponse, explained: bool) -> String {
     let mut text = active_set(answer);
     let undeferred = answer.deferral.as_ref().filter(|deferral| !deferral.deferred);
@@ -81,7 +81,7 @@ fn active_set(answer: &v1::RouteResponse) -> String {
     render(&columns, rows)
 }
 
-/// What went, and what stayed only for the prompt's cache; nothing of a turn that only appends.
+/// Formats the tools that left the set, and those kept only for the prompt cache. Empty if tools were only added.
 fn change(change: &v1::ActiveSetChange) -> String {
     let mut text = String::new();
     if !change.removed.is_empty() {
@@ -101,7 +101,7 @@ fn change(change: &v1::ActiveSetChange) -> String {
     text
 }
 
-/// Without deferral nothing is saved: what is missing may not be used.
+/// Formats the token counts without deferral, when nothing is saved. Missing tools may not be used in this state.
 fn sent_whole(tokens: &v1::TokenAccounting) -> String {
     let sent = tokens.phase1_tokens + tokens.phase2_tokens;
     let full = tokens.full_catalog_tokens;
@@ -158,7 +158,7 @@ fn millis(micros: u64) -> String {
     format!("{:.2}", Duration::from_micros(micros).as_secs_f64() * 1000.0)
 }
 
-/// Names of the request that no tool has.
+/// Formats the names in the request that match no tool.
 fn unknown(refusals: &[v1::Refusal]) -> String {
     let unknown = refusals.iter().filter(|one| one.code() == v1::RefusalCode::UnknownTool);
     let mut text = String::new();
@@ -174,7 +174,7 @@ fn unknown(refusals: &[v1::Refusal]) -> String {
     text
 }
 
-/// The nearest tools that the agent's state keeps from it, and what it lacks.
+/// Formats the nearest tools that the agent's state locks, and the conditions that would unlock them.
 fn locked(refusals: &[v1::Refusal]) -> String {
     let unlockable = refusals.iter().filter(|refusal| !refusal.unlock.is_empty());
     let mut text = String::new();

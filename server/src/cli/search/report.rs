@@ -1,4 +1,4 @@
-//! What a search found, as people read it.
+//! Results of a search, as text.
 
 use toolgate_client::v1;
 
@@ -9,7 +9,7 @@ use crate::cli::text::{counted, grouped, one_line};
 
 const SIGNATURE_WIDTH: usize = 100;
 
-/// The whole answer, coloured.
+/// Formats the whole answer, coloured.
 pub(super) fn report(answer: &v1::SearchToolsResponse) -> String {
     let mut text = String::new();
     if !answer.tools.is_empty() {

@@ -1,4 +1,4 @@
-//! `toolgate store export`: everything as one stream of lines of JSON.
+//! `toolgate store export`: writes everything as one stream of JSON lines.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -44,7 +44,7 @@ pub(super) async fn run(export: Export) -> Result<Exit, Failure> {
         Some(path) => {
             let written = write(&*store, &tenants, BufWriter::new(create(path)?)).await;
             if written.is_err() {
-                // Half of an export is refused by whoever reads it; it would only be in the way.
+                // An import refuses a partial export, so the file would be useless.
                 drop(std::fs::remove_file(path));
             }
             let (file, tools) = written?;
@@ -84,7 +84,7 @@ async fn write<W: Write>(
     Ok((out, tools))
 }
 
-/// What can't be read would be missing elsewhere without anybody's knowing.
+/// Fails if a tenant has damaged content. It would be missing from the export without notice.
 fn refuse_damage(tenant: &TenantId, content: &TenantContent) -> Result<(), Failure> {
     match content.damage.first() {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! `toolgate store import`: what was exported, into another store.
+//! `toolgate store import`: reads an export into another store.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};

@@ -1,4 +1,4 @@
-//! `toolgate store migrate`: the schema of a store.
+//! `toolgate store migrate`: updates or checks the schema of a store.
 
 use clap::Args;
 use serde_json::json;
@@ -58,7 +58,7 @@ pub(super) async fn run(migrate: Migrate) -> Result<Exit, Failure> {
     Ok(if migrate.check && !is_current { Exit::Refused } else { Exit::Done })
 }
 
-/// The store in words, and how its schema stands.
+/// Returns the name of the store, and the state of its schema.
 async fn look(config: &StoreConfig) -> Result<(String, SchemaState), Failure> {
     let Some(shared) = &config.shared else {
         let path = config.path.join(DATABASE);

@@ -1,4 +1,4 @@
-//! `toolgate store verify`: reads everything back.
+//! `toolgate store verify`: reads everything back and checks it.
 
 use clap::Args;
 use serde_json::json;
@@ -26,10 +26,10 @@ Hashes, token counts and numbers of tools are made again and compared, texts par
 sample of them made again with the configured encoder in this process. A server may be running. Exit code 3 when
 something is wrong.";
 
-/// One embedding in so many is made again, where nothing is said.
+/// Default sampling of embeddings: one in this many is computed again.
 const SAMPLE: usize = 100;
 
-/// Texts that are embedded at a time.
+/// Number of texts that are embedded at a time.
 const CHUNK: usize = 64;
 
 /// Look through a store for what is damaged or does not agree.
@@ -54,22 +54,22 @@ pub(super) struct Verify {
     store: StoreArguments,
 }
 
-/// What was found in all tenants that were looked through.
+/// Findings in all checked tenants.
 #[derive(Default)]
 struct Found {
     tenants: usize,
     tools: usize,
     problems: Vec<(TenantId, String)>,
-    /// Embeddings of no tool's summary.
+    /// Number of embeddings that belong to no tool's summary.
     orphans: usize,
-    /// Embeddings that were made again.
+    /// Number of embeddings that were computed again.
     compared: usize,
 }
 
-/// How tenants are looked through.
+/// Settings of the check.
 struct Look {
     sweeps: bool,
-    /// Makes embeddings again; `None` for none.
+    /// Encoder that computes embeddings again; `None` to skip this.
     encoder: Option<Prefixed>,
     one_in: usize,
 }
@@ -106,7 +106,7 @@ async fn look_through(
     let content = store.read_content(tenant).await.map_err(|error| failed(&error))?;
     let content = content.ok_or_else(|| no_catalog(tenant))?;
     found.tools += content.catalog.all_tools().count();
-    // Tokens of many definitions take a core for a while.
+    // Counting the tokens of many definitions keeps a core busy for a while.
     let fingerprint = look.encoder.as_ref().map_or("", |encoder| encoder.fingerprint()).to_owned();
     let one_in = look.one_in;
     let looking = move || Looked {
@@ -118,7 +118,7 @@ async fn look_through(
     let Looked { problems, orphans, drawn } =
         looked.map_err(|error| Failure::new(Error::internal(error).to_string()))?;
     if look.sweeps && orphans > 0 {
-        // Keeping none has those go that are of nothing.
+        // Saving an empty list removes the embeddings that belong to no summary.
         store.save_embeddings(tenant, "", &[]).await.map_err(|error| failed(&error))?;
     }
     found.problems.extend(problems.into_iter().map(|problem| (tenant.clone(), problem)));
@@ -136,14 +136,15 @@ async fn look_through(
     Ok(())
 }
 
-/// What was found in one tenant, and what is to be embedded anew.
+/// Findings in one tenant, and a sample of texts to embed again.
 struct Looked {
     problems: Vec<String>,
     orphans: usize,
     drawn: Vec<Drawn>,
 }
 
-/// Loads the encoder that embeddings are compared with. One that can't be loaded is missed only by who asked for it.
+/// Loads the encoder for comparing embeddings. If it can't be loaded, that is an error only if the user asked for a
+/// sample.
 async fn encoder(
     config: &EncoderConfig,
     sample: Option<usize>,
@@ -161,7 +162,7 @@ async fn encoder(
     }
 }
 
-/// Makes the embeddings again, and returns those that were stored otherwise.
+/// Embeds the sampled texts again, and returns those whose stored embeddings differ.
 async fn compare(encoder: &Prefixed, drawn: &[Drawn]) -> Result<Vec<Wrong>, Failure> {
     let mut wrong = Vec::new();
     for drawn in drawn.chunks(CHUNK) {

@@ -1,5 +1,5 @@
-//! The settings files that `toolgate summarize` writes, one for each MCP server. What else stands in them stays;
-//! each is replaced as a whole, so that nothing is lost when the command is cut off.
+//! The settings files that `toolgate summarize` writes, one per MCP server. Their other content stays. Each file is
+//! replaced completely, so that an interruption loses nothing.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,10 +14,10 @@ use crate::cli::files;
 use toolgate_core::identity::ToolId;
 use toolgate_lab::eval::stock::Stock;
 
-/// How often what has come is saved.
+/// Interval between saves of new results.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// All of them.
+/// All settings files.
 #[derive(Debug)]
 pub(super) struct SettingsFiles {
     by_server: BTreeMap<String, SettingsFile>,
@@ -32,8 +32,8 @@ struct SettingsFile {
 }
 
 impl SettingsFiles {
-    /// Reads what is there, and sees that it can be written: `out` itself for one MCP server, a file in it for
-    /// each of several.
+    /// Reads the existing files, and checks that they can be written. For one MCP server, `out` is the file; for
+    /// several, it is a folder with a file for each.
     pub(super) fn open(out: &Path, stock: &Stock) -> Result<Self, Failure> {
         let names: Vec<&str> =
             stock.catalog.servers.iter().map(|server| server.record.name.as_str()).collect();
@@ -56,32 +56,32 @@ impl SettingsFiles {
         Ok(files)
     }
 
-    /// The summary that a tool has; `None` for none.
+    /// Returns the summary of a tool; `None` if it has none.
     pub(super) fn summary(&self, tool: &ToolId) -> Option<&str> {
         let file = self.by_server.get(tool.server.as_str())?;
         let settings = file.tools().iter().find(|settings| settings["name"] == tool.name.as_str());
         settings?["summary"].as_str().filter(|summary| !summary.trim().is_empty())
     }
 
-    /// Gives a tool a summary, or takes it away.
+    /// Sets or removes the summary of a tool.
     pub(super) fn set(&mut self, tool: &ToolId, summary: Option<&str>) {
         if let Some(file) = self.by_server.get_mut(tool.server.as_str()) {
             file.set(tool.name.as_str(), summary);
         }
     }
 
-    /// Saves what has changed, when the last time is a while ago.
+    /// Saves the changed files if the last save is at least a second ago.
     pub(super) fn save_now_and_then(&mut self) -> Result<(), Failure> {
         if self.saved.elapsed() < EVERY { Ok(()) } else { self.save() }
     }
 
-    /// Saves what has changed.
+    /// Saves the changed files.
     pub(super) fn save(&mut self) -> Result<(), Failure> {
         self.saved = Instant::now();
         self.by_server.values_mut().filter(|file| file.is_changed).try_for_each(SettingsFile::save)
     }
 
-    /// Where they are, by MCP server.
+    /// Returns the paths of the files, in the order of their MCP servers.
     pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
         self.by_server.values().map(|file| file.path.as_path())
     }
@@ -95,7 +95,7 @@ impl SettingsFile {
             return Err(Failure::usage(format!("{}: {problem}: use .json", path.display())));
         }
         let document = if path.exists() {
-            // What a registration would refuse is better refused here.
+            // A file that a registration would refuse is refused here already.
             let _: RegistrationSettings = documents::read(&path)?;
             documents::read(&path)?
         } else {
@@ -118,7 +118,7 @@ impl SettingsFile {
             (None, Some(summary)) => tools.push(json!({ "name": name, "summary": summary })),
             _ => {}
         }
-        // Whoever had nothing but a summary has nothing to say any more.
+        // Entries that held nothing but a summary are removed.
         tools.retain(|settings| settings.as_object().is_none_or(|fields| fields.len() > 1));
         self.is_changed = true;
     }

@@ -1,4 +1,4 @@
-//! What became of the summaries, as people read it and as JSON.
+//! Results of `toolgate summarize`, as text and as JSON.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,34 +10,34 @@ use crate::cli::table::{Column, render};
 use crate::cli::text::{counted, one_line};
 use toolgate_lab::eval::measured::Measured;
 
-/// Tools that are named one by one; --json has all.
+/// Number of tools that are named one by one. --json has all.
 const NAMED: usize = 10;
 
-/// What became of the tools.
+/// Counts and problems of the run.
 #[derive(Debug, Default)]
 pub(super) struct Report {
-    /// Tools of the catalog.
+    /// Number of tools of the catalog.
     pub(super) tools: usize,
-    /// Summaries that were there before.
+    /// Number of summaries that existed before.
     pub(super) kept: usize,
-    /// Summaries that were written now.
+    /// Number of summaries that were written in this run.
     pub(super) written: usize,
-    /// Tools whose answer was not taken or did not come, with why.
+    /// Tools without an acceptable answer, with the reason.
     pub(super) refused: Vec<(String, String)>,
-    /// Tools that would be found worse.
+    /// Tools whose new summaries were dropped, because they would be harder to find.
     pub(super) left_out: BTreeSet<String>,
-    /// Measured by the summaries that a registration derives, and by those of the files.
+    /// Measures with the derived summaries of a registration, and with those of the files.
     pub(super) measured: Option<(Measured, Measured)>,
-    /// Whether the queries that measured also chose.
+    /// True if the same queries chose the summaries and measured them.
     pub(super) chose: bool,
-    /// The files that were asked about.
+    /// Files with the tools.
     pub(super) paths: Vec<PathBuf>,
-    /// The settings files.
+    /// Paths of the settings files.
     pub(super) out: Vec<PathBuf>,
 }
 
 impl Report {
-    /// Says on stderr which tools keep their derived summaries, and why.
+    /// Prints the tools that keep their derived summaries to stderr, with the reason.
     pub(super) fn warn(&self) {
         for (tool, why) in self.refused.iter().take(NAMED) {
             let tool = one_line(tool, 200);
@@ -72,7 +72,7 @@ impl Report {
         text
     }
 
-    /// The command that takes the files.
+    /// Returns the command that registers the files.
     fn command(&self) -> String {
         match (self.paths.as_slice(), self.out.as_slice()) {
             ([path], [out]) if path.is_file() => register(&path.to_string_lossy(), out),

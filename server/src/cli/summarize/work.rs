@@ -1,4 +1,4 @@
-//! The work itself: asking for summaries while saving what has come, and measuring them.
+//! The work of `toolgate summarize`: it asks for summaries, saves them as they come, and measures them.
 
 use std::ops::ControlFlow;
 
@@ -19,14 +19,14 @@ use toolgate_lab::lint::trial::Written;
 use toolgate_lab::lint::{self, boilerplate::Boilerplate};
 use toolgate_lab::summarize::{Rewritten, Tried, measure, rewrite};
 
-/// What was asked for and what has come.
+/// State of the work: the tools, their settings files, and the results so far.
 pub(super) struct Work {
     stock: Stock,
     files: SettingsFiles,
     report: Report,
 }
 
-/// Writes the summaries that are wanting.
+/// Writes the missing summaries.
 pub(super) async fn write(
     summarize: &Summarize,
     stock: Stock,
@@ -49,12 +49,12 @@ pub(super) async fn write(
         work.extract(again)?;
         return Ok(work);
     };
-    // Calls block: they have threads of their own, and Ctrl-C is heard meanwhile.
+    // Calls block, so they have threads of their own, and Ctrl-C still works.
     let asked = tokio::task::spawn_blocking(move || work.ask(&endpoint, workers, again));
     asked.await.map_err(|error| Failure::new(format!("the work broke off: {error}")))?
 }
 
-/// Measures what was written, as far as that was asked for, and saves it.
+/// Measures the new summaries if requested, and saves the files.
 pub(super) async fn finish(
     summarize: &Summarize,
     config: &Config,
@@ -81,7 +81,7 @@ pub(super) async fn finish(
 }
 
 impl Work {
-    /// The places of tools that have no summary yet, or of all.
+    /// Returns the indexes of tools without a summary; of all tools if `again` is true.
     fn wanting(&mut self, again: bool) -> Vec<usize> {
         let all = 0..self.stock.catalog.tools.len();
         let (kept, wanting): (Vec<_>, Vec<_>) =
@@ -95,7 +95,8 @@ impl Work {
         ToolId { server: record.server.clone(), name: record.name.clone() }
     }
 
-    /// By rule, and only what is wanting: the summary that a registration derives finds other tools better.
+    /// Writes summaries by rule, but only for tools with poor texts. Other tools are easier to find by the summary that
+    /// a registration derives.
     fn extract(&mut self, again: bool) -> Result<(), Failure> {
         let mut wanting = self.wanting(again);
         let findings = lint::texts(&self.stock);
@@ -116,7 +117,7 @@ impl Work {
         self.files.save()
     }
 
-    /// By the language model.
+    /// Lets the language model write the summaries.
     fn ask(mut self, endpoint: &Endpoint, workers: usize, again: bool) -> Result<Self, Failure> {
         let wanting = self.wanting(again);
         let ids: Vec<ToolId> = wanting.iter().map(|place| self.id(*place)).collect();
@@ -151,7 +152,7 @@ impl Work {
         });
         bar.finish_and_clear();
         unsaved.map_or(Ok(()), Err)?;
-        // In the catalog's order, whoever answered first.
+        // Sorted in the catalog's order, whatever the order of the answers.
         report.refused.sort();
         files.save()?;
         outcome.map_err(|error| given_up(endpoint, &error, report))?;
@@ -176,7 +177,7 @@ impl Work {
     }
 }
 
-/// The endpoint is of no use; what has come is saved.
+/// Returns the failure for an endpoint that can't be used. The results so far are saved.
 fn given_up(endpoint: &Endpoint, error: &CallError, report: &Report) -> Failure {
     Failure::new(format!(
         "{}: {error}\n  {} of {} summaries are saved; the same command goes on from there",

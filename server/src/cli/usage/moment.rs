@@ -1,4 +1,4 @@
-//! Moments as people write them.
+//! Parses points in time.
 
 use std::time::SystemTime;
 
@@ -8,7 +8,7 @@ use toolgate_config::units::parse_duration;
 
 pub(super) const SECONDS_OF_A_DAY: i64 = 86_400;
 
-/// A date, a time, or how long ago.
+/// Parses a date, a time, or an age such as 12h.
 pub(super) fn parse(text: &str) -> Result<Timestamp, String> {
     parse_at(text, SystemTime::now().into())
 }
@@ -26,7 +26,7 @@ fn parse_at(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     })
 }
 
-/// Seconds; `None` for what is no duration.
+/// Parses a duration to seconds. Returns `None` if the text is not a duration.
 fn age(text: &str) -> Option<i64> {
     if let Some(days) = text.strip_suffix('d') {
         let days: u32 = days.parse().ok()?;
@@ -35,7 +35,7 @@ fn age(text: &str) -> Option<i64> {
     i64::try_from(parse_duration(text).ok()?.as_secs()).ok()
 }
 
-/// The midnight (UTC) before a moment, in seconds since 1970.
+/// Returns the last midnight (UTC) at or before a moment, in seconds since 1970.
 pub(super) fn midnight(moment: &Timestamp) -> i64 {
     moment.seconds - moment.seconds.rem_euclid(SECONDS_OF_A_DAY)
 }

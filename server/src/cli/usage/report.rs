@@ -1,4 +1,4 @@
-//! The ledger for readers: a table, a day-by-day line of what was saved, and whether deferral paid.
+//! The ledger as text: a table, a line of savings day by day, and a verdict on deferral.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -12,20 +12,20 @@ use crate::cli::output::{GOOD, ODD};
 use crate::cli::table::{Column, render};
 use crate::cli::text::{grouped, grouped_signed};
 
-/// The most days that are drawn: the last ones.
+/// Maximum number of days that are drawn. Earlier days are left out.
 const DAYS_DRAWN: i64 = 60;
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// A day without Route calls, and one on which deferral saved nothing or cost more.
+/// Mark of a day without Route calls. `NOTHING_SAVED` marks a day on which deferral saved nothing or cost more.
 const IDLE: char = '·';
 const NOTHING_SAVED: char = 'x';
 
-/// A span and what was used in it.
+/// A span and its usage.
 pub(super) struct Row {
     pub(super) span: String,
     pub(super) usage: v1::GetUsageResponse,
 }
 
-/// The report; the days and the verdict are those of the row `drawn`.
+/// Formats the report. The days and the verdict are those of the row `drawn`.
 pub(super) fn report(rows: &[Row], drawn: usize) -> String {
     let columns = [
         Column::Left("SPAN"),
@@ -84,7 +84,7 @@ fn push_days(text: &mut String, usage: &v1::GetUsageResponse) {
     push(text, format_args!("\nsaved a day since {date}: {line}{legend}\n"));
 }
 
-/// The first day, in seconds since 1970, and a sign for each day from it on.
+/// Returns the first day, in seconds since 1970, and a mark for each day from it on.
 fn days(usage: &v1::GetUsageResponse) -> Option<(i64, String)> {
     let start = |bucket: &v1::UsageBucket| bucket.start_time.map(|time| time.seconds);
     let saved: HashMap<i64, (u64, i64)> = usage
@@ -92,7 +92,7 @@ fn days(usage: &v1::GetUsageResponse) -> Option<(i64, String)> {
         .iter()
         .filter_map(|b| Some((start(b)?, (b.route_calls, b.saved_net_tokens))))
         .collect();
-    // The span ends before its end, so that a span to midnight does not draw the day that begins then.
+    // The end is exclusive, so that a span to midnight does not draw the day that begins then.
     let end = usage.end_time?.seconds - 1;
     let last = midnight(&Timestamp { seconds: end, nanos: 0 });
     let began = usage.start_time.as_ref().map(midnight);

@@ -1,4 +1,4 @@
-//! Two planes over one store, of which one changes it and the other follows.
+//! Tests of two planes over one store: one plane changes it, and the other follows.
 
 use serde_json::json;
 use tempfile::TempDir;
@@ -26,10 +26,10 @@ use toolgate_routing::router::route::Degraded;
 use toolgate_store::ServerRecord;
 use toolgate_store::sqlite::SqliteStore;
 
-/// What texts say that are not embedded before the encoder is let go on.
+/// Marker of texts that are not embedded until the test releases the encoder.
 const SLOW: &str = "glacial";
 
-/// An encoder of words that keeps some texts waiting.
+/// Word encoder that delays texts with the marker.
 struct Held {
     fingerprint: &'static str,
     goes_on: watch::Receiver<bool>,
@@ -59,7 +59,7 @@ fn tenant() -> TenantId {
     TenantId::parse("acme").expect("a tenant")
 }
 
-/// A plane that vouches for nothing that it knows to be behind.
+/// Creates a plane that gives no verdicts on a catalog that it knows to be out of date.
 async fn plane(folder: &TempDir, encoder: Held) -> Arc<Plane> {
     let store = SqliteStore::open(&folder.path().join("catalog.db")).await.expect("a store");
     let config = PlaneConfig {
@@ -98,7 +98,7 @@ async fn register(plane: &Plane, descriptions: &[&str]) -> Revision {
     registered.expect("a registration").revision
 }
 
-/// The handle of a Route answer, and whether it says that it may be stale.
+/// Returns the handle of a Route answer, and true if the answer is marked as possibly stale.
 async fn route(plane: &Plane) -> (String, bool) {
     let tenant = tenant();
     let holder = Holder { tenant: &tenant, principal: "" };

@@ -1,4 +1,4 @@
-//! Random catalogs, policies, conditions and states over few names, so that they meet.
+//! Random catalogs, policies, conditions and states. They use few names, so that names often coincide.
 
 use serde_json::{Value, json};
 use toolgate_core::precondition::Precondition;
@@ -15,7 +15,7 @@ const SCOPES: [&str; 4] = ["a", "git:w", "db:w", "github:w"];
 const MILESTONES: [&str; 3] = ["m0", "m1", "m2"];
 const KEYS: [&str; 3] = ["k0", "k1", "k2"];
 
-/// Numbers that look random (SplitMix64).
+/// Pseudorandom numbers (SplitMix64).
 pub struct Random(u64);
 
 /// One catalog and one policy.
@@ -25,7 +25,7 @@ pub struct Case {
     pub rules: Vec<RuleCase>,
 }
 
-/// What a registration or a rule asks.
+/// Requirements of a registration or a rule.
 #[derive(Debug, Clone, Default)]
 pub struct Asked {
     pub precondition: Option<Precondition>,
@@ -130,7 +130,7 @@ impl Random {
         Self(seed)
     }
 
-    /// A state under which whatever can be open is: registrations are generated to hold there.
+    /// Returns a state that satisfies every generated registration.
     pub fn everything() -> AgentState {
         let call = |tool: &str| PriorCall {
             tool: tool.to_owned(),
@@ -196,7 +196,7 @@ impl Random {
         }
     }
 
-    /// What a registration asks: something that [`Random::everything`] satisfies.
+    /// Returns requirements of a registration that [`Random::everything`] satisfies.
     fn asked(&mut self, tenths: usize) -> Asked {
         Asked {
             precondition: self.chance(tenths).then(|| self.precondition(2, true)),
@@ -220,7 +220,7 @@ impl Random {
         }
     }
 
-    /// A CEL expression that is true, false, or has no answer.
+    /// Returns a CEL expression that is true, is false, or fails.
     fn expression(&mut self, depth: usize) -> String {
         if depth == 0 || self.chance(3) {
             return self.atom();
@@ -273,7 +273,7 @@ impl Random {
         [None, None, Some(true), Some(false)][self.below(4)]
     }
 
-    /// Each of them with a chance of so many tenths.
+    /// Selects each of these items with a probability of `tenths` in ten.
     fn some<T: Copy>(&mut self, of: &[T], tenths: usize) -> Vec<T> {
         of.iter().copied().filter(|_| self.chance(tenths)).collect()
     }

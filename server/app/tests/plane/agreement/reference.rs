@@ -1,5 +1,5 @@
-//! How tools stand, said slowly: every rule for every tool, every expression by the `cel` crate's own
-//! interpreter over plain maps.
+//! Slow reference evaluation of tools. It applies every rule to every tool, and evaluates every expression with the
+//! `cel` crate's own interpreter over plain maps.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use toolgate_core::state::{AgentState, CallStatus};
 use super::generate::{Asked, Case, RuleCase, ToolCase};
 use super::{Standings, Stands};
 
-/// A case with its expressions parsed.
+/// Case with parsed expressions.
 pub struct Reference<'a> {
     case: &'a Case,
     programs: HashMap<&'a str, Program>,
@@ -60,7 +60,7 @@ impl<'a> Reference<'a> {
         if asked.iter().all(holds) { Stands::Open } else { Stands::Locked }
     }
 
-    /// `None` when it has no answer.
+    /// Evaluates a precondition; `None` if it fails.
     fn holds(&self, of: &Precondition, state: &AgentState, context: &Context<'_>) -> Option<bool> {
         match of {
             Precondition::IsAuthenticated(scope) => Some(state.scopes.contains(scope)),
@@ -80,7 +80,7 @@ impl<'a> Reference<'a> {
         }
     }
 
-    /// One `decisive` answer decides; otherwise one without an answer leaves none.
+    /// Combines answers. One `decisive` answer decides; otherwise one failed answer makes the result fail.
     fn joined(
         &self,
         inner: &[Precondition],
@@ -180,7 +180,7 @@ fn map<'a>(entries: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
     Value::Map(Map { map: Arc::new(entries) })
 }
 
-/// Numbers of attributes are doubles, as on the wire.
+/// Converts a JSON value. Numbers in attributes become doubles, as on the wire.
 fn value(json: &serde_json::Value) -> Value {
     match json {
         serde_json::Value::Null => Value::Null,

@@ -1,4 +1,4 @@
-//! Registrations in few words.
+//! Short forms of registrations.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ pub struct ToolText {
     pub settings: ToolSettings,
 }
 
-/// A tool that takes any arguments.
+/// Returns a tool that takes any arguments.
 pub fn tool(name: &str, description: &str) -> ToolText {
     let definition =
         json!({"name": name, "description": description, "inputSchema": {"type": "object"}});
@@ -41,7 +41,7 @@ impl ToolText {
         self
     }
 
-    /// Needs the milestone of that name.
+    /// Requires a milestone of this name.
     pub fn after(self, milestone: &str) -> Self {
         self.needs(Precondition::MilestoneReached(milestone.to_owned()))
     }
@@ -52,7 +52,7 @@ impl ToolText {
     }
 }
 
-/// Replaces what the server has by these tools.
+/// Returns a registration that replaces the server's tools by these.
 pub fn server(name: &str, tools: Vec<ToolText>) -> Registration {
     let bodies: Vec<_> = tools.iter().map(|tool| &tool.definition).collect();
     let body = json!({ "tools": bodies }).to_string();

@@ -1,5 +1,5 @@
-//! A deterministic encoder: each word is a fixed direction in 64 dimensions, a text is the sum of its
-//! words at unit length. Texts that share words are near, others are not, and it can be told to fail.
+//! Deterministic encoder that can be made to fail. Each word is a fixed direction in 64 dimensions, and a text is the
+//! sum of its words at unit length. Texts that share words are near each other, and others are not.
 
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::time::Instant;
@@ -10,16 +10,16 @@ use toolgate_routing::encoder::{EmbedFuture, Embedded, Encoder, Flow};
 
 pub const DIMENSIONS: usize = 64;
 
-/// How the encoder behaves.
+/// Behaviour of the encoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Mode {
     Works,
-    /// Refuses at once, as one that can't be reached.
+    /// Fails at once, like an encoder that can't be reached.
     Fails,
     /// Never answers.
     Hangs,
-    /// Answers at the caller's deadline that it is too late, as a long queue does.
+    /// Fails at the caller's deadline, like an encoder with a long queue.
     Late,
 }
 
@@ -42,7 +42,7 @@ impl FakeEncoder {
         self.mode.store(mode as u8, Ordering::SeqCst);
     }
 
-    /// Texts embedded since this was last asked.
+    /// Returns the number of texts embedded since the last call.
     pub fn take_count(&self) -> usize {
         self.texts.swap(0, Ordering::SeqCst)
     }
@@ -82,7 +82,7 @@ impl Encoder for FakeEncoder {
     }
 }
 
-/// The embedding of a text. Never fails: a text without words has a direction of its own.
+/// Returns the embedding of a text. Never fails: a text without words has a direction of its own.
 pub fn embed(text: &str) -> Vec<f32> {
     let mut sum = vec![0.0_f32; DIMENSIONS];
     let lower = text.to_lowercase();
@@ -98,12 +98,12 @@ pub fn embed(text: &str) -> Vec<f32> {
     sum.iter().map(|value| value / length).collect()
 }
 
-/// Cosine of two unit vectors.
+/// Returns the cosine of two unit vectors.
 pub fn cosine(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// A word's direction: every coordinate +1 or -1, from the bits of its hash.
+/// Adds a word's direction: every coordinate is +1 or -1, from the bits of its hash.
 fn add(sum: &mut [f32], word: &str) {
     let digest = Sha256::digest(word.as_bytes());
     for (i, value) in sum.iter_mut().enumerate() {

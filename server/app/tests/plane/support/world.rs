@@ -1,4 +1,4 @@
-//! A plane on a SQLite store in a folder of its own.
+//! Plane on a SQLite store in a folder of its own.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ use super::encoder::FakeEncoder;
 
 const DATABASE: &str = "catalog.db";
 
-/// What a world is made of.
+/// Configuration of a world.
 #[derive(Debug, Clone)]
 pub struct Setup {
     pub limits: LimitsConfig,
@@ -45,9 +45,9 @@ pub struct Setup {
     pub fingerprint: &'static str,
     pub deferral: Policy,
     pub memory: MemoryConfig,
-    /// Whether registrations are vetted; most tests are about other things.
+    /// Vetting of registrations; most tests leave it off.
     pub vetting: Option<Vetting>,
-    /// By how much the store's clock is ahead of this process's.
+    /// Time by which the store's clock is ahead of this process.
     pub store_ahead: Duration,
 }
 
@@ -83,12 +83,12 @@ impl World {
         Self::over(Arc::new(folder), setup).await
     }
 
-    /// Another plane over the same database, as after a restart: nothing but the store is shared.
+    /// Creates another plane over the same database, as after a restart. They share only the store.
     pub async fn restarted(&self, setup: Setup) -> Self {
         Self::over(Arc::clone(&self.folder), setup).await
     }
 
-    /// Shards over the same database, of which none is loaded, that stay by `clock`.
+    /// Returns shards over the same database, none of them loaded, which use `clock`.
     pub async fn shards(&self, memory_budget: u64, clock: Clock) -> Arc<Shards> {
         let path = self.folder.path().join("catalog.db");
         let store = SqliteStore::open(&path).await.expect("a store");
@@ -120,7 +120,7 @@ impl World {
         Self { plane: Arc::new(plane), encoder, deferral, folder }
     }
 
-    /// Changes the database behind the store's back, as a bad disk does; each statement changes something.
+    /// Changes the database without the store's knowledge, as a bad disk does. Fails if a statement changes nothing.
     pub async fn damage(&self, sql: &'static str) {
         let options = SqliteConnectOptions::new().filename(self.folder.path().join(DATABASE));
         let mut raw = options.connect().await.expect("a connection");
@@ -137,7 +137,7 @@ impl World {
         self.plane.register(&tenant(tenant_name), registration, None).await
     }
 
-    /// Registers, and expects that every tool was taken.
+    /// Registers a server, and expects that every tool was accepted.
     pub async fn register(&self, tenant_name: &str, registration: Registration) -> Revision {
         let registered =
             self.try_register(tenant_name, registration).await.expect("a registration");
@@ -163,7 +163,7 @@ impl World {
         set.map(|(stored, _)| stored)
     }
 
-    /// What a document, or the stored policy, makes of each tool.
+    /// Checks a document, or the stored policy, against each tool.
     pub async fn check_policy(
         &self,
         tenant_name: &str,
@@ -206,7 +206,7 @@ impl World {
         (verdicts.snapshot, verdicts.verdicts)
     }
 
-    /// The verdict on one call: the tool's model-facing name, or the refusal.
+    /// Returns the verdict on one call: the tool's model-facing name, or the refusal.
     pub async fn gate_one(
         &self,
         tenant_name: &str,

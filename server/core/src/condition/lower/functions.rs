@@ -8,7 +8,7 @@ use crate::condition::node::{CalendarField, Constant, Node, TextTest};
 use crate::condition::pattern::Pattern;
 use crate::condition::types::Type;
 
-/// What unknown names are answered with.
+/// List of the known names, for messages about unknown ones.
 const KNOWN: &str = "there are size, startsWith, endsWith, contains, matches, timestamp, duration, has, \
      the macros all, exists, exists_one, map and filter, and getFullYear to getSeconds of a timestamp";
 

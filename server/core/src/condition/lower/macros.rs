@@ -1,5 +1,5 @@
-//! Macros. The parser has written them out as loops over an accumulator; here they become what they were,
-//! so that no other loop can be written.
+//! Macros. The parser expands them into loops over an accumulator. This module turns them back into macros, so that no
+//! other loop can be written.
 
 use cel::common::ast::{
     CallExpr, ComprehensionExpr, Expr, IdedExpr, LiteralValue, operators as op,
@@ -9,7 +9,7 @@ use super::{Lowered, Lowering, typed, wrong};
 use crate::condition::node::{Node, Quantifier};
 use crate::condition::types::Type;
 
-/// A macro as it was written.
+/// Macro as it was written.
 enum Macro<'e> {
     Quantified(Quantifier, &'e IdedExpr),
     Collect(Option<&'e IdedExpr>, &'e IdedExpr),
@@ -81,7 +81,7 @@ fn recognise(written_out: &ComprehensionExpr) -> Option<Macro<'_>> {
     }
 }
 
-/// What a step adds to the list so far.
+/// Returns the expression that a step adds to the list so far.
 fn added(step: &IdedExpr) -> Option<&IdedExpr> {
     match call(step)? {
         (op::ADD, [_, list]) => match &list.expr {

@@ -1,4 +1,4 @@
-//! Operators: which types each takes and what it gives.
+//! Operators: the types that each takes and the type that it gives.
 
 use cel::common::ast::{CallExpr, IdedExpr, operators as op};
 

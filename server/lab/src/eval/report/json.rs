@@ -66,7 +66,7 @@ impl Report {
             },
             "router": {
                 "threshold": decimal(self.router.threshold),
-                "ratio": decimal(self.router.ratio),
+                "ratio": decimal(self.router.relative_cutoff),
                 "top_k": self.router.top_k,
             },
             "encoder_fingerprint": self.encoder,

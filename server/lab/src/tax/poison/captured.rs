@@ -1,5 +1,5 @@
-//! Tools that are written to be found for what people ask, and how much of the sets they take: each attack once as a
-//! `standard` MCP server's and once as an `untrusted` one's, beside the same honest tools.
+//! Tools written to match users' requests, and the share of the tool sets that they take. Each attack is tested once
+//! from a `standard` MCP server and once from an `untrusted` one, with the same honest tools present.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,17 +20,17 @@ use toolgate_routing::router::query::Options;
 use toolgate_routing::shard::snapshot::Snapshot;
 use toolgate_store::{StoredCatalog, ToolRecord, UNTRUSTED};
 
-/// Requests that the attacks are written for, taken at equal steps from those that the honest tools serve.
+/// Maximum number of requests that the attacks target, taken at equal steps from those that the honest tools serve.
 const REQUESTS: usize = 40;
 
-/// Tools near everything.
+/// Number of tools that are near every request.
 const NEAR_EVERYTHING: usize = 20;
 
-/// Words of what catalogs are about: near to everything, and to nothing in particular.
+/// Words that are common in all catalogs. They are near to everything, and to nothing in particular.
 const TOPICS: &str = "files folders issues tickets pages comments merge requests branches commits pipelines channels \
     messages threads users search list create update delete read write open close assign link schedule time zones";
 
-/// The longest name of a tool that is made of a request.
+/// Maximum length in bytes of a request's words in a tool name.
 const NAME_MAX: usize = 60;
 
 const COLUMNS: [&str; 7] = [
@@ -43,30 +43,30 @@ const COLUMNS: [&str; 7] = [
     "near everything",
 ];
 
-/// What is measured: honest tools, and what people ask of them.
+/// Input of the measurement: honest tools and users' queries.
 pub struct Capture {
-    /// The honest MCP servers.
+    /// Honest MCP servers.
     pub honest: Vec<CatalogServer>,
-    /// What people ask; those count that the honest tools serve.
+    /// Users' queries. Only those that the honest tools serve count.
     pub queries: Vec<LabelledQuery>,
-    /// What people say who want well-known tools, where tools are found by it.
+    /// Packs with requests for well-known tools; `None` if packs are not used.
     pub packs: Option<Arc<Packs>>,
 }
 
-/// An MCP server that is written for requests.
+/// MCP server whose tools are written for the requests.
 struct Attacker {
     says: &'static str,
     server: CatalogServer,
 }
 
-/// The tools of one set, the first of them first, as `server/tool`.
+/// Tools of one set as `server/tool`, best first.
 type Set = Vec<String>;
 
 impl Capture {
-    /// Embeds, routes and counts; `progress` hears of each batch that was embedded.
+    /// Embeds, routes and counts. Calls `progress` after each embedded batch.
     ///
     /// # Errors
-    /// [`Error::EncoderUnavailable`], or a defect.
+    /// Returns [`Error::EncoderUnavailable`], or an internal error.
     pub async fn run(&self, sides: Sides<'_>, progress: &Progress) -> Result<Table, Error> {
         let asked = self.asked();
         let attackers = attackers(&asked);
@@ -84,7 +84,7 @@ impl Capture {
         Routed { stock, embeddings, packs, hubs, dimensions, asked }.table(&attackers)
     }
 
-    /// The requests that the honest tools serve, all of them if there are few.
+    /// Returns a sample of the requests that the honest tools serve, or all of them if there are few.
     fn asked(&self) -> Vec<&LabelledQuery> {
         let names: HashSet<&str> = self.honest.iter().map(|server| server.name.as_str()).collect();
         let is_served = |label: &String| {
@@ -100,7 +100,7 @@ impl Capture {
     }
 }
 
-/// All that sets are made from.
+/// Data from which sets are made.
 struct Routed<'a> {
     stock: Stock,
     embeddings: Embeddings,
@@ -136,7 +136,7 @@ impl Routed<'_> {
         Ok(table)
     }
 
-    /// The sets for the requests, with one attacker of this tier beside the honest tools, or none.
+    /// Returns the sets for the requests, with no attacker or with one of this tier next to the honest tools.
     fn sets(
         &self,
         attackers: &[Attacker],
@@ -172,7 +172,7 @@ impl Routed<'_> {
         Ok(answers.into_iter().map(|answer| answer.set.tools).collect())
     }
 
-    /// How many of an MCP server's tools a registration tells of as near to everything.
+    /// Counts the tools of an MCP server that a registration reports as near everything.
     fn hubs_of(&self, server: &str) -> Cell {
         let Some(hubs) = &self.hubs else { return Cell::None };
         let vectors = self.vectors(|of| of == server);
@@ -180,7 +180,7 @@ impl Routed<'_> {
         Cell::Of(vectors.iter().filter(|vector| hubs.is_one(vector)).count() as u64, all)
     }
 
-    /// The embeddings of the summaries of the MCP servers that are wanted.
+    /// Returns the summary embeddings of the wanted MCP servers.
     fn vectors(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<&Vec<f32>> {
         let tools = self.stock.catalog.tools.iter().map(|tool| &tool.record);
         let tools = tools.filter(|record| is_wanted(record.server.as_str()));
@@ -189,7 +189,7 @@ impl Routed<'_> {
         tools.filter_map(vector).collect()
     }
 
-    /// How near honest tools are to everybody's requests; nothing where that is not known.
+    /// Describes how near honest tools are to everybody's requests. Returns an empty text if that is unknown.
     fn says_nearness(&self, is_attacker: impl Fn(&str) -> bool) -> String {
         let Some(hubs) = &self.hubs else { return String::new() };
         let near = self.vectors(|server| !is_attacker(server));
@@ -223,13 +223,13 @@ impl Routed<'_> {
     }
 }
 
-/// Sets that a tool of this MCP server is the first of.
+/// Returns the number of sets whose first tool is from this MCP server.
 fn firsts(sets: &[Set], server: &str) -> u64 {
     let is_theirs = |tool: &String| tool.split_once('/').is_some_and(|(of, _)| of == server);
     sets.iter().filter(|set| set.first().is_some_and(is_theirs)).count() as u64
 }
 
-/// Tools of the sets before that the same sets after don't have.
+/// Returns the number of tools in the earlier sets that the corresponding later sets lack.
 fn pushed_out(before: &[Set], after: &[Set]) -> u64 {
     let lost = |(was, is): (&Set, &Set)| was.iter().filter(|tool| !is.contains(tool)).count();
     before.iter().zip(after).map(lost).sum::<usize>() as u64
@@ -262,7 +262,7 @@ fn attackers(asked: &[&LabelledQuery]) -> [Attacker; 3] {
     ]
 }
 
-/// A request's words as a tool's name.
+/// Returns a request's words as a tool name.
 fn name_of(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     let words = lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());

@@ -1,5 +1,4 @@
-//! Poisoned descriptions whose tools do something unrelated: instructions to the model, and ways to carry data
-//! out.
+//! Poisoned descriptions of tools with an unrelated purpose: instructions to the model, and exfiltration of data.
 
 use super::{Family, Poisoned, of};
 

@@ -1,5 +1,5 @@
-//! Poisoned descriptions that are written to be found: each reads like the tool that a common intent is looking
-//! for, so that overlap lets it in.
+//! Poisoned descriptions that are written to be found. Each reads like the tool that a common intent needs, so overlap
+//! selects it.
 
 use super::{Family, Poisoned, of};
 

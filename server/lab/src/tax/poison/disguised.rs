@@ -1,4 +1,4 @@
-//! Poisoned descriptions that pretend: to be another tool, to be in a hurry, to be about everything.
+//! Poisoned descriptions that deceive: they impersonate another tool, claim urgency, or claim to be about everything.
 
 use super::{Family, Poisoned, of};
 

@@ -1,5 +1,5 @@
-//! What the scanner of registrations finds: in the poisoned tools, in attacks of others, and in honest tools, where
-//! each finding is one too many.
+//! Findings of the registration scanner in the poisoned tools, in attacks from other sources, and in honest tools. A
+//! finding in an honest tool is a false positive.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -14,38 +14,39 @@ use toolgate_core::safety::survey::{Surveyed, ToolFindings, survey};
 use toolgate_core::safety::{Scanner, Severity, Tier};
 use toolgate_store::{StoredCatalog, StoredServer};
 
-/// Tools of the testbed beside which ours are tried.
+/// Number of testbed tools that are scanned together with the poisoned ones.
 const BESIDE: usize = 120;
-/// The MCP server that attacks of others are said to come from.
+/// MCP server that attacks from other sources are attributed to.
 const ATTACKER: &str = "unknown-vendor";
 
-/// An attack of somebody else's: a description, and where it is from.
+/// Attack from another source: a description, and its origin.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Attack {
-    /// Where it is from.
+    /// Source of the description.
     pub source: String,
-    /// What it tries.
+    /// Kind of the attack.
     pub family: String,
-    /// The description.
+    /// Text of the description.
     pub text: String,
-    /// Whether it is no attack, but was written to be near one.
+    /// True if it is not an attack, but was written to resemble one.
     #[serde(default)]
     pub honest: bool,
 }
 
-/// A catalog of honest tools.
+/// Catalog of honest tools.
 #[derive(Debug, Clone)]
 pub struct Honest {
-    /// What it is called in the table.
+    /// Name in the table.
     pub name: String,
-    /// Its MCP servers.
+    /// MCP servers of the catalog.
     pub servers: Vec<Surveyed>,
 }
 
-/// What is found in the 60 poisoned tools beside the testbed, in each of `attacks`, and in honest catalogs.
+/// Scans the 60 poisoned tools together with the testbed, each of `attacks`, and the honest catalogs. Returns the
+/// findings.
 ///
 /// # Errors
-/// A defect of the testbed.
+/// Returns an internal error if the testbed is defective.
 pub fn scanned(scanner: &Scanner, attacks: &[Attack], honest: &[Honest]) -> Result<Table, Error> {
     let mut table =
         Table::new("scanned", "What a registration's scan finds", &COLUMNS).saying(SAYS);
@@ -138,7 +139,7 @@ fn push(table: &mut Table, row: String, found: &[&ToolFindings]) {
     );
 }
 
-/// The MCP servers of a catalog.
+/// Returns the MCP servers of a catalog.
 fn of_catalog(catalog: &StoredCatalog) -> Vec<Surveyed> {
     let tools_of = |name: &ServerName| {
         let of_server = catalog.tools.iter().filter(|tool| tool.record.server == *name);

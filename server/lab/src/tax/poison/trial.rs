@@ -1,5 +1,5 @@
-//! Tries each poisoned tool alone beside the testbed, on the turn that it waits for; then all together, on every
-//! turn of the tasks.
+//! Trial of poisoned tools: of each alone with the testbed, on the turn that it targets, and then of all together on
+//! every turn of the tasks.
 
 use super::{Cell, Error, Family, Poisoned, Table, servers};
 use crate::eval::stock::Stock;
@@ -12,7 +12,7 @@ use toolgate_config::LimitsConfig;
 use toolgate_core::state::AgentState;
 use toolgate_store::{StoredCatalog, StoredPolicy};
 
-/// What an operator says of MCP servers that nobody has reviewed yet.
+/// Policy of an operator for MCP servers that have not been reviewed yet.
 const POLICY: &str = "\
 rules:
   - name: unreviewed
@@ -20,31 +20,31 @@ rules:
     precondition: {milestone_reached: reviewed}
 ";
 
-/// What became of one poisoned tool.
+/// Result for one poisoned tool.
 #[derive(Debug)]
 pub(in crate::tax) struct Outcome {
     pub(in crate::tax) family: Family,
-    /// Not in the active set: by the paper's rule, by Toolgate's defaults, under the policy.
+    /// True if the tool is not in the active set: by the paper's rule, by Toolgate's defaults, and under the policy.
     pub(in crate::tax) kept_out: [bool; 3],
-    /// Its poison stands in the summary pool, whole.
+    /// True if the summary pool contains the whole poison.
     pub(in crate::tax) readable: bool,
-    /// A call to it is refused: by default, under the policy.
+    /// True if a call to the tool is refused: by default, and under the policy.
     pub(in crate::tax) own_refused: [bool; 2],
-    /// The call that it urges is refused.
+    /// True if the call that the tool urges is refused; `None` if it urges none.
     pub(in crate::tax) urged_refused: Option<bool>,
 }
 
-/// Every summary, and every intent.
+/// Returns every summary and every intent.
 pub(in crate::tax) fn texts() -> (Vec<String>, Vec<&'static str>) {
     let tools = stock(&Poisoned::all()).tools.into_iter();
     let intents = Poisoned::all().into_iter().map(|tool| tool.intent);
     (tools.map(|tool| tool.record.summary).collect(), intents.collect())
 }
 
-/// Tries every tool.
+/// Tests every tool.
 ///
 /// # Errors
-/// A defect of the index.
+/// Returns an internal error if the index is defective.
 pub(in crate::tax) fn trials(
     testbed: &StoredCatalog,
     encoded: &Encoded,
@@ -81,7 +81,7 @@ fn trial(tool: &Poisoned, testbed: &StoredCatalog, encoded: &Encoded) -> Result<
     })
 }
 
-/// The table of outcomes.
+/// Returns the table of results.
 pub(in crate::tax) fn table(outcomes: &[Outcome]) -> Table {
     let columns = [
         "description",
@@ -158,10 +158,10 @@ fn reasons(table: &mut Table) {
     );
 }
 
-/// How often poisoned tools are in the active sets of the tasks when all of them are registered.
+/// Measures how often poisoned tools are in the active sets of the tasks if all of them are registered.
 ///
 /// # Errors
-/// A defect of the index.
+/// Returns an internal error if the index is defective.
 pub(in crate::tax) fn exposure(
     testbed: &StoredCatalog,
     encoded: &Encoded,
@@ -205,7 +205,7 @@ pub(in crate::tax) fn exposure(
 const EXPOSURE_SAYS: &str = "\
 A third of the catalog is hostile here, and part of it written for these very intents. The paper has no such figure.";
 
-/// An agent that may read and write everywhere.
+/// Returns the state of an agent that may read and write everywhere.
 fn state() -> AgentState {
     let scopes = PAPER
         .iter()
@@ -217,7 +217,7 @@ fn policy() -> StoredPolicy {
     StoredPolicy { document: POLICY.to_owned(), revision: 1, updated_ms: 0 }
 }
 
-/// The testbed with these tools beside it.
+/// Returns the testbed with these tools added.
 fn beside(testbed: &StoredCatalog, tools: &[&Poisoned]) -> StoredCatalog {
     let mut catalog = testbed.clone();
     let poisoned = stock(tools);

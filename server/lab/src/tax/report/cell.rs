@@ -1,30 +1,30 @@
-//! One figure of a table, and how it is written.
+//! Figure in a table, and its format.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// A figure, or words.
+/// Figure or text in a table.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell {
-    /// Words.
+    /// Text.
     Text(String),
-    /// A count, or a mean of counts: in whole numbers.
+    /// Count, or mean of counts, shown as a whole number.
     Count(f64),
-    /// A small mean: one decimal.
+    /// Small mean, shown with one decimal.
     Mean(f64),
-    /// A share from 0 to 1, or an overlap: two decimals.
+    /// Share from 0 to 1, or an overlap, shown with two decimals.
     Share(f64),
-    /// A share in per cent: one decimal.
+    /// Share from 0 to 1, shown in per cent with one decimal.
     Percent(f64),
-    /// So many of so many.
+    /// Number of hits, and the number that they are out of.
     Of(u64, u64),
-    /// There is no such figure.
+    /// No figure.
     None,
 }
 
 impl Cell {
-    /// A count.
+    /// Creates a count.
     pub(in crate::tax) fn count(number: u64) -> Self {
         Self::Count(number as f64)
     }
@@ -57,7 +57,7 @@ impl Serialize for Cell {
     }
 }
 
-/// 1234567.4 as "1,234,567".
+/// Formats 1234567.4 as "1,234,567".
 pub(in crate::tax) fn grouped(number: f64) -> String {
     let digits = format!("{:.0}", number.abs());
     let sign = if number <= -0.5 { "-" } else { "" };

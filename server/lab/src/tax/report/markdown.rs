@@ -1,4 +1,4 @@
-//! The report as a document. No times are in it, so that the same figures give the same bytes.
+//! The report as a Markdown document. It contains no times, so the same figures give the same bytes.
 
 use std::fmt::Write as _;
 
@@ -6,10 +6,10 @@ use super::{Report, Table};
 
 const TITLE: &str = "# The tools tax, measured\n";
 
-/// Characters of a line.
+/// Maximum number of characters in a line.
 const WIDTH: usize = 120;
 
-/// The whole document.
+/// Returns the whole document.
 pub(super) fn render(report: &Report) -> String {
     let mut text = String::from(TITLE);
     let intro = format!(
@@ -48,7 +48,7 @@ fn table(text: &mut String, table: &Table) {
     }
 }
 
-/// The words in lines of at most [`WIDTH`] characters, all but the first behind `indent`.
+/// Wraps the text at [`WIDTH`] characters, and starts all lines but the first with `indent`.
 fn wrapped(text: &str, indent: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

@@ -1,4 +1,4 @@
-//! Writes the MCP definition of a testbed's tool, so long that a model is sent exactly so many tokens of it.
+//! MCP definition of a testbed tool with exactly the required number of prompt tokens.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use toolgate_core::error::Error;
 use toolgate_core::tokens;
 use toolgate_routing::catalog::definition::Definition;
 
-/// Optional parameters, as many of which are added as have room: name, JSON type, description.
+/// Optional parameters as name, JSON type and description. As many are added as fit.
 const OPTIONAL: [(&str, &str, &str); 17] = [
     ("fields", "array", "Names of the fields to return; all of them when this is left out."),
     ("limit", "integer", "The most results on one page, from 1 to 100; 20 unless it is given."),
@@ -40,17 +40,17 @@ const OPTIONAL: [(&str, &str, &str); 17] = [
     ("notify", "boolean", "Whether people who follow the entry hear of this; true by default."),
 ];
 
-/// Tokens of each optional parameter, counted apart: a little more than it takes among others.
+/// Tokens of each optional parameter, counted alone: slightly more than it takes among others.
 static COSTS: LazyLock<[u32; 17]> = LazyLock::new(|| {
     OPTIONAL.map(|(field, kind, says)| {
         tokens::count(&format!(",\"{field}\":{}", property(kind, says))) + SEAM
     })
 });
 
-/// Tokens that counting apart may miss at a seam.
+/// Tokens by which separate counting may be too low at a boundary.
 const SEAM: u32 = 1;
 
-/// What fills the rest: words of one token each, so that each adds exactly one.
+/// Filler words of one token each, so that each adds exactly one.
 const NOTE: [&str; 40] = [
     "calls", "count", "against", "the", "rate", "limit", "of", "the", "service", "and", "may",
     "be", "slow", "when", "many", "people", "use", "it", "at", "the", "same", "time", "so", "that",
@@ -58,10 +58,10 @@ const NOTE: [&str; 40] = [
     "wrong", "with", "a", "call", "and",
 ];
 
-/// The definition of one tool: `target` tokens as `model_name` stands for it in a prompt.
+/// Returns the definition of one tool. Its prompt form under `model_name` has exactly `domain.tokens` tokens.
 ///
 /// # Errors
-/// [`Error::Internal`] when it needs more tokens than that.
+/// Returns [`Error::Internal`] if the tool needs more tokens than that.
 pub(super) fn write(
     (domain, verb, object): (&Domain, &Verb, &str),
     (name, model_name): (&str, &str),
@@ -92,7 +92,7 @@ pub(super) fn write(
     Ok(draft.text(&properties, &required, missing as usize + 1).to_string())
 }
 
-/// A definition before its length is settled.
+/// Definition before its length is set.
 struct Draft<'a> {
     name: &'a str,
     description: String,
@@ -100,7 +100,7 @@ struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    /// The definition with a note of so many words.
+    /// Returns the definition with a note of this many words.
     fn text(&self, properties: &Map<String, Value>, required: &[&str], words: usize) -> Value {
         let note: Vec<_> = NOTE.iter().cycle().take(words).copied().collect();
         json!({

@@ -1,31 +1,31 @@
-//! The six MCP servers of the published testbed: their sizes are parameters of the paper, their tools are
-//! verbs and objects put together.
+//! The six MCP servers of the published testbed. Their sizes are the paper's, and their tools combine verbs with
+//! objects.
 
 use super::verbs::{
     CAPTURE, COPY, CREATE, DELETE, DOWNLOAD, ERASE, EXPORT, EXTRACT, FETCH, GET, INSERT, LIST,
     MOVE, QUERY_ROWS, READ, SEARCH, UPDATE, Verb, WRITE,
 };
 
-/// One MCP server of the testbed. It has a tool for each object and verb.
+/// MCP server of the testbed. It has a tool for each pair of object and verb.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Domain {
-    /// Its name.
+    /// Name of the MCP server.
     pub(crate) server: &'static str,
-    /// How the paper writes it.
+    /// Name in the paper.
     pub(crate) title: &'static str,
     /// Tokens of each definition.
     pub(crate) tokens: u32,
-    /// Whose objects these are, as descriptions say it.
+    /// Phrase in descriptions that says where the objects are.
     pub(super) of: &'static str,
-    /// What a user names.
+    /// Places that a user names.
     pub(crate) places: &'static [&'static str],
-    /// What it is about.
+    /// Objects of the tools.
     pub(super) objects: &'static [&'static str],
-    /// What can be done to each.
+    /// Actions on each object.
     pub(super) verbs: &'static [&'static Verb],
 }
 
-/// The paper's testbed: 120 tools.
+/// Testbed of the paper: 120 tools.
 pub(crate) const PAPER: [Domain; 6] = [
     Domain {
         server: "github",
@@ -84,7 +84,7 @@ pub(crate) const PAPER: [Domain; 6] = [
 ];
 
 impl Domain {
-    /// How many tools it has.
+    /// Returns the number of tools.
     pub(crate) fn tools(&self) -> usize {
         self.objects.len() * self.verbs.len()
     }

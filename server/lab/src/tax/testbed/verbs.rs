@@ -1,36 +1,36 @@
-//! What tools of the testbed do: how a registrant describes it, what it takes, and how people ask for it.
+//! Actions of the testbed's tools: their descriptions, their parameters and the phrases of users who need them.
 
-/// What a tool does to the world.
+/// Effect of a tool on its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// It only looks.
+    /// No change, only reading.
     Reads,
-    /// It changes something.
+    /// Change of data.
     Writes,
-    /// It changes something that must have been read before.
+    /// Change of data that must have been read before.
     Edits,
-    /// It can't be undone.
+    /// Irreversible change of data.
     Destroys,
 }
 
-/// A required parameter: its name, JSON type and description.
+/// Required parameter: its name, JSON type and description.
 pub(super) type Field = (&'static str, &'static str, &'static str);
 
-/// What can be done to an object. In the texts `{one}` and `{many}` are the object's words, `{of}` says
-/// whose it is, `{place}` and `{topic}` are what a user names.
+/// Action on an object. In the texts, `{one}` and `{many}` stand for the object in singular and plural, `{of}` for the
+/// phrase that says where it is, and `{place}` and `{topic}` for names that a user gives.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Verb {
-    /// The first part of the tool's name.
+    /// First part of the tool's name.
     pub(super) name: &'static str,
-    /// Whether the name goes on with the object's plural.
+    /// True if the name continues with the object's plural.
     pub(super) of_many: bool,
-    /// The description.
+    /// Description of the tool.
     pub(super) says: &'static str,
     /// Required parameters.
     pub(super) fields: &'static [Field],
-    /// What it does.
+    /// Effect of the tool.
     pub(crate) effect: Effect,
-    /// How people ask for it.
+    /// Phrases in which users ask for the tool.
     pub(crate) phrases: &'static [&'static str],
 }
 

@@ -1,9 +1,9 @@
-//! Further MCP servers, for catalogs larger than the paper's testbed: 20 tools each, of the testbed's mean size.
+//! Additional MCP servers for catalogs larger than the paper's testbed. Each has 20 tools of the testbed's mean size.
 
 use super::domains::Domain;
 use super::verbs::{CREATE, DELETE, GET, SEARCH, UPDATE, Verb};
 
-/// The testbed's mean, 48,600 tokens over 120 tools.
+/// Mean number of tokens per tool in the testbed: 48,600 over 120 tools.
 const TOKENS: u32 = 405;
 
 const VERBS: &[&Verb] = &[&SEARCH, &GET, &CREATE, &UPDATE, &DELETE];
@@ -17,7 +17,7 @@ const fn of(
     Domain { server, title: server, tokens: TOKENS, of, places, objects, verbs: VERBS }
 }
 
-/// In the order in which catalogs grow.
+/// Additional servers, in the order in which they are added.
 pub(crate) const WIDER: [Domain; 42] = [
     of(
         "calendar",

@@ -1,4 +1,4 @@
-//! Which parameters a schema asks for: its own, and those that references and `allOf` add.
+//! Parameters of a schema: its own, and those that references and `allOf` add.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -6,22 +6,22 @@ use serde_json::Value;
 
 use super::types::Types;
 
-/// How far references and `allOf` are followed.
+/// Maximum depth to which references and `allOf` are followed.
 const DEPTH_MAX: usize = 8;
 
-/// The parameters of a tool.
+/// Parameters of a tool.
 #[derive(Debug, Default)]
 pub(super) struct Parameters<'a> {
-    /// In the schema's order, each once.
+    /// Names of required parameters in the schema's order, each once.
     pub(super) required: Vec<String>,
-    /// The same, to ask.
+    /// Names of required parameters for lookup.
     pub(super) is_required: HashSet<String>,
-    /// By name.
+    /// Schemas of the parameters by name.
     pub(super) properties: BTreeMap<String, &'a Value>,
 }
 
 impl<'a> Parameters<'a> {
-    /// The parameters of the schema as a whole.
+    /// Collects the parameters of the whole schema.
     pub(super) fn of(schema: &'a Value, types: &mut Types<'a>) -> Self {
         let mut parameters = Self::default();
         parameters.add(schema, types, DEPTH_MAX);

@@ -1,24 +1,24 @@
-//! Types of a JSON Schema in a few characters, and a note of what they don't say. Bounded work whatever
-//! the schema.
+//! Types of a JSON Schema in short notation, with a flag for whatever the notation can't express. The work is bounded
+//! for any schema.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
-/// Schemas that are looked at for one signature.
+/// Maximum number of schemas visited for one signature.
 const LOOKED_AT_MAX: usize = 2_000;
 
-/// How deep objects are shown.
+/// Maximum depth to which nested objects are shown.
 const DEPTH_MAX: usize = 2;
 
-/// How far references are followed.
+/// Maximum depth to which references are followed.
 const REFERENCES_MAX: usize = 8;
 
-/// Characters of one type, and values of one `enum`.
+/// Maximum bytes of one type, and maximum values of one `enum`.
 const TYPE_MAX: usize = 160;
 const VALUES_MAX: usize = 12;
 
-/// Keywords that a type says, or that don't decide which values are valid.
+/// Keywords that the short notation expresses, or that don't decide which values are valid.
 const SAID: [&str; 24] = [
     "$comment",
     "$defs",
@@ -46,7 +46,7 @@ const SAID: [&str; 24] = [
     "writeOnly",
 ];
 
-/// Writes types of one schema.
+/// Writer of the types of one schema.
 pub(super) struct Types<'a> {
     root: &'a Value,
     left: usize,
@@ -55,29 +55,29 @@ pub(super) struct Types<'a> {
 }
 
 impl<'a> Types<'a> {
-    /// Types of the schema `root`.
+    /// Creates a writer for the types of the schema `root`.
     pub(super) fn new(root: &'a Value) -> Self {
         Self { root, left: LOOKED_AT_MAX, lossy: false }
     }
 
-    /// The type of a property.
+    /// Returns the type of a property in short notation.
     pub(super) fn of(&mut self, schema: &'a Value) -> String {
         self.short(schema, Depth { objects: DEPTH_MAX, references: REFERENCES_MAX })
     }
 
-    /// Counts one more schema; false when it is enough.
+    /// Counts one more schema and returns true if the budget is not used up.
     pub(super) fn may_go_on(&mut self) -> bool {
         self.left = self.left.saturating_sub(1);
         self.left > 0
     }
 
-    /// Notes keywords that no type says.
+    /// Sets `lossy` if the schema has keywords that the short notation can't express.
     pub(super) fn note_cut(&mut self, schema: &Value) {
         let unsaid = |key: &String| SAID.binary_search(&key.as_str()).is_err();
         self.lossy |= schema.as_object().is_some_and(|keys| keys.keys().any(unsaid));
     }
 
-    /// What a schema's `$ref` points to within the document.
+    /// Returns the schema that the `$ref` of `schema` points to within the document.
     pub(super) fn target(&self, schema: &Value) -> Option<&'a Value> {
         self.root.pointer(schema.get("$ref")?.as_str()?.strip_prefix('#')?)
     }
@@ -108,7 +108,7 @@ impl<'a> Types<'a> {
         }
         let alternatives = ["anyOf", "oneOf", "allOf"].iter().find_map(|key| {
             let list = schema.get(key)?.as_array()?;
-            // Of several that must all hold, no short form says as much.
+            // No short notation expresses several schemas that must all hold.
             (*key != "allOf" || list.len() == 1).then_some(list)
         });
         if let Some(list) = alternatives {
@@ -204,20 +204,20 @@ impl<'a> Types<'a> {
     }
 }
 
-/// One of several types.
+/// Alternative of a union.
 enum Part<'a> {
     Schema(&'a Value),
     Name(&'a str),
 }
 
-/// How much further to go.
+/// Remaining depth for nested objects and for references.
 #[derive(Clone, Copy)]
 struct Depth {
     objects: usize,
     references: usize,
 }
 
-/// A value as JSON in one line.
+/// Returns a value as JSON in one line.
 pub(super) fn minified(value: &Value) -> String {
     value.to_string()
 }

@@ -1,5 +1,5 @@
-//! The way of one request: the best worker; a second one when the first is late; another when it failed,
-//! as far as the budget goes; this process when no worker is left.
+//! Course of one request: it goes to the best worker, to a second one if the first is late, and to another if one
+//! failed, as far as the budget allows. If no worker is left, this process embeds the texts.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,23 +10,23 @@ use super::roster::tier_name;
 use crate::encoder::{Embedded, Flow};
 use toolgate_core::error::Error;
 
-/// Texts that the attempt timeout is meant for; more have more time.
+/// Number of texts for which the attempt timeout is meant. More texts get more time.
 const TEXTS_IN_TIME: usize = 8;
 
-/// Returns the time that a worker has for so many texts at most, where it has `timeout` for a few.
+/// Returns the maximum time that a worker has for `texts` texts. `timeout` is the time for up to 8 texts.
 pub(super) fn usual_time(timeout: Duration, texts: usize) -> Duration {
     let times = texts.div_ceil(TEXTS_IN_TIME).max(1);
     timeout.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX))
 }
 
-/// The longest that texts without a deadline are worked on.
+/// Maximum time for texts without a deadline.
 const NO_DEADLINE: Duration = Duration::from_secs(120);
 
-/// Bytes of a token, and tokens that every text has beside its own: a guess is enough for balancing.
+/// Bytes of a token, and extra tokens of every text. An estimate is enough for balancing.
 const BYTES_OF_A_TOKEN: usize = 4;
 const TOKENS_OF_A_TEXT: usize = 2;
 
-/// What is asked.
+/// Request for embeddings.
 pub(super) struct Ask {
     texts: Vec<String>,
     flow: Flow,
@@ -35,13 +35,13 @@ pub(super) struct Ask {
     until: Instant,
 }
 
-/// What came of it, and who gave it.
+/// Embeddings, and the name of the tier that made them.
 struct Answer {
     embedded: Vec<Embedded>,
     by: &'static str,
 }
 
-/// What was done so far.
+/// Progress of one request over its attempts.
 #[derive(Default)]
 struct Progress {
     tried: Vec<Arc<Member>>,
@@ -49,7 +49,7 @@ struct Progress {
     failure: Option<Error>,
 }
 
-/// Who is asked beside a worker that is late.
+/// Encoder that is asked in addition to a late worker.
 enum Second {
     Worker(Load),
     Here,
@@ -63,14 +63,15 @@ impl Ask {
         Self { texts, flow, tokens, deadline, until }
     }
 
-    /// Whether somebody waits for it, and it says something about how quick workers are.
+    /// Returns true if the request has at most 8 texts. A user waits for such a request, and its time shows how fast
+    /// workers are.
     fn is_short(&self) -> bool {
         self.texts.len() <= TEXTS_IN_TIME
     }
 }
 
 impl Inner {
-    /// Embeds up to a message full of texts.
+    /// Embeds the texts of one request, at most `CHUNK`.
     pub(super) async fn answer(&self, ask: &Ask) -> Result<Vec<Embedded>, Error> {
         self.budget.earn(Instant::now());
         let mut progress = Progress::default();
@@ -88,7 +89,7 @@ impl Inner {
         Ok(answer?.embedded)
     }
 
-    /// The next worker to ask. The first is free, each after it is a retry.
+    /// Returns the next worker to ask. The first one is free; each one after it counts as a retry.
     fn next(&self, ask: &Ask, progress: &Progress) -> Option<Load> {
         let now = Instant::now();
         if now >= ask.until {
@@ -106,7 +107,7 @@ impl Inner {
         Some(load)
     }
 
-    /// Asks a worker, and somebody else as well when it is late.
+    /// Asks a worker, and a second encoder as well if the worker is late.
     async fn race(&self, ask: &Ask, load: Load, progress: &mut Progress) -> Result<Answer, Error> {
         progress.tried.push(Arc::clone(&load.member));
         let first = self.attempt(ask, load);
@@ -121,7 +122,7 @@ impl Inner {
         let Some(second) = self.second(ask, progress) else { return first.await };
         let second = self.ask_second(ask, second);
         tokio::pin!(second);
-        // Whoever is first with an answer; a failure has to wait for the other one.
+        // The first answer wins. After a failure, the other answer is waited for.
         let (answer, winner) = tokio::select! {
             answer = &mut first => match answer {
                 Err(_) => (second.await, "second"),
@@ -172,7 +173,7 @@ impl Inner {
         Ok(Answer { embedded, by: tier_name(load.member.tier()) })
     }
 
-    /// Where nobody else could answer a worker has all the time that is left, otherwise half of it.
+    /// Returns the time for one attempt: all the remaining time if no other encoder could answer, or else half of it.
     fn time_for(&self, ask: &Ask) -> Duration {
         let left = ask.until.saturating_duration_since(Instant::now());
         let alone = self.in_process.is_none() && self.roster.serving() <= 1;
@@ -180,8 +181,8 @@ impl Inner {
         share.min(usual_time(self.attempt_timeout, ask.texts.len()))
     }
 
-    /// No worker is left. This process is always there for a request that workers failed: it costs them
-    /// nothing, so that no budget holds it back.
+    /// Embeds in this process because no worker is left. The budget does not apply, because this costs the workers
+    /// nothing.
     async fn fall_back(&self, ask: &Ask, failure: Option<Error>) -> Result<Answer, Error> {
         let Some(encoder) = &self.in_process else {
             return Err(match failure {

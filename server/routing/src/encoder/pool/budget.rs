@@ -1,19 +1,18 @@
-//! How many second attempts are allowed: a share of the requests, so that a fault is never answered with a
-//! storm of them.
+//! Budget of second attempts: a share of the requests, so that a fault never causes a flood of retries.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Second attempts per request.
+/// Second attempts allowed per request.
 const SHARE: f64 = 0.1;
 
-/// Second attempts per second that are allowed however few the requests.
+/// Second attempts per second that are always allowed, even with few requests.
 const FLOOR: f64 = 1.0;
 
-/// Second attempts that can be saved up.
+/// Maximum second attempts that can be saved up.
 const SAVED_MAX: f64 = 20.0;
 
-/// A bucket of second attempts.
+/// Token bucket of second attempts.
 #[derive(Debug)]
 pub(super) struct Budget(Mutex<Bucket>);
 
@@ -28,14 +27,14 @@ impl Budget {
         Self(Mutex::new(Bucket { attempts: FLOOR, filled: now }))
     }
 
-    /// A request arrived.
+    /// Adds the share that one request earns.
     pub(super) fn earn(&self, now: Instant) {
         let mut bucket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         bucket.fill(now);
         bucket.attempts = (bucket.attempts + SHARE).min(SAVED_MAX);
     }
 
-    /// Takes one second attempt, if one is allowed.
+    /// Takes one second attempt and returns true if it is allowed.
     pub(super) fn spend(&self, now: Instant) -> bool {
         let mut bucket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         bucket.fill(now);
@@ -48,7 +47,7 @@ impl Budget {
 }
 
 impl Bucket {
-    /// The floor fills it no further than the floor.
+    /// Adds `FLOOR` attempts per second, but never fills the bucket beyond `FLOOR` attempts.
     fn fill(&mut self, now: Instant) {
         let seconds = now.saturating_duration_since(self.filled).as_secs_f64();
         self.filled = self.filled.max(now);

@@ -1,26 +1,26 @@
-//! The texts that workers are checked with. They are drawn anew when the process starts, look like intents and
-//! summaries, and come alone or among others, as many as registrations have too, so that a worker can't tell a check from
-//! traffic by its texts.
+//! Texts for checks of workers. They are drawn anew when the process starts and look like intents and summaries. They
+//! are sent alone or among others, in the numbers that registrations send too. A worker can't tell a check from traffic
+//! by its texts.
 
 use std::ops::RangeInclusive;
 
 use super::CHUNK;
 use super::random::below;
 
-/// Texts whose embeddings are known.
+/// Number of texts whose embeddings are known.
 pub(super) const KNOWN: usize = 16;
 
-/// Texts of a check that has more than one.
+/// Maximum texts of a small check.
 const TEXTS_MAX: usize = 4;
 
-/// One check in so many has more than one text: intents come alone, registrations together.
+/// One small check in this many has more than one text: intents are sent alone, registrations together.
 const SEVERAL_IN: usize = 4;
 
-/// One check in so many is as large as requests of registrations, this many texts, of which two or three are known.
+/// One check in this many has `MANY` texts, like the requests of registrations. Two or three of its texts are known.
 const MANY_IN: usize = 16;
 const MANY: RangeInclusive<usize> = 8..=CHUNK;
 
-/// Sentences of a text.
+/// Maximum sentences of a text.
 const SENTENCES_MAX: usize = 3;
 
 const VERBS: [&str; 16] = [
@@ -80,27 +80,27 @@ const ENDS: [&str; 8] = [
     " without asking me again",
 ];
 
-/// A text and its embedding by an encoder that is trusted.
+/// Text and its embedding by a trusted encoder.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct KnownText {
     pub(super) text: String,
     pub(super) vector: Vec<f32>,
-    /// The least cosine of a worker's embedding with it.
+    /// Minimum cosine of a worker's embedding with this one.
     pub(super) cosine_min: f32,
 }
 
-/// The texts of one check, of which one at least is known.
+/// Texts of one check, of which at least one is known.
 #[derive(Debug)]
 pub(super) struct Check<'a> {
     pub(super) texts: Vec<String>,
-    /// For each text what is known of it.
+    /// Known text at each position, or `None` if the text is new.
     pub(super) known: Vec<Option<&'a KnownText>>,
 }
 
 impl<'a> Check<'a> {
-    /// Draws a check. `known` is not empty. Where the worker was `caught` with a wrong answer, one of those texts is in
-    /// it: a worker that has learnt which texts are `known` has to answer that one as well. New texts begin with one
-    /// of `prefixes`.
+    /// Draws a check. `known` must not be empty. If `caught` holds texts that the worker answered wrongly, one of them
+    /// is included: a worker that has learned which texts are `known` has to answer that one too. New texts begin with
+    /// one of `prefixes`.
     pub(super) fn draw(
         known: &'a [KnownText],
         caught: &'a [KnownText],
@@ -118,7 +118,7 @@ impl<'a> Check<'a> {
             let texts = 2 + below(TEXTS_MAX - 1);
             drawn.resize_with(texts, || if below(2) == 0 { one_of(known) } else { None });
         }
-        // A known text is at any place.
+        // Shuffling lets a known text take any position.
         shuffle(&mut drawn);
         let text = |one: &Option<&KnownText>| {
             one.map_or_else(|| new_text(prefixes), |one| one.text.clone())
@@ -127,7 +127,7 @@ impl<'a> Check<'a> {
     }
 }
 
-/// Draws how many texts a large check has: each number is possible, and few are likelier than many.
+/// Draws the number of texts of a large check. Every number in `MANY` is possible, and small ones are more likely.
 fn many() -> usize {
     let span = MANY.end() - MANY.start();
     MANY.start() + below(1 + below(1 + span))
@@ -139,7 +139,7 @@ fn shuffle<T>(list: &mut [T]) {
     }
 }
 
-/// Draws texts to be known, each another one.
+/// Draws `count` distinct texts.
 pub(super) fn new_texts(count: usize, prefixes: &[String]) -> Vec<String> {
     let mut texts: Vec<String> = Vec::with_capacity(count);
     while texts.len() < count {
@@ -151,7 +151,7 @@ pub(super) fn new_texts(count: usize, prefixes: &[String]) -> Vec<String> {
     texts
 }
 
-/// Draws a text of one to three sentences, most often of one.
+/// Draws a text of one to three sentences, most often one.
 fn new_text(prefixes: &[String]) -> String {
     let prefix = prefixes.get(below(prefixes.len())).map_or("", String::as_str);
     let sentences = 1 + below(1 + below(SENTENCES_MAX));
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(seen.len(), KNOWN);
         let few = shapes.iter().filter(|(texts, _)| *texts <= TEXTS_MAX).count();
         assert_eq!(few, (1..=TEXTS_MAX).sum::<usize>(), "{shapes:?}");
-        // One in sixteen is as those of registrations; the bounds are 12 standard deviations wide.
+        // One in sixteen is as large as those of registrations. The bounds are 12 standard deviations wide.
         assert!((330..920).contains(&large.len()), "{}", large.len());
         assert!(large.iter().all(|(texts, known)| MANY.contains(texts) && (2..=3).contains(known)));
         for known in [2, 3] {

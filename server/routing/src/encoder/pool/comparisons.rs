@@ -1,5 +1,5 @@
-//! Answers of workers, compared with this process: some of them, drawn by chance and after the call has its answer. A
-//! worker that answers what it is checked with and lies to everybody else is found by this alone.
+//! Comparisons of workers' answers with this process. Some answers are drawn at random and compared after the call has
+//! been answered. Only this finds a worker that answers checks correctly and lies to all other callers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,21 +14,21 @@ use super::reference::{COMPARED_COSINE_MIN, Reference};
 use crate::encoder::EncoderMetrics;
 use crate::encoder::{Embedded, Encoder, Flow};
 
-/// Answers that may wait. They are compared one after another: where this process is too slow for more, fewer are.
+/// Maximum answers that wait. They are compared one by one: if this process is too slow, fewer are compared.
 const WAITING_MAX: usize = 8;
 
-/// Bytes of the longest text that is compared: the model reads less of any.
+/// Maximum bytes of a text that is compared. The model reads less of any text.
 const TEXT_MAX: usize = 16 * 1024;
 
-/// The longest that this process may take for one.
+/// Maximum time for one comparison in this process.
 const TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Comparisons wait for each other and for nobody else.
+/// Flow of comparisons, which wait for each other and for no other texts.
 const FLOW: u64 = u64::MAX;
 
-/// Draws answers to compare.
+/// Sampler of answers to compare.
 pub(super) struct Comparisons {
-    /// One text in so many.
+    /// Rate of comparisons: one text in this many.
     one_in: usize,
     waiting: Sender<Answer>,
     metrics: EncoderMetrics,
@@ -41,7 +41,7 @@ struct Answer {
     vector: Vec<f32>,
 }
 
-/// Compares answers with what a trusted encoder says.
+/// Task that compares answers with those of a trusted encoder.
 struct Comparing {
     encoder: Arc<dyn Encoder>,
     reference: Arc<Reference>,
@@ -49,7 +49,7 @@ struct Comparing {
 }
 
 impl Comparisons {
-    /// Compares one text in `one_in` with `encoder`, until `stop`. Needs a tokio runtime.
+    /// Starts a task that compares one text in `one_in` with `encoder`, until `stop`. Needs a tokio runtime.
     pub(super) fn start(
         one_in: usize,
         encoder: Arc<dyn Encoder>,
@@ -63,8 +63,8 @@ impl Comparisons {
         Self { one_in, waiting: sender, metrics }
     }
 
-    /// Takes one of the request's texts to compare, if chance wants it: the more texts, the more often, so that whoever
-    /// lies about large requests only is found as soon. Doesn't wait.
+    /// Queues one of the request's texts for comparison, at random. The probability grows with the number of texts, so
+    /// that a worker that lies only about large requests is found just as soon. Does not wait.
     pub(super) fn offer(&self, member: &Arc<Member>, texts: &[String], embedded: &[Embedded]) {
         if !is_drawn(self.one_in, texts.len()) {
             return;
@@ -82,7 +82,7 @@ impl Comparisons {
     }
 }
 
-/// Draws whether a request of so many texts is compared, where one text in `one_in` is.
+/// Returns true, at random, if a request of `texts` texts is to be compared. On average, one text in `one_in` is.
 fn is_drawn(one_in: usize, texts: usize) -> bool {
     below(one_in) < texts
 }
@@ -99,7 +99,7 @@ impl Comparing {
         let Answer { member, text, vector } = answer;
         let deadline = Some(Instant::now() + TIME_MAX);
         let embedded = self.encoder.embed(vec![text.clone()], Flow::new(FLOW), deadline).await;
-        // This process is busy, or stops: that says nothing of the worker.
+        // This process is busy or stopping, which says nothing about the worker.
         let Some(trusted) = embedded.ok().and_then(|mut embedded| embedded.pop()) else {
             return "skipped";
         };

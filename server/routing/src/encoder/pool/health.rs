@@ -1,51 +1,52 @@
-//! Whether a worker is used: what it did, as a state machine over instants that the caller gives. No
-//! clock, no network.
+//! Health of a worker, which decides if it is used: a state machine over instants that the caller passes in. It has no
+//! clock and no network access.
 
 use std::time::{Duration, Instant};
 
-/// Failures in a row after which a worker is taken out of use.
+/// Consecutive failures after which a worker is taken out of use.
 const FAILURES_MAX: u32 = 3;
 
-/// Canaries in a row that bring a worker back.
+/// Consecutive good canaries that bring a worker back.
 const CANARIES_TO_RETURN: u32 = 3;
 
 const EJECTION_MIN: Duration = Duration::from_secs(1);
 const EJECTION_MAX: Duration = Duration::from_secs(10);
 
-/// A worker that served this long begins with the shortest ejection again.
+/// Time in service after which the next ejection is the shortest one again.
 const FORGIVEN_AFTER: Duration = Duration::from_secs(60);
 
-/// The same for one whose answers were contradicted: it passes every check, and is found by chance only.
+/// Limits for a worker whose answers were contradicted. They are longer, because such a worker passes every check and
+/// is found only by chance.
 const CONTRADICTED_MAX: Duration = Duration::from_secs(600);
 const CONTRADICTED_FORGIVEN_AFTER: Duration = Duration::from_secs(3_600);
 
-/// How often a worker with another model is asked whether it has ours now.
+/// Interval at which a worker with another model is asked for its model again.
 const OTHER_MODEL_AGAIN: Duration = Duration::from_secs(10);
 
-/// What a worker is to the pool.
+/// State of a worker in the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// Not known yet.
+    /// Worker that has not been checked yet.
     New,
-    /// Used.
+    /// Worker in use.
     Serving,
-    /// Not used; not asked for a canary before this.
+    /// Worker out of use. It gets no canary before this instant.
     Ejected(Instant),
-    /// Has another model: not used.
+    /// Worker that has another model and is not used.
     OtherModel,
 }
 
-/// A worker's health.
+/// Health of one worker.
 #[derive(Debug)]
 pub(super) struct Health {
     state: State,
-    /// Failures in a row.
+    /// Consecutive failures.
     failures: u32,
-    /// Good canaries in a row.
+    /// Consecutive good canaries.
     canaries: u32,
-    /// Ejections in a row.
+    /// Consecutive ejections.
     ejections: u32,
-    /// Ejections for contradicted answers, in a row.
+    /// Consecutive ejections for contradicted answers.
     contradictions: u32,
     serving_since: Option<Instant>,
     last_answer: Option<Instant>,
@@ -72,15 +73,15 @@ impl Health {
         self.state == State::Serving
     }
 
-    /// A request was answered rightly.
+    /// Records a correct answer to a request.
     pub(super) fn answered(&mut self, now: Instant) {
         self.failures = 0;
         self.last_answer = Some(now);
     }
 
-    /// A request failed. `spread` from 0 to 1 is the jitter.
+    /// Records a failed request. `spread`, 0 to 1, is the jitter.
     pub(super) fn failed(&mut self, now: Instant, spread: f64) {
-        // What was on its way when the worker was taken out of use says nothing new.
+        // Requests that were in progress when the worker was taken out of use say nothing new.
         if !self.is_serving() {
             return;
         }
@@ -90,9 +91,9 @@ impl Health {
         }
     }
 
-    /// A canary came back right.
+    /// Records a canary that was answered correctly.
     pub(super) fn canary_passed(&mut self, now: Instant) {
-        // One short text says little of what real requests meet: their failures still count.
+        // One short text says little about real requests, so their failures still count.
         self.last_answer = Some(now);
         self.canaries += 1;
         let enough = self.state == State::New || self.canaries >= CANARIES_TO_RETURN;
@@ -103,8 +104,8 @@ impl Health {
         }
     }
 
-    /// A canary that was sent at `sent` did not come in time. A worker that answered others meanwhile is
-    /// busy, and does not hang.
+    /// Records a canary, sent at `sent`, that was not answered in time. A worker that answered other requests in the
+    /// meantime is busy and stays in use.
     pub(super) fn canary_late(&mut self, sent: Instant, now: Instant, spread: f64) {
         if self.is_serving() && self.last_answer.is_some_and(|answer| answer >= sent) {
             return;
@@ -112,18 +113,18 @@ impl Health {
         self.misbehaved(now, spread);
     }
 
-    /// It gave a wrong answer, or failed a canary: out of use at once.
+    /// Takes the worker out of use at once, for a wrong answer or a failed canary.
     pub(super) fn misbehaved(&mut self, now: Instant, spread: f64) {
         match self.state {
-            // Not up yet: waiting longer each time would only keep it out for longer.
+            // The worker is not up yet. A longer pause each time would only keep it out for longer.
             State::New => self.canaries = 0,
             _ => self.eject(now, spread),
         }
     }
 
-    /// Takes it out of use for an answer that a trusted encoder contradicts; for twice as long each time.
+    /// Takes the worker out of use for an answer that a trusted encoder contradicts. The pause doubles each time.
     pub(super) fn contradicted(&mut self, now: Instant, spread: f64) {
-        // What it answered before it was taken out of use says nothing new.
+        // Answers that were in progress when the worker was taken out of use say nothing new.
         if !self.is_serving() {
             return;
         }
@@ -139,13 +140,13 @@ impl Health {
         }
     }
 
-    /// It has another model.
+    /// Takes the worker out of use because it has another model.
     pub(super) fn other_model(&mut self) {
         self.state = State::OtherModel;
         self.canaries = 0;
     }
 
-    /// How long until the next canary, when `interval` is usual.
+    /// Returns the time until the next canary. `interval` is the usual time.
     pub(super) fn next_canary(&self, now: Instant, interval: Duration) -> Duration {
         match self.state {
             State::Ejected(until) if until > now => until - now,
@@ -155,7 +156,7 @@ impl Health {
     }
 
     fn eject(&mut self, now: Instant, spread: f64) {
-        // What was on its way when the worker was ejected says nothing new.
+        // Requests that were in progress when the worker was ejected say nothing new.
         if matches!(self.state, State::Ejected(until) if until > now) {
             return;
         }
@@ -183,7 +184,7 @@ mod tests {
         health
     }
 
-    /// Seconds for which it is ejected.
+    /// Returns the seconds for which the worker is ejected.
     fn pause(health: &Health, now: Instant) -> f64 {
         match health.state() {
             State::Ejected(until) => (until - now).as_secs_f64(),
@@ -227,7 +228,7 @@ mod tests {
         for want in [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600] {
             now += FORGIVEN_AFTER;
             health.contradicted(now, 1.0);
-            // A second answer that was on its way.
+            // A second answer that was in progress.
             health.contradicted(now, 1.0);
             assert!((pause(&health, now) - f64::from(want)).abs() < 1e-9, "{want}");
             now += SECOND * want;

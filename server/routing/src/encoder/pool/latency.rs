@@ -1,24 +1,23 @@
-//! How long answers take: the latest of them, and from that how long to wait before a second worker is
-//! asked as well.
+//! Latency of recent answers, and the delay derived from it after which a second worker is asked too.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Answers that are remembered.
+/// Number of recent answers that are kept.
 const SAMPLES: usize = 256;
 
-/// Answers between two looks at all of them.
+/// Number of answers after which the delay is computed again.
 const REFRESH_AFTER: usize = 16;
 
-/// A hedge is sent no sooner and no later than this.
+/// Minimum and maximum delay of a hedge.
 const DELAY_MIN: Duration = Duration::from_millis(20);
 const DELAY_MAX: Duration = Duration::from_millis(250);
 
-/// Until there are answers to go by.
+/// Delay of a hedge before there are enough answers.
 const DELAY_AT_FIRST: Duration = Duration::from_millis(100);
 
-/// The latest latencies.
+/// Latencies of recent answers.
 #[derive(Debug)]
 pub(super) struct Latency {
     samples: Mutex<Samples>,
@@ -37,7 +36,7 @@ impl Latency {
         Self { samples: Mutex::default(), hedge_micros: AtomicU64::new(hedge) }
     }
 
-    /// An answer took this long.
+    /// Records the time that an answer took.
     pub(super) fn record(&self, took: Duration) {
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
@@ -55,8 +54,8 @@ impl Latency {
         }
     }
 
-    /// How long the first answer is waited for before a second worker is asked: twice what nearly all
-    /// answers take.
+    /// Returns the time to wait for the first answer before a second worker is asked: twice the 95th percentile of
+    /// recent answers, within the bounds.
     pub(super) fn hedge_delay(&self) -> Duration {
         let micros = self.hedge_micros.load(Ordering::Relaxed);
         Duration::from_micros(micros).clamp(DELAY_MIN, DELAY_MAX)

@@ -1,11 +1,10 @@
-//! One worker: its connection, what it has to do, and its health. Asks it one thing at a time; what follows
-//! a failure is decided elsewhere.
+//! One worker: its connection, its load and its health. It makes one attempt at a time; `attempt` handles failures.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use toolgate_client::{
+use toolgate_encoder_client::{
     Code, EmbedOptions, EncoderClient, EncoderOptions, Error as ClientError, TraceContext,
 };
 use toolgate_telemetry::{CallSpan, trace_headers};
@@ -19,46 +18,46 @@ use super::watch::Rounds;
 use crate::encoder::WorkerMetrics;
 use crate::encoder::{Embedded, Flow};
 
-/// Requests that one worker may have at a time.
+/// Maximum parallel requests to one worker.
 const IN_FLIGHT_MAX: usize = 256;
 
-/// Texts that a worker is remembered to have answered wrongly.
+/// Maximum texts kept of those that a worker answered wrongly.
 const CAUGHT_MAX: usize = 8;
 
-/// A worker that had less time than this and did not answer may be in order.
+/// Minimum time that a worker must have had for a late answer to count as a failure.
 const FAIR_TIME: Duration = Duration::from_millis(250);
 
-/// Who is asked first.
+/// Tier of a worker. Workers on GPUs are asked before workers on CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Tier {
     Gpu,
     Cpu,
 }
 
-/// Why a worker did not answer.
+/// Reason why a worker did not answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failed {
-    /// It has enough to do.
+    /// Worker that has too much to do.
     #[error("worker {0} is busy")]
     Busy(String),
-    /// Not in time.
+    /// No answer in time.
     #[error("worker {0} did not answer in time")]
     Late(String),
-    /// It can't be reached, or failed.
+    /// Worker that can't be reached, or that failed.
     #[error("worker {0} failed")]
     Broken(String, #[source] ClientError),
-    /// Its answer makes no sense.
+    /// Answer that makes no sense.
     #[error("worker {0} gave an answer that makes no sense")]
     Garbage(String),
-    /// It will not embed this.
+    /// Request that the worker refused as invalid.
     #[error("worker {0} refused the request")]
     Refused(String, #[source] ClientError),
-    /// It has another model.
+    /// Worker that has another model.
     #[error("worker {0} has another model")]
     OtherModel(String),
 }
 
-/// One worker.
+/// Worker of the pool.
 pub(super) struct Member {
     pub(super) address: String,
     client: EncoderClient,
@@ -67,12 +66,12 @@ pub(super) struct Member {
     tokens: AtomicU64,
     in_flight: AtomicUsize,
     said_absent: AtomicBool,
-    /// What it answered wrongly though its checks were right; oldest first.
+    /// Texts that it answered wrongly although it passed its checks, oldest first.
     caught: Mutex<Vec<KnownText>>,
     metrics: WorkerMetrics,
 }
 
-/// What a member was given to do; it has that much less to do when this is dropped.
+/// Work in progress at a worker. Dropping it takes the work off the worker's load.
 pub(super) struct Load {
     pub(super) member: Arc<Member>,
     tokens: u64,
@@ -96,7 +95,7 @@ impl Drop for Load {
 }
 
 impl Member {
-    /// A worker that is not known yet.
+    /// Creates a worker that has not been checked yet.
     pub(super) fn new(
         address: &str,
         options: &EncoderOptions,
@@ -116,7 +115,7 @@ impl Member {
         })
     }
 
-    /// Its tier, when it can take one request more.
+    /// Returns the worker's tier if it can take one more request.
     pub(super) fn usable(&self) -> Option<Tier> {
         let has_room = self.in_flight.load(Ordering::Relaxed) < IN_FLIGHT_MAX;
         (has_room && self.is_serving()).then(|| self.tier())
@@ -134,12 +133,12 @@ impl Member {
         *self.tier.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tokens that it was sent and has not answered.
+    /// Returns the estimated tokens that were sent to the worker and not answered yet.
     pub(super) fn tokens(&self) -> u64 {
         self.tokens.load(Ordering::Relaxed)
     }
 
-    /// Embeds, once.
+    /// Embeds with a single attempt; does not retry.
     pub(super) async fn embed(
         &self,
         texts: (Vec<String>, Flow),
@@ -186,7 +185,8 @@ impl Member {
         }
     }
 
-    /// Takes it out of use for an answer that this process contradicts. It has to answer that text rightly to return.
+    /// Takes the worker out of use for an answer that this process contradicts. To return, it must answer that text
+    /// correctly.
     pub(super) fn contradicted(&self, text: KnownText) {
         {
             let mut caught = self.caught.lock().unwrap_or_else(PoisonError::into_inner);
@@ -200,7 +200,7 @@ impl Member {
         self.change("different", |health| health.contradicted(now, spread));
     }
 
-    /// Has it embed known texts; one that is not in use says first what it is.
+    /// Checks the worker with known texts. A worker that is not in use is first asked for its model.
     pub(super) async fn check(&self, reference: &Reference, rounds: &Rounds) {
         let sent = Instant::now();
         let checked = self.canary(reference, rounds).await;
@@ -224,7 +224,8 @@ impl Member {
         }
     }
 
-    /// A wrong address must be found in the log; a worker that loads its model is no news every second.
+    /// Logs once that a new worker is not ready. A wrong address must show up in the log, but a worker that loads its
+    /// model must not be logged every second.
     fn say_absent(&self, failed: &Failed) {
         let is_new = self.state() == State::New;
         if is_new && !self.said_absent.swap(true, Ordering::Relaxed) {
@@ -233,10 +234,10 @@ impl Member {
         }
     }
 
-    /// How long until the next check.
+    /// Returns the time until the next check.
     pub(super) fn next_check(&self, interval: Duration) -> Duration {
         let health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
-        // A pause has its jitter already, and nothing is asked before its end.
+        // A pause already has its jitter, and no check is sent before its end.
         health.next_canary(Instant::now(), interval.mul_f64(0.9 + 0.1 * unit()))
     }
 
@@ -253,7 +254,7 @@ impl Member {
         let caught = self.caught.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let check = reference.draw_check(&caught);
         let trace = unsampled_trace();
-        // A flow as those of tenants: nothing tells a check from traffic.
+        // The flow looks like those of tenants, so that the worker can't tell a check from traffic.
         let asked = (check.texts.clone(), Flow::new(number()));
         let texts = check.texts.len();
         let asking = self.ask(asked, reference, rounds.told(texts), trace.as_ref());
@@ -288,9 +289,9 @@ impl Member {
 
     fn failure(&self, error: ClientError) -> Failed {
         let address = self.address.clone();
-        let code = error.answer().map(|call| call.code);
+        let code = error.code();
         match (&error, code) {
-            // Who cancels is a time limit, here or in the worker: nobody else can.
+            // Only a time limit cancels a call, here or in the worker.
             (ClientError::Deadline { .. }, _)
             | (_, Some(Code::DeadlineExceeded | Code::Cancelled)) => Failed::Late(address),
             (ClientError::Answer { .. }, _) => Failed::Garbage(address),
@@ -301,7 +302,7 @@ impl Member {
         }
     }
 
-    /// Changes the health, and says so where people look.
+    /// Changes the health, and reports a new state in the log and in metrics.
     fn change(&self, result: &'static str, change: impl FnOnce(&mut Health)) {
         let (before, after) = {
             let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
@@ -334,7 +335,7 @@ impl Member {
     }
 }
 
-/// A place in no trace that anybody sees, where calls have a place in one.
+/// Returns a random trace context that is never sampled, or `None` if calls carry no trace context.
 fn unsampled_trace() -> Option<TraceContext> {
     trace_headers().map(|_| TraceContext {
         traceparent: format!("00-{:016x}{:016x}-{:016x}-00", number() | 1, number(), number() | 1),
@@ -343,7 +344,7 @@ fn unsampled_trace() -> Option<TraceContext> {
 }
 
 impl Failed {
-    /// The result's name in metrics.
+    /// Returns the name of the result in metrics.
     fn result(&self) -> &'static str {
         match self {
             Self::Busy(_) => "busy",

@@ -1,36 +1,37 @@
-//! What workers are held to: the model's fingerprint and width, and the embeddings of known texts.
+//! Reference that workers must agree with: the model's fingerprint and dimensions, and the embeddings of known texts.
 
 use super::canaries::{Check, KNOWN, KnownText, new_texts};
 use crate::encoder::{Embedded, Encoder, Flow, Prefixes};
 use toolgate_core::error::Error;
 
-/// The least cosine of a right answer for a known text. Number formats move an embedding by .005 at most.
+/// Minimum cosine of a correct answer for a known text. Number formats move an embedding by .005 at most.
 const KNOWN_COSINE_MIN: f32 = 0.99;
 
-/// The same for a text of traffic, which may be of any kind, and of which both sides may be off by as much.
+/// Minimum cosine of a correct answer for a text of traffic. It is lower, because the text may be of any kind and both
+/// embeddings may be off.
 pub const COMPARED_COSINE_MIN: f32 = 0.95;
 
-/// How far from 1 the length of an embedding may be.
+/// Maximum deviation of an embedding's length from 1.
 const LENGTH_SLACK: f32 = 0.02;
 
-/// What workers are held to.
+/// Reference that workers must agree with.
 #[derive(Debug, Clone)]
 pub struct Reference {
     pub(super) fingerprint: String,
     pub(super) dimensions: usize,
     known: Vec<KnownText>,
-    /// What goes before the texts of traffic.
+    /// Prefixes of the texts of traffic.
     prefixes: Vec<String>,
-    /// True if the model's embeddings have the length 1.
+    /// True if the model's embeddings have unit length.
     unit: bool,
 }
 
 impl Reference {
-    /// Draws known texts and embeds them by `encoder`, which is trusted. They begin with one of `prefixes`, as
-    /// those of traffic do.
+    /// Draws known texts and embeds them with `encoder`, which is trusted. Like the texts of traffic, each begins with
+    /// one of `prefixes`.
     ///
     /// # Errors
-    /// As [`Encoder::embed`].
+    /// Same errors as [`Encoder::embed`].
     pub async fn of(encoder: &dyn Encoder, prefixes: &Prefixes) -> Result<Self, Error> {
         let prefixes = vec![prefixes.query.clone(), prefixes.passage.clone()];
         let texts = new_texts(KNOWN, &prefixes);
@@ -53,17 +54,17 @@ impl Reference {
         })
     }
 
-    /// Draws the texts of a check; one of `caught` is among them, if there are any.
+    /// Draws the texts of a check. If `caught` is not empty, one of its texts is included.
     pub(super) fn draw_check<'a>(&'a self, caught: &'a [KnownText]) -> Check<'a> {
         Check::draw(&self.known, caught, &self.prefixes)
     }
 
-    /// Returns true if these can be embeddings of `count` texts.
+    /// Returns true if `embedded` could be the embeddings of `count` texts.
     pub(super) fn is_sound(&self, count: usize, embedded: &[Embedded]) -> bool {
         embedded.len() == count && embedded.iter().all(|one| self.is_embedding(&one.vector))
     }
 
-    /// Returns true if every known text of the check has its embedding.
+    /// Returns true if every known text of the check has its expected embedding.
     pub(super) fn passes(&self, check: &Check<'_>, embedded: &[Embedded]) -> bool {
         let right = |(known, one): (&Option<&KnownText>, &Embedded)| {
             known.is_none_or(|known| self.agree(known, &one.vector))
@@ -71,27 +72,27 @@ impl Reference {
         embedded.len() == check.known.len() && check.known.iter().zip(embedded).all(right)
     }
 
-    /// Returns true if this can be the text's embedding, by an encoder of any device and number format.
+    /// Returns true if `other` could be the text's embedding, made on any device and in any number format.
     pub(super) fn agree(&self, known: &KnownText, other: &[f32]) -> bool {
-        // A NaN is not above.
+        // A NaN fails this comparison.
         self.is_embedding(other) && cosine(&known.vector, other) >= known.cosine_min
     }
 
     fn is_embedding(&self, vector: &[f32]) -> bool {
-        // A model whose vectors have other lengths is held to no length.
+        // If the model's vectors don't have unit length, any finite length is accepted.
         let length = length(vector);
         let fits = if self.unit { (length - 1.0).abs() < LENGTH_SLACK } else { length.is_finite() };
         vector.len() == self.dimensions && fits
     }
 }
 
-/// Returns the cosine of the angle between two embeddings; not a number where one is none.
+/// Returns the cosine of the angle between two embeddings, -1 to 1. NaN if one of them is all zeros or not finite.
 #[must_use]
 pub fn cosine(one: &[f32], other: &[f32]) -> f32 {
     dot(one, other) / (length(one) * length(other))
 }
 
-/// Infinite or not a number when one of the values is.
+/// Returns the Euclidean length. Infinite or NaN if a value is.
 fn length(vector: &[f32]) -> f32 {
     dot(vector, vector).sqrt()
 }

@@ -1,12 +1,12 @@
-//! Who the workers are, and which one is asked next. Each worker is checked by a task of its own for as
-//! long as it is here.
+//! Roster of the workers, which picks the one to ask next. Each worker is checked by its own task as long as it is
+//! listed.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use tokio_util::sync::{CancellationToken, DropGuard};
-use toolgate_client::EncoderOptions;
+use toolgate_encoder_client::EncoderOptions;
 use tracing::{info, warn};
 
 use super::member::{Load, Member, Tier};
@@ -14,10 +14,10 @@ use super::reference::Reference;
 use super::watch::{self, Rounds};
 use crate::encoder::EncoderMetrics;
 
-/// Workers that are taken from one name; a name with more is somebody's mistake.
+/// Maximum workers from one source. A name with more is most likely a mistake.
 const WORKERS_MAX: usize = 256;
 
-/// Tiers as metrics and operators call them.
+/// Returns a tier's name in metrics.
 pub(super) fn tier_name(tier: Tier) -> &'static str {
     match tier {
         Tier::Gpu => "gpu",
@@ -25,7 +25,7 @@ pub(super) fn tier_name(tier: Tier) -> &'static str {
     }
 }
 
-/// The workers.
+/// Roster of the workers.
 pub(super) struct Roster {
     members: RwLock<Arc<Vec<Arc<Member>>>>,
     hired: Mutex<BTreeMap<String, Hired>>,
@@ -36,7 +36,7 @@ pub(super) struct Roster {
     metrics: EncoderMetrics,
 }
 
-/// A worker, who said that it is there, and the task that checks it.
+/// Worker, the source of its address, and the task that checks it.
 struct Hired {
     member: Arc<Member>,
     source: usize,
@@ -56,7 +56,7 @@ impl Roster {
         }
     }
 
-    /// `source` knows exactly these addresses now. A worker that is there already stays as it is.
+    /// Sets the addresses of the workers from `source`. Workers already on the roster keep their state.
     pub(super) fn replace(&self, source: usize, addresses: &[String]) {
         let addresses = &addresses[..addresses.len().min(WORKERS_MAX)];
         let mut hired = self.hired.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,12 +87,12 @@ impl Roster {
         Hired { member, source, _watch: stop.drop_guard() }
     }
 
-    /// The best worker that can take `tokens` more and was not tried: of the best tier, the one with the
-    /// least to do.
+    /// Picks the best worker that has room for a request and was not tried: the one with the least outstanding tokens
+    /// in the best tier. `tokens` is added to its load.
     pub(super) fn pick(&self, tokens: u64, tried: &[Arc<Member>]) -> Option<Load> {
         let members = self.members();
-        // From another one with each request, so that equals take turns. With each attempt, a late worker of
-        // two would be first again and again.
+        // The start moves on with each request, so that equal workers take turns. If it moved with each attempt, a late
+        // worker of two would be first again and again.
         let next = usize::from(tried.is_empty());
         let start = self.turn.fetch_add(next, Ordering::Relaxed);
         let in_turn = (0..members.len()).map(|i| &members[start.wrapping_add(i) % members.len()]);
@@ -102,7 +102,7 @@ impl Roster {
         best.map(|(_, _, member)| Load::new(Arc::clone(member), tokens))
     }
 
-    /// Workers in use.
+    /// Returns the number of workers in use.
     pub(super) fn serving(&self) -> usize {
         self.members().iter().filter(|member| member.is_serving()).count()
     }

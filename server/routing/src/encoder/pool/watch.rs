@@ -1,4 +1,4 @@
-//! The rounds that never end: each worker's canary, and the names whose addresses come and go.
+//! Endless tasks: the checks of each worker, and the lookups of names whose addresses change.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,22 +11,22 @@ use super::member::Member;
 use super::reference::Reference;
 use super::roster::Roster;
 
-/// How often a name is looked up.
+/// Interval between two lookups of a name.
 const LOOKUP_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The most that a lookup may take.
+/// Maximum time of a lookup.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A check of one text has no less and no more time than this.
+/// Minimum and maximum time for a check of one text.
 const CANARY_MIN: Duration = Duration::from_millis(500);
 const CANARY_MAX: Duration = Duration::from_secs(1);
 
-/// How often workers are checked, and how long a check may take.
+/// Interval and time limits of the checks of workers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rounds {
     interval: Duration,
     timeout: Duration,
-    /// What a worker has for a request of traffic.
+    /// Time that a worker has for a request of traffic.
     attempt_timeout: Duration,
 }
 
@@ -35,19 +35,21 @@ impl Rounds {
         Self { interval, timeout: interval.clamp(CANARY_MIN, CANARY_MAX), attempt_timeout }
     }
 
-    /// Returns how long the pool waits for a check of so many texts: the time of one, and as much again for each eight.
-    /// A slow worker embeds them in that time; one that hangs is found by checks of few texts, which most are.
+    /// Returns the time that the pool waits for a check of `texts` texts: the time for one text, and as much again for
+    /// every eight. That is enough for a slow worker. A worker that hangs is found by small checks, which are the most
+    /// frequent.
     pub(super) fn patience(&self, texts: usize) -> Duration {
         self.timeout.mul_f64(1.0 + texts as f64 / 8.0)
     }
 
-    /// What a worker is told that it has for so many texts: the same as with traffic, by which it can't tell a check.
+    /// Returns the time limit that the worker is told for `texts` texts. It is that of traffic, so that the worker
+    /// can't tell a check from traffic.
     pub(super) fn told(&self, texts: usize) -> Duration {
         usual_time(self.attempt_timeout, texts).max(self.patience(texts))
     }
 }
 
-/// Checks a worker, for ever.
+/// Checks a worker again and again, without end.
 pub(super) async fn check_again_and_again(
     member: Arc<Member>,
     reference: Arc<Reference>,
@@ -59,7 +61,7 @@ pub(super) async fn check_again_and_again(
     }
 }
 
-/// Has `roster` follow the addresses of a name, for ever. While it can't be looked up, those known stay.
+/// Updates `roster` with the addresses of a name, without end. While lookups fail, the known addresses stay.
 pub(super) async fn follow_name(roster: Arc<Roster>, source: usize, name: String, port: u16) {
     let mut known = true;
     loop {
@@ -69,7 +71,7 @@ pub(super) async fn follow_name(roster: Arc<Roster>, source: usize, name: String
                 known = true;
             }
             Err(error) => {
-                // Said once, not every five seconds.
+                // Logged once, not every five seconds.
                 if std::mem::take(&mut known) {
                     warn!(name, error, "the name of the encoder workers can't be looked up");
                 }

@@ -1,4 +1,4 @@
-//! When schemas are compiled for calls, and when no longer.
+//! Tests of when schemas are compiled for calls.
 
 use super::*;
 use toolgate_core::identity::{ServerName, ToolId, ToolName};
@@ -6,7 +6,7 @@ use toolgate_store::{
     ServerRecord, StoredCatalog, StoredServer, StoredTool, ToolRecord, ToolStatus,
 };
 
-/// A tool whose schema takes some units to compile.
+/// Creates a tool whose schema takes some units to compile.
 fn stored(number: u8) -> StoredTool {
     let patterns: Vec<_> = (0..9).map(|i| format!(r#"{{"pattern": "^[a-z]{{9}}{i}$"}}"#)).collect();
     let definition = format!(r#"{{"inputSchema": {{"allOf": [{}]}}}}"#, patterns.join(","));
@@ -32,7 +32,7 @@ fn stored(number: u8) -> StoredTool {
     StoredTool { record, summary_revision: 1 }
 }
 
-/// A shard of so many tools.
+/// Creates a shard with this number of tools.
 fn shard(tools: u8) -> Snapshot {
     let record = ServerRecord::new(ServerName::parse("s").expect("a name"));
     let server = StoredServer { record, revision: 1, updated_ms: 0, tool_count: tools.into() };
@@ -41,7 +41,7 @@ fn shard(tools: u8) -> Snapshot {
     Snapshot::build(catalog, &HashMap::new(), 2).expect("a shard")
 }
 
-/// Calls all tools of a shard, and returns what was judged, and how many schemas were compiled for it.
+/// Calls all tools of a shard. Returns the verdicts and the number of schemas that were compiled.
 fn judge(
     deadline: Option<Instant>,
     most_units: usize,

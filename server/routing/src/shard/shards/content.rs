@@ -1,4 +1,4 @@
-//! What a shard is built of: from the store; or, while that can't be read, from this replica's own copy.
+//! Content from which a shard is built: read from the store or, if that can't be read, from this replica's own copy.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,26 +16,26 @@ use toolgate_core::identity::TenantId;
 use toolgate_store::copies::{Copies, Embeddings, Packed};
 use toolgate_store::{ContentHash, Revision, StoreError, StoredCatalog, StoredEmbedding};
 
-/// Texts in one call to the encoder, which has several workers embed them side by side. Each call's are
-/// stored before the next.
+/// Maximum texts in one call to the encoder. Several workers of the encoder embed them in parallel. The embeddings of
+/// each call are stored before the next call.
 const EMBED_CHUNK: usize = 512;
 
-/// How long the store is waited for where there is a copy.
+/// Time to wait for the store if there is a copy.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What a shard is built of.
+/// Content from which a shard is built.
 pub(super) struct Content {
     pub(super) catalog: StoredCatalog,
     pub(super) embeddings: Embeddings,
-    /// When it was read from the store; `None` for a copy.
+    /// Instant at which it was read from the store, or `None` for a copy.
     pub(super) read_at: Option<Instant>,
-    /// How long reading it took.
+    /// Time that reading it took.
     pub(super) reading: Duration,
 }
 
 impl Shards {
-    /// The tenant's catalog and its embeddings; from a copy only when it is of revision `wanted` at least, and newer
-    /// than what is served.
+    /// Returns the tenant's catalog and embeddings. A copy is used only if the store can't be read, and if the copy has
+    /// revision `wanted` or later and is newer than the served shard.
     pub(super) async fn content(
         &self,
         tenant: &TenantId,
@@ -68,7 +68,7 @@ impl Shards {
 
     async fn stored(&self, tenant: &TenantId) -> Result<(StoredCatalog, Embeddings), Error> {
         if self.copies.as_ref().is_some_and(|copies| copies.has(tenant)) {
-            // A store that does not answer is not waited for when there is something to fall back to.
+            // A store that does not answer is not waited for if there is a copy.
             let late = |_| StoreError::Unavailable("it does not answer".into());
             timeout(PATIENCE, self.store.revision(tenant)).await.map_err(late)??;
         }
@@ -83,7 +83,7 @@ impl Shards {
                 damaged = damaged.len(),
                 "stored embeddings are damaged: they are deleted and made anew; look at the disk if that happens again"
             );
-            // A stored embedding of the right length would be kept by whoever saves a new one.
+            // Saving a new embedding would keep a stored one of the right length, so damaged ones are deleted first.
             if let Err(error) = self.store.drop_embeddings(tenant, fingerprint, &damaged).await {
                 warn!(tenant = tenant.as_str(), %error, "damaged embeddings can't be deleted now");
             }
@@ -91,7 +91,7 @@ impl Shards {
         Ok((catalog, embeddings))
     }
 
-    /// Takes out the embeddings that the index does not take, and returns the hashes of their texts.
+    /// Removes the embeddings that the index would refuse, and returns the hashes of their texts.
     async fn sifted(
         &self,
         mut embeddings: Embeddings,
@@ -102,7 +102,7 @@ impl Shards {
             let damaged: Vec<_> = embeddings.extract_if(is_damaged).map(|(hash, _)| hash).collect();
             (embeddings, damaged)
         };
-        // Milliseconds for a hundred thousand.
+        // This takes milliseconds for a hundred thousand embeddings.
         tokio::task::spawn_blocking(sift).await.map_err(Error::internal)
     }
 
@@ -116,7 +116,8 @@ impl Shards {
         Some((catalog, embeddings))
     }
 
-    /// Stored embeddings, and those that this encoder has not made yet; what it makes of a copy is not stored.
+    /// Adds the embeddings that this encoder has not made yet, and stores them. Embeddings made for a copy are not
+    /// stored.
     async fn complete(
         &self,
         tenant: &TenantId,
@@ -154,7 +155,7 @@ impl Shards {
         Ok(embeddings)
     }
 
-    /// Makes a copy of what was read from the store, where copies are kept.
+    /// Returns a function that makes a copy of content read from the store, if copies are kept.
     pub(super) fn packing(
         &self,
         tenant: &TenantId,
@@ -168,7 +169,7 @@ impl Shards {
         }
     }
 
-    /// Keeps a copy, in the background unless too many are on their way already.
+    /// Writes a copy, in the background unless too many are being written already.
     pub(super) async fn keep(&self, packed: Option<Packed>) {
         let (Some(copies), Some(packed)) = (&self.copies, packed) else { return };
         let copies = Arc::clone(copies);

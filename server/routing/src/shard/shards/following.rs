@@ -1,4 +1,4 @@
-//! What a replica asks of its shards when others may have changed what they are of.
+//! Operations of a replica on its shards when other replicas may have changed the store.
 
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,19 +13,19 @@ use toolgate_core::identity::TenantId;
 use toolgate_store::Revision;
 use toolgate_store::copies::Copies;
 
-/// The longest that a revision is waited for.
+/// Maximum time to wait for a revision.
 const REACHED_WITHIN: Duration = Duration::from_secs(5);
 
-/// Between two questions whether it is reached.
+/// First and longest pause between two checks for a revision.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
 impl Shards {
-    /// As [`Shards::get`], waiting for the revision while others may commit it: for three quarters of the time left,
-    /// and at most five seconds.
+    /// Returns the shard like [`Shards::get`], but waits for the revision if other replicas may commit it. Waits for
+    /// three quarters of the remaining time, and at most five seconds.
     ///
     /// # Errors
-    /// As [`Shards::get`].
+    /// Same errors as [`Shards::get`].
     pub async fn reach(
         self: &Arc<Self>,
         tenant: &TenantId,
@@ -50,19 +50,19 @@ impl Shards {
         Err(not_reached)
     }
 
-    /// Returns what of these shards can be vouched for.
+    /// Returns the freshness of these shards.
     #[must_use]
     pub fn freshness(&self) -> &Freshness {
         &self.freshness
     }
 
-    /// Returns how a snapshot of the tenant stands to what the store has.
+    /// Returns the currency of a tenant's snapshot relative to the store.
     #[must_use]
     pub fn currency(&self, tenant: &TenantId, snapshot: &Snapshot) -> Currency {
         self.freshness.of(tenant, snapshot.read_at, Instant::now())
     }
 
-    /// Notes that the tenant's shard could not be brought to `revision`: it is tried again with the next call.
+    /// Records that the tenant's shard could not be brought to `revision`. The next call tries again.
     pub fn fell_behind(&self, tenant: &TenantId, revision: Revision) {
         self.freshness.fell_behind(tenant, revision, Instant::now());
         if let Some(built) = self.kept.peek(tenant) {
@@ -70,43 +70,43 @@ impl Shards {
         }
     }
 
-    /// The revision at which the tenant is served; `None` when it is not loaded.
+    /// Returns the revision at which the tenant is served, or `None` if it is not loaded.
     #[must_use]
     pub fn served(&self, tenant: &TenantId) -> Option<Revision> {
         self.kept.peek(tenant).map(|built| built.snapshot.revision)
     }
 
-    /// The tenants that are loaded, and whether from copies.
+    /// Returns the loaded tenants, each with true if it is served from a copy.
     #[must_use]
     pub fn loaded(&self) -> Vec<(TenantId, bool)> {
         self.kept.all().into_iter().map(|(tenant, built)| (tenant, built.is_borrowed)).collect()
     }
 
-    /// Those of them that are served from copies.
+    /// Returns the loaded tenants that are served from copies.
     #[must_use]
     pub fn borrowed(&self) -> Vec<(TenantId, bool)> {
         self.loaded().into_iter().filter(|(_, is_borrowed)| *is_borrowed).collect()
     }
 
-    /// Returns the copies that are kept of what is loaded.
+    /// Returns the copies of loaded content, if copies are kept.
     #[must_use]
     pub fn copies(&self) -> Option<&Arc<Copies>> {
         self.copies.as_ref()
     }
 
-    /// Throws the tenant's copy away where it is older than what is committed, and nothing newer is loaded that replaces it.
+    /// Deletes the tenant's copy if it is older than `committed` and no shard is loaded that would replace it.
     pub fn throw_away_older(&self, tenant: &TenantId, committed: Revision) {
         if let Some(copies) = self.copies.as_ref().filter(|_| self.served(tenant).is_none()) {
             copies.throw_away_older(tenant, committed);
         }
     }
 
-    /// Forgets the tenant's shard: the next call loads it.
+    /// Drops the tenant's shard. The next call loads it again.
     pub fn forget(&self, tenant: &TenantId) {
         self.kept.remove(tenant);
     }
 
-    /// Forgets all shards and copies: the store is another one than it was.
+    /// Drops all shards and copies, because the store was replaced by another one.
     pub fn forget_all(&self) {
         self.kept.clear();
         self.freshness.forget_behind();

@@ -1,4 +1,4 @@
-//! Whether a tenant's shard would still be kept after a registration.
+//! Check before a registration that the tenant's shard would still fit in memory after it.
 
 use std::sync::Arc;
 
@@ -9,27 +9,27 @@ use crate::shard::tool::Tool;
 use toolgate_core::error::Error;
 use toolgate_core::identity::TenantId;
 
-/// Bytes of a shard for each of the definitions of its tools, where there is no shard yet to tell.
+/// Estimated bytes of a shard per byte of its tools' definitions, if there is no shard to measure yet.
 const BYTES_A_BYTE: u64 = 2;
 
-/// The same at most where there is one: of a shard with hardly a tool that is shown, other things take most.
+/// Maximum of this ratio if there is a shard. A shard with hardly any visible tool consists mostly of other data.
 const BYTES_A_BYTE_MAX: u64 = 100;
 
-/// Bytes of a shard that a tool takes at most, but for few.
+/// Maximum bytes of a tool in a shard, with few exceptions.
 const BYTES_A_TOOL: u64 = 128 << 10;
 
-/// The part of what a shard may have that is small enough not to be looked at.
+/// Divisor of the maximum size of a shard. Shards below this part of it are small enough not to be checked.
 const SMALL: u64 = 16;
 
-/// MCP servers whose tools are counted; a tenant with as many is not small.
+/// Maximum MCP servers whose tools are counted. A tenant with this many is not small.
 const SERVERS_COUNTED: u32 = 100;
 
 impl Shards {
-    /// Refuses a registration with which the tenant's shard would be too large to be kept in memory. What is there
-    /// already tells how much memory definitions take.
+    /// Refuses a registration that would make the tenant's shard too large for memory. The existing shard shows how
+    /// much memory definitions take.
     ///
     /// # Errors
-    /// [`Error::StockExceeded`], which names the budget.
+    /// [`Error::StockExceeded`] with the name of the budget.
     pub async fn must_hold(
         self: &Arc<Self>,
         tenant: &TenantId,
@@ -58,8 +58,8 @@ impl Shards {
         refuse_above(most, u64::try_from(scaled).unwrap_or(u64::MAX), before)
     }
 
-    /// Returns whether the tenant has so few tools that its shard is small, whatever they are like. A store that can't be
-    /// read fails the registration itself.
+    /// Returns true if the tenant has so few tools that its shard is small in any case. Also true if the store can't be
+    /// read, which fails the registration itself.
     async fn is_small(&self, tenant: &TenantId) -> bool {
         let Ok(servers) = self.store.list_servers(tenant, None, SERVERS_COUNTED).await else {
             return true;
@@ -75,7 +75,7 @@ fn definitions<'a>(tools: impl Iterator<Item = &'a Tool>) -> u64 {
 }
 
 fn refuse_above(maximum: u64, actual: u64, before: u64) -> Result<(), Error> {
-    // What makes a shard smaller is never refused.
+    // A registration that makes the shard smaller is never refused.
     if actual <= maximum || actual <= before {
         return Ok(());
     }

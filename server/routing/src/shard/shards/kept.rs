@@ -1,6 +1,6 @@
-//! The shards that are in memory: within the budget, the ones used last. No shard goes for another one before it was worth
-//! its building: it stays for ten times as long as that took, in up to as much memory again. So tenants who push each other
-//! out have a tenth of somebody's time built at most. One shard that alone is larger than the budget is kept beside these.
+//! Shards in memory: the most recently used ones within the budget. A new shard is not evicted before it has stayed ten
+//! times as long as its build took. For this, the shards may take up to twice the budget. So even if tenants evict each
+//! other, at most a tenth of the time is spent on builds. One shard that alone exceeds the budget is kept in addition.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,16 +12,16 @@ use tracing::warn;
 use super::Built;
 use toolgate_core::identity::TenantId;
 
-/// How many times as long as its building took a shard stays at least.
+/// Minimum stay of a shard, as a multiple of the time that its build took.
 const TIMES_ITS_BUILDING: u32 = 10;
 
-/// The longest that a building counts for: a store that answers late must not fill the memory.
+/// Maximum time that a build counts for, so that a slow store does not fill the memory.
 const BUILDING_MAX: Duration = Duration::from_secs(60);
 
-/// Tells the time.
+/// Source of the current time.
 pub type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
 
-/// Shards in memory.
+/// Cache of shards.
 pub(super) struct Kept {
     budget: u64,
     pub(super) clock: Clock,
@@ -30,15 +30,15 @@ pub(super) struct Kept {
 
 #[derive(Default)]
 struct State {
-    /// Those that are no larger than the budget.
+    /// Shards that are no larger than the budget.
     shards: HashMap<TenantId, Entry>,
-    /// Bytes of these.
+    /// Total bytes of `shards`.
     bytes: u64,
-    /// In which order they are looked at when memory is needed, by their numbers. Some are gone.
+    /// Order in which shards are considered for eviction, by tenant and number. Some entries are outdated.
     order: VecDeque<(TenantId, u64)>,
-    /// The number of the next one.
+    /// Number of the next entry.
     next: u64,
-    /// The one that is larger than the budget.
+    /// Shard that is larger than the budget.
     oversized: Option<(TenantId, Entry)>,
 }
 
@@ -46,14 +46,14 @@ struct Entry {
     number: u64,
     built: Built,
     bytes: u64,
-    /// Before, it does not go for another one.
+    /// Instant before which it is not evicted.
     stays_until: Instant,
-    /// Whether it was asked for since it was last looked at.
+    /// True if it was used since it was last considered for eviction.
     is_used: AtomicBool,
 }
 
 impl Kept {
-    /// Room for shards of `budget` bytes together, and for as much again while they are new.
+    /// Creates a cache for shards of `budget` bytes in total, plus as much again while they are new.
     pub(super) fn new(budget: u64) -> Self {
         Self { budget, clock: Arc::new(Instant::now), state: RwLock::default() }
     }
@@ -67,13 +67,13 @@ impl Kept {
         Some(entry.built.clone())
     }
 
-    /// As `get`, without that the shard counts as used.
+    /// Returns the tenant's shard without marking it as used.
     pub(super) fn peek(&self, tenant: &TenantId) -> Option<Built> {
         self.read().entry(tenant).map(|entry| entry.built.clone())
     }
 
-    /// Keeps a shard that took so long to build, in place of the tenant's last one. Others go where they must and may;
-    /// where there is no room then, it is not kept.
+    /// Stores a shard in place of the tenant's previous one. `took` is the time of its build. Other shards are evicted
+    /// as needed and allowed. If there is still no room, the shard is not kept.
     pub(super) fn insert(&self, tenant: &TenantId, built: Built, took: Duration) {
         let bytes = built.snapshot.memory_bytes() as u64;
         let now = (self.clock)();
@@ -122,7 +122,7 @@ impl Kept {
         *state = State { next: state.next, ..State::default() };
     }
 
-    /// Every shard, as they are now.
+    /// Returns all shards at this moment.
     pub(super) fn all(&self) -> Vec<(TenantId, Built)> {
         let state = self.read();
         let oversized = state.oversized.iter().map(|(tenant, entry)| (tenant, entry));
@@ -130,18 +130,18 @@ impl Kept {
         all.map(|(tenant, entry)| (tenant.clone(), entry.built.clone())).collect()
     }
 
-    /// Bytes that the shards hold, about.
+    /// Returns the approximate bytes of all shards.
     pub(super) fn bytes(&self) -> u64 {
         let state = self.read();
         state.bytes + state.oversized.as_ref().map_or(0, |(_, entry)| entry.bytes)
     }
 
-    /// The most bytes that a registration may let a shard have: some room is left for newcomers.
+    /// Returns the maximum bytes to which a registration may grow a shard. It leaves some room for new tenants.
     pub(super) fn most(&self) -> u64 {
         self.budget - self.budget.div_ceil(32)
     }
 
-    /// Nothing panics while it holds the lock.
+    /// Locks for reading. No code panics while it holds the lock, so poisoning is ignored.
     fn read(&self) -> RwLockReadGuard<'_, State> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -169,7 +169,8 @@ impl State {
         self.shards.insert(tenant.clone(), entry);
     }
 
-    /// Takes the place of the other one that is larger than the budget, unless that has to stay yet.
+    /// Replaces the shard that exceeds the budget, unless its minimum stay is not over. Returns true if it was
+    /// replaced.
     fn add_oversized(&mut self, tenant: &TenantId, entry: Entry, now: Instant) -> bool {
         let has_place = self.oversized.as_ref().is_none_or(|(_, kept)| kept.stays_until <= now);
         if has_place {
@@ -178,8 +179,8 @@ impl State {
         has_place
     }
 
-    /// Lets shards go until those that are left fit, or have to stay: the ones first that were not asked for since they
-    /// were last looked at (second chance).
+    /// Evicts shards until the rest fits in the budget or must stay. Shards not used since they were last considered go
+    /// first (second chance).
     fn make_room(&mut self, spared: &TenantId, budget: u64, now: Instant) {
         let mut looks = 2 * self.order.len();
         while self.bytes > budget && looks > 0 {

@@ -1,35 +1,34 @@
-//! Byte codes of the rows, a quarter of their size: a scan over them is bound by memory four times
-//! later. A code scan only narrows: the bound on its error is proven, so that the exact k best are
-//! always among what it lets through.
+//! Byte codes of the rows, a quarter of their size, so that a scan becomes memory-bound at four times as many rows. A
+//! scan of the codes only narrows the search. The bound on its error is proven, so the exact k best are always among
+//! the slots that it returns.
 
 use super::Hit;
 use super::kernel::Kernel;
 use super::top::Top;
 
-/// Number of vectors above which the codes are worth a quarter more memory. A search of 100 rows
-/// takes 4.1 us without and 4.2 us with codes, of 1,000 rows 39 and 21 us, of 10,000 rows 774 and
-/// 196 us, of 100,000 rows 10.9 and 2.2 ms (384 dimensions, one core with AVX-512,
-/// `benches/search.rs`).
+/// Number of vectors above which the codes are worth a quarter more memory. A search of 100 rows takes 4.1 us without
+/// and 4.2 us with codes, of 1,000 rows 39 and 21 us, of 10,000 rows 774 and 196 us, of 100,000 rows 10.9 and 2.2 ms
+/// (384 dimensions, one core with AVX-512, `benches/search.rs`).
 pub(super) const CODES_ABOVE: usize = 1_000;
 
-/// Widest row whose code sums still fit 32 bits with a query of 8 bits or more.
+/// Maximum dimensions at which code sums fit in 32 bits with a query of 8 bits or more.
 pub(super) const MOST_DIMENSIONS: usize = 1 << 16;
 
-/// Greatest code, so that the range is symmetric.
+/// Maximum absolute value of a code, so that the range is symmetric.
 const CODE_MAX: f32 = 127.0;
 
-/// Rows scored per kernel call.
+/// Number of rows scored in one kernel call.
 const BATCH: usize = 256;
 
-/// Room for the rounding of f32 sums, which the error bound leaves out.
+/// Margin for the rounding of f32 sums, which the error bound leaves out.
 const ROUNDING: f32 = 1e-5;
 
-/// Each row as `scale * codes`.
+/// Byte codes of all rows. Each row is approximately `scale * codes`.
 #[derive(Debug)]
 pub(super) struct Codes {
     codes: Vec<i8>,
     scales: Vec<f32>,
-    /// The greatest distance between a row and what its codes stand for.
+    /// Maximum distance between a row and the vector that its codes represent.
     error: f32,
 }
 
@@ -48,7 +47,7 @@ impl Codes {
         Self { codes, scales, error }
     }
 
-    /// Slots among which are the `k` best of `slots`, in the order given.
+    /// Returns slots, in the given order, that include the `k` best of `slots`.
     pub(super) fn narrow(
         &self,
         kernel: Kernel,
@@ -57,8 +56,8 @@ impl Codes {
         mut slots: impl Iterator<Item = u32>,
     ) -> Vec<u32> {
         let (query, unit, query_error) = widen(query);
-        // |qx - q'x'| <= |q||x - x'| + |q - q'||x'|, with |q| = 1 and |x'| <= 1 + error. Twice:
-        // once for the row at the bar, once for the row that might belong above it.
+        // Bound of the error: |qx - q'x'| <= |q||x - x'| + |q - q'||x'|, with |q| = 1 and |x'| <= 1 + error. It applies
+        // twice: once to the row at the bar, once to the row that might belong above it.
         let margin = 2.0 * (self.error * 1.01 + query_error * (1.01 + self.error) + ROUNDING);
         let mut top = Top::new(k);
         let mut near: Vec<Hit> = Vec::with_capacity(4 * k);
@@ -87,7 +86,7 @@ impl Codes {
     }
 }
 
-/// Moves slots into `batch`; what it returns is empty once there are no more.
+/// Moves slots into `batch` and returns the filled part, which is empty once there are no more.
 pub(super) fn fill<'a, const N: usize>(
     batch: &'a mut [u32; N],
     slots: &mut impl Iterator<Item = u32>,
@@ -107,7 +106,7 @@ pub(super) fn encode(vector: &[f32], codes: &mut Vec<i8>) -> f32 {
     scale
 }
 
-/// The query in 16 bits, the worth of one step, and the distance to the query.
+/// Returns the query in 16-bit codes, the value of one step, and the distance between the codes and the query.
 fn widen(query: &[f32]) -> (Vec<i16>, f32, f32) {
     let steps = (i32::MAX / CODE_MAX as i32 / query.len() as i32).min(i32::from(i16::MAX));
     let unit = greatest(query) / steps as f32;

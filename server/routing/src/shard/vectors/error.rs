@@ -1,33 +1,33 @@
-//! What may be wrong with the vectors handed to the index, and the checks that find it.
+//! Errors of vectors passed to the index, and the checks that find them.
 
 use super::UNIT_TOLERANCE;
 use super::codes::MOST_DIMENSIONS;
 use super::kernel::Kernel;
 
-/// Why vectors were refused.
+/// Reason why vectors were refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IndexError {
-    /// The index cannot be this wide.
+    /// Number of dimensions that the index does not support.
     #[error("an index of {0} dimensions; 1 to {MOST_DIMENSIONS} are possible")]
     Dimensions(usize),
-    /// The rows do not divide into vectors.
+    /// Values that do not divide into whole rows.
     #[error("{values} values are no whole number of rows of {dimensions}")]
     PartialRow {
-        /// Values given.
+        /// Number of values given.
         values: usize,
         /// Length of a row.
         dimensions: usize,
     },
-    /// More rows than slots can number.
+    /// More rows than 32-bit slots can number.
     #[error("{0} rows; slots are 32 bits wide")]
     TooManyRows(usize),
-    /// A row holds NaN or infinity, or its length is not 1.
+    /// Row that holds NaN or infinity, or whose length is not 1.
     #[error("the row at slot {slot} is not a finite unit vector")]
     RowNotUnit {
-        /// The first such row.
+        /// Slot of the first such row.
         slot: u32,
     },
-    /// The query has another length than the rows.
+    /// Query whose length differs from that of the rows.
     #[error("a query of {given} dimensions on an index of {expected}")]
     QueryLength {
         /// Length of the query.
@@ -35,7 +35,7 @@ pub enum IndexError {
         /// Length of the rows.
         expected: usize,
     },
-    /// The query holds NaN or infinity, or its length is not 1.
+    /// Query that holds NaN or infinity, or whose length is not 1.
     #[error("the query is not a finite unit vector")]
     QueryNotUnit,
 }
@@ -64,13 +64,14 @@ pub(super) fn check_query(dimensions: usize, query: &[f32]) -> Result<(), IndexE
     if is_unit(query) { Ok(()) } else { Err(IndexError::QueryNotUnit) }
 }
 
-/// Returns true if the index takes the vector as a row of so many dimensions.
+/// Returns true if the index accepts the vector as a row of `dimensions` values.
 #[must_use]
 pub fn is_row(dimensions: usize, vector: &[f32]) -> bool {
     vector.len() == dimensions && is_unit(vector)
 }
 
-/// False for NaN and infinity too: they make the length NaN or infinite.
+/// Returns true if the length is 1 within the tolerance. NaN and infinity give false, because they make the length NaN
+/// or infinite.
 fn is_unit(vector: &[f32]) -> bool {
     let squared = Kernel::detect().dot(vector, vector);
     (squared - 1.0).abs() <= UNIT_TOLERANCE

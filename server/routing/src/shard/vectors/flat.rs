@@ -1,15 +1,15 @@
-//! The exact rows in one block, and the scan over all or some of them. Always right; how fast is
-//! for the caller to judge.
+//! Exact rows in one block, and the scan over all or some of them. Results are always exact; the caller decides when a
+//! scan is fast enough.
 
 use super::Hit;
 use super::codes::{Codes, fill};
 use super::kernel::Kernel;
 use super::top::Top;
 
-/// Rows scored per kernel call.
+/// Number of rows scored in one kernel call.
 const BATCH: usize = 64;
 
-/// Unit vectors by slot.
+/// Block of unit vectors by slot.
 #[derive(Debug)]
 pub(super) struct FlatBlock {
     dimensions: usize,
@@ -19,14 +19,14 @@ pub(super) struct FlatBlock {
 }
 
 impl FlatBlock {
-    /// `rows` are whole rows of `dimensions`, checked by the caller.
+    /// Creates a block. `rows` must be whole rows of `dimensions` values; the caller checks them.
     pub(super) fn new(dimensions: usize, mut rows: Vec<f32>, codes_above: usize) -> Self {
         rows.shrink_to_fit();
         let codes = (rows.len() / dimensions > codes_above).then(|| Codes::new(dimensions, &rows));
         Self { dimensions, rows, codes, kernel: Kernel::detect() }
     }
 
-    /// The `k` best of `slots`, which must all exist; `k` is 1 to the number of slots.
+    /// Returns the `k` best of `slots`, which must all exist. `k` is 1 to the number of slots.
     pub(super) fn best(
         &self,
         query: &[f32],
@@ -42,7 +42,7 @@ impl FlatBlock {
         }
     }
 
-    /// As [`FlatBlock::best`], from the rows alone.
+    /// Returns the best slots like [`FlatBlock::best`], from the rows alone.
     fn scan(&self, query: &[f32], k: usize, mut slots: impl Iterator<Item = u32>) -> Vec<Hit> {
         let mut top = Top::new(k);
         let (mut batch, mut overlaps) = ([0; BATCH], [0.0; BATCH]);
@@ -58,7 +58,7 @@ impl FlatBlock {
         }
     }
 
-    /// The cosine of `query` and one row.
+    /// Returns the cosine of `query` and one row.
     pub(super) fn overlap(&self, query: &[f32], slot: u32) -> f32 {
         let row = &self.rows[slot as usize * self.dimensions..][..self.dimensions];
         self.kernel.dot(row, query)
@@ -76,7 +76,7 @@ impl FlatBlock {
         self.dimensions
     }
 
-    /// The rows in order of slot.
+    /// Returns the rows in order of slot.
     pub(super) fn rows(&self) -> impl Iterator<Item = &[f32]> {
         self.rows.chunks_exact(self.dimensions)
     }

@@ -1,5 +1,5 @@
-//! The approximate side: an HNSW graph over byte codes, built once by one thread and then only
-//! read. It proposes slots; their exact overlaps are the flat block's business.
+//! Approximate search: an HNSW graph over byte codes, built once by one thread and then only read. It proposes slots;
+//! the flat block computes their exact overlaps.
 
 use std::fmt;
 
@@ -11,28 +11,28 @@ use super::kernel::Kernel;
 use super::metric::{self, CodedRow};
 use super::permits::Permits;
 
-/// Links a node keeps a level above the lowest, and candidates that are weighed when one is
-/// placed: usearch's own defaults. 32 and 256 triple the time to build.
+/// Links of a node at a level above the lowest, and candidates considered when a node is inserted. Both are usearch's
+/// defaults. 32 and 256 triple the build time.
 const CONNECTIVITY: usize = 16;
 const EXPANSION_BUILD: usize = 128;
 
-/// Proposals asked for each hit that is wanted: what the byte codes and the walk put a little too
-/// low is found again by its exact overlap.
+/// Proposals for each wanted hit, and minimum proposals. Hits that the byte codes or the search rank slightly too low
+/// are found again by their exact overlap.
 const OVERFETCH: usize = 4;
 const LEAST_PROPOSALS: usize = 40;
 
-/// More proposals than this make the walk dearer than the exact scan.
+/// Maximum proposals. With more, the graph is slower than the exact scan.
 const MOST_PROPOSALS: usize = 1_024;
 
-/// An HNSW graph of rows.
+/// HNSW graph of rows.
 pub(super) struct Graph {
     index: Index,
-    /// usearch has a fixed number of search contexts and fails when they are all taken.
+    /// Permits for usearch's fixed number of search contexts. A search fails if all of them are taken.
     contexts: Permits,
 }
 
 impl Graph {
-    /// As many searches run at once as there are `contexts`; the others wait for them.
+    /// Builds a graph. As many searches run in parallel as there are `contexts`; others wait for them.
     pub(super) fn build(
         flat: &FlatBlock,
         expansion: usize,
@@ -48,7 +48,7 @@ impl Graph {
             multi: false,
         })?;
         metric::install(&mut index, flat.dimensions(), Kernel::detect());
-        // One context while building, so that the graph is the same on any number of cores.
+        // The build uses one context, so that the graph is the same on any number of cores.
         index.reserve_capacity_and_threads(flat.len(), 1)?;
         for (slot, row) in flat.rows().enumerate() {
             index.add(slot as u64, CodedRow::encode(row).as_slice())?;
@@ -57,8 +57,8 @@ impl Graph {
         Ok(Self { index, contexts })
     }
 
-    /// Slots that are likely to hold the `wanted` best of the allowed ones; `None` when only the
-    /// exact scan can tell.
+    /// Returns slots that probably include the `wanted` best of the allowed ones, or `None` if only the exact scan can
+    /// find them.
     pub(super) fn candidates(
         &self,
         query: &[f32],

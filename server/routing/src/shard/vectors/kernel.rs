@@ -1,38 +1,38 @@
-//! The inner loops: dot products of one query with many rows, written once and compiled for the
-//! vector instructions that the machine has (AVX-512, AVX2 + FMA, NEON, or none), chosen at run
-//! time. Rows are added up in the same order wherever they lie, so that equal rows score equally.
+//! Inner loops: dot products of one query with many rows. They are written once and compiled for the vector
+//! instructions of the machine (AVX-512, AVX2 + FMA, NEON, or none), which are chosen at run time. The order of
+//! additions does not depend on a row's address, so equal rows score equally.
 
 use pulp::{Arch, Simd, WithSimd};
 
-/// The instruction set to use.
+/// Instruction set for the inner loops.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kernel(Arch);
 
 impl Kernel {
-    /// The best that this machine has.
+    /// Returns the best instruction set of this machine.
     pub(super) fn detect() -> Self {
         Self(Arch::new())
     }
 
-    /// The dot product of two vectors of the same length, as [`Kernel::dots`] computes it.
+    /// Returns the dot product of two vectors of the same length, computed like [`Kernel::dots`].
     pub(super) fn dot(self, a: &[f32], b: &[f32]) -> f32 {
         let mut out = [0.0];
         self.dots(a, &[0], b, &mut out);
         out[0]
     }
 
-    /// Writes the dot product of `query` with each row named by `slots` to `out`. A row has the
-    /// query's length; every slot must lie inside `rows`.
+    /// Writes the dot product of `query` with each row in `slots` to `out`. A row has the query's length. Every slot
+    /// must lie inside `rows`.
     pub(super) fn dots(self, rows: &[f32], slots: &[u32], query: &[f32], out: &mut [f32]) {
         self.0.dispatch(Dots { rows, slots, query, out });
     }
 
-    /// As [`Kernel::dots`], in whole numbers. The caller keeps the sums within 32 bits.
+    /// Writes dot products like [`Kernel::dots`], in integers. The caller ensures that the sums fit in 32 bits.
     pub(super) fn code_dots(self, rows: &[i8], slots: &[u32], query: &[i16], out: &mut [i32]) {
         self.0.dispatch(CodeDots { rows, slots, query, out });
     }
 
-    /// The dot product of two rows of codes of the same length.
+    /// Returns the dot product of two rows of codes of the same length.
     pub(super) fn code_dot(self, a: &[i8], b: &[i8]) -> i32 {
         self.0.dispatch(CodeDot { a, b })
     }
@@ -60,7 +60,7 @@ impl WithSimd for Dots<'_> {
     }
 }
 
-/// Four sums run side by side, because one addition takes four cycles to come back.
+/// Returns the dot product. Four sums run in parallel, because an addition has a latency of four cycles.
 #[inline(always)]
 fn dot<S: Simd>(simd: S, a: &[f32], b: &[f32]) -> f32 {
     let (a_vectors, a_rest) = S::as_simd_f32s(a);
@@ -91,7 +91,7 @@ struct CodeDots<'a> {
 impl WithSimd for CodeDots<'_> {
     type Output = ();
 
-    // No explicit vectors: the compiler turns this very sum into pmaddwd at every width.
+    // No explicit vectors: the compiler turns this sum into pmaddwd at every width.
     #[inline(always)]
     fn with_simd<S: Simd>(self, _simd: S) {
         for (slot, out) in self.slots.iter().zip(self.out) {
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
     use crate::shard::vectors::samples::Samples;
 
-    /// The portable kernel first, then each that this machine can run.
+    /// Returns the portable kernel first, then each one that this machine can run.
     fn kernels() -> Vec<Kernel> {
         let mut kernels = vec![Kernel(Arch::Scalar), Kernel::detect()];
         #[cfg(target_arch = "x86_64")]

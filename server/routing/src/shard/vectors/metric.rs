@@ -1,18 +1,18 @@
-//! The distance that usearch calls while it walks: our kernel on byte codes. Its own, without the
-//! numkong crate, is plain C++ for the oldest processors (100,000 rows: 81 s to build and 343 us a
-//! search in bf16, against 28 s and 138 us here). The only unsafe code of the index.
+//! Distance function that usearch calls during a search: our kernel on byte codes. Without the numkong crate, usearch's
+//! own is plain C++ for the oldest processors (100,000 rows: 81 s to build and 343 us a search in bf16, against 28 s
+//! and 138 us here). This is the only unsafe code of the index.
 #![allow(unsafe_code, reason = "usearch hands a custom metric two raw pointers")]
 
 use super::codes;
 use super::kernel::Kernel;
 
-/// A row as the graph stores it: its codes, then the four bytes of its scale.
+/// Row as the graph stores it: its codes, then the four bytes of its scale.
 pub(super) struct CodedRow(Vec<i8>);
 
 const SCALE_BYTES: usize = size_of::<f32>();
 
 impl CodedRow {
-    /// Bytes of a coded row of that many dimensions.
+    /// Returns the bytes of a coded row with this many dimensions.
     pub(super) fn bytes(dimensions: usize) -> usize {
         dimensions + SCALE_BYTES
     }
@@ -29,7 +29,7 @@ impl CodedRow {
     }
 }
 
-/// Makes `index`, whose vectors must all be coded rows of `dimensions`, measure 1 - cosine.
+/// Makes `index` use the distance 1 - cosine. All its vectors must be coded rows of `dimensions`.
 pub(super) fn install(index: &mut usearch::Index, dimensions: usize, kernel: Kernel) {
     let bytes = CodedRow::bytes(dimensions);
     index.change_metric::<i8>(Box::new(move |a, b| {

@@ -1,10 +1,10 @@
-//! Counts the searches that run inside the graph at once. A waiting search blocks its thread, for
-//! less than the millisecond that a search takes: with more permits than cores, whoever waits is
-//! waiting for a core anyway.
+//! Permits that limit how many searches run in the graph at once. A waiting search blocks its thread, for less than the
+//! millisecond that a search takes. There are more permits than cores, so a waiting search would wait for a core
+//! anyway.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Permits to share between threads.
+/// Permits shared between threads.
 #[derive(Debug)]
 pub(super) struct Permits {
     total: usize,
@@ -13,12 +13,12 @@ pub(super) struct Permits {
 }
 
 impl Permits {
-    /// Twice as many as there are cores, and at least 16.
+    /// Creates twice as many permits as there are cores, and at least 16.
     pub(super) fn for_readers() -> Self {
         Self::new(std::thread::available_parallelism().map_or(16, |cores| 16.max(2 * cores.get())))
     }
 
-    /// `total` is at least 1.
+    /// Creates `total` permits. `total` must be at least 1.
     pub(super) fn new(total: usize) -> Self {
         Self { total, free: Mutex::new(total), returned: Condvar::new() }
     }
@@ -27,7 +27,7 @@ impl Permits {
         self.total
     }
 
-    /// Waits until a permit is free. Dropping it gives it back.
+    /// Waits until a permit is free. Dropping the permit returns it.
     pub(super) fn acquire(&self) -> Permit<'_> {
         let mut free = self.free();
         while *free == 0 {
@@ -37,13 +37,13 @@ impl Permits {
         Permit(self)
     }
 
-    /// A counter cannot be left half changed, so poison means nothing here.
+    /// Locks the counter. It can't be left half changed, so poisoning is ignored.
     fn free(&self) -> MutexGuard<'_, usize> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The right to use one context.
+/// Right to use one search context.
 #[derive(Debug)]
 pub(super) struct Permit<'a>(&'a Permits);
 

@@ -1,22 +1,22 @@
-//! Vectors for tests and benches: seeded, and clustered as the summaries of tools are, which differ
-//! in a few dozen directions only.
+//! Sample vectors for tests and benches. They are seeded and clustered like the summaries of tools, which differ in
+//! only a few dozen directions.
 
-/// Directions in which the clustered rows differ.
+/// Number of directions in which clustered rows differ.
 const LATENT: usize = 24;
 
-/// A seeded source of unit vectors of one width.
+/// Seeded source of unit vectors of one width.
 pub(crate) struct Samples {
     state: u64,
     width: usize,
 }
 
 impl Samples {
-    /// The same seed gives the same vectors.
+    /// Creates a source. The same seed gives the same vectors.
     pub(crate) fn new(seed: u64, width: usize) -> Self {
         Self { state: seed, width }
     }
 
-    /// `count` rows with no structure.
+    /// Returns `count` rows without structure.
     #[allow(dead_code, reason = "the bench has no use for it")]
     pub(crate) fn unit_rows(&mut self, count: usize) -> Vec<f32> {
         let mut rows = self.gaussians(count * self.width);
@@ -24,7 +24,7 @@ impl Samples {
         rows
     }
 
-    /// `count` rows around `clusters` centres: the last of them serve as queries.
+    /// Returns `count` rows around `clusters` centers. The last rows serve as queries.
     pub(crate) fn clustered_rows(&mut self, count: usize, clusters: usize) -> Vec<f32> {
         let basis = self.gaussians(LATENT * self.width);
         let centres = self.gaussians(clusters * LATENT);
@@ -42,13 +42,13 @@ impl Samples {
         rows
     }
 
-    /// A byte code.
+    /// Returns a random byte code, -127 to 127.
     #[allow(dead_code, reason = "the bench has no use for it")]
     pub(crate) fn code(&mut self) -> i8 {
         (self.below(255) as i16 - 127) as i8
     }
 
-    /// A number below `bound`.
+    /// Returns a random number below `bound`.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound as u64) as usize
     }
@@ -57,12 +57,12 @@ impl Samples {
         (0..count).map(|_| self.gaussian()).collect()
     }
 
-    /// Near enough: twelve uniform numbers, less their mean.
+    /// Returns an approximately Gaussian number: the sum of twelve uniform numbers, less its mean.
     fn gaussian(&mut self) -> f32 {
         (0..12).map(|_| (self.next() >> 40) as f32 / (1_u32 << 24) as f32).sum::<f32>() - 6.0
     }
 
-    /// SplitMix64.
+    /// Returns the next number of SplitMix64.
     fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

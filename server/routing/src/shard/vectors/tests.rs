@@ -1,4 +1,4 @@
-//! The index as a whole: both paths against a plain sort, and against each other.
+//! Tests of the whole index: both search paths against a plain sort, and against each other.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::sync::Barrier;
@@ -13,36 +13,36 @@ use super::{Hit, IndexError, IndexOptions, VectorIndex};
 
 const WIDTH: usize = 32;
 
-/// Rows alone, whatever their number.
+/// Options for exact search over the rows alone, for any number of rows.
 const PLAIN: IndexOptions = IndexOptions {
     graph_above: usize::MAX,
     codes_above: usize::MAX,
     exact_selectivity: 1.0,
     expansion: 128,
 };
-/// Exact, by way of the byte codes.
+/// Options for exact search with byte codes.
 const CODED: IndexOptions = IndexOptions { codes_above: 0, ..PLAIN };
-/// The graph, at every selectivity.
+/// Options for search in the graph, at every selectivity.
 const GRAPH: IndexOptions = IndexOptions { graph_above: 0, exact_selectivity: 0.0, ..CODED };
 
 fn index(rows: &[f32], options: &IndexOptions) -> VectorIndex {
     VectorIndex::build_with(WIDTH, rows.to_vec(), options).unwrap()
 }
 
-/// Clustered rows and queries of the same kind.
+/// Returns clustered rows, and queries of the same kind.
 fn sample(rows: usize, queries: usize) -> (Vec<f32>, Vec<f32>) {
     let mut all = Samples::new(1, WIDTH).clustered_rows(rows + queries, rows / 20 + 1);
     let queries = all.split_off(rows * WIDTH);
     (all, queries)
 }
 
-/// About one slot in `one_in`.
+/// Returns about one slot in `one_in`.
 fn some(slots: usize, one_in: usize) -> FixedBitSet {
     let mut samples = Samples::new(one_in as u64, WIDTH);
     (0..slots).filter(|_| samples.below(one_in) == 0).collect()
 }
 
-/// The definition: all overlaps, sorted.
+/// Searches by definition: computes all overlaps and sorts them.
 fn naive(rows: &[f32], query: &[f32], k: usize, allowed: Option<&FixedBitSet>) -> Vec<(u32, f64)> {
     let mut all: Vec<(u32, f64)> = (0..)
         .zip(rows.chunks_exact(query.len()))
@@ -60,7 +60,7 @@ fn slots(hits: &[Hit]) -> Vec<u32> {
     hits.iter().map(|hit| hit.slot).collect()
 }
 
-/// Hits are in order, allowed, distinct, and as good as the best, rank by rank.
+/// Checks that the hits are ordered, allowed and distinct, and as good as the best at each rank.
 fn check_exact(hits: &[Hit], best: &[(u32, f64)], allowed: Option<&FixedBitSet>) {
     assert_eq!(hits.len(), best.len());
     for (hit, (_, overlap)) in hits.iter().zip(best) {
@@ -155,12 +155,12 @@ fn the_graph_is_the_same_every_time() {
 fn many_more_searches_than_contexts_all_succeed_and_agree() {
     let (rows, queries) = sample(600, 16);
     let mut index = index(&rows, &GRAPH);
-    // usearch fails a search that finds every context taken: with one, any overlap would show.
+    // usearch fails a search if every context is taken. With one context, any overlap would show.
     index.graph = Some(Graph::build(&index.flat, 128, Permits::new(1)).unwrap());
     let index = &index;
     let half = some(600, 2);
     let search = |query| {
-        // Straight at the graph first: the exact scan would hide a failure.
+        // The graph is asked directly first, because the exact scan would hide a failure.
         assert!(index.graph.as_ref().unwrap().candidates(query, 10, Some(&half)).is_some());
         index.search(query, 10, Some(&half)).unwrap()
     };
@@ -187,7 +187,7 @@ fn equal_rows_come_by_slot() {
         let hits = index(&rows, &options).search(&row, 7, None).unwrap();
         assert_eq!(slots(&hits), [0, 1, 2, 3, 4, 5, 6]);
     }
-    // Equal rows cut a graph in two: fewer than 200 can be reached, and the scan steps in.
+    // Equal rows split a graph in two: fewer than 200 can be reached, so the exact scan is used.
     let graph = index(&rows, &GRAPH);
     assert_eq!(graph.search(&row, 7, None).unwrap().len(), 7);
     assert_eq!(graph.graph.as_ref().unwrap().candidates(&row, 200, None), None);

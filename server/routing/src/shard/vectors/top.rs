@@ -1,16 +1,16 @@
-//! The k best of a stream of hits, and the one order in which hits are ranked.
+//! Collector of the k best of a stream of hits, and the order in which hits are ranked.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use super::Hit;
 
-/// Best first: higher overlap, then lower slot.
+/// Compares hits, best first: by higher overlap, then by lower slot.
 fn rank(a: &Hit, b: &Hit) -> Ordering {
     b.overlap.total_cmp(&a.overlap).then(a.slot.cmp(&b.slot))
 }
 
-/// A hit whose greatest in a heap is the worst ranked.
+/// Hit in an order whose greatest element ranks worst.
 #[derive(Debug, Clone, Copy)]
 struct Ranked(Hit);
 
@@ -34,7 +34,7 @@ impl PartialEq for Ranked {
 
 impl Eq for Ranked {}
 
-/// Keeps the `k` best hits offered to it.
+/// Collector of the `k` best hits.
 #[derive(Debug)]
 pub(super) struct Top {
     worst_first: BinaryHeap<Ranked>,
@@ -42,7 +42,8 @@ pub(super) struct Top {
 }
 
 impl Top {
-    /// `k` is at least 1, and no more than there are slots: it is reserved at once.
+    /// Creates a collector. `k` must be at least 1 and at most the number of slots, because memory for `k` hits is
+    /// reserved at once.
     pub(super) fn new(k: usize) -> Self {
         Self { worst_first: BinaryHeap::with_capacity(k), k }
     }
@@ -57,7 +58,7 @@ impl Top {
         }
     }
 
-    /// The overlap that a hit must reach to be kept; negative infinity until `k` are held.
+    /// Returns the overlap that a hit must reach to be kept. Negative infinity until `k` hits are held.
     pub(super) fn bar(&self) -> f32 {
         match self.worst_first.peek() {
             Some(worst) if self.worst_first.len() == self.k => worst.0.overlap,
@@ -65,7 +66,7 @@ impl Top {
         }
     }
 
-    /// Best first.
+    /// Returns the hits, best first.
     pub(super) fn into_hits(self) -> Vec<Hit> {
         self.worst_first.into_sorted_vec().into_iter().map(|ranked| ranked.0).collect()
     }

@@ -1,16 +1,17 @@
-//! Text into terms: the stems of lower-cased runs of letters and digits, names cut at their capitals, without
-//! the words that every sentence holds.
+//! Splitting of text into terms: the stems of lower-cased runs of letters and digits. Names are also split at their
+//! capitals, and stop words are left out.
 
 use std::borrow::Cow;
 
 use super::language::Languages;
 
-/// Longer terms are cut: nobody searches by them, and a text must not grow the index without end.
+/// Maximum bytes of a term, approximately. Longer terms are cut: they are of no use in a search, and a text must not
+/// grow the index without limit.
 const LONGEST_TERM: usize = 64;
 
-/// Calls `take` with each term of `text`, in order, repeats included. A name with inner capitals
-/// gives its parts and then itself: people write `GitHub` as one word, `createIssue` as two. A word gives a term for
-/// each of the languages, but for those in which it is a stop word, or in which its stem is that of another.
+/// Calls `take` with each term of `text`, in order, including repeats. A name with inner capitals gives its parts and
+/// then itself, because people write `GitHub` as one word and `createIssue` as two. A word gives one term for each of
+/// the languages, except for languages in which it is a stop word or has the same stem as in another.
 pub fn each(text: &str, languages: Languages, mut take: impl FnMut(&str)) {
     let mut take = |word: &str| stems(word, languages, &mut take);
     let mut word = Word::default();
@@ -37,7 +38,7 @@ fn stems(word: &str, languages: Languages, take: &mut impl FnMut(&str)) {
     for stem in languages.iter().filter_map(|language| language.stem(word)) {
         if !taken.contains(&stem) {
             take(&stem);
-            // Nearly always there is one language, and nothing to remember.
+            // Nearly always there is only one language, so there is nothing to remember.
             if languages.are_several() {
                 taken.push(stem);
             }
@@ -45,7 +46,7 @@ fn stems(word: &str, languages: Languages, take: &mut impl FnMut(&str)) {
     }
 }
 
-/// The word being read: `whole[part..]` is its current part.
+/// Word being read. `whole[part..]` is its current part.
 #[derive(Default)]
 struct Word {
     whole: String,
@@ -55,7 +56,7 @@ struct Word {
 impl Word {
     fn push(&mut self, character: char) {
         if self.whole.len() < LONGEST_TERM {
-            // Lower case may be several characters, some of them marks ("İ").
+            // The lower case of a character may be several characters, some of them marks ("İ").
             self.whole.extend(character.to_lowercase().filter(|lower| lower.is_alphanumeric()));
         }
     }
@@ -79,13 +80,13 @@ impl Word {
     }
 }
 
-/// What decides where a term ends.
+/// Kind of a character, which decides where a term ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Upper,
-    /// Letters without case too, and digits: `s3` and `utf8` stay whole.
+    /// Lower-case letters, letters without case, and digits: `s3` and `utf8` stay whole.
     Lower,
-    /// Of a script that puts no spaces between words: each is a term.
+    /// Character of a script without spaces between words. Each is a term by itself.
     Alone,
     Other,
 }
@@ -106,14 +107,14 @@ impl Kind {
     }
 }
 
-/// What ends before a character.
+/// Unit of text that ends before a character.
 enum Edge {
     None,
     Part,
     Word,
 }
 
-/// `createIssue` is cut before the I, `HTTPServer` before the S.
+/// Returns the edge before a character of kind `kind`. `createIssue` is cut before the I, `HTTPServer` before the S.
 fn edge(before: Kind, kind: Kind, next: Kind) -> Edge {
     match (before, kind) {
         (_, Kind::Alone | Kind::Other) | (Kind::Alone | Kind::Other, _) => Edge::Word,

@@ -1,4 +1,4 @@
-//! What packs bring, as people read it and as JSON.
+//! Benefit of packs, as text and as JSON.
 
 use serde_json::{Map, Value, json};
 

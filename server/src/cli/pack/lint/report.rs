@@ -1,4 +1,4 @@
-//! What was found in packs, as people read it and as JSON.
+//! Findings in packs, as text and as JSON.
 
 use serde_json::{Value, json};
 
@@ -7,12 +7,12 @@ use crate::cli::text::{counted, one_line};
 use toolgate_lab::pack_trial::Limits;
 use toolgate_routing::packs::document::Mistake;
 
-/// What requests were judged by.
+/// Ranking that the requests were judged by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JudgedBy {
     Encoder,
     Words,
-    /// No pack could be read.
+    /// Nothing was judged, because no pack could be read.
     Nothing,
 }
 

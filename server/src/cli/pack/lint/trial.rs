@@ -1,4 +1,4 @@
-//! Asks the requests of packs among the tools of a catalog, each while its tool does without it.
+//! Ranks the tools of a catalog for the requests of packs. Each request is left out of its own tool's data.
 
 use super::report::JudgedBy;
 use super::{Lint, Linted, Warning};
@@ -14,17 +14,17 @@ use toolgate_lab::pack_trial::{
 };
 use toolgate_routing::packs::{Pack, Packs};
 
-/// One catalog, and the packs that its servers have.
+/// A catalog, and the packs of its MCP servers.
 #[derive(Debug, Clone)]
 struct Ground {
     stock: Stock,
     requests: Requests,
-    /// The places of the packs that are looked at: others only stand beside them.
+    /// Indexes of the packs to check. Other packs only compete with them.
     looked_at: Vec<usize>,
     clauses: bool,
 }
 
-/// Gives files the warnings that are due to them.
+/// Adds the warnings to the files.
 pub(super) async fn warn(
     lint: &Lint,
     config: &Config,
@@ -42,7 +42,7 @@ pub(super) async fn warn(
     }
     for file in files {
         let Some(pack) = &file.pack else { continue };
-        // A pack is known by all that it says: names of servers may come twice.
+        // A pack is recognised by its content, because names of servers may repeat.
         let is_own = |warning: &Warning| {
             pack.tools.get(&warning.tool).is_some_and(|tool| {
                 tool.voices.get(&warning.voice).is_some_and(|said| said.contains(&warning.request))
@@ -53,7 +53,7 @@ pub(super) async fn warn(
     Ok(by)
 }
 
-/// The one catalog that is given, or one for each pack that is made of it.
+/// Returns the given catalog, or a catalog made of each pack if none is given.
 fn grounds(lint: &Lint, config: &Config, packs: &[Pack]) -> Result<Vec<Ground>, Failure> {
     let ground = |servers: &[CatalogServer], all: &Packs| {
         let stock = Stock::check(servers, &config.limits);
@@ -83,7 +83,7 @@ fn grounds(lint: &Lint, config: &Config, packs: &[Pack]) -> Result<Vec<Ground>, 
     Ok(vec![ground])
 }
 
-/// A server with nothing but the names of its tools.
+/// Returns an MCP server whose tools have only names.
 fn tools_of(pack: &Pack) -> CatalogServer {
     let tool = |name: &String| {
         serde_json::json!({ "name": name, "inputSchema": { "type": "object" } }).to_string().into()
@@ -97,7 +97,7 @@ fn tools_of(pack: &Pack) -> CatalogServer {
 
 type AllPlaced = Vec<Vec<Option<Placed>>>;
 
-/// Where the tools of all requests stand, by the encoder where that can be had.
+/// Ranks the tools for all requests, with the encoder if it is available.
 async fn place(
     lint: &Lint,
     config: &Config,

@@ -1,66 +1,93 @@
-//! Encoder workers, `EncoderService`: one attempt a call, answers checked for their shape. Which worker is
-//! asked, and what follows a failure, is for whoever holds several of them.
+//! Client of encoder workers (`EncoderService`). Each call is one attempt, and the shape of the answer is checked.
+//! Choosing a worker and handling failures is up to the caller.
+
+mod error;
 
 use std::time::Duration;
 
-use tonic::transport::Channel;
+use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Response, Status};
 use toolgate_proto::v1::encoder_service_client::EncoderServiceClient;
 use toolgate_proto::v1::{DescribeRequest, EmbedRequest, EmbedResponse};
 
-use crate::error::Error;
-use crate::options::EncoderOptions;
-use crate::target::{address, parse};
+use self::error::innermost;
 
-/// A connection to one encoder worker, made by the first call and again after it broke. Cloning is cheap
-/// and shares the connection.
+pub use error::Error;
+pub use tonic::Code;
+
+/// Connection options of an [`EncoderClient`].
+#[derive(Debug, Clone, Copy)]
+pub struct EncoderOptions {
+    /// Longest time that connecting may take. Default: 1 s.
+    pub connect_timeout: Duration,
+    /// Interval of keep-alive pings, which are sent even without calls. Default: 5 s.
+    pub keep_alive_interval: Duration,
+    /// Time to wait for the answer to a ping before the connection is closed. Default: 2 s.
+    pub keep_alive_timeout: Duration,
+    /// Largest answer that is accepted, in bytes. Default: 4 MiB.
+    pub max_message_bytes: usize,
+}
+
+impl Default for EncoderOptions {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(1),
+            keep_alive_interval: Duration::from_secs(5),
+            keep_alive_timeout: Duration::from_secs(2),
+            max_message_bytes: 4 << 20,
+        }
+    }
+}
+
+/// A connection to one encoder worker. The first call connects, and a later call connects again if the connection
+/// broke. Cloning is cheap and shares the connection.
 #[derive(Debug, Clone)]
 pub struct EncoderClient {
-    endpoint: String,
+    address: String,
     service: EncoderServiceClient<Channel>,
 }
 
-/// What a worker has loaded.
+/// Model and device of a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerDescription {
-    /// Identifies the model: its files and settings.
+    /// Fingerprint of the model: its files and settings.
     pub fingerprint: String,
-    /// The length of one embedding.
+    /// Length of one embedding, in numbers.
     pub dimensions: usize,
-    /// The device and number format, such as `cpu-int8` or `cuda:0-bf16`.
+    /// Device and number format, such as `cpu-int8` or `cuda:0-bf16`.
     pub backend: String,
 }
 
-/// One text's embedding.
+/// Embedding of one text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkerEmbedding {
-    /// The vector, as the worker sent it.
+    /// The vector, exactly as the worker sent it.
     pub vector: Vec<f32>,
-    /// Whether the text was longer than the model reads.
+    /// True if the text was longer than the model's input and was cut.
     pub truncated: bool,
 }
 
-/// Whose texts a call brings, and where it belongs.
+/// Flow and trace that a call belongs to.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EmbedOptions<'a> {
-    /// Texts of one flow wait for each other at the worker, and not for those of others; 0: these are a flow by
-    /// themselves.
+    /// Flow of the texts. At the worker, texts wait for others of the same flow, but not for those of other flows. 0
+    /// means that the call is a flow of its own.
     pub flow: u64,
-    /// The call's place in a trace; `None` for a trace of its own, if the worker wants one.
+    /// Trace context of the call. With `None`, the worker may begin a trace of its own.
     pub trace: Option<&'a TraceContext>,
 }
 
-/// The place of a call in a trace, as W3C Trace Context writes it.
+/// Position of a call in a trace, in the format of W3C Trace Context.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TraceContext {
-    /// The trace, the span that calls, and whether it is sampled.
+    /// Trace ID, ID of the calling span, and the sampling flag.
     pub traceparent: String,
-    /// What tracing systems add to it; may be empty.
+    /// Data of tracing systems; may be empty.
     pub tracestate: String,
 }
 
 impl TraceContext {
-    /// The place of a call that nobody wants to see in a trace, whatever the worker would decide.
+    /// Returns a trace context that keeps the worker from sampling the call.
     #[must_use]
     pub fn not_sampled() -> Self {
         let traceparent = "00-00000000000000000000000000000001-0000000000000001-00".into();
@@ -69,36 +96,33 @@ impl TraceContext {
 }
 
 impl EncoderClient {
-    /// A client of the worker at `endpoint`, such as `127.0.0.1:7080`, that connects with its first call.
-    /// Needs a tokio runtime.
+    /// Creates a client of the worker at `address`, such as `127.0.0.1:7072`. It connects with its first call. Needs a
+    /// tokio runtime.
     ///
     /// # Errors
-    /// [`Error::Endpoint`] when it is no address.
-    pub fn lazy(endpoint: &str, options: &EncoderOptions) -> Result<Self, Error> {
-        let target = parse(endpoint, options.connect_timeout)?;
-        if target.uri().scheme_str() == Some("https") {
-            let problem = "workers are called without TLS".into();
-            return Err(Error::Endpoint { endpoint: endpoint.to_owned(), problem });
-        }
-        let target = target
+    /// [`Error::Address`] if `address` is not `host:port`.
+    pub fn lazy(address: &str, options: &EncoderOptions) -> Result<Self, Error> {
+        let target = parse(address)?
+            .connect_timeout(options.connect_timeout)
+            .tcp_nodelay(true)
             .http2_keep_alive_interval(options.keep_alive_interval)
             .keep_alive_timeout(options.keep_alive_timeout)
             .keep_alive_while_idle(true);
         let service = EncoderServiceClient::new(target.connect_lazy())
             .max_decoding_message_size(options.max_message_bytes);
-        Ok(Self { endpoint: address(&target), service })
+        Ok(Self { address: address.to_owned(), service })
     }
 
-    /// The address that is called.
+    /// Returns the address of the worker.
     #[must_use]
-    pub fn endpoint(&self) -> &str {
-        &self.endpoint
+    pub fn address(&self) -> &str {
+        &self.address
     }
 
-    /// What the worker has loaded.
+    /// Asks the worker for its model and device.
     ///
     /// # Errors
-    /// As every call: see [`Error`].
+    /// The call failed; see [`Error`].
     pub async fn describe(&self, within: Duration) -> Result<WorkerDescription, Error> {
         let mut service = self.service.clone();
         let request = timed(DescribeRequest {}, within);
@@ -110,11 +134,11 @@ impl EncoderClient {
         })
     }
 
-    /// Embeds texts, one embedding each, in their order; a worker of another fingerprint refuses. Dropping the future
-    /// cancels the call at the worker.
+    /// Embeds texts and returns one embedding per text, in their order. A worker with another fingerprint refuses.
+    /// Dropping the future cancels the call at the worker.
     ///
     /// # Errors
-    /// As every call, and [`Error::Answer`] when the answer is not one embedding per text.
+    /// The call failed, see [`Error`]; or [`Error::Answer`] if the answer does not hold one embedding per text.
     pub async fn embed(
         &self,
         texts: Vec<String>,
@@ -128,10 +152,10 @@ impl EncoderClient {
         let call = service.embed(placed(timed(message, within), trace));
         let answer = self.once("Embed", within, call).await?;
         read(&answer, count, fingerprint)
-            .map_err(|problem| Error::Answer { endpoint: self.endpoint.clone(), problem })
+            .map_err(|problem| Error::Answer { address: self.address.clone(), problem })
     }
 
-    /// One attempt. The worker is told the deadline; a worker that hangs is left at it all the same.
+    /// Makes one attempt. The worker receives the deadline, and a worker that hangs is abandoned after it.
     async fn once<A>(
         &self,
         rpc: &'static str,
@@ -140,12 +164,31 @@ impl EncoderClient {
     ) -> Result<A, Error> {
         match tokio::time::timeout(deadline, call).await {
             Ok(Ok(answer)) => Ok(answer.into_inner()),
-            Ok(Err(status)) => Err(Error::from_status(rpc, &self.endpoint, &status)),
-            Err(_elapsed) => {
-                Err(Error::Deadline { rpc, endpoint: self.endpoint.clone(), deadline })
-            }
+            Ok(Err(status)) => Err(Error::from_status(rpc, &self.address, &status)),
+            Err(_elapsed) => Err(Error::Deadline { rpc, address: self.address.clone(), deadline }),
         }
     }
+}
+
+/// Reads `host:port`.
+fn parse(address: &str) -> Result<Endpoint, Error> {
+    let wrong = |problem: String| Error::Address { address: address.to_owned(), problem };
+    let target = Endpoint::from_shared(format!("http://{address}"))
+        .map_err(|error| wrong(innermost(&error)))?;
+    let uri = target.uri();
+    if uri.host().is_none_or(str::is_empty) {
+        return Err(wrong("it names no host".into()));
+    }
+    if uri.port_u16().is_none_or(|port| port == 0) {
+        return Err(wrong("it names no port".into()));
+    }
+    if uri.path() != "/"
+        || uri.query().is_some()
+        || uri.authority().is_none_or(|it| it.as_str().contains('@'))
+    {
+        return Err(wrong("there is more in it".into()));
+    }
+    Ok(target)
 }
 
 fn timed<T>(message: T, within: Duration) -> Request<T> {
@@ -157,7 +200,7 @@ fn timed<T>(message: T, within: Duration) -> Request<T> {
 fn placed<T>(mut request: Request<T>, trace: Option<&TraceContext>) -> Request<T> {
     let Some(trace) = trace else { return request };
     for (name, value) in [("traceparent", &trace.traceparent), ("tracestate", &trace.tracestate)] {
-        // What is no header is no trace either.
+        // A value that can't be a header is left out.
         if !value.is_empty()
             && let Ok(value) = value.parse()
         {
@@ -167,7 +210,7 @@ fn placed<T>(mut request: Request<T>, trace: Option<&TraceContext>) -> Request<T
     request
 }
 
-/// The embeddings, or what is wrong with the answer.
+/// Reads the embeddings. The error says what is wrong with the answer.
 fn read(
     answer: &EmbedResponse,
     count: usize,
@@ -196,6 +239,26 @@ fn read(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_are_a_host_and_a_port() {
+        for good in ["127.0.0.1:7072", "[::1]:7072", "worker.example:1"] {
+            assert!(parse(good).is_ok(), "{good}");
+        }
+        for wrong in [
+            "",
+            "worker",
+            "worker:0",
+            ":7072",
+            "https://worker:1",
+            "worker:1/x",
+            "a@worker:1",
+            "worker:1?x",
+        ] {
+            let problem = parse(wrong).expect_err(wrong).to_string();
+            assert!(problem.contains("expected host:port"), "{problem}");
+        }
+    }
 
     fn answer(numbers: &[f32], dimensions: u32, truncated: usize) -> EmbedResponse {
         EmbedResponse {
